@@ -28,7 +28,7 @@ FIELDS = (
 class Draft(NamedTuple):
     """A record that is not in the chain yet: `values` are the columns beside the payload, `payload` its members."""
 
-    kind: Kind
+    kind: str
     key: uuid.UUID
     at: int
     payload: dict[str, Any]
@@ -67,7 +67,7 @@ def add(head: DecisionHead, drafts: Iterable[Draft]) -> list[int]:
     return numbers
 
 
-def add_later(kind: Kind, by: str, *, about: ChainEntry | None = None, **members: Any) -> int:
+def add_later(kind: str, by: str, *, about: ChainEntry | None = None, **members: Any) -> int:
     """Add a record about a decision, or about the chain itself, in a transaction of its own; return its number."""
     now = time.time_ns()
     key = uuid.UUID(bytes=new_id(now))

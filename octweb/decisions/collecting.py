@@ -8,7 +8,7 @@ import os
 import time
 import uuid
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,6 +21,7 @@ from octweb.core import spool
 from octweb.core.spool import SUFFIX, Frame, FrameKind
 from octweb.decisions import adding
 from octweb.decisions.adding import Draft, hold
+from octweb.decisions.erasing import erase_old
 from octweb.decisions.models import Block, DecisionHead, Kind, RecordStream, SpoolPart
 from octweb.dossier.keys import signing_key
 from octweb.registry.recording import ROWS_HEAD
@@ -31,6 +32,12 @@ BATCH_ROWS = 4096  # in one transaction
 READ_BYTES = 16_000_000  # at once
 SEALED = "decisions sealed"  # of the record in the chain of the installation
 SCHEMAS: dict[tuple[str, bytes], Any] = {}  # by file and model
+
+
+class _Retention:
+    """The last day on which this process erased what is too old."""
+
+    done: date | None = None
 
 
 class Read(NamedTuple):
@@ -52,6 +59,9 @@ def collect_due(now: datetime | None = None) -> int:
         head = hold()
         adding.seal(head, int(now.timestamp() * 1e9))
         sign_day(head, now)
+    if _Retention.done != now.date():
+        erase_old(now)
+        _Retention.done = now.date()
     return added
 
 

@@ -12,6 +12,7 @@ from django.core.management.base import BaseCommand, CommandError
 from octweb.audit import actions as audit
 from octweb.audit.models import Record
 from octweb.datasets.models import Dataset
+from octweb.decisions.audited import Found, audit_decisions
 from octweb.registry.audited import audit_datasets, audit_models
 from octweb.registry.models import TreeModel
 
@@ -31,9 +32,13 @@ class Command(BaseCommand):
         parser.add_argument(
             "--holds", metavar="SHA256", help="also fail if no record has this hash, which a dossier contains"
         )
+        parser.add_argument("--decisions", action="store_true", help="check the chain of decisions on record instead")
         parser.add_argument("--json", action="store_true", help="one JSON object as the last line")
 
     def handle(self, *args, **options):
+        if options["decisions"]:
+            self._decisions(options["json"])
+            return
         models = _models(options["model"])
         about_models = audit_models(models)
         about_data = audit_datasets(_datasets(options["model"], models))
@@ -62,6 +67,27 @@ class Command(BaseCommand):
             sys.exit(1)
         if not options["json"]:
             self.stdout.write("The chain is complete.")
+
+    def _decisions(self, as_json: bool) -> None:
+        found = audit_decisions()
+        problems = audit.broken() + found.problems
+        if as_json:
+            kept = {"records": found.records, "erased": dict(found.erased), "cut_streams": found.cut_streams}
+            self.stdout.write(json.dumps(kept | {"whole": not problems, "problems": problems}))
+        else:
+            cut = f", {found.cut_streams} processes ended without closing their file" if found.cut_streams else ""
+            self.stdout.write(f"{found.records} records of decisions, {_erased_words(found)}{cut}.")
+        for problem in problems:
+            self.stderr.write(problem)
+        if problems:
+            sys.exit(1)
+        if not as_json:
+            self.stdout.write("The chain is complete.")
+
+
+def _erased_words(found: Found) -> str:
+    reasons = ", ".join(f"{number} by {why}" for why, number in sorted(found.erased.items()))
+    return f"{found.erased.total()} erased" + (f" ({reasons})" if reasons else "")
 
 
 def _models(name: str | None) -> list[TreeModel]:

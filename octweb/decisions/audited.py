@@ -1,0 +1,183 @@
+"""Recompute the chain of decisions: commitments, blocks, streams, erasures, signatures, and the versions that answered."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
+from octweb.audit.models import Record
+from octweb.decisions import hashing
+from octweb.decisions.adding import ONLY, count_key, stream_ranges
+from octweb.decisions.collecting import SEALED, signed_text
+from octweb.decisions.models import Block, ChainEntry, DecisionHead, Kind
+from octweb.dossier import signing
+from octweb.dossier.keys import known_fingerprints
+from octweb.registry.models import TreeModel
+
+COPIES = ("number", "kind", "at", "model", "stream", "seq", "leaf", "label", "subject")  # columns beside the payload
+MAX_PROBLEMS = 50
+
+
+class Found:
+    """What an audit of the decisions found."""
+
+    def __init__(self) -> None:
+        self.problems: list[str] = []
+        self.records = 0
+        self.erased: Counter[str] = Counter()
+        self.cut_streams = 0
+
+    def add(self, text: str) -> None:
+        if len(self.problems) < MAX_PROBLEMS:
+            self.problems.append(text)
+
+
+class _Walk:
+    """What is known while the records are read in their order."""
+
+    def __init__(self, found: Found) -> None:
+        self.found = found
+        self.places: dict[Any, int] = {}  # stream → place that comes next
+        self.empty: list[int] = []
+        self.numbers: dict[int, str] = {}  # erased, by reason
+        self.ranges: list[tuple[int, int]] = []
+        self.versions: set[tuple[str, str]] = set()
+
+    def look_at(self, entry: ChainEntry) -> None:
+        """Check one record by itself and against its stream."""
+        place = f"decision record {entry.number}"
+        if entry.seq is not None:
+            expected = self.places.get(entry.stream, 0)
+            if entry.seq != expected:
+                self.found.add(f"{place}: place {expected} of stream {entry.stream} is missing before it.")
+            self.places[entry.stream] = entry.seq + 1
+        if not entry.payload:
+            self.empty.append(entry.number)
+            return
+        if hashing.commitment(entry.salt, entry.payload) != entry.commitment:
+            self.found.add(f"{place}: its content or its salt was changed.")
+            return
+        said = json.loads(entry.payload)
+        if wrong := _wrong_copies(entry, said):
+            self.found.add(f"{place}: its columns differ from its content ({', '.join(wrong)}).")
+        if entry.kind == Kind.DECISION:
+            self.versions.add((said["model"], said["version_sha256"]))
+        elif entry.kind == Kind.ERASED:
+            self.numbers |= dict.fromkeys(said.get("numbers", ()), said["why"])
+            if "range" in said:
+                self.ranges.append(tuple(said["range"]))
+        elif entry.kind == Kind.ENDED:
+            self.found.cut_streams += 1
+
+    def end(self) -> None:
+        """Check what needs all records: each empty one was erased, and each version is the registered one."""
+        for number in self.empty:
+            why = self.numbers.get(number)
+            if why is None and any(first <= number <= last for first, last in self.ranges):
+                why = "retention"
+            if why is None:
+                self.found.add(f"decision record {number}: its content is gone, and no record says that it was erased.")
+            else:
+                self.found.erased[why] += 1
+        known = {(str(pk), sha256) for pk, sha256 in TreeModel.objects.values_list("pk", "sha256")}
+        for model, sha256 in sorted(self.versions - known):
+            self.found.add(f"model {model}: its file is not the one that answered (SHA-256 {sha256}).")
+
+
+def audit_decisions() -> Found:
+    """Check the whole chain of decisions of this installation."""
+    found = Found()
+    walk = _Walk(found)
+    entries = ChainEntry.objects.order_by("number").iterator(chunk_size=4096)
+    before = DecisionHead._meta.get_field("digest").default
+    sealed = 0
+    number = 0
+    digests: dict[int, str] = {}
+    for number, block in enumerate(Block.objects.order_by("number").iterator(), 1):
+        own = list(_take(entries, block.records, walk, sealed))
+        _block(block, own, number, before, sealed, found)
+        sealed += block.records
+        before = block.digest
+        digests[block.number] = block.digest
+    rest = sum(1 for _ in _take(entries, None, walk, sealed))
+    walk.end()
+    found.records = sealed + rest
+    head = DecisionHead.objects.filter(pk=ONLY).first() or DecisionHead()
+    if (head.records, head.sealed, head.blocks, head.digest) != (found.records, sealed, number, before):
+        found.add(
+            f"decision record {found.records}: the chain ended with {head}, so records or blocks were removed or added."
+        )
+    _signatures(digests, found)
+    return found
+
+
+def _take(entries: Iterator[ChainEntry], most: int | None, walk: _Walk, before: int) -> Iterator[ChainEntry]:
+    """Yield the next records, checked one by one."""
+    taken = 0
+    while most is None or taken < most:
+        entry = next(entries, None)
+        if entry is None:
+            return
+        taken += 1
+        if entry.number != before + taken:
+            walk.found.add(f"decision record {entry.number}: it stands in place {before + taken}.")
+        walk.look_at(entry)
+        yield entry
+
+
+def _wrong_copies(entry: ChainEntry, said: dict[str, Any]) -> list[str]:
+    texts = {"key": "id", "about": "decision"} | {name: name for name in COPIES if name != "number"}
+    wrong = []
+    for column, member in texts.items():
+        value = getattr(entry, column)
+        if column == "model" and entry.kind != Kind.DECISION:
+            continue
+        if ("" if value is None else str(value)) != ("" if said.get(member) is None else str(said[member])):
+            wrong.append(column)
+    return wrong
+
+
+def _block(block: Block, own: list[ChainEntry], number: int, before: str, sealed: int, found: Found) -> None:
+    place = f"block {block.number}"
+    header = json.loads(block.header)
+    if hashing.header_digest(block.header) != block.digest:
+        found.add(f"{place}: its header was changed.")
+    expected = {"number": number, "before": before, "first": sealed + 1, "records": len(own)}
+    wrong = [name for name, value in expected.items() if header[name] != value]
+    if (block.number, block.first, block.records, block.last_at) != (
+        header["number"], header["first"], header["records"], header["last_at"],
+    ):  # fmt: skip
+        wrong.append("columns")
+    if own and header["root"] != hashing.merkle_root([entry.commitment for entry in own]):
+        wrong.append("root")
+    if header["streams"] != stream_ranges(own):
+        wrong.append("streams")
+    counts = Counter(filter(None, map(count_key, own)))
+    if any(number > header["counts"].get(name, 0) for name, number in counts.items()):
+        wrong.append("counts")
+    if wrong:
+        found.add(f"{place}: it does not fit its records and the block before it ({', '.join(wrong)}).")
+
+
+def _signatures(digests: dict[int, str], found: Found) -> None:
+    """Compare the signed hashes in the chain of the installation with the blocks."""
+    known = known_fingerprints()
+    for record in Record.objects.filter(what=SEALED):
+        said = record.details
+        if digests.get(said["block"]) != said["sha256"]:
+            found.add(f"record {record.number}: block {said['block']} of the decisions is not the one that was signed.")
+        key = Ed25519PublicKey.from_public_bytes(bytes.fromhex(said["key"]))
+        try:
+            key.verify(base64.b64decode(said["signature"]), signed_text(said["block"], said["sha256"]))
+        except InvalidSignature:
+            found.add(f"record {record.number}: the signature of block {said['block']} does not hold.")
+        if signing.fingerprint(key) not in known:
+            found.add(
+                f"record {record.number}: block {said['block']} is signed with a key that is not of this installation."
+            )

@@ -1,0 +1,98 @@
+"""Erase records: payload and salt go, commitment and place in the chain stay."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Collection, Iterable
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.conf import settings
+from django.db import connection, transaction
+from django.db.models import Q, QuerySet
+
+from octweb.decisions import adding
+from octweb.decisions.adding import Draft, hold
+from octweb.decisions.models import Block, ChainEntry, Kind
+from octweb.registry.recording import new_id, subject_digest
+
+KEPT_KINDS = (Kind.ERASED, Kind.ENDED, Kind.REPLAYED)  # they say nothing about a person
+REASONS = ("request", "mistake", "retention")
+CHUNK_KEYS = 500  # in one statement
+NOTHING: dict[str, Any] = {"payload": "", "salt": "", "subject": "", "leaf": None, "label": None}
+
+
+def erase_decisions(keys: Collection[uuid.UUID], *, by: str, why: str) -> list[uuid.UUID]:
+    """Erase decisions and what was recorded about them; return the ids that were found and not yet erased."""
+    with transaction.atomic():
+        head = hold()
+        found = []
+        numbers: list[int] = []
+        for part in _chunks(sorted(keys)):
+            decisions = ChainEntry.objects.filter(key__in=part, kind=Kind.DECISION).exclude(payload="")
+            own = list(decisions.values_list("key", flat=True))
+            entries = _erasable(ChainEntry.objects.filter(Q(key__in=own) | Q(about__in=own)))
+            numbers += entries.values_list("number", flat=True)
+            found += own
+            _clear(entries)
+        if numbers:
+            members = {"numbers": sorted(numbers), "decisions": sorted(map(str, found))}
+            adding.add(head, [_record(by, why, members)])
+    _clean_files()
+    return found
+
+
+def erase_subject(subject: str, *, by: str, why: str = "request") -> list[uuid.UUID]:
+    """Erase the decisions about a person by the caller's reference to them; return their ids."""
+    entries = ChainEntry.objects.filter(subject=subject_digest(subject), kind=Kind.DECISION)
+    return erase_decisions(list(entries.values_list("key", flat=True)), by=by, why=why)
+
+
+def erase_old(now: datetime) -> int:
+    """Erase the records of blocks that are older than OCTWEB_RECORD_KEEP_DAYS; return how many."""
+    before = int((now - timedelta(days=settings.RECORD_KEEP_DAYS)).timestamp()) * 10**9
+    with transaction.atomic():
+        head = hold()
+        block = Block.objects.filter(last_at__lt=before).last()
+        if block is None:
+            return 0
+        last = block.first + block.records - 1
+        entries = _erasable(ChainEntry.objects.filter(number__lte=last))
+        first = entries.values_list("number", flat=True).first()
+        if first is None:
+            return 0
+        count = _clear(entries)
+        adding.add(head, [_record("", "retention", {"range": [first, last]})])
+    _clean_files()
+    return count
+
+
+def _erasable(entries: QuerySet[ChainEntry]) -> QuerySet[ChainEntry]:
+    return entries.exclude(payload="").exclude(kind__in=KEPT_KINDS)
+
+
+def _clear(entries: QuerySet[ChainEntry]) -> int:
+    if connection.vendor == "sqlite":
+        with connection.cursor() as cursor:
+            cursor.execute("PRAGMA secure_delete=ON")  # zeros in place of what was there
+    return entries.update(**NOTHING)
+
+
+def _record(by: str, why: str, members: dict[str, Any]) -> Draft:
+    now = time.time_ns()
+    key = uuid.UUID(bytes=new_id(now))
+    payload = {"kind": str(Kind.ERASED), "id": str(key), "at": now, "by": by, "why": why} | members
+    return Draft(Kind.ERASED, key, now, payload, {})
+
+
+def _clean_files() -> None:
+    """Empty SQLite's log of writes, which holds earlier pages; PostgreSQL does the like by VACUUM."""
+    if connection.vendor == "sqlite" and not connection.in_atomic_block:
+        with connection.cursor() as cursor:
+            cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+
+def _chunks(keys: list[uuid.UUID]) -> Iterable[list[uuid.UUID]]:
+    for start in range(0, len(keys), CHUNK_KEYS):
+        yield keys[start : start + CHUNK_KEYS]

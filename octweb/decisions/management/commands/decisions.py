@@ -1,0 +1,52 @@
+"""`manage.py decisions collect|seal|export|erase`: the records of decisions."""
+
+from __future__ import annotations
+
+import uuid
+from datetime import UTC, datetime
+from pathlib import Path
+
+from django.core.management.base import BaseCommand, CommandError
+from rest_framework.exceptions import ValidationError
+
+from octweb.decisions import collecting, erasing
+from octweb.decisions.exporting import export_chain
+
+
+class Command(BaseCommand):
+    help = "Collect, export or erase records of decisions. manage.py audit --decisions checks them."
+
+    def add_arguments(self, parser):
+        steps = parser.add_subparsers(dest="step", required=True)
+        steps.add_parser("collect", help="move the frames of this host into the database and seal what is due")
+        export = steps.add_parser("export", help="write the chain as JSON lines, which check_decisions.py checks")
+        export.add_argument("file", type=Path)
+        erase = steps.add_parser("erase", help="erase records; their commitments stay, so the chain stays whole")
+        which = erase.add_mutually_exclusive_group(required=True)
+        which.add_argument("--id", action="append", default=[], help="a decision; may be repeated")
+        which.add_argument("--subject", help="your own reference to a person")
+        which.add_argument("--old", action="store_true", help="all that are older than OCTWEB_RECORD_KEEP_DAYS")
+        erase.add_argument("--why", choices=erasing.REASONS, default="request")
+
+    def handle(self, *args, **options):
+        collecting.collect_due()
+        if options["step"] == "export":
+            with options["file"].open("w", encoding="utf-8") as stream:
+                records = export_chain(stream)
+            self.stdout.write(f"{records} records. Check them: python check_decisions.py {options['file']}")
+        elif options["step"] == "erase":
+            self.stdout.write(f"{self._erase(options)} decisions were erased.")
+
+    def _erase(self, options) -> int:
+        by = "manage.py"
+        try:
+            if options["old"]:
+                return erasing.erase_old(datetime.now(UTC))
+            if options["subject"] is not None:
+                return len(erasing.erase_subject(options["subject"], by=by, why=options["why"]))
+            keys = [uuid.UUID(text) for text in options["id"]]
+        except ValidationError as error:
+            raise CommandError(str(error.detail)) from error
+        except ValueError as error:
+            raise CommandError(f"An id is a UUID, as answers have it in `decision`: {error}") from error
+        return len(erasing.erase_decisions(keys, by=by, why=options["why"]))

@@ -1,0 +1,100 @@
+"""Answer recorded rows again with the version that answered."""
+
+from __future__ import annotations
+
+import json
+import math
+import struct
+import uuid
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+import numpy as np
+from django.core.management.base import CommandError
+from django.utils.dateparse import parse_date
+
+from octweb.decisions.adding import add_later
+from octweb.decisions.models import ChainEntry, Kind
+from octweb.registry.models import TreeModel
+from octweb.registry.parsed import model_file
+from trainer.tree.nodes import Tree
+
+CHUNK = 4096
+
+
+class Replayed(NamedTuple):
+    """How many answers were the same, and the ids of those that were not, or whose model file is gone."""
+
+    same: int
+    different: list[str]
+
+
+def replay(name: str, since: str, sample: int | None) -> Replayed:
+    """Replay decisions that were not erased and had an answer; raises CommandError. The result becomes a record."""
+    entries = ChainEntry.objects.filter(kind=Kind.DECISION, leaf__isnull=False).exclude(payload="")
+    if name:
+        models = list(TreeModel.objects.filter(family__name=name).values_list("pk", flat=True))
+        if not models:
+            raise CommandError(f"There is no model '{name}'.")
+        entries = entries.filter(model__in=models)
+    if since:
+        day = parse_date(since)
+        if day is None:
+            raise CommandError(f"'{since}' is no day; write it as 2026-03-31.")
+        entries = entries.filter(at__gte=int(datetime(day.year, day.month, day.day, tzinfo=UTC).timestamp()) * 10**9)
+    if sample is not None:
+        entries = entries.filter(pk__in=list(entries.order_by("?").values_list("pk", flat=True)[:sample]))
+    same = 0
+    different: list[str] = []
+    for part in _chunks(entries.values_list("payload", flat=True).iterator(chunk_size=CHUNK)):
+        wrong = _differences(part)
+        different += wrong
+        same += len(part) - len(wrong)
+    if same or different:
+        add_later(Kind.REPLAYED, "", same=same, different=different[:100])
+    return Replayed(same, different)
+
+
+def _chunks(payloads: Iterable[str]) -> Iterable[list[dict[str, Any]]]:
+    part = []
+    for payload in payloads:
+        part.append(json.loads(payload))
+        if len(part) == CHUNK:
+            yield part
+            part = []
+    if part:
+        yield part
+
+
+def _differences(records: list[dict[str, Any]]) -> list[str]:
+    by_version: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for record in records:
+        by_version.setdefault((record["model"], record["version_sha256"]), []).append(record)
+    wrong = []
+    for (model, sha256), own in by_version.items():
+        found = TreeModel.objects.filter(pk=uuid.UUID(model), sha256=sha256).first()
+        if found is None:
+            wrong += [record["id"] for record in own]
+            continue
+        tree = model_file(found).tree
+        matrix = np.full((len(own), len(tree.schema)), math.nan)
+        for i, record in enumerate(own):
+            for j in tree.used_columns:
+                matrix[i, j] = _value(tree, j, record["values"][tree.schema[j].name])
+        for record, leaf in zip(own, tree.apply(matrix).tolist(), strict=True):
+            bits = tree.probabilities[leaf].astype(">f8").tobytes().hex()
+            if (leaf, int(tree.labels[leaf]), bits) != (
+                record["leaf"],
+                record["label"],
+                "".join(record["probability"]),
+            ):
+                wrong.append(record["id"])
+    return wrong
+
+
+def _value(tree: Tree, column: int, cell: Any) -> float:
+    """Return the number that the kernel saw."""
+    if isinstance(cell, str):
+        return float(tree.schema[column].categories.index(cell))
+    return float(struct.unpack(">d", bytes.fromhex(cell["bits"]))[0])

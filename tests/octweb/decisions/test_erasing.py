@@ -1,0 +1,198 @@
+"""Records are erased without a trace of a value, and every other change of the chain is refuted."""
+
+from __future__ import annotations
+
+import io
+import json
+import random
+import subprocess
+import sys
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import numpy as np
+import pytest
+from django.core.management import call_command
+from django.db import connection, transaction
+
+from octweb.core.spool import WRITER
+from octweb.decisions import adding, collecting, erasing
+from octweb.decisions.audited import audit_decisions
+from octweb.decisions.exporting import export_chain
+from octweb.decisions.models import Block, ChainEntry, Kind
+from octweb.decisions.replaying import replay
+from octweb.registry.parsed import model_file
+from octweb.registry.recording import Caller, recorder_of, subject_digest
+from tests.conftest import ROOT
+from trainer.tree.nodes import Tree
+
+pytestmark = pytest.mark.django_db
+sys.path.insert(0, str(ROOT / "checker"))
+import check_decisions
+
+
+@pytest.fixture
+def chain(recorded, monkeypatch):
+    """Thirty records in blocks of eight; returns their ids."""
+    monkeypatch.setattr(adding, "BLOCK_RECORDS", 8)
+    tree: Tree = model_file(recorded).tree
+    rng = np.random.default_rng(2)
+    ids = []
+    for i in range(10):
+        matrix = np.stack(
+            [rng.integers(0, 20, 3) / 2, rng.normal(size=3), rng.integers(0, 2, 3), rng.integers(0, 3, 3)], 1
+        )
+        caller = Caller("token x", "small", "", subject_digest(f"person {i}"))
+        ids += recorder_of(recorded).record("v1", caller, matrix, tree.apply(matrix)).texts()
+    collecting.collect()
+    return ids
+
+
+def exported():
+    stream = io.StringIO()
+    export_chain(stream)
+    return [json.loads(line) for line in stream.getvalue().splitlines()]
+
+
+def refuted(lines):
+    key = next(line["key"] for line in exported() if line["type"] == "signature")
+    return check_decisions.check([json.dumps(line) for line in lines], key)
+
+
+def test_chain_is_whole_before_and_after_erasure(chain, capsys):
+    assert refuted(exported()) == []
+    assert len(erasing.erase_subject("person 3", by="t")) == 3
+    assert len(erasing.erase_decisions([ChainEntry.objects.get(key=chain[0]).key], by="t", why="mistake")) == 1
+    assert erasing.erase_subject("person 3", by="t") == []
+    assert refuted(exported()) == []
+    found = audit_decisions()
+    assert (found.problems, dict(found.erased)) == ([], {"request": 3, "mistake": 1})
+    call_command("audit", "--decisions")
+    assert "4 erased (1 by mistake, 3 by request)" in capsys.readouterr().out
+
+
+def test_later_records_are_erased_with_their_decision(chain):
+    entry = ChainEntry.objects.get(key=chain[4])
+    adding.add_later(Kind.OVERRIDE, "olga", about=entry, reason="Jane Doe called")
+    erasing.erase_decisions([entry.key], by="t", why="request")
+    assert "Jane Doe" not in "".join(ChainEntry.objects.values_list("payload", flat=True))
+    assert audit_decisions().problems == []
+
+
+def test_retention_erases_whole_blocks(chain, settings):
+    exported()
+    later = datetime.now(UTC) + timedelta(days=settings.RECORD_KEEP_DAYS + 1)
+    assert erasing.erase_old(later) == 30
+    assert erasing.erase_old(later) == 0
+    found = audit_decisions()
+    assert (found.problems, found.erased["retention"]) == ([], 30)
+    assert refuted(exported()) == []
+
+
+@pytest.mark.django_db(transaction=True)
+def test_no_byte_of_an_erased_value_is_left(chain, spool):
+    WRITER.close()
+    collecting.collect()
+    entry = ChainEntry.objects.get(key=chain[4])
+    secrets = [entry.salt.encode(), entry.subject.encode()]
+    if connection.vendor == "sqlite":
+        assert all(text in database_bytes() for text in secrets)
+    erasing.erase_subject("person 1", by="t")
+    content = b"".join(path.read_bytes() for path in spool.rglob("*")) + json.dumps(exported()).encode()
+    if connection.vendor == "sqlite":
+        content += database_bytes()
+    assert str(entry.key).encode() in content  # erased records stay in their place
+    assert not any(text in content for text in secrets)
+
+
+def database_bytes():
+    name = str(connection.settings_dict["NAME"])
+    return b"".join(path.read_bytes() for path in (Path(name), Path(name + "-wal")) if path.exists())
+
+
+def test_replay_is_the_same_bit_for_bit(chain):
+    assert replay("", "", None) == (30, [])
+    entry = ChainEntry.objects.filter(kind="decision").first()
+    said = json.loads(entry.payload)
+    ChainEntry.objects.filter(pk=entry.pk).update(payload=json.dumps(said | {"probability": ["0" * 16] * 3}))
+    assert replay("small-cart", "2020-01-01", 100) == (29, [str(entry.key)])
+
+
+def mutations(lines, rng):
+    """Yield changed copies of an exported chain, each with the name of its change."""
+    entries = [i for i, line in enumerate(lines) if line["type"] == "entry"]
+    blocks = [i for i, line in enumerate(lines) if line["type"] == "block"]
+    full = [i for i in entries if lines[i]["payload"]]
+    i, j = rng.sample(full, 2)
+
+    def changed(place, **members):
+        return [line | members if k == place else line for k, line in enumerate(lines)]
+
+    text = lines[i]["payload"]
+    digit = rng.choice([k for k, c in enumerate(text) if c.isdigit()])
+    block = rng.choice(blocks)
+    yield "digit", changed(i, payload=f"{text[:digit]}{(int(text[digit]) + 1) % 10}{text[digit + 1 :]}")
+    yield "salt", changed(i, salt=rng.randbytes(16).hex())
+    yield "commitment", changed(i, commitment=rng.randbytes(32).hex())
+    yield "recomputed", changed(
+        i, payload=text[:-1] + " }", commitment=check_decisions.sha256(b"\0" + bytes.fromhex(lines[i]["salt"]) + (text[:-1] + " }").encode()).hex()
+    )  # fmt: skip
+    yield "missing", lines[:i] + lines[i + 1 :]
+    yield "added", [*lines[:i], lines[i], *lines[i:]]
+    yield "order", [lines[j] if k == i else lines[i] if k == j else line for k, line in enumerate(lines)]
+    yield "erased without a record", changed(i, payload=None, salt=None)
+    yield "key", changed(i, key=lines[j]["key"])
+    yield "place", changed(i, seq=(lines[i]["seq"] or 0) + 1)
+    yield (
+        "header",
+        changed(block, header=json.dumps(json.loads(lines[block]["header"]) | {"last_at": rng.randrange(2**60)})),
+    )
+    yield "block swapped", changed(block, header=lines[blocks[(blocks.index(block) + 1) % len(blocks)]]["header"])
+    yield "cut off", [line for k, line in enumerate(lines) if k < blocks[-2] + 1 or line["type"] == "signature"]
+    yield "unsigned", [line for line in lines if line["type"] != "signature"]
+
+
+def test_every_mutation_of_an_export_is_refuted(chain, count):
+    erasing.erase_subject("person 3", by="t")
+    lines = exported()
+    assert refuted(lines) == []
+    rng = random.Random(7)
+    missed = [name for _ in range(4 * count) for name, changed in mutations(lines, rng) if not refuted(changed)]
+    assert missed == []
+
+
+def test_every_mutation_of_the_database_is_refuted(chain, recorded, count):
+    exported()
+    rng = random.Random(8)
+    full = list(ChainEntry.objects.filter(kind="decision"))
+    for _ in range(count):
+        entry = rng.choice(full)
+        other = rng.choice([own for own in full if own.pk != entry.pk])
+        rows = ChainEntry.objects.filter(pk=entry.pk)
+        for change in (
+            lambda rows=rows, other=other: rows.update(payload=other.payload),
+            lambda rows=rows: rows.update(salt=rng.randbytes(16).hex()),
+            lambda rows=rows, entry=entry: rows.update(leaf=entry.leaf + 1),
+            lambda rows=rows, entry=entry: rows.update(at=entry.at + 1),
+            lambda rows=rows: rows.update(subject=rng.randbytes(32).hex()),
+            lambda rows=rows: rows.update(commitment=rng.randbytes(32).hex()),
+            lambda rows=rows: rows.update(payload="", salt=""),
+            lambda rows=rows: rows.delete(),
+            lambda: Block.objects.filter(number=2).update(digest=rng.randbytes(32).hex()),
+            lambda: Block.objects.last().delete(),
+            lambda: type(recorded).objects.filter(pk=recorded.pk).update(sha256=rng.randbytes(32).hex()),
+        ):
+            with transaction.atomic():
+                change()
+                assert audit_decisions().problems
+                transaction.set_rollback(True)
+    assert audit_decisions().problems == []
+
+
+def test_checker_runs_alone(chain, tmp_path):
+    path = tmp_path / "chain.jsonl"
+    path.write_text("\n".join(json.dumps(line) for line in exported()))
+    command = [sys.executable, "-I", "-S", str(ROOT / "checker" / "check_decisions.py"), str(path)]
+    assert subprocess.run(command, check=False, capture_output=True, text=True).stdout == "The chain is whole.\n"
+    path.write_text(path.read_text().replace('"api": 1', '"api": 2').replace('\\"api\\":1', '\\"api\\":2', 1))
+    assert subprocess.run(command, check=False, capture_output=True).returncode == 1
