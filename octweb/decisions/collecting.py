@@ -142,7 +142,7 @@ def _end(head: DecisionHead, stream: RecordStream, found: Read, size: int) -> No
         "cut_bytes": lost,
         "note": "the process did not close its file; rows of the last second may be missing after a power failure",
     }
-    adding.add(head, [Draft(Kind.ENDED, key, now, payload, {})])
+    adding.add(head, [Draft(str(Kind.ENDED), key, now, payload, {})])
 
 
 def _read(part: SpoolPart, stream: RecordStream, fd: int) -> Read:
@@ -223,7 +223,7 @@ def _drafts(name: str, fd: int, stream: uuid.UUID, frame: Frame) -> Iterator[Dra
         columns_of_list = {
             "model": uuid.UUID(bytes=model), "stream": stream, "seq": frame.seq + i, "leaf": leaf, "label": label, "subject": subject,
         }  # fmt: skip
-        yield Draft(Kind.DECISION, key, at, payload, columns_of_list)
+        yield Draft(str(Kind.DECISION), key, at, payload, columns_of_list)
 
 
 def _cell(column: dict[str, Any], value: float, bits: str) -> Any:
@@ -270,7 +270,7 @@ def _refused(stream: uuid.UUID, frame: Frame) -> Draft:
         "refused": said["reason"],
     }
     columns = {"model": model, "stream": stream, "seq": frame.seq, "subject": subject}
-    return Draft(Kind.DECISION, key, said["at"], payload, columns)
+    return Draft(str(Kind.DECISION), key, said["at"], payload, columns)
 
 
 def sign_day(head: DecisionHead, now: datetime) -> None:

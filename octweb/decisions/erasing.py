@@ -83,7 +83,7 @@ def _record(by: str, why: str, members: dict[str, Any]) -> Draft:
     now = time.time_ns()
     key = uuid.UUID(bytes=new_id(now))
     payload = {"kind": str(Kind.ERASED), "id": str(key), "at": now, "by": by, "why": why} | members
-    return Draft(Kind.ERASED, key, now, payload, {})
+    return Draft(str(Kind.ERASED), key, now, payload, {})
 
 
 def _clean_files() -> None:

@@ -52,7 +52,7 @@ def replay(name: str, since: str, sample: int | None) -> Replayed:
         different += wrong
         same += len(part) - len(wrong)
     if same or different:
-        add_later(Kind.REPLAYED, "", same=same, different=different[:100])
+        add_later(str(Kind.REPLAYED), "", same=same, different=different[:100])
     return Replayed(same, different)
 
 

@@ -98,7 +98,7 @@ def _arrow(found: Predictions) -> bytes:
 class _DecisionColumn:
     """The ids of records as one more column; they are known before the text is written."""
 
-    fields = ((DECISION, pa.string()),)
+    fields: tuple[tuple[str, Any], ...] = ((DECISION, pa.string()),)
     piece = 0
 
     def of(self, matrix: Any, usable: Any) -> list[list[Any]]:
