@@ -44,6 +44,7 @@ EDITS = {
     (TreeModel, "leaves"): ("99", "(leaves)"),
     (TreeModel, "depth"): ("99", "(depth)"),
     (TreeModel, "doubt"): ("''", "(doubt)"),
+    (TreeModel, "recording"): ("'full'", "(recording)"),
     (TreeModel, "owner"): ("OTHER", "(owner)"),
     (TreeModel, "family"): ("FAMILY", "under another name"),
     (TreeModel, "dataset"): ("DATASET", "(dataset)"),
