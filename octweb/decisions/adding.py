@@ -25,7 +25,7 @@ FIELDS = (
 )  # fmt: skip
 
 
-class Draft(NamedTuple):
+class EntryDraft(NamedTuple):
     """A record that is not in the chain yet: `values` are the columns beside the payload, `payload` its members."""
 
     kind: str
@@ -40,7 +40,7 @@ def hold() -> DecisionHead:
     return DecisionHead.objects.select_for_update().get_or_create(pk=ONLY)[0]
 
 
-def add(head: DecisionHead, drafts: Iterable[Draft]) -> list[int]:
+def add(head: DecisionHead, drafts: Iterable[EntryDraft]) -> list[int]:
     """Add records in the transaction that holds the head; return their numbers."""
     rows = []
     numbers = []
@@ -77,7 +77,7 @@ def add_later(kind: str, by: str, *, about: ChainEntry | None = None, **members:
         payload["decision"] = str(about.key)
         values = {"about": about.key, "model": about.model}
     with transaction.atomic():
-        return add(hold(), [Draft(kind, key, now, payload, values)])[0]
+        return add(hold(), [EntryDraft(kind, key, now, payload, values)])[0]
 
 
 def seal(head: DecisionHead, now: int) -> list[Block]:

@@ -20,7 +20,7 @@ from octweb.audit import actions as audit
 from octweb.core import spool
 from octweb.core.spool import SUFFIX, Frame, FrameKind
 from octweb.decisions import adding
-from octweb.decisions.adding import Draft, hold
+from octweb.decisions.adding import EntryDraft, hold
 from octweb.decisions.erasing import erase_old
 from octweb.decisions.models import Block, DecisionHead, Kind, RecordStream, SpoolPart
 from octweb.dossier.keys import signing_key
@@ -43,7 +43,7 @@ class _Retention:
 class Read(NamedTuple):
     """What one transaction takes from a file."""
 
-    drafts: list[Draft]
+    drafts: list[EntryDraft]
     offset: int
     seq: int
     last: int
@@ -142,12 +142,12 @@ def _end(head: DecisionHead, stream: RecordStream, found: Read, size: int) -> No
         "cut_bytes": lost,
         "note": "the process did not close its file; rows of the last second may be missing after a power failure",
     }
-    adding.add(head, [Draft(str(Kind.ENDED), key, now, payload, {})])
+    adding.add(head, [EntryDraft(str(Kind.ENDED), key, now, payload, {})])
 
 
 def _read(part: SpoolPart, stream: RecordStream, fd: int) -> Read:
     """Read frames until there are enough rows for one transaction."""
-    drafts: list[Draft] = []
+    drafts: list[EntryDraft] = []
     end = part.offset
     seq = stream.seq
     last = part.last
@@ -179,7 +179,7 @@ def _schema(name: str, fd: int, key: bytes) -> Any:
     return SCHEMAS[name, key]
 
 
-def _drafts(name: str, fd: int, stream: uuid.UUID, frame: Frame) -> Iterator[Draft]:
+def _drafts(name: str, fd: int, stream: uuid.UUID, frame: Frame) -> Iterator[EntryDraft]:
     if frame.kind == FrameKind.REFUSED:
         yield _refused(stream, frame)
         return
@@ -223,7 +223,7 @@ def _drafts(name: str, fd: int, stream: uuid.UUID, frame: Frame) -> Iterator[Dra
         columns_of_list = {
             "model": uuid.UUID(bytes=model), "stream": stream, "seq": frame.seq + i, "leaf": leaf, "label": label, "subject": subject,
         }  # fmt: skip
-        yield Draft(str(Kind.DECISION), key, at, payload, columns_of_list)
+        yield EntryDraft(str(Kind.DECISION), key, at, payload, columns_of_list)
 
 
 def _cell(column: dict[str, Any], value: float, bits: str) -> Any:
@@ -245,7 +245,7 @@ def _unusual(column: dict[str, Any], value: float) -> str:
     return "above" if column["high"] is not None and value > column["high"] else ""
 
 
-def _refused(stream: uuid.UUID, frame: Frame) -> Draft:
+def _refused(stream: uuid.UUID, frame: Frame) -> EntryDraft:
     """Return the record of a row without an answer: its values were never read to the end, so none are kept."""
     said = orjson.loads(frame.body)
     by, asked, request, subject = said["caller"]
@@ -270,7 +270,7 @@ def _refused(stream: uuid.UUID, frame: Frame) -> Draft:
         "refused": said["reason"],
     }
     columns = {"model": model, "stream": stream, "seq": frame.seq, "subject": subject}
-    return Draft(str(Kind.DECISION), key, said["at"], payload, columns)
+    return EntryDraft(str(Kind.DECISION), key, said["at"], payload, columns)
 
 
 def sign_day(head: DecisionHead, now: datetime) -> None:

@@ -13,7 +13,7 @@ from django.db import connection, transaction
 from django.db.models import Q, QuerySet
 
 from octweb.decisions import adding
-from octweb.decisions.adding import Draft, hold
+from octweb.decisions.adding import EntryDraft, hold
 from octweb.decisions.models import Block, ChainEntry, Kind
 from octweb.registry.recording import new_id, subject_digest
 
@@ -79,11 +79,11 @@ def _clear(entries: QuerySet[ChainEntry]) -> int:
     return entries.update(**NOTHING)
 
 
-def _record(by: str, why: str, members: dict[str, Any]) -> Draft:
+def _record(by: str, why: str, members: dict[str, Any]) -> EntryDraft:
     now = time.time_ns()
     key = uuid.UUID(bytes=new_id(now))
     payload = {"kind": str(Kind.ERASED), "id": str(key), "at": now, "by": by, "why": why} | members
-    return Draft(str(Kind.ERASED), key, now, payload, {})
+    return EntryDraft(str(Kind.ERASED), key, now, payload, {})
 
 
 def _clean_files() -> None:
