@@ -97,6 +97,11 @@ class CandidateSerializer(serializers.Serializer):
     accuracies = serializers.ListField(child=serializers.FloatField(), help_text="by fold")
     accuracy = serializers.FloatField(allow_null=True)
     standard_error = serializers.FloatField(allow_null=True)
+    cost_per_row = serializers.FloatField(allow_null=True, help_text="of unseen rows; null without costs of answers")
+    constant_cost_per_row = serializers.FloatField(
+        allow_null=True, help_text="what the best single answer of the training rows costs there"
+    )
+    cost_unit = serializers.CharField(help_text="empty without costs, or without a unit")
     leaves = serializers.IntegerField(allow_null=True, help_text="of the tree on all training rows")
     fold_leaves = serializers.ListField(child=serializers.IntegerField())
     train_accuracy = serializers.FloatField(allow_null=True)
@@ -202,7 +207,9 @@ def _candidate_json(line: BoardLine) -> dict[str, Any]:
     return {
         "id": candidate.pk, "name": candidate.name, "method": candidate.method, "parameters": candidate.parameters,
         "asks": line.asks, "status": candidate.status, "fits_done": line.done, "accuracies": line.accuracies,
-        "accuracy": score and score.mean, "standard_error": score and score.error, "leaves": line.leaves,
+        "accuracy": score and score.mean, "standard_error": score and score.error,
+        "cost_per_row": line.cost and line.cost.per_row, "constant_cost_per_row": line.cost and line.cost.constant_per_row,
+        "cost_unit": line.cost.unit if line.cost else "", "leaves": line.leaves,
         "fold_leaves": line.fold_leaves, "train_accuracy": line.train_accuracy, "claim": line.claim, "seconds": line.seconds,
         "recommended": line.recommended, "error": line.failed, "model": candidate.model_id, "run": candidate.retrained_id,
     }  # fmt: skip

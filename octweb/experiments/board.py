@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.db.models import Prefetch
 from django.utils import timezone
@@ -28,6 +28,20 @@ COLUMNS = {"one column": 1, "groups of categories": 1, "two columns": 2, "many c
 SORTS = {"accuracy": "Accuracy", "leaves": "Leaves", "time": "Time", "queue": "Queue"}
 
 
+class UnseenCost(NamedTuple):
+    """What the answers to unseen rows cost per row, and what the best single answer of the training rows costs there."""
+
+    per_row: float
+    constant_per_row: float
+    unit: str
+
+    @property
+    def words(self) -> str:
+        """Both in a short sentence."""
+        unit = f" {self.unit}" if self.unit else ""
+        return f"{number_text(self.per_row)}{unit} a row; always one answer: {number_text(self.constant_per_row)}{unit}"
+
+
 @dataclass(frozen=True, kw_only=True)
 class BoardLine:
     """A row of the leaderboard; shares in [0, 1], None if it is not known yet."""
@@ -44,6 +58,7 @@ class BoardLine:
     claim: dict[str, Any] | None
     seconds: float | None
     base_rate: float | None = None
+    cost: UnseenCost | None = None
     recommended: bool = False
     failed: str = ""
 
@@ -98,6 +113,11 @@ class Board:
     def base_rate(self) -> float | None:
         """The share of the same unseen rows that is right if every row gets the most frequent class of its training rows."""
         return next((line.base_rate for line in self.lines if line.base_rate is not None), None)
+
+    @property
+    def has_costs(self) -> bool:
+        """Whether answers of some candidate have costs."""
+        return any(line.cost is not None for line in self.lines)
 
     @property
     def tried(self) -> int:
@@ -343,6 +363,7 @@ def _line(candidate: Candidate, experiment: Experiment) -> BoardLine:
         claim=claim,
         seconds=summary.get("seconds"),
         base_rate=_base_rate(good) if score is not None else None,
+        cost=_cost(good) if score is not None else None,
         failed=broken or (candidate.error if candidate.status == RunStatus.FAILED else ""),
     )
 
@@ -352,6 +373,15 @@ def _base_rate(records: Sequence[dict[str, Any]]) -> float | None:
     if any(r.get("base_correct") is None for r in records):
         return None
     return float(sum(r["base_correct"] for r in records) / sum(r["n"] for r in records))
+
+
+def _cost(records: Sequence[dict[str, Any]]) -> UnseenCost | None:
+    """Over all folds; None where answers have no costs."""
+    if any(r.get("cost") is None or r.get("constant_cost") is None for r in records):
+        return None
+    n = sum(r["n"] for r in records)
+    sums = [sum(r[name] for r in records) / n for name in ("cost", "constant_cost")]
+    return UnseenCost(sums[0], sums[1], str(records[0].get("cost_unit") or ""))
 
 
 def _claim(candidate: Candidate) -> dict[str, Any] | None:

@@ -14,6 +14,7 @@ from rest_framework.test import APIClient
 
 from octweb.datasets import actions as datasets
 from octweb.experiments import actions as experiments
+from octweb.experiments.board import board
 from octweb.experiments.work import CandidateSupervisor
 from octweb.registry.parsed import model_file
 from octweb.runs.models import TrainingRun
@@ -280,7 +281,7 @@ def test_workbench_of_a_model_keeps_its_rewards(posted, trial, owner, monkeypatc
 
 @pytest.mark.one_database
 @pytest.mark.django_db(transaction=True)
-def test_experiment_takes_rewards(posted, trial, owner):
+def test_experiment_takes_rewards(posted, trial, owner, client):
     waiting = TrainingRun.objects.get(pk=posted(REWARDS).json()["id"])
     dataset = waiting.dataset
     waiting.delete()  # it would go first
@@ -296,4 +297,14 @@ def test_experiment_takes_rewards(posted, trial, owner):
     costs = json.loads(candidate.document)["certificate"]["costs"]
     best = best_reward(trial[["p", "q", "r"]].to_numpy(), rewards, 2)
     assert costs["cost"] == pytest.approx(rewards.max(axis=1).sum() - best)
-    assert sum(record["cost"] for record in candidate.records) >= costs["cost"] - 1e-9
+    alone = [record for record in candidate.records if record["second"] < 0]
+    lost = sum(record["cost"] for record in alone)
+    line = board(experiment).lines[0]
+    assert line.cost.per_row == pytest.approx(lost / sum(record["n"] for record in alone))
+    assert line.cost.constant_per_row > 0
+    client.force_login(owner)
+    told = client.get(f"/api/v1/experiments/{experiment.pk}/").json()["candidates"][0]
+    assert (told["cost_per_row"], told["cost_unit"]) == (line.cost.per_row, "EUR")
+    page = client.get(f"/experiments/{experiment.pk}/").content.decode()
+    assert line.cost.words in page
+    assert "recommended by accuracy, not by what their answers cost" in page
