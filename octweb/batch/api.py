@@ -71,6 +71,12 @@ class BatchPredictionSerializer(serializers.ModelSerializer):
         allow_null=True,
         help_text="rows of `known` whose prediction is their class",
     )
+    base_correct = serializers.IntegerField(
+        source="summary.base_correct",
+        default=None,
+        allow_null=True,
+        help_text="rows of `known` with the most frequent class of the training; null for files that were predicted before this was counted",
+    )
     trained = serializers.IntegerField(
         source="summary.trained",
         default=None,
@@ -94,7 +100,7 @@ class BatchPredictionSerializer(serializers.ModelSerializer):
         fields = [
             "id", "model", "name", "version", "retired", "source_name", "source_bytes", "format", "sheet", "header", "keep_columns", "explain", "change", "cost", "least",
             "status", "queue_position", "attempt", "cancel_requested", "created", "started", "finished", "progress", "rows", "predicted", "labels",
-            "known", "correct", "trained", "notes", "error", "problems", "result", "result_bytes", "kept_until", "owner",
+            "known", "correct", "base_correct", "trained", "notes", "error", "problems", "result", "result_bytes", "kept_until", "owner",
         ]  # fmt: skip
         read_only_fields = fields
 

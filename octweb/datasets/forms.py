@@ -42,6 +42,8 @@ FINDING_TITLES = {
     "other_spelling": "Spellings of one value",
     "sentinel": "Marks for missing values",
     "words_among_numbers": "Words among numbers",
+    "words_among_dates": "Words among dates",
+    "number_texts": "Numbers written as text",
     "emptiness_predicts": "Empty cells tell the class",
     "date_after_outcome": "A date after the outcome",
     "equal_rows_across": "Equal rows",

@@ -169,8 +169,8 @@ def _columns(reviewed: Reviewed) -> ChecklistItem:
     asked = [tree.schema[j].name for j in tree.used_columns]
     if not asked:
         return _make_item("columns", "holds", "The tree asks no column.")
-    if warning := claims.identifier_warning(reviewed.model):
-        return _make_item("columns", "open", warning)
+    if warnings := claims.warnings_of(reviewed.model):
+        return _make_item("columns", "open", " ".join(warnings))
     marks = column_permissions(reviewed.model)
     words = "; ".join(
         f"{name} ({MARKS.get(str(marks[name]), marks[name])})" if name in marks else name for name in asked

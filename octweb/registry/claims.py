@@ -9,7 +9,7 @@ from octweb.core import badges
 from octweb.core.faults import DamagedDocument
 from octweb.registry.models import Doubt, TreeModel
 from octweb.registry.parsed import model_file
-from trainer.data.inspection import warn_identifiers
+from trainer.data.inspection import tree_warnings
 from trainer.evaluate.verdict import TreeVerdict, read_verdict
 from trainer.training.claims import SPLITS_TIP, Claim, read_claim, splits_claim, splits_words, weight_sentence
 
@@ -49,15 +49,14 @@ def claims(model: TreeModel) -> list[ClaimBadge]:
     ]
 
 
-def identifier_warning(model: TreeModel) -> str:
-    """Return a warning if the tree asks a column that names or counts the rows of its data set; "" if it does not."""
-    if model.dataset is None:
-        return ""
+def warnings_of(model: TreeModel) -> list[str]:
+    """Return what speaks against using the tree: it asks a column that names or counts the rows, or classes look alike."""
     try:
         tree = model_file(model).tree
     except DamagedDocument:
-        return ""
-    return warn_identifiers(tree, [c["name"] for c in model.dataset.columns if c.get("identifier")])
+        return []
+    columns = [] if model.dataset is None else model.dataset.columns
+    return tree_warnings(tree, [c["name"] for c in columns if c.get("identifier")])
 
 
 def verdict_of(model: TreeModel) -> TreeVerdict | None:

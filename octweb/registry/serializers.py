@@ -250,8 +250,7 @@ class ModelDetailSerializer(ModelSerializer):
         return [{"kind": c.kind, "words": c.words, "tip": c.tip} for c in claims.claims(model)]
 
     def get_warnings(self, model: TreeModel) -> list[str]:
-        warning = claims.identifier_warning(model)
-        return [warning] if warning else []
+        return claims.warnings_of(model)
 
     def get_proved_optimal(self, model: TreeModel) -> bool:
         return claims.claim_of(model).proved_optimal

@@ -39,6 +39,16 @@ def stump() -> Tree:
     return tree_from_json(nodes, schema=SCHEMA, classes=("a", "b"))
 
 
+def idle_on_training_rows(**more: Any) -> ModelFile:
+    """A tree whose question gets no more training rows right than one answer."""
+    nodes: list[dict[str, Any]] = [
+        {"id": 0, "counts": [60, 40], "split": {"kind": "threshold", "feature": "age", "threshold": 1.0}, "left": 1, "right": 2},
+        {"id": 1, "counts": [40, 20], "class": "a"},
+        {"id": 2, "counts": [20, 20], "class": "b"},
+    ]  # fmt: skip
+    return replace(model(None, **more), tree=tree_from_json(nodes, schema=SCHEMA, classes=("a", "b")))
+
+
 def model(confusion: list[list[int]] | None, *, train: float = 0.9, **more: Any) -> ModelFile:
     """The stump with counts of unseen rows, by actual class and answer."""
     metrics: dict[str, Any] = {"train": {"n": 100, "correct": round(100 * train), "accuracy": train}}
@@ -70,6 +80,23 @@ def with_costs(cost: float) -> ModelFile:
     found = model([[27, 3], [2, 18]], certificate=OPTIMAL | {"costs": COSTS})
     test = found.metrics["test"] | {"cost": cost, "constant_cost": 40.0}
     return replace(found, metrics=dict(found.metrics) | {"test": test})
+
+
+@pytest.mark.parametrize(
+    ("more", "kind", "words"),
+    [
+        ({}, "worse", "60.0\u202f% of its training rows; always answering “a” is right for 60.0\u202f%. The tree is no better than this"),
+        ({"parameters": {"class_weight": "balanced"}}, "other_aim", "trained for something else"),
+    ],
+)  # fmt: skip
+def test_tree_that_is_no_better_on_training_rows_is_said_to_be_so(more: dict[str, Any], kind: str, words: str) -> None:
+    """The proof is about the same rows, so nothing is said of it."""
+    found = read_verdict(idle_on_training_rows(**more))
+    assert found.kind == kind
+    assert words in found.sentence
+    assert PROOF_WORDS not in found.sentence
+    assert found.warns
+    assert found.no_better == (kind == "worse")
 
 
 @pytest.mark.parametrize(

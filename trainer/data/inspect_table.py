@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,8 @@ from trainer.data.formats.raw import RawTable
 from trainer.data.formats.read_file import read_table
 from trainer.data.inspection import InspectedTable, IntakeFinding, findings_of
 from trainer.data.parsing import ColumnParsing, ParsingChoices, reading_of
-from trainer.data.parsing.infer import infer
+from trainer.data.parsing.cells import Cells
+from trainer.data.parsing.infer import infer, number_texts
 from trainer.data.profile import profile
 from trainer.data.reader import build_as_read
 from trainer.errors import DataError, UnknownColumnError
@@ -53,17 +54,34 @@ def inspect(X: Any, y: Any = None, *, target: str = "", header: bool | None = No
     """
     if y is None and not target:
         raise DataError("inspect needs the classes: give y, or the name of the target column as target=...")
+    texts: list[IntakeFinding] = []
     if isinstance(X, (str, Path)):
         raw = read_table(X, header=header)
         categorical: list[str] = []
     else:
         raw, categorical = _raw_of(X)
+        texts = list(_number_texts(raw, {*categorical, target}))
     if y is not None:
         target = target or str(getattr(y, "name", None) or TARGET)
         raw = _with_target(raw, y, target)
     kinds = {name: ColumnKind.CATEGORICAL for name in categorical if name != target}
     given = ParsingChoices(header=None if header is not False else False)
-    return inspect_raw(raw, reading_of(raw, given), target=target, kinds=kinds)
+    return (*texts, *inspect_raw(raw, reading_of(raw, given), target=target, kinds=kinds))
+
+
+def _number_texts(raw: RawTable, but: Collection[str]) -> Iterator[IntakeFinding]:
+    """Yield a finding on each text column of a frame whose cells a file would be read as numbers."""
+    for name, column in zip(raw.names, raw.columns, strict=True):
+        if name in but or not pa.types.is_string(column.type) or not (distinct := number_texts(Cells.of(column))):
+            continue
+        yield IntakeFinding(
+            kind="number_texts",
+            column=name,
+            severity="high",
+            figure=f"{distinct:,} different texts, all of them numbers",
+            sentence="The column holds numbers as texts. An estimator takes each text of a data frame for a category.",
+            if_nothing="A tree cannot ask whether the number is large, and a new number is unknown. The rest of this report takes it for numbers.",
+        )
 
 
 def inspect_raw(

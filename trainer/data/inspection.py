@@ -15,6 +15,8 @@ from trainer.data.late_dates import late_dates
 from trainer.data.parsing.alike import alike_groups
 from trainer.data.parsing.cells import Cells
 from trainer.data.parsing.column import DATE, ColumnReading
+from trainer.data.parsing.dates import GUESSED, moment_of
+from trainer.data.parsing.draft import SAMPLE
 from trainer.data.parsing.infer import GuessedColumn, numbers_rows, stray_words
 from trainer.data.parsing.reading import ColumnParsing
 from trainer.data.parsing.words import is_missing_word
@@ -94,7 +96,8 @@ class InspectedTable:
 def findings_of(table: InspectedTable) -> tuple[IntakeFinding, ...]:
     """Return the findings about a table, the worst first."""
     found = [
-        *_header(table), *_identifiers(table), *_look_alike(table), *_sentinels(table), *_words_among_numbers(table)
+        *_header(table), *_identifiers(table), *_look_alike(table), *_sentinels(table), *_words_among_numbers(table),
+        *_words_among_dates(table),
     ]  # fmt: skip
     if table.built is not None and table.profile is not None:
         data, labels, _ = table.built
@@ -163,7 +166,7 @@ def _look_alike(table: InspectedTable) -> Iterable[IntakeFinding]:
         groups = alike_groups(words)
         if not groups:
             continue
-        shown = "; ".join(", ".join(f"{_visible(w)} ({words[w]:,})" for w in own[:SHOWN]) for own in groups[:SHOWN])
+        shown = _alike_figure(groups, words)
         yield IntakeFinding(
             kind="look_alike_classes" if is_target else "other_spelling",
             column=name,
@@ -177,6 +180,11 @@ def _look_alike(table: InspectedTable) -> Iterable[IntakeFinding]:
                 else "Each spelling is a separate category."
             ),
         )
+
+
+def _alike_figure(groups: Sequence[tuple[str, ...]], counts: Mapping[str, int]) -> str:
+    """Write groups of words that look alike with the rows of each."""
+    return "; ".join(", ".join(f"{_visible(w)} ({counts[w]:,})" for w in own[:SHOWN]) for own in groups[:SHOWN])
 
 
 def _visible(word: str) -> str:
@@ -265,19 +273,50 @@ def _words_among_numbers(table: InspectedTable) -> Iterable[IntakeFinding]:
         )
 
 
+def _words_among_dates(table: InspectedTable) -> Iterable[IntakeFinding]:
+    """Yield a finding on each column of dates that a few words turn into categories."""
+    for own in table.guesses:
+        if own.name in (table.target, *table.ignored, *table.named) or own.schema.kind is not ColumnKind.CATEGORICAL:
+            continue
+        cells = Cells.of(table.raw.column(own.name))
+        values = np.flatnonzero(~cells.missing)
+        sample = [cells.word(i) for i in values[:SAMPLE]]
+        form = next((f for f in GUESSED if _mostly_dates(sample, f)), None)
+        if form is None:
+            continue
+        words = {cells.word(i): int(cells.counts[i]) for i in values}
+        odd = [word for word in words if moment_of(word, form) is None]
+        if not odd:
+            continue
+        dates = sum(words.values()) - sum(words[word] for word in odd)
+        yield IntakeFinding(
+            kind="words_among_dates",
+            column=own.name,
+            severity=HIGH,
+            figure=f"{dates:,} of {sum(words.values()):,} values are dates ({form}), but others such as {odd[0][:40]!r} are not",
+            sentence="A few words turn a column of dates into categories.",
+            mend={"column": own.name, "missing": odd} if len(odd) <= MOST_STRAY else {},
+            if_nothing="Each date is a category: a tree cannot ask whether it is early or late, and a new date is unknown.",
+        )
+
+
+def _mostly_dates(words: Sequence[str], form: str) -> bool:
+    return bool(words) and 2 * sum(moment_of(word, form) is not None for word in words) > len(words)
+
+
 def _leaks(table: Table, labels: Labels, profile: Profile) -> Iterable[IntakeFinding]:
     n = len(table)
     if n < FEWEST_ROWS:
         return
     least = max(LEAK_SHARE, 1 - LEAK_RATIO * (1 - profile.baseline))
     for column, known in zip(table.columns, profile.columns, strict=True):
-        right = _rows_right_by_value(column, labels)
+        right, right_by_others = _rows_right_by_value(column, labels)
         few = known.distinct <= max(2 * len(labels.classes), n // ROWS_FOR_EACH_VALUE)
-        by_value = few and right >= least * n
+        by_value = (right if few else right_by_others) >= least * n
         if not by_value and known.cut_accuracy < least:
             continue
         right = right if by_value else round(known.cut_accuracy * n)
-        is_coding = by_value and known.distinct <= 2 * len(labels.classes)
+        is_coding = by_value and right == n
         sentence = (
             "The column is the target in another coding: each of its values belongs to one class."
             if is_coding
@@ -312,13 +351,15 @@ def _late(table: InspectedTable, data: Table, labels: Labels) -> Iterable[Intake
         )
 
 
-def _rows_right_by_value(column: Column, labels: Labels) -> int:
-    """Return how many rows have the most frequent class of their value in this column."""
+def _rows_right_by_value(column: Column, labels: Labels) -> tuple[int, int]:
+    """Return how many rows have the most frequent class of their value in this column, and of the other rows with their value."""
     values = np.where(column.missing, np.inf, column.values)
     _, codes = np.unique(values, return_inverse=True)
     k = len(labels.classes)
     joint = np.bincount(codes.reshape(-1) * k + labels.codes, minlength=(int(codes.max()) + 1) * k).reshape(-1, k)
-    return int(joint.max(axis=1).sum())
+    largest = joint.max(axis=1)
+    second = np.partition(joint, -2, axis=1)[:, -2] if k > 1 else np.zeros_like(largest)
+    return int(largest.sum()), int(largest[largest - 1 > second].sum())
 
 
 def _emptiness(report: EmptyReport, labels: Labels) -> Iterable[IntakeFinding]:
@@ -391,6 +432,23 @@ def _is_identifier(column: Column) -> bool:
     if column.kind is ColumnKind.CATEGORICAL:
         return len(values) > FEWEST_ROWS and len(np.unique(values)) == len(values)
     return column.kind is ColumnKind.NUMERIC and bool(numbers_rows(column.name, values))
+
+
+def tree_warnings(tree: Tree, identifiers: Collection[str]) -> list[str]:
+    """Return what speaks against using a tree: asked columns that name or count the rows, and classes that look alike."""
+    return [words for words in (warn_identifiers(tree, identifiers), warn_alike_classes(tree)) if words]
+
+
+def warn_alike_classes(tree: Tree) -> str:
+    """Return a warning if classes look alike, with their training rows; "" if none do."""
+    counts = dict(zip(tree.classes, tree.nodes[0].counts, strict=True))
+    groups = alike_groups(counts)
+    if not groups:
+        return ""
+    return (
+        f"Classes that look alike are different classes here: {_alike_figure(groups, counts)}. "
+        "If they mean the same, merge them and train again."
+    )
 
 
 def warn_identifiers(tree: Tree, identifiers: Collection[str]) -> str:

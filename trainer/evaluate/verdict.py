@@ -169,9 +169,11 @@ def read_verdict(model: ModelFile) -> TreeVerdict:
         named = " and ".join(f"{name.replace('_', ' ')} {value}" for name, value in settings.items())
         words = f"{words.removesuffix('.')}, for example {named}."
     sentence = finding.sentence
-    if finding.kind in _DOUBTED and read_claim(model.certificate).proved_optimal:
+    rate = base_rate(model)
+    on_training_rows = rate is not None and not rate.unseen  # as the proof is
+    if finding.kind in _DOUBTED and not on_training_rows and read_claim(model.certificate).proved_optimal:
         sentence = f"{sentence} {PROOF_WORDS}"
-    return TreeVerdict(kind=finding.kind, sentence=sentence, next=words, settings=settings, base_rate=base_rate(model))
+    return TreeVerdict(kind=finding.kind, sentence=sentence, next=words, settings=settings, base_rate=rate)
 
 
 def summary_members(model: ModelFile) -> dict[str, Any]:
@@ -244,9 +246,7 @@ def _judge(model: ModelFile) -> _Finding:
     if model.certificate.get("costs"):
         return _judge_costs(model)
     unseen = _unseen(model)
-    if unseen is None:
-        return _Finding("unknown", _training_words(model), "hold_out")
-    return _judge_unseen(model, unseen)
+    return _judge_training(model) if unseen is None else _judge_unseen(model, unseen)
 
 
 def _judge_leaf(model: ModelFile) -> _Finding:
@@ -263,6 +263,25 @@ def _judge_leaf(model: ModelFile) -> _Finding:
     if sum(n > 0 for n in root.counts) < 2:
         return _Finding("constant", words, "columns")
     return _Finding("constant", words, "setting" if single_leaf.forbidding(model) else "more")
+
+
+def _judge_training(model: ModelFile) -> _Finding:
+    """Judge by the training rows alone: they tell whether the tree is worse than one answer, not whether it is better."""
+    rate = base_rate(model)
+    if rate is None:
+        return _Finding(
+            "unknown", "The file counts no rows, so nothing is known about how often the tree is right.", "hold_out"
+        )
+    right = sum(leaf.counts[leaf.label] for leaf in model.tree.leaves) / model.tree.nodes[0].rows
+    compared = (
+        f"Right for {points_text(right)}{THIN}% of {_counted(model)}its training rows; always answering “{rate.label}” is right for "
+        f"{points_text(rate.share)}{THIN}%."
+    )
+    if right > rate.share:
+        return _Finding("unknown", f"{compared} Nothing is known about new rows.", "hold_out")
+    if aim := _other_aim(model):
+        return _Finding("other_aim", f"{compared} It was trained for something else: {aim}.", "classes")
+    return _Finding("worse", f"{compared} The tree is no better than this one answer.", "columns")
 
 
 def _judge_unseen(model: ModelFile, unseen: _Measured) -> _Finding:
@@ -343,17 +362,6 @@ def _unseen(model: ModelFile) -> _Measured | None:
 
 def _most_frequent(model: ModelFile) -> int:
     return int(np.argmax(model.tree.nodes[0].counts))
-
-
-def _training_words(model: ModelFile) -> str:
-    rate = base_rate(model)
-    if rate is None:
-        return "The file counts no rows, so nothing is known about how often the tree is right."
-    right = sum(leaf.counts[leaf.label] for leaf in model.tree.leaves) / model.tree.nodes[0].rows
-    return (
-        f"Right for {points_text(right)}{THIN}% of {_counted(model)}its training rows; always answering “{rate.label}” is right for "
-        f"{points_text(rate.share)}{THIN}%. Nothing is known about new rows."
-    )
 
 
 def _noise(model: ModelFile, unseen: _Measured) -> str:

@@ -54,7 +54,8 @@ class PredictionSummary:
 
     `unknown` and `out_of_range` count, by column, the cells with a category or a number that training did not have; `respelled` those
     with another spelling of a category. `proposals` are readings under which a column would fit the training better.
-    `known` rows have a class in the file, of which `correct` are predicted right; both are 0 without the target column. Of them
+    `known` rows have a class in the file, of which `correct` are predicted right, and `base_correct` would be if each got the most
+    frequent class of the training; all are 0 without the target column. Of them
     `trained` equal rows of the training in their class and in every column that the tree asks; None without the training rows.
     `life` counts the answers by leaf (`rows`), the unusual cells by column, and the rows without an answer (`refused_empty`).
     """
@@ -64,6 +65,7 @@ class PredictionSummary:
     labels: dict[str, int]
     known: int
     correct: int
+    base_correct: int
     trained: int | None
     unknown: dict[str, int]
     out_of_range: dict[str, int]
@@ -76,7 +78,7 @@ class PredictionSummary:
         """The record as a dictionary."""
         return {
             "rows": self.rows, "predicted": self.predicted, "labels": self.labels, "known": self.known,
-            "correct": self.correct, "trained": self.trained, "unknown": self.unknown,
+            "correct": self.correct, "base_correct": self.base_correct, "trained": self.trained, "unknown": self.unknown,
             "out_of_range": self.out_of_range, "respelled": self.respelled,
             "proposals": [own.to_json() for own in self.proposals], "notes": list(self.notes), "life": self.life,
         }  # fmt: skip
@@ -252,7 +254,8 @@ class _Total:
         self.tree = tree = model.tree
         self.training = training
         self.trained = 0
-        self.rows = self.predicted = self.known = self.correct = 0
+        self.rows = self.predicted = self.known = self.correct = self.base_correct = 0
+        self.most = int(np.argmax(tree.nodes[0].counts))
         self.labels = np.zeros(len(tree.classes), np.int64)
         self.unknown: Counter[str] = Counter()
         self.empty = self.unseen = 0
@@ -280,6 +283,7 @@ class _Total:
             known = rows.usable & (rows.labels.codes >= 0)
             self.known += int(known.sum())
             self.correct += int((codes[known] == rows.labels.codes[known]).sum())
+            self.base_correct += int((rows.labels.codes[known] == self.most).sum())
             if self.training is not None:
                 self.trained += self.training.count(rows.table.matrix()[known], rows.labels.codes[known])
 
@@ -344,6 +348,7 @@ class _Total:
             labels=dict(zip(self.tree.classes, self.labels.tolist(), strict=True)),
             known=self.known,
             correct=self.correct,
+            base_correct=self.base_correct,
             trained=None if self.training is None else self.trained,
             unknown=dict(self.unknown),
             out_of_range={

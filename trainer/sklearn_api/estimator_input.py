@@ -24,7 +24,7 @@ from sklearn.utils.validation import validate_data as sklearn_validate
 
 from trainer.data.parsing.alike import Spellings
 from trainer.data.parsing.cells import LARGEST_EXACT, MARKS, Cells
-from trainer.data.parsing.infer import stray_words
+from trainer.data.parsing.infer import number_texts, stray_words
 from trainer.data.rows import UNKNOWN_CODE, numbers_of_texts
 from trainer.dtypes import FloatArray
 from trainer.errors import list_names
@@ -250,8 +250,8 @@ def typed_labels(y: Any) -> Any:
     series = nw.from_native(native, series_only=True, pass_through=True)
     if isinstance(series, nw.Series):
         cells = series.to_list()
-    elif isinstance(y, np.ndarray) and y.dtype == object and y.ndim == 1:
-        cells = y.tolist()
+    elif getattr(y, "ndim", 0) == 1 and (not isinstance(y, np.ndarray) or y.dtype == object):
+        cells = list(y)  # objects, or an array of pandas with a type of its own
     else:
         return y
     is_bool = [isinstance(cell, (bool, np.bool_)) for cell in cells]
@@ -318,7 +318,7 @@ def _fit_column(name: str, series: nw.Series) -> Column:
         raise ValueError(f"Column '{name}' holds {series.dtype}. Turn it into a number or a text before training.")
     texts = _texts(series)
     if series.dtype in (nw.Object, nw.String):
-        _warn_of_words(name, texts)
+        _warn_of_number_texts(name, texts)
     categories = sorted({text for text in texts if text is not None})
     if any(text is None for text in texts):
         if MISSING_CATEGORY in categories:
@@ -334,16 +334,17 @@ def _fit_column(name: str, series: nw.Series) -> Column:
     return Column(schema=schema, values=values)
 
 
-def _warn_of_words(name: str, texts: list[str | None]) -> None:
-    """Warn once of a column of numbers that a few words turn into categories."""
-    stray = stray_words(Cells.of(pa.array(texts, pa.string())))
-    if stray is not None:
-        warnings.warn(
-            f"Column '{name}': {stray.figure}, so each value is a category. Make the words empty cells (None) and the column "
-            "numbers, or make all of it text on purpose, as a Categorical.",
-            UserWarning,
-            stacklevel=5,
-        )
+def _warn_of_number_texts(name: str, texts: list[str | None]) -> None:
+    """Warn once of a column of numbers that its texts, or a few words, turn into categories."""
+    cells = Cells.of(pa.array(texts, pa.string()))
+    if (stray := stray_words(cells)) is not None:
+        words = f"{stray.figure}, so each value is a category. Make the words empty cells (None) and the column numbers"
+    elif distinct := number_texts(cells):
+        words = f"its {distinct:,} different texts are numbers, and each is a category. Make the column numbers"
+    else:
+        return
+    words = f"Column '{name}': {words}, or make all of it text on purpose, as a Categorical."
+    warnings.warn(words, UserWarning, stacklevel=5)
 
 
 def _holds_numbers(series: nw.Series) -> bool:

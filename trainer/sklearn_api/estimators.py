@@ -26,7 +26,7 @@ from trainer.counts.folder import read_counts
 from trainer.counts.train import METHOD as COUNTED
 from trainer.counts.train import train_counts
 from trainer.data.costs import EACH_ROW
-from trainer.data.inspection import identifiers_in, warn_identifiers
+from trainer.data.inspection import identifiers_in, tree_warnings
 from trainer.data.integer_weights import WholeWeights, whole_weights
 from trainer.data.problem import Problem
 from trainer.dtypes import CodeArray, FloatArray
@@ -105,7 +105,7 @@ class TreeClassifier(FittedTree, ClassifierMixin, BaseEstimator):
         sklearn.exceptions.ConvergenceWarning
             If a limit on time or memory ends the search with a gap, or with splits that are not proved.
         UserWarning
-            If the tree asks a column of a data frame that names or counts the rows.
+            If the tree asks a column that names or counts the rows, or if classes look alike, such as Yes and yes.
         """
         problem, settings, counted = self._problem(X, y, sample_weight, costs, groups)
         with watched(self._method.id, limits_of(settings)) as monitor:
@@ -119,10 +119,9 @@ class TreeClassifier(FittedTree, ClassifierMixin, BaseEstimator):
         self._search = FitRecord(method=self._method, problem=problem, settings=settings, solution=solution)
         if message := limit_warning(self.certificate_, limits_of(settings)):
             warnings.warn(message, ConvergenceWarning, stacklevel=2)
-        if hasattr(self, "feature_names_in_"):  # the columns of an array have no name to look at
-            asked = [self.tree_.schema[j].name for j in self.tree_.used_columns]
-            if message := warn_identifiers(self.tree_, identifiers_in(problem.table, asked)):
-                warnings.warn(message, UserWarning, stacklevel=2)
+        asked = [self.tree_.schema[j].name for j in self.tree_.used_columns]
+        for message in tree_warnings(self.tree_, identifiers_in(problem.table, asked)):
+            warnings.warn(message, UserWarning, stacklevel=2)
         return self
 
     def fit_counts(self, folder: str | Path) -> TreeClassifier:

@@ -55,9 +55,9 @@ def next_run(model: TreeModel, verdict: TreeVerdict) -> str:
 
 
 @register.simple_tag
-def identifiers_of(model: TreeModel) -> str:
-    """The warning of a tree that asks a column which names or counts the rows; "" if it asks none."""
-    return claims.identifier_warning(model)
+def warnings_of(model: TreeModel) -> list[str]:
+    """Return what speaks against using the tree, in sentences."""
+    return claims.warnings_of(model)
 
 
 @register.simple_tag

@@ -130,18 +130,19 @@ PAGES = ["datasets", "runs", "experiments", "models", "workbenches"]
 
 
 @pytest.mark.parametrize("query", [{}, {"page": 6}, {"page": 40}, {"sort": "name"}])
-@pytest.mark.parametrize("name", PAGES)
-def test_page_of_a_large_list_reads_few_rows(client, owner, large, made, name, query):
+@pytest.mark.parametrize("address", ["/datasets/", "/models/", "/models/searches/", "/models/drafts/"])
+def test_page_of_a_large_list_reads_few_rows(client, owner, large, made, address, query):
     client.force_login(owner)
     made.clear()
     with CaptureQueriesContext(connection) as queries:
-        assert client.get(f"/{name}/", query).status_code == 200
+        assert client.get(address, query).status_code == 200
     assert len(queries) <= 14
     for model in (Dataset, TrainingRun, Experiment, Candidate, TreeModel, Workbench, Step):
         assert made[model] <= 80, model
     if "sort" not in query:
-        for plan in plans_of(queries, {"experiments": "experiments_experiment"}.get(name, "runs_trainingrun")):
-            assert "TEMP B-TREE" not in plan
+        for table in ("experiments_experiment", "runs_trainingrun"):
+            for plan in plans_of(queries, table):
+                assert "TEMP B-TREE" not in plan
 
 
 @pytest.mark.parametrize("query", [{}, {"page": 4}, {"page_size": 30}])

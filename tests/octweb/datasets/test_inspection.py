@@ -171,7 +171,29 @@ def test_training_warns_if_the_tree_asks_an_identifier(table):
     err = StringIO()
     call_command("train", table, target="answer", method="cart", depth=1, json=True, stdout=StringIO(), stderr=err)
     assert "Column 'Id' was left out" in err.getvalue()
-    assert "warning" not in err.getvalue()
+    assert "The tree asks" not in err.getvalue()
+
+
+def test_training_warns_of_classes_that_look_alike(table):
+    out = StringIO()
+    call_command("train", table, target="answer", method="cart", depth=1, json=True, stdout=out, stderr=StringIO())
+    warned = json.loads(out.getvalue().splitlines()[-1])["warnings"]
+    assert warned == [
+        "Classes that look alike are different classes here: 'yes' (24), 'Yes' (6). If they mean the same, merge them and train again."
+    ]
+    out = StringIO()
+    call_command(
+        "train",
+        table,
+        target="answer",
+        method="cart",
+        depth=1,
+        json=True,
+        merge=["answer"],
+        stdout=out,
+        stderr=StringIO(),
+    )
+    assert json.loads(out.getvalue().splitlines()[-1])["warnings"] == []
 
 
 def test_parameter_that_names_an_identifier_keeps_it(table):
@@ -191,7 +213,7 @@ def test_model_that_asks_an_identifier_carries_a_warning(owner, media):
     model = registry.register(owner=owner, document=document, dataset=dataset, title="By id")
     record = api(owner).get(f"/api/v1/models/{model.pk}/").json()
     assert "The tree asks Id" in record["warnings"][0]
-    assert "The tree asks Id" in render_to_string("registry/_identifiers.html", {"model": model})
+    assert "The tree asks Id" in render_to_string("registry/_warnings.html", {"model": model})
 
 
 def test_evaluation_notes_the_columns_that_it_leaves_out(table):

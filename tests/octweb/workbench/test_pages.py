@@ -72,7 +72,7 @@ def test_a_tree_is_opened_edited_priced_and_saved_on_the_page(web, model, serve)
     proof = web.get(f"{saved.redirect_chain[-1][0]}?mode=proof").content.decode()
     assert "Wishes that the tree keeps" in proof
     assert "the panel &lt;decided&gt; so" in proof
-    assert web.get("/workbenches/").status_code == 200
+    assert web.get("/models/drafts/").status_code == 200
 
 
 def test_a_threshold_of_the_model_page_is_held_at_its_node(web, model, serve):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -314,3 +316,95 @@ def test_words_among_numbers_are_found_and_mended(tmp_path):
     assert "words_among_numbers" in {own.kind for own in inspect(frame.drop(columns="y"), frame["y"])}
     mended, *_ = load(path, target="y", given=ParsingChoices(missing={"c": ("broken",)}))
     assert mended.columns[mended.names.index("c")].kind == "numeric"
+
+
+DAYS = pd.date_range("2020-01-01", periods=60).strftime("%Y-%m-%d").tolist()
+NUMBERS = [f"{x:.1f}" for x in np.random.default_rng(3).normal(50, 9, 60)]
+SIDES = ["a" if i < 30 else "b" for i in range(60)]
+
+
+def with_slips(cells, word):
+    return [word if i % 9 == 4 else cell for i, cell in enumerate(cells)]
+
+
+def test_words_among_dates_are_found_and_mended(tmp_path):
+    path = tmp_path / "t.csv"
+    pd.DataFrame({"when": with_slips(DAYS, "2021-02-30"), "y": SIDES}).to_csv(path, index=False)
+    own = next(one for one in inspect(path, target="y") if one.kind == "words_among_dates")
+    assert own.figure == "53 of 60 values are dates (yyyy-mm-dd), but others such as '2021-02-30' are not"
+    assert own.mend == {"column": "when", "missing": ["2021-02-30"]}
+    table, _, _ = load(path, target="y", given=ParsingChoices(missing={"when": ("2021-02-30",)}))
+    assert all(column.name.startswith("when ") for column in table.columns)
+    assert not any(one.kind == "words_among_dates" for one in inspect(pd.DataFrame({"when": DAYS}), SIDES))
+
+
+def test_words_among_numbers_with_decimal_commas_are_found(tmp_path):
+    path = tmp_path / "t.csv"
+    cells = with_slips([cell.replace(".", ",") for cell in NUMBERS], "foo")
+    pd.DataFrame({"v": cells, "y": SIDES}).to_csv(path, index=False, sep=";")
+    own = next(one for one in inspect(path, target="y") if one.kind == "words_among_numbers")
+    assert own.figure.startswith("53 of 60 values are numbers, but others such as 'foo' are not")
+
+
+@pytest.mark.parametrize("sign", [".", ","])
+def test_numbers_as_texts_of_a_frame_are_said_by_report_and_fit(sign):
+    frame = pd.DataFrame({"v": [cell.replace(".", sign) for cell in NUMBERS]})
+    assert [own.column for own in inspect(frame, SIDES) if own.kind == "number_texts"] == ["v"]
+    with pytest.warns(UserWarning, match="Column 'v': its [0-9]+ different texts are numbers, and each is a category"):
+        trainer.make_classifier("cart", depth=1).fit(frame, SIDES)
+    for other in (frame.astype("category"), pd.DataFrame({"v": [f"0{i % 20:02d}" for i in range(60)]})):
+        assert not any(own.kind == "number_texts" for own in inspect(other, SIDES))
+
+
+def test_code_of_the_class_with_many_values_is_a_leak():
+    """Each row is judged by the other rows with its value, so that rare values cannot look like a leak."""
+    rng = np.random.default_rng(2)
+    codes = rng.integers(0, 48, 200)
+    classes = np.array(["p", "q"])[rng.integers(0, 2, 48)][codes]
+    frame = pd.DataFrame({"code": [f"c{code}" for code in codes], "size": rng.normal(size=200)})
+    assert [own.column for own in inspect(frame, classes) if own.kind == "leak"] == ["code"]
+    assert not any(own.kind == "leak" for own in inspect(frame, rng.permutation(classes)))
+
+
+@pytest.mark.parametrize("ending", ["parquet", "csv"])
+def test_index_of_dates_is_left_out(tmp_path, ending):
+    frame = pd.DataFrame({"size": np.arange(60) % 7, "y": SIDES}, index=pd.to_datetime(DAYS))
+    path = tmp_path / f"t.{ending}"
+    frame.to_parquet(path) if ending == "parquet" else frame.to_csv(path)
+    table, _, report = load(path, target="y")
+    assert [column.name for column in table.columns] == ["size"]
+    assert any("left out" in note for note in report.notes)
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b'[\n  {"a": 1, "y": "p"}\n]', "JSON"),
+        (b'{"a": [1, 2]}', "JSON"),
+        (b"$FL2@(#) SPSS DATA FILE", "SPSS"),
+        (b"<stata_dta><header>", "Stata"),
+        (b"\x80\x04\x95\x00", "pickle"),
+    ],
+)
+def test_files_of_other_tools_are_named(tmp_path, content, words):
+    (tmp_path / "t.dat").write_bytes(content)
+    with pytest.raises(DataError, match=f"is not a table but .*{words}"):
+        inspect(tmp_path / "t.dat", target="y")
+
+
+def test_estimator_warns_of_a_counter_in_an_array_and_of_classes_that_look_alike():
+    X = np.column_stack([np.arange(60), np.random.default_rng(0).normal(size=60)])
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        trainer.make_classifier("cart", depth=1).fit(X, np.where(np.arange(60) < 30, "Yes", "yes"))
+    words = " ".join(str(own.message) for own in said)
+    assert "The tree asks x0." in words
+    assert "Classes that look alike are different classes here: 'Yes' (30), 'yes' (30)." in words
+
+
+@pytest.mark.parametrize(("dtype", "classes"), [("Int64", [0, 1]), ("boolean", [False, True])])
+def test_labels_in_an_array_of_pandas_keep_their_type(dtype, classes):
+    X = np.random.default_rng(0).normal(size=(40, 1))
+    found = trainer.make_classifier("cart", depth=1).fit(X, pd.array(classes * 20, dtype=dtype)).classes_
+    assert found.tolist() == classes
+    assert found.dtype.kind == ("b" if dtype == "boolean" else "i")

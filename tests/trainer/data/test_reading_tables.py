@@ -95,10 +95,25 @@ def test_what_can_be_read_in_two_ways_is_a_question_with_its_line(cells, words, 
     assert found == list(cells)
     path = tmp_path / "t.csv"
     path.write_text("x\ty\n" + "".join(f"{c}\t{'ab'[i % 2]}\n" for i, c in enumerate(cells)))
-    with pytest.raises(DataError, match="Say --kind 'x="):
+    with pytest.raises(DataError, match=r"Say --(missing|kind) 'x="):
         load(path, target="y")
     table, _, _ = load(path, target="y", given=ParsingChoices(kinds={"x": "text"}))
     assert table.columns[0].schema.kind == "categorical"
+
+
+def test_advice_is_not_what_was_said_already(tmp_path):
+    """A form that was asked for and does not fit is not proposed again; the word that keeps it from fitting is."""
+    path = tmp_path / "t.csv"
+    path.write_text("x,y\n" + "".join(f"{d:02d}.01.2024,{'ab'[d % 2]}\n" for d in range(1, 29)) + "31.02.2024,a\n")
+    with pytest.raises(DataError) as refused:
+        load(path, target="y", given=ParsingChoices(kinds={"x": "date:dd.mm.yyyy"}))
+    assert "Say --missing 'x=31.02.2024' if this means that the cell is empty, or --kind 'x=text'" in str(refused.value)
+    assert "--kind 'x=date" not in str(refused.value)
+    table, _, _ = load(path, target="y", given=ParsingChoices(missing={"x": ("31.02.2024",)}))
+    assert table.columns[0].name.startswith("x ")
+    path.write_text("x,y\n" + "".join(f"{i},{'ab'[i % 2]}\n" for i in range(28)) + "foo,a\n")
+    with pytest.raises(DataError, match="--missing 'x=foo' if this means that the cell is empty"):
+        load(path, target="y", given=ParsingChoices(kinds={"x": "number"}))
 
 
 def test_other_columns_settle_a_sign_that_a_column_leaves_open():

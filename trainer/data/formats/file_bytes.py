@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import io
+import re
 import zlib
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,7 +35,16 @@ OTHER_FORMATS = (
     (b"(\xb5/\xfd", "a zstd archive: unpack it, or use gzip"),
     (b"<!DOCTYPE", "an HTML page: save the table as CSV"),
     (b"<html", "an HTML page: save the table as CSV"),
+    (b"<?xml", "an XML document: save the table as CSV"),
+    (b"$FL2", "an SPSS file (.sav): save it as CSV or Parquet"),
+    (b"$FL3", "an SPSS file (.zsav): save it as CSV or Parquet"),
+    (b"<stata_dta>", "a Stata file (.dta): save it as CSV or Parquet"),
+    (b"\x89HDF", "an HDF5 file: save the table as CSV or Parquet"),
+    (b"\x93NUMPY", "a NumPy array: save it as CSV or Parquet"),
+    (b"\x80\x04\x95", "a Python pickle: save the table as CSV or Parquet"),
+    (b"\x80\x05\x95", "a Python pickle: save the table as CSV or Parquet"),
 )
+JSON_START = re.compile(rb'\[\s*[\[{]|\{\s*"')
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,6 +138,8 @@ def refuse_other_formats(content: bytes) -> None:
     for magic, what in OTHER_FORMATS:
         if head.lower().startswith(magic.lower()):
             raise DataError(f"The file is not a table but {what}.")
+    if JSON_START.match(head):
+        raise DataError("The file is not a table but JSON: save it as CSV or Parquet, with one column for each value.")
 
 
 def decode(content: bytes, encoding: str | None) -> DecodedText:

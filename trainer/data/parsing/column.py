@@ -30,7 +30,8 @@ class ColumnReading:
 
     `taken_for`: "number" and "date" (times of day among them) in the form of `number` or `date`; "plain": the cells as they stand,
     except for the words in `missing` and those that `spellings` replaces; "text": kept as text though something in it looks like numbers; "ask": not decided, `question`
-    says why, and nothing is read before it is. `choices` are the switches that a person has, `given` says that one was used.
+    says why, and nothing is read before it is. `choices` are the switches that a person has, `given` says that one was used. `odd` are
+    words that keep the column from being read so, which may mean that the cell is empty.
     """
 
     name: str
@@ -43,6 +44,7 @@ class ColumnReading:
     question: str = ""
     choices: tuple[str, ...] = ()
     given: bool = False
+    odd: tuple[str, ...] = ()
 
     @property
     def special(self) -> bool:

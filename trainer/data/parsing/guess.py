@@ -64,8 +64,8 @@ def _draft(name: str, column: pa.Array, raw: RawTable, given: ParsingChoices) ->
     spec, how = kind_of(given.kinds[name]) if name in given.kinds else ("", "")
     if spec == TEXT:
         return Draft(_plain_or_missing(name, given, TEXT, "you said so"))
-    if not pa.types.is_string(column.type):
-        return untouched
+    if not pa.types.is_string(column.type) or (name == raw.detected.index and not spec):
+        return untouched  # the name of each row is left out, so that a date in it need not be taken apart
     signs = [given.sign(what, name) for what in ("decimal", "thousands")]
     if not spec and not given.words(name) and signs[0] in (None, ".") and not signs[1] and _all_plain(column):
         return untouched
@@ -217,19 +217,21 @@ def _with_odd(
     facts = f"{words.where(word)}: column '{words.name}' has '{word[:60]}' among {numbers} numbers"
     choices = ("text",)
     if said or (not plain_parts and words.rows(odd) <= SLIPS * all_rows):
-        return ColumnReading(name=words.name, taken_for=ASK, question=facts + how_many(words, odd), choices=choices)
+        return ColumnReading(
+            name=words.name, taken_for=ASK, question=facts + how_many(words, odd), choices=choices, odd=tuple(odd)
+        )
     if given.words(words.name):
         return _plain_or_missing(words.name, given, PLAIN, "you said so")
     if 2 * numbers > all_rows and len(parts) > FEW_VALUES:
         reason = f"{numbers} of {all_rows} values are numbers, but {words.where(word).lower()} has '{word[:60]}'"
-        return ColumnReading(name=words.name, taken_for=TEXT, reason=reason, choices=("number",))
+        return ColumnReading(name=words.name, taken_for=TEXT, reason=reason, choices=("number",), odd=tuple(odd))
     return ColumnReading(name=words.name, taken_for=PLAIN)
 
 
 def _no_numbers(words: Words, odd: Sequence[str]) -> ColumnReading:
     word = words.first(odd) if odd else words.words[0]
     question = f"{words.where(word)}: column '{words.name}' has '{word[:60]}', which is not a number"
-    return ColumnReading(name=words.name, taken_for=ASK, question=question, choices=(TEXT,), given=True)
+    return ColumnReading(name=words.name, taken_for=ASK, question=question, choices=(TEXT,), given=True, odd=tuple(odd))
 
 
 def _may_be_codes(words: Words, parts: dict[str, NumberParts]) -> bool:

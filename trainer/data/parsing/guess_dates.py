@@ -47,14 +47,21 @@ def dates_of(words: Words, forms: Sequence[str], given: ParsingChoices, *, said:
         return None  # durations such as 30:15 are not times of day
     word = words.first(odd)
     question = f"{words.where(word)}: column '{words.name}' has '{word[:60]}' among dates as {_date_name(made)}"
-    return ColumnReading(name=words.name, taken_for=ASK, question=question + how_many(words, odd), choices=choices)
+    if said and len(forms) == 1:
+        choices = (TEXT,)  # this form was asked for already
+    no_dates_at_all = tuple(word for word in odd if all(moment_of(word, form) is None for form in likely))
+    return ColumnReading(
+        name=words.name, taken_for=ASK, question=question + how_many(words, odd), choices=choices, odd=no_dates_at_all
+    )
 
 
 def no_dates(words: Words, forms: Sequence[str]) -> ColumnReading:
     word = words.words[0]
     what = forms[0] if len(forms) == 1 else "in a form that is known"
     question = f"{words.where(word)}: column '{words.name}' has '{word[:60]}', which is not a {'time of day' if what == TIME else f'date {what}'}"
-    return ColumnReading(name=words.name, taken_for=ASK, question=question, choices=(TEXT,), given=True)
+    return ColumnReading(
+        name=words.name, taken_for=ASK, question=question, choices=(TEXT,), given=True, odd=words.words
+    )
 
 
 def _same_days(fitting: dict[str, DateForm], values: Sequence[str]) -> bool:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from trainer.data.formats.raw import RawTable
 from trainer.data.parsing.cells import Cells
@@ -17,6 +18,7 @@ from trainer.dtypes import FloatArray
 from trainer.table import ColumnKind, ColumnSchema, MissingPolicy
 
 FEW_VALUES = 10
+COMMA_NUMBER = r"^[+-]?[0-9]+,[0-9]+$"
 EXAMPLES = 5
 LISTED = 20
 MOST_REPEATS = 4  # rows that share one number in a table with several rows for each case
@@ -164,13 +166,28 @@ class StrayWords(NamedTuple):
 def stray_words(cells: Cells) -> StrayWords | None:
     """Return the words of a column whose values are mostly numbers; None if it has no words, or numbers are not the majority."""
     values = ~cells.missing
-    numeric = (cells.numbers | cells.infinite) & values
+    numeric = _like_numbers(cells) & values
     strange = np.flatnonzero(values & ~numeric)
     numbers = int(cells.counts[numeric].sum())
     total = int(cells.counts[values].sum())
     if not len(strange) or numbers <= total / 2:
         return None
     return StrayWords(numbers, total, tuple(cells.word(i) for i in strange))
+
+
+def number_texts(cells: Cells) -> int:
+    """Return how many different values a column has if all are numbers in text, more than codes have; else 0."""
+    values = ~cells.missing
+    distinct = int(values.sum())
+    if distinct <= FEW_VALUES or not _like_numbers(cells)[values].all() or cells.leading_zeros[values].any():
+        return 0
+    return distinct
+
+
+def _like_numbers(cells: Cells) -> np.ndarray:
+    """Return for each word whether it is a number, also with a decimal comma."""
+    commas = pc.match_substring_regex(cells.array, COMMA_NUMBER).to_numpy(zero_copy_only=False)
+    return cells.numbers | cells.infinite | commas
 
 
 def _numeric(cells: Cells, values: np.ndarray, n: int, distinct: int) -> tuple[ColumnKind, str]:

@@ -20,6 +20,7 @@ from trainer.data.parsing.infer import places
 from trainer.errors import DataError, closest, list_names
 
 MAX_PLACES = 20
+MOST_ODD = 5  # words that an advice names
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -250,6 +251,9 @@ def _means_missing(words: Sequence[str]) -> str:
 
 def _say(own: ColumnReading) -> str:
     said = " or ".join(f"--kind '{own.name}={choice}'" for choice in own.choices)
+    if 0 < len(own.odd) <= MOST_ODD:
+        words = " ".join(f"--missing '{own.name}={word}'" for word in own.odd)
+        said = f"{words} if {'this means' if len(own.odd) == 1 else 'these mean'} that the cell is empty, or {said}"
     return f" Say {said}, or correct the file." if own.taken_for == ASK else f" To change that: {said}." if said else ""
 
 

@@ -111,7 +111,10 @@ class Command(BaseCommand):
         for note in found.notes:
             self.stderr.write(f"note: {note}")
         if found.known:
-            self.stderr.write(f"note: {found.correct} of {found.known} rows with a known class are correct.")
+            self.stderr.write(
+                f"note: {found.correct} of {found.known} rows with a known class are correct. "
+                f"Always the most frequent class of the training: {found.base_correct}."
+            )
         if options["json"]:
             self.stdout.write(json.dumps(found.to_json()))
 

@@ -16,7 +16,7 @@ from trainer.certificate import Certificate, Status
 from trainer.counts.folder import holds_counts, read_counts
 from trainer.counts.train import METHOD as COUNTED
 from trainer.counts.train import train_counts
-from trainer.data.inspection import warn_identifiers
+from trainer.data.inspection import tree_warnings
 from trainer.errors import DataError, ParameterError
 from trainer.evaluate.verdict import read_verdict, summary_members
 from trainer.methods.base import Method
@@ -165,8 +165,8 @@ class Command(TrainingCommand):
     def _print(self, result: TrainResult, options: dict[str, Any]) -> None:
         if result.certificate.note:
             self.stderr.write(f"note: {result.certificate.note}")
-        warning = warn_identifiers(result.tree, self.identifiers)
-        if warning:
+        warnings = tree_warnings(result.tree, self.identifiers)
+        for warning in warnings:
             self.stderr.write(f"warning: {warning}")
         if options["json"]:
             record = (
@@ -174,7 +174,7 @@ class Command(TrainingCommand):
                 | summary_members(result.model)
                 | {"expected": asdict(self.expected), "rows_dropped": self.rows_dropped}
             )
-            record |= {"warnings": [warning] if warning else []}
+            record |= {"warnings": warnings}
             self.stdout.write(json.dumps(record, allow_nan=False))
             return
         self._write_tree(result.model, result.certificate, result.summary)
