@@ -192,7 +192,12 @@ class Tree:
             For `empty`, `unknown`, `below` and `above` (the training range) the cells by column name; what is 0 is absent.
         """
         cells = X[:, self.used_columns]
-        below, above = self._beyond(cells)
+        low, high = self._ranges
+        below, above = cells < low, cells > high
+        for k, codes in self._codes:
+            sizes = ~np.isin(cells[:, k], codes)
+            below[:, k] &= sizes
+            above[:, k] &= sizes
         categorical = np.array([self.schema[j].kind is ColumnKind.CATEGORICAL for j in self.used_columns], bool)
         kinds = {
             "empty": self._empty_used(cells),
@@ -213,22 +218,19 @@ class Tree:
         ranges = [self.schema[j].range or (-np.inf, np.inf) for j in self.used_columns]
         return np.array([low for low, _ in ranges]), np.array([high for _, high in ranges])
 
-    def outside(self, X: FloatArray) -> BoolArray:
-        """Boolean (n, used columns): the cells outside the training range of a column that some question asks."""
-        below, above = self._beyond(X[:, self.used_columns])
-        found: BoolArray = below | above
-        return found
+    @cached_property
+    def _codes(self) -> tuple[tuple[int, tuple[float, ...]], ...]:
+        """Place among the used columns, and codes, of each column that has codes."""
+        return tuple((k, self.schema[j].special) for k, j in enumerate(self.used_columns) if self.schema[j].special)
 
-    def _beyond(self, cells: FloatArray) -> tuple[BoolArray, BoolArray]:
-        """Two boolean arrays like `cells`, those of the used columns: below, and above the training range; a code is neither."""
+    def outside(self, X: FloatArray) -> BoolArray:
+        """Boolean (n, used columns): the cells outside the training range of a column that some question asks; a code is no size."""
         low, high = self._ranges
-        below, above = cells < low, cells > high
-        for k, j in enumerate(self.used_columns):
-            if self.schema[j].special:
-                sizes = ~np.isin(cells[:, k], self.schema[j].special)
-                below[:, k] &= sizes
-                above[:, k] &= sizes
-        return below, above
+        cells = X[:, self.used_columns]
+        found: BoolArray = (cells < low) | (cells > high)
+        for k, codes in self._codes:
+            found[:, k] &= ~np.isin(cells[:, k], codes)
+        return found
 
     def empty_cells(self, X: FloatArray) -> BoolArray:
         """Boolean (n, columns): the empty cells of each row in the columns that its path asks."""

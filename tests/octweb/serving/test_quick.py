@@ -27,8 +27,8 @@ from tests.octweb.small_models import small_table
 from trainer.table import Table
 from trainer.training.run import TrainRequest, train
 
-# Python functions for a prediction of one row, this test among them: 88 alone, two or three more after other tests of the process
-MAX_CALLS = 92
+# Python functions for a prediction of one row, this test among them: 89 alone, two or three more after other tests of the process
+MAX_CALLS = 93
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("open_connection")]
 
