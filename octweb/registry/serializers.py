@@ -216,6 +216,7 @@ class ModelDetailSerializer(ModelSerializer):
             "base_rate",
             "verdict",
             "served",
+            "recording",
             "claims",
             "warnings",
             "proved_optimal",

@@ -45,7 +45,7 @@ def shown(page, stop, held, own=False):
     for side, rows in (("yes", held["yes"][stop]), ("no", held["rows"] - held["yes"][stop])):
         assert words[side] == f"{side} · {rows} row{'' if rows == 1 else 's'}"
     lowest = f"fewest, {min(held['wrong'])}, at "
-    assert (f"by threshold: {lowest}" if own else f": {wrong} ({lowest}") in words["wrong"]
+    assert (f"if you move the line: {lowest}" if own else f": {wrong} ({lowest}") in words["wrong"]
     until(page, f"(({{ out, gap }}) => out <= 0 && gap > 8)(({BESIDE})())")
 
 

@@ -66,10 +66,10 @@ def test_alternatives_of_a_model_arrive_without_a_reload(page, live_server, owne
     signed_in(page.context, live_server.url, "olga")
     page.goto(f"{live_server.url}/models/{model.pk}/?mode=tree&node=0&tab=alternatives")
     page.get_by_role("button", name="Compute").click()
-    expect(page.locator("#alternatives")).to_contain_text("searching")
+    expect(page.locator("#alternatives")).to_contain_text("Looking for prices")
     page.evaluate("window.sameDocument = true")
     serve(Workbench.objects.get())
-    expect(page.locator("#alternatives")).not_to_contain_text("searching")
+    expect(page.locator("#alternatives")).not_to_contain_text("Looking for prices")
     expect(page.locator("#alternatives tbody td.num").first).to_contain_text("+")
     assert page.evaluate("window.sameDocument")
     assert page.trouble == []

@@ -76,7 +76,7 @@ class Command(BaseCommand):
             self.stdout.write(json.dumps(kept | {"whole": not problems, "problems": problems}))
         else:
             cut = f", {found.cut_streams} processes ended without closing their file" if found.cut_streams else ""
-            self.stdout.write(f"{found.records} records of decisions, {_erased_words(found)}{cut}.")
+            self.stdout.write(f"Records of decisions: {found.records:,}, {_erased_words(found)}{cut}.")
         for problem in problems:
             self.stderr.write(problem)
         if problems:

@@ -33,9 +33,9 @@ class Command(BaseCommand):
         if options["step"] == "export":
             with options["file"].open("w", encoding="utf-8") as stream:
                 records = export_chain(stream)
-            self.stdout.write(f"{records} records. Check them: python check_decisions.py {options['file']}")
+            self.stdout.write(f"Records: {records:,}. Check them: python check_decisions.py {options['file']}")
         elif options["step"] == "erase":
-            self.stdout.write(f"{self._erase(options)} decisions were erased.")
+            self.stdout.write(f"Erased decisions: {self._erase(options):,}.")
 
     def _erase(self, options) -> int:
         by = "manage.py"
