@@ -56,6 +56,7 @@ def _group(scene: ModelScene, label: str, rows: np.ndarray, classes: int) -> dic
     predicted = scene.predicted[rows]
     weights = scene.rows.weights_of(rows)
     right = int(weights[actual == predicted].sum())
+    most = int(np.argmax(scene.tree.nodes[0].counts))
     found = []
     for k in range(classes if classes <= 3 else 0):
         own = actual == k
@@ -75,6 +76,8 @@ def _group(scene: ModelScene, label: str, rows: np.ndarray, classes: int) -> dic
         "label": label,
         "rows": len(rows),
         "accuracy": right / int(weights.sum()),
+        "base_rate": int(weights[actual == most].sum())
+        / int(weights.sum()),  # always the most frequent class of the training
         "interval": scene.interval_of(actual == predicted, rows),
         "found": found,
     }

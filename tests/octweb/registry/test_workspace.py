@@ -363,6 +363,8 @@ def test_groups_cover_the_rows_and_count_right_ones(table, owner, column):
     assert sum(g["rows"] for g in found["groups"]) == len(scene.rows.training)
     right = sum(round(g["accuracy"] * g["rows"]) for g in found["groups"])
     assert right == int((scene.predicted == scene.rows.codes)[scene.rows.training].sum())
+    base = sum(round(g["base_rate"] * g["rows"]) for g in found["groups"])
+    assert base == max(scene.tree.nodes[0].counts)
     if column == "town":
         assert {g["label"] for g in found["groups"]} == {"north", "south", "east", "missing"}
         assert not found["asked"]
