@@ -31,7 +31,9 @@ def test_every_row_gets_what_the_tree_says(files, cart_document, capsys):
     assert [int(r["row"]) for r in rows] == list(range(1, len(table) + 1))
     assert [float(r["probability a"]) for r in rows] == tree.predict_proba(table.matrix())[:, 0].tolist()
     correct = cart_document["metrics"]["train"]["correct"]
-    assert f"{correct} of {len(table)} rows with a known class are correct" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert f"{correct} of {len(table)} rows with a known class are correct" in said
+    assert f"Always the most frequent class of the training: {max(tree.nodes[0].counts)}." in said
 
 
 def test_rows_with_a_gap_stay_in_their_place(files):
