@@ -32,7 +32,10 @@ def add_points(a, b):
     v = (a[1] + a[0]) * (b[1] + b[0]) % P
     w = 2 * a[3] * b[3] * D % P
     z = 2 * a[2] * b[2] % P
-    e, f, g, h = v - u, z - w, z + w, v + u
+    e = v - u
+    f = z - w
+    g = z + w
+    h = v + u
     return e * f % P, g * h % P, f * g % P, e * h % P
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -96,13 +97,16 @@ def _arrow(found: Predictions) -> bytes:
 
 
 class _DecisionColumn:
-    """The ids of records as one more column; they are known before the text is written."""
+    """The ids of the records as one more column."""
 
     fields: tuple[tuple[str, Any], ...] = ((DECISION, pa.string()),)
     piece = 0
 
+    def __init__(self, ids: Sequence[str]) -> None:
+        self.ids = list(ids)
+
     def of(self, matrix: Any, usable: Any) -> list[list[Any]]:
-        raise NotImplementedError
+        return [self.ids]
 
     def notes(self) -> list[str]:
         return []
@@ -110,9 +114,10 @@ class _DecisionColumn:
 
 def _csv(found: Predictions) -> str:
     text = io.StringIO()
-    ids = [list(found.decisions)] if found.decisions else []
     usable = np.ones(len(found.leaves), bool)
-    CsvWriter(found.tree, text, more=_DecisionColumn() if ids else None).write(Piece(1, found.leaves, usable, ids))
+    column = _DecisionColumn(found.decisions) if found.decisions else None
+    ids = column.of(found.matrix, usable) if column else []
+    CsvWriter(found.tree, text, more=column).write(Piece(1, found.leaves, usable, ids))
     return text.getvalue()
 
 

@@ -153,9 +153,11 @@ class CostsWidget(ProjectTemplate, forms.Widget):
     def _cell(self, name: str, text: str, label: str) -> dict[str, Any]:
         number, _, column = (part.strip() for part in text.partition("*"))
         if text in self.columns:
-            number, column = "1", text
+            number = "1"
+            column = text
         if column not in self.columns:
-            number, column = text, ""
+            number = text
+            column = ""
         return {"name": name, "label": label, "value": number, "column": column}
 
     def _stated(self, text: str) -> list[str]:

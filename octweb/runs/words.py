@@ -237,13 +237,13 @@ def _proof(method: Method, values: Mapping[str, Any]) -> str:
 
 
 def _better_words(method: Method, values: Mapping[str, Any]) -> str:
-    """What a better tree would do, by what is counted."""
+    """Say what a better tree would do, in terms of what the training counts."""
     if values.get("costs"):
         return "costs less"
     goal = count_goal(values)
     weighted = "balanced" in (values.get("class_weight"), values.get("goal"))
     if goal or weighted or str(values.get("negative_weight") or "1") != "1":
-        return "is better by what is counted"
+        return "does better at what this training counts"
     paid = method.parameter("leaf_penalty") and stated_penalty(values)
     return f"gets more rows right{', less the price of its leaves' if paid else ''}"
 

@@ -90,7 +90,7 @@ def with_costs(cost: float) -> ModelFile:
     ],
 )  # fmt: skip
 def test_tree_that_is_no_better_on_training_rows_is_said_to_be_so(more: dict[str, Any], kind: str, words: str) -> None:
-    """The proof is about the same rows, so nothing is said of it."""
+    """The proof is about the same rows, so the sentence has no word on it."""
     found = read_verdict(idle_on_training_rows(**more))
     assert found.kind == kind
     assert words in found.sentence

@@ -83,10 +83,12 @@ def _describe(column: ColumnSchema, known: ColumnStatistics, values: FloatArray)
         return column
     decimals = CONTINUOUS if known.decimals is None else known.decimals
     unit = rounded_unit(known.scale)
-    low, high = known.low, known.high
-    if column.special:
-        sizes = values[np.isfinite(values) & ~np.isin(values, column.special)]
-        low, high = (float(sizes.min()), float(sizes.max())) if len(sizes) else (low, high)
+    low = known.low
+    high = known.high
+    sizes = values[np.isfinite(values) & ~np.isin(values, column.special)] if column.special else values[:0]
+    if len(sizes):
+        low = float(sizes.min())
+        high = float(sizes.max())
     ends = (_outward(low, unit, ROUND_FLOOR), _outward(high, unit, ROUND_CEILING))
     return replace(column, decimals=decimals, change_unit=unit, range=ends)
 

@@ -54,8 +54,8 @@ class PredictionSummary:
 
     `unknown` and `out_of_range` count, by column, the cells with a category or a number that training did not have; `respelled` those
     with another spelling of a category. `proposals` are readings under which a column would fit the training better.
-    `known` rows have a class in the file, of which `correct` are predicted right, and `base_correct` would be if each got the most
-    frequent class of the training; all are 0 without the target column. Of them
+    `known` rows have a class in the file. The tree is right for `correct` of them, the most frequent class of the training for
+    `base_correct`; all are 0 without the target column. Of them
     `trained` equal rows of the training in their class and in every column that the tree asks; None without the training rows.
     `life` counts the answers by leaf (`rows`), the unusual cells by column, and the rows without an answer (`refused_empty`).
     """

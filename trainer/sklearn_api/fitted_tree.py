@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -27,8 +28,9 @@ class FittedTree:
     tree_: Tree
     _fitted: ModelFile
 
+    @abstractmethod
     def _matrix(self, X: Any) -> FloatArray:
-        raise NotImplementedError
+        """Return rows as the tree reads them, float64 (n, columns)."""
 
     def rules(self) -> str:
         """Return the questions and answers of the tree in words, one line each, with the training rows of each answer."""

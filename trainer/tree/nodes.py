@@ -193,7 +193,8 @@ class Tree:
         """
         cells = X[:, self.used_columns]
         low, high = self._ranges
-        below, above = cells < low, cells > high
+        below = cells < low
+        above = cells > high
         for k, codes in self._codes:
             sizes = ~np.isin(cells[:, k], codes)
             below[:, k] &= sizes

@@ -307,4 +307,4 @@ def test_experiment_takes_rewards(posted, trial, owner, client):
     assert (told["cost_per_row"], told["cost_unit"]) == (line.cost.per_row, "EUR")
     page = client.get(f"/experiments/{experiment.pk}/").content.decode()
     assert line.cost.words in page
-    assert "recommended by accuracy, not by what their answers cost" in page
+    assert "The order and the recommendation follow accuracy, not the cost of answers." in page

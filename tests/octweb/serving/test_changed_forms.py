@@ -286,7 +286,7 @@ def test_number_outside_the_range_is_noted_at_every_door(client, client_of, owne
 
 @pytest.mark.parametrize(("value", "warned"), [(119.0, False), (121.0, True), (-35.0, False), (-37.0, True)])
 def test_estimator_warns_of_numbers_far_outside_only(value, warned):
-    """The range, −10 to 94, is 104 wide: a quarter of it beyond is far. All cells outside are told by the tree."""
+    """The range, −10 to 94, is 104 wide; more than a quarter of that beyond it is far. The tree tells all cells outside."""
     X = np.linspace(-9, 94, 40)[:, None]
     classifier = ExactTreeClassifier(depth=1).fit(X, X[:, 0] > 50)
     with warnings.catch_warnings(record=True) as said:

@@ -102,7 +102,7 @@ def test_what_can_be_read_in_two_ways_is_a_question_with_its_line(cells, words, 
 
 
 def test_advice_is_not_what_was_said_already(tmp_path):
-    """A form that was asked for and does not fit is not proposed again; the word that keeps it from fitting is."""
+    """The advice does not repeat a form that a person asked for and that does not fit; it names the word that spoils it."""
     path = tmp_path / "t.csv"
     path.write_text("x,y\n" + "".join(f"{d:02d}.01.2024,{'ab'[d % 2]}\n" for d in range(1, 29)) + "31.02.2024,a\n")
     with pytest.raises(DataError) as refused:

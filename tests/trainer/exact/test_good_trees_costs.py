@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from tests.trainer.oracles.good_trees import leaves
+from tests.trainer.oracles.good_trees import columns_of, leaves, weigh_rows_that_meet
 from tests.trainer.oracles.workbench import shapes
 from tests.trainer.test_costs import has_choice, random_case, text_of, weighted_costs
 from trainer.errors import ParameterError
@@ -56,20 +56,10 @@ class CostedTrees:
         return out
 
     def asked(self, tree):
-        return set() if tree is None else {self.columns[tree[0]]} | self.asked(tree[1]) | self.asked(tree[2])
+        return columns_of(tree, self.columns)
 
     def met(self, tree, column):
-        """The weight of the rows with a path that asks about a column."""
-
-        def visit(part, rows):
-            if part is None:
-                return 0
-            if self.columns[part[0]] == column:
-                return int(self.weights[rows].sum())
-            yes = self.answers[part[0]]
-            return visit(part[1], rows & yes) + visit(part[2], rows & ~yes)
-
-        return visit(tree, np.ones(len(self.costs), bool))
+        return weigh_rows_that_meet(tree, column, self.columns, self.answers, self.weights)
 
     def loss(self, tree, column):
         """What shuffling a column adds to the cost on average."""

@@ -69,19 +69,28 @@ class Every:
         return visit(tree, np.ones(len(self.y), bool))
 
     def asked(self, tree):
-        return set() if tree is None else {self.columns[tree[0]]} | self.asked(tree[1]) | self.asked(tree[2])
+        return columns_of(tree, self.columns)
 
     def met(self, tree, column):
-        """The weight of the rows with a path that asks about a column."""
+        return weigh_rows_that_meet(tree, column, self.columns, self.answers, self.w)
 
-        def visit(part, rows):
-            if part is None:
-                return 0
-            if self.columns[part[0]] == column:
-                return int(self.w[rows].sum())
-            return visit(part[1], rows & self.answers[part[0]]) + visit(part[2], rows & ~self.answers[part[0]])
 
-        return visit(tree, np.ones(len(self.y), bool))
+def columns_of(tree, columns):
+    """Return the columns that a tree asks about; columns: those of the questions."""
+    return set() if tree is None else {columns[tree[0]]} | columns_of(tree[1], columns) | columns_of(tree[2], columns)
+
+
+def weigh_rows_that_meet(tree, column, columns, answers, weights):
+    """Return the weight of the rows with a path that asks about a column; answers: by question, bool (n,)."""
+
+    def visit(part, rows):
+        if part is None:
+            return 0
+        if columns[part[0]] == column:
+            return int(weights[rows].sum())
+        return visit(part[1], rows & answers[part[0]]) + visit(part[2], rows & ~answers[part[0]])
+
+    return visit(tree, np.ones(len(weights), bool))
 
 
 def leaves(tree):

@@ -48,7 +48,7 @@ def dates_of(words: Words, forms: Sequence[str], given: ParsingChoices, *, said:
     word = words.first(odd)
     question = f"{words.where(word)}: column '{words.name}' has '{word[:60]}' among dates as {_date_name(made)}"
     if said and len(forms) == 1:
-        choices = (TEXT,)  # this form was asked for already
+        choices = (TEXT,)  # the person named this form already
     no_dates_at_all = tuple(word for word in odd if all(moment_of(word, form) is None for form in likely))
     return ColumnReading(
         name=words.name, taken_for=ASK, question=question + how_many(words, odd), choices=choices, odd=no_dates_at_all

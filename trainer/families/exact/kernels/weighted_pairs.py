@@ -86,7 +86,7 @@ def _add_rows(bits, V, first, target):
         bits &= bits - u64(1)
         d = V[_lowest(bits)]
         bits &= bits - u64(1)
-        # unsigned, as a place that may be negative is looked at one by one
+        # unsigned: numba treats places that may be negative one by one
         for q in range(u64(first), u64(len(target))):
             target[q] += i32(i32(a[q] + b[q]) + i32(c[q] + d[q]))
 
