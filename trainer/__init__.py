@@ -5,9 +5,20 @@ Names are loaded when they are first asked for, so that `import trainer` does no
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from trainer.version import VERSION as __version__
+
+if TYPE_CHECKING:  # for editors and type checkers; `__getattr__` loads the same names
+    from trainer.data.inspect_table import inspect
+    from trainer.data.rewards import regrets
+    from trainer.families.exact.workbench import Workbench
+    from trainer.sklearn_api.classifiers import *  # noqa: F403
+    from trainer.sklearn_api.estimators import make_classifier
+    from trainer.sklearn_api.notebook import progress_bars
+    from trainer.tree.nodes import Tree
+
+    ESTIMATOR_NAMES: dict[str, str]
 
 __all__ = [
     "ESTIMATOR_NAMES",

@@ -11,7 +11,8 @@ import warnings
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from textwrap import fill
+from typing import Any, Self
 
 import numpy as np
 from scipy.sparse import csr_matrix
@@ -32,12 +33,10 @@ from trainer.data.problem import Problem
 from trainer.dtypes import CodeArray, FloatArray
 from trainer.errors import ParameterError, list_names
 from trainer.evaluate.verdict import TreeVerdict, read_verdict, training_base_words
-from trainer.methods.base import Method, Settings
+from trainer.methods.base import Method, Parameter, Settings
 from trainer.registry import METHODS, get
 from trainer.sklearn_api.estimator_input import (
-    MISSING_ALLOWED,
     MISSING_HELP,
-    UNKNOWN_ALLOWED,
     UNKNOWN_HELP,
     apply_policy,
     read_groups,
@@ -85,7 +84,7 @@ class TreeClassifier(FittedTree, ClassifierMixin, BaseEstimator):
     _fitted: ModelFile
     _search: FitRecord | None
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, costs: Any = None, groups: Any = None) -> TreeClassifier:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, costs: Any = None, groups: Any = None) -> Self:
         """Train on X (n, p), an array of numbers or a data frame, and labels y (n,).
 
         Integer weights count rows exactly, and so do decimals with a small common denominator. Other weights are rounded to whole
@@ -124,7 +123,7 @@ class TreeClassifier(FittedTree, ClassifierMixin, BaseEstimator):
             warnings.warn(message, UserWarning, stacklevel=2)
         return self
 
-    def fit_counts(self, folder: str | Path) -> TreeClassifier:
+    def fit_counts(self, folder: str | Path) -> Self:
         """Train on a folder of counts that `octweb count` has written; no row is read (docs/counts.md).
 
         Parameters
@@ -392,13 +391,32 @@ def estimator_class(method: Method) -> type[TreeClassifier]:
 
 
 def _docstring(method: Method) -> str:
-    lines = [f"{method.summary}", "", f"{method.claim or method.title} {method.size_hint}".strip(), "", "Parameters"]
-    lines += ["----------"]
+    """Return the numpydoc text of a classifier; `docs.classifiers` copies it into the stub."""
+    paragraphs = [method.summary, f"{method.claim or method.title} {method.size_hint}".strip()]
+    lines = ["\n\n".join(_fill(text) for text in paragraphs), "", "Parameters", "----------"]
     for p in method.parameters:
-        lines += [f"{p.name} : {p.allowed()}, default {p.default!r}", f"    {p.help}"]
-    lines += [f"missing : {MISSING_ALLOWED}, default 'learn'", f"    {MISSING_HELP}"]
-    lines += [f"unknown : {UNKNOWN_ALLOWED}, default 'warn'", f"    {UNKNOWN_HELP}"]
-    return "\n".join([*lines, "", f"Source: {method.paper}."])
+        lines += [f"{p.name} : {_type_words(p)}, default {p.default!r}", _fill(p.help, indent="    ")]
+    lines += [
+        "missing : {'learn', 'drop', 'refuse'} or dict of these by column, default 'learn'",
+        _fill(MISSING_HELP, indent="    "),
+    ]
+    lines += ["unknown : {'branch', 'warn', 'refuse', 'raise'}, default 'warn'", _fill(UNKNOWN_HELP, indent="    ")]
+    return "\n".join([*lines, "", "References", "----------", _fill(f"{method.paper}.")])
+
+
+def _type_words(parameter: Parameter) -> str:
+    """Return type and range of a parameter, as numpydoc writes them."""
+    if parameter.type == "choice":
+        return "{" + ", ".join(map(repr, parameter.choices)) + "}"
+    names = {"integer": "int", "number": "float", "boolean": "bool", "text": "str"}
+    words = names[parameter.type]
+    if parameter.minimum is not None and parameter.maximum is not None:
+        words = f"{words} from {parameter.minimum:,.10g} to {parameter.maximum:,.10g}"
+    return f"{words} or 'auto'" if parameter.automatic else words
+
+
+def _fill(text: str, indent: str = "") -> str:
+    return fill(text, width=112, initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False)
 
 
 def _costs_parameter(costs: Any, parameter: Any) -> Any:
