@@ -5,14 +5,13 @@ Data are stored in the user's data folder, or in the folder that `--data FOLDER`
 
 from __future__ import annotations
 
-import gc
 import os
 import sys
 from pathlib import Path
 
 from octweb.core.command_line import run
-from octweb.core.early import speak_if_ended
 from octweb.places import users_data
+from trainer.cli.startup import prepare_process
 
 USAGE = """octweb: optimal classification trees
 
@@ -31,13 +30,12 @@ Commands of Django, such as migrate, work as well: octweb help --commands lists 
 
 def main() -> None:
     """Run the command that the arguments of this process name."""
-    gc.disable()  # what is loaded stays; `CoreConfig.ready` switches it on again
     try:
         arguments, folder = without_data(sys.argv[1:])
     except ValueError as error:
         raise SystemExit(f"octweb: {error}") from None
-    speak_if_ended(next(iter(arguments), None))
-    prepare(arguments, folder)
+    prepare(folder)
+    prepare_process(next(iter(arguments), None))
     if arguments[:1] == ["--version"]:
         from trainer.version import VERSION
 
@@ -74,16 +72,13 @@ def without_data(arguments: list[str]) -> tuple[list[str], str | None]:
     return [*rest, *given], folder
 
 
-def prepare(arguments: list[str], folder: str | None) -> None:
+def prepare(folder: str | None) -> None:
     """Say in the environment where data are stored, for this process and those that it starts."""
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "octweb.settings")
     if folder is not None:
         os.environ["OCTWEB_DATA_DIR"] = str(Path(folder).expanduser().resolve())
     data = os.environ.setdefault("OCTWEB_DATA_DIR", str(users_data()))
     os.environ.setdefault("NUMBA_CACHE_DIR", str(Path(data) / "numba"))  # site-packages may be read-only
-    if arguments[:1] in (["verify"], ["dossier"]):
-        # many small products: threads only cost time; must be said before NumPy is imported
-        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 
 def usage() -> str:

@@ -7,13 +7,15 @@ import os
 import stat
 from pathlib import Path
 
+from trainer.cli import COMMANDS
+
 log = logging.getLogger(__name__)
 
 OTHERS = 0o077  # rights of the group and of everybody else
 # Commands that write files for the person who calls them, with the rights that this person wants
 FILE_COMMANDS = frozenset(
     [
-        "checker",
+        *COMMANDS,
         "complete",
         "convert",
         "dossier",
@@ -26,10 +28,7 @@ FILE_COMMANDS = frozenset(
         "methods",
         "pareto",
         "predict",
-        "prune",
-        "rules",
         "train",
-        "verify",
     ]
 )
 

@@ -1,4 +1,4 @@
-"""Runs a command, and says in one sentence what a person can mend: a file that is not there, a database without tables."""
+"""Run a command; report an unusable data folder and a database without tables in one sentence."""
 
 from __future__ import annotations
 
@@ -6,26 +6,39 @@ import os
 import sys
 from pathlib import Path
 
+from octweb import places
 from octweb.private_files import FILE_COMMANDS, protect_new_files
+from trainer.cli import COMMANDS
 
 NO_TABLES = ("no such table", "does not exist", "undefinedtable")  # SQLite, PostgreSQL
 MIGRATE = "The database has no tables yet, or those of an older version. Run `{program} migrate` first."
 
-
 CANNOT_OPEN = "unable to open database file"  # SQLite, where the folder is missing or cannot be written
 ANOTHER_FOLDER = "Set OCTWEB_DATA_DIR to a folder that can be written."
+# options of all Django commands, which the parsers of the library do not have
+DJANGO_OPTIONS = (
+    "--version", "-v", "--verbosity", "--settings", "--pythonpath", "--traceback", "--no-color", "--force-color",
+)  # fmt: skip
 
 
 def run(arguments: list[str]) -> None:
     """Run the command that these arguments name, the program's name first.
 
+    The commands of the library run without Django, unless an option of Django is given.
     Ends with status 1 and one sentence if the database has no tables, or the data folder cannot be written.
     """
+    command = "".join(arguments[1:2])
+    if command in COMMANDS and not any(argument.partition("=")[0] in DJANGO_OPTIONS for argument in arguments):
+        from trainer.cli.dispatch import run_process
+
+        data = Path(os.environ.get("OCTWEB_DATA_DIR") or places.data())
+        os.environ.setdefault("NUMBA_CACHE_DIR", str(data.resolve() / "numba"))  # as settings.py does
+        run_process(Path(arguments[0]).name, arguments[1:])
     from django.core.exceptions import ImproperlyConfigured
     from django.core.management import execute_from_command_line
     from django.db import OperationalError, ProgrammingError
 
-    if arguments[1:2] and arguments[1] not in FILE_COMMANDS:
+    if command and command not in FILE_COMMANDS:
         protect_new_files()
     try:
         execute_from_command_line(arguments)
@@ -56,11 +69,3 @@ def _mendable(error: Exception, program: str) -> str:
 def _belongs(path: Path, folder: Path) -> bool:
     """Whether the path lies in the data folder, or is a folder above it that could not be made."""
     return path.is_relative_to(folder) or folder.is_relative_to(path)
-
-
-def sentence(error: Exception) -> str:
-    """An error on one line; that of the system as what it is about: "The file 'a.json' cannot be opened: No such file or directory."."""
-    if isinstance(error, OSError) and error.strerror:
-        about = f"The file '{error.filename}' cannot be opened: {error.strerror}." if error.filename else error.strerror
-        return " ".join(about.split())
-    return " ".join(str(error).split())

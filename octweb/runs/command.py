@@ -13,7 +13,6 @@ from typing import Any, ClassVar
 
 from django.core.management.base import BaseCommand, CommandError
 
-from octweb.core.command_line import sentence
 from octweb.datasets.reading_flags import (
     add_reading_flags,
     given_of,
@@ -24,6 +23,7 @@ from octweb.datasets.reading_flags import (
 )
 from octweb.runs.interrupts import Cancelled, Interrupts
 from octweb.runs.options import INFEASIBLE, add_parameter_flags, flagged, parameters_of
+from trainer.cli.command import error_text
 from trainer.data.parsing.codes import parse_codes, parse_meanings
 from trainer.data.reader import load
 from trainer.errors import InfeasibleError, ModelFileError, ParameterError, TrainerError
@@ -88,11 +88,11 @@ class TrainingCommand(BaseCommand, ABC):
             raise CommandError(str(error), returncode=USAGE) from error
         except InfeasibleError as error:
             if options["json"]:
-                record = {"status": INFEASIBLE, "reason": sentence(error), "best": error.best, "best_of": error.of}
+                record = {"status": INFEASIBLE, "reason": error_text(error), "best": error.best, "best_of": error.of}
                 self.stdout.write(json.dumps(record, allow_nan=False))
-            raise CommandError(sentence(error), returncode=FAILED) from error
+            raise CommandError(error_text(error), returncode=FAILED) from error
         except (TrainerError, OSError) as error:
-            raise CommandError(sentence(error), returncode=FAILED) from error
+            raise CommandError(error_text(error), returncode=FAILED) from error
         except Cancelled as error:
             raise CommandError("cancelled before a tree was found", returncode=FAILED) from error
         except MemoryError as error:

@@ -10,8 +10,8 @@ import sys
 import pytest
 from django.apps import apps
 
-from octweb.core.early import WORDS
 from tests.conftest import ROOT
+from trainer.cli.startup import ENDED_WHILE_LOADING as WORDS
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
@@ -19,7 +19,7 @@ SIGNALS = (signal.SIGTERM, signal.SIGINT)
 @pytest.mark.parametrize("number", SIGNALS)
 @pytest.mark.parametrize(("command", "words"), [("good-trees", WORDS), ("train", WORDS), ("migrate", b"")])
 def test_a_signal_while_a_command_loads(number, command, words):
-    code = f"import os, octweb.core.early as e; e.speak_if_ended({command!r}); os.kill(os.getpid(), {int(number)})"
+    code = f"import os, trainer.cli.startup as e; e.prepare_process({command!r}); os.kill(os.getpid(), {int(number)})"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, check=False)
     assert done.stdout == b""
     if words:

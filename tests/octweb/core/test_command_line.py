@@ -14,6 +14,7 @@ from django.db import OperationalError
 from octweb.core import command_line
 from tests.conftest import ROOT
 from trainer.check.bundle import bundle
+from trainer.cli.command import error_text
 
 READERS = [
     ["rules", "{gone}"],
@@ -64,7 +65,7 @@ import os, shlex, sys
 import django
 from octweb.core.command_line import run
 from octweb.__main__ import prepare, usage
-prepare([], None)
+prepare(None)
 django.setup()
 usage()
 for line in sys.stdin.read().splitlines():
@@ -116,7 +117,5 @@ def test_other_faults_of_the_database_stay_what_they_are(message, monkeypatch):
 
 
 def test_an_error_without_a_file_keeps_its_own_words():
-    assert (
-        command_line.sentence(OSError(28, "out.csv could not be written: full")) == "out.csv could not be written: full"
-    )
-    assert command_line.sentence(ValueError("two\n lines")) == "two lines"
+    assert error_text(OSError(28, "out.csv could not be written: full")) == "out.csv could not be written: full"
+    assert error_text(ValueError("two\n lines")) == "two lines"

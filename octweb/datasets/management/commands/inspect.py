@@ -7,7 +7,6 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from octweb.core.command_line import sentence
 from octweb.datasets.reading_flags import (
     add_reading_flags,
     flags_of,
@@ -17,6 +16,7 @@ from octweb.datasets.reading_flags import (
     reading_of_file,
     unknown_policies,
 )
+from trainer.cli.command import error_text
 from trainer.data.formats.read_file import read_table
 from trainer.data.inspect_table import inspect_raw
 from trainer.data.inspection import IntakeFinding
@@ -45,7 +45,7 @@ class Command(BaseCommand):
         except ParameterError as error:
             raise CommandError(str(error), returncode=USAGE) from error
         except (TrainerError, OSError) as error:
-            raise CommandError(sentence(error), returncode=FAILED) from error
+            raise CommandError(error_text(error), returncode=FAILED) from error
         if options["json"]:
             self.stdout.write(json.dumps([own.to_json() for own in findings], allow_nan=False))
             return

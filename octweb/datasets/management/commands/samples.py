@@ -4,8 +4,8 @@ from pathlib import Path
 
 from django.core.management.base import BaseCommand, CommandError
 
-from octweb.core.command_line import sentence
 from octweb.datasets import samples
+from trainer.cli.command import error_text
 
 
 class Command(BaseCommand):
@@ -22,7 +22,7 @@ class Command(BaseCommand):
             try:
                 samples.write(folder)
             except OSError as error:
-                raise CommandError(f"The samples were not written: {sentence(error)}") from error
+                raise CommandError(f"The samples were not written: {error_text(error)}") from error
         for sample in samples.SAMPLES:
             name = f"{sample.slug}.csv"
             place = name if folder is None else str(folder / name)

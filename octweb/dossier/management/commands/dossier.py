@@ -10,10 +10,10 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
-from octweb.core.command_line import sentence
 from octweb.dossier import folder as files
 from octweb.dossier import keys, pdf, signing
 from octweb.registry.management.commands.predict import OWN_FILES
+from trainer.cli.command import error_text
 from trainer.dossier import dossier
 from trainer.errors import TrainerError
 
@@ -80,7 +80,7 @@ class Command(BaseCommand):
             else:
                 self._write(options)
         except (TrainerError, signing.BadKey, OSError, ValueError) as error:
-            raise CommandError(sentence(error)) from error
+            raise CommandError(error_text(error)) from error
 
     def _write(self, options: dict[str, Any]) -> None:
         if not (options["model"] and options["data"] and options["output"]):

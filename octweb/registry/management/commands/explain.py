@@ -7,9 +7,9 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from octweb.core.command_line import sentence
 from octweb.datasets.reading_flags import add_file_flags, file_options
 from octweb.registry.management.commands.predict import OWN_FILES
+from trainer.cli.command import error_text
 from trainer.errors import DataError, ParameterError, TrainerError, closest
 from trainer.explain.flip import Flipper
 from trainer.explain.least import COLUMNS, SAID, least_of
@@ -55,9 +55,9 @@ class Command(BaseCommand):
         try:
             records, source = self._explain(options)
         except ParameterError as error:
-            raise CommandError(sentence(error), returncode=2) from error
+            raise CommandError(error_text(error), returncode=2) from error
         except (TrainerError, OSError) as error:
-            raise CommandError(sentence(error)) from error
+            raise CommandError(error_text(error)) from error
         self.stderr.write(f"note: changes are measured on {source}; the smallest is {SAID[options['least']]}.")
         if options["json"]:
             self.stdout.write(json.dumps(records, ensure_ascii=False))

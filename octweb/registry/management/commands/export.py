@@ -9,10 +9,10 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from octweb.core.command_line import sentence
 from octweb.registry.carried import Subject
 from octweb.registry.downloads import FORMATS
 from octweb.registry.management.commands.predict import OWN_FILES
+from trainer.cli.command import error_text
 from trainer.errors import TrainerError
 from trainer.explain.rows import rows_to_explain
 from trainer.tree.document import publishable
@@ -43,7 +43,7 @@ class Command(BaseCommand):
                 write_atomically(Path(options["output"]), data)
                 return
         except (TrainerError, OSError) as error:
-            raise CommandError(sentence(error)) from error
+            raise CommandError(error_text(error)) from error
         if isinstance(content, str):
             self.stdout.write(content, ending="")
         else:

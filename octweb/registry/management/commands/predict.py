@@ -13,9 +13,9 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from octweb.core.command_line import sentence
 from octweb.core.orphans import exit_with_parent
 from octweb.datasets.reading_flags import add_file_flags, file_options
+from trainer.cli.command import error_text
 from trainer.data.formats.file_bytes import ReadLimits
 from trainer.data.training_set import TrainingSet, read_training_set
 from trainer.errors import DataError, TrainerError
@@ -104,8 +104,8 @@ class Command(BaseCommand):
         except (TrainerError, OSError) as error:
             if options["json"]:
                 problems = list(error.problems) if isinstance(error, DataError) else []
-                self.stdout.write(json.dumps({"error": sentence(error), "problems": problems}))
-            raise CommandError(sentence(error)) from error
+                self.stdout.write(json.dumps({"error": error_text(error), "problems": problems}))
+            raise CommandError(error_text(error)) from error
         except MemoryError as error:
             raise CommandError("out of memory; predict the rows in several files, or send Parquet") from error
         for note in found.notes:
@@ -152,7 +152,7 @@ class Command(BaseCommand):
         try:
             found = read_training_set(model, path, limits=OWN_FILES)
         except (DataError, OSError) as error:
-            self.stderr.write(f"note: {name} was not compared: {sentence(error)}")
+            self.stderr.write(f"note: {name} was not compared: {error_text(error)}")
             return None
         if found is None:
             self.stderr.write(f"note: {name} is not the file that trained the model.")

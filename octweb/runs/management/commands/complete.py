@@ -8,10 +8,10 @@ from typing import Any
 
 from django.core.management.base import CommandError
 
-from octweb.core.command_line import sentence
 from octweb.core.orphans import exit_with_parent
 from octweb.runs.command import FAILED, TrainingCommand, add_dependence_flags
 from octweb.runs.options import INFEASIBLE
+from trainer.cli.command import error_text
 from trainer.editing.words import checked_reasons
 from trainer.evaluate.verdict import training_base_words
 from trainer.methods.capabilities import Role
@@ -87,7 +87,7 @@ class Command(TrainingCommand):
             if options["json"]:
                 record = {"status": INFEASIBLE, "conflict": list(error.conflict), "reason": found.reason}
                 self.stdout.write(json.dumps(record))
-            raise CommandError(sentence(error), returncode=FAILED) from error
+            raise CommandError(error_text(error), returncode=FAILED) from error
         if options["output"]:
             save(result.model, options["output"])
         if options["json"]:

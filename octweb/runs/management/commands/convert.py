@@ -9,10 +9,10 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from octweb.core.command_line import sentence
 from octweb.datasets.reading_flags import add_reading_flags, given_of, reading_of_file, unknown_policies
 from octweb.runs.command import FAILED, USAGE
 from octweb.runs.interrupts import Cancelled, Interrupts
+from trainer.cli.command import error_text
 from trainer.convert import FORMS, ConvertedTree, convert, count_rows, fitted_to, form_of, rival, uncounted
 from trainer.convert.source import MOST_BYTES
 from trainer.data.formats.raw import RawTable
@@ -64,7 +64,7 @@ class Command(BaseCommand):
         except ParameterError as error:
             raise CommandError(str(error), returncode=USAGE) from error
         except (TrainerError, OSError) as error:
-            raise CommandError(sentence(error), returncode=FAILED) from error
+            raise CommandError(error_text(error), returncode=FAILED) from error
         except Cancelled as error:
             raise CommandError("cancelled", returncode=FAILED) from error
         except MemoryError as error:

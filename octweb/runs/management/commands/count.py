@@ -9,10 +9,10 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from octweb.core.command_line import sentence
 from octweb.core.orphans import exit_with_parent
 from octweb.datasets.reading_flags import add_reading_flags, given_of, policies_of, policy_of, unknown_policies
 from octweb.runs.command import FAILED, USAGE
+from trainer.cli.command import error_text
 from trainer.counts.collect import CountRequest, Report, count
 from trainer.counts.folder import CountedQuestions, Counts, merge, read_counts, read_record, write_counts
 from trainer.data.encoding import Scheme
@@ -62,7 +62,7 @@ class Command(BaseCommand):
         except ParameterError as error:
             raise CommandError(str(error), returncode=USAGE) from error
         except (TrainerError, OSError) as error:
-            raise CommandError(sentence(error), returncode=FAILED) from error
+            raise CommandError(error_text(error), returncode=FAILED) from error
         except MemoryError as error:
             raise CommandError(
                 "out of memory; ask fewer questions, or split the CSV files", returncode=FAILED

@@ -13,7 +13,6 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
-from octweb.core.command_line import sentence
 from octweb.core.orphans import exit_with_parent
 from octweb.datasets.reading_flags import (
     add_reading_flags,
@@ -26,6 +25,7 @@ from octweb.datasets.reading_flags import (
 from octweb.figures.evaluation import evaluation_page
 from octweb.runs.command import add_dependence_flags, with_schema
 from octweb.runs.options import add_parameter_flags, parameters_of
+from trainer.cli.command import error_text
 from trainer.data.reader import load
 from trainer.errors import DataError, ParameterError, TrainerError
 from trainer.evaluate import FoldRecord, Study, StudyDataset, Variant, report, run_study
@@ -103,7 +103,7 @@ class Command(BaseCommand):
         except ParameterError as error:
             raise CommandError(str(error), returncode=USAGE) from error
         except (TrainerError, OSError) as error:
-            raise CommandError(sentence(error), returncode=FAILED) from error
+            raise CommandError(error_text(error), returncode=FAILED) from error
         except KeyboardInterrupt as error:
             kept = f"; the finished folds are in {options['state']}" if options["state"] else ""
             raise CommandError(f"interrupted{kept}", returncode=FAILED) from error

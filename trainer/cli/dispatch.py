@@ -1,0 +1,74 @@
+"""Parse a command line and run the command that it names."""
+
+from __future__ import annotations
+
+import faulthandler
+import gc
+import os
+import sys
+from argparse import ArgumentParser
+from collections.abc import Sequence
+from typing import NoReturn
+
+from trainer.cli import COMMANDS
+from trainer.cli.command import USAGE, CommandError, execute, load
+from trainer.version import VERSION
+
+
+def main(program: str, arguments: Sequence[str]) -> int:
+    """Run the command that the arguments name and return its exit status.
+
+    Parameters
+    ----------
+    program : str
+        The words before the command, as the usage shows them: "octweb" or "python -m trainer".
+    arguments : sequence of str
+        The command and its arguments.
+
+    Raises
+    ------
+    SystemExit
+        If the arguments are wrong (status 2), or for --help (status 0).
+    """
+    name, *rest = arguments or ["--help"]
+    if name == "--version":
+        print(VERSION)
+        return 0
+    if name in ("help", "--help", "-h"):
+        print(usage(program))
+        return 0
+    if name not in COMMANDS:
+        print(f"Unknown command: '{name}'. The commands are {', '.join(COMMANDS)}.", file=sys.stderr)
+        return USAGE
+    command = load(name)
+    parser = ArgumentParser(prog=f"{program} {name}", description=command.HELP)
+    command.add_arguments(parser)
+    if not gc.isenabled():  # `prepare_process` disabled it
+        gc.freeze()
+        gc.enable()
+    try:
+        return execute(command, vars(parser.parse_args(rest)))
+    except CommandError as error:
+        print(f"CommandError: {error}", file=sys.stderr)
+        return error.status
+
+
+def run_process(program: str, arguments: Sequence[str]) -> NoReturn:
+    """Run a command and end the process with its status; a crash prints where it was.
+
+    The process does not wait for a compiler that outlived the run.
+    """
+    faulthandler.enable()
+    status = main(program, arguments)
+    supervised = sys.modules.get("trainer.training.supervised_thread")
+    if supervised is not None and supervised.compiler_runs():
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(status)
+    sys.exit(status)
+
+
+def usage(program: str) -> str:
+    """Return the list of all commands with their help."""
+    lines = [f"    {name:<15}{load(name).HELP}" for name in COMMANDS]
+    return "\n".join(["Optimal classification trees", "", f"    {program} COMMAND --help", "", "Commands:", *lines])

@@ -1,0 +1,34 @@
+"""What a process of a command does before it imports NumPy and numba, which takes seconds on a busy machine.
+
+Without a handler, SIGTERM would end it silently, and nobody would know whether something was searched. Commands that train set handlers of
+their own once they are loaded (`trainer.cli.interrupts`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import os
+import signal
+from types import FrameType
+
+TRAINING_COMMANDS = ("train", "complete", "good-trees")
+ENDED_WHILE_LOADING = b"Told to end while the program was still loading; nothing was searched.\n"
+ONE_BLAS_THREAD = ("verify", "dossier")  # many small products: threads only cost time
+
+
+def prepare_process(command: str | None) -> None:
+    """Set the environment and the signal handlers of a command, and collect no garbage until it is loaded."""
+    gc.disable()
+    if command in ONE_BLAS_THREAD:
+        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    if command in TRAINING_COMMANDS:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, _end)
+
+
+def _end(number: int, frame: FrameType | None) -> None:
+    with contextlib.suppress(OSError):
+        os.write(2, ENDED_WHILE_LOADING)
+    signal.signal(number, signal.SIG_DFL)  # so that the exit status names the signal
+    os.kill(os.getpid(), number)
