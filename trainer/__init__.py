@@ -1,6 +1,6 @@
-"""Provably optimal classification trees: estimators, the tree they return, and what is proved about it.
+"""Classification trees that are proved optimal: estimators, trees and certificates.
 
-Names are loaded when they are first asked for, so that `import trainer` does not wait for scikit-learn or numba.
+Names are imported at first use, so that `import trainer` does not wait for scikit-learn or numba.
 """
 
 from __future__ import annotations

@@ -380,7 +380,7 @@ def test_a_text_that_names_missing_cells_does_not_merge_with_them():
 
 @pytest.mark.parametrize("weight", ["x", None, np.nan, -1, np.inf])
 def test_class_weights_that_are_no_weights_are_an_error(weight):
-    with pytest.raises(ParameterError, match="must be finite numbers that are not negative"):
+    with pytest.raises(ParameterError, match="must be finite and not negative"):
         make_classifier("exact", class_weight={"a": weight}).fit([[0.0], [1.0]], ["a", "b"])
 
 

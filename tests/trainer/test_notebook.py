@@ -240,7 +240,7 @@ def test_a_training_that_a_person_begins_later_is_not_ended(person, monkeypatch)
     monkeypatch.setattr(notebook, "_stopped_at", time.monotonic())
     with pytest.raises(KeyboardInterrupt):
         make_classifier("cart", depth=2).fit(X, Y)
-    monkeypatch.setattr(notebook, "_stopped_at", time.monotonic() - notebook.AT_ONCE)
+    monkeypatch.setattr(notebook, "_stopped_at", time.monotonic() - notebook.REPEAT_SECONDS)
     assert make_classifier("cart", depth=2).fit(X, Y).tree_.n_leaves == 2
 
 

@@ -118,7 +118,7 @@ def test_row_costs_that_cannot_be_used_are_refused(change, words):
 
 def test_costs_given_twice_are_refused():
     X, y, costs = random_rows(5)
-    with pytest.raises(ValueError, match="both give costs"):
+    with pytest.raises(ValueError, match="both fit and the constructor have costs"):
         make_classifier("exact", depth=2, costs="a>b=2").fit(X, y, costs=costs)
 
 

@@ -49,12 +49,12 @@ class CartClassifier(TreeClassifier):
         A question of a column without empty training cells sends an empty cell to the side with more training rows
         and marks the answer (follow), or gives no answer (refuse).
     missing : {'learn', 'drop', 'refuse'} or dict of these by column, default 'learn'
-        What happens to empty cells: splits learn where they go, their rows are left out of the training and get no
-        prediction, or they are an error. Columns that a dictionary does not name learn.
+        How to handle empty cells. 'learn': splits learn where they go. 'drop': their rows are left out of the
+        training and get no prediction. 'refuse': they are an error. Columns that a dictionary does not name learn.
     unknown : {'branch', 'warn', 'refuse', 'raise'}, default 'warn'
-        What `predict` does with a category that training did not have: it warns once for each column and answers
-        every question about it with no ('branch': without the warning), or it raises an error ('refuse', or
-        'raise'). Another spelling of a known category is no unknown one. The saved model keeps the choice.
+        How `predict` handles a category that training did not have. 'warn': it warns once per column and answers
+        every question about the category with no. 'branch': the same without the warning. 'refuse' or 'raise': it
+        raises an error. Another spelling of a known category is not unknown. The saved model keeps the choice.
 
     References
     ----------
@@ -132,12 +132,12 @@ class OC1Classifier(TreeClassifier):
         A question of a column without empty training cells sends an empty cell to the side with more training rows
         and marks the answer (follow), or gives no answer (refuse).
     missing : {'learn', 'drop', 'refuse'} or dict of these by column, default 'learn'
-        What happens to empty cells: splits learn where they go, their rows are left out of the training and get no
-        prediction, or they are an error. Columns that a dictionary does not name learn.
+        How to handle empty cells. 'learn': splits learn where they go. 'drop': their rows are left out of the
+        training and get no prediction. 'refuse': they are an error. Columns that a dictionary does not name learn.
     unknown : {'branch', 'warn', 'refuse', 'raise'}, default 'warn'
-        What `predict` does with a category that training did not have: it warns once for each column and answers
-        every question about it with no ('branch': without the warning), or it raises an error ('refuse', or
-        'raise'). Another spelling of a known category is no unknown one. The saved model keeps the choice.
+        How `predict` handles a category that training did not have. 'warn': it warns once per column and answers
+        every question about the category with no. 'branch': the same without the warning. 'refuse' or 'raise': it
+        raises an error. Another spelling of a known category is not unknown. The saved model keeps the choice.
 
     References
     ----------
@@ -224,12 +224,12 @@ class BivariateTreeClassifier(TreeClassifier):
         A question of a column without empty training cells sends an empty cell to the side with more training rows
         and marks the answer (follow), or gives no answer (refuse).
     missing : {'learn', 'drop', 'refuse'} or dict of these by column, default 'learn'
-        What happens to empty cells: splits learn where they go, their rows are left out of the training and get no
-        prediction, or they are an error. Columns that a dictionary does not name learn.
+        How to handle empty cells. 'learn': splits learn where they go. 'drop': their rows are left out of the
+        training and get no prediction. 'refuse': they are an error. Columns that a dictionary does not name learn.
     unknown : {'branch', 'warn', 'refuse', 'raise'}, default 'warn'
-        What `predict` does with a category that training did not have: it warns once for each column and answers
-        every question about it with no ('branch': without the warning), or it raises an error ('refuse', or
-        'raise'). Another spelling of a known category is no unknown one. The saved model keeps the choice.
+        How `predict` handles a category that training did not have. 'warn': it warns once per column and answers
+        every question about the category with no. 'branch': the same without the warning. 'refuse' or 'raise': it
+        raises an error. Another spelling of a known category is not unknown. The saved model keeps the choice.
 
     References
     ----------
@@ -329,12 +329,12 @@ class ExactTreeClassifier(TreeClassifier):
         A question of a column without empty training cells sends an empty cell to the side with more training rows
         and marks the answer (follow), or gives no answer (refuse).
     missing : {'learn', 'drop', 'refuse'} or dict of these by column, default 'learn'
-        What happens to empty cells: splits learn where they go, their rows are left out of the training and get no
-        prediction, or they are an error. Columns that a dictionary does not name learn.
+        How to handle empty cells. 'learn': splits learn where they go. 'drop': their rows are left out of the
+        training and get no prediction. 'refuse': they are an error. Columns that a dictionary does not name learn.
     unknown : {'branch', 'warn', 'refuse', 'raise'}, default 'warn'
-        What `predict` does with a category that training did not have: it warns once for each column and answers
-        every question about it with no ('branch': without the warning), or it raises an error ('refuse', or
-        'raise'). Another spelling of a known category is no unknown one. The saved model keeps the choice.
+        How `predict` handles a category that training did not have. 'warn': it warns once per column and answers
+        every question about the category with no. 'branch': the same without the warning. 'refuse' or 'raise': it
+        raises an error. Another spelling of a known category is not unknown. The saved model keeps the choice.
 
     References
     ----------
@@ -411,12 +411,12 @@ class ExactNumericClassifier(TreeClassifier):
         A question of a column without empty training cells sends an empty cell to the side with more training rows
         and marks the answer (follow), or gives no answer (refuse).
     missing : {'learn', 'drop', 'refuse'} or dict of these by column, default 'learn'
-        What happens to empty cells: splits learn where they go, their rows are left out of the training and get no
-        prediction, or they are an error. Columns that a dictionary does not name learn.
+        How to handle empty cells. 'learn': splits learn where they go. 'drop': their rows are left out of the
+        training and get no prediction. 'refuse': they are an error. Columns that a dictionary does not name learn.
     unknown : {'branch', 'warn', 'refuse', 'raise'}, default 'warn'
-        What `predict` does with a category that training did not have: it warns once for each column and answers
-        every question about it with no ('branch': without the warning), or it raises an error ('refuse', or
-        'raise'). Another spelling of a known category is no unknown one. The saved model keeps the choice.
+        How `predict` handles a category that training did not have. 'warn': it warns once per column and answers
+        every question about the category with no. 'branch': the same without the warning. 'refuse' or 'raise': it
+        raises an error. Another spelling of a known category is not unknown. The saved model keeps the choice.
 
     References
     ----------
@@ -512,12 +512,12 @@ class FlowOCTClassifier(TreeClassifier):
         A question of a column without empty training cells sends an empty cell to the side with more training rows
         and marks the answer (follow), or gives no answer (refuse).
     missing : {'learn', 'drop', 'refuse'} or dict of these by column, default 'learn'
-        What happens to empty cells: splits learn where they go, their rows are left out of the training and get no
-        prediction, or they are an error. Columns that a dictionary does not name learn.
+        How to handle empty cells. 'learn': splits learn where they go. 'drop': their rows are left out of the
+        training and get no prediction. 'refuse': they are an error. Columns that a dictionary does not name learn.
     unknown : {'branch', 'warn', 'refuse', 'raise'}, default 'warn'
-        What `predict` does with a category that training did not have: it warns once for each column and answers
-        every question about it with no ('branch': without the warning), or it raises an error ('refuse', or
-        'raise'). Another spelling of a known category is no unknown one. The saved model keeps the choice.
+        How `predict` handles a category that training did not have. 'warn': it warns once per column and answers
+        every question about the category with no. 'branch': the same without the warning. 'refuse' or 'raise': it
+        raises an error. Another spelling of a known category is not unknown. The saved model keeps the choice.
 
     References
     ----------
@@ -626,12 +626,12 @@ class BendOCTClassifier(TreeClassifier):
         A question of a column without empty training cells sends an empty cell to the side with more training rows
         and marks the answer (follow), or gives no answer (refuse).
     missing : {'learn', 'drop', 'refuse'} or dict of these by column, default 'learn'
-        What happens to empty cells: splits learn where they go, their rows are left out of the training and get no
-        prediction, or they are an error. Columns that a dictionary does not name learn.
+        How to handle empty cells. 'learn': splits learn where they go. 'drop': their rows are left out of the
+        training and get no prediction. 'refuse': they are an error. Columns that a dictionary does not name learn.
     unknown : {'branch', 'warn', 'refuse', 'raise'}, default 'warn'
-        What `predict` does with a category that training did not have: it warns once for each column and answers
-        every question about it with no ('branch': without the warning), or it raises an error ('refuse', or
-        'raise'). Another spelling of a known category is no unknown one. The saved model keeps the choice.
+        How `predict` handles a category that training did not have. 'warn': it warns once per column and answers
+        every question about the category with no. 'branch': the same without the warning. 'refuse' or 'raise': it
+        raises an error. Another spelling of a known category is not unknown. The saved model keeps the choice.
 
     References
     ----------
@@ -741,12 +741,12 @@ class OCTClassifier(TreeClassifier):
         A question of a column without empty training cells sends an empty cell to the side with more training rows
         and marks the answer (follow), or gives no answer (refuse).
     missing : {'learn', 'drop', 'refuse'} or dict of these by column, default 'learn'
-        What happens to empty cells: splits learn where they go, their rows are left out of the training and get no
-        prediction, or they are an error. Columns that a dictionary does not name learn.
+        How to handle empty cells. 'learn': splits learn where they go. 'drop': their rows are left out of the
+        training and get no prediction. 'refuse': they are an error. Columns that a dictionary does not name learn.
     unknown : {'branch', 'warn', 'refuse', 'raise'}, default 'warn'
-        What `predict` does with a category that training did not have: it warns once for each column and answers
-        every question about it with no ('branch': without the warning), or it raises an error ('refuse', or
-        'raise'). Another spelling of a known category is no unknown one. The saved model keeps the choice.
+        How `predict` handles a category that training did not have. 'warn': it warns once per column and answers
+        every question about the category with no. 'branch': the same without the warning. 'refuse' or 'raise': it
+        raises an error. Another spelling of a known category is not unknown. The saved model keeps the choice.
 
     References
     ----------
@@ -851,12 +851,12 @@ class BinOCTClassifier(TreeClassifier):
         A question of a column without empty training cells sends an empty cell to the side with more training rows
         and marks the answer (follow), or gives no answer (refuse).
     missing : {'learn', 'drop', 'refuse'} or dict of these by column, default 'learn'
-        What happens to empty cells: splits learn where they go, their rows are left out of the training and get no
-        prediction, or they are an error. Columns that a dictionary does not name learn.
+        How to handle empty cells. 'learn': splits learn where they go. 'drop': their rows are left out of the
+        training and get no prediction. 'refuse': they are an error. Columns that a dictionary does not name learn.
     unknown : {'branch', 'warn', 'refuse', 'raise'}, default 'warn'
-        What `predict` does with a category that training did not have: it warns once for each column and answers
-        every question about it with no ('branch': without the warning), or it raises an error ('refuse', or
-        'raise'). Another spelling of a known category is no unknown one. The saved model keeps the choice.
+        How `predict` handles a category that training did not have. 'warn': it warns once per column and answers
+        every question about the category with no. 'branch': the same without the warning. 'refuse' or 'raise': it
+        raises an error. Another spelling of a known category is not unknown. The saved model keeps the choice.
 
     References
     ----------
@@ -994,12 +994,12 @@ class AcceleratedBendOCTClassifier(TreeClassifier):
         A question of a column without empty training cells sends an empty cell to the side with more training rows
         and marks the answer (follow), or gives no answer (refuse).
     missing : {'learn', 'drop', 'refuse'} or dict of these by column, default 'learn'
-        What happens to empty cells: splits learn where they go, their rows are left out of the training and get no
-        prediction, or they are an error. Columns that a dictionary does not name learn.
+        How to handle empty cells. 'learn': splits learn where they go. 'drop': their rows are left out of the
+        training and get no prediction. 'refuse': they are an error. Columns that a dictionary does not name learn.
     unknown : {'branch', 'warn', 'refuse', 'raise'}, default 'warn'
-        What `predict` does with a category that training did not have: it warns once for each column and answers
-        every question about it with no ('branch': without the warning), or it raises an error ('refuse', or
-        'raise'). Another spelling of a known category is no unknown one. The saved model keeps the choice.
+        How `predict` handles a category that training did not have. 'warn': it warns once per column and answers
+        every question about the category with no. 'branch': the same without the warning. 'refuse' or 'raise': it
+        raises an error. Another spelling of a known category is not unknown. The saved model keeps the choice.
 
     References
     ----------
@@ -1117,12 +1117,12 @@ class ODTClassifier(TreeClassifier):
         A question of a column without empty training cells sends an empty cell to the side with more training rows
         and marks the answer (follow), or gives no answer (refuse).
     missing : {'learn', 'drop', 'refuse'} or dict of these by column, default 'learn'
-        What happens to empty cells: splits learn where they go, their rows are left out of the training and get no
-        prediction, or they are an error. Columns that a dictionary does not name learn.
+        How to handle empty cells. 'learn': splits learn where they go. 'drop': their rows are left out of the
+        training and get no prediction. 'refuse': they are an error. Columns that a dictionary does not name learn.
     unknown : {'branch', 'warn', 'refuse', 'raise'}, default 'warn'
-        What `predict` does with a category that training did not have: it warns once for each column and answers
-        every question about it with no ('branch': without the warning), or it raises an error ('refuse', or
-        'raise'). Another spelling of a known category is no unknown one. The saved model keeps the choice.
+        How `predict` handles a category that training did not have. 'warn': it warns once per column and answers
+        every question about the category with no. 'branch': the same without the warning. 'refuse' or 'raise': it
+        raises an error. Another spelling of a known category is not unknown. The saved model keeps the choice.
 
     References
     ----------
@@ -1230,12 +1230,12 @@ class CutHClassifier(TreeClassifier):
         A question of a column without empty training cells sends an empty cell to the side with more training rows
         and marks the answer (follow), or gives no answer (refuse).
     missing : {'learn', 'drop', 'refuse'} or dict of these by column, default 'learn'
-        What happens to empty cells: splits learn where they go, their rows are left out of the training and get no
-        prediction, or they are an error. Columns that a dictionary does not name learn.
+        How to handle empty cells. 'learn': splits learn where they go. 'drop': their rows are left out of the
+        training and get no prediction. 'refuse': they are an error. Columns that a dictionary does not name learn.
     unknown : {'branch', 'warn', 'refuse', 'raise'}, default 'warn'
-        What `predict` does with a category that training did not have: it warns once for each column and answers
-        every question about it with no ('branch': without the warning), or it raises an error ('refuse', or
-        'raise'). Another spelling of a known category is no unknown one. The saved model keeps the choice.
+        How `predict` handles a category that training did not have. 'warn': it warns once per column and answers
+        every question about the category with no. 'branch': the same without the warning. 'refuse' or 'raise': it
+        raises an error. Another spelling of a known category is not unknown. The saved model keeps the choice.
 
     References
     ----------
@@ -1347,12 +1347,12 @@ class CutwHClassifier(TreeClassifier):
         A question of a column without empty training cells sends an empty cell to the side with more training rows
         and marks the answer (follow), or gives no answer (refuse).
     missing : {'learn', 'drop', 'refuse'} or dict of these by column, default 'learn'
-        What happens to empty cells: splits learn where they go, their rows are left out of the training and get no
-        prediction, or they are an error. Columns that a dictionary does not name learn.
+        How to handle empty cells. 'learn': splits learn where they go. 'drop': their rows are left out of the
+        training and get no prediction. 'refuse': they are an error. Columns that a dictionary does not name learn.
     unknown : {'branch', 'warn', 'refuse', 'raise'}, default 'warn'
-        What `predict` does with a category that training did not have: it warns once for each column and answers
-        every question about it with no ('branch': without the warning), or it raises an error ('refuse', or
-        'raise'). Another spelling of a known category is no unknown one. The saved model keeps the choice.
+        How `predict` handles a category that training did not have. 'warn': it warns once per column and answers
+        every question about the category with no. 'branch': the same without the warning. 'refuse' or 'raise': it
+        raises an error. Another spelling of a known category is not unknown. The saved model keeps the choice.
 
     References
     ----------
@@ -1449,12 +1449,12 @@ class SOCTClassifier(TreeClassifier):
         A question of a column without empty training cells sends an empty cell to the side with more training rows
         and marks the answer (follow), or gives no answer (refuse).
     missing : {'learn', 'drop', 'refuse'} or dict of these by column, default 'learn'
-        What happens to empty cells: splits learn where they go, their rows are left out of the training and get no
-        prediction, or they are an error. Columns that a dictionary does not name learn.
+        How to handle empty cells. 'learn': splits learn where they go. 'drop': their rows are left out of the
+        training and get no prediction. 'refuse': they are an error. Columns that a dictionary does not name learn.
     unknown : {'branch', 'warn', 'refuse', 'raise'}, default 'warn'
-        What `predict` does with a category that training did not have: it warns once for each column and answers
-        every question about it with no ('branch': without the warning), or it raises an error ('refuse', or
-        'raise'). Another spelling of a known category is no unknown one. The saved model keeps the choice.
+        How `predict` handles a category that training did not have. 'warn': it warns once per column and answers
+        every question about the category with no. 'branch': the same without the warning. 'refuse' or 'raise': it
+        raises an error. Another spelling of a known category is not unknown. The saved model keeps the choice.
 
     References
     ----------
@@ -1543,12 +1543,12 @@ class OCTHClassifier(TreeClassifier):
         A question of a column without empty training cells sends an empty cell to the side with more training rows
         and marks the answer (follow), or gives no answer (refuse).
     missing : {'learn', 'drop', 'refuse'} or dict of these by column, default 'learn'
-        What happens to empty cells: splits learn where they go, their rows are left out of the training and get no
-        prediction, or they are an error. Columns that a dictionary does not name learn.
+        How to handle empty cells. 'learn': splits learn where they go. 'drop': their rows are left out of the
+        training and get no prediction. 'refuse': they are an error. Columns that a dictionary does not name learn.
     unknown : {'branch', 'warn', 'refuse', 'raise'}, default 'warn'
-        What `predict` does with a category that training did not have: it warns once for each column and answers
-        every question about it with no ('branch': without the warning), or it raises an error ('refuse', or
-        'raise'). Another spelling of a known category is no unknown one. The saved model keeps the choice.
+        How `predict` handles a category that training did not have. 'warn': it warns once per column and answers
+        every question about the category with no. 'branch': the same without the warning. 'refuse' or 'raise': it
+        raises an error. Another spelling of a known category is not unknown. The saved model keeps the choice.
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""What estimators accept as X: arrays of numbers, and data frames (pandas, polars, pyarrow) with mixed columns."""
+"""Read X, y, costs and groups of estimators from arrays and data frames."""
 
 from __future__ import annotations
 
@@ -45,16 +45,22 @@ from trainer.tree.nodes import Tree
 
 NUMBERS = (int, float, np.integer, np.floating, Decimal, Fraction)
 ODD = (complex, np.complexfloating, bytes, list, tuple, set, frozenset, dict, np.ndarray)
-PLAIN = (str, bool, np.bool_, *NUMBERS)  # what a column of Python objects may hold
-TOO_FINE = "decimals that differ in more digits than a double has. Make the column text, or round its values."
+PLAIN = (str, bool, np.bool_, *NUMBERS)  # types that a column of Python objects may hold
+TOO_PRECISE = "decimals that differ in more digits than a double has. Make the column text, or round its values."
 TOO_LARGE = "whole numbers beyond 2^53, which a double cannot tell apart. Make the column text, or divide its values."
 
 
 def read_table(estimator: Any, X: Any, y: Any) -> tuple[Table, np.ndarray]:
-    """The training table and labels (n,); sets `n_features_in_` and `feature_names_in_` of the estimator.
+    """Return the training table and the labels, shape (n,).
 
-    Text columns are read from data frames only: text is categorical, boolean and 0/1 columns are binary, other numbers
-    numeric. NaN and the missing values of the frame libraries are empty cells, which the splits learn. Raises ValueError for infinite numbers.
+    Set `n_features_in_` and `feature_names_in_` of the estimator. Text columns need a data frame and become categorical.
+    Boolean and 0/1 columns become binary, other numbers numeric. NaN and the missing values of the frame libraries are
+    empty cells, which the splits learn.
+
+    Raises
+    ------
+    ValueError
+        If a number is infinite.
     """
     frame = _frame(X)
     _refuse_missing_labels(y)
@@ -75,14 +81,17 @@ def read_table(estimator: Any, X: Any, y: Any) -> tuple[Table, np.ndarray]:
 
 
 class InputRows(NamedTuple):
-    """X as the matrix of the prediction kernel, float64 (n, p), and by column the unknown words with their numbers of cells."""
+    """Rows to predict, and their unknown categories."""
 
-    matrix: FloatArray
-    unknown: dict[str, Counter[str]]
+    matrix: FloatArray  # (n, p), for the prediction kernel
+    unknown: dict[str, Counter[str]]  # by column, the number of cells of each unknown category
 
 
 def read_rows(estimator: Any, X: Any, schema: tuple[ColumnSchema, ...]) -> InputRows:
-    """Read X under a schema; an unknown category becomes `UNKNOWN_CODE` and goes right, or raises ValueError by the policy."""
+    """Read X under the schema of a model.
+
+    An unknown category becomes `UNKNOWN_CODE`, which goes right. It raises ValueError under the policy 'refuse'.
+    """
     frame = _frame(X)
     if frame is None:
         if any(column.kind is ColumnKind.CATEGORICAL for column in schema):
@@ -94,38 +103,38 @@ def read_rows(estimator: Any, X: Any, schema: tuple[ColumnSchema, ...]) -> Input
     _check_names(estimator, X, frame, reset=False)
     if len(frame) == 0:
         raise ValueError(f"Found array with 0 sample(s) (shape=(0, {len(schema)})) while a minimum of 1 is required.")
-    out = np.empty((len(frame), len(schema)))
+    matrix = np.empty((len(frame), len(schema)))
     unknown: dict[str, Counter[str]] = {}
-    for j, (given, column) in enumerate(zip(frame.iter_columns(), schema, strict=True)):
-        series = _dense(given)
+    for j, (input_column, column) in enumerate(zip(frame.iter_columns(), schema, strict=True)):
+        series = _dense(input_column)
         if column.kind is not ColumnKind.CATEGORICAL:
-            out[:, j] = _numbers(column.name, series)
+            matrix[:, j] = _numbers(column.name, series)
             continue
         texts = _texts(series)
-        out[:, j], strange = _codes(column, texts)
-        if strange:
-            unknown[column.name] = Counter(text for text in texts if text in strange)
+        matrix[:, j], unknown_words = _codes(column, texts)
+        if unknown_words:
+            unknown[column.name] = Counter(text for text in texts if text in unknown_words)
             if policy_of(estimator, column) is UnknownPolicy.REFUSE:
                 words = unknown_cells_words(column.name, unknown[column.name], len(texts))
                 raise ValueError(f"{words} Correct the cells, or choose unknown='warn'.")
-    return InputRows(out, unknown)
+    return InputRows(matrix, unknown)
 
 
 def policy_of(estimator: Any, column: ColumnSchema) -> UnknownPolicy:
-    """Return what an estimator does with a value of a column that training did not have."""
+    """Return the policy of an estimator for categories of a column that training did not have."""
     return unknown_policy(getattr(estimator, "unknown", column.unknown))
 
 
 def warn_of_changed_forms(estimator: Any, X: Any, rows: InputRows, tree: Tree) -> None:
-    """Warn once of each column that has unknown categories, or whose numbers would fit the training range in another unit."""
+    """Warn once about each column with unknown categories, or with numbers that look like another unit."""
     report = report_forms(tree, rows.matrix, rows.unknown, lambda schema: read_rows(estimator, X, schema).matrix)
-    schema = [replace(own, unknown=policy_of(estimator, own)) for own in tree.schema]
+    schema = [replace(column, unknown=policy_of(estimator, column)) for column in tree.schema]
     for sentence in warning_sentences(tree, schema, rows.matrix, rows.unknown, report):
         warnings.warn(sentence, UserWarning, stacklevel=4)
 
 
 def read_row_costs(costs: Any, y: np.ndarray) -> FloatArray:
-    """Return what each answer costs in each row, float64 (n, classes), the answers in the order of the sorted labels.
+    """Return the cost of each answer in each row, float64 (n, classes), with the answers in the order of the sorted labels.
 
     Raises
     ------
@@ -170,9 +179,10 @@ def read_groups(groups: Any, n: int) -> RowGroups:
 
 
 def _codes(column: ColumnSchema, texts: list[str | None]) -> tuple[FloatArray, set[str]]:
-    """The codes of a column of categories, NaN where a cell is empty, and the words that are unknown, with `UNKNOWN_CODE`.
+    """Return the codes of a categorical column and its unknown words.
 
-    As at every door, a blank text or a word such as 'NA' is an empty cell unless the model knows it as a category.
+    Empty cells are NaN, or the code of the category for them; unknown words are `UNKNOWN_CODE`. A blank text or a word such as 'NA' is an empty cell,
+    unless the model knows it as a category.
     """
     missing = np.nan if column.missing_code is None else float(column.missing_code)
     code: dict[str | None, float] = {category: float(c) for c, category in enumerate(column.categories)}
@@ -195,29 +205,29 @@ def _codes(column: ColumnSchema, texts: list[str | None]) -> tuple[FloatArray, s
 
 
 def _refuse_large(X: Any) -> None:
-    """Refuses whole numbers of an array that a double would round, as in a frame: raises ValueError."""
+    """Raise ValueError if the array has integers that a double would round."""
     if not isinstance(X, (np.ndarray, list, tuple)):
         return  # a sparse matrix, or nothing that can be trained on: scikit-learn says so
     try:
-        # a list may mix whole numbers with others, which an array of numbers would round
+        # NumPy would round the integers of a list that also has floats
         values = np.asarray(X) if isinstance(X, np.ndarray) else np.asarray(X, dtype=object)
     except ValueError:  # rows of different lengths
         return
     if values.dtype.kind not in "iuO" or values.ndim != 2 or not values.size:
         return
     for j, column in enumerate(values.T):
-        # Python's integers have an absolute value
-        whole = [v for v in column.tolist() if isinstance(v, int)] if column.dtype == object else _ends(column)
-        if any(abs(v) > LARGEST_EXACT for v in whole):
+        # NumPy's smallest integer has no absolute value of its type; Python's has
+        integers = [v for v in column.tolist() if isinstance(v, int)] if column.dtype == object else _extremes(column)
+        if any(abs(v) > LARGEST_EXACT for v in integers):
             raise ValueError(f"Column {j} has {TOO_LARGE}")
 
 
-def _ends(column: np.ndarray) -> list[int]:
+def _extremes(column: np.ndarray) -> list[int]:
     return [int(column.min()), int(column.max())]
 
 
 def _refuse_missing_labels(y: Any) -> None:
-    """A row without a label teaches nothing, and None cannot be compared with a text: raises ValueError that names the row."""
+    """Raise ValueError if a label is missing or the labels mix types that cannot be compared."""
     if y is None:
         return
     series = nw.from_native(y, series_only=True, pass_through=True)
@@ -227,9 +237,11 @@ def _refuse_missing_labels(y: Any) -> None:
         cells = list(y) if isinstance(y, (list, tuple)) else np.asarray(y)
     if isinstance(cells, np.ndarray) and (cells.dtype != object or cells.ndim != 1):
         return  # numbers: scikit-learn looks at them
-    gone = next((i for i, cell in enumerate(cells) if _is_missing(cell)), None)
-    if gone is not None:
-        raise ValueError(f"Input y contains NaN or None: row {gone} has no label. Drop such rows before training.")
+    missing_row = next((i for i, cell in enumerate(cells) if _is_missing(cell)), None)
+    if missing_row is not None:
+        raise ValueError(
+            f"Input y contains NaN or None: row {missing_row} has no label. Drop such rows before training."
+        )
     kinds = {type(cell) for cell in cells if isinstance(cell, (str, int, float, bool))}
     if str in kinds and len(kinds) > 1:
         raise ValueError(
@@ -242,7 +254,7 @@ def _refuse_missing_labels(y: Any) -> None:
 
 
 def typed_labels(y: Any) -> Any:
-    """Return labels that are all true and false, or all integers, as an array of this type; others as they are.
+    """Return labels that are all boolean, or all integers, as an array of this type; others unchanged.
 
     scikit-learn would turn nullable types of pandas into floats, and refuse objects.
     """
@@ -260,7 +272,7 @@ def typed_labels(y: Any) -> Any:
 
 
 def _is_missing(cell: Any) -> bool:
-    """None, NaN, and the missing values of the frame libraries; an array is not one cell."""
+    """Return whether a cell is None, NaN or a missing value of a frame library; False for an array."""
     if cell is None:
         return True
     if np.ndim(cell):
@@ -272,7 +284,7 @@ def _is_missing(cell: Any) -> bool:
 
 
 def _frame(X: Any) -> nw.DataFrame | None:
-    """X as a narwhals frame, or None if it is not a data frame."""
+    """Return X as a narwhals frame, or None if it is not a data frame."""
     frame = nw.from_native(X, eager_only=True, pass_through=True)
     return frame if isinstance(frame, nw.DataFrame) else None
 
@@ -285,17 +297,17 @@ def _check_names(estimator: Any, X: Any, frame: nw.DataFrame, *, reset: bool) ->
             estimator.feature_names_in_ = np.asarray(frame.columns, dtype=object)
         estimator.n_features_in_ = len(frame.columns)
         return
-    known = getattr(estimator, "feature_names_in_", None)
-    if known is not None and list(known) != list(frame.columns):
+    fitted_names = getattr(estimator, "feature_names_in_", None)
+    if fitted_names is not None and list(fitted_names) != list(frame.columns):
         raise ValueError(
             "The feature names should match those that were passed during fit, in the same order: "
-            + ", ".join(str(name) for name in known)
+            + ", ".join(str(name) for name in fitted_names)
         )
     _check_n_features(estimator, np.empty((1, len(frame.columns))), reset=False)
 
 
 def _dense(series: nw.Series) -> nw.Series:
-    """The column as the frame libraries keep most: a sparse one of pandas without its compression, long doubles as doubles."""
+    """Return the column with sparse values of pandas decompressed, and long doubles as doubles."""
     native = series.to_native()
     if type(getattr(native, "dtype", None)).__name__ == "SparseDtype":
         native = native.sparse.to_dense()
@@ -303,7 +315,7 @@ def _dense(series: nw.Series) -> nw.Series:
     if isinstance(dtype, np.dtype) and dtype.kind == "f" and dtype.itemsize > np.dtype(np.float64).itemsize:
         values = native.to_numpy()
         if len(np.unique(values.astype(np.float64))) < len(np.unique(values)):
-            raise ValueError(f"Column '{series.name}' has {TOO_FINE}")
+            raise ValueError(f"Column '{series.name}' has {TOO_PRECISE}")
         native = native.astype(np.float64)
     return series if native is series.to_native() else nw.from_native(native, series_only=True)
 
@@ -335,7 +347,7 @@ def _fit_column(name: str, series: nw.Series) -> Column:
 
 
 def _warn_of_number_texts(name: str, texts: list[str | None]) -> None:
-    """Warn once of a column of numbers that its texts, or a few words, turn into categories."""
+    """Warn once about a column whose numbers become categories because they are texts, or stand beside a few words."""
     cells = Cells.of(pa.array(texts, pa.string()))
     if (stray := stray_words(cells)) is not None:
         words = f"{stray.figure}, so each value is a category. Make the words empty cells (None) and the column numbers"
@@ -348,9 +360,10 @@ def _warn_of_number_texts(name: str, texts: list[str | None]) -> None:
 
 
 def _holds_numbers(series: nw.Series) -> bool:
-    """Whether a column of Python objects holds numbers alone, so that 1 and 1.0 are one value and 9 lies below 10.
+    """Return whether all filled cells of a column of Python objects are numbers.
 
-    As in a file, a blank text or a word such as 'NA' among numbers is an empty cell.
+    Such a column is numeric: 1 and 1.0 are one value, and 9 lies below 10. A blank text or a word such as 'NA' among
+    numbers is an empty cell, as in a file.
     """
     if series.dtype != nw.Object:
         return False
@@ -362,21 +375,21 @@ def _holds_numbers(series: nw.Series) -> bool:
     return bool(kinds) and all(issubclass(kind, NUMBERS) and not issubclass(kind, (bool, np.bool_)) for kind in kinds)
 
 
-def _of_objects(name: str, series: nw.Series) -> FloatArray:
-    """A column of Python objects that `_holds_numbers` as float64, NaN where a cell is missing."""
+def _numbers_of_objects(name: str, series: nw.Series) -> FloatArray:
+    """Return a column that `_holds_numbers` as float64, NaN where a cell is missing."""
     cells = [None if _is_missing(cell) or isinstance(cell, str) else cell for cell in series.to_list()]
     if any(isinstance(cell, (int, np.integer)) and abs(int(cell)) > LARGEST_EXACT for cell in cells):
         raise ValueError(f"Column '{name}' has {TOO_LARGE}")
     fine = {cell for cell in cells if isinstance(cell, (Decimal, Fraction))}
     if len({float(cell) for cell in fine}) < len(fine):
-        raise ValueError(f"Column '{name}' has {TOO_FINE}")
+        raise ValueError(f"Column '{name}' has {TOO_PRECISE}")
     return np.array([np.nan if cell is None else float(cell) for cell in cells], np.float64)
 
 
-def _of_texts(series: nw.Series) -> FloatArray | None:
-    """A column with texts as float64, each text as the number that it means in a file; None if it has no text.
+def _numbers_of_texts(series: nw.Series) -> FloatArray | None:
+    """Return a column of texts as float64, parsed as in a file; None if it has no text.
 
-    Raises ValueError with a text that is no number.
+    Raise ValueError with the first text that is no number.
     """
     if series.dtype not in (nw.String, nw.Object, nw.Categorical, nw.Enum):
         return None
@@ -397,19 +410,19 @@ def _of_texts(series: nw.Series) -> FloatArray | None:
 
 
 def _numbers(name: str, series: nw.Series) -> FloatArray:
-    """The column as float64, NaN where a cell is empty; refuses infinity."""
+    """Return the column as float64, NaN where a cell is empty; raise ValueError for infinite numbers."""
     if series.dtype.is_integer():
-        # from Python's integers: unsigned 64-bit integers have no absolute value that fits
+        # as Python's integers, because the smallest 64-bit integer has no absolute value of its type
         ends = [int(end) for end in (series.min(), series.max()) if end is not None]
         if any(abs(end) > LARGEST_EXACT for end in ends):
             raise ValueError(f"Column '{name}' has {TOO_LARGE}")
     if series.dtype == nw.Decimal:
-        told = {cell for cell in series.to_list() if cell is not None}
-        if len({float(cell) for cell in told}) < len(told):
-            raise ValueError(f"Column '{name}' has {TOO_FINE}")
-    objects = _of_objects(name, series) if _holds_numbers(series) else None
+        decimals = {cell for cell in series.to_list() if cell is not None}
+        if len({float(cell) for cell in decimals}) < len(decimals):
+            raise ValueError(f"Column '{name}' has {TOO_PRECISE}")
+    objects = _numbers_of_objects(name, series) if _holds_numbers(series) else None
     try:
-        objects = _of_texts(series) if objects is None else objects
+        objects = _numbers_of_texts(series) if objects is None else objects
         values = series.cast(nw.Float64).to_numpy().astype(np.float64) if objects is None else objects
     except Exception as error:  # each frame library has its own
         raise ValueError(
@@ -422,7 +435,7 @@ def _numbers(name: str, series: nw.Series) -> FloatArray:
 
 
 def _texts(series: nw.Series) -> list[str | None]:
-    """The cells as text, None if empty; raises ValueError if cells of different types have the same text."""
+    """Return the cells as text, None if empty; raise ValueError if cells of different types have the same text."""
     missing = series.is_null().to_list()
     cells = series.to_list()
     kind = str(series.dtype)
@@ -446,17 +459,17 @@ def _texts(series: nw.Series) -> list[str | None]:
 
 MISSING_ALLOWED = "one of learn, drop, refuse, or a dictionary from columns to these"
 MISSING_HELP = (
-    "What happens to empty cells: splits learn where they go, their rows are left out of the training and get no prediction, "
-    "or they are an error. Columns that a dictionary does not name learn."
+    "How to handle empty cells. 'learn': splits learn where they go. 'drop': their rows are left out of the training and get no prediction. "
+    "'refuse': they are an error. Columns that a dictionary does not name learn."
 )
 
 
-RAISE = "raise"  # the word of scikit-learn for 'refuse'
+RAISE = "raise"  # scikit-learn's word for 'refuse'
 UNKNOWN_ALLOWED = "branch, warn, refuse or raise"
 UNKNOWN_HELP = (
-    "What `predict` does with a category that training did not have: it warns once for each column and answers every question about it "
-    "with no ('branch': without the warning), or it raises an error ('refuse', or 'raise'). Another spelling of a known category is no "
-    "unknown one. The saved model keeps the choice."
+    "How `predict` handles a category that training did not have. 'warn': it warns once per column and answers every question about the "
+    "category with no. 'branch': the same without the warning. 'refuse' or 'raise': it raises an error. Another spelling of a known category "
+    "is not unknown. The saved model keeps the choice."
 )
 
 
@@ -471,41 +484,44 @@ def unknown_policy(value: Any) -> UnknownPolicy:
 
 
 def apply_policy(table: Table, policy: Any) -> tuple[Table, np.ndarray]:
-    """The rows that train, and which of the rows they are, bool (n,).
+    """Apply the parameter `missing`: return the training rows and their mask, bool (n,).
 
-    Raises ValueError for an unknown policy or column, for an empty cell that is refused, and if no row is left.
+    Raises
+    ------
+    ValueError
+        If a policy or column is unknown, a refused cell is empty, or no row is left.
     """
     names = dict.fromkeys(table.names)
     by_column = policy if isinstance(policy, Mapping) else dict.fromkeys(names, policy)
     if unknown := [str(name) for name in by_column if str(name) not in names]:
         raise ValueError(f"missing: there is no column '{unknown[0]}'. The columns are: {list_names(list(names))}.")
-    chosen = {str(name): str(word) for name, word in by_column.items()}
-    if wrong := [word for word in chosen.values() if word not in ("learn", "drop", "refuse")]:
+    policies = {str(name): str(word) for name, word in by_column.items()}
+    if wrong := [word for word in policies.values() if word not in ("learn", "drop", "refuse")]:
         raise ValueError(f"missing: '{wrong[0][:40]}' is not {MISSING_ALLOWED}.")
-    kept = np.ones(len(table), bool)
+    training_rows = np.ones(len(table), bool)
     columns = []
     for column in table.columns:
-        word = MissingPolicy(chosen.get(column.name, "learn"))
-        if word is MissingPolicy.LEARN:
+        column_policy = MissingPolicy(policies.get(column.name, "learn"))
+        if column_policy is MissingPolicy.LEARN:
             columns.append(column)
             continue
         code = column.schema.missing_code
         empty = column.missing if code is None else column.values == code
-        if word is MissingPolicy.REFUSE and empty.any():
+        if column_policy is MissingPolicy.REFUSE and empty.any():
             raise ValueError(
                 f"Input X contains NaN: column '{column.name}', row {int(empty.argmax())}, and 'missing' is 'refuse'."
             )
-        kept &= ~empty
+        training_rows &= ~empty
         categories = tuple(c for c in column.schema.categories if code is None or c != MISSING_CATEGORY)
-        columns.append(replace(column, schema=replace(column.schema, missing=word, categories=categories)))
-    if not kept.any():
+        columns.append(replace(column, schema=replace(column.schema, missing=column_policy, categories=categories)))
+    if not training_rows.any():
         raise ValueError("Every row has an empty cell in a column whose rows are dropped, so none is left to train on.")
-    read = replace(table, columns=tuple(columns))
-    return read if kept.all() else read.take(kept), kept
+    training_table = replace(table, columns=tuple(columns))
+    return training_table if training_rows.all() else training_table.take(training_rows), training_rows
 
 
 def refuse_empty(matrix: FloatArray, tree: Tree) -> None:
-    """Raise ValueError for an empty cell that the tree does not answer."""
+    """Raise ValueError if a cell is empty in a column whose empty cells the tree refuses."""
     for j in tree.refused_columns:
         empty = np.isnan(matrix[:, j])
         if empty.any():

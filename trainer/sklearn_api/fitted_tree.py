@@ -1,4 +1,4 @@
-"""What a fitted classifier says about its tree: rules, a picture, reasons for an answer, and the tree in other forms."""
+"""Rules, picture, explanations and exports of a fitted classifier."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from trainer.tree.nodes import Tree
 
 
 class FittedTree:
-    """Methods of a classifier that has `tree_`."""
+    """Methods of a classifier with a fitted `tree_`."""
 
     classes_: np.ndarray
     tree_: Tree
@@ -30,20 +30,26 @@ class FittedTree:
 
     @abstractmethod
     def _matrix(self, X: Any) -> FloatArray:
-        """Return rows as the tree reads them, float64 (n, columns)."""
+        """Return the rows of X as the tree reads them, float64 (n, columns)."""
 
     def rules(self) -> str:
-        """Return the questions and answers of the tree in words, one line each, with the training rows of each answer."""
+        """Return the tree as text: one line per split or leaf, with the training rows of each leaf."""
         check_is_fitted(self)
         return rules_text(self.tree_)
 
     def plot(self, *, width: float = 1100.0, height: float = 700.0) -> Any:
-        """Return the tree as a `plotly.graph_objects.Figure`, as much of it open as can be read in so many pixels."""
+        """Return the tree as a `plotly.graph_objects.Figure`.
+
+        Parameters
+        ----------
+        width, height : float
+            Size in pixels. Subtrees that would be too small to read start closed.
+        """
         check_is_fitted(self)
         return self.tree_.plot(width=width, height=height)
 
     def explain(self, X: Any, *, wanted: Any = None, change: Mapping[str, Any] | None = None) -> list[dict[str, Any]]:
-        """Return for each row of X its answer with the way to it, and the smallest change that gives another one.
+        """Explain the prediction of each row of X, with the smallest change that leads to another one.
 
         Parameters
         ----------
@@ -52,20 +58,21 @@ class FittedTree:
         wanted : label, optional
             The answer that the change leads to; by default any other one.
         change : mapping from str to str or list, optional
-            By column what may change: "free", "up", "down", "whole", "never", several with commas, or a list of categories.
+            Allowed changes by column: "free", "up", "down", "whole", "never", several of them separated by commas, or a
+            list of categories.
 
         Returns
         -------
         list of dict
-            The records of `octweb explain --json` (docs/explain.md): `label`, `leaf`, `probabilities`, `path`, and `flip`, or `no_flip` with the
-            reason why there is none. Changes are measured by the steps and units of `tree_`. Labels are texts.
+            The records of `octweb explain --json` (docs/explain.md): `label`, `leaf`, `probabilities`, `path`, and
+            `flip`, or `no_flip` with the reason. Changes are measured by the steps and units of `tree_`. Labels are texts.
 
         Raises
         ------
         ValueError
             If `wanted` is no label of the training.
         ParameterError
-            If `change` names no column, or says what the column cannot take.
+            If `change` names an unknown column, or a change that the column cannot take.
         """
         matrix = self._matrix(X)
         code = None if wanted is None else np.flatnonzero(self.classes_ == wanted)
@@ -76,14 +83,19 @@ class FittedTree:
         return [explained(flipper, row, i, None if code is None else int(code[0])) for i, row in enumerate(matrix)]
 
     def export(self, form: str, path: str | Path | None = None) -> str | bytes:
-        """Return the tree as a program or table, and write it to a file.
+        """Export the tree as a program or table.
 
         Parameters
         ----------
         form : str
             One of rules, python, sql, javascript, c, java, r, excel, onnx, pmml and dmn (docs/exports.md).
         path : str or Path, optional
-            The file. None: nothing is written.
+            Also write it to this file.
+
+        Returns
+        -------
+        str or bytes
+            The exported tree; bytes for binary forms such as onnx.
 
         Raises
         ------

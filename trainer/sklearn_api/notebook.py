@@ -1,6 +1,6 @@
-"""What a person at a notebook or a shell sees of `fit`: a bar while it runs, and a tree where they press Ctrl-C.
+"""Progress bar and Ctrl-C of `fit` in notebooks and shells.
 
-A script sees nothing of it: no bar is drawn there, and Ctrl-C does what it always does.
+In a script, no bar is drawn, and Ctrl-C raises KeyboardInterrupt as usual.
 """
 
 from __future__ import annotations
@@ -21,11 +21,14 @@ from trainer.certificate import Limits, Progress, Status
 from trainer.methods.monitor import Monitor
 from trainer.tree.describe import number_text
 
-DELAY = 0.5  # seconds that a training may take without a bar
-AT_ONCE = 1.0  # a training that begins so soon after a stopped one is the next of a loop, which the person wants to end
-STOPPED = "Training was stopped by Ctrl-C. The best tree so far is kept; its certificate says what is proved about it."
+BAR_DELAY_SECONDS = 0.5  # shorter trainings show no bar
+# a training that starts this soon after a stopped one is the next of a loop, and the user wants to end the loop
+REPEAT_SECONDS = 1.0
+STOPPED_MESSAGE = (
+    "Training was stopped by Ctrl-C. The best tree so far is kept; its certificate says what is proved about it."
+)
 
-_stopped_at = -AT_ONCE
+_stopped_at = -REPEAT_SECONDS
 _bars = True
 
 
@@ -34,32 +37,41 @@ class StoppedWarning(UserWarning):
 
 
 def progress_bars(shown: bool) -> None:
-    """Whether `fit` draws bars in notebooks and shells; it does, where tqdm is installed, until somebody says no."""
+    """Turn the progress bars of `fit` in notebooks and shells on or off.
+
+    Parameters
+    ----------
+    shown : bool
+        Whether `fit` draws bars. The default is True; bars need tqdm.
+    """
     global _bars
     _bars = shown
 
 
-def interactive() -> bool:
-    """Whether a person types the statements: a notebook, IPython, or Python's own prompt."""
+def is_interactive() -> bool:
+    """Return whether the session is interactive: a notebook, IPython, or Python's prompt."""
     ipython = sys.modules.get("IPython")
     return hasattr(sys, "ps1") or (ipython is not None and ipython.get_ipython() is not None)
 
 
 @contextmanager
-def watched(name: str, limits: Limits) -> Iterator[Monitor]:
-    """A monitor for one training by `name`; while the block runs, a person sees its progress and can stop it by Ctrl-C.
+def watch_training(name: str, limits: Limits) -> Iterator[Monitor]:
+    """Yield the monitor of a training; show its progress, and let Ctrl-C stop it with its best tree.
 
-    Raises KeyboardInterrupt for a second Ctrl-C, and at the beginning where a training before was stopped just now.
+    Raises
+    ------
+    KeyboardInterrupt
+        For a second Ctrl-C, and at once if the user stopped the previous training less than `REPEAT_SECONDS` ago.
     """
-    if not interactive():
+    if not is_interactive():
         yield Monitor(limits)
         return
-    if time.monotonic() - _stopped_at < AT_ONCE:
+    if time.monotonic() - _stopped_at < REPEAT_SECONDS:
         raise KeyboardInterrupt
     bar = _Bar(name) if _bars and importlib.util.find_spec("tqdm") else None
     monitor = Monitor(limits, sink=None if bar is None else bar.show)
     try:
-        with _keeps_the_tree(monitor):
+        with _stop_on_interrupt(monitor):
             yield monitor
     finally:
         if bar is not None:
@@ -67,40 +79,40 @@ def watched(name: str, limits: Limits) -> Iterator[Monitor]:
 
 
 @contextmanager
-def _keeps_the_tree(monitor: Monitor) -> Iterator[None]:
-    """While the block runs, a first Ctrl-C asks the search to end, and a second one raises KeyboardInterrupt."""
-    usual = signal.getsignal(signal.SIGINT)
-    if threading.current_thread() is not threading.main_thread() or usual is not signal.default_int_handler:
-        yield  # somebody else has a use for it
+def _stop_on_interrupt(monitor: Monitor) -> Iterator[None]:
+    """Let the first Ctrl-C in the block end the search; a second one raises KeyboardInterrupt."""
+    default_handler = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or default_handler is not signal.default_int_handler:
+        yield  # the application has its own handler
         return
 
     def stop(number: int, frame: FrameType | None) -> None:
-        signal.signal(signal.SIGINT, usual)
+        signal.signal(signal.SIGINT, default_handler)
         monitor.stop(Status.CANCELLED)
 
     signal.signal(signal.SIGINT, stop)
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, usual)
+        signal.signal(signal.SIGINT, default_handler)
         if monitor.cancelled:
             global _stopped_at
             _stopped_at = time.monotonic()
-            warnings.warn(STOPPED, StoppedWarning, stacklevel=4)
+            warnings.warn(STOPPED_MESSAGE, StoppedWarning, stacklevel=4)
 
 
 class _Bar:
-    """One line: method, phase, incumbent, bound and gap. It goes when the training ends."""
+    """One line with method, phase, incumbent, bound and gap; removed when the training ends."""
 
     def __init__(self, name: str) -> None:
-        # the bar of a notebook is a widget; where there are none, tqdm would warn and write a line of text, too
+        # tqdm.auto needs ipywidgets in a notebook; without them it would warn and also write a line of text
         module = "tqdm.auto" if importlib.util.find_spec("ipywidgets") else "tqdm"
         self._line: Any = importlib.import_module(module).tqdm(
-            desc=name, bar_format="{desc} [{elapsed}]{postfix}", leave=False, delay=DELAY
+            desc=name, bar_format="{desc} [{elapsed}]{postfix}", leave=False, delay=BAR_DELAY_SECONDS
         )
 
     def show(self, progress: Progress, draft: object = None) -> None:
-        """Take the news of the search."""
+        """Show the progress; a callback of the monitor."""
         self._line.set_postfix_str(describe_progress(progress))
 
     def close(self) -> None:
@@ -108,12 +120,12 @@ class _Bar:
 
 
 def describe_progress(progress: Progress) -> str:
-    """What is known about a search: "searching, incumbent 0.953, bound 0.967, gap 1.4 %"."""
-    said = [progress.phase]
+    """Describe progress in words, such as "searching, incumbent 0.953, bound 0.967, gap 1.4 %"."""
+    parts = [progress.phase]
     if progress.incumbent is not None:
-        said.append(f"incumbent {number_text(progress.incumbent, 4)}")
+        parts.append(f"incumbent {number_text(progress.incumbent, 4)}")
     if progress.bound is not None:
-        said.append(f"bound {number_text(progress.bound, 4)}")
+        parts.append(f"bound {number_text(progress.bound, 4)}")
     if progress.gap is not None:
-        said.append(f"gap {number_text(100 * progress.gap, 2)} %")
-    return ", ".join(said)
+        parts.append(f"gap {number_text(100 * progress.gap, 2)} %")
+    return ", ".join(parts)

@@ -1,4 +1,4 @@
-"""The model file of a fitted estimator, and the proof beside it."""
+"""Save a fitted estimator as a model file, with its proof beside it."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ PROOF_ENDING = "proof.jsonl.gz"
 
 
 class ModelFileWarning(UserWarning):
-    """A saved model file cannot be checked as far as its claims go: there is no proof, or a table cannot hold its rows."""
+    """A saved model file cannot be verified in full: its proof is missing, or no table can hold its rows."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class FitRecord:
-    """What `fit` searched and found; a proof is made from it."""
+    """Input and solution of a `fit`, from which a proof is written."""
 
     method: Method
     problem: Problem
@@ -41,7 +41,7 @@ class FitRecord:
 
 
 def target_name(name: Any, columns: Sequence[str]) -> str:
-    """Return the name of the labels: their own, or "class" with as many underscores as make it unique among the columns."""
+    """Return the name of the labels, or "class" with enough underscores to be unique among the columns."""
     if isinstance(name, str) and name and name not in columns:
         return name
     name = "class"
@@ -54,7 +54,7 @@ def fitted_file(method: Method, tree: Tree, problem: Problem, settings: Settings
     """Return the model file of a fitted tree, without its certificate."""
     constant = 0 if problem.costs is None else problem.costs.best_constant
     weights = problem.quantile_weights if weighted and problem.quantile_weights is not None else problem.weights
-    given = None if problem.costs is None else problem.costs.given
+    costs_by_row = None if problem.costs is None else problem.costs.given
     return ModelFile(
         tree=describe_columns(tree, problem.matrix),
         target=problem.labels.name,
@@ -63,13 +63,13 @@ def fitted_file(method: Method, tree: Tree, problem: Problem, settings: Settings
         metrics={"train": metrics_of(tree, problem.matrix, problem.y, problem.weights, problem.costs, constant)},
         fingerprint=fingerprint(problem.table, problem.labels),
         rows=rows_record(
-            replace(problem.table, groups=None),  # they chose nothing that the file states
+            replace(problem.table, groups=None),  # they chose no rows that the file lists
             np.arange(len(problem.table)),
             np.zeros(0, np.int64),
             None,
             weights if weighted else None,
             None,
-            given,
+            costs_by_row,
         ),
         class_type=problem.labels.type,
     )
@@ -102,10 +102,10 @@ def save_fitted(file: ModelFile, certificate: Certificate, path: Path, search: F
 
 
 def _warn_of_unreadable(tree: Tree) -> None:
-    """Warn of a category or class that a reader of tables takes for an empty cell, or strips."""
-    named = [(column.name, category) for column in tree.schema for category in column.categories]
-    named += [("the target", label) for label in tree.classes]
-    odd = [(name, text) for name, text in named if text in ("", *MARKS) or text != text.strip()]
+    """Warn about a category or class that table readers strip or read as an empty cell."""
+    texts = [(column.name, category) for column in tree.schema for category in column.categories]
+    texts += [("the target", label) for label in tree.classes]
+    odd = [(name, text) for name, text in texts if text in ("", *MARKS) or text != text.strip()]
     if odd:
         name, text = odd[0]
         _warn(
