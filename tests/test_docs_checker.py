@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 
 import pytest
 
@@ -22,6 +23,24 @@ def test_proof_steps_read_no_part_of_a_model_file():
     assert {"path", "bound", "by"} <= constants
     assert constants & members == set()
     assert all("proof.space" not in text and "proof.model" not in text for text in texts)
+
+
+def test_rules_and_functions_name_each_other():
+    page = (checker_size.ROOT / "docs" / "proof-format.md").read_text(encoding="utf-8")
+    section = page.split("| rule | function |", 1)[1].split("\n\n", 1)[0]
+    rows = [line.split("|")[1:3] for line in section.splitlines()[2:]]
+    named = {rule: functions for rules, functions in rows for rule in re.findall("`([a-z]+)`", rules)}
+    docstrings: dict[str, str] = {}
+    for path in sorted((checker_size.CHECK / "proof/steps").glob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.FunctionDef):
+                docstrings[node.name] = docstrings.get(node.name, "") + (ast.get_docstring(node) or "")
+    for rule, functions in named.items():
+        names = [name for name in re.findall(r"`(?:\w+\.)?(\w+)`", functions) if name != "py"]
+        assert any(f"rule `{rule}`" in docstrings[name] for name in names), rule
+        assert all(name in docstrings for name in names)
+    reasons = set(re.findall(r"rule `([a-z]+)`", " ".join(docstrings.values())))
+    assert reasons == set(named)
 
 
 def test_only_statements_are_counted():

@@ -1,7 +1,7 @@
-"""The independent checker as one file that runs anywhere with NumPy: `python check_octweb.py MODEL PROOF DATA`.
+"""Write the checker as one file that runs with NumPy alone.
 
-The file holds the sources of `trainer.check.proof`, `trainer.check.recount` and `trainer.errors` word for word, so that they can be read and compared, and a small
-loader that imports them from there.
+`python check_octweb.py MODEL PROOF DATA` runs it. The file holds the sources of `trainer.check.proof`, `trainer.check.recount` and
+`trainer.errors` word for word, so that they can be read and compared. A small loader imports them from there.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ import sys
 
 
 class _Embedded(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Imports the modules of this file, and no other program's of the same name."""
+    """Import the modules of this file, and never installed modules of the same name."""
 
     def find_spec(self, name, path=None, target=None):
         if name not in SOURCES:
@@ -52,7 +52,7 @@ class _Embedded(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         exec(compile(SOURCES[name], place, "exec"), module.__dict__)
 
 
-def unjudged(reason):
+def print_unjudged(reason):
     print(reason, file=sys.stderr)
     print("Verdict: cannot be judged")
     return 2
@@ -70,14 +70,14 @@ def main(arguments):
     try:
         findings = verify(model, data, None if proof == "-" else proof)
     except OSError as error:
-        return unjudged(f"The file '{error.filename}' cannot be opened: {error.strerror}.")
+        return print_unjudged(f"The file '{error.filename}' cannot be opened: {error.strerror}.")
     except TrainerError as error:
-        return unjudged(" ".join(str(error).split()))
+        return print_unjudged(" ".join(str(error).split()))
     for finding in findings:
         print(f"{finding.verdict:16s} {finding.claim}: {finding.detail}")
-    found = verdict(findings)
-    print(f"Verdict: {found}")
-    return {"proved": 0, "recounted": 3, "refuted": 1}.get(found, 2)
+    overall = verdict(findings)
+    print(f"Verdict: {overall}")
+    return {"proved": 0, "recounted": 3, "refuted": 1}.get(overall, 2)
 
 
 if __name__ == "__main__":
@@ -86,16 +86,24 @@ if __name__ == "__main__":
 
 
 def bundle() -> str:
-    """The text of check_octweb.py; raises ValueError if a source cannot be quoted as it is."""
-    names = {"trainer": "", "trainer.check": "", "trainer.errors": (ROOT / "errors.py").read_text(encoding="utf-8")}
-    for path in (path for part in ("proof", "recount") for path in sorted((ROOT / "check" / part).rglob("*.py"))):
-        parts = path.relative_to(ROOT).with_suffix("").parts
-        names[".".join(("trainer", *parts)).removesuffix(".__init__")] = path.read_text(encoding="utf-8")
-    return HEAD + "".join(f"\nSOURCES[{name!r}] = {_quoted(text)}\n" for name, text in names.items()) + TAIL
+    """Write the text of check_octweb.py.
+
+    Raises
+    ------
+    ValueError
+        If a source cannot be quoted as it is.
+    """
+    sources = {"trainer": "", "trainer.check": "", "trainer.errors": (ROOT / "errors.py").read_text(encoding="utf-8")}
+    for package in ("proof", "recount"):
+        for path in sorted((ROOT / "check" / package).rglob("*.py")):
+            parts = path.relative_to(ROOT).with_suffix("").parts
+            name = ".".join(("trainer", *parts)).removesuffix(".__init__")
+            sources[name] = path.read_text(encoding="utf-8")
+    return HEAD + "".join(f"\nSOURCES[{name!r}] = {_quote(text)}\n" for name, text in sources.items()) + TAIL
 
 
-def _quoted(source: str) -> str:
-    """A raw text of the source, which stays readable."""
+def _quote(source: str) -> str:
+    """Return the source as a raw string literal, which stays readable."""
     if "'''" in source or source.endswith("\\"):
-        raise ValueError("A module of the checker holds three single quotes, which end the text in which it is kept.")
+        raise ValueError("A module of the checker must not contain three single quotes: they would end its raw string.")
     return f"r'''{source}'''"

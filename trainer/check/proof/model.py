@@ -1,4 +1,4 @@
-"""What a model document asks for, as it is written, and the rows that it is about."""
+"""Read the parameters of a model document as they are written, and hold its rows."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 Model = dict[str, Any]
 MAX_DIGITS = 200
 MAX_EXPONENT = 400
-# what the methods that claim something of all trees ask: yes/no questions, thresholds, hyperplanes; `odt` asks for subsets
+# methods that claim something about all trees, by their kind of split; `odt` has subsets of categories
 QUESTIONS = {"exact", "flowoct", "bendoct", "bendoct-accelerated", "oct", "binoct"}
 THRESHOLDS = {"exact-numeric"}
 OBLIQUE = {"cut-h", "cutw-h", "s-oct", "oct-h"}
@@ -19,11 +19,12 @@ OBLIQUE = {"cut-h", "cutw-h", "s-oct", "oct-h"}
 
 @dataclass(frozen=True)
 class ModelTable:
-    """Rows without gaps, in the order of the file.
+    """The training rows, in the order of the file.
 
-    `columns`: float64 (n,), the values of numeric and binary columns, positions in the list of categories of the others.
-    `labels`: int32 (n,), positions in the list of classes.  `weights`: int64 (n,), what a row counts in all sums, the weight of
-    its class included.  `plain`: int64 (n,), the same without the weight of the class, for quantiles.  `costs`: float64 (n, classes), what each answer costs, where each row has costs of its own.
+    `columns` are float64 of shape (n,): values of numeric and binary columns, positions of categories otherwise.
+    `labels` are int32 of shape (n,), positions in the list of classes.
+    `weights` are int64 of shape (n,) and include the weight of the class. `plain` are the weights without it, for quantiles.
+    `costs` are float64 of shape (n, classes), the cost of each answer, if rows have their own costs.
     """
 
     columns: list[np.ndarray]
@@ -36,8 +37,11 @@ class ModelTable:
         return len(self.labels)
 
 
-def exact(value: object) -> Fraction:
-    """A number as it is written in the file; raises ValueError for other text, and for so many digits that reading them takes minutes."""
+def read_fraction(value: object) -> Fraction:
+    """Read a decimal of the file as a fraction.
+
+    Raises ValueError for other text, and for numbers with so many digits that reading them takes minutes.
+    """
     text = str(value).strip()
     exponent = int(text.lower().partition("e")[2] or 0)
     if len(text) > MAX_DIGITS or abs(exponent) > MAX_EXPONENT:
@@ -45,38 +49,38 @@ def exact(value: object) -> Fraction:
     return Fraction(text)
 
 
-def items(text: object) -> list[str]:
-    """The parts of a parameter that lists several things."""
+def split_items(text: object) -> list[str]:
+    """Split a parameter that lists several things."""
     return [item.strip() for item in str(text or "").split(";") if item.strip()]
 
 
 def active_parameter(model: Model, name: str) -> Any:
-    """A parameter of the training; None if it was not given or says that nothing is asked for."""
+    """Return a parameter of the training; None if it is missing or switched off."""
     value = (model.get("parameters") or {}).get(name)
     return None if value is False or value in ("", "none") else value
 
 
-def recalls(model: Model) -> list[tuple[str, str]]:
-    """Classes, and the least share of each."""
-    return [_two(text, ":") for text in items(active_parameter(model, "recall"))]
+def minimum_recalls(model: Model) -> list[tuple[str, str]]:
+    """Return classes, each with its minimum recall as text."""
+    return [_split_at(text, ":") for text in split_items(active_parameter(model, "recall"))]
 
 
-def pairs(model: Model) -> list[tuple[str, str]]:
-    """Columns that no path asks both."""
-    return [_two(text, "+") for text in items(active_parameter(model, "forbidden_pairs"))]
+def forbidden_column_pairs(model: Model) -> list[tuple[str, str]]:
+    """Return pairs of columns that must not share a path."""
+    return [_split_at(text, "+") for text in split_items(active_parameter(model, "forbidden_pairs"))]
 
 
-def ways(model: Model) -> list[tuple[str, str]]:
-    """Columns, and whether the classes are only rising or falling along each."""
-    found = (_two(text, " ") for text in items(active_parameter(model, "monotone")))
-    return [(name, "rising" if way == "up" else "falling") for name, way in found]
+def monotone_columns(model: Model) -> list[tuple[str, str]]:
+    """Return monotone columns, each with "rising" or "falling"."""
+    columns = (_split_at(text, " ") for text in split_items(active_parameter(model, "monotone")))
+    return [(name, "rising" if direction == "up" else "falling") for name, direction in columns]
 
 
-def _two(text: str, sign: str) -> tuple[str, str]:
+def _split_at(text: str, sign: str) -> tuple[str, str]:
     first, second = text.rsplit(sign, 1)
     return first.strip(), second.strip()
 
 
-def distant(model: Model) -> bool:
-    """Whether the rows keep a distance from the planes of the method."""
+def has_margin(model: Model) -> bool:
+    """Return True if the method keeps rows at a distance from its hyperplanes."""
     return model["method"] == "oct-h" or (model["method"] == "s-oct" and active_parameter(model, "big_m") is not None)

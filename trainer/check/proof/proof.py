@@ -1,4 +1,4 @@
-"""What a proof shows of a model: the space of its trees, made from the document and the rows, and the steps about it."""
+"""Check the proof of a model: build the space of its trees, then check the steps."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from trainer.check.proof.steps.steps import check_proof
 
 
 def proved_bounds(model: Model, rows: ModelTable, path: Path) -> ProvedBounds:
-    """What each tree of the model's space costs at least, as the proof at `path` shows it; `rows` are the rows of the training.
+    """Check the proof at `path` and return its lower bounds on all trees of the model's space.
 
-    Raises BadProof where a step does not hold, NoProof where there are no steps for the space.
+    `rows` are the training rows. Raises BadProof if a step does not hold, and NoProof if the format has no steps for this space.
     """
     if model["method"] in OBLIQUE:
         return check_planes(read_proof(path), plane_space(model, rows))

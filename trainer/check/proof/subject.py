@@ -1,6 +1,7 @@
-"""What a proof is about, in numbers: rows, questions or points, prices and limits. The program that checks proofs sees nothing else of a model file.
+"""The subject of a proof in numbers: rows, questions or points, prices and limits.
 
-See docs/proof-format.md, "The space".  The other modules of this package make these from the model document and the rows.
+The checker of steps sees nothing else of a model file. The package `space` builds these records from the model document and the rows.
+See docs/proof-format.md, "The space".
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ Shape = tuple["Shape", "Shape"] | None  # of a topology; None is a leaf
 
 
 class NoProof(Exception):
-    """No step of the format fits what the model claims; the text says why."""
+    """No step of the format can prove the model's claim; the text says why."""
 
 
 class BadProof(Exception):
@@ -24,15 +25,16 @@ class BadProof(Exception):
 
 
 def require(holds: object, words: str) -> None:
-    """Raises BadProof with these words unless it holds."""
+    """Raise BadProof with these words unless the condition holds."""
     if not holds:
         raise BadProof(words)
 
 
 @dataclass(frozen=True)
 class ProofConstraint:
-    """What a wish asks, seen from a place above it: `split` is the question of `ask`, None for any about the column, and names what
-    stays `together`.
+    """A wish of the workbench, with its place relative to a node above it.
+
+    `split` is the question of the verb `ask`; None allows any question about the column. With `together` it names the categories.
     """
 
     text: str
@@ -45,14 +47,14 @@ class ProofConstraint:
     empty: bool | None = None  # the answer of empty cells to the question; None: either
     label: int = -1  # of the class; -1: none is named
     height: int = -1
-    numbers: tuple[int, ...] = ()  # of the questions that keep `ask`, behind those of the encoding
-    parted: tuple[int, ...] = ()  # numbers of the questions that part what stays together
+    numbers: tuple[int, ...] = ()  # of the questions that satisfy `ask`; they follow those of the encoding
+    separating: tuple[int, ...] = ()  # numbers of the questions that separate what must stay together
 
 
 class RateLimit(NamedTuple):
-    """The shares of the rows of each group that are predicted `label` lie at most `delta` apart.
+    """A fairness constraint: the rates of `label` among the predictions of any two groups differ by at most `delta`.
 
-    `group`: int64 (n,), from 0; -1 for rows that are not compared. `sizes`: the weight of each group, above 0.
+    `group` is int64 of shape (n,), from 0, and -1 for rows that are not compared. `sizes` holds the weight of each group, above 0.
     """
 
     label: int
@@ -63,7 +65,10 @@ class RateLimit(NamedTuple):
 
 @dataclass(frozen=True)
 class ProofSpace:
-    """Rows of positive weight, the questions they answer, and the price of errors and leaves: unit * errors + leaf * leaves."""
+    """Rows of positive weight, their answers to the questions, prices and limits.
+
+    A tree costs unit * errors + leaf * leaves.
+    """
 
     kind: str  # "questions": X is bool (n, m); "thresholds": X is float64 (n, F)
     X: np.ndarray
@@ -78,10 +83,10 @@ class ProofSpace:
     apart: np.ndarray | None  # bool (m, m): the second may not follow the first on a path
     digest: str  # of the rows
     columns: np.ndarray | None = None  # int (m,): the column of each question
-    yes_left: np.ndarray | None = None  # bool (m,): the answer yes is the side y of places, as it is without this
-    listed: np.ndarray = field(default_factory=lambda: np.ones(1, bool))  # bool (m,): not only where a wish asks them
+    yes_left: np.ndarray | None = None  # bool (m,): the answer yes is the side y of places; None: always
+    listed: np.ndarray = field(default_factory=lambda: np.ones(1, bool))  # bool (m,): False: only where a wish asks it
     wishes: tuple[ProofConstraint, ...] = ()
-    recalls: tuple[tuple[int, int], ...] = ()  # classes with the most weight of each that may be classified wrongly
+    recalls: tuple[tuple[int, int], ...] = ()  # classes, and the most weight of each that may be misclassified
     max_columns: int | None = None
     shape: Shape = None  # the topology, where it is given
     rates: RateLimit | None = None
@@ -89,7 +94,7 @@ class ProofSpace:
     rising: np.ndarray | None = None  # int (m,): 1 if yes must not predict lower classes than no, -1 if not higher ones
 
     def most_leaves(self, height: int) -> int:
-        """The most leaves of a tree of this height."""
+        """Return the most leaves of a tree of this height."""
         most = 1 << min(height, 62)
         return most if self.max_leaves is None else min(most, self.max_leaves)
 
@@ -99,21 +104,21 @@ class ProofSpace:
 
 
 def depth_of(shape: Shape) -> int:
-    """Questions on the longest path of a topology."""
+    """Count the questions on the longest path of a topology."""
     return 0 if shape is None else 1 + max(map(depth_of, shape))
 
 
 def leaves_of(shape: Shape) -> int:
-    """The most leaves of its trees."""
+    """Count the leaves of a topology, the most that its trees have."""
     return 1 if shape is None else sum(map(leaves_of, shape))
 
 
 @dataclass(frozen=True)
 class PlaneSpace:
-    """Points and the trees over them; a leaf costs `penalty` and a branching at least `charge`, in rows.
+    """Points and the trees of hyperplanes over them; a leaf costs `penalty` and a branching at least `charge`, in rows.
 
-    `values` are the coordinates, float64 (points, m), and `exactly` reads one of them. Two means are equal if they differ by nothing, or, where
-    `near` is above 0 for a coordinate, by less than that.
+    `values` are the coordinates, float64 of shape (points, m), and `exactly` reads one of them as a fraction. Two means are equal in a
+    coordinate if they do not differ, or by less than its `near` where this is above 0.
     """
 
     values: np.ndarray

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from trainer.check.proof.model import OBLIQUE, ModelTable, active_parameter, exact
+from trainer.check.proof.model import OBLIQUE, ModelTable, active_parameter, read_fraction
 from trainer.check.recount.findings import TOLERANCE, Finding, Verdict, proof_finding, recounted, unjudged
 from trainer.check.recount.frontiers import frontier
 from trainer.check.recount.listed import optimal_trees
@@ -65,11 +65,11 @@ def status(model: dict[str, Any]) -> Finding:
     certificate = model["certificate"]
     own, bound, gap = (certificate.get(name) for name in ("status", "bound", "gap"))
     guarantee = METHODS[model["method"]][0]
-    wanted = exact(certificate.get("mip_gap") or 0)
+    wanted = read_fraction(certificate.get("mip_gap") or 0)
     trouble = ""
     if own not in STATUSES:
         trouble = f"There is no status '{str(own)[:40]}'."
-    elif wanted != exact(model["parameters"].get("mip_gap") or 0):
+    elif wanted != read_fraction(model["parameters"].get("mip_gap") or 0):
         trouble = f"The parameters do not ask for a gap of {certificate['mip_gap']}."
     elif own == "optimal" and guarantee != "tree":
         trouble = f"'{model['method']}' proves no tree optimal."
@@ -90,19 +90,21 @@ def prices(model: dict[str, Any], sizes: Sequence[int], scale: Fraction) -> Find
     """
     certificate = model["certificate"]
     given = model["parameters"]
-    leaf = exact(given.get("leaf_penalty") or 0) * scale
+    leaf = read_fraction(given.get("leaf_penalty") or 0) * scale
     if given.get("paper_lambda") is not None:
-        weight = exact(given["paper_lambda"])
+        weight = read_fraction(given["paper_lambda"])
         leaf = weight / (1 - weight) / sum(sizes)
     pairs = [(leaf, penalty(model), "the price of a leaf")]
     extra = certificate.get("coefficient_penalty")
-    pairs.append((exact(given.get("coefficient_penalty") or 0), exact(extra or 0), "the price of a coefficient"))
+    pairs.append(
+        (read_fraction(given.get("coefficient_penalty") or 0), read_fraction(extra or 0), "the price of a coefficient")
+    )
     goal = certificate.get("goal") or {}
     wanted = _goal(model, sizes) if model["method"] == "odt" else _count_goal(model, sizes)
     goal = goal and {"weight": 1} | goal
     for name, words in GOALS.items():
         asks, has = (-1 if of.get(name) is None else of[name] for of in (wanted, goal))
-        pairs.append((exact(asks), exact(has), words))
+        pairs.append((read_fraction(asks), read_fraction(has), words))
     odd = next((words for wanted, own, words in pairs if abs(wanted - own) > TOLERANCE), "")
     odd = next((words for _, own, words in pairs[:2] if own < 0), odd)  # no training rewards leaves
     if any(wanted.get(name) != goal.get(name) for name in ("positive", "maximise")):
@@ -144,12 +146,12 @@ def _goal(model: dict[str, Any], sizes: Sequence[int]) -> dict[str, Any]:
     if not given and text == "1" and not active_parameter(model, "frontier"):
         return {}
     positive = str(active_parameter(model, "positive") or "").strip() or model["classes"][-1]
-    weight = exact(1)
+    weight = read_fraction(1)
     if len(given) != 1 and text == "balanced":
         own = sizes[model["classes"].index(positive)]
         weight = Fraction(own, max(1, sum(sizes) - own))
     elif len(given) != 1:
-        weight = exact(text)
+        weight = read_fraction(text)
     maximise = {"sensitivity": "specificity", "specificity": "sensitivity"}[given[0]] if len(given) == 1 else "accuracy"
     return {"positive": positive, "maximise": maximise, "weight": weight, **shares}
 
@@ -160,13 +162,13 @@ def gap(certificate: dict[str, Any]) -> list[Finding]:
     objective = certificate.get("objective")
     if bound is None or objective is None:
         return [recounted("gap", False, "There is a gap and no bound.")] if certificate.get("gap") is not None else []
-    size = max(abs(exact(objective)), Fraction(1, 10**10))
-    own = abs(exact(bound) - exact(objective)) / size
+    size = max(abs(read_fraction(objective)), Fraction(1, 10**10))
+    own = abs(read_fraction(bound) - read_fraction(objective)) / size
     claimed = certificate.get("gap")
     words = f"recomputed {float(own):.6g}, claimed {certificate.get('gap')}"
     rounding = TOLERANCE * max(own, Fraction(1)) + Fraction(1, 10**15) / size
-    holds = claimed is not None and abs(exact(claimed) - own) <= rounding
-    open_ = own > max(CLOSED, exact(certificate.get("mip_gap") or 0)) + rounding
+    holds = claimed is not None and abs(read_fraction(claimed) - own) <= rounding
+    open_ = own > max(CLOSED, read_fraction(certificate.get("mip_gap") or 0)) + rounding
     if holds and open_ and certificate.get("status") == "optimal":
         return [recounted("gap", False, f"'optimal' is said of a gap of {float(own):.6g}.")]
     return [recounted("gap", holds, words)]
@@ -202,11 +204,11 @@ def check_bound(
     certificate = model["certificate"]
     if certificate.get("bound") is None:
         return []
-    claimed = exact(certificate["bound"])
+    claimed = read_fraction(certificate["bound"])
     method = model["method"]
     sizes = np.bincount(rows.labels, rows.weights, minlength=len(model["classes"]))
     single = Fraction(int(sizes.max()), int(sizes.sum())) - penalty(model)
-    if claimed < exact(certificate["objective"]) - TOLERANCE:
+    if claimed < read_fraction(certificate["objective"]) - TOLERANCE:
         return [_bound_finding("refuted", "It lies below the objective of the tree itself.")]
     whole = not any(active_parameter(model, name) for name in ("recall", "fairness", "balanced"))
     whole = whole and not certificate.get("wishes") and not certificate.get("goal")  # a single leaf is a tree
@@ -246,15 +248,18 @@ def wishes(model: dict[str, Any], rows: ModelTable) -> list[Finding]:
     found: list[tuple[str, bool | None]] = []
     if top is not None:
         best = _optimum_without(model, rows, every)
-        low = exact(top["objective"])
-        high = exact(top["bound"])
+        low = read_fraction(top["objective"])
+        high = read_fraction(top["bound"])
         sound = low <= high + TOLERANCE and top["proved"] is (top["objective"] == top["bound"])
         meets = best is None or low - TOLERANCE <= best <= high + TOLERANCE
         found.append(("optimum without wishes", (None if best is None else True) if sound and meets else False))
     for i, wish in enumerate(own):
         if wish.get("price") is not None:
             best = _optimum_without(model, rows, [i])
-            fits = best is not None and abs(best - exact(certificate["objective"]) - exact(wish["price"])) <= TOLERANCE
+            fits = (
+                best is not None
+                and abs(best - read_fraction(certificate["objective"]) - read_fraction(wish["price"])) <= TOLERANCE
+            )
             found.append((f"price of the wish '{wish['wish']}'", None if best is None else fits))
     words = {True: "Searched again.", False: "A search finds another value.", None: "Not searched again: too large."}
     verdicts: dict[bool | None, Verdict] = {True: "proved", False: "refuted", None: "cannot be judged"}
@@ -298,8 +303,10 @@ def evidence(model: dict[str, Any], rows: ModelTable, errors: Sequence[int] = ()
 
 def _costs(model: dict[str, Any], part: dict[str, Any], kind: str, n: int) -> Finding:
     """Cost and bound in rows are the objective and the bound in other words."""
-    objective, bound = (n * (1 - exact(model["certificate"][name])) for name in ("objective", "bound"))
-    holds = max(abs(objective - exact(part["cost"])), abs(bound - exact(part["bound"]))) <= n * TOLERANCE
+    objective, bound = (n * (1 - read_fraction(model["certificate"][name])) for name in ("objective", "bound"))
+    holds = (
+        max(abs(objective - read_fraction(part["cost"])), abs(bound - read_fraction(part["bound"]))) <= n * TOLERANCE
+    )
     unit = "weights of copies" if model["certificate"].get("costs") else "rows"
     return recounted(kind, holds, f"cost {part['cost']} and bound {part['bound']}, in {unit}")
 

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from trainer.check.proof.model import active_parameter, exact, items
+from trainer.check.proof.model import active_parameter, read_fraction, split_items
 from trainer.check.recount import claims
 from trainer.check.recount.findings import TOLERANCE, Finding, damage, proof_finding, recounted, unjudged
 from trainer.check.recount.restrictions import words_of
@@ -165,11 +165,14 @@ def _secret(model: Model, correct: int, value: Fraction, rows: int) -> list[Find
     certificate = model["certificate"]
     own = {"n": rows, "correct": correct}
     holds = all(of[name] == value for of in (certificate, model["metrics"]["train"]) for name, value in own.items())
-    holds = holds and abs(exact(model["metrics"]["train"]["accuracy"]) - Fraction(correct, rows)) <= TOLERANCE
+    holds = holds and abs(read_fraction(model["metrics"]["train"]["accuracy"]) - Fraction(correct, rows)) <= TOLERANCE
     return [
         recounted("correct", holds, f"at least {correct} of {rows} rows", "basis"),
         recounted(
-            "objective", abs(exact(certificate["objective"]) - value) <= TOLERANCE, f"recomputed {value}", "basis"
+            "objective",
+            abs(read_fraction(certificate["objective"]) - value) <= TOLERANCE,
+            f"recomputed {value}",
+            "basis",
         ),
     ]
 
@@ -254,11 +257,11 @@ def _check_limits(model: Model, reached: list[list[int]]) -> list[Finding]:
     if least > 1:
         fewest = min(sum(reached[v["id"]]) for v in own)
         found.append(recounted("min_leaf", fewest >= least, f"the smallest leaf has {fewest} rows"))
-    banned = set(items(active_parameter(model, "forbidden")))
+    banned = set(split_items(active_parameter(model, "forbidden")))
     if banned:
         used = {v["split"]["feature"] for v in model["nodes"] if "split" in v}
         found.append(recounted("forbidden", not used & banned, "No question asks a forbidden column."))
-    if exact(model["parameters"].get("leaf_penalty") or 0) != penalty(model):
+    if read_fraction(model["parameters"].get("leaf_penalty") or 0) != penalty(model):
         found.append(recounted("what is maximised", False, "The parameters ask for another price of a leaf."))
     return found
 
@@ -287,7 +290,7 @@ def _bound(model: Model, counts: CountedRows) -> Finding:
     """The bound, by a search over all trees of the scope."""
     certificate = model["certificate"]
     depth = model["parameters"]["depth"]
-    banned = set(items(active_parameter(model, "forbidden")))
+    banned = set(split_items(active_parameter(model, "forbidden")))
     usable = [q for q, question in enumerate(counts.record["questions"]) if question["column"] not in banned]
     if depth > counts.record["depth"]:
         return recounted("bound", False, "The counts do not know trees of this depth.")
@@ -301,7 +304,7 @@ def _bound(model: Model, counts: CountedRows) -> Finding:
     rows = counts.record["rows"]
     each = penalty(model)
     top = max(min(Fraction(right[size], rows), Fraction(1)) - each * (size + 1) for size in range(most))
-    claimed = exact(certificate["bound"])
+    claimed = read_fraction(certificate["bound"])
     if claimed < top - TOLERANCE and not counts.record["suppress"]:
         return proof_finding("bound", "refuted", f"A tree of the scope reaches {top}.")
     if claimed < top - TOLERANCE:

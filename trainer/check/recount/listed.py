@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from trainer.check.proof.model import ModelTable
-from trainer.check.proof.space.questions import of_column
+from trainer.check.proof.space.questions import column_questions
 from trainer.check.recount.findings import Finding, proof_finding, recounted, unjudged
 from trainer.check.recount.search import small
 from trainer.check.recount.tree import leaves
@@ -73,6 +73,6 @@ def _ways(model: dict[str, Any], tree: Nodes, rows: ModelTable) -> int:
     names = [column["name"] for column in model["columns"]]
     ways = 1
     for i, own, left in split_rows(tree, model["columns"], rows):
-        asked = (yes[own] == left for yes in of_column(model, rows, names.index(tree[i]["split"]["feature"])))
+        asked = (yes[own] == left for yes in column_questions(model, rows, names.index(tree[i]["split"]["feature"])))
         ways *= sum(bool(same.all() or not same.any()) for same in asked)
     return ways

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from trainer.check.proof.model import ModelTable, exact
+from trainer.check.proof.model import ModelTable, read_fraction
 from trainer.check.proof.proof import proved_bounds
 from trainer.check.proof.steps.lines import ProvedBounds
 from trainer.check.proof.subject import BadProof, NoProof
@@ -32,7 +32,7 @@ def _proved_bound(model: dict[str, Any], shows: ProvedBounds, n: int) -> Finding
     if claimed is None:
         return _open(f"The proof shows that no tree exceeds {float(best):.12g}, and the file claims no bound.")
     words = f"{steps}: no tree exceeds {best} = {float(best):.12g}."
-    if best > exact(claimed) + TOLERANCE:
+    if best > read_fraction(claimed) + TOLERANCE:
         return _open(f"{words} The file claims {claimed}, which the proof does not show.")
     return proof_finding("bound", "proved", words, best)
 

@@ -11,7 +11,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from trainer.check.proof.model import ModelTable, active_parameter, exact, items, pairs, recalls, ways
+from trainer.check.proof.model import (
+    ModelTable,
+    active_parameter,
+    forbidden_column_pairs,
+    minimum_recalls,
+    monotone_columns,
+    read_fraction,
+    split_items,
+)
 from trainer.check.proof.space.limits import rates_of
 from trainer.check.recount.findings import Finding, columns_of, recounted
 from trainer.check.recount.tree import branches, leaves, places, under, used_columns
@@ -142,7 +150,7 @@ def _few_columns(seen: RestrictionData) -> list[Held]:
 
 
 def _none_forbidden(seen: RestrictionData) -> list[Held]:
-    banned = set(items(active_parameter(seen.model, "forbidden")))
+    banned = set(split_items(active_parameter(seen.model, "forbidden")))
     held = not banned & used_columns(seen.model["nodes"])
     return [("forbidden", held, "The columns of every question were checked.")] if banned else []
 
@@ -153,20 +161,23 @@ def _pairs_apart(seen: RestrictionData) -> list[Held]:
     asks = {place: columns_of(v["split"]) for place, v in found.items() if "split" in v}
     both = [(asks[place[:k]], own) for place, own in asks.items() for k in range(len(place))]
     held = [
-        not any((a in one and b in two) or (b in one and a in two) for one, two in both) for a, b in pairs(seen.model)
+        not any((a in one and b in two) or (b in one and a in two) for one, two in both)
+        for a, b in forbidden_column_pairs(seen.model)
     ]
-    texts = items(active_parameter(seen.model, "forbidden_pairs"))
+    texts = split_items(active_parameter(seen.model, "forbidden_pairs"))
     return [(f"forbidden_pairs {text}", own, "Every path was checked.") for text, own in zip(texts, held, strict=True)]
 
 
 def _recalls(seen: RestrictionData) -> list[Held]:
     found = []
     counts = seen.counts
-    for text, (name, share) in zip(items(active_parameter(seen.model, "recall")), recalls(seen.model), strict=True):
+    for text, (name, share) in zip(
+        split_items(active_parameter(seen.model, "recall")), minimum_recalls(seen.model), strict=True
+    ):
         k = seen.model["classes"].index(name)
         right = sum(counts[v["id"]][k] for v in leaves(seen.model["nodes"]) if v["class"] == name)
         words = f"{right} of {counts[0][k]} rows of the class are right"
-        found.append((f"recall {text}", right >= exact(share) * counts[0][k], words))
+        found.append((f"recall {text}", right >= read_fraction(share) * counts[0][k], words))
     return found
 
 
@@ -187,7 +198,9 @@ def _is_monotone(seen: RestrictionData) -> list[Held]:
     """Below each question on a column no leaf on the side of smaller values has a higher class than one opposite."""
     found = places(seen.model["nodes"])
     held = []
-    for text, (name, way) in zip(items(active_parameter(seen.model, "monotone")), ways(seen.model), strict=True):
+    for text, (name, way) in zip(
+        split_items(active_parameter(seen.model, "monotone")), monotone_columns(seen.model), strict=True
+    ):
         splits = {place: v["split"] for place, v in found.items() if "split" in v}
         asks = [p for p, split in splits.items() if columns_of(split) == [name] and split["kind"] != "missing"]
         sides = [[_labels(seen.model, found, place + letter) for letter in "yn"] for place in asks]
@@ -210,13 +223,15 @@ RESTRICTIONS = (
     Restriction("max_columns", _at_most("max_columns", "column", "columns"), _few_columns, side=True),
     Restriction(
         "forbidden",
-        lambda model: [f"no question on {name}" for name in items(active_parameter(model, "forbidden"))],
+        lambda model: [f"no question on {name}" for name in split_items(active_parameter(model, "forbidden"))],
         _none_forbidden,
     ),
-    Restriction("forbidden_pairs", _item_words(pairs, "no path with both {} and {}"), _pairs_apart, side=True),
-    Restriction("recall", _item_words(recalls, "recall of {} ≥ {}"), _recalls, side=True),
+    Restriction(
+        "forbidden_pairs", _item_words(forbidden_column_pairs, "no path with both {} and {}"), _pairs_apart, side=True
+    ),
+    Restriction("recall", _item_words(minimum_recalls, "recall of {} ≥ {}"), _recalls, side=True),
     Restriction("fairness", _fairness_words, _fair, beside="fairness_column fairness_class fairness_delta", side=True),
-    Restriction("monotone", _item_words(ways, "classes only {1} along {0}"), _is_monotone, side=True),
+    Restriction("monotone", _item_words(monotone_columns, "classes only {1} along {0}"), _is_monotone, side=True),
     Restriction(
         "balanced",
         _minimum_words("balanced", 0, "every path with as many questions as the depth allows"),

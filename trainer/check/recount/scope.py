@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from trainer.check.proof.model import OBLIQUE, THRESHOLDS, ModelTable, active_parameter, distant
+from trainer.check.proof.model import OBLIQUE, THRESHOLDS, ModelTable, active_parameter, has_margin
 from trainer.check.proof.space.questions import bin_questions, open_features, questions
 from trainer.check.proof.space.space import has_empty_cell, topology_of
 from trainer.check.proof.space.subsets import chosen_columns
@@ -89,7 +89,7 @@ def _spaces(model: dict[str, Any], rows: ModelTable, said: str) -> list[list[str
             head = head.removesuffix(", " + ", ".join(limits))
         return [[head if _topology(model, rows, head) else f"another topology than {head}"]]
     filled = FILLED if has_empty_cell(rows) else ""
-    if distant(model):
+    if has_margin(model):
         robust = active_parameter(model, "scaling") == "robust"
         return [[(FAR_ROBUST if robust else SCALED_DISTANCE_SCOPE) + filled]]
     if method in OBLIQUE:

@@ -6,7 +6,7 @@ import re
 from fractions import Fraction
 from typing import Any
 
-from trainer.check.proof.model import exact
+from trainer.check.proof.model import read_fraction
 from trainer.check.recount.findings import TOLERANCE, Finding, recounted
 
 CLAIM = "sizes"
@@ -44,7 +44,7 @@ def check_sizes(model: dict[str, Any]) -> list[Finding]:
 
 def _trouble(model: dict[str, Any], sizes: dict[str, Any]) -> str:
     """Return what contradicts the choice; empty if nothing does."""
-    penalty = exact(model["parameters"].get("leaf_penalty") or 0)
+    penalty = read_fraction(model["parameters"].get("leaf_penalty") or 0)
     tried = sizes["tried"]
     if sizes["reason"] or not tried:
         open_ = REASONS.fullmatch(sizes["reason"]) and not tried and set(sizes) == MEMBERS and not penalty
@@ -55,7 +55,7 @@ def _trouble(model: dict[str, Any], sizes: dict[str, Any]) -> str:
     if sizes["measure"] != measure or sizes["folds"] < 2 or sizes["repeats"] < 1:
         return "The sizes were judged otherwise than the training counts."
     leaves = [one["leaves"] for one in tried]
-    penalties = [exact(one["leaf_penalty"]) for one in tried]
+    penalties = [read_fraction(one["leaf_penalty"]) for one in tried]
     if leaves != sorted(set(leaves)) or penalties != sorted(set(penalties), reverse=True) or penalties[-1] < 0:
         return "More leaves do not have a lower leaf penalty."
     if any(one["error"] < 0 or one["unseen"] < 0 or (measure == "accuracy" and one["unseen"] > 1) for one in tried):
@@ -71,7 +71,7 @@ def _trouble(model: dict[str, Any], sizes: dict[str, Any]) -> str:
 def _rule(tried: list[dict[str, Any]], measure: str) -> int:
     """Return the first size within half a standard error of the best."""
     sign = 1 if measure == "accuracy" else -1
-    worth = [sign * exact(one["unseen"]) for one in tried]
+    worth = [sign * read_fraction(one["unseen"]) for one in tried]
     best = max(range(len(worth)), key=worth.__getitem__)
-    least = worth[best] - exact(tried[best]["error"]) * Fraction(1, 2) - TOLERANCE
+    least = worth[best] - read_fraction(tried[best]["error"]) * Fraction(1, 2) - TOLERANCE
     return next(k for k, own in enumerate(worth) if own >= least)

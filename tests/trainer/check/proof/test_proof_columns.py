@@ -115,8 +115,8 @@ def test_a_step_holds_with_fewer_questions_too(seed):
     check = _Check(space, Counting(space, 7, 1))
     check.add(1, step | {"by": "count"})
     check.add(2, step | {"by": "cases", "column": 0, "with": []})
-    assert check.known(check.engine.root((1, 2)), 2, 4) == best
+    assert check.step_bound(check.engine.root((1, 2)), 2, 4) == best
     fewer = _Check(space, Counting(space, 7, 1))
     fewer.add(1, step | {"by": "count", "columns": [1, 2]})
-    assert fewer.known(fewer.engine.root((1,)), 2, 4) == best
-    assert fewer.known(fewer.engine.root(), 2, 4) == 0
+    assert fewer.step_bound(fewer.engine.root((1,)), 2, 4) == best
+    assert fewer.step_bound(fewer.engine.root(), 2, 4) == 0

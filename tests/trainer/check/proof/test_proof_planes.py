@@ -15,7 +15,7 @@ import pytest
 from tests.trainer.oracles.oblique import best_value, random_points, separations
 from tests.trainer.oracles.oblique_class import best_in_class, hull_distance
 from tests.trainer.oracles.oblique_labels import fewest_errors
-from trainer.check.proof.steps.labels import holds, trees
+from trainer.check.proof.steps.labels import includes, trees
 from trainer.check.proof.steps.planes import check_planes
 from trainer.check.proof.subject import BadProof, PlaneSpace
 from trainer.families.oblique.proving import PlaneProof, labelled
@@ -265,10 +265,10 @@ def test_trees_of_labels_are_listed_once_up_to_mirror_images(depth, leaves, clas
 
 
 def test_a_larger_tree_of_labels_holds_exactly_what_it_can_predict():
-    assert holds(((0, 1), (0, 2)), ((2, 0), 1))
-    assert holds(((0, 1), (0, 2)), (2, 1))
-    assert not holds(((0, 1), 2), ((0, 2), 1))
-    assert not holds((0, 1), 2)
+    assert includes(((0, 1), (0, 2)), ((2, 0), 1))
+    assert includes(((0, 1), (0, 2)), (2, 1))
+    assert not includes(((0, 1), 2), ((0, 2), 1))
+    assert not includes((0, 1), 2)
 
 
 @pytest.mark.parametrize(("depth", "leaves"), [(5, 32), (6, 63), (6, 64)])

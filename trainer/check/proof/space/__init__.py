@@ -1,1 +1,1 @@
-"""The trees that a claim is about: method, questions, restrictions and wishes, in numbers and in the words of the scope."""
+"""Build the space of trees of a claim: questions, restrictions and wishes in numbers."""

@@ -1,4 +1,4 @@
-"""What restricts trees beyond their size: rates of groups, recalls, monotone columns, pairs of columns."""
+"""Read the side constraints: rates of groups, recalls, monotone columns, pairs of columns."""
 
 from __future__ import annotations
 
@@ -6,12 +6,20 @@ import math
 
 import numpy as np
 
-from trainer.check.proof.model import Model, ModelTable, active_parameter, exact, pairs, recalls, ways
+from trainer.check.proof.model import (
+    Model,
+    ModelTable,
+    active_parameter,
+    forbidden_column_pairs,
+    minimum_recalls,
+    monotone_columns,
+    read_fraction,
+)
 from trainer.check.proof.subject import NoProof, RateLimit
 
 
 def rates_of(model: Model, rows: ModelTable) -> RateLimit | None:
-    """The groups that the parameters compare; None if they ask for no fairness."""
+    """Read the groups that the fairness constraint compares; None without one."""
     if not active_parameter(model, "fairness"):
         return None
     names = [c["name"] for c in model["columns"]]
@@ -26,19 +34,22 @@ def rates_of(model: Model, rows: ModelTable) -> RateLimit | None:
     group = np.full(len(rows), -1, np.int64)
     group[among] = np.unique(values[among], return_inverse=True)[1].reshape(-1)
     sizes = np.bincount(group[among], rows.weights[among]).astype(np.int64)  # below 2^53, and so exact
-    return RateLimit(label, exact(model["parameters"]["fairness_delta"]), group, tuple(sizes.tolist()))
+    return RateLimit(label, read_fraction(model["parameters"]["fairness_delta"]), group, tuple(sizes.tolist()))
 
 
 def recalls_of(model: Model, rows: ModelTable) -> tuple[tuple[int, int], ...]:
-    found = [(model["classes"].index(name), 1 - exact(share)) for name, share in recalls(model)]
-    return tuple((k, math.floor(int(rows.weights[rows.labels == k].sum()) * wrong)) for k, wrong in found)
+    error_shares = [(model["classes"].index(name), 1 - read_fraction(share)) for name, share in minimum_recalls(model)]
+    return tuple((k, math.floor(int(rows.weights[rows.labels == k].sum()) * wrong)) for k, wrong in error_shares)
 
 
-def rising(model: Model, rows: ModelTable, X: np.ndarray, columns: np.ndarray) -> np.ndarray | None:
-    """Raises NoProof where a monotone column is not asked by thresholds."""
+def question_directions(model: Model, rows: ModelTable, X: np.ndarray, columns: np.ndarray) -> np.ndarray | None:
+    """Return for each question 1 if its column is rising, -1 if falling, else 0; None without a monotone column.
+
+    Raises NoProof if a question about a monotone column is not a threshold.
+    """
     names = [c["name"] for c in model["columns"]]
-    found = np.zeros(len(columns), np.int64)
-    for name, way in ways(model):
+    directions = np.zeros(len(columns), np.int64)
+    for name, direction in monotone_columns(model):
         values = rows.columns[names.index(name)]
         for q in np.flatnonzero(columns == names.index(name)).tolist():
             present = ~np.isnan(values)
@@ -49,14 +60,14 @@ def rising(model: Model, rows: ModelTable, X: np.ndarray, columns: np.ndarray) -
             mixed = no.max() >= yes.min()
             if mixed or model["columns"][names.index(name)]["kind"] == "categorical":
                 raise NoProof(f"the monotone column '{name}' is not asked by thresholds")
-            found[q] = 1 if way == "rising" else -1
-    return found if found.any() else None
+            directions[q] = 1 if direction == "rising" else -1
+    return directions if directions.any() else None
 
 
 def forbidden_pairs(model: Model, columns: np.ndarray) -> np.ndarray | None:
     names = [c["name"] for c in model["columns"]]
     apart = np.zeros((len(columns), len(columns)), bool)
-    for pair in pairs(model):
+    for pair in forbidden_column_pairs(model):
         first, second = (columns == names.index(name) for name in pair)
         apart |= np.outer(first, second) | np.outer(second, first)
     return apart if apart.any() else None

@@ -1,6 +1,6 @@
-"""The points that a proof about hyperplanes is about, made from the model document and the rows: different rows and their classes.
+"""Build the points of a proof about hyperplanes from the model document and the rows.
 
-See docs/proof-format.md, "Hyperplanes".  Nothing is rounded.
+A point stands for all equal rows and counts their classes. Nothing is rounded. See docs/proof-format.md, "Hyperplanes".
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from functools import lru_cache
 
 import numpy as np
 
-from trainer.check.proof.model import Model, ModelTable, active_parameter, distant, exact
+from trainer.check.proof.model import Model, ModelTable, active_parameter, has_margin, read_fraction
 from trainer.check.proof.space.questions import filled_features
 from trainer.check.proof.space.space import digest, has_empty_cell
 from trainer.check.proof.subject import NoProof, PlaneSpace
 
-BESIDE = Fraction(1, 10**9)  # what reading numbers as decimals may move a row: a hundredth of what planes keep from it
-HALF_A_UNIT = Fraction(1, 1 << 53)  # how far a number may lie from the shortest decimal that gives it, as a share of it
-NORMAL = sys.float_info.min  # smaller numbers have fewer digits
+BESIDE = Fraction(1, 10**9)  # most that reading decimals may move a row: a hundredth of the margin of the planes
+HALF_A_UNIT = Fraction(1, 1 << 53)  # relative distance of a double from the shortest decimal that rounds to it
+NORMAL = sys.float_info.min  # smaller doubles have fewer digits
 DISTANCE = Fraction(5, 1000)
 SLACK = Fraction(1, 10**9)  # rows that nearly keep the distance are not called inseparable
 ROBUST = 4
@@ -28,35 +28,40 @@ DEEPEST = 8
 
 
 def plane_space(model: Model, rows: ModelTable) -> PlaneSpace:
-    """The space of a model of hyperplanes over its training rows; raises NoProof where its numbers are not decimals."""
+    """Build the space of a model of hyperplanes over its training rows.
+
+    Raises NoProof if the trees are too deep, or if decimals cannot stand for the numbers of a column.
+    """
     depth = int(model["parameters"]["depth"])
     if depth > DEEPEST:
         raise NoProof(f"trees of hyperplanes deeper than {DEEPEST} are not checked")
-    far = distant(model)
+    keeps_distance = has_margin(model)
     certificate = model["certificate"]
-    kept = np.flatnonzero(rows.weights > 0)
+    weighted_rows = np.flatnonzero(rows.weights > 0)
     n = int(rows.weights.sum())
     places: dict[tuple[float, ...], int] = {}
     table = (
-        zip(*(_comparable(values[kept]) for values in rows.columns), strict=True) if rows.columns else [()] * len(kept)
+        zip(*(_comparable(values[weighted_rows]) for values in rows.columns), strict=True)
+        if rows.columns
+        else [()] * len(weighted_rows)
     )
     point = np.array([places.setdefault(values, len(places)) for values in table])
     counts = np.zeros((len(places), len(model["classes"])), np.int64)
-    np.add.at(counts, (point, rows.labels[kept]), rows.weights[kept])
-    first = kept[np.unique(point, return_index=True)[1]]
-    made = [values for _, values in filled_features(model, rows)]
-    if not far:
-        _near_decimals(made)
+    np.add.at(counts, (point, rows.labels[weighted_rows]), rows.weights[weighted_rows])
+    first = weighted_rows[np.unique(point, return_index=True)[1]]
+    features = [values for _, values in filled_features(model, rows)]
+    if not keeps_distance:
+        _near_decimals(features)
     robust = active_parameter(model, "scaling") == "robust"
     return PlaneSpace(
-        values=np.column_stack([values[first] for values in made]) if made else np.zeros((len(first), 0)),
-        exactly=Fraction if far else _decimal,
-        near=[_unit(values, robust) * (DISTANCE - SLACK) if far else Fraction(0) for values in made],
+        values=np.column_stack([values[first] for values in features]) if features else np.zeros((len(first), 0)),
+        exactly=Fraction if keeps_distance else _decimal,
+        near=[_unit(values, robust) * (DISTANCE - SLACK) if keeps_distance else Fraction(0) for values in features],
         counts=counts,
         depth=depth,
         leaves=_most_leaves(model, counts, depth),
-        penalty=exact(certificate.get("leaf_penalty") or 0) * n,
-        charge=exact(certificate.get("coefficient_penalty") or 0) * n,
+        penalty=read_fraction(certificate.get("leaf_penalty") or 0) * n,
+        charge=read_fraction(certificate.get("coefficient_penalty") or 0) * n,
         digest=digest(model, rows),
         empty=has_empty_cell(rows),
         min_leaf=min(int(active_parameter(model, "min_leaf") or 1), n),
@@ -64,13 +69,13 @@ def plane_space(model: Model, rows: ModelTable) -> PlaneSpace:
 
 
 def _comparable(values: np.ndarray) -> list[float]:
-    """Numbers that are equal where cells agree: empty cells are one more value."""
-    found: list[float] = np.where(np.isnan(values), np.inf, values).tolist()
-    return found
+    """Return the values with one number for all empty cells, so that equal rows compare equal."""
+    comparable: list[float] = np.where(np.isnan(values), np.inf, values).tolist()
+    return comparable
 
 
 def _most_leaves(model: Model, counts: np.ndarray, depth: int) -> int:
-    """A leaf without rows, or the second of two leaves of one class below a question, does nothing."""
+    """Return the most leaves that can matter: empty leaves and two leaves of one class below a question cannot."""
     most = active_parameter(model, "max_leaves")
     alone = np.count_nonzero(counts.any(axis=0)) < 2
     return 1 if alone else min(1 << depth, len(counts), 1 << depth if most is None else int(most))
@@ -78,12 +83,12 @@ def _most_leaves(model: Model, counts: np.ndarray, depth: int) -> int:
 
 @lru_cache(1 << 16)
 def _decimal(value: float) -> Fraction:
-    """The decimal that a number is written as."""
+    """Return the shortest decimal of a double as a fraction."""
     return Fraction(repr(value))
 
 
 def _near_decimals(columns: Sequence[np.ndarray]) -> None:
-    """Raises NoProof if the decimals of a row may lie so far from its numbers that a hyperplane passes between them."""
+    """Raise NoProof if a hyperplane may pass between the numbers of a row and their decimals."""
     largest = (Fraction(max(float(np.abs(values).max()), NORMAL)) for values in columns)
     moved = sum(HALF_A_UNIT * size / _unit(values, False) for size, values in zip(largest, columns, strict=True))
     if moved > BESIDE:
@@ -91,7 +96,7 @@ def _near_decimals(columns: Sequence[np.ndarray]) -> None:
 
 
 def _unit(values: np.ndarray, robust: bool) -> Fraction:
-    """The unit of a column: its range; `robust`: or less if a few values lie far from all others."""
+    """Return the unit of a column: its range, or with `robust` less if it has outliers."""
     levels = np.unique(values)
     last = len(levels) - 1
     low, first, third, high = (Fraction(float(levels[k])) for k in (0, last // 4, -(-3 * last // 4), last))

@@ -1,4 +1,4 @@
-"""The trees that a proof is about, made from the model document and the rows alone: questions, weights, prices, limits.
+"""Build the space of a proof from the model document and the rows: questions, weights, prices, limits.
 
 See docs/proof-format.md, "The space".
 """
@@ -13,56 +13,69 @@ from itertools import chain
 
 import numpy as np
 
-from trainer.check.proof.model import QUESTIONS, THRESHOLDS, Model, ModelTable, active_parameter, exact, items
-from trainer.check.proof.space.limits import forbidden_pairs, rates_of, recalls_of, rising
-from trainer.check.proof.space.questions import features, matrix, of_column, questions, threshold_features
+from trainer.check.proof.model import (
+    QUESTIONS,
+    THRESHOLDS,
+    Model,
+    ModelTable,
+    active_parameter,
+    read_fraction,
+    split_items,
+)
+from trainer.check.proof.space.limits import forbidden_pairs, question_directions, rates_of, recalls_of
+from trainer.check.proof.space.questions import answer_matrix, column_questions, features, questions, threshold_features
 from trainer.check.proof.space.subsets import MOST_SUBSETS, subsets
-from trainer.check.proof.space.wishes import answers, numbered, wishes_of, with_parted
+from trainer.check.proof.space.wishes import number_questions, wish_answers, wishes_of, with_separating_questions
 from trainer.check.proof.subject import NoProof, ProofSpace, Shape, depth_of
 
-LONGEST = 500  # text of a topology
+MAX_TOPOLOGY_CHARACTERS = 500
 LIMITS = ("max_leaves", "max_columns")
 
 NAMED = {
     "depth-1": "[..]", "depth-2": "[[..][..]]", "depth-2.5": "[[..][[..][..]]]", "depth-3": "[[[..][..]][[..][..]]]",
     "imbalanced": "[[..][[..][[..][..]]]]",
 }  # fmt: skip
-CHOSEN = ("depth-2", "depth-2.5", "depth-3", "imbalanced")  # one of these, where the data decide
+CHOSEN = ("depth-2", "depth-2.5", "depth-3", "imbalanced")  # those that `topology: auto` chooses from
 
 
 def read_space(model: Model, rows: ModelTable) -> ProofSpace:
-    """The space of a model over its training rows; raises NoProof if no step of the format fits its method."""
+    """Build the space of a model over its training rows; raise NoProof if the format has no steps for its method."""
     method = model["method"]
     if model["certificate"].get("goal"):
         raise NoProof("the proof steps prove bounds of errors and leaves, and this goal is a different one")
-    penalty = exact(model["certificate"].get("leaf_penalty") or "0")
+    penalty = read_fraction(model["certificate"].get("leaf_penalty") or "0")
     if method == "binoct" and penalty:
         raise NoProof("'binoct' prices leaves in its own way")
-    return space_of(model, rows, *_answers(model, rows), penalty)
+    return space_of(model, rows, *_question_answers(model, rows), penalty)
 
 
 def space_of(model: Model, rows: ModelTable, X: np.ndarray, asks: list[int], penalty: Fraction) -> ProofSpace:
-    """The space of the trees over these answers (n, m), about these columns, with all that restricts them."""
-    wishes, named = numbered(wishes_of(model), X.shape[1], rows)
-    right = [_yes_goes_right(model, rows, X[:, q], j) for q, j in enumerate(asks)] if wishes else []
-    others = _mirrored(model, asks) if wishes else []
-    if named or others:
-        X = np.column_stack([X, *(answers(w, model, rows) for w in named), *(~X[:, q] for q in others)])
-    columns = np.array(asks + [w.column for w in named] + [asks[q] for q in others], np.int64)
-    wishes = tuple(with_parted(w, X, columns, answers(w, model, rows)) if w.verb == "together" else w for w in wishes)
-    kept = rows.weights > 0
+    """Build the space from answers of shape (n, m) and the column of each question, with all restrictions."""
+    wishes, question_wishes = number_questions(wishes_of(model), X.shape[1], rows)
+    yes_right = [_yes_goes_right(model, rows, X[:, q], j) for q, j in enumerate(asks)] if wishes else []
+    mirrored = _mirrored_questions(model, asks) if wishes else []
+    if question_wishes or mirrored:
+        X = np.column_stack(
+            [X, *(wish_answers(w, model, rows) for w in question_wishes), *(~X[:, q] for q in mirrored)]
+        )
+    columns = np.array(asks + [w.column for w in question_wishes] + [asks[q] for q in mirrored], np.int64)
+    wishes = tuple(
+        with_separating_questions(w, X, columns, wish_answers(w, model, rows)) if w.verb == "together" else w
+        for w in wishes
+    )
+    weighted = rows.weights > 0
     wide = model["method"] in THRESHOLDS and not wishes
     limits = {
         name: None if active_parameter(model, name) is None else int(active_parameter(model, name)) for name in LIMITS
     }
     shape = topology_of(model)
     rates = rates_of(model, rows)
-    banned = set(items(active_parameter(model, "forbidden")))
+    banned = set(split_items(active_parameter(model, "forbidden")))
     return ProofSpace(
         kind="thresholds" if wide else "questions",
-        X=X if kept.all() else X[kept],
-        labels=rows.labels[kept],
-        weights=rows.weights[kept],
+        X=X if weighted.all() else X[weighted],
+        labels=rows.labels[weighted],
+        weights=rows.weights[weighted],
         classes=len(model["classes"]),
         depth=int(model["parameters"]["depth"]) if shape is None else depth_of(shape),
         penalty=penalty * int(rows.weights.sum()),
@@ -73,62 +86,62 @@ def space_of(model: Model, rows: ModelTable, X: np.ndarray, asks: list[int], pen
         digest=digest(model, rows),
         empty=has_empty_cell(rows),
         columns=columns,
-        yes_left=~np.array(right + [False] * (len(named) + len(others)), bool) if wishes else None,
-        listed=np.repeat([True, False, True], [len(asks), len(named), len(others)]),
+        yes_left=~np.array(yes_right + [False] * (len(question_wishes) + len(mirrored)), bool) if wishes else None,
+        listed=np.repeat([True, False, True], [len(asks), len(question_wishes), len(mirrored)]),
         wishes=wishes,
         recalls=recalls_of(model, rows),
         max_columns=limits["max_columns"],
         shape=shape,
-        rates=None if rates is None else rates._replace(group=rates.group[kept]),
-        rising=None if wide else rising(model, rows, X, columns),
+        rates=None if rates is None else rates._replace(group=rates.group[weighted]),
+        rising=None if wide else question_directions(model, rows, X, columns),
     )
 
 
 def topology_of(model: Model) -> Shape:
-    """The topology of `odt`: brackets around the two sides of a question, a dot for a leaf. None: all trees of the depth.
+    """Read the topology of `odt`: brackets around the two sides of a question, a dot for a leaf.
 
-    Raises NoProof where none can be read.
+    Returns None if all trees of the depth are searched. Raises NoProof if the text is not a topology.
     """
     text = str(active_parameter(model, "topology") or "").strip() if model["method"] == "odt" else ""
     if text == "auto":
         parts = [part for part in model["certificate"].get("evidence") or () if part.get("kind") == "topology-choice"]
         text = str(parts[0].get("chosen")) if len(parts) == 1 else ""
         if text not in CHOSEN:
-            raise NoProof("it is not said which topology was chosen")
-    if len(text) > LONGEST:
+            raise NoProof("the evidence does not name the topology that was chosen")
+    if len(text) > MAX_TOPOLOGY_CHARACTERS:
         raise NoProof("its topology cannot be read")
     signs = iter("".join(NAMED.get(text, text).split()))
-    shape = _shape(next(signs), signs) if text else None
+    shape = _read_shape(next(signs), signs) if text else None
     if next(signs, "") or (text and shape is None):
         raise NoProof("its topology cannot be read")
     return shape
 
 
-def _shape(sign: str, signs: Iterator[str]) -> Shape:
-    """What a sign begins; the signs behind it are taken as far as they belong to it."""
+def _read_shape(sign: str, signs: Iterator[str]) -> Shape:
+    """Read the topology that begins with `sign`; take its other signs from `signs`."""
     if sign == ".":
         return None
-    one, two = (_shape(next(signs, ""), signs) if sign == "[" else None for _ in range(2))
+    one, two = (_read_shape(next(signs, ""), signs) if sign == "[" else None for _ in range(2))
     if sign != "[" or next(signs, "") != "]":
         raise NoProof("its topology cannot be read")
     return one, two
 
 
-def _mirrored(model: Model, asks: list[int]) -> list[int]:
-    """The questions about a column of two categories, each the only one: with wishes the other category is asked for as well."""
+def _mirrored_questions(model: Model, asks: list[int]) -> list[int]:
+    """Return the questions about columns of two categories; with wishes their complements are questions, too."""
     return [q for q, j in enumerate(asks) if model["columns"][j]["kind"] == "categorical" and asks.count(j) == 1]
 
 
 def _yes_goes_right(model: Model, rows: ModelTable, yes: np.ndarray, column: int) -> bool:
-    """Whether the answer yes goes right: in a column of numbers, if it has the largest value."""
+    """Return True if the answer yes goes right, as it does in a numeric column if it has the largest value."""
     values = rows.columns[column]
     present = values[~np.isnan(values)]
     nominal = model["columns"][column]["kind"] == "categorical"
     return not nominal and len(present) > 0 and bool(yes[values == present.max()].any())
 
 
-def _answers(model: Model, rows: ModelTable) -> tuple[np.ndarray, list[int]]:
-    """What the questions ask of all rows, and the column of each."""
+def _question_answers(model: Model, rows: ModelTable) -> tuple[np.ndarray, list[int]]:
+    """Return the answers of all rows, shape (n, m), and the column of each question."""
     method = model["method"]
     if method == "odt":
         if str(active_parameter(model, "topology") or "").strip() and model["certificate"].get("wishes"):
@@ -139,45 +152,45 @@ def _answers(model: Model, rows: ModelTable) -> tuple[np.ndarray, list[int]]:
     if method in THRESHOLDS:
         if model["certificate"].get("wishes"):
             return _threshold_questions(model, rows)
-        made = list(threshold_features(model, rows))
-        return matrix([x for _, x in made], rows, np.float64), [j for j, _ in made]
+        features = list(threshold_features(model, rows))
+        return answer_matrix([x for _, x in features], rows, np.float64), [j for j, _ in features]
     if method not in QUESTIONS or not model["parameters"].get("binarise"):
         raise NoProof(f"there are no proof steps for the trees of '{method}' yet")
     return questions(model, rows)
 
 
 def _threshold_questions(model: Model, rows: ModelTable) -> tuple[np.ndarray, list[int]]:
-    """Return all thresholds as yes/no questions; those of a column with empty cells have the order of `of_column`."""
+    """Return all thresholds as yes/no questions, in the order of `column_questions` for columns with empty cells."""
     plain = model | {
         "columns": [column | {"special": []} for column in model["columns"]],
         "parameters": model["parameters"] | {"binarise": "all-thresholds"},
     }
-    kept = rows.weights > 0
-    made = list[tuple[int, np.ndarray]]()
-    full = (np.zeros(len(own)) if np.isnan(own).any() else own for own in rows.columns)
-    found = dict[int, list[np.ndarray]]()
+    weighted = rows.weights > 0
+    column_answers = list[tuple[int, np.ndarray]]()
+    full = (np.zeros(len(values)) if np.isnan(values).any() else values for values in rows.columns)
+    by_column = dict[int, list[np.ndarray]]()
     for j, x in features(model, replace(rows, columns=list(full))):
-        found.setdefault(j, []).extend(x > cut for cut in np.unique(x[kept])[:-1])
-    for j, own in enumerate(rows.columns):
-        asked = of_column(plain, rows, j) if np.isnan(own).any() else found.get(j, [])
-        made += [(j, yes) for yes in asked]
-    if len(made) > MOST_SUBSETS:
+        by_column.setdefault(j, []).extend(x > cut for cut in np.unique(x[weighted])[:-1])
+    for j, values in enumerate(rows.columns):
+        yes_sides = column_questions(plain, rows, j) if np.isnan(values).any() else by_column.get(j, [])
+        column_answers += [(j, yes) for yes in yes_sides]
+    if len(column_answers) > MOST_SUBSETS:
         raise NoProof(f"there are more thresholds than the {MOST_SUBSETS} that are checked together with wishes")
-    return matrix([yes for _, yes in made], rows), [j for j, _ in made]
+    return answer_matrix([yes for _, yes in column_answers], rows), [j for j, _ in column_answers]
 
 
 def has_empty_cell(rows: ModelTable) -> bool:
-    return any(bool(np.isnan(own).any()) for own in rows.columns)
+    return any(bool(np.isnan(values).any()) for values in rows.columns)
 
 
 def digest(model: Model, rows: ModelTable) -> str:
-    """SHA-256 of the columns (float64, one NaN for every empty cell), the class numbers (int32) and the weights (int64), all little-endian.
+    """Return the SHA-256 of the columns (float64), the class numbers (int32) and the weights (int64), all little-endian.
 
-    With costs the rows are copies, and those of no weight are left out.
+    Every empty cell is the same NaN. With costs the rows are copies, and copies of weight 0 are left out.
     """
     sha = hashlib.sha256()
-    kept = rows.weights > 0 if active_parameter(model, "costs") else np.ones(len(rows), bool)
-    values = (np.where(np.isnan(own), np.nan, own + 0.0)[kept].astype("<f8") for own in rows.columns)
-    for part in chain(values, [rows.labels[kept].astype("<i4"), rows.weights[kept].astype("<i8")]):
+    weighted = rows.weights > 0 if active_parameter(model, "costs") else np.ones(len(rows), bool)
+    values = (np.where(np.isnan(column), np.nan, column + 0.0)[weighted].astype("<f8") for column in rows.columns)
+    for part in chain(values, [rows.labels[weighted].astype("<i4"), rows.weights[weighted].astype("<i8")]):
         sha.update(part.tobytes())
     return sha.hexdigest()

@@ -1,4 +1,7 @@
-"""The questions of `odt`: subsets of categories and ends of bins, about the columns that the claim names where the data chose them."""
+"""Build the questions of `odt`: subsets of categories and ends of bins.
+
+If the training selected columns, they are read from the scope of the claim. See docs/proof-format.md, "Questions of `odt`".
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ import re
 import numpy as np
 
 from trainer.check.proof.model import Model, ModelTable, active_parameter
-from trainer.check.proof.space.questions import bin_questions, matrix
+from trainer.check.proof.space.questions import answer_matrix, bin_questions
 from trainer.check.proof.subject import NoProof
 
 MOST_SUBSETS = 1000
@@ -18,60 +21,61 @@ MOST_WAYS = 5000
 
 
 def chosen_columns(model: Model) -> list[bool] | None:
-    """For each column whether the claim is about it, all True where nothing chose; None if the scope does not say so in one way only.
+    """Return for each column whether trees may ask it; None if the scope can be read in two ways, or in none.
 
-    A name may have a comma or a bracket in it, so that a list might be read in two ways.
+    Names may contain commas and brackets, so that a list may be ambiguous. Without a selection all columns are True.
     """
     if model["method"] != "odt" or active_parameter(model, "select") is None:
         return [True] * len(model["columns"])
-    said = str(model["certificate"].get("scope") or "")
-    start = BEFORE.search(said)
+    scope = str(model["certificate"].get("scope") or "")
+    start = BEFORE.search(scope)
     if start is None:
         return None
     names = [str(column["name"]) for column in model["columns"]]
-    text = said[start.end() :]
+    text = scope[start.end() :]
 
-    def closed(end: int) -> bool:
+    def ends_list(end: int) -> bool:
         return text[end:] == ")" or text.startswith("), ", end)
 
-    # lists that the text begins with, and where they end; those that a bracket closes
-    ways = [(0, frozenset[int]())]
-    listed = [frozenset[int]()] if closed(0) else []
+    # beginnings of the text that are lists of names, with their ends; and those that a bracket closes
+    readings = [(0, frozenset[int]())]
+    complete = [frozenset[int]()] if ends_list(0) else []
     for j, name in enumerate(names):
-        for at, way in list(ways):
-            word = f", {name}" if way else name
+        for at, columns in list(readings):
+            word = f", {name}" if columns else name
             if text.startswith(word, at):
-                ways.append((at + len(word), way | {j}))
-                listed += [way | {j}] if closed(at + len(word)) else []
-        if len(ways) > MOST_WAYS or len(listed) > 1:
+                readings.append((at + len(word), columns | {j}))
+                complete += [columns | {j}] if ends_list(at + len(word)) else []
+        if len(readings) > MOST_WAYS or len(complete) > 1:
             return None
-    return [j in listed[0] for j in range(len(names))] if listed else None
+    return [j in complete[0] for j in range(len(names))] if complete else None
 
 
 def subsets(model: Model, rows: ModelTable, most: int = MOST_SUBSETS) -> tuple[np.ndarray, list[int]]:
-    """The subsets of categories without the first one that occurs, in the order of their bits, and the ends of bins.
+    """Return the answers to the questions of `odt`, shape (n, m), and the column of each.
 
-    With wishes the subsets with the first one as well, since it matters which side is called yes. Raises NoProof if there are more than `most`.
+    Subsets come in the order of their bits and leave out the first category: their complements ask the same. With wishes they
+    include it, since places tell the sides apart. Raises NoProof if there are more than `most` questions.
     """
-    if (chosen := chosen_columns(model)) is None:
-        raise NoProof("the scope does not say in one way only which columns the trees may ask")
+    if (usable := chosen_columns(model)) is None:
+        raise NoProof("the scope does not say unambiguously which columns the trees may ask")
     first = 0 if model["certificate"].get("wishes") else 1
     card = int(active_parameter(model, "max_card") or 0)
-    made = list[np.ndarray]()
+    answers = list[np.ndarray]()
     asks = list[int]()
-    for j in np.flatnonzero(chosen).tolist():
+    for j in np.flatnonzero(usable).tolist():
         values = rows.columns[j]
         levels = np.unique(rows.columns[j])
         if model["columns"][j]["kind"] != "categorical":
-            made += bin_questions(values, int(model["parameters"]["bins"]))
+            answers += bin_questions(values, int(model["parameters"]["bins"]))
         elif (k := len(levels)) <= 10 or 1 << (k - first) <= most:
             for mask in range(1, (1 << (k - first)) - 1 + first):
-                some = [levels[i + first] for i in range(k - first) if mask >> i & 1]
-                if not card or min(len(some), k - len(some)) <= card:
-                    made.append(np.isin(values, some))
+                category_subset = [levels[i + first] for i in range(k - first) if mask >> i & 1]
+                if not card or min(len(category_subset), k - len(category_subset)) <= card:
+                    answers.append(np.isin(values, category_subset))
         else:
             raise NoProof(f"column '{model['columns'][j]['name']}' has more subsets than the {most} that are checked")
-        asks += [j] * (len(made) - len(asks))
-    if len(made) > most:
+        asks += [j] * (len(answers) - len(asks))
+    if len(answers) > most:
         raise NoProof(f"there are more subsets than the {most} that are checked")
-    return matrix(made, rows), asks
+    return answer_matrix(answers, rows), asks

@@ -1,1 +1,1 @@
-"""The checker of proofs: it decides whether the steps of a proof file show what they say of a space of trees."""
+"""Check the steps of a proof file about a space of trees."""

@@ -1,7 +1,7 @@
-"""Steps over yes/no questions, checked by counting: floors from classes, trees of depth two from counts of pairs, splits.
+"""Check steps over yes/no questions by counting: the rules `floor`, `count` and `split`.
 
-Rows of equal class and answers are one row with their weight.  Weights below 2^24 are summed in float32, others below 2^53 in
-float64: both are exact.  Costs are int64.  See docs/proof-format.md for the rules that the names of the reasons stand for.
+Rows of equal class and answers are merged into one row with their weight. Weights below 2^24 are summed in float32, others below
+2^53 in float64: both are exact. Costs are int64. docs/proof-format.md, "Bounds", states the rules.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from trainer.check.proof.steps.parts import ANY, INFINITE_COST, CountTable, Known, ProofPart, Span
+from trainer.check.proof.steps.parts import ANY, INFINITE_COST, CountTable, ProofPart, Span, StepBound
 from trainer.check.proof.subject import ProofConstraint, ProofSpace, require
 
 
 class Counting(CountTable):
-    """The rows of a space by class, with what each of them adds to the unavoidable errors."""
+    """The rows of a space in order of their classes, with the share of each in the unavoidable errors."""
 
     def __init__(self, space: ProofSpace, unit: int, leaf: int) -> None:
         self.min_leaf = space.min_leaf
@@ -42,12 +42,12 @@ class Counting(CountTable):
             self.compared = np.where(rates.group[first] == np.arange(len(rates.sizes))[:, None], weight, 0)
 
     def root(self, columns: Sequence[int] | None = None, span: Span = ANY) -> ProofPart:
-        """All rows, and the trees that ask these columns and predict classes of the span."""
+        """Return the part of all rows, for trees that ask these columns and predict classes of the span."""
         allowed = self.allowed if columns is None else self.allowed & np.isin(self.space.column_of, columns)
-        return self._settled(np.ones(len(self.X), bool), allowed, self.space.wishes, INFINITE_COST, span)
+        return self._apply_wishes(np.ones(len(self.X), bool), allowed, self.space.wishes, INFINITE_COST, span)
 
     def follow(self, path: Sequence[int], columns: Sequence[int] | None = None, span: Span = ANY) -> ProofPart:
-        """The part that a path leads to; literals are 2 q for no and 2 q + 1 for yes."""
+        """Return the part that a path leads to; literals are 2 q for no and 2 q + 1 for yes."""
         part = self.root(columns, span)
         for literal in path:
             q, yes = divmod(literal, 2)
@@ -56,52 +56,52 @@ class Counting(CountTable):
         return part
 
     def below(self, part: ProofPart, q: int, yes: int, rows: np.ndarray) -> ProofPart:
-        """The side of a question, with what binds on it."""
+        """Return a side of a question with the restrictions that apply to it."""
         allowed = part.allowed if self.apart is None else part.allowed & ~self.apart[q]
-        if not part.wishes and part.room == INFINITE_COST:
+        if not part.wishes and part.max_height == INFINITE_COST:
             return ProofPart(rows, allowed, (), INFINITE_COST, part.span)
         turned = self.space.yes_left is not None and not self.space.yes_left[q]
         letter = "n" if bool(yes) == turned else "y"
         wishes = tuple(replace(w, place=w.place[1:]) for w in part.wishes if w.place[:1] == letter)
-        return self._settled(rows, allowed, wishes, part.room - (part.room < INFINITE_COST), part.span)
+        return self._apply_wishes(rows, allowed, wishes, part.max_height - (part.max_height < INFINITE_COST), part.span)
 
-    def _settled(
-        self, rows: np.ndarray, allowed: np.ndarray, wishes: tuple[ProofConstraint, ...], room: int, span: Span
+    def _apply_wishes(
+        self, rows: np.ndarray, allowed: np.ndarray, wishes: tuple[ProofConstraint, ...], max_height: int, span: Span
     ) -> ProofPart:
-        """Forbidden columns and depths at this place are applied; held questions are kept that a wish asks here or below."""
-        here = [w for w in wishes if not w.place]
-        room = min([room, *(w.height for w in here if w.verb == "depth")])
-        banned = [w.column for w in here if w.verb == "forbid"]
-        parted = [q for w in here for q in w.parted]
+        """Apply the wishes at this place; keep the wishes, and the questions of wishes, that matter here or below."""
+        local_wishes = [w for w in wishes if not w.place]
+        max_height = min([max_height, *(w.height for w in local_wishes if w.verb == "depth")])
+        banned = [w.column for w in local_wishes if w.verb == "forbid"]
+        separating = [q for w in local_wishes for q in w.separating]
         wishes = tuple(w for w in wishes if w.place or w.verb in ("ask", "avoid", "held", "leaf"))
         numbers = np.arange(len(allowed))
-        named = [q for w in wishes for q in w.numbers]
-        allowed = allowed & ~np.isin(self.space.column_of, banned) & ~np.isin(numbers, parted)
-        allowed &= self.space.listed | np.isin(numbers, named)
-        return ProofPart(rows, allowed, wishes, room, span)
+        asked_by_wishes = [q for w in wishes for q in w.numbers]
+        allowed = allowed & ~np.isin(self.space.column_of, banned) & ~np.isin(numbers, separating)
+        allowed &= self.space.listed | np.isin(numbers, asked_by_wishes)
+        return ProofPart(rows, allowed, wishes, max_height, span)
 
     # -- counting --------------------------------------------------------------------------------------------------------
 
     def count(self, part: ProofPart, height: int, leaves: int, bound: int) -> int:
-        """The cost of the best tree of depth at most two; `bound` is not needed for it."""
+        """Apply rule `count`: return the cost of the best tree of depth at most two; `bound` is not used."""
         return int(self.counts(part, height)[min(leaves, 1 << height) - 1])
 
     def counts(self, part: ProofPart, height: int) -> np.ndarray:
-        """The same with at most 1, 2, 3 and 4 leaves: int64 (4,)."""
+        """Return the least costs with at most 1, 2, 3 and 4 leaves, int64 of shape (4,)."""
         frame = PairFrame(self, part)
-        return frame.two(frame.pairs, frame.totals, height)
+        return frame.best_costs(frame.pairs, frame.totals, height)
 
     def cost(self, errors: np.ndarray, leaves: Any) -> np.ndarray:
-        """The cost of so many errors, infinite ones of no tree, with so many leaves: int64."""
-        found = np.isfinite(errors)
+        """Return the cost of so many errors and leaves as int64; infinite errors stand for no tree."""
+        finite = np.isfinite(errors)
         return np.where(
-            found, leaves * self.leaf + self.unit * np.where(found, errors, 0).astype(np.int64), INFINITE_COST
+            finite, leaves * self.leaf + self.unit * np.where(finite, errors, 0).astype(np.int64), INFINITE_COST
         )
 
     # -- splits ----------------------------------------------------------------------------------------------------------
 
-    def split(self, part: ProofPart, height: int, leaves: int, bound: int, known: Known) -> None:
-        """Raise BadProof unless the leaf and every split cost `bound` at least."""
+    def check_split(self, part: ProofPart, height: int, leaves: int, bound: int, step_bound: StepBound) -> None:
+        """Apply rule `split`: raise BadProof unless the leaf and every split cost at least `bound`."""
         require(self.leaf_cost(part) >= bound, "a single leaf costs less")
         frame = PairFrame(self, part)
         most = min(1 << (height - 1), self.groups)
@@ -111,13 +111,13 @@ class Counting(CountTable):
             return
         sides = FrameSides(self, frame, height - 1, plans)
         if height > 3:
-            sides.look_up(known)
-        short = sides.short(bound, countable=height <= 3)
+            sides.look_up(step_bound)
+        short = sides.unproved_question(bound, countable=height <= 3)
         require(short is None, f"the two sides of question {frame.columns[short or 0]} are not proved to cost {bound}")
 
 
 class PairFrame:
-    """The columns that part a set of rows, each partition once, and the counts of their pairs by class."""
+    """The questions that separate a set of rows, each partition once, and the counts of their pairs by class."""
 
     def __init__(self, c: Counting, part: ProofPart, *, alike: bool = False) -> None:
         self.c = c
@@ -130,9 +130,9 @@ class PairFrame:
         self.total = int(weight.sum())
         columns = np.flatnonzero(part.allowed & (np.minimum(ones, self.total - ones) >= c.min_leaf))
         if c.apart is None and len(columns) and not alike:
-            # a column and its complement make the same partition
-            made = np.ascontiguousarray(np.packbits(X[:, columns] ^ X[0, columns], axis=0).T)
-            columns = columns[sorted({own.tobytes(): i for i, own in reversed([*enumerate(made)])}.values())]
+            # a question and its complement make the same partition
+            partitions = np.ascontiguousarray(np.packbits(X[:, columns] ^ X[0, columns], axis=0).T)
+            columns = columns[sorted({bits.tobytes(): i for i, bits in reversed([*enumerate(partitions)])}.values())]
         self.columns = columns
         self.X = np.array(X[:, columns], c.float)
         ends = np.searchsorted(label, np.arange(c.classes + 1)).tolist()
@@ -150,43 +150,48 @@ class PairFrame:
         self.excess = np.array([excess.sum() - with_yes, with_yes])
 
     def side_pairs(self, q: int) -> tuple[np.ndarray, np.ndarray]:
-        """Counts of pairs by class on the no side and on the yes side of question q; the larger side by subtraction."""
+        """Count pairs by class on the no side and on the yes side of question q; the larger side by subtraction."""
         yes = int(self.both[q, q]) * 2 <= self.total
-        made = np.empty_like(self.pairs)
+        smaller = np.empty_like(self.pairs)
         for k, s in enumerate(self.slices):
-            chosen = np.flatnonzero((self.X[s, q] != 0) == yes)
-            own = self.X[s][chosen]
-            np.matmul(own.T, own if self.plain else self.scaled[s][chosen], out=made[k])
-        rest = self.pairs - made
-        return (rest, made) if yes else (made, rest)
+            side_rows = np.flatnonzero((self.X[s, q] != 0) == yes)
+            answers = self.X[s][side_rows]
+            np.matmul(answers.T, answers if self.plain else self.scaled[s][side_rows], out=smaller[k])
+        larger = self.pairs - smaller
+        return (larger, smaller) if yes else (smaller, larger)
 
     def side_costs(self) -> np.ndarray:
-        """The least costs (2, m) of the no and the yes side of each question with at most one more."""
-        one, two = self.halves(self.pairs, self.totals, self.second)
+        """Return the least costs of the no and the yes side of each question with at most one more question, shape (2, m)."""
+        one, two = self.side_errors(self.pairs, self.totals, self.second)
         return np.minimum(self.c.cost(one, 1), self.c.cost(two, 2))
 
-    def two(self, pairs: np.ndarray, totals: np.ndarray, height: int, above: int | None = None) -> np.ndarray:
-        """The least cost with at most 1, 2, 3 and 4 leaves, int64 (4,), from counts of pairs by class, below a question `above` if any."""
+    def best_costs(self, pairs: np.ndarray, totals: np.ndarray, height: int, above: int | None = None) -> np.ndarray:
+        """Return the least costs with at most 1, 2, 3 and 4 leaves, int64 of shape (4,), from counts of pairs by class.
+
+        `above` is the question of the parent, which may rule out others.
+        """
         first = np.True_
         second = self.second
         if second is not None and above is not None:
             first = second[above]
             second = second & second[above][None, :]
-        one, two = self.halves(pairs, totals, second)
+        one, two = self.side_errors(pairs, totals, second)
         errors = [one.sum(axis=0), np.minimum(one[0] + two[1], two[0] + one[1]), two.sum(axis=0)][: (0, 1, 3)[height]]
-        least = [np.where(first, own, np.inf).min(initial=np.inf) for own in errors]
-        found = np.full(4, np.inf)
-        found[: len(least) + 1] = [totals.sum() - totals.max(), *least]
-        return np.minimum.accumulate(self.c.cost(found, np.arange(1, 5)))
+        least = [np.where(first, split_errors, np.inf).min(initial=np.inf) for split_errors in errors]
+        least_errors = np.full(4, np.inf)
+        least_errors[: len(least) + 1] = [totals.sum() - totals.max(), *least]
+        return np.minimum.accumulate(self.c.cost(least_errors, np.arange(1, 5)))
 
-    def halves(self, pairs: np.ndarray, totals: np.ndarray, second: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
-        """Errors (2, m) of the no and the yes side of each question as leaves, and if a second question parts each of them.
+    def side_errors(
+        self, pairs: np.ndarray, totals: np.ndarray, second: np.ndarray | None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return the errors of the no and the yes side of each question, as a leaf and with a second question, shape (2, m) each.
 
-        Infinite for a question, or without a second one, that leaves no side large enough.
+        They are infinite if a leaf would be too small.
         """
         least = self.c.min_leaf
         ones = np.array([np.diagonal(own) for own in pairs])
-        whole = ones.sum(axis=0)
+        yes_weight = ones.sum(axis=0)
         total = totals.sum().astype(ones.dtype)
         own = totals.astype(ones.dtype)
         free = own[:, None] - ones
@@ -198,20 +203,20 @@ class PairFrame:
         yes = both + only
         if least > 1:
             size = pairs.sum(axis=0)
-            rest = total - whole[:, None] - whole[None, :] + size
-            yes[np.minimum(size, whole[:, None] - size) < least] = -np.inf
-            no[np.minimum(rest, whole[None, :] - size) < least] = -np.inf
+            neither = total - yes_weight[:, None] - yes_weight[None, :] + size
+            yes[np.minimum(size, yes_weight[:, None] - size) < least] = -np.inf
+            no[np.minimum(neither, yes_weight[None, :] - size) < least] = -np.inf
         if second is not None:
             yes[~second] = no[~second] = -np.inf
-        sizes = np.array([total - whole, whole])
-        small = np.minimum(whole, total - whole) < least
+        sizes = np.array([total - yes_weight, yes_weight])
+        small = np.minimum(yes_weight, total - yes_weight) < least
         one = sizes - [free.max(axis=0), ones.max(axis=0)]
         two = sizes - [no.max(axis=1, initial=-np.inf), yes.max(axis=1, initial=-np.inf)]
         return np.where(small, np.inf, one), np.where(small, np.inf, two)
 
 
 class FrameSides:
-    """What is proved of the two sides of each question of a frame, for each number of leaves that a plan gives them."""
+    """Lower bounds on both sides of each question of a frame, for each number of leaves that a plan gives them."""
 
     def __init__(self, counting: Counting, frame: PairFrame, height: int, plans: list[tuple[int, int]]) -> None:
         self.c = counting
@@ -222,16 +227,19 @@ class FrameSides:
         self.done: set[int] = set()
         limits = [min(t, 1 << height) for t in self.leaves]
         sides = zip(frame.sides, frame.excess, strict=True)
-        self.bounds = np.array([[counting.floors(*own, t) for t in limits] for own in sides])  # (2, leaves, m)
+        self.bounds = np.array([[counting.floors(*side, t) for t in limits] for side in sides])  # (2, leaves, m)
 
-    def sums(self) -> np.ndarray:
-        """The least that a split costs with each question, over the ways to deal the leaves."""
+    def split_bounds(self) -> np.ndarray:
+        """Return a lower bound on a split with each question, over the plans of leaves."""
         return np.min([self.bounds[0, a] + self.bounds[1, b] for a, b in self.at], axis=0)
 
-    def short(self, bound: int, *, countable: bool = True) -> int | None:
-        """A question whose sides are not proved to cost the bound, also when both are counted, if they can be; None without any."""
+    def unproved_question(self, bound: int, *, countable: bool = True) -> int | None:
+        """Return a question whose sides are not proved to cost the bound; None if there is none.
+
+        Sides are counted before that if they are `countable`.
+        """
         while True:
-            sums = self.sums()
+            sums = self.split_bounds()
             q = int(sums.argmin())
             if sums[q] >= bound:
                 return None
@@ -240,42 +248,42 @@ class FrameSides:
             self.count(q)
 
     def rows(self, q: int, yes: int) -> np.ndarray:
-        """The rows on a side of question q."""
+        """Return the rows on a side of question q."""
         rows = self.frame.part.rows.copy()
         rows[self.frame.index] = (self.frame.X[:, q] != 0) == bool(yes)
         return rows
 
     def part(self, q: int, yes: int) -> ProofPart:
-        """The side of question q; wishes further down are left out, since a step about these rows must hold on any path to them."""
+        """Return a side of question q without wishes, since a step about these rows must hold on any path to them."""
         allowed = self.frame.part.allowed
         apart = self.c.apart
         return ProofPart(self.rows(q, yes), allowed if apart is None else allowed & ~apart[self.frame.columns[q]])
 
-    def look_up(self, known: Known) -> None:
-        """Bounds of the sides that steps have proved, and what they say of the others."""
+    def look_up(self, step_bound: StepBound) -> None:
+        """Take the bounds that steps have proved for sides, and derive bounds of similar sides."""
         for q, yes in itertools.product(range(len(self.frame.columns)), (0, 1)):
             side = self.part(q, yes)
-            found = np.array([known(side, self.height, t) for t in self.leaves], np.int64)
-            if found.any():
-                self.learn(q, yes, found)
+            step_bounds = np.array([step_bound(side, self.height, t) for t in self.leaves], np.int64)
+            if step_bounds.any():
+                self.learn(q, yes, step_bounds)
 
     def count(self, q: int) -> None:
-        """Both sides of question q by counting."""
+        """Count both sides of question q."""
         self.done.add(q)
         pairs = self.frame.side_pairs(q)
         for yes in (0, 1):
-            least = self.frame.two(pairs[yes], self.frame.sides[yes][:, q], self.height, q)
+            least = self.frame.best_costs(pairs[yes], self.frame.sides[yes][:, q], self.height, q)
             self.learn(q, yes, least[[min(t, 1 << self.height) - 1 for t in self.leaves]])
 
-    def learn(self, q: int, yes: int, found: np.ndarray) -> None:
-        """Keep the bounds of a side, and what similarity says of the others: rows that they lack can cost no more than their weight."""
+    def learn(self, q: int, yes: int, side_bounds: np.ndarray) -> None:
+        """Raise the bounds of a side, and by similarity those of other sides: missing rows cost at most their weight."""
         c = self.c
         frame = self.frame
-        found = self.bounds[yes, :, q] = np.maximum(self.bounds[yes, :, q], found)
+        side_bounds = self.bounds[yes, :, q] = np.maximum(self.bounds[yes, :, q], side_bounds)
         both = frame.both[q]
         sizes = frame.sides.sum(axis=1)
         common = np.array([sizes[1, q] - both, both] if yes else [sizes[0] - sizes[1, q] + both, sizes[1] - both])
-        gained = found[:, None] - c.unit * (sizes[yes, q] - common)[:, None, :]
+        gained = side_bounds[:, None] - c.unit * (sizes[yes, q] - common)[:, None, :]
         valid = np.ones(sizes.shape, bool)
         if c.min_leaf > 1:  # leaving out rows may make a leaf too small
             valid &= sizes == common

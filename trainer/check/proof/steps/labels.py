@@ -1,4 +1,4 @@
-"""Trees of labels: which leaf predicts what, the questions left open.  A tree is a class, or a pair of trees."""
+"""Trees of labels: the classes of the leaves, with the questions left open. A tree is a class, or a pair of trees."""
 
 from __future__ import annotations
 
@@ -8,30 +8,30 @@ from itertools import islice
 from trainer.check.proof.subject import BadProof
 
 Tree = int | tuple["Tree", "Tree"]  # classes by their position; the two sides of a question
-MOST = 20_000  # trees of labels that are looked at
+MAX_LABEL_TREES = 20_000
 
 
 def labels(tree: Tree) -> frozenset[int]:
-    """The classes that it predicts."""
+    """Return the classes that a tree predicts."""
     return frozenset([tree]) if isinstance(tree, int) else labels(tree[0]) | labels(tree[1])
 
 
-def holds(large: Tree, small: Tree) -> bool:
-    """True if whatever the small tree predicts of some rows, the large one can with the same questions and idle ones."""
+def includes(large: Tree, small: Tree) -> bool:
+    """Return True if the large tree can predict whatever the small one predicts, with additional idle questions."""
     if isinstance(small, int):
         return small in labels(large)
     if isinstance(large, int):
         return False
     pairs = zip(large, small, strict=True), zip(large, small[::-1], strict=True)
-    return any(all(holds(*two) for two in pair) for pair in pairs) or any(holds(side, small) for side in large)
+    return any(all(includes(*two) for two in pair) for pair in pairs) or any(includes(side, small) for side in large)
 
 
 def trees(depth: int, leaves: int, classes: Sequence[int]) -> Iterator[Tree]:
-    """All trees of labels with so many leaves, one of each mirrored pair; two leaves below a question differ."""
+    """Yield all trees of labels with so many leaves, one of each mirrored pair; two leaves below a question differ."""
     if leaves == 1:
         yield from classes
     elif depth > 0:
-        for few in range(max(1, leaves - (1 << (depth - 1))), leaves // 2 + 1):  # the other side has room for the rest
+        for few in range(max(1, leaves - (1 << (depth - 1))), leaves // 2 + 1):  # the other side takes the rest
             for i, one in enumerate(trees(depth - 1, few, classes)):
                 for two in islice(trees(depth - 1, leaves - few, classes), i if 2 * few == leaves else 0, None):
                     if one != two or not isinstance(one, int):
@@ -39,9 +39,9 @@ def trees(depth: int, leaves: int, classes: Sequence[int]) -> Iterator[Tree]:
 
 
 def read_tree(value: object, depth: int, classes: int) -> Tree:
-    """A tree of labels of a proof; raises BadProof if it is none of this depth."""
+    """Read a tree of labels of a proof; raise BadProof if it is none of this depth."""
     if type(value) is int and 0 <= value < classes:
         return value
     if depth > 0 and isinstance(value, list) and len(value) == 2:
         return read_tree(value[0], depth - 1, classes), read_tree(value[1], depth - 1, classes)
-    raise BadProof("its tree of labels is none of this depth and these classes")
+    raise BadProof("its tree of labels does not have this depth and these classes")

@@ -1,4 +1,4 @@
-"""The lines of a proof file, its header, and what a proof shows in the end (docs/proof-format.md, "The file" and "Frontiers")."""
+"""Read the lines and the header of a proof file (docs/proof-format.md, "The file" and "Frontiers")."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Lines = Iterator[tuple[int, Record]]
 
 
 class ProvedBounds(NamedTuple):
-    """What a proof shows: errors + penalty * leaves of each tree of the space is `cost` at least, in rows."""
+    """The bound that a proof proves: errors + penalty * leaves is at least `cost` for each tree of the space, in rows."""
 
     cost: Fraction
     steps: int
@@ -33,7 +33,7 @@ class ProvedBounds(NamedTuple):
 
 
 def read_proof(path: str | Path) -> Lines:
-    """The lines of a proof with their numbers from 0 (the header); raises BadProof if one is not a JSON object."""
+    """Yield the lines of a proof with their numbers, from 0 for the header; raise BadProof if one is not a JSON object."""
     with open(path, "rb") as raw:
         packed = raw.read(2) == b"\x1f\x8b"
         raw.seek(0)
@@ -51,9 +51,11 @@ def read_proof(path: str | Path) -> Lines:
 def read_header(
     lines: Lines, versions: Sequence[int], kind: str, digest: str, most: int, *, empty: bool
 ) -> tuple[Record, list[int]]:
-    """The header of a proof of these versions, and its goals: errors of trees with at most 1, 2, … leaves, none where it has one goal.
+    """Read the header of a proof of these versions, and its goals.
 
-    `most` leaves at most. `empty`: some row has an empty cell, so that the file has version 8 and names another one. Raises BadProof for another header, or for other rows than those of the `digest`.
+    `goals` are the errors of trees with at most 1, 2, … leaves, no more than `most`; the list is empty if the proof has a single goal.
+    If some row has an `empty` cell, the file has version 8 and names the version that it follows otherwise.
+    Raises BadProof for another header, or if the rows do not have this `digest`.
     """
     _, header = next(lines, (0, Record()))
     version = header.get("version")
@@ -70,7 +72,7 @@ def read_header(
 
 
 def check_lines(lines: Lines, add: Callable[[int, Record], None]) -> int:
-    """How many lines there are, all of which hold; raises BadProof, which names the first one that does not."""
+    """Check all lines and count them; raise BadProof, which names the first line that does not hold."""
     count = 0
     for number, record in lines:
         try:
@@ -82,12 +84,12 @@ def check_lines(lines: Lines, add: Callable[[int, Record], None]) -> int:
 
 
 def cost_of(goals: Sequence[int], leaf: Fraction, branching: Fraction = Fraction(0)) -> Fraction:
-    """What each tree costs at least, in rows: with t leaves it has t - 1 branchings."""
+    """Return a lower bound on the cost of each tree, in rows: with t leaves it has t - 1 branchings."""
     return min(errors + t * leaf + (t - 1) * branching for t, errors in enumerate(goals, start=1))
 
 
 def whole_number(record: Record, name: str, least: int) -> int:
-    """A whole number of a line; raises BadProof for anything else."""
+    """Read an integer of a line; raise BadProof for anything else."""
     value = record.get(name)
     if type(value) is not int or value < least:
         raise BadProof(f"'{name}' is not a whole number of at least {least}")
@@ -95,7 +97,7 @@ def whole_number(record: Record, name: str, least: int) -> int:
 
 
 def numbers(record: Record, name: str) -> tuple[int, ...] | None:
-    """A list of whole numbers, or None where it is not there."""
+    """Read a list of integers of a line; None if it is missing."""
     value = record.get(name)
     if value is None:
         return None

@@ -1,4 +1,4 @@
-"""The rows that the steps of a proof are about, and what holds for any of them without a step."""
+"""The subproblems of a proof, and the lower bounds that they have without a step."""
 
 from __future__ import annotations
 
@@ -13,41 +13,44 @@ from trainer.check.proof.subject import ProofConstraint
 INFINITE_COST = 1 << 61
 Span = tuple[int, int]  # the first and the last class that leaves may predict
 ANY: Span = (0, INFINITE_COST)
-Known = Callable[["ProofPart", int, int], int]  # a part, height and leaves: the best bound that is proved, or 0
+StepBound = Callable[["ProofPart", int, int], int]  # part, height, leaves → the best bound that a step proves, or 0
 
 
 class ProofPart(NamedTuple):
     """A subproblem without its height: rows (bool) and the questions that may be asked (bool).
 
-    The rest concerns trees within the restrictions: the wishes that bind here or below, their largest height, the classes of leaves.
+    The other members describe trees within restrictions: the wishes that apply here or below, the largest height that they allow, and
+    the classes of leaves.
     """
 
     rows: np.ndarray
     allowed: np.ndarray
     wishes: tuple[ProofConstraint, ...] = ()
-    room: int = INFINITE_COST
+    max_height: int = INFINITE_COST
     span: Span = ANY
 
     @property
-    def key(self) -> bytes:
-        """What tells its rows from others."""
+    def rows_key(self) -> bytes:
+        """Return a key of its rows."""
         return hashlib.blake2b(np.packbits(self.rows).tobytes()).digest()
 
     @property
-    def within(self) -> tuple[object, ...]:
-        """What tells apart subproblems within the restrictions."""
-        return self.key, np.packbits(self.allowed).tobytes(), self.wishes, self.room, self.span
+    def restricted_key(self) -> tuple[object, ...]:
+        """Return a key of its rows and all its restrictions."""
+        return self.rows_key, np.packbits(self.allowed).tobytes(), self.wishes, self.max_height, self.span
 
 
 class CountTable:
-    """Rows with classes and weights, and what errors and leaves cost.
+    """Rows with classes and weights, and the prices of errors and leaves.
 
-    `prices` of an error and of a leaf; `sizes`: the numbers of questions and of classes; `rows`: their labels, weights, and the group of
-    each, in which all answers are equal.
+    `prices` are those of an error and of a leaf. `sizes` are the numbers of questions and of classes. `rows` holds their labels, their
+    weights, and the group of each: rows of a group have equal answers.
     """
 
     def __init__(self, prices: tuple[int, int], sizes: tuple[int, int], rows: tuple[np.ndarray, ...]) -> None:
-        (self.unit, self.leaf), (questions, self.classes), (self.label, self.weight, group) = prices, sizes, rows
+        self.unit, self.leaf = prices
+        questions, self.classes = sizes
+        self.label, self.weight, group = rows
         counts = np.zeros((int(group.max()) + 1, self.classes), np.int64)
         np.add.at(counts, (group, self.label), self.weight)
         # no tree in which every question separates its rows has more leaves, or is deeper
@@ -66,7 +69,10 @@ class CountTable:
         return self.leaf + self.unit * int(totals.sum() - totals.max())
 
     def floors(self, sizes: np.ndarray, excess: np.ndarray, leaves: int) -> np.ndarray:
-        """Lower bounds by classes and equal rows: sizes (K, ...) weights, excess (...) unavoidable errors."""
+        """Apply rule `floor` to many parts: lower bounds from classes and equal rows.
+
+        `sizes` are the weights of classes, shape (K, ...). `excess` are the unavoidable errors, shape (...).
+        """
         top = np.cumsum(-np.sort(-sizes, axis=0), axis=0)
         total = sizes.sum(axis=0)
         best = np.full(excess.shape, INFINITE_COST, np.int64)
@@ -77,6 +83,6 @@ class CountTable:
         return best
 
     def floor(self, part: ProofPart, height: int, leaves: int) -> int:
-        """The bound that any part has without a step."""
+        """Apply rule `floor`: return the bound that a part has without a step."""
         excess = np.asarray(self.excess[part.rows].sum())
         return int(self.floors(self.totals(part), excess, min(leaves, 1 << height)))

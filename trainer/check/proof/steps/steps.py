@@ -1,7 +1,7 @@
-"""Check of a proof: a file of steps, each a lower bound on the cost of all trees of a subproblem, with a reason that is recomputed.
+"""Check a proof: each step is a lower bound on all trees of a subproblem, and its reason is recomputed.
 
-The format is docs/proof-format.md.  Nothing in a proof is believed: rows, questions, weights, prices and limits come from the
-model document and the data, and a step counts only after its reason has been checked.
+Nothing in a proof is trusted. Rows, questions, weights, prices and limits come from the model document and the data, and a step counts
+only after its reason has been checked. docs/proof-format.md states the rules; each function that applies one names it.
 """
 
 from __future__ import annotations
@@ -28,25 +28,25 @@ from trainer.check.proof.steps.lines import (
 )
 from trainer.check.proof.steps.parts import ANY, INFINITE_COST, ProofPart, Span
 from trainer.check.proof.steps.sweep import Sweep
-from trainer.check.proof.steps.topology import holds
+from trainer.check.proof.steps.topology import costs_at_least
 from trainer.check.proof.steps.within import Cover, VectorRecursion
 from trainer.check.proof.subject import BadProof, ProofSpace, require
 
 VERSIONS = (1, 2, 4, 5, 6)
 MOST_VECTORS = 100_000
-ALWAYS = 1 << 20  # a height, where a step holds for any
+ALWAYS = 1 << 20  # a height, at which a step holds for any
 Columns = tuple[int, ...] | None
 
 
 class _Step(NamedTuple):
-    follow: Callable[[], ProofPart]  # what the step is about, made again
+    follow: Callable[[], ProofPart]  # builds the part of the step again
     height: int
     leaves: int
     bound: int
 
 
 def check_proof(lines: Lines, space: ProofSpace) -> ProvedBounds:
-    """The bound that a proof shows for a space; raises BadProof, which names the first line that does not hold."""
+    """Check a proof for a space; raise BadProof, which names the first line that does not hold."""
     most = space.most_leaves(space.depth)
     header, goals = read_header(lines, VERSIONS, "of version 1, 2, 4, 5 or 6", space.digest, most, empty=space.empty)
     unit, leaf, scale = _prices(header, space, bool(goals))
@@ -58,18 +58,18 @@ def check_proof(lines: Lines, space: ProofSpace) -> ProvedBounds:
     largest = space.most_leaves(height)
     for t, goal in enumerate(goals, start=1):
         last = largest if t == len(goals) else t  # the last goal is one of all larger trees
-        shown = max(check.known(engine.root(), height, last), engine.floor(engine.root(), height, last))
-        require(shown >= goal, f"nothing proves {goal} errors of trees with at most {last} leaves")
+        proved = max(check.step_bound(engine.root(), height, last), engine.floor(engine.root(), height, last))
+        require(proved >= goal, f"nothing proves {goal} errors of trees with at most {last} leaves")
     if goals:
         return ProvedBounds(cost_of(goals, space.penalty), steps, tuple(goals))
-    require(check.case(None, (), height) >= goal, f"no step proves the goal {goal} for all rows")
-    # unit * errors + leaf * leaves >= goal, less the one that each leaf costs above the penalty
+    require(check.case_bound(None, (), height) >= goal, f"no step proves the goal {goal} for all rows")
+    # unit * errors + leaf * leaves >= goal, minus the 1 that each leaf costs above the penalty
     paid = Fraction(goal - (largest if scale > 1 else 0), scale)
     return ProvedBounds(Fraction(-(-paid.numerator // paid.denominator), unit // scale), steps)
 
 
 def _prices(header: Record, space: ProofSpace, errors: bool) -> tuple[int, int, int]:
-    """Unit, leaf and scale, where only `errors` count those of errors; raises BadProof if they are too large."""
+    """Return unit, leaf and scale, without a penalty if only `errors` count; raise BadProof if they are too large."""
     scale = whole_number(header, "scale", 1)
     penalty = Fraction(0) if errors else space.penalty
     require(scale == 1 or scale > 1 << space.depth, "the scale must exceed the number of leaves")
@@ -80,45 +80,62 @@ def _prices(header: Record, space: ProofSpace, errors: bool) -> tuple[int, int, 
 
 
 class _Check:
-    """The steps that hold so far."""
+    """The steps that have been checked so far."""
 
     def __init__(self, space: ProofSpace, engine: Counting | Sweep) -> None:
         self.space = space
         self.engine = engine
         self.steps: dict[int, _Step] = {}  # about trees without the restrictions
-        self.held: defaultdict[bytes, list[tuple[np.ndarray, _Step]]] = defaultdict(list)
+        self.steps_by_rows: defaultdict[bytes, list[tuple[np.ndarray, _Step]]] = defaultdict(list)
         # covers of trees within the restrictions, and bounds of cases of columns, both with their heights
         self.covers: defaultdict[tuple[object, ...], list[tuple[int, Cover]]] = defaultdict(list)
         self.cases: defaultdict[tuple[Columns, Columns], list[tuple[int, int]]] = defaultdict(list)
         self.within = VectorRecursion(engine) if isinstance(engine, Counting) else None
         self.columns = frozenset(space.column_of.tolist())  # that have a question
 
-    def known(self, part: ProofPart, height: int, leaves: int) -> int:
-        """The best bound of a step for the same rows, questions or more, at least this height and this many leaves."""
-        found = [(own, s) for own, s in self.held.get(part.key, ()) if s.height >= height and s.leaves >= leaves]
-        return max((s.bound for own, s in found if (own >= part.allowed).all()), default=0)
+    def step_bound(self, part: ProofPart, height: int, leaves: int) -> int:
+        """Return the best bound of a step for the same rows, with at least these questions, this height and these leaves."""
+        candidates = [
+            (allowed, s)
+            for allowed, s in self.steps_by_rows.get(part.rows_key, ())
+            if s.height >= height and s.leaves >= leaves
+        ]
+        return max((s.bound for allowed, s in candidates if (allowed >= part.allowed).all()), default=0)
 
-    def covered(self, part: ProofPart, height: int) -> Cover:
-        """The best cover of a step within the restrictions; without one, one that says nothing."""
-        found = [(-own, *cover) for own, cover in self.covers.get(part.within, ()) if own >= min(height, part.room)]
+    def step_cover(self, part: ProofPart, height: int) -> Cover:
+        """Return the best cover of a step `within`; without one, an empty cover."""
+        candidates = [
+            (-step_height, *cover)
+            for step_height, cover in self.covers.get(part.restricted_key, ())
+            if step_height >= min(height, part.max_height)
+        ]
         nothing = (0, 0, np.zeros((0, self.within.entries if self.within else 1), np.int64))
-        return max(found, key=lambda cover: cover[:2], default=nothing)[1:]  # of lower trees a step says more
+        return max(candidates, key=lambda cover: cover[:2], default=nothing)[
+            1:
+        ]  # the lower the trees, the stronger the step
 
-    def case(self, columns: Columns, asked: tuple[int, ...], height: int) -> int:
-        """What is proved of the trees that ask `asked` and nothing but `columns` (None: all); fewer columns than may be asked."""
-        few = self.space.max_columns is not None and len(asked) >= self.space.max_columns
-        found = [bound for own, bound in self.cases.get((columns, asked), ()) if own >= height]
-        for some in [columns, asked] if few else [columns]:
+    def case_bound(self, columns: Columns, required: tuple[int, ...], height: int) -> int:
+        """Return the bound that is proved for trees that ask all of `required` and only `columns` (None: any).
+
+        See "All rows" in docs/proof-format.md.
+        """
+        few = self.space.max_columns is not None and len(required) >= self.space.max_columns
+        bounds = [bound for own, bound in self.cases.get((columns, required), ()) if own >= height]
+        for some in [columns, required] if few else [columns]:
             part = self.engine.root(some)
-            own = min(height, part.room)  # a wish may limit the depth of all trees
+            own = min(height, part.max_height)  # a wish may limit the depth of all trees
             leaves = self.space.most_leaves(own)
-            found += [self.known(part, own, leaves), self.engine.floor(part, own, leaves)]
+            bounds += [self.step_bound(part, own, leaves), self.engine.floor(part, own, leaves)]
             if self.within is not None:
-                found += [self.within.admitted(cover) for far, cover in self.covers.get(part.within, ()) if far >= own]
-        return max(found)
+                bounds += [
+                    self.within.least_cost(cover)
+                    for step_height, cover in self.covers.get(part.restricted_key, ())
+                    if step_height >= own
+                ]
+        return max(bounds)
 
     def add(self, number: int, record: Record) -> None:
-        """Keep the step of a line if its reason holds; raises BadProof."""
+        """Check the step of a line and store it; raise BadProof."""
         reason = record.get("by")
         path = numbers(record, "path")
         if path is None:
@@ -126,28 +143,28 @@ class _Check:
         height = whole_number(record, "height", 0)
         bound = whole_number(record, "bound", 0)
         require(bound < MOST_COST and height <= 1000, "its bound or height is too large")
-        # a tree of this height is one of any larger height that its rows and questions admit
-        far = height if height < self.engine.deepest else ALWAYS
+        # no tree is higher than `deepest`, so that a step of this height holds for any
+        valid_height = height if height < self.engine.deepest else ALWAYS
         listed = numbers(record, "columns")
-        columns = None if listed is None else self._some(set(listed))
+        columns = None if listed is None else self._column_set(set(listed))
         if reason == "topology":
-            return self._topology(path, bound)
+            return self._check_topology(path, bound)
         if reason == "cases":
-            return self._case(record, path, columns, height, far, bound)
-        follow = partial(self.engine.follow, path, columns, self._classes(record))
+            return self._check_cases(record, path, columns, height, valid_height, bound)
+        follow = partial(self.engine.follow, path, columns, self._class_span(record))
         part = follow()
         require(part.rows.any(), "no row follows its path")
         if reason == "within":
-            return self._within(record, part, height, far, bound)
+            return self._check_within(record, part, height, valid_height, bound)
         most = 1 << min(height, 62)
         leaves = min(most, whole_number(record, "leaves", 1)) if "leaves" in record else most
-        proved = self._proved(record, part, height, leaves, bound)
+        proved = self._reason_bound(record, part, height, leaves, bound)
         require(proved >= bound, f"the reason '{reason}' proves {proved}, not {bound}")
-        self.steps[number] = _Step(follow, far, leaves if leaves < most else MOST_COST, bound)
-        return self.held[part.key].append((part.allowed, self.steps[number]))
+        self.steps[number] = _Step(follow, valid_height, leaves if leaves < most else MOST_COST, bound)
+        return self.steps_by_rows[part.rows_key].append((part.allowed, self.steps[number]))
 
-    def _proved(self, record: Record, part: ProofPart, height: int, leaves: int, bound: int) -> int:
-        """What the reason of a step proves; no more than the bound need be looked for."""
+    def _reason_bound(self, record: Record, part: ProofPart, height: int, leaves: int, bound: int) -> int:
+        """Return the bound that the reason of a step proves; the search stops at `bound`."""
         reason = record.get("by")
         engine = self.engine
         if reason == "floor":
@@ -155,13 +172,13 @@ class _Check:
         if reason == "count" and height <= 2:
             return engine.count(part, height, leaves, bound)
         if reason == "similar":
-            return self._similar(record, part, height, leaves)
-        require(reason == "split" and height > 0, "it has no known reason, or one that its height does not allow")
-        engine.split(part, height, leaves, bound, self.known)
+            return self._similar_bound(record, part, height, leaves)
+        require(reason == "split" and height > 0, "its reason is unknown, or not allowed at this height")
+        engine.check_split(part, height, leaves, bound, self.step_bound)
         return bound
 
-    def _similar(self, record: Record, part: ProofPart, height: int, leaves: int) -> int:
-        """The bound of an earlier step less what its further rows can cost."""
+    def _similar_bound(self, record: Record, part: ProofPart, height: int, leaves: int) -> int:
+        """Apply rule `similar`: return the bound of an earlier step minus the weight of its additional rows."""
         other = self.steps.get(whole_number(record, "of", 1))
         if other is None:
             raise BadProof("the step that it names does not come before it")
@@ -172,44 +189,57 @@ class _Check:
         require(not lacks, "the step that it names lacks rows, and leaves have a smallest size")
         return other.bound - self.engine.unit * self.engine.weight_of(base.rows & ~part.rows)
 
-    def _some(self, columns: set[int]) -> Columns:
-        """Columns without a question make no difference."""
+    def _column_set(self, columns: set[int]) -> Columns:
+        """Return the columns that have a question; None if they are all of these."""
         return None if self.columns <= columns else tuple(sorted(self.columns & columns))
 
-    def _classes(self, record: Record) -> Span:
-        found = numbers(record, "classes")
-        if found is None:
+    def _class_span(self, record: Record) -> Span:
+        classes = numbers(record, "classes")
+        if classes is None:
             return ANY
-        require(len(found) == 2 and found[0] <= found[1], "'classes' are not a first and a last class")
-        return found[0], found[1] if found[1] < self.space.classes - 1 else INFINITE_COST
+        require(len(classes) == 2 and classes[0] <= classes[1], "'classes' are not a first and a last class")
+        return classes[0], classes[1] if classes[1] < self.space.classes - 1 else INFINITE_COST
 
-    def _within(self, record: Record, part: ProofPart, height: int, far: int, bound: int) -> None:
+    def _check_within(self, record: Record, part: ProofPart, height: int, valid_height: int, bound: int) -> None:
+        """Apply rule `within`: check the cover of a step and store it."""
         if self.within is None or "leaves" in record:
-            raise BadProof("there are no restrictions that this reason could keep")
+            raise BadProof("the reason 'within' needs yes/no questions, and no limit of leaves")
         rows = record.get("vectors", [])
         entries = self.within.entries
         if not isinstance(rows, list) or len(rows) > MOST_VECTORS:
-            raise BadProof("its vectors are none")
+            raise BadProof(f"its vectors are no list, or more than {MOST_VECTORS}")
         vectors = [numbers({"vectors": v}, "vectors") or () for v in rows]
         require(all(len(v) == entries for v in vectors), f"its vectors are not lists of {entries} whole numbers")
         cover = bound, np.array(vectors, np.int64).reshape(len(rows), entries)
-        self.within.check(part, height, cover, self.covered, self.known)
-        self.covers[part.within].append((min(far, part.room), cover))
+        self.within.check(part, height, cover, self.step_cover, self.step_bound)
+        self.covers[part.restricted_key].append((min(valid_height, part.max_height), cover))
 
-    def _case(self, record: Record, path: Columns, columns: Columns, height: int, far: int, bound: int) -> None:
-        asked = tuple(sorted(set(numbers(record, "with") or ())))
+    def _check_cases(
+        self, record: Record, path: Columns, columns: Columns, height: int, valid_height: int, bound: int
+    ) -> None:
+        """Apply rule `cases`: check that both cases of a column are proved."""
+        required = tuple(sorted(set(numbers(record, "with") or ())))
         column = whole_number(record, "column", 0)
-        require(not path and self.space.max_columns is not None, "columns tell apart the trees of all rows, if limited")
+        require(
+            not path and self.space.max_columns is not None, "cases need an empty path and a model with max_columns"
+        )
         usable = set(self.columns if columns is None else columns)
-        require(column in usable and column not in asked, "the column that it names makes no cases")
-        for some, own in ((columns, tuple(sorted({*asked, column}))), (self._some(usable - {column}), asked)):
-            require(self.case(some, own, height) >= bound, f"the cases {own} of columns {some} are not proved")
-        self.cases[columns, asked].append((far, bound))
+        require(column in usable and column not in required, "its column has no question, or stands in 'with'")
+        for columns_of_case, with_columns in (
+            (columns, tuple(sorted({*required, column}))),
+            (self._column_set(usable - {column}), required),
+        ):
+            require(
+                self.case_bound(columns_of_case, with_columns, height) >= bound,
+                f"the cases {with_columns} of columns {columns_of_case} are not proved",
+            )
+        self.cases[columns, required].append((valid_height, bound))
 
-    def _topology(self, path: Columns, bound: int) -> None:
+    def _check_topology(self, path: Columns, bound: int) -> None:
+        """Apply rule `topology` to all rows."""
         shape = self.space.shape
         engine = self.engine
         if shape is None or path or not isinstance(engine, Counting):
-            raise BadProof("only the trees of all rows have a topology, and only where one is given")
-        require(holds(engine, engine.root(), shape, bound), f"a tree of the topology costs less than {bound}")
+            raise BadProof("the reason 'topology' needs an empty path and a model with a topology")
+        require(costs_at_least(engine, engine.root(), shape, bound), f"a tree of the topology costs less than {bound}")
         self.cases[None, ()].append((ALWAYS, bound))

@@ -1,7 +1,7 @@
-"""Steps over all thresholds of columns of numbers, checked by sweeps of one column after the other; the bounds of neighbours close the rest.
+"""Check steps over all thresholds of numeric columns by sweeps: the rules `count` and `split` for `exact-numeric`.
 
-A question is (column, value): "is x above this distinct value?".  What is proved of the rows below one threshold holds
-below any larger one, and below a smaller one less the weight of the rows between (docs/proof-format.md, "Thresholds").
+A question is (column, value): "is x above this distinct value?". A bound on the rows below one threshold holds below any larger
+threshold. Below a smaller one it holds minus the weight of the rows between (docs/proof-format.md, "Thresholds").
 """
 
 from __future__ import annotations
@@ -11,19 +11,20 @@ from functools import reduce
 
 import numpy as np
 
-from trainer.check.proof.steps.parts import ANY, CountTable, Known, ProofPart, Span
+from trainer.check.proof.steps.parts import ANY, CountTable, ProofPart, Span, StepBound
 from trainer.check.proof.subject import ProofSpace, require
 
-SPARSE = 8  # a column with so many more values than rows are left is sorted, and not counted by value
+SPARSE = 8  # values per row of a part from which a column is sorted instead of counted by value
 
 
 class Sweep(CountTable):
-    """For each column the rank of the value of each row and its class in one number, rank * classes + class; weights of the rows."""
+    """Rows as codes, rank * classes + class for each column, with their weights."""
 
     def __init__(self, space: ProofSpace, unit: int, leaf: int) -> None:
         free = space.min_leaf == 1 and space.max_leaves is None
         require(free, "the steps over thresholds allow no smallest leaf and no limit of leaves")
-        (n, columns), K = space.X.shape, space.classes
+        n, columns = space.X.shape
+        K = space.classes
         self.allowed = space.allowed
         self.plain = bool((space.weights == 1).all())
         self.code = np.empty((columns, n), np.int32 if n * K < 1 << 31 else np.int64)
@@ -46,7 +47,7 @@ class Sweep(CountTable):
         return ProofPart(np.ones(len(self.weight), bool), self.allowed)
 
     def follow(self, path: Sequence[int], columns: Sequence[int] | None = None, span: Span = ANY) -> ProofPart:
-        """The part that a path leads to; literals are 2 q for no and 2 q + 1 for yes."""
+        """Return the part that a path leads to; literals are 2 q for no and 2 q + 1 for yes."""
         part = self.root(columns, span)
         for literal in path:
             q, yes = divmod(literal, 2)
@@ -57,40 +58,40 @@ class Sweep(CountTable):
         return part
 
     def side(self, part: ProofPart, f: int, value: int, yes: int) -> ProofPart:
-        """The rows of a part above a value (yes) or not."""
+        """Return the rows of a part above a value (yes) or not."""
         return ProofPart(part.rows & ((self.code[f] >= (value + 1) * self.classes) == bool(yes)), self.allowed)
 
     def counts(self, f: int, rows: np.ndarray, *weights: np.ndarray | None) -> tuple[np.ndarray, ...]:
-        """The values of column f that rows have, the weights (K, values) of their classes, and the sums of the further weights."""
-        own = self.code[f][rows]
+        """Return the values of column f among the rows, their class weights, shape (K, values), and sums of further weights."""
+        codes = self.code[f][rows]
         K = self.classes
         present = np.arange(self.levels[f])
-        if SPARSE * len(own) < len(present):
-            present, place = np.unique(own // K, return_inverse=True)
-            own = place.reshape(-1) * K + own % K
+        if SPARSE * len(codes) < len(present):
+            present, place = np.unique(codes // K, return_inverse=True)
+            codes = place.reshape(-1) * K + codes % K
         first, *others = weights
-        sizes = np.bincount(own, first, len(present) * K).astype(np.int64).reshape(-1, K).T
-        held = sizes.any(axis=0)
-        sums = np.array([np.bincount(own // K, w, len(present))[held] for w in others], np.int64)
-        return present[held], sizes[:, held], sums
+        sizes = np.bincount(codes, first, len(present) * K).astype(np.int64).reshape(-1, K).T
+        occurs = sizes.any(axis=0)
+        sums = np.array([np.bincount(codes // K, w, len(present))[occurs] for w in others], np.int64)
+        return present[occurs], sizes[:, occurs], sums
 
     def count(self, part: ProofPart, height: int, leaves: int, bound: int) -> int:
-        """The cost of the best tree of depth one, or `bound` if no tree of depth two costs less."""
+        """Apply rule `count`: return the cost of the best tree of depth one, or `bound` if no tree of depth two costs less."""
         if height < 2:
-            return self.one(part) if height else self.leaf_cost(part)
+            return self.stump_cost(part) if height else self.leaf_cost(part)
         if self.leaf_cost(part) < bound:
             return self.leaf_cost(part)
         for f in np.flatnonzero(self.allowed).tolist():
             line = _Line(self, part, f, 2)
-            while (place := line.short(bound)) is not None:
-                found = [self.one(self.side(part, f, int(line.values[place]), yes)) for yes in (0, 1)]
-                if sum(found) < bound:
-                    return sum(found)
-                line.learn(place, found)
+            while (place := line.unproved_threshold(bound)) is not None:
+                side_costs = [self.stump_cost(self.side(part, f, int(line.values[place]), yes)) for yes in (0, 1)]
+                if sum(side_costs) < bound:
+                    return sum(side_costs)
+                line.learn(place, side_costs)
         return bound
 
-    def one(self, part: ProofPart) -> int:
-        """The cost of the best tree of depth one."""
+    def stump_cost(self, part: ProofPart) -> int:
+        """Return the cost of the best tree of depth one."""
         totals = self.totals(part)
         weights = None if self.plain else self.weight[part.rows]
         leaf = self.leaf + self.unit * int(totals.sum() - totals.max())
@@ -103,22 +104,30 @@ class Sweep(CountTable):
                 right = max(right, int((reduce(np.maximum, below) + reduce(np.maximum, above)).max()))
         return leaf if right < 0 else min(leaf, 2 * self.leaf + self.unit * (int(totals.sum()) - right))
 
-    def split(self, part: ProofPart, height: int, leaves: int, bound: int, known: Known) -> None:
-        """Raise BadProof unless the leaf and every split cost `bound` at least, by the bounds of steps and of neighbours."""
+    def check_split(self, part: ProofPart, height: int, leaves: int, bound: int, step_bound: StepBound) -> None:
+        """Apply rule `split`: raise BadProof unless the leaf and every split cost at least `bound`."""
         require(self.leaf_cost(part) >= bound, "a single leaf costs less")
-        whole = self.weight_of(part.rows)
+        total = self.weight_of(part.rows)
         most = 1 << (height - 1)
         for f in np.flatnonzero(self.allowed).tolist():
             line = _Line(self, part, f, height)
             for place, (value, weight) in enumerate(zip(line.values.tolist(), line.behind.tolist(), strict=True)):
-                if weight in self.seen or whole - weight in self.seen:
-                    line.note(place, [known(self.side(part, f, value, yes), height - 1, most) for yes in (0, 1)])
-            line.spread()
-            require(line.short(bound) is None, f"two sides at a threshold of column {f} are not proved to cost {bound}")
+                if weight in self.seen or total - weight in self.seen:
+                    line.raise_bounds(
+                        place, [step_bound(self.side(part, f, value, yes), height - 1, most) for yes in (0, 1)]
+                    )
+            line.propagate()
+            require(
+                line.unproved_threshold(bound) is None,
+                f"two sides at a threshold of column {f} are not proved to cost {bound}",
+            )
 
 
 class _Line:
-    """The thresholds of one column that part the rows of a part, and bounds (2, t) of both sides of each; trees of this height above."""
+    """The thresholds of one column that separate the rows of a part, with lower bounds on both sides, shape (2, thresholds).
+
+    `height` is that of the trees whose root asks one of them.
+    """
 
     def __init__(self, sweep: Sweep, part: ProofPart, f: int, height: int) -> None:
         rows = part.rows
@@ -126,34 +135,39 @@ class _Line:
         self.unit = sweep.unit
         values, sizes, (excess,) = sweep.counts(f, rows, sweep.weight[rows], sweep.excess[rows])
         low = np.cumsum(sizes, axis=1)
-        kept = np.cumsum(excess)
+        excess_below = np.cumsum(excess)
         # behind: the weight of the rows below
         self.values = values[:-1]
         self.behind = low[:, :-1].sum(axis=0)
-        sides = (low[:, :-1], kept[:-1]), (low[:, -1:] - low[:, :-1], kept[-1] - kept[:-1])
-        self.bounds = np.array([sweep.floors(own, least, leaves) for own, least in sides])
-        self.spread()
+        sides = (low[:, :-1], excess_below[:-1]), (low[:, -1:] - low[:, :-1], excess_below[-1] - excess_below[:-1])
+        self.bounds = np.array(
+            [sweep.floors(class_weights, side_excess, leaves) for class_weights, side_excess in sides]
+        )
+        self.propagate()
 
-    def note(self, place: int, found: Sequence[int]) -> None:
-        self.bounds[:, place] = np.maximum(self.bounds[:, place], found)
+    def raise_bounds(self, place: int, side_bounds: Sequence[int]) -> None:
+        self.bounds[:, place] = np.maximum(self.bounds[:, place], side_bounds)
 
-    def learn(self, place: int, found: Sequence[int]) -> None:
-        """Bounds of both sides of one threshold, and what they say of the others: more rows cost no less, fewer at most their weight less."""
-        self.note(place, found)
+    def learn(self, place: int, side_bounds: Sequence[int]) -> None:
+        """Raise the bounds of both sides of one threshold, and of the others by similarity."""
+        self.raise_bounds(place, side_bounds)
         gap = self.unit * (self.behind[place] - self.behind)
-        own = self.bounds[:, [place]]
-        self.bounds = np.maximum(self.bounds, own - [np.maximum(gap, 0), np.maximum(-gap, 0)])
+        learned = self.bounds[:, [place]]
+        self.bounds = np.maximum(self.bounds, learned - [np.maximum(gap, 0), np.maximum(-gap, 0)])
 
-    def spread(self) -> None:
-        """What all thresholds say of each other."""
+    def propagate(self) -> None:
+        """Raise the bounds of all thresholds by similarity with their neighbours."""
         paid = self.unit * self.behind
         most = np.maximum.accumulate
         low = most(self.bounds[0])
         high = most(self.bounds[1][::-1])[::-1]
         self.bounds = np.array([most((low - paid)[::-1])[::-1] + paid, most(high + paid) - paid])
 
-    def short(self, bound: int) -> int | None:
-        """A threshold with sides that are not yet known to cost `bound`: the middle of the run around the worst; None without any."""
+    def unproved_threshold(self, bound: int) -> int | None:
+        """Return a threshold whose sides are not proved to cost `bound`; None if there is none.
+
+        It is the middle of the run of such thresholds around the worst.
+        """
         sums = self.bounds.sum(axis=0)
         if not sums.size or sums.min() >= bound:
             return None

@@ -1,4 +1,4 @@
-"""Trees of a topology that is not complete, searched by the checker itself: which side of a question goes which way is free.
+"""Search the trees of an incomplete topology: the rule `topology`. The sides of a question may be swapped.
 
 See docs/proof-format.md, "Topologies".
 """
@@ -14,31 +14,34 @@ from trainer.check.proof.subject import NoProof, Shape, depth_of, leaves_of
 MOST_QUESTIONS = 100  # of topologies that are four questions deep
 
 
-def holds(c: Counting, part: ProofPart, shape: Shape, bound: int) -> bool:
-    """Whether each tree of the topology costs `bound` at least. Raises NoProof where that is not looked at."""
+def costs_at_least(c: Counting, part: ProofPart, shape: Shape, bound: int) -> bool:
+    """Apply rule `topology`: return True if each tree of the topology costs at least `bound`.
+
+    Raises NoProof if the topology is too large for this search.
+    """
     depth = depth_of(shape)
     leaves = leaves_of(shape)
     if c.floor(part, depth, leaves) >= bound:
         return True
     if shape is None or depth <= 2:
         return c.count(part, depth, leaves, bound) >= bound
-    # a question that separates nothing is left out
-    if c.leaf_cost(part) < bound or not all(holds(c, part, side, bound) for side in shape):
+    # a question that separates nothing leaves the trees of one side
+    if c.leaf_cost(part) < bound or not all(costs_at_least(c, part, side, bound) for side in shape):
         return False
     frame = PairFrame(c, part)
     if not len(frame.columns):
         return True
     sizes = leaves_of(shape[0]), leaves_of(shape[1])
     if depth == 3:  # a topology of depth two or less is all trees of so many leaves, which are counted
-        return FrameSides(c, frame, 2, list(dict.fromkeys([sizes, sizes[::-1]]))).short(bound) is None
+        return FrameSides(c, frame, 2, list(dict.fromkeys([sizes, sizes[::-1]]))).unproved_question(bound) is None
     small, large = sorted(shape, key=depth_of)
     if depth_of(small) > 2 or depth > 4 or c.X.shape[1] > MOST_QUESTIONS:
         words = "topologies of four questions are checked with a side of at most two"
         raise NoProof(f"{words}, and up to {MOST_QUESTIONS} questions")
     sides = FrameSides(c, frame, 3, [(1, 1)])
-    # one is counted, the other pays what is missing
+    # the small side is counted; the large one must cost the difference
     for q, yes in itertools.product(range(len(frame.columns)), (0, 1)):
         cost = c.count(sides.part(q, yes), depth_of(small), leaves_of(small), bound)
-        if not holds(c, sides.part(q, 1 - yes), large, bound - cost):
+        if not costs_at_least(c, sides.part(q, 1 - yes), large, bound - cost):
             return False
     return True

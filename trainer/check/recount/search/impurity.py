@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from trainer.check.proof.model import ModelTable, active_parameter, exact
+from trainer.check.proof.model import ModelTable, active_parameter, read_fraction
 from trainer.check.proof.space.questions import open_features
 from trainer.check.recount.findings import TOLERANCE, Finding, proof_finding, recounted
 from trainer.check.recount.search.lines import as_integers, sides
@@ -38,7 +38,9 @@ def splits(model: dict[str, Any], rows: ModelTable, counts: Counts, unit: float 
     bounded = [v for v in found if v.get("impurity_bound") is not None]
     if bare := [v for v in bounded if v.get("impurity") is None]:
         return [*out, recounted("splits", False, f"Node {bare[0]['id']} has a bound, and no impurity.")]
-    met = [v for v in bounded if exact(v["impurity"]) - exact(v["impurity_bound"]) <= TOLERANCE * _size(v)]
+    met = [
+        v for v in bounded if read_fraction(v["impurity"]) - read_fraction(v["impurity_bound"]) <= TOLERANCE * _size(v)
+    ]
     if (len(found), len(met)) != (certificate.get("splits"), certificate.get("splits_proved")):
         return [*out, recounted("splits", False, f"{len(met)} of {len(found)} splits meet their bounds.")]
     return [*out, *_bounds(model, take_rows(rows, rows.weights > 0), bounded, unit, len(met))] if bounded else out

@@ -57,10 +57,10 @@ def _around(step: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     order = np.argsort(np.arctan2(step[:, 1].astype(float), step[:, 0].astype(float)), kind="stable")
     turn = _turns(step[order])
     if (turn < 0).any():  # nearer angles than the computer's numbers tell apart
-        exact = [(int(x), int(y)) for x, y in step.tolist()]
+        exact_steps = [(int(x), int(y)) for x, y in step.tolist()]
 
         def turned(a: int, b: int) -> int:
-            return exact[b][0] * exact[a][1] - exact[a][0] * exact[b][1]
+            return exact_steps[b][0] * exact_steps[a][1] - exact_steps[a][0] * exact_steps[b][1]
 
         order = np.array(sorted(range(len(step)), key=functools.cmp_to_key(turned)), np.int64)
         turn = _turns(step[order])

@@ -24,7 +24,7 @@ class Optima:
 
     def of(self, part: ProofPart, height: int) -> tuple[int, int]:
         """The least cost of trees of this height, and how many have it."""
-        key = height, *part.within
+        key = height, *part.restricted_key
         if key not in self.memo:
             self.left -= 1
             if self.left < 0:
@@ -41,10 +41,10 @@ class Optima:
         sides = FrameSides(self.c, frame, height - 1, [(1 << height, 1 << height)])
         if height == 2:
             sides.bounds[:, 0] = frame.side_costs()
-        for a in np.argsort(sides.sums(), kind="stable").tolist():
-            if height == 3 and sides.sums()[a] <= best:
+        for a in np.argsort(sides.split_bounds(), kind="stable").tolist():
+            if height == 3 and sides.split_bounds()[a] <= best:
                 sides.count(a)
-            if sides.sums()[a] > best:
+            if sides.split_bounds()[a] > best:
                 continue
             own = [self.of(sides.part(a, yes), height - 1) for yes in (0, 1)]
             cost = sum(cost for cost, _ in own)

@@ -14,8 +14,16 @@ from typing import Any
 
 import numpy as np
 
-from trainer.check.proof.model import OBLIQUE, QUESTIONS, THRESHOLDS, ModelTable, active_parameter, distant, exact
-from trainer.check.proof.space.questions import bin_questions, matrix, questions
+from trainer.check.proof.model import (
+    OBLIQUE,
+    QUESTIONS,
+    THRESHOLDS,
+    ModelTable,
+    active_parameter,
+    has_margin,
+    read_fraction,
+)
+from trainer.check.proof.space.questions import answer_matrix, bin_questions, questions
 from trainer.check.proof.space.space import read_space, space_of
 from trainer.check.proof.space.subsets import chosen_columns, subsets
 from trainer.check.proof.steps.counting import Counting
@@ -62,7 +70,7 @@ def best(model: dict[str, Any], rows: ModelTable) -> tuple[SearchResult | None, 
         return None, f"trees with '{name}' are not part of the plain search"
     n = int(rows.weights.sum())
     wishes = bool(model["certificate"].get("wishes"))
-    extra = exact(model["certificate"].get("coefficient_penalty") or 0)
+    extra = read_fraction(model["certificate"].get("coefficient_penalty") or 0)
     found = _space(model, rows)
     if found is None:
         return None, f"the trees of '{model['method']}' are not those of the plain search"
@@ -157,7 +165,7 @@ def _best_by_lines(model: dict[str, Any], rows: ModelTable, goal: dict[str, Any]
             return None
         weighed.add(leaves, a, b, least)
     top = weighed.top(most)
-    return SearchResult(top, True) if top <= exact(claimed) + TOLERANCE else None
+    return SearchResult(top, True) if top <= read_fraction(claimed) + TOLERANCE else None
 
 
 def _lines(model: dict[str, Any]) -> list[tuple[int, int, int, int]]:
@@ -287,10 +295,10 @@ def _part(space: ProofSpace) -> ProofSpace:
     chosen = np.sort(usable[_best_questions(space.X[:, usable], Y, max(1, few))])
     own = np.append(chosen, np.flatnonzero(~space.listed))
     place = {int(q): i for i, q in enumerate(own)}  # of each question that is kept
-    parted = [tuple(sorted(place[q] for q in w.parted if q in place)) for w in space.wishes]
+    separating = [tuple(sorted(place[q] for q in w.separating if q in place)) for w in space.wishes]
     moved = [
-        replace(w, numbers=tuple(place[q] for q in w.numbers), parted=p)
-        for w, p in zip(space.wishes, parted, strict=True)
+        replace(w, numbers=tuple(place[q] for q in w.numbers), separating=p)
+        for w, p in zip(space.wishes, separating, strict=True)
     ]
     return replace(
         space, X=space.X[:, own], allowed=space.allowed[own], columns=space.column_of[own], yes_left=None if space.yes_left is None else space.yes_left[own],
@@ -351,7 +359,7 @@ def _separates_values(model: dict[str, Any], values: np.ndarray) -> bool:
     """Whether planes may part all values of a column: nearer ones need not be told apart."""
     values = np.unique(values[~np.isnan(values)])
     steps = np.diff(values)
-    return not len(steps) or bool(steps.min() > (0.0051 if distant(model) else 1e-5) * np.ptp(values))
+    return not len(steps) or bool(steps.min() > (0.0051 if has_margin(model) else 1e-5) * np.ptp(values))
 
 
 def _subsets(model: dict[str, Any], rows: ModelTable, depth: int) -> tuple[np.ndarray, list[int], int, bool] | None:
@@ -377,4 +385,4 @@ def _single(model: dict[str, Any], rows: ModelTable) -> tuple[np.ndarray, list[i
         nominal = model["columns"][j]["kind"] == "categorical"
         made += [(j, values == level) for level in np.unique(values)] if nominal else []
         made += [] if nominal else [(j, yes) for yes in bin_questions(values, bins)]
-    return matrix([answers for _, answers in made], rows), [j for j, _ in made]
+    return answer_matrix([answers for _, answers in made], rows), [j for j, _ in made]

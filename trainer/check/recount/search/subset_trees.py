@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from trainer.check.proof.model import ModelTable, active_parameter, exact
+from trainer.check.proof.model import ModelTable, active_parameter, read_fraction
 from trainer.check.proof.space.questions import bin_codes
 from trainer.check.proof.space.space import topology_of
 from trainer.check.proof.space.subsets import chosen_columns
@@ -32,7 +32,7 @@ def top(model: dict[str, Any], rows: ModelTable) -> Fraction | None:
     """The best objective, or what the bound of the file allows if no tree exceeds it; None if these trees are not searched whole."""
     goal = model["certificate"].get("goal") or {}
     bound = model["certificate"].get("bound")
-    high = None if bound is None else exact(bound) + TOLERANCE
+    high = None if bound is None else read_fraction(bound) + TOLERANCE
     if goal.get("sensitivity") is not None or goal.get("specificity") is not None:
         return _top_within(model, rows, goal, high)
     sizes = _sizes(model, rows, goal)
@@ -73,7 +73,7 @@ def _target(goal: dict[str, Any], high: Fraction, free: int, limited: int, cap: 
     """For 0 … cap wrong rows of the class that is limited: with how many wrong ones of the other a tree does not exceed `high`."""
     if goal["maximise"] != "accuracy":
         return np.append(np.zeros(cap, np.int64), max(0, math.ceil((1 - high) * free)))
-    weight = exact(goal.get("weight") or 1)
+    weight = read_fraction(goal.get("weight") or 1)
     most = _most_wrong(goal.get("specificity"), free) + 1  # so many are not allowed
     left = [(1 - high) * (limited + weight * free) - t for t in range(cap + 1)]
     return np.array([0 if r <= 0 else min(most, math.ceil(r / weight)) if weight else most for r in left], np.int64)
@@ -100,14 +100,14 @@ def _by_class(model: dict[str, Any], rows: ModelTable, positive: str) -> np.ndar
 
 def _most_wrong(share: str | None, size: int) -> int:
     """The most rows of a class that may be wrong, with what rounding may have taken from the share; all without one."""
-    return size if share is None else min(size, max(0, math.floor(size * (1 - exact(share) + TOLERANCE))))
+    return size if share is None else min(size, max(0, math.floor(size * (1 - read_fraction(share) + TOLERANCE))))
 
 
 def _sizes(model: dict[str, Any], rows: ModelTable, goal: dict[str, Any]) -> np.ndarray:
     """The weight of each row in its class int64 (n, K), as the goal counts it; none where that is too large."""
     factor = np.ones(len(model["classes"]), object)
     if goal:
-        weight = exact(goal.get("weight") or 1)
+        weight = read_fraction(goal.get("weight") or 1)
         factor[:] = weight.numerator
         factor[model["classes"].index(goal["positive"])] = weight.denominator
     if int(max(factor)) * int(rows.weights.sum()) >= MAX_WEIGHT_SUM:
@@ -135,7 +135,7 @@ def _searched(model: dict[str, Any], rows: ModelTable, search: Callable[[Columns
 def _columns(model: dict[str, Any], rows: ModelTable) -> Columns:
     """For each column the category or the bin of each row, and whether it has bins. Raises NoProof if it is not clear which may be asked."""
     if (chosen := chosen_columns(model)) is None:
-        raise NoProof("the scope does not say in one way only which columns the trees may ask")
+        raise NoProof("the scope does not say unambiguously which columns the trees may ask")
     found = []
     for column, values, named in zip(model["columns"], rows.columns, chosen, strict=True):
         if not named:

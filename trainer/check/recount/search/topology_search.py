@@ -27,9 +27,9 @@ class TopologySearch:
         """FAR if no tree keeps the wishes."""
         depth = depth_of(shape)
         if not part.wishes and depth <= 2 and part.span == ANY:  # all trees of so many leaves
-            height = min(depth, part.room)
+            height = min(depth, part.max_height)
             return self.c.count(part, height, min(leaves_of(shape), 1 << height), 0)
-        key = shape, *part.within
+        key = shape, *part.restricted_key
         if key not in self.memo:
             self.plain.visit(1)
             self.memo[key] = self._searched(part, shape)
@@ -38,7 +38,7 @@ class TopologySearch:
     def _searched(self, part: ProofPart, shape: Shape) -> int:
         leaf = self.plain.vectors(part, 0, INFINITE_COST, None, None)
         found = int(leaf[0, 0]) if len(leaf) else INFINITE_COST
-        if shape is None or part.room <= 0 or any(w.verb == "leaf" and not w.place for w in part.wishes):
+        if shape is None or part.max_height <= 0 or any(w.verb == "leaf" and not w.place for w in part.wishes):
             return found
         for one, other in self._sides(part):
             for a, b in places(shape):
@@ -51,7 +51,7 @@ class TopologySearch:
     def _sides(self, part: ProofPart) -> Iterator[tuple[ProofPart, ProofPart]]:
         """The no side and the yes side of each question that may stand here and parts the rows."""
         frame = PairFrame(self.c, part, alike=True)
-        for q in frame.columns[self.plain._admitted(part)[frame.columns]].tolist():
+        for q in frame.columns[self.plain._usable_questions(part)[frame.columns]].tolist():
             yes = part.rows & (self.c.X[:, q] > 0)
             yield self.c.below(part, q, 0, part.rows & ~yes), self.c.below(part, q, 1, yes)
 

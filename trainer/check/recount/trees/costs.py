@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from trainer.check.proof.model import ModelTable, active_parameter, exact, items
+from trainer.check.proof.model import ModelTable, active_parameter, read_fraction, split_items
 from trainer.check.recount.findings import TOLERANCE, Finding, recounted
 from trainer.check.recount.table.rows import TableRows, take_rows
 from trainer.check.recount.tree import leaves
@@ -173,7 +173,7 @@ def _terms(model: dict[str, Any]) -> tuple[list[list[Term]] | None, str]:
         unit = unit or (str(record.get("unit") or "").strip() if "costs" in record else "")
         given = {(true, answer): str(value) for true, row in own.items() for answer, value in row.items()}
     else:
-        for item in items(text):
+        for item in split_items(text):
             pair, value = _pair(item, classes)
             given[pair] = value
     if not all(true in classes and answer in classes for true, answer in given):
@@ -197,7 +197,7 @@ def _term(text: str) -> Term:
     match = TERM.fullmatch(text.strip())
     if match is None:
         raise ValueError(f"there is no cost {text[:40]!r}")
-    return exact(match[1]), None if match[2] is None else match[2].strip()
+    return read_fraction(match[1]), None if match[2] is None else match[2].strip()
 
 
 def copies_of(rows: ModelTable, costs: AnswerCosts) -> ModelTable:
@@ -309,7 +309,7 @@ def _counted(model: dict[str, Any], rows: ModelTable, costs: AnswerCosts, leaf: 
         "best_constant": {"answer": classes[int(constants.argmin())], "cost": float(int(constants.min()) * step)},
         "least": None
         if bound is None
-        else float((most - (exact(bound) * costs.weight - costs.padding) / costs.scale) * step),
+        else float((most - (read_fraction(bound) * costs.weight - costs.padding) / costs.scale) * step),
     }
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from trainer.check.proof.model import ModelTable, exact
+from trainer.check.proof.model import ModelTable, read_fraction
 from trainer.check.recount.findings import TOLERANCE, Finding, recounted
 from trainer.check.recount.table.rows import TableRows, take_rows, unweighted
 from trainer.check.recount.tree import branches, leaves, places
@@ -92,7 +92,7 @@ def node_counts(nodes: Sequence[dict], counts: Counts) -> Finding:
 
 def penalty(model: dict[str, Any]) -> Fraction:
     """What a leaf costs, a share of the rows."""
-    return exact(model["certificate"].get("leaf_penalty") or "0")
+    return read_fraction(model["certificate"].get("leaf_penalty") or "0")
 
 
 def value_of(model: dict[str, Any], nodes: Sequence[dict], counts: Counts) -> tuple[int, Fraction]:
@@ -102,7 +102,7 @@ def value_of(model: dict[str, Any], nodes: Sequence[dict], counts: Counts) -> tu
     correct = sum(counts[v["id"]][classes.index(v["class"])] for v in own)
     value = Fraction(correct, sum(counts[0])) - penalty(model) * len(own)
     if model["certificate"].get("coefficient_penalty"):
-        value -= exact(model["certificate"]["coefficient_penalty"]) * terms(model, nodes)
+        value -= read_fraction(model["certificate"]["coefficient_penalty"]) * terms(model, nodes)
     return correct, value
 
 
@@ -122,7 +122,9 @@ def objective(model: dict[str, Any], counts: Counts, value: Fraction) -> list[Fi
             out.append(recounted(claim, certificate[claim] == own, words, "basis"))
     if certificate.get("objective") is not None:
         words = f"recomputed {value} = {float(value):.12g}, claimed {certificate['objective']}"
-        out.append(recounted("objective", abs(exact(certificate["objective"]) - value) <= TOLERANCE, words, "basis"))
+        out.append(
+            recounted("objective", abs(read_fraction(certificate["objective"]) - value) <= TOLERANCE, words, "basis")
+        )
     return out
 
 
@@ -166,8 +168,8 @@ def goal_value(
         "sensitivity": Fraction(tp, positives) if positives else Fraction(1),
         "specificity": Fraction(tn, negatives) if negatives else Fraction(1),
     }
-    kept = all(goal.get(name) is None or own >= exact(goal[name]) - TOLERANCE for name, own in found.items())
-    weight = exact(goal.get("weight") or 1)
+    kept = all(goal.get(name) is None or own >= read_fraction(goal[name]) - TOLERANCE for name, own in found.items())
+    weight = read_fraction(goal.get("weight") or 1)
     found["accuracy"] = (tp + weight * tn) / (positives + weight * negatives)
     told = tp + negatives - tn
     found["f1"] = Fraction(2 * tp, told + positives) if told + positives else Fraction(1)
@@ -226,5 +228,7 @@ def metric(claim: str, given: dict[str, Any], confusion: np.ndarray) -> Finding:
     correct = int(np.trace(confusion))
     own: dict[str, Any] = {"n": n, "correct": correct, "confusion": confusion.tolist()}
     holds = n > 0 and all(given.get(name, value) == value for name, value in own.items())
-    holds = holds and ("accuracy" not in given or abs(exact(given["accuracy"]) - Fraction(correct, n)) <= TOLERANCE)
+    holds = holds and (
+        "accuracy" not in given or abs(read_fraction(given["accuracy"]) - Fraction(correct, n)) <= TOLERANCE
+    )
     return recounted(claim, holds, f"{correct} of {n} rows are right")

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from trainer.check.proof.model import exact
+from trainer.check.proof.model import read_fraction
 from trainer.check.recount.findings import TOLERANCE, Finding, recounted, unjudged
 from trainer.check.recount.table.rows import TableRows, take_rows, unweighted, weighed
 from trainer.check.recount.tree import leaves
@@ -66,7 +66,7 @@ def _with_own_settings(model: dict[str, Any], f: int) -> dict[str, Any]:
     own = listed[f]
     if set(own) - {PENALTY} not in (set(), QUESTIONS) or (PENALTY in own) != ("sizes" in model):
         raise ValueError("a fold states other settings than those that it chose")
-    if PENALTY in own and not 0 <= exact(own[PENALTY]) < 1:
+    if PENALTY in own and not 0 <= read_fraction(own[PENALTY]) < 1:
         raise ValueError("a fold has an impossible leaf penalty")
     return model | {"parameters": model["parameters"] | own}
 
@@ -79,7 +79,7 @@ def _chose_questions(model: dict[str, Any], f: int) -> bool:
 def check_fold_means(given: dict[str, Any], trees: list[Any], tables: list[np.ndarray], words: str) -> Finding:
     """Accuracies and leaves of the folds, and, if all have ended, the means."""
     own = [Fraction(int(np.trace(table)), int(table.sum())) for table in tables]
-    for f, (said, right) in enumerate(zip(map(exact, given.get("accuracies") or own), own, strict=True)):
+    for f, (said, right) in enumerate(zip(map(read_fraction, given.get("accuracies") or own), own, strict=True)):
         if abs(said - right) > TOLERANCE:
             return recounted(CLAIM, False, f"Fold {f + 1} has {float(right):.6g} of its rows right.")
     sizes = [len(leaves(nodes)) for nodes in trees]
@@ -94,6 +94,6 @@ def check_fold_means(given: dict[str, Any], trees: list[Any], tables: list[np.nd
         return recounted(CLAIM, True, words)
     mean = sum(own, Fraction(0)) / len(own)
     spread = math.sqrt(sum((right - mean) ** 2 for right in own) / (len(own) - 1))
-    holds = len(trees) == given["folds"] and abs(exact(means.pop("accuracy")) - mean) <= TOLERANCE
+    holds = len(trees) == given["folds"] and abs(read_fraction(means.pop("accuracy")) - mean) <= TOLERANCE
     holds = holds and abs(float(means.pop("deviation")) - spread) <= float(TOLERANCE)
     return recounted(CLAIM, holds and metric(CLAIM, means, np.sum(tables, axis=0)).verdict == "recounted", words)

@@ -8,9 +8,9 @@ from itertools import chain
 import numpy as np
 
 from trainer.check.proof.model import QUESTIONS, THRESHOLDS, ModelTable
-from trainer.check.proof.space.questions import bin_questions, of_column
+from trainer.check.proof.space.questions import bin_questions, column_questions
 from trainer.check.proof.space.subsets import chosen_columns
-from trainer.check.proof.space.wishes import answers, numbered, wishes_of
+from trainer.check.proof.space.wishes import number_questions, wish_answers, wishes_of
 from trainer.check.recount.findings import Finding, recounted
 from trainer.check.recount.restrictions import Model
 from trainer.check.recount.trees.counts import split_rows
@@ -44,7 +44,7 @@ def _column_answers(model: Model, rows: ModelTable, j: int, kind: str) -> Iterat
     method = model["method"]
     nominal = model["columns"][j]["kind"] == "categorical"
     if method in QUESTIONS:
-        found: Iterable[np.ndarray] = of_column(model, rows, j)
+        found: Iterable[np.ndarray] = column_questions(model, rows, j)
     elif nominal == (method == "odt") and kind != "interval":  # any subset of the categories, or any threshold
         return None
     elif nominal:
@@ -53,5 +53,5 @@ def _column_answers(model: Model, rows: ModelTable, j: int, kind: str) -> Iterat
         found = ()
     else:
         found = bin_questions(values, int(model["parameters"]["bins"]))
-    _, named = numbered(wishes_of(model), 0, rows) if model["certificate"].get("wishes") else ((), [])
-    return chain(found, (answers(w, model, rows) for w in named if w.column == j))
+    _, named = number_questions(wishes_of(model), 0, rows) if model["certificate"].get("wishes") else ((), [])
+    return chain(found, (wish_answers(w, model, rows) for w in named if w.column == j))

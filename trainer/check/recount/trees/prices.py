@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from trainer.check.proof.model import ModelTable, active_parameter, exact, items
+from trainer.check.proof.model import ModelTable, active_parameter, read_fraction, split_items
 from trainer.check.recount.findings import TOLERANCE, Finding, recounted
 from trainer.check.recount.tree import branches
 from trainer.check.recount.trees.costs import AnswerCosts
@@ -23,7 +23,7 @@ def column_prices(model: dict[str, Any]) -> dict[int, Fraction]:
     names = [column["name"] for column in model["columns"]]
     given = _stated(text)
     places = [names.index(name) for name, _ in given]
-    prices = [exact(value) for _, value in given]
+    prices = [read_fraction(value) for _, value in given]
     if len(set(places)) < len(places) or any(price < 0 for price in prices):
         raise ValueError("a price is negative, or named twice")
     return {j: price for j, price in zip(places, prices, strict=True) if price}
@@ -32,7 +32,7 @@ def column_prices(model: dict[str, Any]) -> dict[int, Fraction]:
 def _stated(text: str) -> list[tuple[str, str]]:
     if text.startswith("{"):
         return [(name, str(value)) for name, value in json.loads(text, parse_float=str, parse_int=str).items()]
-    parts = [item.rpartition("=") for item in items(text)]
+    parts = [item.rpartition("=") for item in split_items(text)]
     return [(name.strip(), value.strip()) for name, _, value in parts]
 
 
@@ -89,7 +89,9 @@ def check_prices(model: dict[str, Any], rows: ModelTable, costs: AnswerCosts | N
     paid = {names[j]: weight for j, weight in paid_weights(model, rows, leaf).items()}
     cost = float(column_cost(model, rows, leaf))
     said = stated.get("prices") or {}
-    same = set(said) == {names[j] for j in prices} and all(exact(said[names[j]]) == own for j, own in prices.items())
+    same = set(said) == {names[j] for j in prices} and all(
+        read_fraction(said[names[j]]) == own for j, own in prices.items()
+    )
     same = same and stated.get("paid") == paid and stated.get("unit") == ("" if costs is None else costs.unit)
     same = same and math.isclose(stated.get("cost"), cost, rel_tol=float(TOLERANCE), abs_tol=float(TOLERANCE))
     return [recounted(CLAIM, same, f"Rows pay {cost:.12g} for columns.")]
