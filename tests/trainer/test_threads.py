@@ -33,7 +33,7 @@ def no_waiting(monkeypatch):
         (monitors, "INTERVAL"),
         (exchange, "INTERVAL"),
         (growing, "SHOW_EVERY"),
-        (root_splits, "NEWS_SECONDS"),
+        (root_splits, "REPORT_SECONDS"),
         (search, "TREE_SECONDS"),
     ):
         assert hasattr(module, name)

@@ -46,7 +46,7 @@ def test_what_is_known_of_similar_sides_bounds_each_first_question(seed):
     search = random_search(seed)
     g = search.instance
     rows = np.arange(len(g.rows), dtype=np.int32)
-    frame = search.frame(search.prepare(rows), 4)
+    frame = search.build_frame(search.prepare(rows), 4)
     features = frame.node.features.tolist()
     sides = [split_rows(g.rows, rows, f) for f in features]
     firsts = firsts_of(len(sides), g.features, True)
@@ -66,7 +66,7 @@ def test_what_is_known_of_similar_sides_bounds_each_first_question(seed):
 
 def test_nothing_is_kept_with_a_smallest_leaf_or_where_it_would_be_too_much():
     search = random_search(1, min_leaf=3)
-    frame = search.frame(search.prepare(np.arange(len(search.instance.rows), dtype=np.int32)), 4)
+    frame = search.build_frame(search.prepare(np.arange(len(search.instance.rows), dtype=np.int32)), 4)
     assert len(frame.firsts.least) == 0
     assert not floors_of(frame.node, frame.P, 0, 1, search.instance.unit, frame.firsts).any()
     assert len(firsts_of(3000, 3000, True).least) == 0

@@ -90,7 +90,7 @@ def test_rows_that_no_answers_led_to_leave_the_caches_by_path_alone(depth, one_c
         g = build_instance(BinaryProblem(X, y, n_classes=2, weights=None, leaf_cost=Fraction(1, 3), depth=depth))
         s = ExactSearch(instance=g, depth=depth, options=ExactOptions(dataset_cache=dataset_cache, one_call=one_call))
         s.solve(np.arange(len(g.rows), dtype=np.int32), (), depth, int(INFINITE))
-        tables = s.table.copy(), s.known.copy()
+        tables = s.table.copy(), s.height3_table.copy()
         assert tables[0].any()
         for height in (3, 4):
             for _ in range(2):
@@ -98,7 +98,7 @@ def test_rows_that_no_answers_led_to_leave_the_caches_by_path_alone(depth, one_c
                 found = s.solve(rows, UNKNOWN_PATH, height, int(INFINITE))
                 assert (found.exact, g.true_cost(found.lower)) == (True, cost_of(g, rows, height)), (seed, height)
         assert np.array_equal(tables[0], s.table)
-        assert np.array_equal(tables[1], s.known)
+        assert np.array_equal(tables[1], s.height3_table)
 
 
 def cost_of(g, rows, height):
@@ -113,23 +113,23 @@ def test_the_tree_of_an_incumbent_is_put_together_once_and_not_shown_after_the_e
     X = rng.integers(0, 2, (300, 60)).astype(np.uint8)
     y = rng.integers(0, 2, 300).astype(np.int32)
     monkeypatch.setattr(search, "TREE_SECONDS", 0.0)
-    drawn = []
-    split = search.split
+    incumbents = []
+    split_tree = search.split_tree
     better = []
     over = []
 
-    def watched(found, rows, path, height, feature):
-        drawn.extend([found.incumbent] * (path == ()))
-        return split(found, rows, path, height, feature)
+    def record_incumbent(searched, rows, path, height, feature):
+        incumbents.extend([searched.incumbent] * (path == ()))
+        return split_tree(searched, rows, path, height, feature)
 
     def report(cost, bound, nodes):
         better.append(cost)
         over.extend([cost] * (len(set(better)) > stop_at))
 
-    monkeypatch.setattr(search, "split", watched)
-    monkeypatch.setattr(ExactSearch, "slice_size", lambda self, m, words: 1)  # news after every question at the root
+    monkeypatch.setattr(search, "split_tree", record_incumbent)
+    monkeypatch.setattr(ExactSearch, "slice_size", lambda self, m, words: 1)  # a report after every split of the root
     found = solve_binary(BinaryProblem(X, y, n_classes=2, depth=3), limits=SearchLimits(stop=lambda: bool(over)), report=report, options=ExactOptions(one_call=False), improved=lambda shape: over and pytest.fail("a tree was shown after the end"))  # fmt: skip
     assert over
     assert not found.optimal
     assert found.cost == min(better)
-    assert len(drawn) == len(set(drawn))
+    assert len(incumbents) == len(set(incumbents))

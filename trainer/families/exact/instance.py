@@ -1,7 +1,7 @@
-"""ExactInstance: binary rows, classes and integer weights as the kernels of the exact search read them.
+"""`ExactInstance`: binary rows, classes and integer weights for the kernels of the exact search.
 
-Weighted rows become one row for each bit of their weight, in segments of one class and one power of two.  Where that makes too
-many rows, they keep their weights, in one segment for each class.  Equal rows may be merged into one weighted row first.
+Weighted rows become one row for each bit of their weight, in segments of one class and one power of two. If that makes too
+many rows, the rows keep their weights, in one segment for each class. Equal rows may first be merged into one weighted row.
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ from trainer.families.exact.kernels.node import DataRows
 from trainer.kernels.bits import pack_bits
 from trainer.solver_common.binary_problem import BinaryProblem
 
-MOST_WEIGHT = 1 << 28  # sums of counts must stay within int32, and below the mark for leaves that are too small
+MOST_WEIGHT = 1 << 28  # sums of counts must fit int32 and stay below the mark of leaves that are too small
 MOST_COST = 1 << 61
-MOST_BITS = 3  # bits set in a weight, on average, up to which a row for each bit is faster than to add weights
+MOST_BITS = 3  # mean bits set in a weight up to which one row for each bit is faster than adding weights
 
 
 @dataclass(frozen=True, kw_only=True)
 class ExactInstance:
-    """Rows in segment order; `unit` and `leaf` are the integer costs of one error and of one leaf, `scale` leaves of 1/Q.
+    """Rows in segment order, and the integer costs `unit` of an error and `leaf` of a leaf.
 
-    cost = unit * errors + leaf * leaves, where unit = scale * Q, leaf = scale * P + 1 and P/Q is the penalty of a leaf in
-    rows: of two trees with the same objective the one with fewer leaves is cheaper.
+    cost = unit * errors + leaf * leaves with unit = scale * Q and leaf = scale * P + 1. P/Q is the leaf penalty in rows.
+    Ties are broken by fewer leaves.
     """
 
     rows: np.ndarray  # uint64 (n, words)
     classes: CodeArray  # of each row
     weights: CountArray  # of each row
-    weighted: bool  # whether rows have other weights than the powers of two of their segments
+    weighted: bool  # whether weights are listed by row instead of the powers of two of the segments
     segment_of: CodeArray
     segments: np.ndarray  # int32 (s, 2): class, shift
     equal: np.ndarray  # uint8: 1 where an equal row has a more frequent class
@@ -52,21 +52,21 @@ class ExactInstance:
 
     @property
     def data(self) -> DataRows:
-        """The rows as the kernels take them."""
+        """The rows as a tuple for kernels."""
         return DataRows(self.rows, self.segment_of, self.segments, self.equal, self.listed_weights, int(self.n_classes))
 
     @property
     def listed_weights(self) -> np.ndarray:
-        """The weights of the rows where their segments do not tell them, else an empty array; int32."""
+        """The weights by row if `weighted`, else an empty array; int32."""
         return self.weights[: len(self.rows) if self.weighted else 0].astype(np.int32)
 
     def true_cost(self, cost: int) -> Fraction:
-        """The largest value of errors + P/Q * leaves that no tree of integer cost ≥ `cost` falls below."""
+        """Return the lower bound of errors + P/Q * leaves, in rows, of trees whose integer cost is at least `cost`."""
         return Fraction(cost // self.scale, self.Q)
 
 
 def build_instance(problem: BinaryProblem, *, any_depth: bool = False) -> ExactInstance:
-    """Return the instance of a problem; with `any_depth` its costs do not depend on the limit of depth.
+    """Return the instance of a problem; with `any_depth` its costs do not depend on the depth limit.
 
     Raises DataError or ParameterError if it is too large.
     """
@@ -91,16 +91,16 @@ def build_packed(
     leaf_cost: Fraction,
     depth: int | None,
 ) -> ExactInstance:
-    """The instance of rows as `pack_bits` gives them, or of other names that rows have in common where they are equal."""
+    """Return the instance of packed rows (`pack_bits`), or of any words that are equal for equal rows."""
     weights = np.ones(len(y), np.int64) if weights is None else np.asarray(weights, np.int64)
     if len(y) == 0 or int(weights.sum()) <= 0:
-        raise DataError("There is no row with a positive weight to search a tree for.")
+        raise DataError("No row has a positive weight.")
     if weights.min() < 0:
         raise DataError("Weights must not be negative.")
     total = int(weights.sum())
     if total > MOST_WEIGHT:
         raise DataError(
-            f"The weights add up to {total}; the exact search takes at most {MOST_WEIGHT}. Scale them down."
+            f"The weights add up to {total}. The exact search takes at most {MOST_WEIGHT}; scale the weights down."
         )
     used = weights > 0
     bits = bits[used]
@@ -142,17 +142,17 @@ def build_packed(
 def _costs(leaf_cost: Fraction, total: int, depth: int | None) -> tuple[int, int, int]:
     P = leaf_cost.numerator
     Q = leaf_cost.denominator
-    most = total if depth is None else 1 << depth  # leaves of a tree: none is without rows
+    most = total if depth is None else 1 << depth  # leaves of a tree; no leaf is empty
     scale = most + 1
     if scale * (Q * total + P * most) + most < MOST_COST:
         return scale * Q, scale * P + 1, scale
     if P and Q * total + P * most < MOST_COST:
         return Q, P, 1
-    raise ParameterError({"leaf_penalty": "it has too many digits for exact integer costs; round it to six digits."})
+    raise ParameterError({"leaf_penalty": "it has too many digits for exact integer costs. Round it to six digits."})
 
 
 def _merge(bits: np.ndarray, y: CodeArray, weights: CountArray) -> tuple[np.ndarray, CodeArray, CountArray, np.ndarray]:
-    """Rows, merged with their equals if that saves rows, and the mark of unavoidable errors."""
+    """Merge equal rows if that saves work, and mark unavoidable errors."""
     keys = (y, *bits.T)
     order = np.lexsort(keys)
     b = bits[order]
@@ -179,7 +179,7 @@ def _merge(bits: np.ndarray, y: CodeArray, weights: CountArray) -> tuple[np.ndar
 
 
 def _effort(weights: CountArray) -> int:
-    """The number of rows for each bit of the weights, or what takes as long."""
+    """Return the smaller effort of both representations, in rows."""
     return min(_bit_rows(weights), MOST_BITS * len(weights))
 
 
@@ -188,11 +188,11 @@ def _bit_rows(weights: CountArray) -> int:
 
 
 def _by_bit(weights: CountArray) -> tuple[np.ndarray, np.ndarray]:
-    """One entry for each bit of each weight: row and exponent."""
+    """Return row and exponent of each bit of each weight."""
     rows = []
     shifts = []
     for s in range(int(weights.max()).bit_length()):
-        held = np.flatnonzero((weights >> s) & 1)
-        rows.append(held)
-        shifts.append(np.full(len(held), s))
+        with_bit = np.flatnonzero((weights >> s) & 1)
+        rows.append(with_bit)
+        shifts.append(np.full(len(with_bit), s))
     return np.concatenate(rows), np.concatenate(shifts)

@@ -22,7 +22,7 @@ from trainer.families.exact.proofs.frontier import frontier_proof
 from trainer.families.exact.proofs.limits import limited_proof
 from trainer.families.exact.rashomon.optima import optimal_trees
 from trainer.families.exact.search.any_depth import solve_any_depth
-from trainer.families.exact.search.column_cases import COUNTED, CasesProof
+from trainer.families.exact.search.column_cases import CHECKED_DEPTH, CasesProof
 from trainer.families.exact.search.constrained import solve_constrained
 from trainer.families.exact.search.constraints import KEEP, LIMITS, exact_constraints
 from trainer.families.exact.search.frontier import FrontierPoint, cheapest_point, count_leaves, solve_frontier
@@ -168,7 +168,9 @@ def _of_cases(
     """The proof of a limit of columns that the search leaves behind; None if it needs more than that."""
     if found.cases is None or constraints is None or constraints.recalls:  # the checker counts a case without recalls
         return None
-    if constraints.conflict is not None and settings["depth"] > COUNTED:  # steps below the root know nothing of pairs
+    if (
+        constraints.conflict is not None and settings["depth"] > CHECKED_DEPTH
+    ):  # steps below the root know nothing of pairs
         return None
     binary = _binary_problem(problem, settings)
     columns = np.array([f.column for f in problem.binary.features])
@@ -182,7 +184,7 @@ def _of_cases(
     return CasesProof(
         root=found.cases, bound=found.bound, depth=settings["depth"], leaves=constraints.max_leaves, Q=problem.kappa.denominator,
         search=search, stop=stop,
-    ).made()  # fmt: skip
+    ).build_steps()  # fmt: skip
 
 
 def _binary_problem(problem: Problem, settings: Settings) -> BinaryProblem:

@@ -108,13 +108,13 @@ class Workbench(Bench):
             raise ParameterError({"limits": GOOD_TREES_WORDS})
         search = self.space.search(NONE_BANNED, paths=True)
         scale = self.space.instance.scale
-        before = search.room
+        before = search.pruning_threshold
         if limit is not None:
-            search.room = lambda cost: (limit(cost // scale) + 1) * scale
+            search.pruning_threshold = lambda cost: (limit(cost // scale) + 1) * scale
         try:
             known = self.space.solve(self.space.all_rows, (), self.space.depth, NONE_BANNED)
         finally:
-            search.room = before
+            search.pruning_threshold = before
         if not known.exact:
             raise SearchStopped
         return known.lower // self.space.instance.scale

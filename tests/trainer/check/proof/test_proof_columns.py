@@ -16,7 +16,7 @@ from trainer.check.proof.subject import ProofSpace
 from trainer.check.recount import verdict, verify
 from trainer.data.reader import load
 from trainer.families.exact import method as exact
-from trainer.families.exact.search.column_cases import COUNTED
+from trainer.families.exact.search.column_cases import CHECKED_DEPTH
 from trainer.training.run import TrainRequest, train
 
 LIMITS = [
@@ -61,7 +61,7 @@ def test_the_cases_of_the_search_prove_the_best_tree(seed, tmp_path):
     assert "step" in next(f.detail for f in found if f.claim == "bound")
 
 
-@pytest.mark.parametrize("depth", [COUNTED, COUNTED + 1])
+@pytest.mark.parametrize("depth", [CHECKED_DEPTH, CHECKED_DEPTH + 1])
 def test_nothing_is_searched_again(tmp_path, monkeypatch, depth):
     def again(*_, **__):
         raise AssertionError("a search was begun for the proof")
@@ -75,7 +75,7 @@ def test_nothing_is_searched_again(tmp_path, monkeypatch, depth):
         assert verdict(found) == "proved"
 
 
-@pytest.mark.parametrize("depth", [COUNTED, COUNTED + 1])
+@pytest.mark.parametrize("depth", [CHECKED_DEPTH, CHECKED_DEPTH + 1])
 def test_without_room_for_searches_the_proof_is_the_same(tmp_path, monkeypatch, depth):
     kept, _ = proved(tmp_path, 5, depth=depth)
     monkeypatch.setattr("trainer.families.exact.search.search.ExactSearch.size", 1 << 40)

@@ -22,7 +22,7 @@ from trainer.families.exact.kernels.column_usage import KeyUsage
 from trainer.families.exact.kernels.depth3 import PairCache
 from trainer.families.exact.rashomon.alike import Credit, alike_columns
 from trainer.families.exact.rashomon.filters import Filters, Keys
-from trainer.families.exact.search.frame import NOTHING
+from trainer.families.exact.search.frame import NO_FLOORS
 from trainer.kernels.members import members
 
 MOST_INT64 = 1 << 62
@@ -270,7 +270,7 @@ class Counter:
     def _floors(self, path: tuple[int, ...]) -> np.ndarray:
         """What the search has found of each first question at a side of the root, in its integers; of length 0 where that is nothing."""
         root = self.space.root
-        return NOTHING if root is None or len(path) != 1 else root.floors(path[0])
+        return NO_FLOORS if root is None or len(path) != 1 else root.floors(path[0])
 
     def _kept(self, path: tuple[int, ...] | None, height: int) -> PairCache:
         """The search's table of depth-two subtrees, where it is about the same questions and reaches this place."""

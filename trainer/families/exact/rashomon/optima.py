@@ -60,12 +60,12 @@ class _Optima:
         s = self.search
         cost = self.value(rows, height)
         node = s.prepare(rows)
-        leaf = s._leaf(node) == cost
+        leaf = s._leaf_cost(node) == cost
         if height == 0 or not len(node.features):
             return leaf, []
-        frame = s.frame(node, height)
+        frame = s.build_frame(node, height)
         if height == 3:
-            s._run_three(frame, UNKNOWN_PATH, np.array([cost + 1, -2, 0, 0, 0], np.int64), True)
+            s.run_height3(frame, UNKNOWN_PATH, np.array([cost + 1, -2, 0, 0, 0], np.int64), True)
         found = []
         for p in range(len(node.features)):
             low = [int(frame.lower[0, p]), int(frame.lower[1, p])]

@@ -1,8 +1,8 @@
-"""Exact search with a large limit of depth: depths in turn, beside a search without a limit that bounds all of them.
+"""Exact search with a large depth limit: it raises the depth step by step and also searches without a limit.
 
-Two searches take turns over one table of bounds. One proves the best tree of depth 6, 7, … in turn. The other has no limit of depth,
-so its lower bound holds for every limit, and its trees count from the limit on that admits them. Neither depends on the requested
-limit, which only says when to stop. So a larger limit has found, at every moment, a tree at least as good.
+Two searches take turns over one table of bounds. One proves the best tree of depth 6, 7, … in turn. The other has no depth limit,
+so its lower bound holds for every limit; its trees are incumbents of every limit that admits them. Neither depends on the requested
+limit, which only says when to stop. So at every moment a larger limit has a tree at least as good.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ from trainer.families.exact.search.solve import ExactResult, evaluate, solve_bin
 from trainer.solver_common.binary_problem import BinaryProblem, SearchLimits
 from trainer.tree.shapes import LabelledShape, Shape, shape_depth
 
-SHALLOW = 5  # depth up to which the search with a table of subtrees of depth two is faster
-GIVEN = -3  # choice of a tree that is not in the table
-UNLIMITED_SLICES = 2  # of the search without a limit, for each one of a depth
-FIRST_PLACES = 1 << 14
-SLICE_OPERATIONS = 100_000_000  # of counting pairs, between two looks at the clock
+SHALLOW = 5  # depth up to which the search with a table of depth-two subtrees is faster
+NOT_IN_TABLE = -3  # choice of a tree that is not in the table
+UNLIMITED_SLICES = 2  # slices of the search without a limit for each slice of a depth
+FIRST_PLACES = 1 << 14  # places of the first table
+SLICE_OPERATIONS = 100_000_000  # operations of pair counting between two checks of the clock
 TREE_SECONDS = 0.5
 
 Report = Callable[[Fraction, Fraction, int], None]
@@ -51,7 +51,7 @@ Report = Callable[[Fraction, Fraction, int], None]
 
 @dataclass
 class KnownTree:
-    """The best known tree of a limit of depth, its cost in the integers of the search, and its depth."""
+    """The best known tree of a depth limit, its cost in the integers of the search, and its depth."""
 
     cost: int
     shape: Shape
@@ -67,14 +67,14 @@ def solve_any_depth(
     start: Shape = None,
     improved: Callable[[Shape], None] | None = None,
 ) -> ExactResult:
-    """Find a tree of least cost and prove it, as `solve_binary` does, where the depth may be large.
+    """Find a tree of least cost and prove it, like `solve_binary`, also for large depths.
 
     Parameters
     ----------
     problem : BinaryProblem
-        The rows and the trees that are searched. A depth of at least the number of features is no limit.
+        The rows and the search space. A depth of at least the number of features is no limit.
     limits, options, report, start, improved
-        As of `solve_binary`.
+        As for `solve_binary`.
 
     Returns
     -------
@@ -123,31 +123,31 @@ class AnyDepthSearch:
         self.table = empty_table(FIRST_PLACES, words)
         self.work = np.zeros(2, np.int64)
         self.key = self._root_key()
-        self.incumbents: list[KnownTree] = []  # of rising depth, each cheaper than the one before
-        self.lower = 0  # of all trees of the depth
-        self.any_lower = 0  # of all trees
-        self.told_tree: KnownTree | None = None
-        self.told_at = -math.inf
+        self.incumbents: list[KnownTree] = []  # ascending by depth, each cheaper than the one before
+        self.lower = 0  # bound of all trees of the depth
+        self.any_lower = 0  # bound of all trees
+        self.last_reported_tree: KnownTree | None = None
+        self.last_tree_reported_at = -math.inf
         self.out_of_memory = False
 
     # -- bounds of all trees -------------------------------------------------------------------------------------------
 
     def deeper(self, depth: int) -> int:
-        """Return a lower bound of the trees that are deeper than `depth`: they have two more leaves than that."""
+        """Return a lower bound of trees deeper than `depth`, which have at least depth + 2 leaves."""
         g = self.instance
         counts = np.sort(np.bincount(g.classes, g.weights, g.n_classes).astype(np.int64))[::-1].copy()
-        apart = int(g.weights[g.equal == 1].sum())
+        inseparable = int(g.weights[g.equal == 1].sum())
         most = 1 << min(self.depth, 40)
-        return int(more_leaves(counts, apart, depth + 2, most, g.unit, g.leaf))
+        return int(more_leaves(counts, inseparable, depth + 2, most, g.unit, g.leaf))
 
     def report_shallow(self, cost: Fraction, bound: Fraction, nodes: int) -> None:
-        """Report costs and bounds of the search of small depth as those of all trees."""
+        """Report cost and bound of the shallow search as those of all trees."""
         if self.report is not None:
             deeper = self.instance.true_cost(self.deeper(SHALLOW))
             self.report(cost, min(bound, deeper), nodes)
 
     def begin(self, shallow: ExactResult) -> None:
-        """Take over the best tree and the bound of the search of small depth."""
+        """Take over the best tree and the bound of the shallow search."""
         self.add_tree(shallow.shape)
         g = self.instance
         if shallow.optimal:
@@ -159,7 +159,7 @@ class AnyDepthSearch:
         self.any_lower = self.lower = min(bound, self.deeper(SHALLOW))
 
     def add_tree(self, shape: LabelledShape) -> Fraction:
-        """Keep a tree as the incumbent of its depth, if it is one; return its cost in rows."""
+        """Add a tree to the incumbents if no cheaper one is as shallow; return its cost in rows."""
         g = self.instance
         errors, leaves = evaluate(g, shape)
         new = KnownTree(g.unit * errors + g.leaf * leaves, cast(Shape, shape), shape_depth(shape))
@@ -184,66 +184,66 @@ class AnyDepthSearch:
             for _ in range(UNLIMITED_SLICES):
                 self._advance(ANY_HEIGHT)
             self.lower = max(self.lower, min(self.any_lower, self.best(self.depth).cost))
-            self._tell()
+            self._report_progress()
             if self.is_proved() or self.limits.stopped() or self.out_of_memory or stage > self.depth:
                 continue
             bound = self._advance(stage)
             cost = self.best(stage).cost
             deeper = self.deeper(stage) if stage < self.depth else cost
             self.lower = max(self.lower, min(bound, cost, deeper))
-            if bound >= cost:  # the best tree of this depth is known
+            if bound >= cost:  # the best tree of this depth is proved
                 self.any_lower = max(self.any_lower, min(cost, self.deeper(stage)))
                 stage += 1
-            self._tell()
+            self._report_progress()
 
     def is_proved(self) -> bool:
-        """Whether no tree of the depth costs less than the best known one."""
+        """Return whether no tree of the depth costs less than the incumbent."""
         return self.lower >= self.best(self.depth).cost
 
     def _advance(self, height: int) -> int:
-        """Raise the bound of the trees of a height for one slice; return it."""
+        """Raise the bound of trees of a height for one time slice and return it."""
         self.key[-1] = height
-        known = self._root_bounds(height)
+        lower = self._root_bounds(height)
         g = self.instance
         self.work[1] = self.work[0] + self._visits_per_slice()
-        given = RefineContext(g.data, self.allowed, self.costs, self.table, self.work, self.limits.flag)
-        found = refine(given, self.rows, self.key, height, 1 << 62, known)
-        if found[1] < self.best(height).cost:
-            self.add_tree(self._read(self.rows, self.key, height, int(found[1])))
+        context = RefineContext(g.data, self.allowed, self.costs, self.table, self.work, self.limits.flag)
+        bounds = refine(context, self.rows, self.key, height, 1 << 62, lower)
+        if bounds[1] < self.best(height).cost:
+            self.add_tree(self._read(self.rows, self.key, height, int(bounds[1])))
         if is_full(self.table):
             self._grow()
         if height == ANY_HEIGHT:
-            self.any_lower = max(self.any_lower, int(found[0]))
-        return int(found[0])
+            self.any_lower = max(self.any_lower, int(bounds[0]))
+        return int(bounds[0])
 
     def _root_bounds(self, height: int) -> int:
-        """Write what is known of all rows into the table; return the lower bound."""
+        """Store the bounds of the root in the table and return the lower bound."""
         best = self.best(height)
-        known = min(self.any_lower, best.cost)
+        lower = min(self.any_lower, best.cost)
         self.key[-1] = height
-        store(self.table, self.key, known, best.cost, GIVEN, best.depth)
-        return known
+        store(self.table, self.key, lower, best.cost, NOT_IN_TABLE, best.depth)
+        return lower
 
     def _visits_per_slice(self) -> int:
-        """Visits of about 50 ms; they depend on the data alone, so that the search does, too."""
+        """Return the visits of about 50 ms. They depend on the data alone, so the search is reproducible."""
         words = len(self.rows) // 64 + len(self.instance.segments)
         pairs = max(1, int(self.allowed.sum())) ** 2
         return max(16, min(1 << 11, SLICE_OPERATIONS // (pairs * words + 10_000)))
 
     def _grow(self) -> None:
-        """Make the table larger; beyond the memory limit drop the entries whose trees are read from their rows alone."""
+        """Enlarge the table; beyond the memory limit evict entries whose trees can be computed from their rows."""
         places = len(self.table.lower)
         words = self.table.keys.shape[1]
-        kept = np.ones(places, np.uint8)
+        keep = np.ones(places, np.uint8)
         if 3 * places * (8 * words + 24) > self.most_bytes:
-            kept = (self.table.choice >= 0).astype(np.uint8)
-            if 4 * int(kept.sum()) > places:
+            keep = (self.table.choice >= 0).astype(np.uint8)
+            if 4 * int(keep.sum()) > places:
                 self.out_of_memory = True
                 return
         else:
             places *= 2
         larger = empty_table(places, words)
-        copy_entries(self.table, larger, kept)
+        copy_entries(self.table, larger, keep)
         self.table = larger
 
     # -- trees ---------------------------------------------------------------------------------------------------------
@@ -255,7 +255,7 @@ class AnyDepthSearch:
         return key
 
     def _read(self, rows: np.ndarray, key: np.ndarray, height: int, cost: int) -> Shape:
-        """Read a tree of at most `cost` from the table, or from the counts of the rows."""
+        """Read a tree of at most `cost` from the table or from pair counts."""
         g = self.instance
         node = dp_node.prepare(g.data, rows, self.allowed, smallest_side(self.costs), True, True)
         total = int(node.totals.sum())
@@ -270,7 +270,7 @@ class AnyDepthSearch:
         return feature, self._read_side(parts[0], below), self._read_side(parts[1], below)
 
     def _read_side(self, rows: np.ndarray, height: int) -> Shape:
-        """Read the best known tree of one side of a split."""
+        """Read the best known tree of a child."""
         key = np.zeros_like(self.key)
         _write_rows(self.instance, rows, key)
         costs = []
@@ -290,7 +290,7 @@ class AnyDepthSearch:
         return int(find(self.table, key))
 
     def _choice(self, key: np.ndarray, height: int, cost: int) -> int:
-        """Return the first split of a tree of `cost` that the table has."""
+        """Return the root split that the table has for a tree of `cost`."""
         for tallest in (height, ANY_HEIGHT):
             at = self._find(key, tallest)
             fits = at >= 0 and self.table.upper[at] <= cost and self.table.depth[at] <= height
@@ -313,7 +313,7 @@ class AnyDepthSearch:
 
     # -- reports -------------------------------------------------------------------------------------------------------
 
-    def _tell(self) -> None:
+    def _report_progress(self) -> None:
         """Report cost and bound, and a better tree at most every half second."""
         best = self.best(self.depth)
         g = self.instance
@@ -321,9 +321,13 @@ class AnyDepthSearch:
         if self.report is not None:
             self.report(g.true_cost(best.cost), g.true_cost(min(self.lower, best.cost)), nodes)
         now = time.perf_counter()
-        if self.improved is not None and best is not self.told_tree and now - self.told_at >= TREE_SECONDS:
-            self.told_tree = best
-            self.told_at = now
+        if (
+            self.improved is not None
+            and best is not self.last_reported_tree
+            and now - self.last_tree_reported_at >= TREE_SECONDS
+        ):
+            self.last_reported_tree = best
+            self.last_tree_reported_at = now
             self.improved(best.shape)
 
     def result(self, shallow: ExactResult, first: Fraction | None) -> ExactResult:
@@ -350,11 +354,11 @@ class AnyDepthSearch:
 
 
 def _write_rows(instance: ExactInstance, rows: np.ndarray, key: np.ndarray) -> None:
-    """Write the features that are 1 in all rows, and those that are 0."""
+    """Write the features that are 1 in all rows, then those that are 0 in all rows."""
     words = instance.rows.shape[1]
     bits = instance.rows[rows]
     key[:words] = np.bitwise_and.reduce(bits, axis=0)
     zeros = ~np.bitwise_or.reduce(bits, axis=0)
     for word in range(words):
-        left = min(64, instance.features - 64 * word)
-        key[words + word] = zeros[word] & np.uint64((1 << left) - 1)
+        bits_in_word = min(64, instance.features - 64 * word)
+        key[words + word] = zeros[word] & np.uint64((1 << bits_in_word) - 1)

@@ -1,7 +1,7 @@
-"""What a limit of different columns leaves open, case by case: the branch and bound over columns, and the proof that it leaves behind.
+"""The cases of the branch and bound over columns, and their proof.
 
-A case is about the trees that ask all of some columns and none outside others. It is closed by a bound of its own, or by its two sides: a
-further column is asked, or may not be asked. The search keeps its cases, so that the proof searches nothing again (docs/proof-format.md).
+A case covers the trees that test all required columns and only usable ones. Its own bound closes it, or its two children do:
+one requires a further column, the other forbids it. The search stores its cases, so the proof repeats no search (docs/proof-format.md).
 """
 
 from __future__ import annotations
@@ -17,26 +17,26 @@ from trainer.methods.base import ProofSteps
 
 Step = dict[str, Any]
 Columns = frozenset[int]
-COUNTED = 3  # depth of trees up to which the checker searches a case by itself
+CHECKED_DEPTH = 3  # largest depth of trees for which the checker searches a case by itself
 
 
 @dataclass
 class Case:
-    """The trees that ask all of `required` and only `usable` columns; none costs less than `bound`, in rows."""
+    """The trees that test all `required` columns and only `usable` ones; none costs less than `bound` rows."""
 
     required: Columns
     usable: Columns
     bound: Fraction = Fraction(0)
-    column: int = -1  # the one that its sides tell apart
+    column: int = -1  # the column that its children require and forbid
     sides: tuple[Case, Case] | None = None
-    search: ExactSearch | None = None  # with what it has learned, where there is room for it
+    search: ExactSearch | None = None  # with its caches, if memory allows
 
-    def part(self, column: int) -> tuple[Case, Case]:
-        """Its sides: the column is asked, or may not be asked."""
-        asked = Case(self.required | {column}, self.usable)
-        left = Case(self.required, self.usable - {column})
+    def branch(self, column: int) -> tuple[Case, Case]:
+        """Create the children: one requires the column, the other forbids it."""
+        with_column = Case(self.required | {column}, self.usable)
+        without_column = Case(self.required, self.usable - {column})
         self.column = column
-        self.sides = (asked, left)
+        self.sides = (with_column, without_column)
         return self.sides
 
 
@@ -44,7 +44,7 @@ class Case:
 class CasesProof:
     """The proof of `bound`, in rows, from the cases of a search of trees of this depth with at most `leaves` leaves.
 
-    `search` gives the search among some columns of a case that kept none; it is needed for trees deeper than COUNTED.
+    `search` creates the search of a case that stored none. Only trees deeper than CHECKED_DEPTH need it.
     """
 
     root: Case
@@ -55,11 +55,11 @@ class CasesProof:
     search: Callable[[Columns], ExactSearch]
     stop: Callable[[], bool]
 
-    def made(self) -> ProofSteps | None:
-        """None if it is stopped, or if the cases do not show the bound by themselves."""
+    def build_steps(self) -> ProofSteps | None:
+        """Return the proof; None if `stop` ended it or the cases do not prove the bound."""
         cost = -(-self.bound.numerator * self.Q // self.bound.denominator)
         scale = 1
-        if self.depth > COUNTED:
+        if self.depth > CHECKED_DEPTH:
             g = (self.root.search or self.search(self.root.usable)).instance
             scale = g.scale
         goal = scale * cost + (1 if scale > 1 else 0)  # a tree of that cost has a leaf
@@ -71,10 +71,10 @@ class CasesProof:
         return ProofSteps(scale=scale, goal=goal, steps=steps)
 
     def _steps(self, case: Case, goal: int) -> Iterator[Step | None]:
-        """The steps of a case, None in place of what is missing."""
+        """Yield the steps of a case, None for a missing one."""
         columns = {} if case.usable == self.root.usable else {"columns": sorted(case.usable)}
         if case.bound >= self.bound:
-            for step in self._closed(case, goal):
+            for step in self._closing_steps(case, goal):
                 yield None if step is None else step | columns
         elif case.sides is None:
             yield None
@@ -84,12 +84,12 @@ class CasesProof:
             step = {"path": [], "height": self.depth, "bound": goal, "by": "cases", "column": case.column}
             yield step | {"with": sorted(case.required)} | columns
 
-    def _closed(self, case: Case, goal: int) -> Iterator[Step | None]:
-        """The steps that show its bound, without its columns."""
-        if self.depth <= COUNTED:
+    def _closing_steps(self, case: Case, goal: int) -> Iterator[Step | None]:
+        """Yield the steps that prove the bound of a case, without its columns."""
+        if self.depth <= CHECKED_DEPTH:
             step = {"path": [], "height": self.depth, "bound": goal, "by": "split" if self.depth > 2 else "count"}
             few = self.leaves is not None and self.leaves < 1 << self.depth
             yield step | ({"leaves": self.leaves} if few else {})
             return
-        found = build_proof(case.search or self.search(case.usable), goal, self.stop)
-        yield from [None] if found is None else found.steps
+        proof = build_proof(case.search or self.search(case.usable), goal, self.stop)
+        yield from [None] if proof is None else proof.steps

@@ -1,7 +1,7 @@
 """Exact search under side constraints on the whole tree.
 
-Recalls of classes, pairs of columns that no path may hold, and leaves: if the optimum without them satisfies them, it is the answer.
-Otherwise the search over non-dominated vectors finds it.  Distinct columns are limited by branch and bound over columns.
+Constraints are minimum recalls, pairs of columns that no path may test, and leaves. If the optimum without them satisfies them, it
+is the solution. Otherwise the search over Pareto vectors finds it. Branch and bound over columns limits the number of columns.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 
 from trainer.dtypes import CountArray
 from trainer.errors import InfeasibleError
-from trainer.families.exact.search.column_cases import COUNTED, Case, Columns
+from trainer.families.exact.search.column_cases import CHECKED_DEPTH, Case, Columns
 from trainer.families.exact.search.frontier import cheapest_point, solve_frontier
 from trainer.families.exact.search.memo import DEFAULT_OPTIONS, INFINITE, ExactOptions
 from trainer.families.exact.search.pareto import Constraints, ParetoSearch
@@ -28,7 +28,7 @@ from trainer.goal import lowered
 from trainer.solver_common.binary_problem import BinaryProblem, SearchLimits
 from trainer.tree.shapes import LabelledShape
 
-MOST_SETS = 300  # sets of columns that are tried to say what can be reached
+MOST_SETS = 300  # column sets that are tried to compute the shortfall
 Report = Callable[[Fraction, Fraction, int], None]
 
 
@@ -36,7 +36,7 @@ Report = Callable[[Fraction, Fraction, int], None]
 class ConstrainedResult:
     """The best tree within the constraints; `found` is False if the search stopped before it had one.
 
-    Costs in rows.  `shortfall` is the least amount by which all recalls must be lowered for a tree to exist, where none does.
+    Costs are in rows. If no tree exists, `shortfall` is the least amount by which all recalls must be lowered.
     """
 
     shape: LabelledShape
@@ -61,7 +61,7 @@ def _without_tree(bound: Fraction, nodes: int) -> ConstrainedResult:
 
 @dataclass(frozen=True)
 class _Task:
-    """What every search of one constrained problem shares; the clock of `limits` is running."""
+    """The arguments that all searches of one constrained problem share; the clock of `limits` is running."""
 
     problem: BinaryProblem
     constraints: Constraints
@@ -70,7 +70,7 @@ class _Task:
     prices: ColumnPrices | None = None
 
     def among_columns(self, usable: Columns) -> _Task:
-        """Return the task that uses some columns only, and does not limit their number."""
+        """Return the task with only some columns usable and no limit of their number."""
         columns = self.constraints.columns
         assert columns is not None
         allowed = self.problem.allowed_features.astype(bool) & np.isin(columns, list(usable))
@@ -81,12 +81,12 @@ class _Task:
         )
 
     def begin_search(self) -> ExactSearch:
-        """Return the search without constraints that bounds from below."""
+        """Return the search without constraints, whose bounds are lower bounds."""
         return begin_search(
             self.problem,
             limits=self.limits,
             options=self.options,
-            depth=2,  # its table of depth-two optima would not be right for some of the features only
+            depth=2,  # no table of depth-two optima: it would be wrong for a subset of the features
         )
 
 
@@ -104,23 +104,23 @@ def solve_constrained(
     Parameters
     ----------
     problem : BinaryProblem
-        The rows and the trees that are searched.
+        The rows and the search space.
     constraints : Constraints
         Limits on the whole tree.
     limits, options, report
         As for `solve_binary`.
     prices : ColumnPrices, optional
-        What asking a column costs; only beside a limit of columns alone.
+        Prices of columns; allowed only with a limit of columns and no other constraint.
 
     Returns
     -------
     ConstrainedResult
-        If stopped early, the incumbent, if there is one, and a valid lower bound.
+        If stopped early, a valid lower bound and the incumbent, if any.
 
     Raises
     ------
     InfeasibleError
-        No tree satisfies the constraints.  Its `best` is the least amount by which all recalls must be lowered.
+        No tree satisfies the constraints. `best` is the least amount by which all recalls must be lowered.
     """
     task = _Task(problem, constraints, limits.start_clock(), options, prices)
     if constraints.max_columns is None:
@@ -143,7 +143,7 @@ def _check_feasible(solution: ConstrainedResult, constraints: Constraints) -> No
 
 
 def _solve_without_column_limit(task: _Task, report: Report | None) -> ConstrainedResult:
-    """Solve under all constraints but the number of columns."""
+    """Solve under all constraints except the number of columns."""
     if task.prices is not None:
         return _solve_priced(task, task.prices)
     free = _solve_unconstrained(task)
@@ -204,7 +204,7 @@ def _solve_unconstrained(task: _Task) -> ConstrainedResult:
 
 
 def _shortfall(search: ExactSearch, constraints: Constraints, depth: int) -> Fraction | None:
-    """Return the least amount by which all recalls must be lowered so that some tree satisfies the rest."""
+    """Return the least amount by which all recalls must be lowered for a tree to exist; None if stopped."""
     if not constraints.recalls:
         return None
     g = search.instance
@@ -223,18 +223,18 @@ def _shortfall(search: ExactSearch, constraints: Constraints, depth: int) -> Fra
 
 
 def satisfies(problem: BinaryProblem, shape: LabelledShape, constraints: Constraints) -> bool:
-    """Return whether the tree satisfies recalls and pairs; a leaf without a class predicts the majority of its rows."""
+    """Return whether a tree satisfies recalls and pairs. A leaf without a class predicts the majority."""
     X = problem.X
     y = problem.y
     w = problem.row_weights
-    right = np.zeros(len(y), bool)
+    correct = np.zeros(len(y), bool)
     conflict = constraints.conflict
 
     def visit(part: LabelledShape, rows: np.ndarray, path: tuple[int, ...]) -> bool:
         if not isinstance(part, tuple):
             if len(rows):
                 counts = np.bincount(y[rows], w[rows])
-                right[rows] = y[rows] == (int(counts.argmax()) if part is None else part)
+                correct[rows] = y[rows] == (int(counts.argmax()) if part is None else part)
             return True
         if conflict is not None and any(conflict[part[0], f] for f in path):
             return False
@@ -244,7 +244,7 @@ def satisfies(problem: BinaryProblem, shape: LabelledShape, constraints: Constra
 
     if not visit(shape, np.arange(len(y)), ()):
         return False
-    return all(int(w[right & (y == k)].sum()) >= share * int(w[y == k].sum()) for k, share in constraints.recalls)
+    return all(int(w[correct & (y == k)].sum()) >= share * int(w[y == k].sum()) for k, share in constraints.recalls)
 
 
 def columns_of(shape: LabelledShape, columns: CountArray) -> set[int]:
@@ -255,9 +255,9 @@ def columns_of(shape: LabelledShape, columns: CountArray) -> set[int]:
 
 
 class _ColumnSearch:
-    """Branch and bound over columns, best bound first: each node is a search among the columns that it leaves.
+    """Branch and bound over columns, best bound first; each node is a search over its usable columns.
 
-    The optimum without the limit uses too many columns.  The best tree within the limit either uses a certain one of them or not.
+    A node whose best tree uses too many columns branches on one of them: the tree must use it, or must not.
     """
 
     def __init__(self, task: _Task, most: int) -> None:
@@ -268,7 +268,7 @@ class _ColumnSearch:
         self.root = Case(frozenset(), frozenset(int(c) for c in self.columns))
         self.best: ConstrainedResult | None = None
         self.nodes = 0
-        self.memory = task.options.memory // 4  # bytes for searches that a proof reads again
+        self.memory = task.options.memory // 4  # bytes left for the searches that a proof reads
         self.open: list[tuple[Fraction, int, Case]] = []
         self._numbers = itertools.count()
         self._push(Fraction(0), self.root)
@@ -277,7 +277,7 @@ class _ColumnSearch:
         """Search until the limits end it or no open case can be better."""
         while self.open:
             bound, _, case = self.open[0]
-            if self._is_beaten(bound) or self.task.limits.stopped():
+            if self._is_pruned(bound) or self.task.limits.stopped():
                 break
             heapq.heappop(self.open)
             is_done = self._search_case(case, bound)
@@ -296,7 +296,7 @@ class _ColumnSearch:
     def _push(self, bound: Fraction, case: Case) -> None:
         heapq.heappush(self.open, (bound, next(self._numbers), case))
 
-    def _is_beaten(self, bound: Fraction) -> bool:
+    def _is_pruned(self, bound: Fraction) -> bool:
         return self.best is not None and bound >= self.best.cost
 
     def _proved_bound(self, best: ConstrainedResult) -> Fraction:
@@ -327,18 +327,18 @@ class _ColumnSearch:
         return solution.optimal
 
     def _keep_for_proof(self, case: Case, solution: ConstrainedResult) -> None:
-        """Keep the bound of a case, and its search if the proof needs it and memory allows."""
+        """Store the bound of a case, and its search if the proof needs it and memory allows."""
         case.bound = solution.bound
         search = solution.search
-        if self.task.problem.depth > COUNTED and search is not None and search.size <= self.memory:
+        if self.task.problem.depth > CHECKED_DEPTH and search is not None and search.size <= self.memory:
             self.memory -= search.size
             case.search = search
 
     def _branch(self, case: Case, bound: Fraction, used: set[int]) -> None:
-        """Open both sides of a case whose best tree uses too many columns."""
-        if self._is_beaten(bound) or len(case.required) >= self.most:
+        """Open both children of a case whose best tree uses too many columns."""
+        if self._is_pruned(bound) or len(case.required) >= self.most:
             return
-        for side in case.part(min(used - case.required)):
+        for side in case.branch(min(used - case.required)):
             self._push(bound, side)
 
     def _shortfall(self) -> Fraction | None:
@@ -348,8 +348,8 @@ class _ColumnSearch:
         if not self.task.constraints.recalls or math.comb(len(ids), size) > MOST_SETS:
             return None
         shortfalls: list[Fraction] = []
-        for chosen in itertools.combinations(ids, size):
-            part = self.task.among_columns(frozenset(chosen))
+        for subset in itertools.combinations(ids, size):
+            part = self.task.among_columns(frozenset(subset))
             search = part.begin_search()
             short = _shortfall(search, part.constraints, useful_depth(part.problem, search.instance))
             if short is None:

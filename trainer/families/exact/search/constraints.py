@@ -1,4 +1,4 @@
-"""The constraints that the settings ask for, over the binary features of the exact search."""
+"""Translate the constraints of the settings to the binary features of the exact search."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _columns(problem: Problem) -> np.ndarray:
     return np.array([f.column for f in problem.binary.features], np.int64)
 
 
-# how the search over vectors keeps each constraint of `trainer.constraints`, by its name; a limit of leaves alone needs no vectors
+# by name of a constraint of `trainer.constraints`, the options of the vector search; a leaf limit alone needs no vectors
 KEEP: dict[str, Callable[[Problem, Settings], dict[str, Any]]] = {
     "recall": _recall,
     "forbidden_pairs": _forbidden_pairs,
@@ -52,19 +52,19 @@ LIMITS = ("max_leaves", *KEEP)  # on the whole tree
 
 
 def exact_constraints(problem: Problem, settings: Settings) -> Constraints | None:
-    """The constraints of the exact search over the problem's binary features, or None if only leaves may be limited."""
-    asked: dict[str, Any] = {}
+    """Return the constraints over the problem's binary features, or None if at most the leaves are limited."""
+    options: dict[str, Any] = {}
     for keep in KEEP.values():
-        asked |= keep(problem, settings)
-    return Constraints(max_leaves=settings["max_leaves"], columns=_columns(problem), **asked) if asked else None
+        options |= keep(problem, settings)
+    return Constraints(max_leaves=settings["max_leaves"], columns=_columns(problem), **options) if options else None
 
 
 def column_pairs(problem: Problem, settings: Settings) -> dict[int, frozenset[int]]:
-    """For each column of a forbidden pair the columns that no path asks beside it, by number."""
-    found: dict[int, frozenset[int]] = {}
+    """Return, for each column of a forbidden pair, the columns that no path tests beside it."""
+    partners: dict[int, frozenset[int]] = {}
     names = problem.names
     for pair in forbidden_pairs(settings, names):
-        one, other = (names.columns.index(name) for name in pair)
-        found[one] = found.get(one, frozenset()) | {other}
-        found[other] = found.get(other, frozenset()) | {one}
-    return found
+        first, second = (names.columns.index(name) for name in pair)
+        partners[first] = partners.get(first, frozenset()) | {second}
+        partners[second] = partners.get(second, frozenset()) | {first}
+    return partners

@@ -1,6 +1,6 @@
-"""The accuracy/size frontier: for every number of leaves the tree with the fewest errors, each proved, from one search.
+"""The accuracy/size frontier: the fewest errors for every number of leaves, each proved, from one search.
 
-The recurrence E(D, h, t) over height and leaves (Demirovic et al. 2022) gives the optimum for a leaf budget and for every penalty.
+The recurrence E(D, h, t) over height and leaves (Demirovic et al. 2022) gives the optimum of every leaf budget and penalty.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ from trainer.tree.shapes import Shape
 
 @dataclass(frozen=True, kw_only=True)
 class FrontierPoint:
-    """The tree with the fewest errors among those with at most `budget` leaves; it has `leaves` of them."""
+    """The tree with the fewest errors among those with at most `budget` leaves; it has `leaves` leaves."""
 
     budget: int
     leaves: int
     errors: int
-    bound: int  # no tree with so many leaves has fewer errors
+    bound: int  # no tree of the budget has fewer errors
     shape: Shape
 
 
 @dataclass(frozen=True)
 class _Vector:
-    best: np.ndarray  # errors with at most t + 1 leaves
+    best: np.ndarray  # at index t the fewest errors with at most t + 1 leaves
     bound: np.ndarray
     choice: np.ndarray  # (t, 3): feature, leaves on either side; feature -1: a leaf
     inner: np.ndarray | None = None  # (t, 2): features below, for height two
@@ -51,21 +51,21 @@ class FrontierSearch:
         self.memo: dict[tuple[int, bytes], _Vector] = {}
 
     def solve(self, rows: np.ndarray, height: int, stoppable: bool = True) -> _Vector:
-        """Errors of `rows` for 1 .. 2^height leaves."""
+        """Return the fewest errors of `rows` for 1 to 2^height leaves."""
         key = (height, members(rows, len(self.search.instance.rows)).tobytes())
         if key in self.memo:
             return self.memo[key]
         self.search.nodes += 1
         node = self.search.prepare(rows)
         small = height <= 2 or not len(node.features)
-        found = self._small(node, height) if small else self._large(rows, node, height, stoppable)
+        vector = self._solve_small(node, height) if small else self._solve_large(rows, node, height, stoppable)
         if len(self.memo) * (len(key[1]) + 200 + 72 * (1 << height)) > self.search.options.memory // 2:
             self.memo.clear()
         if not (stoppable and self.search.stopped()):
-            self.memo[key] = found
-        return found
+            self.memo[key] = vector
+        return vector
 
-    def _small(self, node: dp_node.NodeView, height: int) -> _Vector:
+    def _solve_small(self, node: dp_node.NodeView, height: int) -> _Vector:
         g = self.search.instance
         m = len(node.features)
         size = 1 << height
@@ -78,13 +78,13 @@ class FrontierSearch:
         P = np.empty((g.n_classes, m, m), np.int32)
         dp_node.pair_counts(node, P)
         dp_frontier.two_frontier(node, P, self.search.min_leaf, height, best, choice, inner)
-        used = choice[:, 0] >= 0
-        choice[used, 0] = node.features[choice[used, 0]]
+        is_split = choice[:, 0] >= 0
+        choice[is_split, 0] = node.features[choice[is_split, 0]]
         below = inner >= 0
         inner[below] = node.features[inner[below]]
         return _Vector(best, best, choice, inner)
 
-    def _large(self, rows: np.ndarray, node: dp_node.NodeView, height: int, stoppable: bool) -> _Vector:
+    def _solve_large(self, rows: np.ndarray, node: dp_node.NodeView, height: int, stoppable: bool) -> _Vector:
         g = self.search.instance
         m = len(node.features)
         size = 1 << height
@@ -95,21 +95,23 @@ class FrontierSearch:
         below = self.solve(rows, height - 1, stoppable)
         best = np.empty(size, np.int64)
         choice = np.full((size, 3), -1, np.int64)
-        best[: size // 2], best[size // 2 :] = below.best, below.best[-1]
-        choice[: size // 2], choice[size // 2 :] = below.choice, below.choice[-1]
-        # trees of the height below are marked by -2, and found there again
+        best[: size // 2] = below.best
+        best[size // 2 :] = below.best[-1]
+        choice[: size // 2] = below.choice
+        choice[size // 2 :] = below.choice[-1]
+        # -2 marks a tree of the height below, which has its splits
         choice[choice[:, 0] >= 0, 0] = -2
         positions = choice.copy()
         if height == 3:
-            self._three(node, P, lb, best, positions, stoppable)
+            self._solve_height3(node, P, lb, best, positions, stoppable)
         else:
-            self._branch(rows, node, P, lb, best, positions, height, stoppable)
-        used = positions[:, 0] >= 0
-        positions[used, 0] = node.features[positions[used, 0]]
+            self._search_splits(rows, node, P, lb, best, positions, height, stoppable)
+        is_split = positions[:, 0] >= 0
+        positions[is_split, 0] = node.features[positions[is_split, 0]]
         dp_frontier.settle(best, positions)
-        return _Vector(best, self._bound(node, lb, best, stoppable), positions, below=below)
+        return _Vector(best, self._valid_bound(node, lb, best, stoppable), positions, below=below)
 
-    def _bound(self, node: dp_node.NodeView, lb: np.ndarray, best: np.ndarray, stoppable: bool) -> np.ndarray:
+    def _valid_bound(self, node: dp_node.NodeView, lb: np.ndarray, best: np.ndarray, stoppable: bool) -> np.ndarray:
         if not (stoppable and self.search.stopped()):
             return best
         bound = np.full(len(best), int(node.totals.sum()) - int(node.totals.max()), np.int64)
@@ -119,7 +121,7 @@ class FrontierSearch:
         np.minimum.accumulate(bound, out=bound)
         return np.minimum(bound, best)
 
-    def _three(
+    def _solve_height3(
         self,
         node: dp_node.NodeView,
         P: np.ndarray,
@@ -142,7 +144,7 @@ class FrontierSearch:
             if not state[dp_frontier.STOPPED] or (stoppable and s.stopped()):
                 return
 
-    def _branch(
+    def _search_splits(
         self, rows: np.ndarray, node: dp_node.NodeView, P: np.ndarray, lb: np.ndarray, best: np.ndarray, choice: np.ndarray,
         height: int, stoppable: bool,
     ) -> None:  # fmt: skip
@@ -154,28 +156,28 @@ class FrontierSearch:
             for side in range(2):
                 if not dp_frontier.promising(lb[0, p], lb[1, p], best, self.most):
                     break
-                found = self.solve(parts[side], height - 1, stoppable)
-                np.maximum(lb[side, p], found.bound, out=lb[side, p])
+                child = self.solve(parts[side], height - 1, stoppable)
+                np.maximum(lb[side, p], child.bound, out=lb[side, p])
                 if stoppable and s.stopped():
                     return
                 if s.similar:
-                    dp_frontier.share_all(node, P, p, side, found.best, lb)
+                    dp_frontier.share_all(node, P, p, side, child.best, lb)
             else:
                 dp_frontier.combine(lb[0, p], lb[1, p], p, best, choice, self.most)
 
     def extract(self, rows: np.ndarray, height: int, leaves: int) -> Shape:
-        """The tree of the frontier of `rows` with at most `leaves` leaves."""
+        """Return the best tree of `rows` with at most `leaves` leaves."""
         return self.tree(rows, height, self.solve(rows, height, stoppable=False), min(leaves, 1 << height))
 
-    def tree(self, rows: np.ndarray, height: int, found: _Vector, leaves: int) -> Shape:
-        """The tree that `found` holds for `leaves` leaves, even if the search of these rows was stopped."""
-        feature, left, right = (int(v) for v in found.choice[leaves - 1])
-        if feature == -2 and found.below is not None:
-            return self.tree(rows, height - 1, found.below, min(leaves, len(found.below.best)))
+    def tree(self, rows: np.ndarray, height: int, vector: _Vector, leaves: int) -> Shape:
+        """Return the tree of `vector` for `leaves` leaves, even if the search of these rows was stopped."""
+        feature, left, right = (int(v) for v in vector.choice[leaves - 1])
+        if feature == -2 and vector.below is not None:
+            return self.tree(rows, height - 1, vector.below, min(leaves, len(vector.below.best)))
         if feature < 0:
             return None
-        if found.inner is not None:
-            zero, one = (int(v) for v in found.inner[leaves - 1])
+        if vector.inner is not None:
+            zero, one = (int(v) for v in vector.inner[leaves - 1])
             return feature, None if zero < 0 else (zero, None, None), None if one < 0 else (one, None, None)
         zeros, ones = dp_node.split_rows(self.search.instance.rows, rows, feature)
         return feature, self.extract(zeros, height - 1, left), self.extract(ones, height - 1, right)
@@ -190,7 +192,12 @@ def solve_frontier(
 ) -> list[FrontierPoint]:
     """Find the fewest errors of trees with 1, 2, … leaves, at most `max_leaves`.
 
-    The price of a leaf does not count.  A point is proved where its errors equal its bound.
+    The leaf penalty of the problem is ignored. A point is proved if its errors equal its bound.
+
+    Returns
+    -------
+    list of FrontierPoint
+        One for each number of leaves, ascending.
     """
     free = replace(problem, leaf_cost=Fraction(0))
     search = begin_search(free, limits=limits, options=options, depth=2)  # no table of depth-two optima
@@ -199,16 +206,16 @@ def solve_frontier(
     most = min(1 << depth, max_leaves or 1 << depth, len(instance.rows))
     frontier = FrontierSearch(search, most)
     rows = np.arange(len(instance.rows), dtype=np.int32)
-    found = frontier.solve(rows, depth)
+    vector = frontier.solve(rows, depth)
     points = []
     for t in range(most):
-        shape = frontier.tree(rows, depth, found, t + 1)
+        shape = frontier.tree(rows, depth, vector, t + 1)
         points.append(
             FrontierPoint(
                 budget=t + 1,
                 leaves=count_leaves(shape),
-                errors=int(found.best[t]),
-                bound=int(found.bound[t]),
+                errors=int(vector.best[t]),
+                bound=int(vector.bound[t]),
                 shape=shape,
             )
         )
@@ -216,7 +223,7 @@ def solve_frontier(
 
 
 class CheapestPoint(NamedTuple):
-    """The point of a frontier that costs least at a price of a leaf; cost and bound in rows."""
+    """The cheapest point of a frontier at a leaf price; cost and bound in rows."""
 
     point: FrontierPoint
     cost: Fraction
@@ -224,18 +231,18 @@ class CheapestPoint(NamedTuple):
 
 
 def cheapest_point(points: list[FrontierPoint], price: Fraction) -> CheapestPoint:
-    """Return the point of least cost at `price` rows a leaf, and a bound of all trees of the frontier."""
+    """Return the cheapest point at `price` rows a leaf, and a lower bound of all trees of the frontier."""
     cost, _, index = min((p.errors + price * p.leaves, p.leaves, k) for k, p in enumerate(points))
     bound = min(_point_bound(point, price) for point in points)
     return CheapestPoint(points[index], cost, min(cost, bound))
 
 
 def _point_bound(point: FrontierPoint, price: Fraction) -> Fraction:
-    """Return the least cost of the trees that one point stands for."""
+    """Return a lower bound of the trees that one point represents."""
     leaves = point.leaves if point.bound == point.errors else point.budget
     return point.bound + price * leaves
 
 
 def count_leaves(shape: Shape | int) -> int:
-    """Leaves of a tree."""
+    """Return the number of leaves of a tree."""
     return 1 if not isinstance(shape, tuple) else count_leaves(shape[1]) + count_leaves(shape[2])

@@ -1,4 +1,4 @@
-"""What a search is told, what it knows of a subproblem, and the names of the latter."""
+"""Options and memo entries of the exact search."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 
 INFINITE = np.int64(1) << np.int64(62)
-UNKNOWN_PATH = (-1,)  # of rows that were not reached by answers of this search: no cache by path is read or written
-SHALLOWER = -1  # the best tree of this height is the best tree of the height below
+UNKNOWN_PATH = (-1,)  # rows that this search did not reach by splits: caches by path are neither read nor written
+SHALLOWER = -1  # choice: the best tree of this height is the best tree of the height below
 
 
 def known_path(path: tuple[int, ...]) -> bool:
-    """Whether rows were reached by answers of this search."""
+    """Return whether this search reached the rows by splits."""
     return min(path, default=0) >= 0
 
 
@@ -20,16 +20,16 @@ def known_path(path: tuple[int, ...]) -> bool:
 class ExactOptions:
     """Switches of the bounds and caches; every combination gives the same optimum."""
 
-    equivalent: bool = True  # rows that are equal in all features
-    class_count: bool = True  # a tree with t leaves predicts at most t classes
-    support: bool = True  # too few rows to pay for a second leaf
+    equivalent: bool = True  # bound by rows that are equal in all features
+    class_count: bool = True  # bound by leaves: a tree with t leaves predicts at most t classes
+    support: bool = True  # prune nodes with too few rows to pay for a second leaf
     similarity: bool = True
-    branch_cache: bool = True  # depth-two subtrees, by their path
-    dataset_cache: bool = True  # larger subtrees by their rows; off: by their path
-    reduce: bool = True  # equal and complementary columns merged
-    deepening: bool = True  # the best shallower tree first
-    one_call: bool = True  # brief nodes of height three and four without a look at the clock
-    memory: int = 1 << 30  # bytes that the caches may take
+    branch_cache: bool = True  # cache depth-two subtrees by path
+    dataset_cache: bool = True  # cache larger subtrees by rows; if off, by path
+    reduce: bool = True  # merge equal and complementary features
+    deepening: bool = True  # search shallower trees first
+    one_call: bool = True  # solve small nodes of height three and four in one kernel call
+    memory: int = 1 << 30  # most bytes of the caches
 
 
 DEFAULT_OPTIONS = ExactOptions()
@@ -37,7 +37,7 @@ DEFAULT_OPTIONS = ExactOptions()
 
 @dataclass(frozen=True)
 class MemoEntry:
-    """What is known of E(D, h): a lower bound, whether it is exact, and the feature of the best root if so."""
+    """A lower bound of E(D, h), whether it is exact, and if so the feature of the best root."""
 
     lower: int
     exact: bool

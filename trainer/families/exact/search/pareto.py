@@ -1,7 +1,7 @@
-"""The search over non-dominated vectors that serves the constraints: every node has the vectors of (cost, errors of each bounded
-class, leaves) that no other of its trees dominates, as in van der Linden, de Weerdt & Demirovic (2023).
+"""The search over Pareto fronts, for constraints on the whole tree.
 
-The unconstrained search supplies lower bounds.
+Each node has the front of its trees' vectors (cost, errors of each bounded class, leaves), as in van der Linden, de Weerdt &
+Demirovic (2023). The unconstrained search supplies lower bounds.
 """
 
 from __future__ import annotations
@@ -26,16 +26,18 @@ NO_LIMIT = int(INFINITE) - 1
 
 @dataclass(frozen=True)
 class VectorFront:
+    """The Pareto front of one subproblem and the way back to its trees."""
+
     vectors: np.ndarray  # int64 (size, D)
     aux: np.ndarray  # int64 (size, AUX)
-    below: int  # all vectors of smaller cost are here
+    below: int  # the front is complete for smaller costs
     terminal: bool
     features: np.ndarray  # features of the positions in aux, where terminal
     children: dict[int, tuple[VectorFront, VectorFront]] = field(default_factory=dict)
 
 
 class ParetoSearch:
-    """The recurrence over non-dominated vectors, for one instance and one set of allowed features."""
+    """The recurrence over Pareto fronts, for one instance and one set of allowed features."""
 
     def __init__(self, search: ExactSearch, constraints: Constraints, unit: int, leaf: int) -> None:
         self.depth = self.full_depth = -1  # of the root
@@ -56,45 +58,45 @@ class ParetoSearch:
         self.root_bound = 0
 
     def limits(self, ub: int) -> np.ndarray:
-        """Largest admissible vector below the cost `ub`."""
+        """Return the largest admissible vector below the cost `ub`."""
         return np.array([ub - 1, *self.caps], np.int64)
 
     def solve(self, rows: np.ndarray, height: int, allowed: np.ndarray, ub: int) -> VectorFront:
-        """The vectors of cost below `ub` for `rows`; incomplete if the search was stopped."""
+        """Return the front of `rows` for costs below `ub`; incomplete if the search was stopped."""
         key = (
             height,
-            np.packbits(self._member(rows)).tobytes(),
+            np.packbits(self._row_mask(rows)).tobytes(),
             allowed.tobytes() if self.conflict is not None else b"",
         )
-        known = self.memo.get(key)
-        if known is not None and known.below >= ub:
-            return known
+        cached = self.memo.get(key)
+        if cached is not None and cached.below >= ub:
+            return cached
         self.search.nodes += 1
         node = self._prepare(rows, allowed)
         if height <= 2 or not len(node.features):
-            found = self._small(node, height, ub)
+            front = self._solve_small(node, height, ub)
         else:
-            found = self._large(rows, node, height, allowed, ub)
+            front = self._solve_large(rows, node, height, allowed, ub)
         if not self.search.stopped():
-            self.bytes += 300 + len(key[1]) + len(key[2]) + found.vectors.nbytes + found.aux.nbytes
+            self.bytes += 300 + len(key[1]) + len(key[2]) + front.vectors.nbytes + front.aux.nbytes
             if self.bytes > self.search.options.memory // 2:
                 self.memo.clear()
                 self.bytes = 0
-            self.memo[key] = found
-        return found
+            self.memo[key] = front
+        return front
 
-    def _member(self, rows: np.ndarray) -> np.ndarray:
+    def _row_mask(self, rows: np.ndarray) -> np.ndarray:
         member = np.zeros(len(self.search.instance.rows), np.uint8)
         member[rows] = 1
         return member
 
     def _prepare(self, rows: np.ndarray, allowed: np.ndarray) -> dp_node.NodeView:
         s = self.search
-        # equal columns of different conflicts are not the same question
+        # equal columns with different conflicts are different features
         reduce = self.conflict is None
-        return dp_node.prepare(s.given.data, rows, allowed, s.min_leaf, reduce, True)
+        return dp_node.prepare(s.context.data, rows, allowed, s.min_leaf, reduce, True)
 
-    def _small(self, node: dp_node.NodeView, height: int, ub: int) -> VectorFront:
+    def _solve_small(self, node: dp_node.NodeView, height: int, ub: int) -> VectorFront:
         m = len(node.features)
         entries = dp_pareto.VectorEntries(self.costs, self.bounded, self.limits(ub))
         if height == 0 or m == 0:
@@ -112,21 +114,21 @@ class ParetoSearch:
         return np.ascontiguousarray(self.conflict[np.ix_(node.features, node.features)])
 
     def _bounds(self, node: dp_node.NodeView, height: int, ub: int) -> np.ndarray:
-        """Lower bounds (2, p) of the costs of both sides of each split, from the search without constraints."""
+        """Return lower bounds of both children of each split, int64 (2, p), from the search without constraints."""
         if not self.costs[0]:
             return np.zeros((2, len(node.features)), np.int64)
-        frame = self.search.frame(node, height)
+        frame = self.search.build_frame(node, height)
         if height == 3:
             state = np.array([min(ub, NO_LIMIT), -2, 0, 0, 0], np.int64)
-            self.search._run_three(frame, UNKNOWN_PATH, state, True)
+            self.search.run_height3(frame, UNKNOWN_PATH, state, True)
         return frame.lower
 
-    def _large(
+    def _solve_large(
         self, rows: np.ndarray, node: dp_node.NodeView, height: int, allowed: np.ndarray, ub: int
     ) -> VectorFront:
         s = self.search
         root = height == self.depth and len(rows) == len(self.search.instance.rows)
-        given = ub
+        limit = ub
         lower = self._bounds(node, height, ub)
         entries = dp_pareto.VectorEntries(self.costs, self.bounded, self.limits(ub))
         vectors, aux = dp_pareto.leaf_front(node.totals, entries)
@@ -147,17 +149,17 @@ class ParetoSearch:
                 continue
             children[f] = pair
             vectors, aux = dp_pareto.combine(vectors, aux, f, pair[0].vectors, pair[1].vectors, self.limits(ub))
-            # with one entry only the cheapest vector counts; at the root that holds always
+            # only the cheapest vector counts at the root, and where vectors have one entry
             if len(vectors) and (root or vectors.shape[1] == 1):
                 ub = min(ub, int(vectors[:, 0].min()))
                 if root:
-                    self._news(VectorFront(vectors, aux, ub, False, node.features, children))
+                    self._update_incumbent(VectorFront(vectors, aux, ub, False, node.features, children))
         if root and height == self.full_depth:
-            # ascending bounds: what comes after the one at which the search stopped costs no less
+            # splits come in order of their bounds, so the ones after the stop cost no less
             self.root_bound = max(self.root_bound, min(open_bound, ub))
         used = {int(f) for f in aux[:, 0]} if len(aux) else set()
         children = {f: pair for f, pair in children.items() if f in used}
-        return VectorFront(vectors, aux, given, False, node.features, children)
+        return VectorFront(vectors, aux, limit, False, node.features, children)
 
     def _sides(
         self, rows: np.ndarray, f: int, height: int, allowed: np.ndarray, ub: int, lower: np.ndarray
@@ -178,7 +180,7 @@ class ParetoSearch:
         b = self.solve(parts[1 - first], height - 1, inner, ub - int(a.vectors[:, 0].min()))
         return (a, b) if first == 0 else (b, a)
 
-    def _news(self, front: VectorFront) -> None:
+    def _update_incumbent(self, front: VectorFront) -> None:
         place = int(front.vectors[:, 0].argmin())
         cost = int(front.vectors[place, 0])
         if self.best is None or cost < self.best[0]:
@@ -186,7 +188,7 @@ class ParetoSearch:
             self.search.report(cost, self.root_bound, self.search.nodes)
 
     def run(self, depth: int, floor: int = 0) -> None:
-        """Shallow trees first, each an incumbent for the next depth; the bound belongs to the last depth."""
+        """Search shallow trees first; each is an incumbent of the next depth. The bound is that of the last depth."""
         g = self.search.instance
         rows = np.arange(len(g.rows), dtype=np.int32)
         self.full_depth = depth
@@ -196,13 +198,13 @@ class ParetoSearch:
             ub = int(INFINITE) if self.best is None else self.best[0]
             front = self.solve(rows, height, self.allowed, ub)
             if len(front.vectors):
-                self._news(front)
+                self._update_incumbent(front)
             if self.search.stopped():
                 return
         self.root_bound = max(self.root_bound, int(INFINITE) if self.best is None else self.best[0])
 
     def tree(self, front: VectorFront, place: int) -> LabelledShape:
-        """The tree behind a vector."""
+        """Return the tree of a vector."""
         a = [int(x) for x in front.aux[place]]
         if a[0] < 0:
             return a[3]
@@ -218,6 +220,6 @@ class ParetoSearch:
 
 
 def recall_limit(instance: ExactInstance, label: int, share: Fraction) -> int:
-    """The largest number of errors among the rows of class `label` that leaves `share` of them right."""
+    """Return the most errors among the rows of class `label` with a recall of at least `share`."""
     size = int(instance.weights[instance.classes == label].sum())
     return size - math.ceil(share * size)

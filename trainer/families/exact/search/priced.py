@@ -1,6 +1,6 @@
-"""Exact search where asking a column has a price: each row pays it once if its path asks the column.
+"""Exact search with prices of columns: each row pays a column once if its path tests it.
 
-A subproblem is keyed by its rows, its height and the priced columns that are paid. The search without prices bounds it from below.
+The key of a subproblem is its rows, its height and the paid columns. The search without prices gives lower bounds.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Improved = Callable[[Shape], None]
 
 @dataclass(frozen=True)
 class PricedEntry:
-    """What is known of a subproblem: a lower bound of its cost and, where `exact`, the tree of this cost."""
+    """A lower bound of a subproblem and, if `exact`, the tree of this cost."""
 
     lower: int
     exact: bool
@@ -37,7 +37,7 @@ class PricedEntry:
 
 @dataclass(frozen=True)
 class ColumnPrices:
-    """The column of each feature, and what it costs one unit of weight, in rows, by column."""
+    """The column of each feature, and by column the price for one unit of weight, in rows."""
 
     columns: np.ndarray
     prices: Mapping[int, Fraction]
@@ -68,41 +68,41 @@ class PricedSearch:
         self.improved: Callable[[int, Shape], None] = lambda cost, shape: None
 
     def solve(self, rows: np.ndarray, height: int, paid: frozenset[int], ub: int) -> PricedEntry:
-        """Return the least cost if it is below `ub`, else a lower bound of at least `ub` (less only if the search was stopped)."""
+        """Return the optimum if it is below `ub`, else a lower bound of at least `ub`; less only if the search was stopped."""
         key = (height, paid, members(rows, len(self.search.instance.rows)).tobytes())
-        known = self.memo.get(key)
-        if known is not None and (known.exact or known.lower >= ub):
-            return known
+        cached = self.memo.get(key)
+        if cached is not None and (cached.exact or cached.lower >= ub):
+            return cached
         self.search.nodes += 1
-        given = self.search.given
-        node = dp_node.prepare(given.data, rows, given.allowed, self.search.min_leaf, False, True)
+        context = self.search.context
+        node = dp_node.prepare(context.data, rows, context.allowed, self.search.min_leaf, False, True)
         leaf, floor = self.search.node_bounds(node, height)
         if len(node.features) == 0 or height == 0 or floor >= leaf:
-            found = PricedEntry(leaf, True)
+            entry = PricedEntry(leaf, True)
         elif floor >= ub:
-            found = PricedEntry(floor, False)
+            entry = PricedEntry(floor, False)
         elif height <= 2:
-            found = self._small(node, height, paid)
+            entry = self._solve_small(node, height, paid)
         else:
-            found = self._large(rows, node, height, paid, ub, leaf)
+            entry = self._solve_large(rows, node, height, paid, ub, leaf)
         if not self.search.stopped():
-            self._remember(key, found)
-        return found
+            self._memoise(key, entry)
+        return entry
 
-    def _remember(self, key: tuple[int, frozenset[int], bytes], found: PricedEntry) -> None:
+    def _memoise(self, key: tuple[int, frozenset[int], bytes], entry: PricedEntry) -> None:
         self.bytes += 400 + len(key[2])
         if self.bytes > self.search.options.memory // 2:
             self.memo.clear()
             self.bytes = 0
-        self.memo[key] = found
+        self.memo[key] = entry
 
     def _unpaid(self, features: np.ndarray, paid: frozenset[int]) -> np.ndarray:
-        """Return the charge of each feature for one unit of weight where its column is not paid, int64."""
+        """Return the charge of each feature for one unit of weight, 0 if its column is paid; int64."""
         free = np.isin(self.columns[features], list(paid)) if paid else np.zeros(len(features), bool)
         return np.where(free, 0, self.charges[features])
 
-    def _small(self, node: dp_node.NodeView, height: int, paid: frozenset[int]) -> PricedEntry:
-        """Return the cheapest tree of one or two levels, from the counts of pairs."""
+    def _solve_small(self, node: dp_node.NodeView, height: int, paid: frozenset[int]) -> PricedEntry:
+        """Return the cheapest tree of one or two levels, from pair counts."""
         g = self.search.instance
         totals = node.totals.astype(np.int64)
         ones = node.ones.astype(np.int64)
@@ -110,11 +110,11 @@ class PricedSearch:
         cost = int(totals.sum()) * charge
         below = np.full((2, len(charge)), -1)
         pairs = _pairs(node, g.n_classes) if height > 1 else None
-        for s, own in ((0, totals[:, None] - ones), (1, ones)):
-            side = g.unit * (own.sum(axis=0) - own.max(axis=0)) + g.leaf
+        for s, side_counts in ((0, totals[:, None] - ones), (1, ones)):
+            side = g.unit * (side_counts.sum(axis=0) - side_counts.max(axis=0)) + g.leaf
             if pairs is not None:
                 inside = pairs if s else ones[:, None, :] - pairs
-                split = self._split_costs(own, inside, charge, self.columns[node.features])
+                split = self._split_costs(side_counts, inside, charge, self.columns[node.features])
                 best = split.argmin(axis=1)
                 least = split[np.arange(len(best)), best]
                 below[s] = np.where(least < side, best, -1)
@@ -127,11 +127,16 @@ class PricedSearch:
         zero, one = (None if q < 0 else (int(node.features[q]), None, None) for q in below[:, p].tolist())
         return PricedEntry(int(cost[p]), True, (int(node.features[p]), zero, one))
 
-    def _split_costs(self, own: np.ndarray, inside: np.ndarray, charge: np.ndarray, columns: np.ndarray) -> np.ndarray:
-        """Return the cost of one split q on a side of each split f, int64 (f, q); own (K, f), inside (K, f, q): with x_q = 1."""
+    def _split_costs(
+        self, side_counts: np.ndarray, inside: np.ndarray, charge: np.ndarray, columns: np.ndarray
+    ) -> np.ndarray:
+        """Return the cost of split q in a child of split f, int64 (f, q).
+
+        side_counts (K, f): class weights of the child. inside (K, f, q): those with x_q = 1.
+        """
         g = self.search.instance
-        outside = own[:, :, None] - inside
-        size = own.sum(axis=0)
+        outside = side_counts[:, :, None] - inside
+        size = side_counts.sum(axis=0)
         one = inside.sum(axis=0)
         errors = size[:, None] - inside.max(axis=0) - outside.max(axis=0)
         unpaid = np.where(columns[:, None] == columns[None, :], 0, charge[None, :])
@@ -140,35 +145,35 @@ class PricedSearch:
         allowed = (one >= least) & (size[:, None] - one >= least)
         return np.where(allowed, cost, INFINITE)
 
-    def _large(
+    def _solve_large(
         self, rows: np.ndarray, node: dp_node.NodeView, height: int, paid: frozenset[int], ub: int, leaf: int
     ) -> PricedEntry:
         root = height == self.depth and len(rows) == len(self.search.instance.rows)
-        free = self.search.solve(rows, UNKNOWN_PATH, height, ub)
-        if free.lower >= ub:
-            return PricedEntry(free.lower, False)
+        unpriced = self.search.solve(rows, UNKNOWN_PATH, height, ub)
+        if unpriced.lower >= ub:
+            return PricedEntry(unpriced.lower, False)
         best = PricedEntry(leaf, True) if leaf < ub else PricedEntry(ub, False)
         shallow = self.solve(rows, height - 1, paid, best.lower)
         if shallow.exact and shallow.lower < best.lower:
             best = shallow
-        asked = int(node.totals.sum()) * self._unpaid(node.features, paid)
-        lower = self.search.frame(node, height).lower
-        bounds = asked + lower[0] + lower[1]
+        charges = int(node.totals.sum()) * self._unpaid(node.features, paid)
+        lower = self.search.build_frame(node, height).lower
+        bounds = charges + lower[0] + lower[1]
         for p in np.argsort(bounds, kind="stable").tolist():
             if self.search.stopped():
                 break
             if bounds[p] >= best.lower:
                 continue
-            found = self._attempt(rows, int(node.features[p]), height, paid, best.lower, int(asked[p]), lower[:, p])
-            bounds[p] = max(found.lower, bounds[p])
-            if found.exact and found.lower < best.lower:
-                best = found
+            attempt = self._attempt(rows, int(node.features[p]), height, paid, best.lower, int(charges[p]), lower[:, p])
+            bounds[p] = max(attempt.lower, bounds[p])
+            if attempt.exact and attempt.lower < best.lower:
+                best = attempt
                 if root:
-                    self._take(best)
+                    self._update_incumbent(best)
             if root:
                 self.root_bound = max(self.root_bound, min(best.lower, int(bounds.min())))
         if self.search.stopped():
-            return PricedEntry(max(free.lower, min(best.lower, int(bounds.min()))), False)
+            return PricedEntry(max(unpriced.lower, min(best.lower, int(bounds.min()))), False)
         return best
 
     def _attempt(
@@ -178,30 +183,30 @@ class PricedSearch:
         height: int,
         paid: frozenset[int],
         best: int,
-        asked: int,
+        charge: int,
         lower: np.ndarray,
     ) -> PricedEntry:
-        """Return the best tree with a split at its root if it costs less than `best`, else a lower bound."""
+        """Return the best tree with this split at its root if it costs less than `best`, else a lower bound."""
         parts = dp_node.split_rows(self.search.instance.rows, rows, feature)
         low = [int(lower[0]), int(lower[1])]
         for s in (0, 1):
-            free = self.search.solve(parts[s], UNKNOWN_PATH, height - 1, best - asked - low[1 - s])
-            low[s] = max(low[s], free.lower)
-            if asked + low[0] + low[1] >= best or self.search.stopped():
-                return PricedEntry(asked + low[0] + low[1], False)
+            unpriced = self.search.solve(parts[s], UNKNOWN_PATH, height - 1, best - charge - low[1 - s])
+            low[s] = max(low[s], unpriced.lower)
+            if charge + low[0] + low[1] >= best or self.search.stopped():
+                return PricedEntry(charge + low[0] + low[1], False)
         inner = paid | {int(self.columns[feature])} if self.charges[feature] else paid
         shapes: list[Shape] = [None, None]
         for s in (0, 1):
-            found = self.solve(parts[s], height - 1, inner, best - asked - low[1 - s])
-            low[s] = max(low[s], found.lower)
-            shapes[s] = found.shape
-            if not found.exact or asked + low[0] + low[1] >= best:
-                return PricedEntry(asked + low[0] + low[1], False)
-        return PricedEntry(asked + low[0] + low[1], True, (feature, shapes[0], shapes[1]))
+            child = self.solve(parts[s], height - 1, inner, best - charge - low[1 - s])
+            low[s] = max(low[s], child.lower)
+            shapes[s] = child.shape
+            if not child.exact or charge + low[0] + low[1] >= best:
+                return PricedEntry(charge + low[0] + low[1], False)
+        return PricedEntry(charge + low[0] + low[1], True, (feature, shapes[0], shapes[1]))
 
-    def _take(self, found: PricedEntry) -> None:
-        if found.lower < self.incumbent[0]:
-            self.incumbent = (found.lower, found.shape)
+    def _update_incumbent(self, entry: PricedEntry) -> None:
+        if entry.lower < self.incumbent[0]:
+            self.incumbent = (entry.lower, entry.shape)
             self.improved(*self.incumbent)
 
     def run(self, depth: int) -> None:
@@ -210,10 +215,10 @@ class PricedSearch:
         for height in range(depth + 1):
             self.depth = height
             self.root_bound = 0
-            found = self.solve(rows, height, frozenset(), self.incumbent[0])
-            if found.exact:
-                self._take(found)
-            bound = found.lower if self.search.stopped() else self.incumbent[0]
+            entry = self.solve(rows, height, frozenset(), self.incumbent[0])
+            if entry.exact:
+                self._update_incumbent(entry)
+            bound = entry.lower if self.search.stopped() else self.incumbent[0]
             if self.search.stopped():
                 self.root_bound = min(bound, self.incumbent[0]) if height == depth else 0
                 return
@@ -221,18 +226,18 @@ class PricedSearch:
 
 
 def _pairs(node: dp_node.NodeView, classes: int) -> np.ndarray:
-    """Return the weight of each class in each pair of features, int64 (K, m, m), on both sides of the diagonal."""
+    """Return the weight of each class by pair of features, int64 (K, m, m), symmetric."""
     m = len(node.features)
     P = np.zeros((classes, m, m), np.int32)
     dp_node.pair_counts(node, P)
     upper = np.triu(P.astype(np.int64), 1)
-    found: np.ndarray = upper + upper.transpose(0, 2, 1)
-    found[:, np.arange(m), np.arange(m)] = node.ones
-    return found
+    pairs: np.ndarray = upper + upper.transpose(0, 2, 1)
+    pairs[:, np.arange(m), np.arange(m)] = node.ones
+    return pairs
 
 
 def priced_instance(problem: BinaryProblem, prices: ColumnPrices) -> tuple[ExactInstance, np.ndarray]:
-    """Return the instance with costs fine enough for the prices, and the charge of each feature for one unit of weight, int64.
+    """Return the instance with integer costs that represent the prices, and the charges of `PricedSearch`.
 
     Raises ParameterError if the prices have too many digits for exact integers.
     """
@@ -258,16 +263,18 @@ def solve_priced(
     report: Report,
     improved: Improved,
 ) -> ExactResult:
-    """Find a tree of least cost, the prices of its columns included, and prove it.
+    """Find a tree of least cost, including the prices of its columns, and prove it.
 
     Parameters
     ----------
     problem, limits, options
         As for `solve_binary`.
     prices : ColumnPrices
-        What asking a column costs.
-    report, improved
-        Called with cost and bound in rows and the number of nodes, and with better trees.
+        Prices of columns.
+    report : callable
+        Called with cost and bound in rows, and the number of nodes.
+    improved : callable
+        Called with better trees.
 
     Returns
     -------
@@ -295,16 +302,16 @@ def solve_priced(
     priced.run(useful_depth(problem, instance))
     cost, shape = priced.incumbent
     errors, leaves = evaluate(instance, shape)
-    whole = cost >= INFINITE  # stopped before the leaf was counted
-    exact = instance.true_cost(instance.unit * errors + instance.leaf if whole else cost)
-    bound = min(exact, instance.true_cost(priced.root_bound))
+    is_leaf_only = cost >= INFINITE  # stopped before the leaf was counted
+    true_cost = instance.true_cost(instance.unit * errors + instance.leaf if is_leaf_only else cost)
+    bound = min(true_cost, instance.true_cost(priced.root_bound))
     return ExactResult(
         shape=shape,
         errors=errors,
         leaves=leaves,
-        cost=exact,
+        cost=true_cost,
         bound=bound,
-        optimal=bound == exact,
+        optimal=bound == true_cost,
         nodes=search.nodes,
         depth_two=search.depth_two_solves,
         cache_entries=len(priced.memo),

@@ -1,9 +1,8 @@
-"""A proof of the bound of an exact search: a second pass from the root that writes the steps which the bound needs.
+"""Write the proof of the bound of an exact search in a second pass from the root.
 
-The pass starts from the known bound with all caches of the search warm.  Each question needs bounds of its two sides that add up to
-it; most have them from classes, equal rows and similar questions, which the checker sees for itself.  Trees of depth two are
-counted by the checker, so that a proof for depth three is one step, and one for depth four a step for each side that is
-not excused.  The format is docs/proof-format.md.
+The pass starts with the bound and the warm caches of the search. For each split, the bounds of its children must add up to the bound
+of the node. Most children need no step, since the checker bounds them by classes, equal rows and similar splits. The checker counts
+trees of depth two, so a proof for depth three is one step. The format is docs/proof-format.md.
 """
 
 from __future__ import annotations
@@ -24,11 +23,11 @@ MOST_STEPS = 2_000_000
 
 
 class ExactProofTooLarge(Exception):
-    """The proof has more steps than are written."""
+    """The proof needs more than MOST_STEPS steps."""
 
 
 def build_proof(search: ExactSearch, bound: int, stop: Callable[[], bool]) -> ProofSteps | None:
-    """The proof of the integer cost `bound` of a search that has been run; None if it has too many steps or is stopped."""
+    """Return the proof of the integer bound of a finished search; None if it is too large or stopped."""
     search.flag = np.zeros(1, np.int64)
     search.stop = stop
     search.improved = None
@@ -41,9 +40,9 @@ def build_proof(search: ExactSearch, bound: int, stop: Callable[[], bool]) -> Pr
 
 
 def prove(search: ExactSearch, bound: int, stop: Callable[[], bool] = lambda: False) -> tuple[list[Step], int]:
-    """The steps that prove the integer cost `bound` for all rows, and the bound that they do prove: less where `stop` ended the pass.
+    """Return the steps that prove the integer bound for all rows, and the bound they prove: less if `stop` ended the pass.
 
-    `search` has been run.  Raises ExactProofTooLarge beyond two million steps.
+    `search` has been run. Raises ExactProofTooLarge beyond MOST_STEPS steps.
     """
     writer = _Writer(search, stop)
     rows = np.arange(len(search.instance.rows), dtype=np.int32)
@@ -52,7 +51,7 @@ def prove(search: ExactSearch, bound: int, stop: Callable[[], bool] = lambda: Fa
 
 
 def part_steps(search: ExactSearch, rows: np.ndarray, height: int, bound: int, stop: Callable[[], bool]) -> list[Step]:
-    """The steps that prove `bound` for some rows, with paths from there. Raises ExactProofTooLarge."""
+    """Return the steps that prove `bound` for some rows, with paths relative to them. Raises ExactProofTooLarge."""
     writer = _Writer(search, stop)
     writer.prove(rows, UNKNOWN_PATH, height, bound)
     return [step | {"path": step["path"][1:]} for step in writer.steps]
@@ -63,17 +62,17 @@ class _Writer:
         self.search = search
         self.stop = stop
         self.steps = list[Step]()
-        self.held: dict[Any, int] = {}  # what is proved already, by height and rows
+        self.proved: dict[Any, int] = {}  # proved bounds by height and rows
 
     def prove(self, rows: np.ndarray, path: tuple[int, ...], height: int, bound: int) -> int:
-        """Write what proves that no tree costs less than `bound`, and return what is proved."""
+        """Write the steps that prove `bound` and return the proved bound."""
         s = self.search
         key = (height, rows.tobytes())
-        if self.held.get(key, 0) >= bound:
+        if self.proved.get(key, 0) >= bound:
             return bound
-        if path and height == 3:  # asked for by a split whose floors fall short: the checker counts
+        if path and height == 3:  # the parent's bounds need this child: the checker counts its pairs
             self._write(path, height, bound, "split")
-            self.held[key] = bound
+            self.proved[key] = bound
             return bound
         node = s.prepare(rows)
         leaf, floor = s.node_bounds(node, height)
@@ -87,13 +86,13 @@ class _Writer:
             if height > 3:
                 bound = self._sides(rows, path, height, bound)
             self._write(path, height, bound, "split")
-        self.held[key] = bound
+        self.proved[key] = bound
         return bound
 
     def _sides(self, rows: np.ndarray, path: tuple[int, ...], height: int, bound: int) -> int:
-        """Steps of the sides until the bounds of the sides of each question add up to `bound`; returns the least sum."""
+        """Write steps of children until their bounds add up to `bound` for each split; return the least sum."""
         s = self.search
-        frame = s.frame(s.prepare(rows), height)
+        frame = s.build_frame(s.prepare(rows), height)
         lower = frame.lower
         for p in range(len(frame.node.features)):
             if lower[0, p] + lower[1, p] >= bound:
@@ -101,41 +100,44 @@ class _Writer:
             feature = int(frame.node.features[p])
             parts = dp_node.split_rows(s.instance.rows, rows, feature)
             paths = [(*path, 2 * feature + side) for side in (0, 1)]
-            needed = self._needed(parts, paths, height - 1, bound, lower[:, p])
+            targets = self._side_targets(parts, paths, height - 1, bound, lower[:, p])
             for side in (0, 1):
-                if needed[side] > lower[side, p]:
-                    lower[side, p] = self.prove(parts[side], paths[side], height - 1, needed[side])
+                if targets[side] > lower[side, p]:
+                    lower[side, p] = self.prove(parts[side], paths[side], height - 1, targets[side])
                     if s.similar:
                         share(frame.node, frame.P, p, side, lower[side, p], s.instance.unit, lower)
         return min(bound, int((lower[0] + lower[1]).min()))
 
-    def _needed(
+    def _side_targets(
         self, parts: tuple[np.ndarray, np.ndarray], paths: list[tuple[int, ...]], height: int, bound: int,
         lower: np.ndarray,
     ) -> list[int]:  # fmt: skip
-        """True bounds of both sides that add up to `bound`, as low as they may be; lower ones if the pass is stopped."""
+        """Return provable bounds of both children that just add up to `bound`; lower ones if the pass is stopped."""
         floors = [int(value) for value in lower]
-        known = [max(floors[side], self._known(parts[side], paths[side], height, 0)) for side in (0, 1)]
+        lower_bounds = [max(floors[side], self._known_bound(parts[side], paths[side], height, 0)) for side in (0, 1)]
         first = 0 if len(parts[0]) >= len(parts[1]) else 1
         for side in (first, 1 - first):
-            if known[0] + known[1] < bound and not self.stop():
-                known[side] = max(known[side], self._known(parts[side], paths[side], height, bound - known[1 - side]))
+            if lower_bounds[0] + lower_bounds[1] < bound and not self.stop():
+                lower_bounds[side] = max(
+                    lower_bounds[side],
+                    self._known_bound(parts[side], paths[side], height, bound - lower_bounds[1 - side]),
+                )
         for side in (first, 1 - first):
-            if known[side] + floors[1 - side] >= bound:
+            if lower_bounds[side] + floors[1 - side] >= bound:
                 return [bound - floors[1 - side] if s == side else floors[s] for s in (0, 1)]
-        needed = list(known)
-        needed[1 - first] = min(known[1 - first], max(floors[1 - first], bound - known[first]))
-        return needed
+        targets = list(lower_bounds)
+        targets[1 - first] = min(lower_bounds[1 - first], max(floors[1 - first], bound - lower_bounds[first]))
+        return targets
 
-    def _known(self, rows: np.ndarray, path: tuple[int, ...], height: int, target: int) -> int:
-        """What the search knows about a side; with a target it searches for a proof of it."""
+    def _known_bound(self, rows: np.ndarray, path: tuple[int, ...], height: int, target: int) -> int:
+        """Return the memoised bound of a child; with a target, search until the bound reaches it."""
         s = self.search
         literals = tuple(sorted(path))
-        found = s.memo.get(s._key(rows, literals, height))
-        if found is not None and (found.exact or found.lower >= target):
-            return found.lower
+        entry = s.memo.get(s._key(rows, literals, height))
+        if entry is not None and (entry.exact or entry.lower >= target):
+            return entry.lower
         if not target:
-            return 0 if found is None else found.lower
+            return 0 if entry is None else entry.lower
         return s.solve(rows, literals, height, min(target, int(INFINITE))).lower
 
     def _write(self, path: tuple[int, ...], height: int, bound: int, by: str) -> None:

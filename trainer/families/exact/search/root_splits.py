@@ -1,4 +1,4 @@
-"""The splits of the root, which take nearly all of the time: dealt to threads, or searched by one kernel in slices of time."""
+"""The search of the root's splits, which takes nearly all of the time: by threads, or by one kernel in time slices."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from typing import Any, Protocol
 import numpy as np
 
 from trainer.families.exact.instance import ExactInstance
-from trainer.families.exact.kernels import depth4 as dp_four
-from trainer.families.exact.kernels import solve_subtree as dp_whole
+from trainer.families.exact.kernels import depth4 as dp_depth4
+from trainer.families.exact.kernels import solve_subtree as dp_subtree
 from trainer.families.exact.kernels.depth3 import BEST, CHOICE, DEPTH_TWO_SOLVES, NEXT, PairBudget
 from trainer.families.exact.kernels.equal_rows import members_by_answer
 from trainer.families.exact.search.frame import SearchFrame
 from trainer.families.exact.search.memo import SHALLOWER, MemoEntry
 
-NEWS_SECONDS = 0.02  # the bound of a root takes longer than a brief side of it
+REPORT_SECONDS = 0.02  # computing the bound of the root takes longer than solving a small child
 
 
 class RootSearch(Protocol):
-    """What is asked of a search."""
+    """The part of `ExactSearch` that the search of the root needs."""
 
     instance: ExactInstance
-    given: dp_whole.SearchContext
+    context: dp_subtree.SearchContext
     threads: int
     lock: threading.Lock
     flag: np.ndarray
@@ -36,84 +36,90 @@ class RootSearch(Protocol):
     depth_two_solves: int
 
     @property
-    def room(self) -> Callable[[int], int]:
-        """Up to which costs splits are searched, by the cost of the best tree."""
+    def pruning_threshold(self) -> Callable[[int], int]:
+        """Map the incumbent cost to the cost from which splits are pruned."""
 
     def attempt(
         self, frame: SearchFrame, rows: np.ndarray, path: tuple[int, ...], height: int, p: int,
         best: Callable[[], int], stoppable: bool,
     ) -> int:  # fmt: skip
-        """The cost of the best tree with split p if it is below best(), else something that is not."""
+        """Return the cost of the best tree with split p if it is below best(), else any cost that is not."""
 
     def stopped(self) -> bool:
-        """True once the search has to end."""
+        """Return True once the search has to end."""
 
-    def root_news(self, frame: SearchFrame, cost: int, choice: int | None, height: int) -> None:
-        """Keep a better tree and tell the listeners."""
+    def report_root(self, frame: SearchFrame, cost: int, choice: int | None, height: int) -> None:
+        """Update the incumbent and report it."""
 
     def slice_size(self, m: int, words: int) -> int:
-        """Depth-two pairs that take about 50 ms."""
+        """Return the number of depth-two pairs that take about 50 ms."""
 
-    def table_of(self, path: tuple[int, ...], height: int) -> np.ndarray:
-        """The cache of depth-two subtrees below a node."""
+    def pair_table(self, path: tuple[int, ...], height: int) -> np.ndarray:
+        """Return the cache of depth-two subtrees below a node."""
 
-    def remember_side(self, members: np.ndarray, literal: int, known: MemoEntry) -> None:
-        """Keep what is known of a side of height three below the root."""
+    def memoise_side(self, members: np.ndarray, literal: int, entry: MemoEntry) -> None:
+        """Memoise a child of height three below the root."""
 
 
 def in_slices(
     search: RootSearch, frame: SearchFrame, rows: np.ndarray, best: int, choice: int | None, stoppable: bool
 ) -> tuple[int, int | None]:
-    """The best split of a root of height four whose sides are brief, if it costs less than `best`; its cost and feature."""
+    """Search the splits of a root of height four in time slices; return cost and feature of the best one below `best`."""
     m = len(frame.node.features)
-    state = np.zeros(dp_four.STATES, np.int64)
+    state = np.zeros(dp_depth4.STATES, np.int64)
     state[BEST] = best
     state[CHOICE] = -1
-    caches = dp_four.Caches(search.table_of((), 4), search.no_table, search.starts)
-    # what one slice takes is told of before the next one
+    caches = dp_depth4.Caches(search.pair_table((), 4), search.no_table, search.starts)
+    # progress is reported after every slice
     pairs = max(1, search.slice_size(m, len(frame.node.valid)) // 2)
     budget = PairBudget(pairs, search.flag if stoppable else search.no_flag)
-    given = search.given
+    context = search.context
     path = np.zeros(0, np.int64)
-    compiled = frame.compiled
+    kernel_frame = frame.kernel_frame
     while state[NEXT] < m and not (stoppable and search.stopped()):
-        state[dp_four.MOST] = search.room(best)
+        state[dp_depth4.MOST] = search.pruning_threshold(best)
         before = state.tolist()
-        dp_four.four(given, rows, path, compiled, caches, state, budget)
+        dp_depth4.four(context, rows, path, kernel_frame, caches, state, budget)
         search.depth_two_solves += int(state[DEPTH_TWO_SOLVES]) - before[DEPTH_TWO_SOLVES]
-        search.nodes += int(state[dp_four.THREES]) - before[dp_four.THREES]
+        search.nodes += int(state[dp_depth4.THREES]) - before[dp_depth4.THREES]
         better = int(state[BEST]) < best
         if better:
             best = int(state[BEST])
             choice = int(frame.node.features[state[CHOICE]])
-        if better or time.perf_counter() - search.last_bound_reported_at >= NEWS_SECONDS:
-            search.root_news(frame, best, choice, 4)
-    _keep(search, frame)
+        if better or time.perf_counter() - search.last_bound_reported_at >= REPORT_SECONDS:
+            search.report_root(frame, best, choice, 4)
+    _memoise_sides(search, frame)
     return best, choice
 
 
-def _keep(search: RootSearch, frame: SearchFrame) -> None:
-    """Keep what is known of the sides as subproblems of their own."""
+def _memoise_sides(search: RootSearch, frame: SearchFrame) -> None:
+    """Memoise the children of all splits as subproblems."""
     features = frame.node.features
-    names = members_by_answer(search.instance.rows, features)
+    row_sets = members_by_answer(search.instance.rows, features)
     for p, feature in enumerate(features.tolist()):
         for s in range(2):
-            root = int(frame.roots[s, p])
             exact = bool(frame.exact[s, p])
-            choice = None if root == dp_whole.NO_SPLIT else SHALLOWER if root == dp_whole.LESS_DEEP else root
-            known = MemoEntry(int(frame.lower[s, p]), exact, choice if exact else None)
-            search.remember_side(names[p, s], 2 * feature + s, known)
+            choice = choice_of_root(int(frame.roots[s, p])) if exact else None
+            entry = MemoEntry(int(frame.lower[s, p]), exact, choice)
+            search.memoise_side(row_sets[p, s], 2 * feature + s, entry)
+
+
+def choice_of_root(root: int) -> int | None:
+    """Translate the ROOT of a kernel's answer into the choice of a memo entry."""
+    if root == dp_subtree.NO_SPLIT:
+        return None
+    return SHALLOWER if root == dp_subtree.LESS_DEEP else root
 
 
 def in_parallel(
     search: RootSearch, frame: SearchFrame, rows: np.ndarray, height: int, best: int, choice: int | None
 ) -> tuple[int, int | None]:
-    """Splits of the root dealt to threads that share the incumbent; then the first split that reaches the optimum."""
+    """Search the splits in threads that share the incumbent, then take the first split that reaches the optimum."""
     start = best
     shared = [best]
     queue = iter(range(len(frame.node.features)))
     failures: list[BaseException] = []
-    found: dict[int, int] = {}
+    splits: dict[int, int] = {}
 
     def work() -> None:
         try:
@@ -126,8 +132,8 @@ def in_parallel(
                 with search.lock:
                     if value < shared[0]:
                         shared[0] = value
-                        found[value] = p
-                search.root_news(frame, value, int(frame.node.features[p]), height)
+                        splits[value] = p
+                search.report_root(frame, value, int(frame.node.features[p]), height)
         except BaseException as error:
             failures.append(error)
             search.flag[0] = 1
@@ -142,7 +148,7 @@ def in_parallel(
             break
         if search.attempt(frame, rows, (), height, p, lambda: shared[0] + 1, True) == shared[0]:
             return shared[0], int(frame.node.features[p])
-    return shared[0], int(frame.node.features[found[shared[0]]])
+    return shared[0], int(frame.node.features[splits[shared[0]]])
 
 
 def _run_threads(work: Callable[[], Any], threads: int) -> None:

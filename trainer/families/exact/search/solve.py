@@ -1,4 +1,4 @@
-"""The optimal tree of binary features with its proof: `solve_binary` runs the search of `exact_search` and reads its result."""
+"""`solve_binary`: find the optimal tree over binary features and prove it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ __all__ = ["ExactOptions", "ExactResult", "LabelledShape", "Shape", "evaluate", 
 
 @dataclass(frozen=True, kw_only=True)
 class ExactResult:
-    """The best tree found, its cost in rows and the proved lower bound of every tree's cost, both exact."""
+    """The incumbent, its cost in rows and the proved lower bound of all trees, both exact."""
 
     shape: LabelledShape
     errors: int
@@ -38,14 +38,14 @@ class ExactResult:
     depth_two: int
     cache_entries: int
     evictions: int
-    start: Fraction | None = None  # cost of the tree that was given to begin with
+    start: Fraction | None = None  # cost of the start tree
     search: ExactSearch | None = field(default=None, repr=False, compare=False)
-    lower: int = 0  # the bound in the search's own integers
+    lower: int = 0  # the bound in the integer costs of the search
     any_depth: bool = False  # whether the bound is proved for trees of any depth
-    cases: Case | None = field(default=None, repr=False, compare=False)  # of a limit of columns
+    cases: Case | None = field(default=None, repr=False, compare=False)  # of the search with a column limit
 
     def proof(self, stop: Callable[[], bool]) -> ProofSteps | None:
-        """The steps that prove the bound, with the caches of the search."""
+        """Return the steps that prove the bound, from the caches of the search."""
         return None if self.search is None else build_proof(self.search, self.lower, stop)
 
 
@@ -63,9 +63,9 @@ def solve_binary(
     Parameters
     ----------
     problem : BinaryProblem
-        The rows and the trees that are searched.
+        The rows and the search space.
     limits : SearchLimits
-        Threads, and what ends the search early.
+        Threads and time limit.
     options : ExactOptions
         Switches of bounds and caches.
     report : callable, optional
@@ -90,26 +90,26 @@ def solve_binary(
 def prove_binary(problem: BinaryProblem, cost: Fraction, *, stop: Callable[[], bool]) -> ProofSteps | None:
     """Prove that no tree costs less than `cost` rows, or the optimum if that is less.
 
-    A bound far below the optimum often needs no step: equal rows and the classes alone cost so much.
+    A bound far below the optimum often needs no step, since equal rows and class sizes prove it.
 
     Returns
     -------
-    Proof or None
+    ProofSteps or None
         None if `stop` ended the search.
     """
     g = build_instance(problem)
-    needed = math.ceil(cost * g.Q)
-    target = g.scale * needed + (g.scale > 1)  # a tree has a leaf
+    target_units = math.ceil(cost * g.Q)
+    target = g.scale * target_units + (g.scale > 1)  # a tree has a leaf
     floor = least_cost(problem.X, problem.y, problem.row_weights, problem.n_classes, 1 << problem.depth, g.unit, g.leaf)
     if floor >= target:
         return ProofSteps(scale=g.scale, goal=floor, steps=[])
     search = ExactSearch(
         instance=g, depth=useful_depth(problem, g), min_leaf=problem.min_leaf, allowed=problem.allowed, stop=stop
     )
-    known = search.solve(np.arange(len(g.rows), dtype=np.int32), (), search.depth, g.scale * (needed + 1))
-    if known.exact:  # a tree of that cost, with the fewest leaves
-        return build_proof(search, known.lower, stop)
-    return build_proof(search, target, stop) if known.lower >= target else None
+    entry = search.solve(np.arange(len(g.rows), dtype=np.int32), (), search.depth, g.scale * (target_units + 1))
+    if entry.exact:  # a tree of that cost, with the fewest leaves
+        return build_proof(search, entry.lower, stop)
+    return build_proof(search, target, stop) if entry.lower >= target else None
 
 
 def _finish(search: ExactSearch, start: Shape) -> ExactResult:
@@ -117,14 +117,14 @@ def _finish(search: ExactSearch, start: Shape) -> ExactResult:
     rows = np.arange(len(g.rows), dtype=np.int32)
     first = None
     if start is None:
-        known, shape = _solve_root(search, rows)
+        entry, shape = _solve_root(search, rows)
     else:
         errors, leaves = evaluate(g, start)
         first = Fraction(g.Q * errors + g.P * leaves, g.Q)
-        known, shape = _solve_from(search, rows, start, g.unit * errors + g.leaf * leaves)
+        entry, shape = _solve_from(search, rows, start, g.unit * errors + g.leaf * leaves)
     errors, leaves = evaluate(g, shape)
     cost = Fraction(g.Q * errors + g.P * leaves, g.Q)
-    bound = cost if known.exact else min(cost, g.true_cost(known.lower))
+    bound = cost if entry.exact else min(cost, g.true_cost(entry.lower))
     return ExactResult(
         shape=shape,
         errors=errors,
@@ -138,30 +138,30 @@ def _finish(search: ExactSearch, start: Shape) -> ExactResult:
         evictions=search.evictions,
         start=first,
         search=search,
-        lower=g.unit * errors + g.leaf * leaves if known.exact else known.lower,
+        lower=g.unit * errors + g.leaf * leaves if entry.exact else entry.lower,
     )
 
 
 def _solve_from(search: ExactSearch, rows: np.ndarray, start: Shape, cost: int) -> tuple[MemoEntry, Shape]:
-    """A tree that costs less than `start`, or the proof that there is none, or whichever is better when the search is stopped."""
+    """Search for a tree cheaper than `start`; return it, or `start` if there is none. If stopped, return the better one."""
     search.root_lower = search.node_bounds(search.prepare(rows), search.depth)[1]
     search.incumbent = (cost, None, 0)
     search.report(cost, min(cost, search.root_lower), 0)
-    known = search.solve(rows, (), search.depth, cost)
-    if known.exact and known.lower < cost:
-        return known, extract(search, rows, (), search.depth, known.lower)
-    if known.exact or known.lower >= cost:
+    entry = search.solve(rows, (), search.depth, cost)
+    if entry.exact and entry.lower < cost:
+        return entry, extract(search, rows, (), search.depth, entry.lower)
+    if entry.exact or entry.lower >= cost:
         return MemoEntry(cost, True), start
     better, feature, _ = search.incumbent
     if feature is not None and better < cost:
         return MemoEntry(search.root_lower, False), search.incumbent_shape()
-    return MemoEntry(max(known.lower, search.root_lower), False), start
+    return MemoEntry(max(entry.lower, search.root_lower), False), start
 
 
 def _solve_root(search: ExactSearch, rows: np.ndarray) -> tuple[MemoEntry, Shape]:
-    """The optimum, or the incumbent and the best bound if the search is stopped; a tree of depth two comes first.
+    """Solve from the root, depth two first. If stopped, return the incumbent and the best bound.
 
-    One that is stopped before there is any has the best tree of one question.
+    If stopped before depth two is done, return the best tree with one split.
     """
     depth = search.depth
     node = search.prepare(rows)
@@ -169,27 +169,27 @@ def _solve_root(search: ExactSearch, rows: np.ndarray) -> tuple[MemoEntry, Shape
     search.report(leaf, search.root_lower, 0)
     if search.stopped():
         return MemoEntry(search.root_lower, search.root_lower == leaf), None
-    known = search.solve(rows, (), min(2, depth), int(INFINITE))
-    if not known.exact:  # one question needs no counts of pairs
+    entry = search.solve(rows, (), min(2, depth), int(INFINITE))
+    if not entry.exact:  # one split needs no pair counts
         one = search.solve(rows, (), 1, int(INFINITE))
         return MemoEntry(search.root_lower, False), extract(search, rows, (), 1, one.lower)
-    search.report(known.lower, search.root_lower, search.nodes)
+    search.report(entry.lower, search.root_lower, search.nodes)
     if depth > 2:
-        two = known.lower
-        shape = extract(search, rows, (), 2, known.lower)
+        two = entry.lower
+        shape = extract(search, rows, (), 2, entry.lower)
         if search.improved is not None:
             search.improved(shape)
-        known = search.solve(rows, (), depth, int(INFINITE))
-        if not known.exact:
+        entry = search.solve(rows, (), depth, int(INFINITE))
+        if not entry.exact:
             cost, feature, _ = search.incumbent
             if feature is not None and cost < two:
                 return MemoEntry(search.root_lower, False), search.incumbent_shape()
             return MemoEntry(search.root_lower, False), shape
-    return known, extract(search, rows, (), depth, known.lower)
+    return entry, extract(search, rows, (), depth, entry.lower)
 
 
 def evaluate(instance: ExactInstance, shape: LabelledShape) -> tuple[int, int]:
-    """(errors, leaves) of a tree whose leaves predict the majority, counted over the rows of the instance."""
+    """Return errors and leaves of a tree whose leaves predict the majority of the instance's rows."""
 
     def visit(part: LabelledShape, rows: np.ndarray) -> tuple[int, int]:
         if not isinstance(part, tuple):

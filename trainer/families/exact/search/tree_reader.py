@@ -1,4 +1,4 @@
-"""The tree of a cost that was proved: read back from what a search keeps, and searched again where that was dropped."""
+"""Read an optimal tree from the memo of a search; solve evicted subproblems again."""
 
 from __future__ import annotations
 
@@ -13,38 +13,38 @@ from trainer.tree.shapes import Shape
 
 
 class MemoSource(Protocol):
-    """What is asked of a search."""
+    """The part of `ExactSearch` that reading a tree needs."""
 
     instance: ExactInstance
 
-    def kept(self, rows: np.ndarray, path: tuple[int, ...], height: int) -> MemoEntry | None:
-        """What it keeps of a subproblem."""
+    def memo_entry(self, rows: np.ndarray, path: tuple[int, ...], height: int) -> MemoEntry | None:
+        """Return the memo entry of a subproblem, if there is one."""
 
     def solve(
         self, rows: np.ndarray, path: tuple[int, ...], height: int, ub: int, stoppable: bool = ...
     ) -> MemoEntry:  # fmt: skip
-        """What it finds of a subproblem."""
+        """Solve a subproblem for costs below `ub`."""
 
-    def small(self, rows: np.ndarray, height: int) -> Shape:
-        """A cheapest tree of one or two levels."""
+    def small_tree(self, rows: np.ndarray, height: int) -> Shape:
+        """Return a cheapest tree of one or two levels."""
 
 
 def extract(search: MemoSource, rows: np.ndarray, path: tuple[int, ...], height: int, cost: int) -> Shape:
-    """The first tree in search order of the known optimal `cost`."""
-    known = search.kept(rows, path, height)
-    if known is None or not known.exact:
-        known = search.solve(rows, path, height, cost + 1, stoppable=False)
-    if known.choice is None:
+    """Return the first tree in search order with the optimal `cost`."""
+    entry = search.memo_entry(rows, path, height)
+    if entry is None or not entry.exact:
+        entry = search.solve(rows, path, height, cost + 1, stoppable=False)
+    if entry.choice is None:
         return None
-    if known.choice == SHALLOWER:
+    if entry.choice == SHALLOWER:
         return extract(search, rows, path, height - 1, cost)
     if height <= 2:
-        return search.small(rows, height)
-    return split(search, rows, path, height, known.choice)
+        return search.small_tree(rows, height)
+    return split_tree(search, rows, path, height, entry.choice)
 
 
-def split(search: MemoSource, rows: np.ndarray, path: tuple[int, ...], height: int, feature: int) -> Shape:
-    """The best tree whose root tests `feature`."""
+def split_tree(search: MemoSource, rows: np.ndarray, path: tuple[int, ...], height: int, feature: int) -> Shape:
+    """Return the best tree whose root tests `feature`."""
     parts = dp_node.split_rows(search.instance.rows, rows, feature)
     below = []
     for s in range(2):
