@@ -6,7 +6,6 @@ import io
 
 import pytest
 from django.db import connection
-from django.db.migrations.executor import MigrationExecutor
 from django.utils import timezone
 
 from octweb.datasets import actions
@@ -15,27 +14,22 @@ from octweb.registry import actions as registry
 from octweb.registry.remembered import model_by_name
 from octweb.runs.models import TrainingRun
 from tests.octweb.datasets.files import GOOD
+from tests.octweb.migrating import latest_originals, migrate_with_originals
 
 BEFORE = [("runs", "0004_repeat_a_request")]
-
-
-def migrate(targets):
-    executor = MigrationExecutor(connection)
-    executor.migrate(targets)
-    return MigrationExecutor(connection).loader.project_state(targets).apps
 
 
 @pytest.mark.django_db(transaction=True)
 def test_workers_and_runs_of_an_older_database_stay(owner, media):
     dataset = actions.create(owner=owner, file=io.BytesIO(GOOD), source_name="good.csv", target="label")
     run = TrainingRun.objects.create(owner=owner, dataset=dataset, method="cart", parameters={}, status="running")
-    newest = MigrationExecutor(connection).loader.graph.leaf_nodes()
+    newest = latest_originals()
     try:
-        older = migrate(BEFORE)
+        older = migrate_with_originals(BEFORE)
         assert "runs_workerbeat" in connection.introspection.table_names()
         older.get_model("runs", "WorkerBeat").objects.create(name="host:1", seen_at=timezone.now())
     finally:
-        migrate(newest)
+        migrate_with_originals(newest)
     assert WorkerBeat.objects.get().name == "host:1"
     assert TrainingRun.objects.get() == run
     assert "runs_workerbeat" not in connection.introspection.table_names()
@@ -51,14 +45,14 @@ def test_what_was_served_under_a_name_still_is(owner, staff, register):
             registry.approve(registry.ask_for_approval(model, by=owner), by=staff)
         registry.retire(models[2], by=staff)
         names[models[0].family.name] = (pinned, models)
-    newest = MigrationExecutor(connection).loader.graph.leaf_nodes()
+    newest = latest_originals()
     try:
-        older = migrate([("registry", "0004_steps_into_the_chain")])
+        older = migrate_with_originals([("registry", "0004_steps_into_the_chain")])
         for name, (pinned, models) in names.items():
             if pinned is not None:  # the third was retired, so the highest approved one answered
                 older.get_model("registry", "Family").objects.filter(name=name).update(pinned_id=models[pinned - 1].pk)
     finally:
-        migrate(newest)
+        migrate_with_originals(newest)
     assert len(names) == 3
     for name, (pinned, _) in names.items():
         assert model_by_name(name, None).version == (1 if pinned == 1 else 2)
