@@ -20,8 +20,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from trainer.certificate import Certificate, Limits
 from trainer.data.problem import Problem
 from trainer.data.reader import load
-from trainer.families.odt.goals import Reach, goal_of
-from trainer.families.odt.grouping import labels_of, make_groups
+from trainer.families.odt.goals import GoalSearch, make_goal
+from trainer.families.odt.grouping import make_groups, predict_labels
 from trainer.families.odt.topology import complete
 from trainer.methods.monitor import Monitor
 from trainer.registry import get
@@ -201,10 +201,12 @@ def sensitivity(limit: float, splits: int, depths: list[int], printed: bool) -> 
         split = Split("breast-cancer-wisconsin", seed, whole=printed)
         settings = get("odt").settings({"frontier": True, "positive": "2", "bins": 10})
         for depth in depths:
-            goal = goal_of(split.problem, settings)
+            goal = make_goal(split.problem, settings)
             assert goal is not None
             monitor = Monitor(Limits(time=limit))
-            reach = Reach(split.problem, make_groups(split.problem, 10, 0), complete(depth), goal, monitor, whole=True)
+            reach = GoalSearch(
+                split.problem, make_groups(split.problem, 10, 0), complete(depth), goal, monitor, all_entries=True
+            )
             reach.search.solve()
             for share in wanted:
                 exact = Fraction(share) * reach.positives / 100
@@ -212,7 +214,7 @@ def sensitivity(limit: float, splits: int, depths: list[int], printed: bool) -> 
                 pair = reach.search.at(int(least))
                 proved = proved + pair.proved
                 total = total + 1
-                said = labels_of(reach.search.tree(pair.tp), split.test[0]) == 1
+                said = predict_labels(reach.search.tree(pair.tp), split.test[0]) == 1
                 positive = split.test[1] == split.problem.labels.classes.index("2")
                 if reach.classes != (0, 1):
                     said = said if reach.classes[1] == 0 else ~said

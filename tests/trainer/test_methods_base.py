@@ -162,7 +162,7 @@ BESIDE = {
     "weight": ("odt", {"negative_weight": "much"}, {"negative_weight": "'much' is neither a number nor 'balanced'."}),
     "weight and share": (
         "odt", {"negative_weight": "2", "sensitivity": 0.5},
-        {"negative_weight": "It has no effect if one share is required and the other is maximised."},
+        {"negative_weight": "Has no effect if one share is required and the other is maximised."},
     ),
     "topology": (
         "odt", {"topology": "[[.]"},

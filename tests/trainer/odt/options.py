@@ -16,7 +16,7 @@ from tests.trainer.odt.test_odt_goal import reachable, reached
 from trainer.certificate import Certificate
 from trainer.data.problem import Problem
 from trainer.errors import InfeasibleError
-from trainer.families.odt.choice import selected
+from trainer.families.odt.choice import select_columns
 from trainer.families.odt.grouping import make_groups
 from trainer.families.odt.topology import NAMED, parse
 from trainer.methods.monitor import Monitor
@@ -150,7 +150,7 @@ def _check_tree(
 def _columns(problem: Problem, values: Any) -> tuple[int, ...] | None:
     if values["select"] != "cart":
         return None
-    return selected(make_groups(problem, values["bins"], values["max_card"]), values["seed"]).columns
+    return select_columns(make_groups(problem, values["bins"], values["max_card"]), values["seed"]).columns
 
 
 def _rows(problem: Problem, values: Any) -> tuple[int, int]:

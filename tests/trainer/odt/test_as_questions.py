@@ -13,7 +13,7 @@ from tests.seeds import seeds
 from tests.trainer.check.proof.test_second_checker import page, proved_alone
 from trainer.check.recount import verify
 from trainer.data.reader import load
-from trainer.families.odt.as_questions import MOST
+from trainer.families.odt.as_questions import MAX_QUESTIONS
 from trainer.training.run import TrainRequest, save, train
 
 
@@ -136,7 +136,7 @@ def test_too_many_subsets_are_left_alone(tmp_path):
     table, labels, *_ = load(data, target="class")
     proof = tmp_path / "proof.gz"
     result = train(TrainRequest(table=table, labels=labels, method="odt", parameters={"depth": 2}, proof=proof))
-    assert MOST < 2**10
+    assert MAX_QUESTIONS < 2**10
     assert not result.summary["proof"]["made"]
     assert "1,000" in result.summary["proof"]["reason"]
 

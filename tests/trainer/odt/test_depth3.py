@@ -9,7 +9,7 @@ import pytest
 
 from tests.trainer.odt.test_odt import brute, problem_of, random_problem
 from trainer.families.odt.grouping import make_groups
-from trainer.families.odt.groups import labels
+from trainer.families.odt.groups import predict_labels
 from trainer.families.odt.search import SubsetSearch
 from trainer.families.odt.topology import parse
 from trainer.table import ColumnKind
@@ -43,7 +43,7 @@ def test_equals_brute_force(text, card):
         search = SubsetSearch(groups=groups, root=shape, on_bound=bounds.append)
         value, draft = search.solve(shape, rows)
         assert value == brute(problem, shape, card), f"seed {seed}"
-        assert (labels(groups, draft) == groups.y).sum() == value
+        assert (predict_labels(groups, draft) == groups.y).sum() == value
         assert all(bound >= value for bound in bounds)
 
 
@@ -64,7 +64,7 @@ def test_agrees_with_the_search_without_the_kernel(text, card):
         rows = np.arange(len(groups.y))
         value, draft = SubsetSearch(groups=groups, root=shape).solve(shape, rows)
         assert value == without_kernel(groups, shape).solve(shape, rows)[0]
-        assert groups.w[labels(groups, draft) == groups.y].sum() == value
+        assert groups.w[predict_labels(groups, draft) == groups.y].sum() == value
         assert SubsetSearch(groups=groups, root=shape).solve(shape, rows, value - 1)[0] == value
         assert SubsetSearch(groups=groups, root=shape).solve(shape, rows, value) == (value, None)
 

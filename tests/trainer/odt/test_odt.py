@@ -14,7 +14,7 @@ from trainer.data.reader import load
 from trainer.errors import ParameterError
 from trainer.families.odt import method as odt
 from trainer.families.odt.grouping import make_groups
-from trainer.families.odt.groups import labels
+from trainer.families.odt.groups import predict_labels
 from trainer.families.odt.search import SubsetSearch
 from trainer.families.odt.topology import NAMED, Shape, parse
 from trainer.methods.monitor import Monitor
@@ -105,7 +105,7 @@ def test_equals_brute_force_with_small_subsets(card, heavy):
         assert certificate.bound == pytest.approx(best / len(problem.y)), f"seed {seed}"
 
 
-def test_the_first_monks_problem_is_solved_by_the_imbalanced_topology():
+def test_imbalanced_topology_solves_monks_1():
     cases = np.array(np.meshgrid([0, 1, 2], [0, 1, 2], [0, 1], [0, 1, 2], [0, 1, 2, 3], [0, 1], indexing="ij")).reshape(
         6, -1
     )
@@ -134,7 +134,7 @@ def test_a_bad_topology_is_refused(text):
 
 
 @pytest.mark.parametrize("asked", [{"without": "foo"}, {"positive": "zz"}])
-def test_unknown_names_are_refused_where_they_would_have_no_effect(asked):
+def test_unknown_names_are_refused_even_without_effect(asked):
     with pytest.raises(ParameterError) as caught:
         solved(random_problem(1), **asked)
     assert asked.keys() == caught.value.errors.keys()
@@ -150,7 +150,7 @@ def test_topologies_of_the_paper():
 
 
 @pytest.mark.parametrize("card", [0, 1, 2])
-def test_the_kernel_for_two_classes_agrees_with_the_one_for_any_number(card):
+def test_two_class_kernel_agrees_with_multiclass_kernel(card):
     """Larger groups than brute force can take: up to eight categories, thresholds, weights, both with and without a value to beat."""
     shape = parse("depth-2")
     for seed in range(40):
@@ -166,12 +166,12 @@ def test_the_kernel_for_two_classes_agrees_with_the_one_for_any_number(card):
         rows = np.arange(n)
         value, draft = fast.solve(shape, rows)
         assert value == slow.solve(shape, rows)[0]
-        assert groups.w[labels(groups, draft) == groups.y].sum() == value
+        assert groups.w[predict_labels(groups, draft) == groups.y].sum() == value
         assert SubsetSearch(groups=groups, root=shape).solve(shape, rows, value - 1)[0] == value
         assert SubsetSearch(groups=groups, root=shape).solve(shape, rows, value) == (value, None)
 
 
-def test_trees_of_three_levels_with_large_groups_count_what_they_claim():
+def test_depth_three_trees_of_large_groups_have_claimed_value():
     """The value of depth 3 lies between those of its minor and of depth 2 below every category, and the tree earns it."""
     for seed in range(12):
         rng = np.random.default_rng(seed)
@@ -185,7 +185,7 @@ def test_trees_of_three_levels_with_large_groups_count_what_they_claim():
         slow._signed = False
         value, draft = fast.solve(parse("depth-3"), rows)
         assert smaller <= value == slow.solve(parse("depth-3"), rows)[0]
-        assert (labels(groups, draft) == groups.y).sum() == value
+        assert (predict_labels(groups, draft) == groups.y).sum() == value
 
 
 @pytest.mark.slow
@@ -193,6 +193,6 @@ def test_grouped_adult_data_of_depth_three_is_proved(data_folder):
     """600 rows: the paper's model on eight cores did not end in three hours from 300 rows on."""
     table, target, _ = load(data_folder / "a1a-grouped.csv", target="class", default_missing=MissingPolicy.CATEGORY)
     rows = np.sort(np.random.default_rng(0).permutation(len(table))[:600])
-    _, certificate, _ = solved(Problem(table=table.take(rows), labels=target.take(rows)), depth=3)
+    _, certificate, _ = solved(Problem(table=table.take(rows), predict_labels=target.take(rows)), depth=3)
     assert certificate.proved_optimal
     assert certificate.correct == 505

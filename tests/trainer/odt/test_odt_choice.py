@@ -10,7 +10,7 @@ from tests.trainer.odt.test_odt import brute, problem_of
 from trainer.certificate import Limits
 from trainer.errors import ParameterError
 from trainer.families.odt import method as odt
-from trainer.families.odt.choice import CANDIDATES, selected
+from trainer.families.odt.choice import CANDIDATES, select_columns
 from trainer.families.odt.grouping import make_groups
 from trainer.families.odt.topology import parse
 from trainer.methods.monitor import Monitor
@@ -33,7 +33,7 @@ def solved(problem, limit=60, **settings):
 
 def test_only_chosen_columns_are_tested_and_the_claim_names_them():
     problem = noisy(1, rule=lambda c: c[2] == 0)
-    groups = selected(make_groups(problem, 10, 0), 0)
+    groups = select_columns(make_groups(problem, 10, 0), 0)
     assert 2 in groups.columns
     tree, certificate, _ = solved(problem, select="cart", depth=2)
     assert set(tree.used_columns) <= set(groups.columns)
@@ -46,7 +46,7 @@ def test_the_tree_is_the_best_over_the_chosen_columns(seed):
     rng = np.random.default_rng(seed)
     columns = [rng.integers(0, 3, 30) for _ in range(4)]
     problem = problem_of(columns, [0, 1, *(int(k) for k in rng.integers(0, 2, 28))], [ColumnKind.CATEGORICAL] * 4)
-    kept = selected(make_groups(problem, 10, 0), 0).columns
+    kept = select_columns(make_groups(problem, 10, 0), 0).columns
     part = problem_of([columns[j] for j in kept], problem.y.tolist(), [ColumnKind.CATEGORICAL] * len(kept))
     for solver in ("search", "gurobi"):
         tree, certificate, _ = solved(problem, select="cart", topology="[[..].]", solver=solver)
@@ -54,7 +54,7 @@ def test_the_tree_is_the_best_over_the_chosen_columns(seed):
         assert problem.correct(tree) == brute(part, parse("[[..].]"), 0)
 
 
-def test_the_topology_with_the_best_accuracy_on_other_rows_is_taken():
+def test_topology_with_best_held_out_accuracy_is_chosen():
     problem = noisy(2)
     _, certificate, _ = solved(problem, topology="auto", seed=3)
     choice = certificate.evidence[0]
@@ -72,7 +72,7 @@ def test_equal_accuracy_takes_the_smaller_topology():
     assert solved(problem, topology="auto")[1].evidence[0]["chosen"] == "depth-2"
 
 
-def test_larger_data_are_sampled_and_a_short_limit_still_gives_a_tree():
+def test_large_data_are_sampled_and_short_limit_gives_a_tree():
     problem = noisy(5, n=900)
     tree, certificate, _ = solved(problem, limit=3, topology="auto")
     assert isinstance(tree, Tree)

@@ -14,7 +14,7 @@ from trainer.check.recount import verify
 from trainer.errors import InfeasibleError, ParameterError
 from trainer.families.odt import method as odt
 from trainer.families.odt.goals import steps
-from trainer.families.odt.grouping import labels_of
+from trainer.families.odt.grouping import predict_labels
 from trainer.families.odt.pareto import RateFrontierSearch
 from trainer.families.odt.topology import parse
 from trainer.methods.monitor import Monitor
@@ -130,7 +130,7 @@ def test_both_shares_or_the_best_that_can_be_reached(seed):
         assert most - Fraction(1, 10**4) < said <= most  # it can be asked for
 
 
-def test_both_shares_keep_the_tree_of_the_first_search_when_the_second_is_stopped(monkeypatch):
+def test_stopped_second_search_keeps_tree_of_first_search(monkeypatch):
     """Time may run out just after it is known that both shares go together."""
     solve = RateFrontierSearch.solve
     checked = 0
@@ -267,7 +267,7 @@ def test_joined_steps_of_a_bound_keep_the_highest(limit):
         assert limit < 1000 or (said == most).all()
 
 
-def test_the_tree_of_an_incumbent_is_shown_while_the_frontier_is_searched():
+def test_incumbent_tree_is_reported_during_frontier_search():
     problem = two_classes(8)
     shown = []
     values = odt.METHOD.settings({"topology": "depth-2", "frontier": True, "positive": "k1"})
@@ -275,7 +275,7 @@ def test_the_tree_of_an_incumbent_is_shown_while_the_frontier_is_searched():
     trees = [(progress, draft) for progress, draft in shown if progress.phase == "frontier" and draft is not None]
     assert trees
     for progress, draft in trees:
-        right = labels_of(draft, problem.matrix) == problem.y
+        right = predict_labels(draft, problem.matrix) == problem.y
         assert right.mean() == pytest.approx(progress.incumbent)
 
 

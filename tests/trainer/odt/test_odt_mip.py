@@ -13,7 +13,7 @@ from tests.trainer.odt.test_odt_goal import reachable, reached, two_classes
 from trainer.certificate import Limits, Status
 from trainer.errors import InfeasibleError, ParameterError
 from trainer.families.odt import method as odt
-from trainer.families.odt.grouping import labels_of, make_groups
+from trainer.families.odt.grouping import make_groups, predict_labels
 from trainer.families.odt.model import ModelTechniques, OdtModel
 from trainer.families.odt.search import SubsetSearch
 from trainer.families.odt.topology import parse
@@ -137,7 +137,7 @@ def test_every_tree_has_an_assignment_that_the_rows_accept(seed):
         assert form.model.violated(values) is None
         assert form.model.value(values) == value
         again = form.read(values, best_last=seed % 3 == 0)
-        assert (labels_of(again, problem.matrix) == problem.y).sum() == value
+        assert (predict_labels(again, problem.matrix) == problem.y).sum() == value
 
 
 def test_anchoring_where_subtrees_differ_would_lose_trees():

@@ -160,7 +160,7 @@ def test_honest_files_are_proved_and_lower_bounds_are_refuted(tmp_path, claim):
         assert (said.verdict, "which is better" in said.detail) == ("refuted", True), said
 
 
-def test_a_frontier_of_the_required_share_alone_is_not_the_whole_one(tmp_path):
+def test_frontier_of_required_share_alone_is_not_complete(tmp_path):
     model, _, data, _ = trained(tmp_path, 3, sensitivity=0.8)
     document = json.loads(model.read_text())
     whole, _, _, _ = trained(tmp_path, 3, frontier=True)

@@ -279,7 +279,7 @@ def uneven(seed):
 
 
 @seeds(90)
-def test_wishes_within_an_uneven_topology_are_those_of_enumeration(seed):
+def test_wishes_in_uneven_topology_agree_with_enumeration(seed):
     problem, bench, texts, wishes, brute, rng = uneven(seed)
     want = brute.best(wishes)
     found = bench.complete(texts)
@@ -307,7 +307,7 @@ def all_shapes(height):
 
 
 @pytest.mark.parametrize("topology", [*UNEVEN, "[[..][.[[..][..]]]]", "[[.[..]][.[[..][.[..]]]]]"])
-def test_a_largest_depth_leaves_the_trees_of_a_topology_that_keep_it(topology):
+def test_depth_wish_allows_topology_trees_within_it(topology):
     shape = parse(topology)
     for height in range(4):
         largest = subtopologies(shape, height)
@@ -316,7 +316,7 @@ def test_a_largest_depth_leaves_the_trees_of_a_topology_that_keep_it(topology):
             assert laid_out(tree, shape) == (tree is None or any(laid_out(tree, one) for one in largest))
 
 
-def test_a_largest_depth_keeps_what_an_idle_question_makes_room_for():
+def test_depth_wish_allows_trees_with_trivial_tests_removed():
     columns = [(np.array([1, 1, 0, 1, 2]), ("a", "b", "c d")), (np.array([1, 0, 0, 1, 1]), ())]
     labels = Labels(name="class", classes=("k", "l", "m"), codes=np.array([2, 2, 1, 2, 0], np.int32))
     bench = SubsetWorkbench(Problem(table=table(columns), labels=labels), shape=parse("[.[[..][..]]]"))
@@ -325,7 +325,7 @@ def test_a_largest_depth_keeps_what_an_idle_question_makes_room_for():
     assert found.cost == 0
 
 
-def test_rows_are_named_where_an_idle_question_makes_room_for_all_places():
+def test_conflict_names_rows_if_trivial_tests_leave_room():
     columns = [(np.array([1, 1, 0, 0, 2]), ("a", "b", "c d")), (np.array([1, 0, 0, 1, 1]), ())]
     labels = Labels(name="class", classes=("k", "l"), codes=np.array([0, 1, 1, 0, 0], np.int32))
     wishes = ["ask root c 0 in b", "ask ny c 1", "ask nn c 1"]
@@ -337,7 +337,7 @@ def test_rows_are_named_where_an_idle_question_makes_room_for_all_places():
         assert words in found.reason
 
 
-def test_an_uneven_topology_has_the_optimum_of_training_and_says_where_it_has_no_room():
+def test_uneven_topology_has_training_optimum_and_names_no_room():
     for seed, topology in ((0, "depth-2.5"), (1, "imbalanced"), (2, "[.[[..][..]]]")):
         problem = larger(seed, classes=2)
         settings = get("odt").settings({"topology": topology})
@@ -399,7 +399,7 @@ def test_a_stopped_search_keeps_a_valid_bound():
 
 
 @pytest.mark.parametrize("patience", range(14))
-def test_a_search_that_is_stopped_anywhere_answers_and_its_bench_stays_right(patience):
+def test_search_stopped_anywhere_answers_and_bench_stays_right(patience):
     bench = SubsetWorkbench(larger(0, classes=2, rows=20), depth=2)
     left = iter(range(patience))
     found = bench.complete(["forbid y c 2"], stop=lambda: next(left, None) is None)
@@ -433,7 +433,7 @@ def test_too_many_subsets_are_refused_and_name_the_column(monkeypatch):
         ("together root c 0 in a|z", "no category"),
     ],
 )
-def test_categories_that_cannot_stay_together_are_refused_in_words(wish, word):
+def test_categories_that_cannot_be_joined_are_refused(wish, word):
     problem = larger(0, classes=2)
     table = replace(problem.table, columns=tuple(with_level(c) for c in problem.table.columns))
     with pytest.raises(ParameterError, match=word):
@@ -469,7 +469,7 @@ def test_a_contradiction_is_explained(wishes, words):
     assert words in found.reason
 
 
-def test_a_held_threshold_counts_for_the_optimum_at_its_place_only():
+def test_held_threshold_counts_for_optimum_at_its_place_only():
     """The bins are cut at 4.5; below 'a' the classes part at 2.5, and a wish keeps the best tree from asking for 'a'."""
     x = np.tile(np.arange(10.0), 4)
     c = np.repeat([0, 1, 0, 1], 10)

@@ -1,8 +1,10 @@
-"""Subsets as yes/no questions: a complete topology has the same trees as the exact search over these questions, which proves the bound.
-A checker searches other topologies by itself, so that their proof is one step.
+"""Encode subset splits as binary features, so that the proofs of the exact search apply.
 
-A column of k categories has 2^(k-1) - 1 questions, one for each subset and its complement, so this is for columns of few categories. The
-numbers of the questions are defined in docs/proof-format.md.
+A complete topology has the same trees as the exact search over these features. A checker searches other topologies by itself,
+so their proof is one step.
+
+A column of k categories has 2^(k-1) - 1 features, one for each subset and its complement. Columns must have few categories.
+docs/proof-format.md defines the numbers of the features.
 """
 
 from __future__ import annotations
@@ -17,23 +19,27 @@ from trainer.families.odt.groups import Groups
 from trainer.families.odt.topology import Shape
 from trainer.methods.base import NotProved, ProofSteps
 
-MOST = 1000  # questions; the checker counts their pairs
-SEARCHED = "A check searches these trees by itself, as far as that takes seconds."
-FEW = 100  # where a topology is four questions deep
-NOISE = Fraction(1, 10**6)  # what rounding may have added to a number of errors
+MAX_QUESTIONS = 1000  # the checker counts pairs of them
+CHECKER_SEARCHES = "The checker can still verify small search spaces by enumeration."
+MAX_QUESTIONS_DEPTH_4 = 100  # for topologies of depth four
+ROUNDING_TOLERANCE = Fraction(1, 10**6)  # largest rounding error in a number of errors
 
 
-def count(groups: Groups) -> int:
-    """How many questions there are, without a look at `max_card`."""
+def count_questions(groups: Groups) -> int:
+    """Count the subset and threshold splits of all groups; `max_card` is ignored."""
     return sum(
         int(size) - 1 if ordered else (1 << (int(size) - 1)) - 1
         for size, ordered in zip(groups.sizes, groups.ordered, strict=True)
     )
 
 
-def questions(groups: Groups) -> BitArray:
-    """The answers uint8 (n, m): of a categorical column its subsets without the first category, by their bits; of bins "above the i-th?"."""
-    found = [np.zeros((len(groups.y), 0), np.uint8)]
+def encode_questions(groups: Groups) -> BitArray:
+    """Return the binary features, uint8 (n_rows, n_features).
+
+    A categorical column has a feature for each subset without its first category, ordered by bits. A column of bins has a feature
+    for each bin but the last: is the row above it?
+    """
+    answers = [np.zeros((len(groups.y), 0), np.uint8)]
     for codes, size, ordered in zip(groups.cat.T, groups.sizes.tolist(), groups.ordered, strict=True):
         if ordered:
             table = np.arange(size)[:, None] > np.arange(size - 1)
@@ -44,24 +50,24 @@ def questions(groups: Groups) -> BitArray:
             if groups.card:
                 inside = table.sum(axis=0)
                 table = table[:, np.minimum(inside, size - inside) <= groups.card]
-        found.append(table.astype(np.uint8)[codes])
-    return np.ascontiguousarray(np.concatenate(found, axis=1))
+        answers.append(table.astype(np.uint8)[codes])
+    return np.ascontiguousarray(np.concatenate(answers, axis=1))
 
 
 def topology_proof(groups: Groups, shape: Shape, bound: float, total: int) -> ProofSteps:
-    """The proof that no tree of the topology has a larger share of the `total` weight right than `bound`.
+    """Build the proof that no tree of the topology classifies more than the share `bound` of the `total` weight correctly.
 
-    Raises NotProved where no checker looks.
+    Raises NotProved if the checker does not search such a topology.
     """
-    check_number(groups)
+    check_question_count(groups)
     small = min(0 if side is None else side.depth for side in (shape.left, shape.right))
-    if shape.depth > 4 or (shape.depth == 4 and (small > 2 or count(groups) > FEW)):
-        raise NotProved(f"A topology of this depth has no step that is checked in short time. {SEARCHED}")
-    goal = max(0, math.ceil((1 - Fraction(bound)) * total - NOISE))
+    if shape.depth > 4 or (shape.depth == 4 and (small > 2 or count_questions(groups) > MAX_QUESTIONS_DEPTH_4)):
+        raise NotProved(f"Topologies of this depth have no proof step that can be checked fast. {CHECKER_SEARCHES}")
+    goal = max(0, math.ceil((1 - Fraction(bound)) * total - ROUNDING_TOLERANCE))
     return ProofSteps(scale=1, goal=goal, steps=[{"path": [], "height": shape.depth, "bound": goal, "by": "topology"}])
 
 
-def check_number(groups: Groups) -> None:
-    """Raises NotProved where there are more subsets than a proof numbers."""
-    if count(groups) > MOST:
-        raise NotProved(f"A proof numbers all subsets, at most {MOST:,} of them. {SEARCHED}")
+def check_question_count(groups: Groups) -> None:
+    """Raise NotProved if there are more subsets than a proof may number."""
+    if count_questions(groups) > MAX_QUESTIONS:
+        raise NotProved(f"A proof numbers all subsets, and the limit is {MAX_QUESTIONS:,}. {CHECKER_SEARCHES}")

@@ -1,4 +1,7 @@
-"""ODT with class weight, required sensitivity or specificity, and the frontier of both (Günlük et al., equations (15) and (16))."""
+"""Goals of ODT: class weight, required sensitivity or specificity, and their Pareto front.
+
+Günlük et al., equations (15) and (16).
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ import numpy as np
 from trainer.certificate import Evidence, Status
 from trainer.data.problem import Problem, SettingNames
 from trainer.errors import InfeasibleError, ParameterError, SolverError
-from trainer.families.odt.grouping import labels_of, relabelled
+from trainer.families.odt.grouping import predict_labels, relabel
 from trainer.families.odt.groups import Groups
 from trainer.families.odt.pareto import RateFrontierSearch, RatePoint
 from trainer.families.odt.topology import Shape
@@ -26,24 +29,22 @@ MAX_POSITIVE = 100_000  # entries of a frontier
 
 
 def parse_goal(settings: Settings, names: SettingNames) -> tuple[str, dict[str, str], Fraction | None] | None:
-    """The positive class, the required shares, and the weight of the other class (None: balanced), as far as accuracy is not all.
+    """Return the positive class, the required shares, and the weight of the other class (None: balanced).
 
-    Raises ParameterError if that cannot be, whatever the rows are.
+    Returns None if the settings maximise plain accuracy. Raises ParameterError for settings that no training set allows.
     """
-    given = {name: settings[name] for name in ("sensitivity", "specificity") if settings[name] is not None}
+    required = {name: settings[name] for name in ("sensitivity", "specificity") if settings[name] is not None}
     positive = names.label(settings["positive"].strip() or names.classes[-1], "positive")
     text = settings["negative_weight"].strip() or "1"
     weight = None if text == "balanced" else _weight(text)
-    if not given and text == "1" and not settings["frontier"]:
+    if not required and text == "1" and not settings["frontier"]:
         return None
     if len(names.classes) != 2:
-        used = given or ({"frontier": True} if settings["frontier"] else {"negative_weight": text})
-        raise ParameterError({name: f"Needs two classes; this target has {len(names.classes)}." for name in used})
-    if len(given) == 1 and text != "1":
-        raise ParameterError(
-            {"negative_weight": "It has no effect if one share is required and the other is maximised."}
-        )
-    return positive, {name: str(exact_fraction(least)) for name, least in given.items()}, weight
+        parameters = required or ({"frontier": True} if settings["frontier"] else {"negative_weight": text})
+        raise ParameterError({name: f"Needs two classes; this target has {len(names.classes)}." for name in parameters})
+    if len(required) == 1 and text != "1":
+        raise ParameterError({"negative_weight": "Has no effect if one share is required and the other is maximised."})
+    return positive, {name: str(exact_fraction(least)) for name, least in required.items()}, weight
 
 
 def _weight(text: str) -> Fraction:
@@ -60,7 +61,7 @@ def _weight(text: str) -> Fraction:
     return weight
 
 
-def _required(name: str) -> Restricts:
+def _restrict_share(name: str) -> Restricts:
     return lambda s: [] if s[name] is None else [f"{name} ≥ {s[name]}"]
 
 
@@ -72,13 +73,13 @@ GOALS = (
     Parameter(
         name="sensitivity", counts_rows=True, type="number", default=None, minimum=0, maximum=1, label="Least sensitivity",
         help="The share of positive rows that must be found. The specificity is then maximised. Empty means no such limit.",
-        restricts=_required("sensitivity"), sentences=_minimum_parameter("sensitivity"),
+        restricts=_restrict_share("sensitivity"), sentences=_minimum_parameter("sensitivity"),
     ),
     Parameter(
         name="specificity", counts_rows=True, type="number", default=None, minimum=0, maximum=1, label="Least specificity",
         help="Share of the other rows that must not be taken for positive; the sensitivity is then maximised. "
         "With both given, the accuracy is maximised.",
-        restricts=_required("specificity"), sentences=_minimum_parameter("specificity"),
+        restricts=_restrict_share("specificity"), sentences=_minimum_parameter("specificity"),
     ),
     Parameter(
         name="positive", type="text", default="", label="Positive class",
@@ -97,85 +98,88 @@ GOALS = (
 )  # fmt: skip
 
 
-def goal_of(problem: Problem, settings: Settings) -> Goal | None:
-    """What the settings ask for instead of accuracy; None if they ask for accuracy alone."""
-    found = parse_goal(settings, problem.names)
-    if found is None:
+def make_goal(problem: Problem, settings: Settings) -> Goal | None:
+    """Return the goal of the settings; None if they maximise plain accuracy."""
+    parsed = parse_goal(settings, problem.names)
+    if parsed is None:
         return None
-    positive, required, weight = found
+    positive, required, weight = parsed
     sensitivity = required.get("sensitivity")
     specificity = required.get("specificity")
     if len(required) == 1:
         maximise: Maximised = "specificity" if sensitivity else "sensitivity"
         return Goal(positive=positive, maximise=maximise, sensitivity=sensitivity, specificity=specificity)
-    factor = _balance(problem, positive) if weight is None else weight
+    factor = _balancing_weight(problem, positive) if weight is None else weight
     return Goal(positive=positive, weight=str(factor), sensitivity=sensitivity, specificity=specificity)
 
 
-def _balance(problem: Problem, positive: str) -> Fraction:
+def _balancing_weight(problem: Problem, positive: str) -> Fraction:
     is_positive = problem.y == problem.labels.classes.index(positive)
     w = problem.row_weights
     return Fraction(int(w[is_positive].sum()), max(1, int(w[~is_positive].sum())))
 
 
-def oriented(problem: Problem, groups: Groups, goal: Goal) -> tuple[Groups, tuple[int, ...]]:
-    """The groups with class 1 positive, and the class of each of the labels 0 and 1."""
+def orient_classes(problem: Problem, groups: Groups, goal: Goal) -> tuple[Groups, tuple[int, ...]]:
+    """Return groups in which class 1 is positive, and the original classes of the labels 0 and 1."""
     k = problem.labels.classes.index(goal.positive)
     if k == 1:
         return groups, (0, 1)
     return replace(groups, y=(1 - groups.y).astype(np.int32)), (1, 0)
 
 
-def weighted(groups: Groups, goal: Goal) -> tuple[Groups, Fraction]:
-    """Groups (class 1 positive) with integer row weights in the proportion of the goal, and the rows that one unit is worth."""
+def apply_class_weight(groups: Groups, goal: Goal) -> tuple[Groups, Fraction]:
+    """Return groups with integer row weights in the proportion of the goal, and the number of rows that one unit represents.
+
+    Class 1 of the groups is the positive class.
+    """
     weight = Fraction(goal.weight)
     factor = np.where(groups.y == 1, weight.denominator, weight.numerator).astype(np.int64)
     return replace(groups, w=groups.w * factor), Fraction(1, weight.denominator)
 
 
-class Reach:
-    """The frontier search of a problem, its progress in the unit of the goal, and the best tree that the goal admits."""
+class GoalSearch:
+    """Frontier search for a goal: its progress in the unit of the goal, and the best tree that the goal admits."""
 
     def __init__(
-        self, problem: Problem, groups: Groups, shape: Shape | None, goal: Goal, monitor: Monitor, *, whole: bool
+        self, problem: Problem, groups: Groups, shape: Shape | None, goal: Goal, monitor: Monitor, *, all_entries: bool
     ) -> None:
         self.goal = goal
         self.monitor = monitor
-        own, self.classes = oriented(problem, groups, goal)
+        oriented, self.classes = orient_classes(problem, groups, goal)
         # sensitivity is maximised by the same search with the classes exchanged
-        self.mirrored = goal.maximise == "sensitivity" and not whole
+        self.mirrored = goal.maximise == "sensitivity" and not all_entries
         if self.mirrored:
-            own = replace(own, y=(1 - own.y).astype(np.int32))
+            oriented = replace(oriented, y=(1 - oriented.y).astype(np.int32))
             self.classes = self.classes[::-1]
-        self.positives, self.negatives = (int(own.w[own.y == k].sum()) for k in (1, 0))
+        self.positives, self.negatives = (int(oriented.w[oriented.y == k].sum()) for k in (1, 0))
         if self.positives > MAX_POSITIVE:
             raise ParameterError(
                 {"sensitivity": f"The rows of the class weigh {self.positives}; {MAX_POSITIVE} is the limit."}
             )
         least = needed(goal.specificity if self.mirrored else goal.sensitivity, self.positives)
-        single = goal.maximise != "accuracy" and not whole
-        # whether two required shares go together is one entry of the frontier, and often known long before all of it
-        self.both = not whole and goal.sensitivity is not None and goal.specificity is not None
+        single = goal.maximise != "accuracy" and not all_entries
+        # one entry of the frontier decides whether both required shares are feasible; it is often proved long before all others
+        self.both = not all_entries and goal.sensitivity is not None and goal.specificity is not None
         self.search = RateFrontierSearch(
-            groups=own, root=shape, predict=lambda draft: labels_of(draft, problem.matrix),
-            wanted=least if single or self.both else None, stopped=monitor.stopped, flag=monitor.flag,
-            on_progress=self._news,
+            groups=oriented, root=shape, predict=lambda draft: predict_labels(draft, problem.matrix),
+            required_positives=least if single or self.both else None, stopped=monitor.stopped, flag=monitor.flag,
+            on_progress=self._report,
         )  # fmt: skip
 
     def _counts(self, pair: RatePoint, tn: int | None = None) -> tuple[int, int, int, int]:
-        """tp, positives, tn, negatives of the goal's positive class."""
-        own = pair.tn if tn is None else tn
+        """Return tp, positives, tn and negatives of the goal's positive class."""
+        negatives = pair.tn if tn is None else tn
         if self.mirrored:
-            return own, self.negatives, pair.tp, self.positives
-        return pair.tp, self.positives, own, self.negatives
+            return negatives, self.negatives, pair.tp, self.positives
+        return pair.tp, self.positives, negatives, self.negatives
 
     def best(self) -> RatePoint | None:
-        """The best pair found that the goal admits; ties go to the larger other share."""
+        """Return the best pair so far that the goal admits. Ties are broken by the larger other share."""
         admitted = [p for p in self.search.pairs() if self.goal.admits(*self._counts(p))]
         return max(admitted, key=lambda p: (self.goal.value(*self._counts(p)), p.tp + p.tn), default=None)
 
     def bound(self) -> Fraction | None:
-        """No tree that the goal admits has a larger value; None if none is possible."""
+        """Return an upper bound of the goal's value; None if no tree can be admitted."""
         top: Fraction | None = None
         for t, tn in enumerate(self.search.bound.tolist()):
             pair = RatePoint(tp=t, tn=max(tn, 0), bound=max(tn, 0))
@@ -184,58 +188,58 @@ class Reach:
                 top = value if top is None else max(top, value)
         return top
 
-    def _news(self, search: RateFrontierSearch) -> None:
+    def _report(self, search: RateFrontierSearch) -> None:
         pair = self.best()
         bound = self.bound()
-        draft = None if pair is None else search.at_hand(pair.tp)
+        draft = None if pair is None else search.known_tree(pair.tp)
         self.monitor.report(
             phase="frontier", nodes=search.nodes,
-            draft=None if draft is None else relabelled(draft, self.classes),
+            draft=None if draft is None else relabel(draft, self.classes),
             incumbent=None if pair is None else float(self.goal.value(*self._counts(pair))),
             bound=None if bound is None else float(bound),
         )  # fmt: skip
 
     def solve(self) -> tuple[Draft, Fraction]:
-        """The best tree and a bound; raises InfeasibleError with the best that can be reached."""
+        """Return the best tree and a bound. Raises InfeasibleError, with the best reachable share, if no tree is admitted."""
         self.search.solve()
         if self.both and self.search.finished:
-            self._unreachable()
-            self.search = self.search.widened()
+            self._raise_if_unreachable()
+            self.search = self.search.search_all_entries()
             self.search.solve()
         pair = self.best()
         bound = self.bound()
         if pair is None:
-            self._unreachable()
+            self._raise_if_unreachable()
             raise SolverError(
                 "No tree with the required shares was found before the search ended. Allow more time, or relax one of them."
             )
         assert bound is not None
-        return relabelled(self.search.tree(pair.tp), self.classes), max(bound, self.goal.value(*self._counts(pair)))
+        return relabel(self.search.tree(pair.tp), self.classes), max(bound, self.goal.value(*self._counts(pair)))
 
-    def _unreachable(self) -> None:
-        """Raise InfeasibleError if it is proved that no tree keeps both shares."""
+    def _raise_if_unreachable(self) -> None:
+        """Raise InfeasibleError if the bounds prove that no tree reaches both shares."""
         least_p = needed(self.goal.sensitivity, self.positives)
         least_n = needed(self.goal.specificity, self.negatives)
         if self.search.bound[least_p] >= least_n:
             return
         best = share(self.search.at(least_p).tn, self.negatives)
-        shown = "" if self.search.at(least_p).proved else "at least "
+        prefix = "" if self.search.at(least_p).proved else "at least "
         raise InfeasibleError(
             f"With a sensitivity of at least {required_text(self.goal.sensitivity or '0')} a specificity of "
-            f"{required_text(self.goal.specificity or '0')} is not reachable, the best is {shown}{downwards(best)}. "
+            f"{required_text(self.goal.specificity or '0')} is not reachable, the best is {prefix}{downwards(best)}. "
             "Relax one of them or allow a larger topology.",
             best=float(best),
             of="specificity",
         )
 
     def evidence(self) -> dict[str, Any]:
-        """The frontier as the model file keeps it.
+        """Return the frontier as a record of the model file.
 
-        pairs: correct positives, correct negatives and a bound of the latter; proved: for each of them, that no tree beats it.
-        finished: no pair is missing. Where it is not: `status` says why, and `bounds` what is proved, as `steps` does.
+        `pairs` are correct positives, correct negatives and a bound of the latter. `proved` says for each pair that no tree dominates it.
+        `finished` says that no pair is missing. If it is false, `status` is the reason and `bounds` are the proved `steps`.
         """
-        pairs = thinned(self.search.pairs())
-        done = self.search.finished
+        pairs = thin(self.search.pairs())
+        finished = self.search.finished
         reason = self.monitor.reason
         return {
             "kind": Evidence.FRONTIER,
@@ -244,16 +248,17 @@ class Reach:
             "negatives": self.negatives,
             "pairs": [[p.tp, p.tn, p.bound] for p in pairs],
             "proved": [p.proved for p in pairs],
-            "finished": done,
-            "status": str(Status.OPTIMAL if done else reason or Status.TIME_LIMIT),
-            "bounds": [] if done else steps(self.search.most()),
+            "finished": finished,
+            "status": str(Status.OPTIMAL if finished else reason or Status.TIME_LIMIT),
+            "bounds": [] if finished else steps(self.search.most()),
         }
 
 
 def steps(most: np.ndarray, limit: int = 2000) -> list[list[int]]:
-    """Pairs [t, b]: with more correct positives than the step before, up to t, no tree has more than b correct negatives.
+    """Return a step function of bounds as pairs [t, b].
 
-    At most about `limit` of them; where steps are joined, the highest counts.
+    No tree has more than b correct negatives if its correct positives are at most t and above those of the pair before.
+    Steps are merged to about `limit` pairs; the highest bound counts.
     """
     ends = np.flatnonzero(np.append(most[1:] < most[:-1], True))
     ends = ends[::-1][:: len(ends) // limit + 1][::-1]
@@ -261,7 +266,7 @@ def steps(most: np.ndarray, limit: int = 2000) -> list[list[int]]:
     return [[int(t), int(most[s])] for s, t in zip(starts, ends, strict=True)]
 
 
-def thinned(pairs: Sequence[RatePoint], most: int = 2000) -> list[RatePoint]:
-    """At most about `most` of the pairs, evenly, both ends kept."""
+def thin(pairs: Sequence[RatePoint], most: int = 2000) -> list[RatePoint]:
+    """Keep about `most` pairs, evenly spaced, including both ends."""
     step = len(pairs) // most + 1
     return [p for i, p in enumerate(pairs) if i % step == 0 or i == len(pairs) - 1]

@@ -1,4 +1,4 @@
-"""Columns as groups of categories for subset branching, and the trees over them in the columns' own units."""
+"""Columns as groups of categories for subset branching, and their splits in the columns' units."""
 
 from __future__ import annotations
 
@@ -24,62 +24,64 @@ MAX_CATEGORIES = 62  # a subset is a mask of 64 bits
 class ColumnGroup:
     """One column as categories 0 to `size` - 1, `codes` int32 (n,) of the rows.
 
-    `values` are the codes of a categorical column, or the upper ends of all bins but the last. `empty` is where the category of empty cells
-    lies among the bins; None if there is none.
+    `values` are the codes of a categorical column, or the upper ends of all bins but the last. `empty` is the position of the category
+    of empty cells among the bins; None if the column has none.
     """
 
     column: int
     codes: CodeArray
     values: FloatArray
     ordered: bool = True
-    empty: EmptyPlace | None = None
+    empty: EmptyCategory | None = None
 
     @property
     def size(self) -> int:
-        """How many categories there are."""
+        """Number of categories."""
         return len(self.values) + int(self.ordered) + int(self.empty is not None)
 
     def prefix(self, last: int) -> tuple[Split, bool]:
-        """The split that sends the categories up to `last` left, and whether its sides are exchanged; of bins only."""
-        bins = last + 1 - (self.empty is EmptyPlace.FIRST)
+        """Return the split that sends the bins up to `last` left, and whether its sides are exchanged."""
+        bins = last + 1 - (self.empty is EmptyCategory.FIRST)
         if bins == 0 or bins > len(self.values):
             return Missing(feature=self.column), bins > 0
         side = EmptySide.REFUSE if self.empty is None else SIDES[self.empty]
         return Threshold(feature=self.column, threshold=float(self.values[bins - 1]), missing=side), False
 
     def examples(self) -> FloatArray:
-        """A value of each category, float64 (size,); the last bin has no end."""
+        """Return one value of each category, float64 (size,); infinity for the last bin."""
         if not self.ordered:
             return self.values
         bins = np.append(self.values, np.inf)
         if self.empty is None:
             return bins
-        return np.append(np.nan, bins) if self.empty is EmptyPlace.FIRST else np.append(bins, np.nan)
+        return np.append(np.nan, bins) if self.empty is EmptyCategory.FIRST else np.append(bins, np.nan)
 
 
-class EmptyPlace(Enum):
-    """Where the category of empty cells lies among the bins of a column."""
+class EmptyCategory(Enum):
+    """Position of the category of empty cells among the bins of a column."""
 
     FIRST = "first"
     LAST = "last"
 
 
-SIDES = {EmptyPlace.FIRST: EmptySide.LEFT, EmptyPlace.LAST: EmptySide.RIGHT}
+SIDES = {EmptyCategory.FIRST: EmptySide.LEFT, EmptyCategory.LAST: EmptySide.RIGHT}
 
 
 def make_groups(problem: Problem, bins: int, card: int) -> Groups:
-    """Columns as groups: categories that occur, or bins between quantiles for numeric columns; constant ones are left out.
+    """Turn columns into groups: categories that occur, or bins between quantiles. Constant columns are left out.
 
-    A numeric column with empty cells is two groups, with the empty cells before and after all bins (missing.md, section 3). Raises
-    DataError for a column with more than 62 categories.
+    A numeric column with empty cells becomes two groups, one with the empty cells before all bins, one after (missing.md, section 3).
+    Raises DataError for a column with more than 62 categories.
     """
-    # copies of rows leave rows out whose answers all cost the same; bins and categories are those of all rows
+    # row copies omit rows whose predictions all cost the same; bins and categories come from all rows
     table = (problem.source or problem).table
     pairs = zip(problem.table.columns, table.columns, strict=True)
-    found = [group for j, (own, whole) in enumerate(pairs) for group in _groups_of(j, own, whole, bins)]
+    column_groups = [
+        group for j, (column, full_column) in enumerate(pairs) for group in _groups_of(j, column, full_column, bins)
+    ]
 
     def branch(g: int, chosen: list[int], left: Draft, right: Draft) -> Draft:
-        group = found[g]
+        group = column_groups[g]
         if not group.ordered:
             codes = tuple(int(group.values[a]) for a in chosen)
             return DraftBranch(split=Subset(feature=group.column, codes=codes), left=left, right=right)
@@ -89,97 +91,98 @@ def make_groups(problem: Problem, bins: int, card: int) -> Groups:
         return DraftBranch(split=split, left=left, right=right)
 
     def question(split: Split) -> tuple[int, list[int]]:
-        own = [g for g, group in enumerate(found) if group.column == split.used[0]]
-        answers = [_categories(found[g], split, len(problem.table.columns)) for g in own]
-        for g, left in zip(own, answers, strict=True):
-            if not found[g].ordered or np.count_nonzero(left[1:] != left[:-1]) < 2:
+        numbers = [g for g, group in enumerate(column_groups) if group.column == split.used[0]]
+        answers = [_categories(column_groups[g], split, len(problem.table.columns)) for g in numbers]
+        for g, left in zip(numbers, answers, strict=True):
+            if not column_groups[g].ordered or np.count_nonzero(left[1:] != left[:-1]) < 2:
                 return g, np.flatnonzero(left).tolist()
-        return own[0], np.flatnonzero(answers[0]).tolist()
+        return numbers[0], np.flatnonzero(answers[0]).tolist()
 
     return Groups(
-        cat=np.ascontiguousarray(np.column_stack([group.codes for group in found]))
-        if found
+        cat=np.ascontiguousarray(np.column_stack([group.codes for group in column_groups]))
+        if column_groups
         else np.zeros((len(problem.y), 0), np.int32),
         y=problem.y.astype(np.int32),
         w=problem.row_weights,
-        sizes=np.asarray([group.size for group in found], np.int64),
-        ordered=np.asarray([int(group.ordered) for group in found], np.int64),
+        sizes=np.asarray([group.size for group in column_groups], np.int64),
+        ordered=np.asarray([int(group.ordered) for group in column_groups], np.int64),
         n_classes=problem.n_classes,
         card=card or 0,
         branch=branch,
         question=question,
-        columns=tuple(group.column for group in found),
+        columns=tuple(group.column for group in column_groups),
     )
 
 
-def _groups_of(j: int, column: Column, whole: Column, bins: int) -> list[ColumnGroup]:
-    """The groups of a column, whose values are those of `whole`; none if it is constant."""
+def _groups_of(j: int, column: Column, full_column: Column, bins: int) -> list[ColumnGroup]:
+    """Return the groups of a column, with the values of `full_column`; none if it is constant."""
     nominal = column.kind is ColumnKind.CATEGORICAL
     missing = column.missing
-    present = whole.values[~whole.missing]
+    present = full_column.values[~full_column.missing]
     if not len(present):
         return []
-    values = np.unique(present) if nominal else _edges(present, bins)
+    values = np.unique(present) if nominal else _bin_edges(present, bins)
     codes = np.searchsorted(values, column.values, side="left").astype(np.int32)
     plain = ColumnGroup(column=j, codes=codes, values=values, ordered=not nominal)
     if plain.size > MAX_CATEGORIES:
         raise DataError(
-            f"Column '{column.name}' has {plain.size} categories; odt takes at most {MAX_CATEGORIES}. Leave it out or merge rare ones."
+            f"Column '{column.name}' has {plain.size} categories; the limit of odt is {MAX_CATEGORIES}. Leave it out or merge rare ones."
         )
-    if not whole.missing.any():
+    if not full_column.missing.any():
         return [plain] if plain.size > 1 else []
     low = np.where(missing, 0, codes + 1).astype(np.int32)
     high = np.where(missing, plain.size, codes).astype(np.int32)
-    first = replace(plain, codes=low, empty=EmptyPlace.FIRST)
-    return [first, replace(plain, codes=high, empty=EmptyPlace.LAST)] if len(values) else [first]
+    first = replace(plain, codes=low, empty=EmptyCategory.FIRST)
+    return [first, replace(plain, codes=high, empty=EmptyCategory.LAST)] if len(values) else [first]
 
 
 def _categories(group: ColumnGroup, split: Split, columns: int) -> BoolArray:
-    """Which categories of a group a split sends left, bool (size,)."""
+    """Return which categories of a group a split sends left, bool (size,)."""
     rows = np.zeros((group.size, columns))
     rows[:, group.column] = group.examples()
     return goes_left(split, rows)
 
 
-def _edges(values: np.ndarray, bins: int) -> np.ndarray:
-    """Upper ends of all bins but the last: quantiles, merged where equal; bins are closed on the right."""
+def _bin_edges(values: np.ndarray, bins: int) -> np.ndarray:
+    """Return the upper ends of all bins but the last: distinct quantiles. Bins are closed on the right."""
     quantiles = np.unique(np.quantile(values, np.arange(1, bins) / bins, method="inverted_cdf"))
     return quantiles[quantiles < values.max()] if len(values) else quantiles
 
 
-def labels_of(draft: Draft, matrix: np.ndarray) -> np.ndarray:
-    """The labels that a draft with labelled leaves gives the rows of `matrix`, int64 (n,)."""
+def predict_labels(draft: Draft, matrix: np.ndarray) -> np.ndarray:
+    """Predict the rows of `matrix` by a draft with labelled leaves, int64 (n,)."""
     if isinstance(draft, DraftLeaf):
         return np.full(len(matrix), draft.label or 0, np.int64)
     left = goes_left(draft.split, matrix)
     out = np.empty(len(matrix), np.int64)
-    out[left], out[~left] = labels_of(draft.left, matrix[left]), labels_of(draft.right, matrix[~left])
+    out[left] = predict_labels(draft.left, matrix[left])
+    out[~left] = predict_labels(draft.right, matrix[~left])
     return out
 
 
-def relabelled(draft: Draft, labels: tuple[int, ...]) -> Draft:
-    """The draft with leaf label k replaced by labels[k]."""
+def relabel(draft: Draft, labels: tuple[int, ...]) -> Draft:
+    """Replace leaf label k by labels[k]."""
     if isinstance(draft, DraftLeaf):
         return DraftLeaf(label=None if draft.label is None else labels[draft.label])
-    return replace(draft, left=relabelled(draft.left, labels), right=relabelled(draft.right, labels))
+    return replace(draft, left=relabel(draft.left, labels), right=relabel(draft.right, labels))
 
 
-def within_limit(draft: Draft, matrix: np.ndarray, sizes: tuple[int, ...], card: int) -> Draft:
-    """The draft with every subset, or its complement, of at most `card` of the sizes[j] categories of its column.
+def limit_subsets(draft: Draft, matrix: np.ndarray, sizes: tuple[int, ...], card: int) -> Draft:
+    """Limit every subset, or its complement, to `card` of the sizes[j] categories of its column.
 
-    The search counts the categories of the rows at a node; those that no row of `matrix` has there change sides where they must.
+    The search counts only categories that occur at a node. Categories without a row in `matrix` change sides if the limit requires it.
     """
     if isinstance(draft, DraftLeaf):
         return draft
     left = goes_left(draft.split, matrix)
     return replace(
-        draft, split=draft.split.limited(card, sizes, matrix), left=within_limit(draft.left, matrix[left], sizes, card),
-        right=within_limit(draft.right, matrix[~left], sizes, card),
+        draft, split=draft.split.limited(card, sizes, matrix), left=limit_subsets(draft.left, matrix[left], sizes, card),
+        right=limit_subsets(draft.right, matrix[~left], sizes, card),
     )  # fmt: skip
 
 
 def scope(problem: Problem, shape: Shape | None, groups: Groups, settings: Settings) -> str:
-    """Return the questions that the claim is about."""
+    """Return the description of the search space that the claim covers."""
     if shape is None:
         return "no question"
     limit = ""

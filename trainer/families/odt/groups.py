@@ -1,4 +1,4 @@
-"""Rows in groups of categories: the record that subset branching works on, and what a test does to it."""
+"""Rows in groups of categories, the record of subset branching, and operations of a test."""
 
 from __future__ import annotations
 
@@ -40,27 +40,27 @@ class Groups:
 
     @property
     def spans(self) -> Spans:
-        """Where the groups are, as the kernels take it."""
+        """Columns of the groups, as a record for kernels."""
         return Spans(self.start, self.ordered, self.card)
 
-    def chosen(self, rows: np.ndarray) -> CategoryRows:
-        """Some of the rows, as the kernels take them."""
+    def select(self, rows: np.ndarray) -> CategoryRows:
+        """Return a subset of the rows as a record for kernels."""
         return CategoryRows(self.cat, self.y, self.w, rows)
 
 
 def split(groups: Groups, rows: np.ndarray, g: int, mask: int) -> tuple[np.ndarray, np.ndarray]:
-    """The rows with a category of group g in the mask, and the others."""
-    goes = sent_left(groups.cat[rows, g], mask)
+    """Return the rows with a category of group g in the mask, and the others."""
+    goes = goes_left_mask(groups.cat[rows, g], mask)
     return rows[goes], rows[~goes]
 
 
-def sent_left(categories: np.ndarray, mask: int) -> np.ndarray:
-    """Whether each of the categories, numbers below 64, is in the mask."""
+def goes_left_mask(categories: np.ndarray, mask: int) -> np.ndarray:
+    """Return which of the categories, numbers below 64, are in the mask."""
     return ((np.uint64(mask & ((1 << 64) - 1)) >> categories.astype(np.uint64)) & np.uint64(1)).astype(bool)
 
 
-def labels(groups: Groups, draft: Draft) -> np.ndarray:
-    """The labels that a draft with labelled leaves gives all rows, int64 (n,)."""
+def predict_labels(groups: Groups, draft: Draft) -> np.ndarray:
+    """Predict all rows by a draft with labelled leaves, int64 (n,)."""
     out = np.empty(len(groups.y), np.int64)
     stack: list[tuple[Draft, np.ndarray]] = [(draft, np.arange(len(out)))]
     while stack:
@@ -68,14 +68,14 @@ def labels(groups: Groups, draft: Draft) -> np.ndarray:
         if isinstance(item, DraftLeaf):
             out[rows] = item.label or 0
             continue
-        g, chosen = groups.question(item.split)
-        left, right = split(groups, rows, g, sum(1 << a for a in chosen))
+        g, categories = groups.question(item.split)
+        left, right = split(groups, rows, g, sum(1 << a for a in categories))
         stack += [(item.left, left), (item.right, right)]
     return out
 
 
 def best_subset(counts: np.ndarray, is_ordered: bool, card: int) -> np.ndarray:
-    """The categories (int64 indices) that go left in the best test of one group; counts int64 (categories, classes)."""
+    """Return the categories (int64 indices) that the best test of one group sends left; counts int64 (categories, classes)."""
     total = counts.sum(axis=0)
     best = int(total.max())
     chosen = np.zeros(0, np.int64)
@@ -109,32 +109,35 @@ def best_subset(counts: np.ndarray, is_ordered: bool, card: int) -> np.ndarray:
 
 
 def random_test(groups: Groups, g: int, rng: np.random.Generator) -> tuple[int, int]:
-    """Some test of a group that is allowed."""
+    """Return a random allowed test of a group."""
     size = int(groups.sizes[g])
     if groups.ordered[g]:
         return g, (1 << int(rng.integers(1, size))) - 1
     most = groups.card if 0 < 2 * groups.card < size else size // 2
-    chosen = rng.permutation(size)[: int(rng.integers(1, most + 1))]
-    return g, sum(1 << int(a) for a in chosen)
+    categories = rng.permutation(size)[: int(rng.integers(1, most + 1))]
+    return g, sum(1 << int(a) for a in categories)
 
 
 def better_test(groups: Groups, rows: np.ndarray, left: np.ndarray, right: np.ndarray) -> tuple[int, int]:
-    """The test that sends every category to the labels which are right for more of its rows; (0, 0) if there is none."""
+    """Return the test that sends each category to the side with more correct rows; (0, 0) if no allowed test does.
+
+    `left` and `right` are the labels that the two subtrees predict for all rows.
+    """
     best = -1
-    found = (0, 0)
-    here = groups.cat[rows]
+    best_test = (0, 0)
+    categories = groups.cat[rows]
     for g in range(len(groups.sizes)):
-        own = [
-            np.bincount(here[:, g], (side == groups.y)[rows] * groups.w[rows], int(groups.sizes[g]))
+        correct = [
+            np.bincount(categories[:, g], (side == groups.y)[rows] * groups.w[rows], int(groups.sizes[g]))
             for side in (left, right)
         ]
-        goes = own[0] > own[1]
+        goes = correct[0] > correct[1]
         if groups.card and min(goes.sum(), len(goes) - goes.sum()) > groups.card:
             continue
         if groups.ordered[g] and np.count_nonzero(goes[1:] != goes[:-1]) > 1:
             continue
-        value = int(np.maximum(own[0], own[1]).sum())
+        value = int(np.maximum(correct[0], correct[1]).sum())
         if value > best:
             best = value
-            found = (g, sum(1 << int(a) for a in np.flatnonzero(goes)))
-    return found
+            best_test = (g, sum(1 << int(a) for a in np.flatnonzero(goes)))
+    return best_test

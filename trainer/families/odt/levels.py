@@ -1,4 +1,4 @@
-"""Records of the search for subset branching: the shapes of a topology, and what is known about a row set."""
+"""Records of the search for subset branching: levels of a topology and values of row sets."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from trainer.tree.nodes import Draft
 
 
 class LevelLimitReached(Exception):
-    """A limit was reached."""
+    """The search reached a limit."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +54,10 @@ class TopologyLevel:
 
 @dataclass(frozen=True)
 class RowSetValue:
-    """What is known about a row set: V itself if exact, else an upper bound; recipe (group, mask) of the root, group -1 or -2: a trivial test."""
+    """Value of a row set: V itself if `exact`, else an upper bound.
+
+    `group` and `mask` are the test at the root; group -1 or -2 stands for a trivial test that sends all rows left or right.
+    """
 
     value: int
     exact: bool

@@ -1,7 +1,7 @@
 """ODT: optimal trees for categorical data on a fixed topology, with subset branching (Günlük et al.).
 
-Every decision node tests one column: a subset of its categories, or a threshold between its bins. The search is the exact one of
-`trainer.families.odt.search`, which needs no MIP solver, or the paper's model under one (`trainer.families.odt.mip`).
+Every decision node tests one column: a subset of its categories, or a threshold between its bins. Two solvers exist: the exact search
+of `trainer.families.odt.search`, and the paper's mixed-integer program under a solver (`trainer.families.odt.mip`).
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ import numpy as np
 from trainer.certificate import Evidence, Guarantee
 from trainer.data.problem import Problem, SettingNames
 from trainer.errors import ParameterError
-from trainer.families.odt.as_questions import MOST, count, questions, topology_proof
-from trainer.families.odt.choice import AUTO, choose_topology, selected
+from trainer.families.odt.as_questions import MAX_QUESTIONS, count_questions, encode_questions, topology_proof
+from trainer.families.odt.choice import AUTO, choose_topology, select_columns
 from trainer.families.odt.editing.bench import check_wishes, subset_bench
-from trainer.families.odt.goals import GOALS, Reach, goal_of, oriented, weighted
-from trainer.families.odt.grouping import make_groups, relabelled, scope, within_limit
+from trainer.families.odt.goals import GOALS, GoalSearch, apply_class_weight, make_goal, orient_classes
+from trainer.families.odt.grouping import limit_subsets, make_groups, relabel, scope
 from trainer.families.odt.groups import Groups
 from trainer.families.odt.mip import MIP, solve_mip
 from trainer.families.odt.search import LevelLimitReached, SubsetSearch
@@ -46,9 +46,9 @@ from trainer.tree.nodes import Draft, DraftLeaf
 
 
 def solve(problem: Problem, settings: Settings, monitor: Monitor) -> Solution:
-    """Search all trees of the topology; the claim is about the column groups and bins that were used."""
+    """Search all trees of the topology. The claim covers the column groups and bins that were used."""
     groups = make_groups(problem, settings["bins"], settings["max_card"])
-    goal = goal_of(problem, settings)
+    goal = make_goal(problem, settings)
     choice: tuple[dict[str, Any], ...] = ()
     shape: Shape | None
     if settings["topology"].strip() == AUTO:
@@ -57,33 +57,33 @@ def solve(problem: Problem, settings: Settings, monitor: Monitor) -> Solution:
     else:
         shape = _topology(settings)
     if settings["select"] == "cart":
-        groups = selected(groups, settings["seed"])
-    found = _solve(problem, groups, shape, goal, settings, monitor)
-    draft = found.draft
+        groups = select_columns(groups, settings["seed"])
+    solution = _solve(problem, groups, shape, goal, settings, monitor)
+    draft = solution.draft
     if settings["max_card"]:
         sizes = tuple(len(column.schema.categories) for column in problem.table.columns)
-        draft = within_limit(draft, problem.matrix, sizes, settings["max_card"])
-    given = bool(settings["topology"].strip()) or count(groups) > MOST
-    if given and goal is None and shape is not None and found.bound is not None:
-        proved = found.bound
+        draft = limit_subsets(draft, problem.matrix, sizes, settings["max_card"])
+    needs_topology_step = bool(settings["topology"].strip()) or count_questions(groups) > MAX_QUESTIONS
+    if needs_topology_step and goal is None and shape is not None and solution.bound is not None:
+        proved = solution.bound
         total = problem.n
-        found = replace(found, proof=lambda stop: topology_proof(groups, shape, proved, total))
-    return replace(found, draft=draft, evidence=choice + found.evidence)
+        solution = replace(solution, proof=lambda stop: topology_proof(groups, shape, proved, total))
+    return replace(solution, draft=draft, evidence=choice + solution.evidence)
 
 
 def _topology(settings: Settings) -> Shape | None:
-    """The topology that the settings name; None for depth 0, and if it is to be chosen from the data."""
+    """Return the topology that the settings name; None for depth 0 and for `auto`."""
     text = settings["topology"].strip()
     if text == AUTO:
         if settings["frontier"] or any(settings[name] is not None for name in ("sensitivity", "specificity")):
-            words = "'auto' compares accuracies; choose a topology if a share is required."
-            raise ParameterError({"topology": words})
+            message = "'auto' compares accuracies; choose a topology if a share is required."
+            raise ParameterError({"topology": message})
         return None
     return parse(text) if text else complete(settings["depth"])
 
 
 def _space(problem: Problem, settings: Settings) -> str:
-    """The scope as far as it is known before the search: "" if the search chooses topology or columns."""
+    """Return the scope before the search; "" if the search selects topology or columns."""
     if settings["topology"].strip() == AUTO or settings["select"] != "none":
         return ""
     return scope(problem, _topology(settings), make_groups(problem, settings["bins"], settings["max_card"]), settings)
@@ -103,48 +103,48 @@ def _check_solver(settings: Settings, names: SettingNames) -> None:
 def _solve(
     problem: Problem, groups: Groups, shape: Shape | None, goal: Goal | None, settings: Settings, monitor: Monitor
 ) -> Solution:
-    stated: dict[str, Any] = {
+    solution_fields: dict[str, Any] = {
         "scope": scope(problem, shape, groups, settings),
         "encoded_features": int(groups.sizes.sum()),
         "goal": goal,
     }
-    if goal is None and not settings["topology"].strip() and count(groups) <= MOST:
-        stated["questions"] = lambda: questions(groups)
+    if goal is None and not settings["topology"].strip() and count_questions(groups) <= MAX_QUESTIONS:
+        solution_fields["questions"] = lambda: encode_questions(groups)
     if settings["solver"] not in ("auto", "search") and shape is not None and len(groups.sizes):
-        return solve_mip(problem, groups, shape, goal, settings, monitor, stated)
+        return solve_mip(problem, groups, shape, goal, settings, monitor, solution_fields)
     if goal is not None and (goal.sensitivity or goal.specificity or settings["frontier"]):
-        reach = Reach(problem, groups, shape, goal, monitor, whole=settings["frontier"])
+        reach = GoalSearch(problem, groups, shape, goal, monitor, all_entries=settings["frontier"])
         draft, bound = reach.solve()
         evidence = (
             reach.evidence() if settings["frontier"] else {"kind": Evidence.SUBSET_SEARCH, "states": reach.search.nodes}
         )
         return Solution(
             draft=draft, bound=float(bound), finished=reach.search.finished, nodes=reach.search.nodes,
-            evidence=(evidence,), **stated,
+            evidence=(evidence,), **solution_fields,
         )  # fmt: skip
     if shape is None:
-        return Solution(draft=_leaf(problem, goal), bound=_majority(problem, goal), **stated)
-    return _search(problem, groups, shape, goal, monitor, stated)
+        return Solution(draft=_leaf(problem, goal), bound=_majority_share(problem, goal), **solution_fields)
+    return _search(problem, groups, shape, goal, monitor, solution_fields)
 
 
 def _search(
-    problem: Problem, groups: Groups, shape: Shape, goal: Goal | None, monitor: Monitor, stated: dict[str, Any]
+    problem: Problem, groups: Groups, shape: Shape, goal: Goal | None, monitor: Monitor, solution_fields: dict[str, Any]
 ) -> Solution:
-    """The largest weight of correct rows."""
+    """Maximise the weight of correct rows by the exact search."""
     classes = tuple(range(problem.n_classes))
     if goal is not None:
-        groups, (a, b) = oriented(problem, groups, goal)
-        groups, _ = weighted(groups, goal)
+        groups, (a, b) = orient_classes(problem, groups, goal)
+        groups, _ = apply_class_weight(groups, goal)
         classes = (a, b)
     total = int(groups.w.sum())
     search = SubsetSearch(groups=groups, root=shape, stopped=monitor.stopped, flag=monitor.flag)
-    found: list[Draft] = [DraftLeaf()]
+    incumbent: list[Draft] = [DraftLeaf()]
 
-    def better(value: int, draft: Draft) -> None:
-        found[0] = relabelled(draft, classes)
-        monitor.report(phase="search", incumbent=value / total, nodes=search.nodes, draft=found[0])
+    def report_incumbent(value: int, draft: Draft) -> None:
+        incumbent[0] = relabel(draft, classes)
+        monitor.report(phase="search", incumbent=value / total, nodes=search.nodes, draft=incumbent[0])
 
-    search.on_incumbent = better
+    search.on_incumbent = report_incumbent
     search.on_bound = lambda bound: monitor.report(bound=bound / total, nodes=search.nodes)
     rows = np.arange(len(problem.y))
     monitor.report(phase="search", bound=search.bound / total)
@@ -152,36 +152,36 @@ def _search(
     try:
         value, draft = search.solve(shape, rows)
         if draft is not None:
-            found[0] = relabelled(draft, classes)
+            incumbent[0] = relabel(draft, classes)
     except LevelLimitReached:
         finished = False
         value = search.bound
     monitor.report(bound=value / total, nodes=search.nodes)
     return Solution(
-        draft=found[0],
+        draft=incumbent[0],
         bound=float(Fraction(value, total)),
         finished=finished,
         nodes=search.nodes,
         evidence=({"kind": Evidence.SUBSET_SEARCH, "states": search.nodes},),
-        **stated,
+        **solution_fields,
     )
 
 
-def _negative_weights(problem: Problem, goal: Goal | None) -> list[Fraction]:
-    own = np.bincount(problem.y, weights=problem.row_weights, minlength=problem.n_classes)
+def _class_values(problem: Problem, goal: Goal | None) -> list[Fraction]:
+    class_weights = np.bincount(problem.y, weights=problem.row_weights, minlength=problem.n_classes)
     factor = [Fraction(1)] * problem.n_classes
     if goal is not None:
         factor[1 - problem.labels.classes.index(goal.positive)] = Fraction(goal.weight)
-    return [int(w) * f for w, f in zip(own, factor, strict=True)]
+    return [int(w) * f for w, f in zip(class_weights, factor, strict=True)]
 
 
 def _leaf(problem: Problem, goal: Goal | None) -> DraftLeaf:
-    weights = _negative_weights(problem, goal)
+    weights = _class_values(problem, goal)
     return DraftLeaf(label=weights.index(max(weights)))
 
 
-def _majority(problem: Problem, goal: Goal | None) -> float:
-    weights = _negative_weights(problem, goal)
+def _majority_share(problem: Problem, goal: Goal | None) -> float:
+    weights = _class_values(problem, goal)
     return float(max(weights) / sum(weights))
 
 

@@ -1,4 +1,4 @@
-"""ODT by mixed-integer programming: the model of `trainer.families.odt.model` under a solver, with first trees and progress."""
+"""Solve ODT by mixed-integer programming, with start trees and progress."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ import numpy as np
 
 from trainer.data.problem import Problem, SettingNames
 from trainer.errors import InfeasibleError, ParameterError, SolverError
-from trainer.families.odt.goals import oriented
-from trainer.families.odt.grouping import labels_of, relabelled
+from trainer.families.odt.goals import orient_classes
+from trainer.families.odt.grouping import predict_labels, relabel
 from trainer.families.odt.groups import Groups
 from trainer.families.odt.model import ModelTechniques, OdtModel
-from trainer.families.odt.plan import greedy
+from trainer.families.odt.plan import grow_greedy_tree
 from trainer.families.odt.search import LevelLimitReached, SubsetSearch
 from trainer.families.odt.topology import Shape
 from trainer.goal import Goal, downwards, needed, required_text, share
@@ -26,12 +26,12 @@ from trainer.milo import Hooks, Termination, backend
 from trainer.solver_common.tree_model import TreeProgram, drive, options_of, record, strike
 from trainer.tree.nodes import Draft, DraftLeaf
 
-WHOLE_UNITS = 0.5  # the gap at which values in whole units are told apart
-MAX_CELLS = 3_000_000  # rows of the model before it is refused
+INTEGER_GAP = 0.5  # absolute gap; objective values are integers
+MAX_CELLS = 3_000_000  # rows of the largest accepted model
 
 
-def techniques(text: str) -> ModelTechniques:
-    """The techniques that are left when those named in `text` are taken out; raises ParameterError for an unknown name."""
+def parse_techniques(text: str) -> ModelTechniques:
+    """Return all techniques but those named in `text`. Raises ParameterError for an unknown name."""
     out = [word.strip() for word in text.split(",") if word.strip()]
     unknown = [word for word in out if word not in ("anchor", "relax", "strengthen")]
     if unknown:
@@ -40,7 +40,7 @@ def techniques(text: str) -> ModelTechniques:
 
 
 def _check_techniques(settings: Settings, names: SettingNames) -> None:
-    techniques(settings["without"])
+    parse_techniques(settings["without"])
 
 
 MIP = (
@@ -61,7 +61,7 @@ MIP = (
 
 
 class SolverTask:
-    """What a solver maximises: weights of rows by class, required weights, and the value of a tree in the unit of the goal."""
+    """Objective of a solver: row weights by class, required weights, and values in the unit of the goal."""
 
     def __init__(self, problem: Problem, groups: Groups, goal: Goal | None) -> None:
         self.problem = problem
@@ -71,7 +71,7 @@ class SolverTask:
         self.value = (1,) * problem.n_classes
         self.least = (0,) * problem.n_classes
         if goal is not None:
-            self.groups, (a, b) = oriented(problem, groups, goal)
+            self.groups, (a, b) = orient_classes(problem, groups, goal)
             self.classes = (a, b)
         self.rows = tuple(int(self.groups.w[self.groups.y == k].sum()) for k in range(problem.n_classes))
         if goal is not None:
@@ -83,20 +83,20 @@ class SolverTask:
         self.top = sum(v * n for v, n in zip(self.value, self.rows, strict=True))
 
     def score(self, draft: Draft) -> int | None:
-        """The objective of a tree, in units; None if it does not keep what is required."""
-        right = labels_of(draft, self.problem.matrix) == self.groups.y
-        own = [int(self.groups.w[right & (self.groups.y == k)].sum()) for k in range(len(self.rows))]
-        if any(n < least for n, least in zip(own, self.least, strict=True)):
+        """Return the objective of a tree, in units; None if it misses a required weight."""
+        right = predict_labels(draft, self.problem.matrix) == self.groups.y
+        correct = [int(self.groups.w[right & (self.groups.y == k)].sum()) for k in range(len(self.rows))]
+        if any(n < least for n, least in zip(correct, self.least, strict=True)):
             return None
-        return sum(v * n for v, n in zip(self.value, own, strict=True))
+        return sum(v * n for v, n in zip(self.value, correct, strict=True))
 
     def share(self, units: int) -> float:
-        """Units as a share of the goal; a share of no row is 1."""
+        """Return units as a share of the maximum; a share of no row is 1."""
         return float(share(units, self.top))
 
 
 class GroupModel(TreeProgram[Draft]):
-    """The model over groups of equal rows under the driver; values are whole units of the goal."""
+    """Driver callbacks of the model over distinct rows; values are integer units of the goal."""
 
     def __init__(self, task: SolverTask, form: OdtModel, monitor: Monitor) -> None:
         self.task = task
@@ -107,76 +107,79 @@ class GroupModel(TreeProgram[Draft]):
         self.draft: Draft | None = None
 
     def hooks(self) -> Hooks:
-        """No hidden rows; many cheap nodes close the gap."""
+        """Return hooks without lazy rows that prefer many cheap nodes."""
         hooks = Hooks()
         hooks.many_nodes = True
         return hooks
 
     def read(self, values: np.ndarray) -> Draft:
-        """The tree of the chosen subsets; leaves without a choice take the better label."""
+        """Return the tree of a point; last tests are chosen again by counting."""
         return self.form.read(values, best_last=True)
 
     def consider(self, tree: Draft) -> None:
-        """Keep a tree that is better than all before, and show it."""
+        """Store and report a tree that improves the incumbent."""
         value = self.task.score(tree)
         if value is not None and (self.best is None or value > self.best):
-            self.best, self.draft = value, relabelled(tree, self.task.classes)
+            self.best = value
+            self.draft = relabel(tree, self.task.classes)
             self.monitor.report(incumbent=self.task.share(value), draft=self.draft)
 
     @property
     def value(self) -> Fraction | None:
-        """Units of the best tree."""
+        """Objective of the incumbent, in units."""
         return None if self.best is None else Fraction(self.best)
 
     @property
     def top(self) -> Fraction:
-        """Every row right."""
+        """Objective if every row is correct, in units."""
         return Fraction(self.task.top)
 
     def floor(self, bound: float) -> Fraction:
-        """Onto whole units."""
+        """Round a bound down to integer units."""
         return Fraction(_round_bound(bound))
 
     def progress(self, bound: float, nodes: int) -> bool:
-        """The bound as a share of the goal."""
+        """Report the bound as a share; return whether to stop."""
         share = None if math.isinf(bound) else self.task.share(max(_round_bound(bound), self.best or 0))
         self.monitor.report(bound=share, nodes=nodes)
         return self.monitor.stopped()
 
     def infeasible(self) -> InfeasibleError:
-        """Without words: the caller finds out what can be reached."""
+        """Return an error without a message; the caller computes what is reachable."""
         return InfeasibleError("")
 
 
 def solve_mip(
     problem: Problem, groups: Groups, shape: Shape, goal: Goal | None, settings: Settings, monitor: Monitor,
-    stated: dict[str, Any],
+    solution_fields: dict[str, Any],
 ) -> Solution:  # fmt: skip
-    """Solve the model by the solver of the settings; raises InfeasibleError if the required shares cannot be kept together."""
+    """Solve the model by the solver of the settings. Raises InfeasibleError if no tree reaches the required shares."""
     solver = backend(settings["solver"])
     task = SolverTask(problem, groups, goal)
     _check_size(task.groups, shape)
     monitor.report(phase="model")
-    form = OdtModel(task.groups, shape, least=task.least, value=task.value, techniques=techniques(settings["without"]))
-    kind = GroupModel(task, form, monitor)
+    form = OdtModel(
+        task.groups, shape, least=task.least, value=task.value, techniques=parse_techniques(settings["without"])
+    )
+    program = GroupModel(task, form, monitor)
     for draft in first_trees(task, shape, settings, monitor):
-        kind.consider(draft)
-    start = kind.best
+        program.consider(draft)
+    start = program.best
     monitor.report(phase="search")
-    points = _assignments(form, task, kind.draft)
+    points = _assignments(form, task, program.draft)
     try:
-        driven = drive(kind, solver, options_of(settings, monitor), absolute_gap=WHOLE_UNITS, starts=points)
+        driven = drive(program, solver, options_of(settings, monitor), absolute_gap=INTEGER_GAP, starts=points)
     except InfeasibleError:
-        raise _unreachable(task, lambda one: _best_share(one, shape, settings, monitor)) from None
-    if kind.draft is None or kind.best is None:
+        raise _unreachable_error(task, lambda one: _best_share(one, shape, settings, monitor)) from None
+    if program.draft is None or program.best is None:
         raise SolverError(
             "No tree with the required shares was found before the search ended. Allow more time, or relax one of them."
         )
     outcome = driven.outcome
-    optimal = driven.bound == kind.best
+    optimal = driven.bound == program.best
     strike(monitor, outcome, proved=optimal)
     return Solution(
-        draft=kind.draft,
+        draft=program.draft,
         bound=task.share(int(driven.bound)),
         finished=outcome.ended is Termination.OPTIMAL or optimal,
         nodes=outcome.nodes,
@@ -184,73 +187,73 @@ def solve_mip(
         solver_version=outcome.version,
         warm_start_objective=None if start is None else task.share(start),
         evidence=(record(outcome, form.model),),
-        **stated,
+        **solution_fields,
     )
 
 
 def first_trees(task: SolverTask, shape: Shape, settings: Settings, monitor: Monitor) -> list[Draft]:
-    """Trees to start from; a constant one is right if a share is required."""
+    """Return start trees. Constant trees are included, since one of them reaches each required share."""
     if settings["first_tree"] == "none":
         return []
-    found: list[Draft] = [DraftLeaf(label=k) for k in range(len(task.rows))]
+    trees: list[Draft] = [DraftLeaf(label=k) for k in range(len(task.rows))]
     g = task.groups
     heavy = replace(g, w=g.w * np.asarray(task.value, np.int64)[g.y]) if min(task.value) > 0 else g
-    found.append(greedy(heavy, shape))
+    trees.append(grow_greedy_tree(heavy, shape))
     if settings["first_tree"] == "exact":
         end = monitor.elapsed() + settings["exact_seconds"]
         search = SubsetSearch(
             groups=heavy, root=shape, stopped=lambda: monitor.stopped() or monitor.elapsed() > end,
-            on_incumbent=lambda _, draft: found.append(draft),
+            on_incumbent=lambda _, draft: trees.append(draft),
         )  # fmt: skip
         try:
             draft = search.solve(shape, np.arange(len(g.y)))[1]
             if draft is not None:
-                found.append(draft)
+                trees.append(draft)
         except LevelLimitReached:
             pass
-    return found
+    return trees
 
 
 def _assignments(form: OdtModel, task: SolverTask, draft: Draft | None) -> tuple[np.ndarray, ...]:
     if draft is None:
         return ()
     back = tuple(int(np.flatnonzero(np.asarray(task.classes) == k)[0]) for k in range(len(task.classes)))
-    values = form.assignment(relabelled(draft, back))
+    values = form.assignment(relabel(draft, back))
     return () if values is None else (values,)
 
 
 def _best_share(task: SolverTask, shape: Shape, settings: Settings, monitor: Monitor) -> int | None:
-    """The best value of a task, or None if it was not found out."""
+    """Return the optimal value of a task; None if it is infeasible or not proved."""
     form = OdtModel(task.groups, shape, least=task.least, value=task.value)
-    kind = GroupModel(task, form, Monitor(monitor.limits))
+    program = GroupModel(task, form, Monitor(monitor.limits))
     try:
-        driven = drive(kind, backend(settings["solver"]), options_of(settings, monitor), absolute_gap=WHOLE_UNITS)
+        driven = drive(program, backend(settings["solver"]), options_of(settings, monitor), absolute_gap=INTEGER_GAP)
     except InfeasibleError:
         return None
-    return kind.best if driven.outcome.ended is Termination.OPTIMAL else None
+    return program.best if driven.outcome.ended is Termination.OPTIMAL else None
 
 
-def _unreachable(task: SolverTask, best_of: Callable[[SolverTask], int | None]) -> InfeasibleError:
-    """What can be reached instead: the best specificity under the required sensitivity."""
+def _unreachable_error(task: SolverTask, best_of: Callable[[SolverTask], int | None]) -> InfeasibleError:
+    """Return the error with the best specificity under the required sensitivity."""
     goal = task.goal
     assert goal is not None
-    one = SolverTask(task.problem, task.groups, None)
-    one.groups = task.groups
-    one.classes = task.classes
-    one.rows = task.rows
-    one.least = (0, task.least[1])
-    one.value = (1, 0)
-    one.top = task.rows[0]
-    best = best_of(one)
-    words = (
+    task_left = SolverTask(task.problem, task.groups, None)
+    task_left.groups = task.groups
+    task_left.classes = task.classes
+    task_left.rows = task.rows
+    task_left.least = (0, task.least[1])
+    task_left.value = (1, 0)
+    task_left.top = task.rows[0]
+    best = best_of(task_left)
+    message = (
         f"With a sensitivity of at least {required_text(goal.sensitivity or '0')} a specificity of "
         f"{required_text(goal.specificity or '0')} is not reachable"
     )
     if best is None:
-        return InfeasibleError(f"{words}. Relax one of them or allow a larger topology.")
+        return InfeasibleError(f"{message}. Relax one of them or allow a larger topology.")
     reached = share(best, task.rows[0])
     return InfeasibleError(
-        f"{words}, the best is {downwards(reached)}. Relax one of them or allow a larger topology.",
+        f"{message}, the best is {downwards(reached)}. Relax one of them or allow a larger topology.",
         best=float(reached),
         of="specificity",
     )

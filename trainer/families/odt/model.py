@@ -1,4 +1,4 @@
-"""The ODT mixed-integer program over groups of categories on a fixed topology (Günlük et al.), with two or more classes.
+"""The ODT mixed-integer program on a fixed topology, for two or more classes (Günlük et al.).
 
 Legend     v decision node (breadth first), t leaf (left to right), g group, f category column of a group, f*(g) its anchor,
            i distinct row of weight w[i], label y[i];  B1 nodes with two leaves of fixed labels: negative left, positive right
@@ -24,7 +24,7 @@ import numpy as np
 
 from trainer.dtypes import FloatArray
 from trainer.families.odt.groups import Groups
-from trainer.families.odt.plan import DecisionNode, Planner, TreePlan, greedy, places
+from trainer.families.odt.plan import DecisionNode, Planner, TreePlan, grow_greedy_tree, number_nodes
 from trainer.families.odt.topology import Shape
 from trainer.milo import Expression, IntegerProgram, Point, total
 from trainer.tree.nodes import Draft, DraftLeaf
@@ -32,7 +32,7 @@ from trainer.tree.nodes import Draft, DraftLeaf
 
 @dataclass(frozen=True, kw_only=True)
 class ModelTechniques:
-    """What of the paper's Sections 3.2 to 3.4 is used; each changes the model, none the optimum."""
+    """Techniques of the paper's Sections 3.2 to 3.4. They change the model, but not the optimum."""
 
     anchor: bool = True
     relax: bool = True
@@ -42,7 +42,7 @@ class ModelTechniques:
 class OdtModel:
     """The model of `groups` on a topology.
 
-    `least[k]` is the weight of class k that must be correct, `value[k]` what a unit of weight of class k counts in the objective.
+    `least[k]` is the weight of class k that must be correct. `value[k]` is the objective of one unit of correct weight of class k.
     """
 
     def __init__(
@@ -59,9 +59,9 @@ class OdtModel:
         self.techniques = techniques or ModelTechniques()
         self.least = least or (0,) * groups.n_classes
         self.value = value or (1,) * groups.n_classes
-        # rows weighted as the objective does, for tests that are chosen by counting
+        # rows weighted as in the objective, for tests that are chosen by counting
         self.weighted = replace(groups, w=groups.w * np.asarray(self.value, np.int64)[groups.y])
-        self.places, self.n_leaves = places(root)
+        self.places, self.n_leaves = number_nodes(root)
         self._merge()
         self._structure()
         self.model = IntegerProgram()
@@ -74,7 +74,7 @@ class OdtModel:
     # -- sets
 
     def _merge(self) -> None:
-        """Equal rows of one label become one row with their weight."""
+        """Merge equal rows of one label into one row with their weight."""
         g = self.groups
         key = np.column_stack([g.cat, g.y]) if g.cat.shape[1] else g.y[:, None]
         distinct, inverse = np.unique(key, axis=0, return_inverse=True)
@@ -107,8 +107,8 @@ class OdtModel:
         self.planner = Planner(self.groups, self.root, self.anchored, self.fixed, self.anchor)
 
     @property
-    def coupled(self) -> bool:
-        """True where a row joins several nodes, so that all z must be integral (Proposition 3 does not hold then)."""
+    def needs_integral_splits(self) -> bool:
+        """True if a constraint couples several nodes, so that all z must be integral (Proposition 3 does not hold then)."""
         return any(self.least) or self.groups.n_classes > 2 or bool(self.free)
 
     # -- the model
@@ -125,25 +125,27 @@ class OdtModel:
             depth = self._depth(p.number)
             make = model.continuous if relaxed else model.binary
             self.u.append(make(f"u{v}", range(len(g.sizes))))
-            if relaxed and v in self.fixed and not self.coupled:
+            if relaxed and v in self.fixed and not self.needs_integral_splits:
                 self.z.append(model.continuous(f"z{v}", columns))
             else:
                 self.z.append(model.binary(f"z{v}", columns, priority=100 - depth))
-        turned = [h for h in range(len(g.sizes)) if g.ordered[h] or self._limited(h)]
-        self.o = [model.binary(f"o{p.number}", turned, priority=50) if turned else None for p in self.places]
-        self.turned = turned
+        oriented_groups = [h for h in range(len(g.sizes)) if g.ordered[h] or self._is_size_limited(h)]
+        self.o = [
+            model.binary(f"o{p.number}", oriented_groups, priority=50) if oriented_groups else None for p in self.places
+        ]
+        self.oriented_groups = oriented_groups
         self.l = model.binary("l", self.free, range(g.n_classes)) if self.free else None
         self.c: dict[tuple[int, int], int] = {}
-        at = [
+        row_leaf_pairs = [
             (i, t)
             for i in range(len(self.y))
             for t in range(self.n_leaves)
             if self.label.get(t, self.y[i]) == self.y[i]
         ]
         make = model.continuous if relaxed else model.binary
-        if at:
-            numbers = make("c", range(len(at))).columns
-            self.c = {key: int(column) for key, column in zip(at, numbers, strict=True)}
+        if row_leaf_pairs:
+            numbers = make("c", range(len(row_leaf_pairs))).columns
+            self.c = {key: int(column) for key, column in zip(row_leaf_pairs, numbers, strict=True)}
 
     def _depth(self, v: int) -> int:
         depth = 0
@@ -152,7 +154,7 @@ class OdtModel:
             depth += 1
         return depth
 
-    def _limited(self, g: int) -> bool:
+    def _is_size_limited(self, g: int) -> bool:
         card = self.groups.card
         return bool(card and not self.groups.ordered[g] and 2 * card < self.groups.sizes[g])
 
@@ -168,11 +170,11 @@ class OdtModel:
                     model.add(term <= self.u[v][g], "O2")
                 if v in self.anchored:
                     model.add(z[self.anchor[g]] == self.u[v][g], "O13")
-                if g in self.turned:
-                    self._one_side(v, g, z)
+                if g in self.oriented_groups:
+                    self._orientation(v, g, z)
 
-    def _one_side(self, v: int, g: int, z: list[Expression]) -> None:
-        """(O17), (O18): what the orientation variable says."""
+    def _orientation(self, v: int, g: int, z: list[Expression]) -> None:
+        """Add (O17) and (O18), which tie z to the orientation variable."""
         model = self.model
         side = self.o[v]
         m = len(z)
@@ -201,13 +203,13 @@ class OdtModel:
             for p in self.places:
                 left = self._left(i, p.number)
                 for side, name, single in ((0, "O11", "O5"), (1, "O12", "O6")):
-                    room = 1 - left if side else left
+                    side_indicator = 1 - left if side else left
                     if self.techniques.strengthen:
-                        model.add(self._sum(i, p.leaves[side]) <= room, name)
+                        model.add(self._sum(i, p.leaves[side]) <= side_indicator, name)
                         continue
                     for t in p.leaves[side]:
                         if (i, t) in self.c:
-                            model.add(self._sum(i, (t,)) <= room, single)
+                            model.add(self._sum(i, (t,)) <= side_indicator, single)
             if not self.techniques.strengthen:
                 model.add(self._sum(i, everywhere) <= 1, "O7")
         if self.techniques.strengthen:
@@ -238,17 +240,17 @@ class OdtModel:
     # -- trees in and out
 
     def assignment(self, draft: Draft) -> FloatArray | None:
-        """The values of all variables for a tree; None if it does not fit the topology."""
+        """Return the values of all variables for a tree; None if it does not fit the topology."""
         plan = self.planner.plan(draft)
         if plan is None:
             return None
         values = np.zeros(self.model.size)
         start = self.groups.start
         for p in self.places:
-            g, chosen = plan.tests[p.number]
+            g, categories = plan.tests[p.number]
             values[self.u[p.number].columns[g]] = 1.0
-            values[self.z[p.number].columns[[int(start[g]) + a for a in chosen]]] = 1.0
-            self._turn(values, p, g, chosen)
+            values[self.z[p.number].columns[[int(start[g]) + a for a in categories]]] = 1.0
+            self._set_orientations(values, p, g, categories)
         if self.l is not None:
             for t in self.free:
                 values[self.l.column((t, plan.labels.get(t, 0)))] = 1.0
@@ -258,47 +260,47 @@ class OdtModel:
                 values[self.c[i, t]] = 1.0
         return values
 
-    def _turn(self, values: FloatArray, p: DecisionNode, g: int, chosen: frozenset[int]) -> None:
+    def _set_orientations(self, values: FloatArray, p: DecisionNode, g: int, categories: frozenset[int]) -> None:
         side = self.o[p.number]
         if side is None:
             return
-        for h in self.turned:
+        for h in self.oriented_groups:
             if self.groups.ordered[h]:
-                upper = h == g and 0 not in chosen and len(chosen) > 0
+                upper = h == g and 0 not in categories and len(categories) > 0
             else:
-                upper = h != g or len(chosen) <= self.groups.card
+                upper = h != g or len(categories) <= self.groups.card
             values[side.column(h)] = float(upper)
 
     def _leaf_of(self, i: int, plan: TreePlan) -> int:
         v = 0
         while v >= 0:
-            g, chosen = plan.tests[v]
-            v = self.places[v].children[0 if int(self.cat[i, g]) in chosen else 1]
+            g, categories = plan.tests[v]
+            v = self.places[v].children[0 if int(self.cat[i, g]) in categories else 1]
         return -1 - v
 
     def read(self, values: FloatArray, best_last: bool) -> Draft:
-        """The tree of an integral point; with `best_last` the tests above two fixed leaves are chosen again by counting."""
+        """Return the tree of an integral point. With `best_last`, tests above two fixed leaves are chosen again by counting."""
         rows = np.arange(len(self.groups.y))
-        return self._read(Point(values), 0, rows, best_last and not self.coupled)
+        return self._read(Point(values), 0, rows, best_last and not self.needs_integral_splits)
 
     def _read(self, point: Point, v: int, rows: np.ndarray, best_last: bool) -> Draft:
         if v < 0:
             return DraftLeaf(label=self._label(point, -1 - v))
         p = self.places[v]
         if best_last and v in self.fixed:
-            return greedy(self.weighted, p.shape, rows)
+            return grow_greedy_tree(self.weighted, p.shape, rows)
         start = self.groups.start
         z = point[self.z[v]]
-        used = np.flatnonzero(z > 0.5)
-        if not len(used):
+        left_columns = np.flatnonzero(z > 0.5)
+        if not len(left_columns):
             return self._read(point, p.children[1], rows, best_last)
-        g = int(np.searchsorted(start, used[0], side="right")) - 1
-        chosen = [int(f - start[g]) for f in used]
-        if len(chosen) == self.groups.sizes[g]:
+        g = int(np.searchsorted(start, left_columns[0], side="right")) - 1
+        categories = [int(f - start[g]) for f in left_columns]
+        if len(categories) == self.groups.sizes[g]:
             return self._read(point, p.children[0], rows, best_last)
-        left = np.isin(self.groups.cat[rows, g], chosen)
+        left = np.isin(self.groups.cat[rows, g], categories)
         return self.groups.branch(
-            g, chosen, self._read(point, p.children[0], rows[left], best_last),
+            g, categories, self._read(point, p.children[0], rows[left], best_last),
             self._read(point, p.children[1], rows[~left], best_last),
         )  # fmt: skip
 

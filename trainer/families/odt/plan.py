@@ -1,7 +1,7 @@
-"""Plans: trees over groups as (group, categories that go left) at the nodes of a topology, and greedy trees to start from.
+"""Map trees onto a topology, and grow greedy start trees.
 
-A plan fills every decision node of a topology; a node that does not matter sends all rows one way. Drafts of trees with subset
-and threshold questions are laid onto a topology, exchanging sides where the topology allows it.
+A plan has (group, categories that go left) for every decision node of a topology; an unused node sends all rows one way. The planner
+places drafts with subset and threshold splits on a topology and exchanges sides where the topology allows it.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from trainer.families.odt.groups import Groups, best_subset
-from trainer.families.odt.kernels.subset import count
+from trainer.families.odt.kernels.subset import count_classes
 from trainer.families.odt.topology import Shape
 from trainer.tree.nodes import Draft, DraftBranch, DraftLeaf
 
 
 @dataclass(frozen=True, kw_only=True)
 class DecisionNode:
-    """A decision node of a topology: its number in breadth-first order, children (negative: leaf -1 - t), and leaves on either side."""
+    """A decision node of a topology: breadth-first number, children (negative: leaf -1 - t), and leaves on either side."""
 
     number: int
     shape: Shape
@@ -27,12 +27,12 @@ class DecisionNode:
     leaves: tuple[tuple[int, ...], tuple[int, ...]]
 
 
-def places(root: Shape) -> tuple[list[DecisionNode], int]:
-    """The decision nodes in breadth-first order, and the number of leaves, which are numbered from left to right."""
+def number_nodes(root: Shape) -> tuple[list[DecisionNode], int]:
+    """Return the decision nodes in breadth-first order and the number of leaves. Leaves are numbered from left to right."""
     order: list[Shape] = [root]
     children: list[list[Shape | None]] = []
     links: list[list[int]] = []
-    for shape in order:  # grows while it is read
+    for shape in order:  # the loop appends to it
         children.append([shape.left, shape.right])
         links.append([])
         for child in children[-1]:
@@ -40,7 +40,7 @@ def places(root: Shape) -> tuple[list[DecisionNode], int]:
             if child is not None:
                 order.append(child)
     below: dict[int, tuple[tuple[int, ...], tuple[int, ...]]] = {}
-    named: dict[tuple[int, int], int] = {}
+    leaf_numbers: dict[tuple[int, int], int] = {}
 
     def walk(v: int) -> tuple[int, ...]:
         sides = []
@@ -48,20 +48,20 @@ def places(root: Shape) -> tuple[list[DecisionNode], int]:
             if links[v][side] >= 0:
                 sides.append(walk(links[v][side]))
             else:
-                named[v, side] = len(named)
-                sides.append((named[v, side],))
+                leaf_numbers[v, side] = len(leaf_numbers)
+                sides.append((leaf_numbers[v, side],))
         below[v] = (sides[0], sides[1])
         return sides[0] + sides[1]
 
     walk(0)
 
     def link(v: int, side: int) -> int:
-        return links[v][side] if links[v][side] >= 0 else -1 - named[v, side]
+        return links[v][side] if links[v][side] >= 0 else -1 - leaf_numbers[v, side]
 
-    found = [
+    nodes = [
         DecisionNode(number=v, shape=s, children=(link(v, 0), link(v, 1)), leaves=below[v]) for v, s in enumerate(order)
     ]
-    return found, len(named)
+    return nodes, len(leaf_numbers)
 
 
 @dataclass(kw_only=True)
@@ -73,17 +73,20 @@ class TreePlan:
 
 
 class Planner:
-    """Lays drafts onto a topology. At `anchored` nodes category `anchor[g]` goes left; at `fixed` ones the left leaf is 0, the right 1."""
+    """Places drafts on a topology.
+
+    At `anchored` nodes category `anchor[g]` goes left. At `fixed` nodes the left leaf is 0 and the right one 1.
+    """
 
     def __init__(self, groups: Groups, root: Shape, anchored: set[int], fixed: set[int], anchor: list[int]) -> None:
         self.groups = groups
         self.anchored = anchored
         self.fixed = fixed
         self.anchor = anchor
-        self.places, self.n_leaves = places(root)
+        self.places, self.n_leaves = number_nodes(root)
 
     def plan(self, draft: Draft) -> TreePlan | None:
-        """The plan of a draft, or None if it does not fit."""
+        """Return the plan of a draft, or None if it does not fit."""
         plan = TreePlan()
         return plan if self._lay(draft, 0, plan) else None
 
@@ -100,14 +103,14 @@ class Planner:
         return False
 
     def _ways(self, draft: Draft, v: int) -> Iterator[tuple[int, frozenset[int], Draft, Draft]]:
-        """Tests at node v that give the draft, with the drafts of both sides, those that v may not have left out."""
+        """Yield the allowed tests of node v that represent the draft, with the drafts of both sides."""
         sizes = self.groups.sizes
         ways: list[tuple[int, frozenset[int], Draft, Draft]] = []
         if isinstance(draft, DraftBranch):
-            tested, asked = self.groups.question(draft.split)
-            ways.append((tested, frozenset(asked), draft.left, draft.right))
-            ways.append((tested, frozenset(range(sizes[tested])) - set(asked), draft.right, draft.left))
-        # a trivial test: the draft on one side, on the other whatever needs no further test
+            tested, left_categories = self.groups.question(draft.split)
+            ways.append((tested, frozenset(left_categories), draft.left, draft.right))
+            ways.append((tested, frozenset(range(sizes[tested])) - set(left_categories), draft.right, draft.left))
+        # a trivial test: the draft on one side, a leaf on the other
         idle = (DraftLeaf(label=0), DraftLeaf(label=1))
         ways.append((0, frozenset(), idle[0], draft))
         ways.append((0, frozenset(range(sizes[0])), draft, idle[1]))
@@ -126,69 +129,79 @@ def _is_leaf(draft: Draft, label: int) -> bool:
 # -- greedy trees ------------------------------------------------------------------------------------------------------
 
 
-def greedy(groups: Groups, root: Shape | None, rows: np.ndarray | None = None) -> Draft:
-    """A tree by the best Gini split at every node, restricted to the topology, its last level by counting."""
+def grow_greedy_tree(groups: Groups, root: Shape | None, rows: np.ndarray | None = None) -> Draft:
+    """Grow a tree on the topology by the best Gini splits; the last level is optimal."""
     rows = np.arange(len(groups.y)) if rows is None else rows
     weights = np.bincount(groups.y[rows], groups.w[rows], groups.n_classes)
     leaf = DraftLeaf(label=int(weights.argmax()))
     if root is None or (weights > 0).sum() < 2:
         return leaf
-    found = split_by_count(groups, rows) if root.is_last else split_by_gini(groups, rows)
-    if found is None:
+    best_test = split_by_count(groups, rows) if root.is_last else split_by_gini(groups, rows)
+    if best_test is None:
         return leaf
-    g, chosen = found
-    left = np.isin(groups.cat[rows, g], chosen)
-    return groups.branch(g, chosen, greedy(groups, root.left, rows[left]), greedy(groups, root.right, rows[~left]))
+    g, categories = best_test
+    left = np.isin(groups.cat[rows, g], categories)
+    return groups.branch(
+        g,
+        categories,
+        grow_greedy_tree(groups, root.left, rows[left]),
+        grow_greedy_tree(groups, root.right, rows[~left]),
+    )
 
 
-def used_groups(groups: Groups, rows: np.ndarray | None = None, least: int = 20, limit: int = 10_000) -> set[int]:
-    """Groups that a full CART tree tests: Gini splits down to `least` rows or one class (Günlük et al., feature selection)."""
-    used: set[int] = set()
+def find_tested_groups(
+    groups: Groups, rows: np.ndarray | None = None, least: int = 20, limit: int = 10_000
+) -> set[int]:
+    """Return the groups that a full CART tree tests: Gini splits down to `least` rows or one class (Günlük et al.)."""
+    tested: set[int] = set()
     stack = [np.arange(len(groups.y)) if rows is None else rows]
     while stack and limit:
         part = stack.pop()
         limit -= 1
         if len(part) < least or len(np.unique(groups.y[part])) < 2:
             continue
-        found = split_by_gini(groups, part)
-        if found is None:
+        best_test = split_by_gini(groups, part)
+        if best_test is None:
             continue
-        used.add(found[0])
-        left = np.isin(groups.cat[part, found[0]], found[1])
+        tested.add(best_test[0])
+        left = np.isin(groups.cat[part, best_test[0]], best_test[1])
         stack += [part[left], part[~left]]
-    return used
+    return tested
 
 
-def _counts(groups: Groups, rows: np.ndarray) -> np.ndarray:
+def _count_classes(groups: Groups, rows: np.ndarray) -> np.ndarray:
     start = groups.start
     counts = np.zeros((start[-1], groups.n_classes), np.int64)
-    count(groups.cat, groups.y, groups.w, rows, start, groups.n_classes, counts)
+    count_classes(groups.cat, groups.y, groups.w, rows, start, groups.n_classes, counts)
     return counts
 
 
 def split_by_count(groups: Groups, rows: np.ndarray) -> tuple[int, list[int]] | None:
-    """The test that is best below two leaves; None if none is better than a leaf."""
-    counts = _counts(groups, rows)
+    """Return the best test above two leaves; None if no test is better than a leaf."""
+    counts = _count_classes(groups, rows)
     start = groups.start
     best = -1
-    found = None
+    best_test = None
     for g in range(len(groups.sizes)):
         part = counts[start[g] : start[g + 1]]
-        chosen = best_subset(part, bool(groups.ordered[g]), groups.card)
-        inside = part[chosen].sum(axis=0)
+        categories = best_subset(part, bool(groups.ordered[g]), groups.card)
+        inside = part[categories].sum(axis=0)
         value = int(inside.max() + (part.sum(axis=0) - inside).max())
-        if len(chosen) and value > best:
+        if len(categories) and value > best:
             best = value
-            found = (g, [int(a) for a in chosen])
-    return found
+            best_test = (g, [int(a) for a in categories])
+    return best_test
 
 
 def split_by_gini(groups: Groups, rows: np.ndarray) -> tuple[int, list[int]] | None:
-    """The test of least Gini impurity; nominal categories in the order of a class's share, which is exact for two classes (Breiman)."""
-    counts = _counts(groups, rows)
+    """Return the test of least Gini impurity.
+
+    Nominal categories are sorted by the share of the most frequent class, which is exact for two classes (Breiman).
+    """
+    counts = _count_classes(groups, rows)
     start = groups.start
     best = -1.0
-    found = None
+    best_test = None
     for g in range(len(groups.sizes)):
         part = counts[start[g] : start[g + 1]].astype(float)
         size = part.sum(axis=1)
@@ -208,8 +221,8 @@ def split_by_gini(groups: Groups, rows: np.ndarray) -> tuple[int, list[int]] | N
         place = int(worth.argmax())
         if worth[place] > best:
             best = float(worth[place])
-            chosen = order[: place + 1]
+            categories = order[: place + 1]
             if groups.ordered[g]:
-                chosen = np.arange(chosen.max() + 1)
-            found = (g, [int(a) for a in chosen])
-    return found
+                categories = np.arange(categories.max() + 1)
+            best_test = (g, [int(a) for a in categories])
+    return best_test

@@ -36,7 +36,7 @@ class Shape:
 
     @property
     def is_symmetric(self) -> bool:
-        """True where exchanging the children changes nothing, so a test and its complement give the same tree."""
+        """True if both children are equal, so that a test and its complement give the same tree."""
         return self.left == self.right
 
     @property
@@ -51,7 +51,7 @@ class Shape:
 
 
 def complete(depth: int) -> Shape | None:
-    """The topology of all trees of at most `depth` questions; None for depth 0."""
+    """Return the topology of all trees of at most `depth`; None for depth 0."""
     if depth <= 0:
         return None
     below = complete(depth - 1)
@@ -59,7 +59,7 @@ def complete(depth: int) -> Shape | None:
 
 
 def canonical(shape: Shape | None) -> Shape | None:
-    """The same topology with the larger side right at each node: which side of a question goes which way is free."""
+    """Exchange the children of nodes so that the larger one is right. The trees of the topology stay the same."""
     if shape is None:
         return None
     sides = sorted((canonical(shape.left), canonical(shape.right)), key=_size)
@@ -70,66 +70,66 @@ def _size(shape: Shape | None) -> tuple[int, int, str]:
     return (0, 0, "") if shape is None else (shape.depth, shape.nodes, repr(shape))
 
 
-def fits(one: Shape | None, other: Shape | None) -> bool:
-    """Whether a topology lies within the other, either way round at each node."""
+def is_subtopology(one: Shape | None, other: Shape | None) -> bool:
+    """Return whether topology `one` is part of `other`, up to exchanged children at each node."""
     if one is None or other is None:
         return one is None
-    straight = fits(one.left, other.left) and fits(one.right, other.right)
-    return straight or (fits(one.left, other.right) and fits(one.right, other.left))
+    straight = is_subtopology(one.left, other.left) and is_subtopology(one.right, other.right)
+    return straight or (is_subtopology(one.left, other.right) and is_subtopology(one.right, other.left))
 
 
 @cache
-def grows(one: Shape | None, other: Shape | None) -> bool:
-    """Whether a topology lies within the other where its questions may part no rows, and then leave their place to what is below them."""
+def is_embedded(one: Shape | None, other: Shape | None) -> bool:
+    """Return whether trees of `one` are trees of `other` if nodes of `other` may be trivial tests that a child replaces."""
     if one is None or other is None:
         return one is None
-    straight = grows(one.left, other.left) and grows(one.right, other.right)
-    turned = straight or (grows(one.left, other.right) and grows(one.right, other.left))
-    return turned or grows(one, other.left) or grows(one, other.right)
+    straight = is_embedded(one.left, other.left) and is_embedded(one.right, other.right)
+    turned = straight or (is_embedded(one.left, other.right) and is_embedded(one.right, other.left))
+    return turned or is_embedded(one, other.left) or is_embedded(one, other.right)
 
 
 @cache
 def subtopologies(shape: Shape | None, height: int) -> tuple[Shape, ...]:
-    """The largest topologies of the trees of a topology with at most `height` questions on a path; one that parts no rows does not count."""
+    """Return the largest topologies of trees of `shape` with at most `height` tests on a path; trivial tests do not count."""
     if shape is None or height <= 0:
         return ()
     if shape.depth <= height:
         return (shape,)
-    found: tuple[Shape, ...] = ()
-    for child in (shape.left, shape.right):  # the question here parts no rows
-        found = _largest((*found, *subtopologies(child, height)), grows)
-    if complete(height) in found:
-        return found
+    shapes: tuple[Shape, ...] = ()
+    for child in (shape.left, shape.right):  # the test of the root is trivial
+        shapes = _largest((*shapes, *subtopologies(child, height)), is_embedded)
+    if complete(height) in shapes:
+        return shapes
     left, right = (subtopologies(child, height - 1) or (None,) for child in (shape.left, shape.right))
-    made = [canonical(Shape(a, b)) for a in left for b in right]
-    return _largest((*found, *(one for one in made if one is not None)), grows)
+    combined = [canonical(Shape(a, b)) for a in left for b in right]
+    return _largest((*shapes, *(one for one in combined if one is not None)), is_embedded)
 
 
-def _largest(shapes: Sequence[Shape], lies: Callable[[Shape, Shape], bool]) -> tuple[Shape, ...]:
-    """The topologies that do not lie within another one."""
-    found: list[Shape] = []
+def _largest(shapes: Sequence[Shape], is_within: Callable[[Shape, Shape], bool]) -> tuple[Shape, ...]:
+    """Drop topologies that lie within another one."""
+    largest: list[Shape] = []
     for shape in shapes:
-        if not any(lies(shape, one) for one in found):
-            found = [one for one in found if not lies(one, shape)] + [shape]
-    return tuple(found)
+        if not any(is_within(shape, one) for one in largest):
+            largest = [one for one in largest if not is_within(one, shape)] + [shape]
+    return tuple(largest)
 
 
 @cache
 def layouts(shape: Shape) -> tuple[Shape, ...]:
-    """The largest topologies of trees that part some rows by every question: one that parts none leaves the place to what is below it."""
+    """Return the largest topologies of trees without trivial tests; a child replaces a trivial test."""
     below = [other for child in (shape.left, shape.right) if child is not None for other in layouts(child)]
-    return _largest([shape, *below], fits)
+    return _largest([shape, *below], is_subtopology)
 
 
 @cache
-def rooms_below(shape: Shape) -> tuple[tuple[Shape | None, Shape | None], ...]:
-    """What the sides of a question have room for, for each way to lay the topology out."""
+def child_topologies(shape: Shape) -> tuple[tuple[Shape | None, Shape | None], ...]:
+    """Return the pairs of child topologies, for each layout of the topology."""
     pairs = [pair for one in layouts(shape) for pair in ((one.left, one.right), (one.right, one.left))]
     return tuple(dict.fromkeys((canonical(a), canonical(b)) for a, b in pairs))
 
 
 def parse(text: str) -> Shape:
-    """The shape of a name (`depth-2`, `depth-2.5`, `depth-3`, `imbalanced`) or a bracket text; raises ParameterError."""
+    """Parse a name (`depth-2`, `depth-2.5`, `depth-3`, `imbalanced`) or brackets. Raises ParameterError."""
     code = "".join(NAMED.get(text.strip(), text).split())
     shape, place = _node(code, 0)
     if place != len(code) or shape is None:

@@ -1,7 +1,7 @@
-"""The recursion over wishes where a place has thousands of subsets: categories are sent to yes or no one after the other.
+"""Search under constraints at nodes with thousands of subsets: categories are assigned to yes or no one at a time.
 
-What the rows sent so far cost on their side without the wishes further down, and what each category that is not sent yet costs by itself,
-bounds all questions that send the rest: more rows never cost less, and the errors of disjoint rows add up.
+Two parts bound all completions of a partial assignment from below: the cost of the assigned rows on their side, without constraints
+further down, and the cost of each other category by itself. Costs are monotone in the rows, and those of disjoint rows add up.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from trainer.editing.prefix import NO_ROOMS, OPEN, Prefix, PrefixBound, Spot, To
 from trainer.editing.space import INFINITE_COST, DemandedQuestion
 from trainer.editing.wishes import Items, below
 from trainer.families.odt.editing.space import MemoBound, SubsetSpace
-from trainer.families.odt.topology import Shape, complete, grows, rooms_below, subtopologies
+from trainer.families.odt.topology import Shape, child_topologies, complete, is_embedded, subtopologies
 from trainer.tree.shapes import Shape as TreeShape
 
-Pair = tuple[int, int]  # of the sides yes and no
-MOST_SIDES = 1000
-NOTHING = 0  # the room of a leaf
+Pair = tuple[int, int]  # values of the sides yes and no
+MAX_CACHED_SIDES = 1000
+NOTHING = 0  # the topology of a leaf
 
 
 class SubsetPrefix(Prefix):
-    """The search with wishes over all subsets."""
+    """Search under constraints over all subsets."""
 
     def __init__(self, space: SubsetSpace) -> None:
         super().__init__(space)
@@ -33,12 +33,12 @@ class SubsetPrefix(Prefix):
         self.room = self.fitted(space.depth, space.shape)[1]
 
     def example(self, spot: Spot) -> int | None:
-        here = [i for i in spot.items if not i.place]
-        if spot.height <= 0 or any(i.verb in ("ask", "held") and i.number >= 0 for i in here):
+        local_items = [i for i in spot.items if not i.place]
+        if spot.height <= 0 or any(i.verb in ("ask", "held") and i.number >= 0 for i in local_items):
             return super().example(spot)
         for g in self.groups(spot):
-            if found := self.subsets.of_group(g, spot.rows, spot.banned, alike=False):
-                return found[0]
+            if questions := self.subsets.of_group(g, spot.rows, spot.banned, alike=False):
+                return questions[0]
         return None
 
     # -- topologies ----------------------------------------------------------------------------------------------------
@@ -52,17 +52,17 @@ class SubsetPrefix(Prefix):
         return height, None if not parts or left == complete(height) else left
 
     def ways(self, spot: Spot) -> Sequence[tuple[Topology | None, Topology | None]]:
-        """A side without room for a question has the room NOTHING."""
+        """Return the pairs of child topologies; NOTHING stands for a leaf."""
         if not isinstance(spot.room, Shape):
             return NO_ROOMS
-        return [(a or NOTHING, b or NOTHING) for a, b in rooms_below(spot.room)]
+        return [(a or NOTHING, b or NOTHING) for a, b in child_topologies(spot.room)]
 
     def solved(self, spot: Spot, ub: int) -> MemoBound:
         least = MemoBound(INFINITE_COST, True)
         for room in self._rooms(spot):
-            found = self.subsets.solve(spot.rows, spot.path, spot.height, spot.banned, min(ub, least.lower), room)
-            if found.lower < least.lower or (found.lower == least.lower and not least.exact):
-                least = found
+            bound = self.subsets.solve(spot.rows, spot.path, spot.height, spot.banned, min(ub, least.lower), room)
+            if bound.lower < least.lower or (bound.lower == least.lower and not least.exact):
+                least = bound
         return least
 
     def grown(self, spot: Spot, cost: int) -> TreeShape:
@@ -71,34 +71,34 @@ class SubsetPrefix(Prefix):
         return self.subsets.tree(spot.rows, spot.path, spot.height, spot.banned, cost, room)
 
     def _room_of(self, spot: Spot, rooms: Sequence[Shape | None], cost: int) -> Shape | None:
-        """The first topology whose best tree has the known least cost of all."""
+        """Return the first topology that has a tree of this cost."""
         for room in rooms:
-            found = self.subsets.solve(spot.rows, spot.path, spot.height, spot.banned, cost + 1, room)
-            if found.exact and found.lower == cost:
+            bound = self.subsets.solve(spot.rows, spot.path, spot.height, spot.banned, cost + 1, room)
+            if bound.exact and bound.lower == cost:
                 return room
         raise ValueError(f"no tree costs {cost}")
 
     @staticmethod
     def _rooms(spot: Spot) -> Sequence[Shape | None]:
-        """The largest topologies of a place within its height; None is that of all trees of the height."""
+        """Return the largest topologies of a node within its height; None stands for all trees of the height."""
         return subtopologies(spot.room, spot.height) or (None,) if isinstance(spot.room, Shape) else (None,)
 
     def holds(self, places: set[str]) -> bool:
-        return grows(_branches(places), self.subsets.shape)
+        return is_embedded(_branches(places), self.subsets.shape)
 
     # -- questions -----------------------------------------------------------------------------------------------------
 
     def groups(self, spot: Spot) -> list[int]:
-        """The groups that may be asked at a place."""
+        """Return the groups that may be tested at a node."""
         asks = [DemandedQuestion(i.column, i.named) for i in spot.items if i.verb == "ask" and not i.place]
         avoided = {i.column for i in spot.items if i.verb == "avoid" and not i.place}
-        found = self.subsets.usable(spot.banned, asks) if spot.height > 0 else []
-        return [g for g in found if self.subsets.groups.columns[g] not in avoided]
+        usable = self.subsets.usable(spot.banned, asks) if spot.height > 0 else []
+        return [g for g in usable if self.subsets.groups.columns[g] not in avoided]
 
     def _questions(self, spot: Spot, ub: int, lower: int, best: PrefixBound, asks: bool) -> PrefixBound:
         if any(i.verb == "ask" and not i.place and i.number >= 0 for i in spot.items):
             return super()._questions(spot, ub, lower, best, asks)
-        best = self._held(spot, best)
+        best = self._try_held_questions(spot, best)
         ways = range(len(self.ways(spot)))
         sent = [GroupQuestions(self, spot, g, way) for g in self.groups(spot) for way in ways]
         for one in sorted(sent, key=lambda one: one.lower):
@@ -110,12 +110,12 @@ class SubsetPrefix(Prefix):
             return replace(best, lower=min(floor, best.upper), exact=False)
         return best if best.choice != OPEN else PrefixBound(ub, ub >= INFINITE_COST)
 
-    def _held(self, spot: Spot, best: PrefixBound) -> PrefixBound:
-        """The best with the held questions that may stand here."""
+    def _try_held_questions(self, spot: Spot, best: PrefixBound) -> PrefixBound:
+        """Improve `best` by the held questions that are allowed at this node."""
         for item in spot.items:
             if item.verb != "held" or item.place or not self.space.parts(spot.rows, item.number):
                 continue
-            if self.space.questions.barred(item.number, spot.banned) or self._refused(spot, item.column):
+            if self.space.questions.barred(item.number, spot.banned) or self._is_refused(spot, item.column):
                 continue
             for way in range(len(self.ways(spot))):
                 side = self._sides(spot, item.number, way)
@@ -125,35 +125,43 @@ class SubsetPrefix(Prefix):
         return best
 
     @staticmethod
-    def _refused(spot: Spot, column: int) -> bool:
-        """Whether a wish asks about another column here, or avoids this one."""
-        here = [i for i in spot.items if not i.place]
-        return any((i.verb == "ask" and i.column != column) or (i.verb == "avoid" and i.column == column) for i in here)
+    def _is_refused(spot: Spot, column: int) -> bool:
+        """Return whether a constraint demands another column at this node, or avoids this one."""
+        local_items = [i for i in spot.items if not i.place]
+        return any(
+            (i.verb == "ask" and i.column != column) or (i.verb == "avoid" and i.column == column) for i in local_items
+        )
 
     def side(self, spot: Spot, letter: str, room: Topology | None = None) -> Spot:
-        """What binds on a side of any question of the encoding, still without its rows; without a room that of all trees of the height."""
+        """Return the constraints of a child below any question of the encoding, without rows.
+
+        `room` is the topology of the child; None: all trees of the height.
+        """
         return self.settle(Spot(spot.rows[:0], None, spot.height - 1, spot.banned, below(spot.items, letter), room))
 
     def _below(self, side: Spot, letter: str) -> Spot:
-        """`side` of a side, kept: it is asked for each set of rows."""
+        """Return `side` of a child, cached, since it is needed for each set of rows."""
         key = (side.height, side.banned, side.items, letter)
         if key not in self.known_sides:
-            if len(self.known_sides) >= MOST_SIDES:
+            if len(self.known_sides) >= MAX_CACHED_SIDES:
                 self.known_sides.clear()
             self.known_sides[key] = self.side(side, letter)
         return self.known_sides[key]
 
     def least(self, side: Spot, rows: np.ndarray, ub: int) -> int:
-        """A lower bound of what rows cost on a side: all that binds at its top and below named questions, and no wish further down."""
-        here = [i for i in side.items if i.verb == "leaf" and not i.place]
-        if here:
-            labels = {i.number for i in here} - {-1}
+        """Return a lower bound of the cost of rows in a child.
+
+        It respects constraints at the child and below its demanded questions, but none further down.
+        """
+        leaf_items = [i for i in side.items if i.verb == "leaf" and not i.place]
+        if leaf_items:
+            labels = {i.number for i in leaf_items} - {-1}
             if len(labels) > 1 or any(i.verb == "ask" for i in side.items):
                 return INFINITE_COST
             return self.space.leaf_cost(self.space.counts(rows), next(iter(labels), None))
-        named = {i.number for i in side.items if i.verb == "ask" and not i.place and len(i.named) == 1}
-        if named and side.height > 0:
-            yes, no = self.space.split(rows, min(named))  # a side without rows costs nothing here
+        questions = {i.number for i in side.items if i.verb == "ask" and not i.place and len(i.named) == 1}
+        if questions and side.height > 0:
+            yes, no = self.space.split(rows, min(questions))  # a side without rows costs nothing here
             low = self.least(self._below(side, "y"), yes, ub)
             return low if low >= ub else min(INFINITE_COST, low + self.least(self._below(side, "n"), no, ub - low))
         if any(i.verb == "held" for i in side.items):
@@ -162,7 +170,7 @@ class SubsetPrefix(Prefix):
 
 
 class GroupQuestions:
-    """All questions about one group at a place: its categories are sent to yes or no, the heaviest first, the better side first."""
+    """Search of all questions of one group at a node: categories go to yes or no, the heaviest first, the better side first."""
 
     def __init__(self, prefix: SubsetPrefix, spot: Spot, g: int, way: int) -> None:
         self.prefix = prefix
@@ -182,24 +190,24 @@ class GroupQuestions:
         self.rest = _tails(alone)
 
     def _parts(self) -> tuple[list[int], list[np.ndarray]]:
-        """Masks of the categories that occur, and their rows: bins in their order, others by weight."""
+        """Return the masks of the categories that occur, and their rows: bins in their order, others by weight."""
         cat = self.space.groups.cat[self.spot.rows, self.g]
-        found = []
+        unit_rows = []
         for unit in self.space.allowed(self.spot.banned).units[self.g]:
-            own = self.spot.rows[np.isin(cat, [a for a in range(unit.bit_length()) if unit >> a & 1])]
-            if len(own):
-                found.append((unit, own))
+            rows = self.spot.rows[np.isin(cat, [a for a in range(unit.bit_length()) if unit >> a & 1])]
+            if len(rows):
+                unit_rows.append((unit, rows))
         if not self.ordered:
-            found.sort(key=lambda pair: -self.space.weight(pair[1]))
-        return [unit for unit, _ in found], [own for _, own in found]
+            unit_rows.sort(key=lambda pair: -self.space.weight(pair[1]))
+        return [unit for unit, _ in unit_rows], [rows for _, rows in unit_rows]
 
     @property
     def lower(self) -> int:
-        """No question of the group costs less."""
+        """Lower bound of all questions of the group."""
         return self.rest[0]
 
     def run(self, best: PrefixBound, enough: int) -> PrefixBound:
-        """The best question if it costs less than the best so far; a tree that costs `enough` ends the search."""
+        """Return the best question if it costs less than `best`. A tree of cost `enough` ends the search."""
         self.best = best
         self.enough = enough
         if len(self.parts) < 2 or self.lower >= best.upper:
@@ -213,7 +221,7 @@ class GroupQuestions:
         return self.best
 
     def _send(self, t: int, rows: tuple[np.ndarray, np.ndarray], low: Pair, mask: int) -> None:
-        """Send the t-th category and all after it; `low` bounds both sides, `mask` are the categories of yes."""
+        """Assign the t-th category and all after it; `low` bounds both sides, `mask` are the categories of yes."""
         if self.best.upper <= self.enough or self.space.stopped():
             return
         if t == len(self.parts):
@@ -236,7 +244,7 @@ class GroupQuestions:
                 self._send(t + 1, both, lows, mask | self.units[t] if s == 0 else mask)
 
     def _try(self, question: int) -> None:
-        """The tree with a question, if it costs less than the best so far."""
+        """Complete a question, and store it if it costs less than the incumbent."""
         side = self.prefix._sides(self.spot, question, self.way)
         if side.lower < self.best.upper and not self.space.stopped():
             cost = self.prefix._attempt(side, self.best.upper)
@@ -245,7 +253,7 @@ class GroupQuestions:
 
 
 def _branches(places: set[str]) -> Shape | None:
-    """The topology of a tree with branches at these places and above them."""
+    """Return the topology of a tree with branches at these places and above them."""
     if not places:
         return None
     sides = ({p[1:] for p in places if p[:1] == letter} for letter in "yn")
@@ -253,8 +261,8 @@ def _branches(places: set[str]) -> Shape | None:
 
 
 def _tails(alone: list[int]) -> list[int]:
-    """What all from the t-th on cost together at least."""
-    found = [0]
+    """Return for each t the sum of the costs from the t-th on, at most INFINITE_COST."""
+    tails = [0]
     for cost in reversed(alone):
-        found.append(min(INFINITE_COST, found[-1] + cost))
-    return found[::-1]
+        tails.append(min(INFINITE_COST, tails[-1] + cost))
+    return tails[::-1]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from trainer.families.odt.as_questions import SEARCHED
+from trainer.families.odt.as_questions import CHECKER_SEARCHES
 from trainer.families.odt.editing.bench import SubsetWorkbench
 from trainer.families.odt.topology import complete
 from trainer.methods.base import NotProved, ProofSteps
@@ -17,7 +17,7 @@ def subset_proof(bench: SubsetWorkbench, bound: Fraction) -> ProofSteps:
     """The proof that no tree with the wishes of the model has fewer errors than `bound`. Raises NotProved if it would be too long."""
     depth = bench.space.depth
     if bench.space.shape != complete(depth):
-        raise NotProved(f"Wishes within a topology that is not complete have no step of a proof. {SEARCHED}")
+        raise NotProved(f"Wishes within a topology that is not complete have no step of a proof. {CHECKER_SEARCHES}")
     if depth > DEEPEST or bench.space.questions.encoded > MOST_QUESTIONS:
         raise NotProved(
             f"Wishes over subsets are proved up to depth {DEEPEST} and {MOST_QUESTIONS} subsets of all columns together."

@@ -1,6 +1,6 @@
-"""All subsets of categories and all cuts between bins as numbered questions, whose splits are made when they are asked for.
+"""Subsets of categories and cuts between bins as numbered questions; their splits are made on demand.
 
-A subset and its complement are two questions: which side is called yes matters to the wishes below.
+A subset and its complement are two questions, since constraints further down name the side.
 """
 
 from __future__ import annotations
@@ -19,14 +19,15 @@ from trainer.tree.splits import Split, Subset, goes_left
 
 LEFT = DraftLeaf(label=0)
 RIGHT = DraftLeaf(label=1)
-FIRST_SET = -2  # numbers of categories that stay together go down from here; -1 stands for none
+FIRST_SET = -2  # sets of joined categories are numbered downwards from here; -1 is no set
 
 
 class SubsetQuestions(Questions):
-    """The questions of group g are `starts[g]`, ...: of k categories 2^k - 2 masks of those that go left, of bins the cuts between them.
+    """Numbered questions of all groups; those of group g start at `starts[g]`.
 
-    A column with empty cells has two groups of bins; only the first one asks whether the cell is empty. Subsets that `max_card` does not
-    allow keep their numbers and are barred everywhere.
+    A group of k categories has 2^k - 2 questions, the masks of categories that go left. A group of bins has a question for each cut. A
+    column with empty cells has two groups of bins, and only the first tests for empty cells. Subsets above `max_card` keep their numbers
+    but are barred.
     """
 
     def __init__(self, problem: Problem, groups: Groups) -> None:
@@ -34,12 +35,12 @@ class SubsetQuestions(Questions):
         self.groups = groups
         kinds = list(zip(groups.sizes.tolist(), groups.ordered.tolist(), strict=True))
         self.cuts = [self._cuts(g, size) if ordered else () for g, (size, ordered) in enumerate(kinds)]
-        own = [
+        counts = [
             len(cuts) if ordered else (1 << size) - 2 for cuts, (size, ordered) in zip(self.cuts, kinds, strict=True)
         ]
-        self.starts: list[int] = np.cumsum([0, *own]).tolist()
+        self.starts: list[int] = np.cumsum([0, *counts]).tolist()
         self.encoded = self.starts[-1]
-        self.columns = [column for column, count in zip(groups.columns, own, strict=True) for _ in range(count)]
+        self.columns = [column for column, count in zip(groups.columns, counts, strict=True) for _ in range(count)]
         self.codes = [() if ordered else self._codes(g, size) for g, (size, ordered) in enumerate(kinds)]
         self.held: list[Split] = []
         self._twins: set[int] = set()
@@ -47,15 +48,15 @@ class SubsetQuestions(Questions):
         self.splits: Sequence[Split] = MadeSplits(self.encoded, cache(self._split_of), self.held)
 
     def groups_of(self, column: int) -> list[int]:
-        """The groups of a column; two if it has numbers and empty cells."""
-        return [g for g, own in enumerate(self.groups.columns) if own == column]
+        """Return the groups of a column; two if it has numbers and empty cells."""
+        return [g for g, group_column in enumerate(self.groups.columns) if group_column == column]
 
     def _codes(self, g: int, size: int) -> tuple[int, ...]:
-        """The codes that the categories of a group have in its column."""
+        """Return the codes of a group's categories in its column."""
         return tuple(code for a in range(size) for code in self._branch(g, [a]).split.among)
 
     def _cuts(self, g: int, size: int) -> tuple[Split, ...]:
-        """The splits that send the lowest bins of a group left; those that the column's own split sends right are left out."""
+        """Return the splits that send the lowest bins of a group left, if the column has such a split."""
         drafts = [self._branch(g, list(range(a + 1))) for a in range(size - 1)]
         return tuple(in_short_decimals(self.problem, [draft.split for draft in drafts if draft.left == LEFT]))
 
@@ -67,17 +68,17 @@ class SubsetQuestions(Questions):
     # -- numbers -------------------------------------------------------------------------------------------------------
 
     def locate(self, question: int) -> tuple[int, int]:
-        """The group of a question of the encoding, and the mask of the categories that go left."""
+        """Return the group of an encoded question and the mask of the categories that go left."""
         g = int(np.searchsorted(self.starts, question, side="right")) - 1
         place = question - self.starts[g]
         return g, (1 << (place + 1)) - 1 if self.groups.ordered[g] else place + 1
 
     def number(self, g: int, mask: int) -> int:
-        """The question that sends these categories left, of bins the lowest ones."""
+        """Return the question that sends these categories, or the lowest bins, left."""
         return self.starts[g] + (mask.bit_length() if self.groups.ordered[g] else mask) - 1
 
     def within_card(self, g: int, mask: int) -> bool:
-        """Whether a subset, or what is outside it, is as small as `max_card` asks for."""
+        """Return whether a subset or its complement respects `max_card`."""
         size = int(self.groups.sizes[g])
         inside = mask.bit_count()
         card = self.groups.card
@@ -94,10 +95,10 @@ class SubsetQuestions(Questions):
         return goes_left(self.splits[question], self.problem.matrix)
 
     def find(self, split: Split) -> int:
-        """The number of the question; another one is held. A split written otherwise parts the rows as one of the encoding."""
-        found, twin = self._known(split)
-        if found >= 0:
-            return found
+        """Return the number of a split. A split that is not encoded gets a new number."""
+        question, twin = self._find_encoded(split)
+        if question >= 0:
+            return question
         if split not in self.held:
             self.held.append(split)
             self.columns.append(split.used[0])
@@ -105,8 +106,8 @@ class SubsetQuestions(Questions):
                 self._twins.add(self.encoded + len(self.held) - 1)
         return self.encoded + self.held.index(split)
 
-    def _known(self, split: Split) -> tuple[int, bool]:
-        """The question of the encoding with this split or -1, and whether one parts the training rows in the same way."""
+    def _find_encoded(self, split: Split) -> tuple[int, bool]:
+        """Return the encoded question with this split, or -1, and whether one splits the training rows equally."""
         own_groups = self.groups_of(split.used[0])
         if not own_groups:
             return -1, False
@@ -118,8 +119,8 @@ class SubsetQuestions(Questions):
             return (self.number(g, mask) if mask.bit_count() == len(split.among) else -1), True
         cuts = {self.starts[g] + c: cut for g in own_groups for c, cut in enumerate(self.cuts[g])}
         same = next((number for number, cut in cuts.items() if cut == split), -1)
-        own = goes_left(split, self.problem.matrix)
-        return same, any(np.array_equal(goes_left(cut, self.problem.matrix), own) for cut in cuts.values())
+        goes = goes_left(split, self.problem.matrix)
+        return same, any(np.array_equal(goes_left(cut, self.problem.matrix), goes) for cut in cuts.values())
 
     def _mask(self, g: int, split: Split) -> int:
         return sum(1 << a for a, code in enumerate(self.codes[g]) if code in split.among)
@@ -130,7 +131,7 @@ class SubsetQuestions(Questions):
     def of_column(self, column: int) -> list[int]:
         return [q for g in self.groups_of(column) for q in range(self.starts[g], self.starts[g + 1])]
 
-    # -- categories that stay together -----------------------------------------------------------------------------------
+    # -- joined categories ------------------------------------------------------------------------------------------------
 
     def together(self, split: Split) -> int:
         name = self.problem.table.names[split.used[0]]
@@ -138,22 +139,22 @@ class SubsetQuestions(Questions):
         levels = self.problem.table.schema[split.used[0]].categories
         absent = [levels[code] for code in split.among if g is None or code not in self.codes[g]]
         if g is None or absent:
-            words = (
+            message = (
                 f"'{name}' has no two categories in the training rows."
                 if g is None
                 else f"'{absent[0][:80]}' of '{name}' does not occur in the training rows."
             )
-            raise ParameterError({"wish": f"{words} Only categories that occur can be kept together."})
+            raise ParameterError({"wish": f"{message} Only categories that occur can be kept together."})
         if self.groups.card:
             raise ParameterError(
                 {
                     "wish": "'together' needs subsets of any size, and 'max_card' limits them; leave 'max_card' at 0 or this wish out."
                 }
             )
-        found = (g, self._mask(g, split))
-        if found not in self.sets:
-            self.sets.append(found)
-        return FIRST_SET - self.sets.index(found)
+        group_set = (g, self._mask(g, split))
+        if group_set not in self.sets:
+            self.sets.append(group_set)
+        return FIRST_SET - self.sets.index(group_set)
 
     def barred(self, question: int, banned: frozenset[int]) -> bool:
         column = self.columns[question]
@@ -162,20 +163,20 @@ class SubsetQuestions(Questions):
         return column in banned or any(self._parts(question, column, number) for number in banned if number < 0)
 
     def _parts(self, question: int, column: int, number: int) -> bool:
-        """Whether a question sends categories to both sides that stay together."""
+        """Return whether a question separates joined categories."""
         g, mask = self.sets[FIRST_SET - number]
         if column != self.groups.columns[g]:
             return False
-        own = self._mask(g, self.splits[question])
-        return bool(own & mask) and bool(~own & mask)
+        sent_left = self._mask(g, self.splits[question])
+        return bool(sent_left & mask) and bool(~sent_left & mask)
 
     def units(self, g: int, banned: frozenset[int]) -> list[int]:
-        """The categories of a group as masks, those in one mask that stay together."""
-        found = [1 << a for a in range(int(self.groups.sizes[g]))]
+        """Return the categories of a group as masks; joined categories share a mask."""
+        units = [1 << a for a in range(int(self.groups.sizes[g]))]
         for number in sorted(banned):
             if number >= 0 or self.sets[FIRST_SET - number][0] != g:
                 continue
             mask = self.sets[FIRST_SET - number][1]
-            joined = sum(unit for unit in found if unit & mask)
-            found = [unit for unit in found if not unit & mask] + [joined]
-        return sorted(found)
+            joined = sum(unit for unit in units if unit & mask)
+            units = [unit for unit in units if not unit & mask] + [joined]
+        return sorted(units)

@@ -1,4 +1,4 @@
-"""The space of `odt`: rows in groups of categories, and the best subtrees over subsets; a search for each set of what is banned."""
+"""Editing space of `odt`: optimal subtrees over subsets, with one search for each set of bans."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from trainer.tree.nodes import Draft, DraftLeaf
 from trainer.tree.shapes import Shape as TreeShape
 from trainer.tree.splits import Split
 
-MOST_QUESTIONS = 140_000  # one column of 17 categories has 131,070
-MOST_SEARCHES = 12  # sets of what is banned for which searches are kept
+MAX_QUESTIONS = 140_000  # one column of 17 categories has 131,070
+MAX_SEARCHES = 12  # cached searches, one for each set of bans
 
 
 @dataclass(frozen=True)
 class MemoBound:
-    """What is known of a subproblem: a lower bound of its errors, and whether it is exact."""
+    """A lower bound of the errors of a subproblem, and whether it is exact."""
 
     lower: int
     exact: bool
@@ -34,7 +34,7 @@ class MemoBound:
 
 @dataclass(frozen=True)
 class Allowed:
-    """What may be asked: the groups, their categories as masks (one for all that stay together), and the search over them."""
+    """Allowed groups, their categories as masks (one for joined categories), and the search over them."""
 
     groups: tuple[int, ...]
     units: dict[int, list[int]]
@@ -42,9 +42,9 @@ class Allowed:
 
 
 class SubsetSpace(editing.EditingSpace):
-    """Trees of a topology, either way round at each node. Leaves cost nothing, so that a cost is the weight of the wrong rows.
+    """Trees of a topology, up to exchanged children. Leaves cost nothing: a cost is the weight of the misclassified rows.
 
-    Raises DataError for columns that have too many subsets to argue about.
+    Raises DataError for columns with too many subsets.
     """
 
     questions: SubsetQuestions
@@ -86,18 +86,18 @@ class SubsetSpace(editing.EditingSpace):
     def candidates(
         self, rows: np.ndarray, banned: frozenset[int], asks: list[DemandedQuestion], *, alike: bool
     ) -> list[int]:
-        named = sorted({q for a in asks for q in a.named})
-        if named:
-            return [q for q in named if self.fits(q, banned, asks) and self.parts(rows, q)]
+        demanded = sorted({q for a in asks for q in a.named})
+        if demanded:
+            return [q for q in demanded if self.fits(q, banned, asks) and self.parts(rows, q)]
         return [q for g in self.usable(banned, asks) for q in self.of_group(g, rows, banned, alike=alike)]
 
     def usable(self, banned: frozenset[int], asks: list[DemandedQuestion]) -> list[int]:
-        """The groups that may be asked and that every one of `asks` admits."""
-        found = self.allowed(banned).groups
-        return [g for g in found if all(a.column == self.groups.columns[g] for a in asks)]
+        """Return the allowed groups that all `asks` admit."""
+        groups = self.allowed(banned).groups
+        return [g for g in groups if all(a.column == self.groups.columns[g] for a in asks)]
 
     def of_group(self, g: int, rows: np.ndarray, banned: frozenset[int], *, alike: bool) -> list[int]:
-        """The questions about a group that part the rows, each partition once; `alike`: a subset and its complement."""
+        """Return the questions of a group that split the rows, one for each partition; `alike`: also their complements."""
         present = self.present(g, rows)
         if self.groups.ordered[g]:
             cuts = [a for a in range(int(self.groups.sizes[g])) if present >> a & 1][:-1]
@@ -106,17 +106,17 @@ class SubsetSpace(editing.EditingSpace):
         masks = [0]
         for unit in units[:-1] if not alike else units:
             masks += [mask | unit for mask in masks]
-        found = (self.subset(g, mask, present, banned) for mask in masks[1 : len(masks) - alike])
-        return [q for q in found if q is not None]
+        questions = (self.subset(g, mask, present, banned) for mask in masks[1 : len(masks) - alike])
+        return [q for q in questions if q is not None]
 
     def present(self, g: int, rows: np.ndarray) -> int:
-        """The categories of a group that occur among rows, as a mask."""
+        """Return the categories of a group that occur among rows, as a mask."""
         return sum(1 << int(a) for a in np.unique(self.groups.cat[rows, g]))
 
     def subset(self, g: int, mask: int, present: int, banned: frozenset[int]) -> int | None:
-        """The question of the encoding that parts rows with the `present` categories as the mask does; None if none is allowed.
+        """Return the encoded question that splits the `present` categories like the mask; None if none is allowed.
 
-        Categories that are not present go right, unless they stay with one that goes left or the limit of sizes asks for left.
+        Absent categories go right, unless they are joined with one that goes left, or the size limit requires left.
         """
         sent = sum(unit for unit in self.allowed(banned).units[g] if unit & mask & present)
         if not self.questions.within_card(g, sent):
@@ -126,23 +126,25 @@ class SubsetSpace(editing.EditingSpace):
     # -- optimal subtrees ----------------------------------------------------------------------------------------------
 
     def allowed(self, banned: frozenset[int]) -> Allowed:
-        """What may be asked beside what is banned, with the search that keeps what it finds."""
-        found = self._allowed.pop(banned, None)
-        if found is None:
-            found = self._make(banned)
-            while len(self._allowed) >= MOST_SEARCHES:
+        """Return the allowed groups under `banned`, with their cached search."""
+        entry = self._allowed.pop(banned, None)
+        if entry is None:
+            entry = self._make(banned)
+            while len(self._allowed) >= MAX_SEARCHES:
                 self._searched += _nodes(self._allowed.pop(next(iter(self._allowed))))
-        self._allowed[banned] = found  # the last used is the last
-        return found
+        self._allowed[banned] = entry  # the most recently used entry is last
+        return entry
 
     def _make(self, banned: frozenset[int]) -> Allowed:
         every = range(len(self.groups.sizes))
         units = {g: self.questions.units(g, banned) for g in every if self.groups.columns[g] not in banned}
-        used = tuple(g for g in units if len(units[g]) > 1)
-        if not used or self.shape is None:
-            return Allowed(used, units, None)
-        joined = _merge_categories(self.groups, used, units)
-        return Allowed(used, units, SubsetSearch(groups=joined, root=self.shape, stopped=self.stopped, flag=self.flag))
+        usable = tuple(g for g in units if len(units[g]) > 1)
+        if not usable or self.shape is None:
+            return Allowed(usable, units, None)
+        joined = _merge_categories(self.groups, usable, units)
+        return Allowed(
+            usable, units, SubsetSearch(groups=joined, root=self.shape, stopped=self.stopped, flag=self.flag)
+        )
 
     def solve(
         self,
@@ -153,7 +155,7 @@ class SubsetSpace(editing.EditingSpace):
         ub: int = INFINITE_COST,
         room: Shape | None = None,
     ) -> MemoBound:
-        """As in every space; `room`: the topology, where it is not that of all trees of the height."""
+        """Solve a subproblem; `room` is the topology, or None for all trees of the height."""
         counts = self.counts(rows)
         leaf = self.leaf_cost(counts)
         floor = self.floor(counts, height)
@@ -163,7 +165,7 @@ class SubsetSpace(editing.EditingSpace):
         if floor >= ub:
             return MemoBound(floor, False)
         total = int(counts.sum())
-        least = max(-1, total - ub)  # right rows that are not enough
+        least = max(-1, total - ub)  # only more correct rows than this are of interest
         try:
             right = search.value(room or complete(height), rows, least)
         except LevelLimitReached:
@@ -187,11 +189,11 @@ class SubsetSpace(editing.EditingSpace):
         return self._shape(draft, rows, banned)
 
     def _shape(self, draft: Draft, rows: np.ndarray, banned: frozenset[int]) -> TreeShape:
-        """A draft of the search as (question, yes, no); what its questions do not part is left out."""
+        """Return a draft as (question, yes, no) without questions that split no rows."""
         if isinstance(draft, DraftLeaf):
             return None
-        g, chosen = self.groups.question(draft.split)
-        mask = sum(1 << a for a in chosen)
+        g, categories = self.groups.question(draft.split)
+        mask = sum(1 << a for a in categories)
         present = self.present(g, rows)
         yes, no = parted(self.groups, rows, g, mask)
         if not len(yes) or not len(no):
@@ -205,7 +207,7 @@ class SubsetSpace(editing.EditingSpace):
 
     @property
     def nodes(self) -> int:
-        return self._searched + sum(_nodes(found) for found in self._allowed.values())
+        return self._searched + sum(_nodes(entry) for entry in self._allowed.values())
 
 
 def _nodes(allowed: Allowed) -> int:
@@ -213,29 +215,29 @@ def _nodes(allowed: Allowed) -> int:
 
 
 def _check_size(problem: Problem, groups: Groups) -> None:
-    """Raise DataError if there are more questions than can be gone through one by one."""
+    """Raise DataError if there are too many questions to enumerate."""
     counts = dict.fromkeys(groups.columns, 0)
     for column, size, ordered in zip(groups.columns, groups.sizes.tolist(), groups.ordered.tolist(), strict=True):
         counts[column] += size - 1 if ordered else (1 << size) - 2
-    if sum(counts.values()) > MOST_QUESTIONS:
+    if sum(counts.values()) > MAX_QUESTIONS:
         worst = max(counts, key=lambda column: counts[column])
         raise DataError(
             f"The columns have {sum(counts.values()):,} subsets of categories, '{problem.table.names[worst]}' alone {counts[worst]:,}; "
-            f"wishes are searched among at most {MOST_QUESTIONS:,}. Merge rare categories or leave the column out."
+            f"the limit for wishes is {MAX_QUESTIONS:,}. Merge rare categories or leave the column out."
         )
 
 
 def _merge_categories(groups: Groups, used: tuple[int, ...], units: dict[int, list[int]]) -> Groups:
-    """Some of the groups, with units of categories in place of categories."""
+    """Return the `used` groups with units of joined categories in place of categories."""
     members = {g: [[a for a in range(unit.bit_length()) if unit >> a & 1] for unit in units[g]] for g in used}
-    place = {g: {a: u for u, own in enumerate(members[g]) for a in own} for g in used}
+    place = {g: {a: u for u, unit_members in enumerate(members[g]) for a in unit_members} for g in used}
     cat = np.zeros((len(groups.y), len(used)), np.int32)
     for j, g in enumerate(used):
         cat[:, j] = np.array([place[g][a] for a in range(len(place[g]))], np.int32)[groups.cat[:, g]]
 
     def branch(j: int, chosen: list[int], left: Draft, right: Draft) -> Draft:
-        own = [a for u in chosen for a in members[used[j]][u]]
-        return groups.branch(used[j], sorted(own), left, right)
+        categories = [a for u in chosen for a in members[used[j]][u]]
+        return groups.branch(used[j], sorted(categories), left, right)
 
     def question(split: Split) -> tuple[int, list[int]]:
         g, chosen = groups.question(split)

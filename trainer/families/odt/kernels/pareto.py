@@ -6,7 +6,7 @@ positives, t = 0 .. P(D), so A never increases. Günlük et al., equations (15) 
 Legend: rows i with category cat[i, g] of group g, class y[i] (1 positive) and weight w[i]; group g owns the columns
 start[g]..start[g+1]-1; ordered[g] = 1 where only thresholds are allowed; neg[f], pos[f] weights of the classes in column f;
 card: a subset, or its complement, has at most so many categories (0: any).
-The kernel of `trainer.families.odt.kernels.subset` that is called here counts the rows; the cache of compiled code does not see a change there.
+Numba's cache does not detect changes of the called kernel in `trainer.families.odt.kernels.subset`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import numpy as np
 from trainer.families.odt.kernels.subset import split_counts
 from trainer.kernels.compiled import kernel
 
-NONE = np.int64(-(1 << 60))
+UNREACHABLE = np.int64(-(1 << 60))
 
 
 class EntryFront(NamedTuple):
@@ -30,8 +30,8 @@ class EntryFront(NamedTuple):
 
 
 @kernel
-def settle(A):
-    """Exact counts of positives to at least so many, in place."""
+def make_monotone(A):
+    """Turn entries for exactly t positives into entries for at least t, in place."""
     for t in range(len(A) - 2, -1, -1):
         if A[t + 1] > A[t]:
             A[t] = A[t + 1]
@@ -39,7 +39,7 @@ def settle(A):
 
 @kernel
 def _thresholds(neg, pos, first, stop, A):
-    """Both labellings of every threshold of an ordered group; no threshold is the constant label."""
+    """Raise A by both labellings of every threshold of an ordered group; the last cut is the constant label."""
     N = np.int64(0)
     P = np.int64(0)
     for f in range(first, stop):
@@ -56,8 +56,8 @@ def _thresholds(neg, pos, first, stop, A):
 
 @kernel
 def _subsets(neg, pos, first, stop, A, S):
-    """Every category to either label: a knapsack over the positives. S int64 (1, len(A)) is scratch."""
-    S[0, : len(A)] = NONE
+    """Raise A by every subset: a knapsack over the positives. S int64 (1, len(A)) is scratch."""
+    S[0, : len(A)] = UNREACHABLE
     S[0, 0] = 0
     top = np.int64(0)
     for f in range(first, stop):
@@ -80,7 +80,7 @@ def _subsets(neg, pos, first, stop, A, S):
 def _small_subsets(neg, pos, first, stop, card, A, S):
     """As `_subsets`, with at most `card` categories of one of the labels; S int64 (card + 1, len(A)) is scratch."""
     for few_positive in range(2):
-        S[:, : len(A)] = NONE
+        S[:, : len(A)] = UNREACHABLE
         S[0, 0] = 0
         for f in range(first, stop):
             n = neg[f]
@@ -92,7 +92,7 @@ def _small_subsets(neg, pos, first, stop, card, A, S):
                         if c > 0 and t >= p and S[c - 1, t - p] > best:
                             best = S[c - 1, t - p]
                     else:
-                        best = S[c, t - p] if t >= p else NONE
+                        best = S[c, t - p] if t >= p else UNREACHABLE
                         if c > 0 and S[c - 1, t] + n > best:
                             best = S[c - 1, t] + n
                     S[c, t] = best
@@ -103,8 +103,8 @@ def _small_subsets(neg, pos, first, stop, card, A, S):
 
 
 @kernel
-def last_of(neg, pos, first, stop, is_ordered, card, A, S):
-    """Raise A to what one test of a group and two labels reach; not yet settled."""
+def raise_by_group(neg, pos, first, stop, is_ordered, card, A, S):
+    """Raise A by the tests of one group above two leaves; A is not monotone yet."""
     if is_ordered:
         _thresholds(neg, pos, first, stop, A)
     elif card > 0 and 2 * card < stop - first:
@@ -114,8 +114,8 @@ def last_of(neg, pos, first, stop, is_ordered, card, A, S):
 
 
 @kernel
-def last(neg, pos, spans, S):
-    """The frontier of one test and two leaves over all groups: int64 (P + 1,)."""
+def solve_last_level(neg, pos, spans, S):
+    """Return the frontier of one test and two leaves over all groups: int64 (P + 1,)."""
     start, ordered, card = spans
     N = np.int64(0)
     P = np.int64(0)
@@ -125,15 +125,15 @@ def last(neg, pos, spans, S):
     A = np.zeros(P + 1, np.int64)
     A[0] = N
     for g in range(len(ordered)):
-        last_of(neg, pos, start[g], start[g + 1], ordered[g], card, A, S)
-    settle(A)
+        raise_by_group(neg, pos, start[g], start[g + 1], ordered[g], card, A, S)
+    make_monotone(A)
     return A
 
 
 @kernel
 def join(A, B):
-    """The frontier of two sides together: out[a + b] = A[a] + B[b] over the steps of both."""
-    out = np.full(len(A) + len(B) - 1, NONE)
+    """Return the frontier of two sides together: out[a + b] = A[a] + B[b] over the steps of both."""
+    out = np.full(len(A) + len(B) - 1, UNREACHABLE)
     for a in range(len(A)):
         if a + 1 < len(A) and A[a + 1] == A[a]:
             continue
@@ -142,33 +142,33 @@ def join(A, B):
                 continue
             if A[a] + B[b] > out[a + b]:
                 out[a + b] = A[a] + B[b]
-    settle(out)
+    make_monotone(out)
     return out
 
 
 @kernel
 def improves(J, best):
-    """True if the frontier J exceeds `best` anywhere."""
+    """Return whether the frontier J exceeds `best` anywhere."""
     return bool((best < J).any())
 
 
 @kernel
-def take(J, front, g, mask):
-    """Take over what J improves, with the test that reached it; True if anything."""
+def update_front(J, front, g, mask):
+    """Update the entries that J improves, with the test that reached them; return whether any changed."""
     best, groups, masks = front
-    news = False
+    changed = False
     for t in range(len(best)):
         if J[t] > best[t]:
             best[t] = J[t]
             groups[t] = g
             masks[t] = mask
-            news = True
-    return news
+            changed = True
+    return changed
 
 
 @kernel
 def _cuts(table, size, spans, S, front, g):
-    """Raise the frontier by every cut of the ordered group g, whose counts with every question are `table` (bins, columns, 2)."""
+    """Raise the frontier by every cut of the ordered group g with counts `table` (bins, columns, 2)."""
     left = np.zeros((2, table.shape[1]), np.int64)
     right = np.zeros((2, table.shape[1]), np.int64)
     sent = np.int64(0)
@@ -182,18 +182,21 @@ def _cuts(table, size, spans, S, front, g):
             right[k] -= table[a, :, k]
         if size[a, 0] + size[a, 1] == 0:
             continue
-        J = join(last(left[0], left[1], spans, S), last(right[0], right[1], spans, S))
-        take(J, front, g, sent)
+        J = join(solve_last_level(left[0], left[1], spans, S), solve_last_level(right[0], right[1], spans, S))
+        update_front(J, front, g, sent)
 
 
 @kernel
-def _each_alone(table, order, m, spans, S, size):
-    """The frontier (m + 1, size) of the categories from the t-th on, each with a test of its own, and its last entry (m + 1,)."""
+def _suffix_fronts(table, order, m, spans, S, size):
+    """Return relaxed frontiers (m + 1, size) of the categories from the t-th on, and their last entries (m + 1,).
+
+    Each category has a last-level test of its own.
+    """
     alone = np.zeros((m + 1, size), np.int64)
     reach = np.zeros(m + 1, np.int64)
     for t in range(m - 1, -1, -1):
-        own = last(table[order[t], :, 0].copy(), table[order[t], :, 1].copy(), spans, S)
-        joined = join(own, alone[t + 1, : reach[t + 1] + 1])
+        front = solve_last_level(table[order[t], :, 0].copy(), table[order[t], :, 1].copy(), spans, S)
+        joined = join(front, alone[t + 1, : reach[t + 1] + 1])
         reach[t] = len(joined) - 1
         alone[t, : len(joined)] = joined
     return alone, reach
@@ -203,15 +206,15 @@ def _each_alone(table, order, m, spans, S, size):
 def _assignments(table, size, spans, S, front, g, beat, budget):
     """Raise the frontier by every subset of the nominal group g; True if finished.
 
-    Depth-first over the categories, largest first; a partial assignment is cut off when its decided rows, with every other category
-    by itself as good as one test makes it, exceed `beat` nowhere.
+    Depth-first over the categories, largest first. A partial assignment is pruned if the joined frontier of its decided rows and of each
+    other category by itself exceeds `beat` nowhere.
     """
     m = len(table)
     card = spans.card
     order = np.argsort(-(size[:, 0] + size[:, 1]), kind="mergesort")
     while m > 1 and size[order[m - 1]].sum() == 0:
         m -= 1
-    alone, reach = _each_alone(table, order, m, spans, S, len(front.best))
+    alone, reach = _suffix_fronts(table, order, m, spans, S, len(front.best))
     if m < 2 or not improves(alone[0], beat):
         return True
     left = np.zeros((2, table.shape[1]), np.int64)
@@ -250,9 +253,9 @@ def _assignments(table, size, spans, S, front, g, beat, budget):
         decided = t + 1
         if card > 0 and min(count, decided - count) > card:
             continue
-        J = join(last(left[0], left[1], spans, S), last(right[0], right[1], spans, S))
+        J = join(solve_last_level(left[0], left[1], spans, S), solve_last_level(right[0], right[1], spans, S))
         if decided == m:
-            if 0 < count < m and take(J, front, g, sent):
+            if 0 < count < m and update_front(J, front, g, sent):
                 for s in range(len(front.best)):
                     beat[s] = max(beat[s], front.best[s])
             continue
@@ -262,10 +265,10 @@ def _assignments(table, size, spans, S, front, g, beat, budget):
 
 
 @kernel
-def two_levels(rows, spans, g, front, beat, budget):
+def update_two_levels(rows, spans, g, front, beat, budget):
     """Raise `front` to the frontier of trees that test group g and any group on each side; True if finished.
 
-    `beat` is the frontier, and more at entries that are of no interest.
+    `beat` is the frontier, raised at entries that are not searched.
     """
     start = spans.start
     table = split_counts(rows, start, 2, g)

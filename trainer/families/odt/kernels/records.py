@@ -1,4 +1,4 @@
-"""What the kernels of the family are given: where the groups are, the rows at hand, and how long a call may take."""
+"""Arguments of the kernels: columns of the groups, selected rows, and node budget."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import numpy as np
 
 
 class Spans(NamedTuple):
-    """Where the groups are: group g owns the columns start[g]..start[g + 1] - 1, one per category; int64 (groups + 1,).
+    """Columns of the groups: group g owns start[g]..start[g + 1] - 1, one per category; int64 (groups + 1,).
 
-    ordered (groups,): 1 where only thresholds are allowed; `card` > 0: a subset, or its complement, has at most so many categories.
+    ordered (groups,): 1 if only thresholds are allowed. card > 0: a subset or its complement has at most `card` categories.
     """
 
     start: np.ndarray
@@ -19,7 +19,7 @@ class Spans(NamedTuple):
 
 
 class CategoryRows(NamedTuple):
-    """Categories cat int32 (n, groups), classes y and weights w int64 (n,) of all rows, and `chosen`, int64, the rows at hand."""
+    """Categories cat int32 (n, groups), classes y and weights w int64 (n,) of all rows, and the selected rows `chosen`, int64."""
 
     cat: np.ndarray
     y: np.ndarray
@@ -28,7 +28,7 @@ class CategoryRows(NamedTuple):
 
 
 class NodeBudget(NamedTuple):
-    """How many nodes a call may take; flag int64 (1,): anything but 0 ends the call."""
+    """Node limit of a call; flag int64 (1,): a value other than 0 ends the call."""
 
     nodes: int
     flag: np.ndarray

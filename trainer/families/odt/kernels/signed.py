@@ -1,4 +1,4 @@
-"""Kernel of two levels of subset branching for two classes: signed weights, pair bounds, greedy dives.
+"""Kernel of two levels of subset branching for two classes, with signed weights and pair bounds.
 
 Legend: rows i with category cat[i, g] of group g and signed weight s[i] = w[i] for one class, -w[i] for the other; group g owns the
 columns start[g]..start[g+1]-1.  T[a, f] the sum of s over the rows in the columns a and f.  For a set D of rows
@@ -19,14 +19,17 @@ INFINITE_SCORE = np.int32(1 << 30)  # larger than any score
 
 
 class RemainingGain(NamedTuple):
-    """What the categories from the t-th on can add: int32 pairs (t, h, k) to groups h and k on the two sides, most (t,) to any."""
+    """Upper bounds of the gain of the categories from the t-th on.
+
+    pairs int32 (t, h, k) with groups h and k on the two sides; most (t,) with any groups.
+    """
 
     pairs: np.ndarray
     most: np.ndarray
 
 
 @kernel
-def tables(cat, s, w, rows, start, T, size):
+def add_to_tables(cat, s, w, rows, start, T, size):
     """Add `rows` to T int32 (columns, columns) and size int64 (columns,)."""
     G = cat.shape[1]
     for r in rows:
@@ -38,8 +41,8 @@ def tables(cat, s, w, rows, start, T, size):
 
 
 @kernel
-def limited(d, first, stop, card):
-    """s_h where a subset, or its complement, has at most `card` categories: the others all have one sign."""
+def limited_score(d, first, stop, card):
+    """Return s_h for subsets of limited size: at most `card` categories differ from the sign of all others."""
     total = np.int32(0)
     for f in range(first, stop):
         total += d[f]
@@ -55,7 +58,7 @@ def limited(d, first, stop, card):
 
 @kernel
 def scores(d, start, ordered, card, out):
-    """out[h] = s_h of the set whose signed column sums are d; returns the largest. `card` > 0 limits nominal subsets."""
+    """Fill out[h] = s_h for signed column sums d; return the largest. `card` > 0 limits nominal subsets."""
     top = np.int32(0)
     for h in range(len(ordered)):
         value = np.int32(0)
@@ -69,7 +72,7 @@ def scores(d, start, ordered, card, out):
                 below += d[f]
                 value = max(value, abs(below) + abs(total - below))
         elif card > 0 and 2 * card < start[h + 1] - start[h]:
-            value = limited(d, start[h], start[h + 1], card)
+            value = limited_score(d, start[h], start[h + 1], card)
         else:
             for f in range(start[h], start[h + 1]):
                 value += abs(d[f])
@@ -80,7 +83,7 @@ def scores(d, start, ordered, card, out):
 
 @kernel
 def pair_bound(a, b, M, enough):
-    """max over pairs of groups of a[h] + b[k] + M[h, k]; ends early above `enough`."""
+    """Return the maximum of a[h] + b[k] + M[h, k] over pairs of groups, or any value above `enough`."""
     top = np.int32(-1)
     for h in range(len(a)):
         row = M[h]
@@ -96,8 +99,8 @@ def pair_bound(a, b, M, enough):
 
 
 @kernel
-def room(start):
-    """A `RemainingGain` to be filled, large enough for any group."""
+def empty_gains(start):
+    """Allocate a `RemainingGain` that is large enough for any group."""
     G = len(start) - 1
     largest = 0
     for g in range(G):
@@ -106,31 +109,31 @@ def room(start):
 
 
 @kernel
-def suffix_bounds(T, cats, spans, undecided):
-    """pairs[t, h, k] = sum over cats[t:] of max(s_h, s_k), most[t] the same with the best group of each."""
+def fill_suffix_bounds(T, cats, spans, undecided):
+    """Fill pairs[t, h, k] = sum over cats[t:] of max(s_h, s_k), and most[t], the same with the best group of each."""
     start, ordered, card = spans
     M, U = undecided
     G = len(ordered)
     m = len(cats)
-    own = np.empty(G, np.int32)
+    group_scores = np.empty(G, np.int32)
     M[m] = 0
     U[m] = 0
     for t in range(m - 1, -1, -1):
-        U[t] = U[t + 1] + scores(T[cats[t]], start, ordered, card, own)
+        U[t] = U[t + 1] + scores(T[cats[t]], start, ordered, card, group_scores)
         for h in range(G):
             for k in range(G):
-                M[t, h, k] = M[t + 1, h, k] + max(own[h], own[k])
+                M[t, h, k] = M[t + 1, h, k] + max(group_scores[h], group_scores[k])
 
 
 @kernel
-def ordered_group(T, g, spans, lower):
-    """All thresholds of group g, any group on each side: (value above `lower` or lower, mask or -1)."""
+def search_ordered_group(T, g, spans, lower):
+    """Search all thresholds of group g with any group on each side: (value above `lower` or lower, mask or -1)."""
     start, ordered, card = spans
     F = T.shape[0]
     G = len(ordered)
     left = np.zeros(F, np.int32)
     right = np.zeros(F, np.int32)
-    own = np.empty(G, np.int32)
+    group_scores = np.empty(G, np.int32)
     for a in range(start[g], start[g + 1]):
         right += T[a]
     best = lower
@@ -140,7 +143,7 @@ def ordered_group(T, g, spans, lower):
         left += T[a]
         right -= T[a]
         sent |= np.int64(1) << (a - start[g])
-        value = scores(left, start, ordered, card, own) + scores(right, start, ordered, card, own)
+        value = scores(left, start, ordered, card, group_scores) + scores(right, start, ordered, card, group_scores)
         if value > best:
             best = value
             mask = sent
@@ -148,8 +151,8 @@ def ordered_group(T, g, spans, lower):
 
 
 @kernel
-def nominal_group(T, cats, undecided, g, spans, lower, budget):
-    """All subsets of group g over its categories `cats` (columns, largest first): (value, mask or -1, nodes or -1 if stopped)."""
+def search_nominal_group(T, cats, undecided, g, spans, lower, budget):
+    """Search all subsets of group g over its categories `cats` (largest first): (value, mask or -1, nodes or -1 if stopped)."""
     start, ordered, card = spans
     M, U = undecided
     F = T.shape[0]
@@ -218,31 +221,31 @@ def nominal_group(T, cats, undecided, g, spans, lower, budget):
 
 
 @kernel
-def two_levels(T, size, spans, lower, done, budget):
-    """The best test of any group with any test on each side, in signed units, above `lower`.
+def search_two_levels(T, size, spans, lower, closed_groups, budget):
+    """Find the best test of any group with any test on each side, in signed units, above `lower`.
 
-    done int64 (groups,): 1 for groups that need no search; set here. Returns (value, group or -1, mask, finished).
+    closed_groups int64 (groups,): 1 for groups that are finished; the kernel sets it. Returns (value, group or -1, mask, finished).
     """
     start = spans.start
     ordered = spans.ordered
     G = len(ordered)
     best = lower
-    chosen = -1
+    best_group = -1
     mask = np.int64(0)
-    undecided = room(start)
+    undecided = empty_gains(start)
     zero = np.zeros(G, np.int32)
     for g in range(G):
-        if done[g]:
+        if closed_groups[g]:
             continue
-        if budget.flag[0] != 0:  # thousands of groups take seconds
-            return best, chosen, mask, False
+        if budget.flag[0] != 0:  # checked per group, since thousands of groups take seconds
+            return best, best_group, mask, False
         if ordered[g]:
-            value, found = ordered_group(T, g, spans, best)
-            if found >= 0:
+            value, group_mask = search_ordered_group(T, g, spans, best)
+            if group_mask >= 0:
                 best = value
-                chosen = g
-                mask = found
-            done[g] = 1
+                best_group = g
+                mask = group_mask
+            closed_groups[g] = 1
             continue
         first = start[g]
         order = np.argsort(-size[first : start[g + 1]], kind="mergesort")
@@ -251,14 +254,14 @@ def two_levels(T, size, spans, lower, done, budget):
             m -= 1
         cats = first + order[:m]
         if m >= 2:
-            suffix_bounds(T, cats, spans, undecided)
+            fill_suffix_bounds(T, cats, spans, undecided)
             if min(undecided.most[0], pair_bound(zero, zero, undecided.pairs[0], best)) > best:
-                value, found, nodes = nominal_group(T, cats, undecided, g, spans, best, budget)
-                if found >= 0:
+                value, group_mask, nodes = search_nominal_group(T, cats, undecided, g, spans, best, budget)
+                if group_mask >= 0:
                     best = value
-                    chosen = g
-                    mask = found
+                    best_group = g
+                    mask = group_mask
                 if nodes < 0:
-                    return best, chosen, mask, False
-        done[g] = 1
-    return best, chosen, mask, True
+                    return best, best_group, mask, False
+        closed_groups[g] = 1
+    return best, best_group, mask, True

@@ -1,4 +1,4 @@
-"""Kernels of subset branching on categorical groups: the best last level, and the best two levels, for one set of rows.
+"""Kernels of subset branching on categorical groups: the best last level and the best two levels.
 
 Günlük, Kalagnanam, Li, Menickelly & Scheinberg, "Optimal decision trees for categorical data via integer programming". Labels are
 free: a leaf predicts its majority, which for two classes equals the paper's fixed parity labels.
@@ -16,8 +16,8 @@ from trainer.kernels.compiled import kernel
 
 
 @kernel
-def count(cat, y, w, rows, start, n_classes, out):
-    """Fill out int64 (columns, classes) with the weights of `rows`."""
+def count_classes(cat, y, w, rows, start, n_classes, out):
+    """Fill `out`, int64 (columns, classes), with the weights of `rows`."""
     out[:, :] = 0
     for r in rows:
         for g in range(cat.shape[1]):
@@ -25,8 +25,8 @@ def count(cat, y, w, rows, start, n_classes, out):
 
 
 @kernel
-def last_level_of(counts, first, stop, is_ordered, card):
-    """Best weight that one test of a group classifies correctly, each side by its majority.
+def group_value(counts, first, stop, is_ordered, card):
+    """Return the largest correct weight of one test of a group, with majority labels on both sides.
 
     `card` > 0 limits a nominal subset, or its complement, to that many categories.
     """
@@ -58,7 +58,7 @@ def last_level_of(counts, first, stop, is_ordered, card):
 
 @kernel
 def _two_way(counts, first, stop, total):
-    """More than two classes: the best pair of labels (a, b), every category going to the better of the two."""
+    """Return the value of the best pair of labels, for more than two classes; each category gets the better label."""
     K = counts.shape[1]
     best = np.int64(0)
     for a in range(K):
@@ -73,7 +73,7 @@ def _two_way(counts, first, stop, total):
 
 @kernel
 def _largest_gains(counts, first, stop, total, card):
-    """At most `card` categories get label a, all others b: for each ordered pair the largest gains of a over b."""
+    """Return the value of the best pair of labels if at most `card` categories get the first label."""
     K = counts.shape[1]
     best = np.int64(0)
     for a in range(K):
@@ -94,23 +94,23 @@ def _largest_gains(counts, first, stop, total, card):
 
 @kernel
 def last_level(counts, start, ordered, card):
-    """Best group for one last level: (value, group); counts int64 (columns, classes)."""
+    """Find the best group for a last level: (value, group); counts int64 (columns, classes)."""
     best = np.int64(-1)
-    chosen = -1
+    best_group = -1
     for g in range(len(ordered)):
-        value = last_level_of(counts, start[g], start[g + 1], ordered[g], card)
+        value = group_value(counts, start[g], start[g + 1], ordered[g], card)
         if value > best:
             best = value
-            chosen = g
-    return best, chosen
+            best_group = g
+    return best, best_group
 
 
 @kernel
 def split_counts(rows, start, n_classes, g):
-    """counts by category of group g: int64 (categories of g, columns, classes)."""
-    cat, y, w, chosen = rows
+    """Return the counts by category of group g: int64 (categories of g, columns, classes)."""
+    cat, y, w, row_numbers = rows
     out = np.zeros((start[g + 1] - start[g], start[-1], n_classes), np.int64)
-    for r in chosen:
+    for r in row_numbers:
         for h in range(cat.shape[1]):
             out[cat[r, g], start[h] + cat[r, h], y[r]] += w[r]
     return out
@@ -118,14 +118,14 @@ def split_counts(rows, start, n_classes, g):
 
 @kernel
 def _children_correct(left, right, spans):
-    """What the best group of each side classifies correctly."""
+    """Return the correct weight of the best last level of each side together."""
     start, ordered, card = spans
     return last_level(left, start, ordered, card)[0] + last_level(right, start, ordered, card)[0]
 
 
 @kernel
 def _thresholds(table, weight, spans, lower):
-    """Every cut of an ordered group: (value, mask); table as `split_counts` gives it, weight int64 (categories,)."""
+    """Search every cut of an ordered group: (value, mask); `table` of `split_counts`, weight int64 (categories,)."""
     left = np.zeros(table.shape[1:], np.int64)
     right = table.sum(axis=0)
     best = lower
@@ -146,10 +146,10 @@ def _thresholds(table, weight, spans, lower):
 
 @kernel
 def _subsets(table, weight, spans, lower, budget):
-    """Every subset of a nominal group: (value, mask, finished).
+    """Search every subset of a nominal group: (value, mask, finished).
 
-    Depth-first over the categories by weight, largest first; a partial assignment is cut off when the errors that its decided rows
-    must make leave no more than `lower`.
+    Depth-first over the categories by weight, largest first. A partial assignment is pruned if it cannot exceed the incumbent, which
+    starts at `lower`.
     """
     limit = budget.nodes
     flag = budget.flag
@@ -160,9 +160,9 @@ def _subsets(table, weight, spans, lower, budget):
         m -= 1
     left = np.zeros(table.shape[1:], np.int64)
     right = np.zeros(table.shape[1:], np.int64)
-    rest = np.zeros(m + 1, np.int64)
+    rest_weight = np.zeros(m + 1, np.int64)
     for t in range(m - 1, -1, -1):
-        rest[t] = rest[t + 1] + weight[order[t]]
+        rest_weight[t] = rest_weight[t + 1] + weight[order[t]]
     best = lower
     mask = np.int64(-1)
     state = np.zeros(m, np.int64)  # 0 untried, 1 left, 2 right, 3 both done
@@ -197,7 +197,7 @@ def _subsets(table, weight, spans, lower, budget):
         if card > 0 and min(size, decided - size) > card:
             continue
         value = _children_correct(left, right, spans)
-        if value + rest[decided] <= best:
+        if value + rest_weight[decided] <= best:
             continue
         if decided == m:
             if 0 < size < m:
@@ -209,10 +209,10 @@ def _subsets(table, weight, spans, lower, budget):
 
 
 @kernel
-def two_levels_of(rows, spans, n_classes, g, lower, budget):
-    """Best value above `lower` of a tree that tests group g and then any group on each side.
+def search_two_levels(rows, spans, n_classes, g, lower, budget):
+    """Find the best tree above `lower` that tests group g and then any group on each side.
 
-    Returns (value, mask of the categories that go left, finished); value = lower and mask -1 where nothing is better.
+    Returns (value, mask of the categories that go left, finished); (lower, -1) if no tree is better.
     """
     start = spans.start
     table = split_counts(rows, start, n_classes, g)
