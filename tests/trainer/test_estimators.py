@@ -87,7 +87,7 @@ def test_every_check_passes_with_the_defaults_of_a_method_with_a_solver(method_i
         tree_search, "options_of", lambda *given, **named: replace(options_of(*given, **named), time=0.0)
     )
     monkeypatch.setattr(tree_search, "MAX_ROUNDS_WITHOUT_GAIN", 1)
-    monkeypatch.setattr(raising, "MOST_CASES", 10)
+    monkeypatch.setattr(raising, "MAX_CASES", 10)
     checks = [(m, c) for m, c in estimator_checks_generator(make_classifier(method_id)) if c.func.__name__ in again]
     assert len(checks) >= len(again)
     for estimator, check in checks:

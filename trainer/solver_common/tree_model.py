@@ -75,7 +75,7 @@ class TreeProgram(ABC, Generic[T]):
         """What is said if the model has no solution."""
         return InfeasibleError("No tree satisfies the constraints. Relax one of them or allow a deeper tree.")
 
-    def beaten(self, bound: Fraction, solver: str) -> Fraction:
+    def accept_value(self, bound: Fraction, solver: str) -> Fraction:
         """The bound that holds if the best tree beats the solver's tree; by default this means that the solver is wrong, which is an error."""
         value = self.value
         assert value is not None
@@ -183,7 +183,7 @@ def drive(
     if kind.known is not None:
         bound = min(bound, kind.known)
     if kind.value is not None and bound < kind.value:
-        bound = kind.beaten(bound, solver.name)
+        bound = kind.accept_value(bound, solver.name)
     return SolveResult(outcome=outcome, bound=bound)
 
 

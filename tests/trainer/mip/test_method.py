@@ -378,7 +378,7 @@ def gives_up(session):
 @pytest.mark.parametrize(("method", "parameters"), SCIP_GIVES_UP)
 def test_where_the_solver_gives_up_the_first_tree_stays_and_nothing_is_proved(method, parameters, monkeypatch):
     monkeypatch.setattr("trainer.milo.scip._run", gives_up)
-    monkeypatch.setattr("trainer.families.oblique.raising.SHARE", 0.0)  # cases would prove it without the solver
+    monkeypatch.setattr("trainer.families.oblique.raising.TIME_SHARE", 0.0)  # cases would prove it without the solver
     table, labels = sample()
     found = train(TrainRequest(table=table, labels=labels, method=method, parameters=parameters)).certificate
     assert found.status is Status.HEURISTIC

@@ -8,7 +8,7 @@ import pytest
 from tests.seeds import seeds
 from tests.trainer.oblique.tables import instance
 from tests.trainer.oracles.oblique import best_value, circuits, separations
-from trainer.families.oblique.instance import ObliqueInstance, mirrored
+from trainer.families.oblique.instance import ObliqueInstance, mirror
 from trainer.families.oblique.local import LocalSearch
 from trainer.families.oblique.separable import Separator
 from trainer.families.oblique.shattering import CONNECT, CutHooks, CutModel, CutOptions
@@ -33,7 +33,7 @@ def check(name, seed, **changes):
     best = best_value(X, inst.counts, inst.depth, inst.kappa, complete=inst.complete, most=inst.max_leaves)
     tree = form.read(outcome.values)
     assert lattice.floor(outcome.bound) == best
-    assert inst.value(inst.pruned(tree)) == best
+    assert inst.value(inst.prune(tree)) == best
     assert inst.ceiling >= best
     known = circuits(X)
     assert all((frozenset(a), frozenset(b)) in known for a, b in hooks.pool)
@@ -92,7 +92,7 @@ def test_a_point_on_both_sides_is_its_own_support():
 def test_a_tree_written_into_the_model_keeps_its_exact_value(seed):
     X, inst = instance(seed, complete=seed % 3 == 0)
     search = LocalSearch(inst, seed)
-    search.run([inst.stump()] if not inst.complete else [], enough=inst.ceiling, stopped=lambda: False, most=20)
+    search.run([inst.majority_leaf()] if not inst.complete else [], enough=inst.ceiling, stopped=lambda: False, most=20)
     form = CutModel(instance=inst, options=options(seed))
     values = form.assignment(search.best)
     assert form.model.violated(values) is None
@@ -137,7 +137,7 @@ def test_mirroring_moves_no_point_to_another_leaf(seed):
     tree = LocalSearch(inst, seed).random_subtree(inst.empty(), 1)
     labels = tree.label[inst.route(tree)]
     for v in tree.branches:
-        other = mirrored(inst, tree, v)
+        other = mirror(inst, tree, v)
         assert (other.label[inst.route(other)] == labels).all()
 
 

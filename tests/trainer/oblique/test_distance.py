@@ -12,7 +12,13 @@ from tests.seeds import seeds
 from tests.trainer.oblique.tables import instance, table
 from tests.trainer.oracles.oblique_class import best_in_class, hull_distance
 from trainer import make_classifier
-from trainer.families.oblique.distance import DistantSearch, distance, keeps_distance, stripes, widest
+from trainer.families.oblique.distance import (
+    DistantSearch,
+    find_best_stripe,
+    find_widest_normal,
+    keeps_distance,
+    side_distance,
+)
 from trainer.families.oblique.oct_h import OCTH
 from trainer.families.oblique.units import distinct_rows, robust_spans
 from trainer.milo import Hooks, SolveOptions, backend
@@ -37,12 +43,12 @@ def test_the_widest_plane_has_the_distance_of_the_hulls(seed):
     left = r.random(len(Z)) < 0.5
     if left.all() or not left.any():
         return
-    a = widest(Z, left, 0.0)
+    a = find_widest_normal(Z, left, 0.0)
     far = hull_distance(Z[left], Z[~left])
     if far > 1e-6:
-        assert distance(Z, a, left) == pytest.approx(far, abs=1e-7)
+        assert side_distance(Z, a, left) == pytest.approx(far, abs=1e-7)
     else:
-        assert a is None or distance(Z, a, left) <= 1e-7
+        assert a is None or side_distance(Z, a, left) <= 1e-7
 
 
 @seeds(100)
@@ -52,12 +58,12 @@ def test_the_best_stripe_is_that_of_all_thresholds(seed):
     A = r.normal(size=(5, 2))
     gain = r.integers(-3, 4, 7)
     least = float(r.choice([0.01, 0.1, 0.3]))
-    found = stripes(Z, A, gain, least)
+    found = find_best_stripe(Z, A, gain, least)
     best = None
     for a in A / np.abs(A).sum(axis=1, keepdims=True):
         for c in Z @ a:
             left = Z @ a <= c
-            if not left.all() and distance(Z, a, left) >= least:
+            if not left.all() and side_distance(Z, a, left) >= least:
                 best = max(-(10**9) if best is None else best, int(gain[left].sum()))
     assert (found is None) == (best is None)
     if found is not None:
@@ -86,21 +92,21 @@ def test_programs_over_many_points_are_small_and_can_be_stopped():
     r = np.random.default_rng(0)
     Z = r.random((8_000, 2))
     left = Z[:, 0] + 0.3 * Z[:, 1] < 0.6
-    assert widest(Z, left, 0.005, np.ones(len(Z)), lambda: True) is None
+    assert find_widest_normal(Z, left, 0.005, np.ones(len(Z)), lambda: True) is None
     tracemalloc.start()
-    widest(Z, left, 0.005, np.ones(len(Z)))
+    find_widest_normal(Z, left, 0.005, np.ones(len(Z)))
     assert tracemalloc.get_traced_memory()[1] < 24e6
     tracemalloc.stop()
 
 
 @pytest.mark.parametrize("method", ["cut-h", "s-oct", "oct-h"])
-@pytest.mark.parametrize("place", ["presolve.Packing", "raising.analysis", "tree_search.backend"])
+@pytest.mark.parametrize("place", ["presolve.Packing", "raising.make_plane_proof", "tree_search.backend"])
 def test_where_memory_ends_the_tree_is_kept(method, place, monkeypatch):
     def full(*_):
         raise MemoryError
 
     if place == "tree_search.backend":
-        monkeypatch.setattr("trainer.families.oblique.raising.SHARE", 0.0)  # it would leave the solver nothing
+        monkeypatch.setattr("trainer.families.oblique.raising.TIME_SHARE", 0.0)  # it would leave the solver nothing
     monkeypatch.setattr(f"trainer.families.oblique.{place}", full)
     r = np.random.default_rng(2)
     data, labels = table(r.integers(0, 4, (40, 3)), r.integers(0, 2, 40))

@@ -98,8 +98,8 @@ def test_no_leaf_is_smaller_than_asked(name, first):
             form = CutModel(instance=inst, options=CutOptions(weak=seed % 3 == 1, symmetry=seed % 2 == 0))
         bound, tree = optimum(name, form, CutHooks(form), inst)
         assert bound == best
-        assert inst.admits(inst.pruned(tree))
-        assert inst.value(inst.pruned(tree)) == best
+        assert inst.admits(inst.prune(tree))
+        assert inst.value(inst.prune(tree)) == best
 
 
 @pytest.mark.parametrize("name", SOLVERS)
@@ -148,7 +148,7 @@ def test_a_coefficient_costs_its_price(name, first):
         form = OCTH(inst, least=least)
         bound, tree = optimum(name, form, Hooks(), inst)
         assert bound == best
-        assert inst.value(inst.pruned(tree)) == best
+        assert inst.value(inst.prune(tree)) == best
         search = DistantSearch(inst, seed, None, least)
         search.run([], enough=inst.ceiling, stopped=lambda: False, most=20)
         assert search.value == inst.value(search.best) <= best

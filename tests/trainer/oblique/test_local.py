@@ -31,10 +31,10 @@ def test_with_many_of_both_the_step_goes_down(monkeypatch):
     for n, p in ((60, 30), (30, 60)):
         Z = rng.random((n, p))
         left = Z @ rng.normal(size=p) < 0
-        beta = local.logistic(Z, left, np.ones(n), 1e-4)
+        beta = local.fit_logistic(Z, left, np.ones(n), 1e-4)
         assert ((np.column_stack([Z, np.ones(n)]) @ beta < 0) == left).all()
 
 
 def test_a_fit_that_is_stopped_ends_at_once():
     Z = np.random.default_rng(0).random((30, 4))
-    assert not local.logistic(Z, Z[:, 0] > 0.5, np.ones(30), 1.0, stopped=lambda: True).any()
+    assert not local.fit_logistic(Z, Z[:, 0] > 0.5, np.ones(30), 1.0, stopped=lambda: True).any()

@@ -17,9 +17,9 @@ from trainer.check.recount import verify
 from trainer.check.recount.search.planes import _least_errors, partings
 from trainer.families.oblique import packing as oblique_packing
 from trainer.families.oblique.instance import ObliqueInstance
-from trainer.families.oblique.lines import Roots, least_errors, ways
+from trainer.families.oblique.lines import Roots, find_least_errors, line_separations
 from trainer.families.oblique.local import LocalSearch
-from trainer.families.oblique.packing import Packing, as_integers, plane_of
+from trainer.families.oblique.packing import Packing, as_integers, find_plane
 from trainer.families.oblique.s_oct import SOCT
 from trainer.families.oblique.shattering import CutHooks, CutModel, CutOptions
 from trainer.milo import SolveOptions, backend
@@ -71,11 +71,11 @@ def as_sets(sides):
 def test_ways_are_all_separations_and_errors_those_of_the_best_trees(first):
     for seed in range(first, first + 50):
         X, counts = flat(seed)
-        sides = ways(X[:, 0], X[:, 1])
+        sides = line_separations(X[:, 0], X[:, 1])
         exact = separations(X)
         assert as_sets(sides) == exact == as_sets(partings([tuple(map(int, p)) for p in X]))
         roots = Roots(sides, counts)
-        least = least_errors(roots)
+        least = find_least_errors(roots)
         assert list(least.errors) == _least_errors([tuple(map(int, p)) for p in X], counts)
         for t in range(1, 5):
             assert least.errors[t - 1] == counts.sum() - best_value(X, counts, 2, 0, most=t)
@@ -107,13 +107,13 @@ def test_neighbours_that_are_ruled_out_change_no_errors(seed):
         else (np.abs(X[:, 0] - X[:, 1]) < 12) ^ (r.random(len(X)) < 0.1)
     )
     counts[np.arange(len(X)), y.astype(int)] = r.integers(1, 4, len(X))
-    roots = Roots(ways(X[:, 0], X[:, 1]), counts)
+    roots = Roots(line_separations(X[:, 0], X[:, 1]), counts)
     tried = []
     all_errors = roots.errors
     roots.errors = lambda block: tried.extend(block.tolist()) or all_errors(block)
-    assert list(least_errors(roots).errors) == _least_errors([tuple(map(int, p)) for p in X], counts)
+    assert list(find_least_errors(roots).errors) == _least_errors([tuple(map(int, p)) for p in X], counts)
     assert len(tried) == len(set(tried)) < len(roots.sides)
-    assert least_errors(roots, lambda: True) is None
+    assert find_least_errors(roots, lambda: True) is None
 
 
 METHODS = ("cut-h", "cutw-h", "s-oct", "oct-h")
@@ -188,18 +188,18 @@ def test_points_in_one_plane_with_other_settings_keep_the_optimum(parameters, mo
 def test_ways_of_wide_and_close_directions(seed):
     r = np.random.default_rng(seed)
     X = np.unique(np.vstack([r.integers(0, 1 << 20, (6, 2)), (1 << 20) - r.integers(0, 3, (4, 2))]), axis=0)
-    assert as_sets(ways(X[:, 0], X[:, 1])) == separations(X)
+    assert as_sets(line_separations(X[:, 0], X[:, 1])) == separations(X)
 
 
 def test_planes_are_found_exactly():
     X = np.array([[1, 5, 0.5, 3], [1, 6, 1.5, 4], [1, 8, 3.5, 1], [1, 9, 4.5, 0], [1, 5, 0.5, 1]], float)
-    assert plane_of(as_integers(X), X, np.arange(5)) == (1, 3)  # the third column is the second less 4.5
+    assert find_plane(as_integers(X), X, np.arange(5)) == (1, 3)  # the third column is the second less 4.5
     X[4, 2] = 0.75
-    assert plane_of(as_integers(X), X, np.arange(5)) is None
+    assert find_plane(as_integers(X), X, np.arange(5)) is None
     X[:, 2:] = X[:, 1:2] * 2
-    assert plane_of(as_integers(X), X, np.arange(5)) == (1, -1)
+    assert find_plane(as_integers(X), X, np.arange(5)) == (1, -1)
     X[0, 2] = np.pi
-    assert plane_of(as_integers(X), X, np.arange(5)) is None
+    assert find_plane(as_integers(X), X, np.arange(5)) is None
 
 
 @pytest.mark.parametrize("first", range(0, 50, 25))
@@ -363,6 +363,6 @@ def test_the_search_for_planes_looks_at_the_clock_between_sets(monkeypatch):
         nonlocal tried
         tried += 1
 
-    monkeypatch.setattr(oblique_packing, "plane_of", count)
+    monkeypatch.setattr(oblique_packing, "find_plane", count)
     assert Packing(X, counts, lambda: tried >= 7).best() == ()
     assert tried == 7

@@ -37,7 +37,7 @@ def test_it_ends_sooner_where_one_row_can_be_won_and_the_model_is_small(monkeypa
         return real(self, starts, patience=3, **more)
 
     monkeypatch.setattr(LocalSearch, "run", watched)
-    monkeypatch.setattr(tree_search, "FEW_CELLS", small)
+    monkeypatch.setattr(tree_search, "SMALL_MODEL_CELLS", small)
     model = make_classifier("cut-h", depth=1, threads=1, time_limit=60, first_trees="cart")
     model.fit(*rows(turned))
     assert seen[0] == expected

@@ -19,7 +19,9 @@ from trainer.tree.nodes import tree_from_json
 
 
 def test_what_is_left_of_the_time_is_for_drawing_and_it_is_said_where_that_was_too_little(monkeypatch):
-    monkeypatch.setitem(drawing.DRAWING, "sparse", (0.9, 60.0))  # 13 s are enough on a machine that is busy, too
+    monkeypatch.setitem(
+        drawing.DRAWING_BUDGETS, "sparse", (0.9, 60.0)
+    )  # 13 s are enough on a machine that is busy, too
     r = np.random.default_rng(1)
     X = r.normal(size=(200, 8)).round(3)
     data, labels = table(X, ((X[:, 1] - X[:, 3] > 0) ^ (r.random(200) < 0.1)).astype(int))

@@ -26,7 +26,7 @@ def test_s_oct_has_the_optimum_of_cut_h(name, first):
         outcome = backend(name).solve(form.model, CutHooks(form), SolveOptions(time=60, absolute_gap=lattice.gap))
         best = best_value(X, inst.counts, inst.depth, inst.kappa)  # what CUT-H finds, by test_cut_h
         assert lattice.floor(outcome.bound) == best
-        assert inst.value(inst.pruned(form.read(outcome.values))) == best
+        assert inst.value(inst.prune(form.read(outcome.values))) == best
 
 
 @pytest.mark.parametrize("name", ["scip", "gurobi", "highs"])
@@ -40,14 +40,14 @@ def test_oct_h_has_the_same_optimum_where_its_distance_is_kept(name, first):
         outcome = backend(name).solve(form.model, Hooks(), SolveOptions(time=60, absolute_gap=lattice.gap))
         best = best_value(X, inst.counts, inst.depth, inst.kappa)
         assert lattice.floor(outcome.bound) == best
-        assert inst.value(inst.pruned(form.read(outcome.values))) == best
+        assert inst.value(inst.prune(form.read(outcome.values))) == best
 
 
 @seeds(30)
 def test_a_tree_written_into_the_models_keeps_its_exact_value(seed):
     _, inst = instance(seed)
     search = LocalSearch(inst, seed)
-    search.run([inst.stump()], enough=inst.ceiling, stopped=lambda: False, most=10)
+    search.run([inst.majority_leaf()], enough=inst.ceiling, stopped=lambda: False, most=10)
     for form, hooks in ((SOCT(inst, CutOptions()), CutHooks), (OCTH(inst), None)):
         values = form.assignment(search.best)
         if values is None:

@@ -102,8 +102,8 @@ def test_one_plane_over_many_points_is_given_up_when_it_is_stopped():
     side = rng.permutation(np.arange(200) % 2).astype(bool)
     asked = []
     sides = np.flatnonzero(side), np.flatnonzero(~side)
-    assert Separator(Z).within(lambda: bool(asked.append(1)) or len(asked) > 5, *sides) is None
+    assert Separator(Z).plane_within(lambda: bool(asked.append(1)) or len(asked) > 5, *sides) is None
     assert 5 < len(asked) < 30
-    found = Separator(Z).within(lambda: False, *sides)
+    found = Separator(Z).plane_within(lambda: False, *sides)
     assert found is not None
     assert np.array_equal(Z @ found.a <= found.c, side)

@@ -1,10 +1,9 @@
-"""Cases that show how many errors every tree of hyperplanes with given labels makes on some points (docs/proof-format.md).
+"""Case analysis: how many errors every hyperplane tree with given labels makes (docs/proof-format.md).
 
-A point after the other is sent to one side of the question where it is, until the points on both sides of a question cannot be parted
-or the errors suffice. Two leaves below a question err on each set of points that nothing parts as their classes ask: such sets, if
-they share no point, add up.
+Points are assigned to children one at a time until some split has inseparable children or the error bound is reached. Two leaves below
+a split misclassify at least one point of each inseparable set whose classes prefer different sides. Errors on disjoint sets add up.
 
-Symbols    v places, 1 for the root, 2v and 2v + 1 for its sides;  wrong[v][p] the least that a point costs at v
+Symbols    v nodes, 1 for the root, 2v and 2v + 1 for its children;  errors_at[v][p] the least cost of point p at node v
 """
 
 from __future__ import annotations
@@ -18,10 +17,10 @@ import numpy as np
 from trainer.dtypes import BoolArray, CountArray, FloatArray
 from trainer.families.oblique.store import Columns, Labels, Step, Store, UndecidedCases
 
-Named = tuple[Columns, int]  # a vector: the columns of its store, and its place there
-FIRST_SETS = 40  # random sets of points that are tried before the cases begin
-FEW = 4  # points that a vector may lack to count in the choice of a point
-DEEPEST = 300  # points that are sent both ways on the path to a case
+VectorName = tuple[Columns, int]  # a vector: the columns of its store, and its index there
+RANDOM_SETS = 40  # random sets of points tried before the case analysis
+NEAR_POINTS = 4  # a vector that lacks at most so many points counts in the choice of a point
+MAX_BRANCHINGS = 300  # points assigned to both sides on the path to a case
 
 
 class FewerErrors(UndecidedCases):
@@ -33,18 +32,20 @@ class FewerErrors(UndecidedCases):
 
 
 def _path(v: int) -> set[int]:
-    """A place and those above it."""
+    """Return a node and its ancestors."""
     return {v >> s for s in range(v.bit_length())}
 
 
-def predicts(labels: Labels) -> list[int]:
-    """The classes of the leaves."""
-    return [labels] if isinstance(labels, int) else sorted({*predicts(labels[0]), *predicts(labels[1])})
+def predicted_classes(labels: Labels) -> list[int]:
+    """Return the classes of the leaves."""
+    return (
+        [labels] if isinstance(labels, int) else sorted({*predicted_classes(labels[0]), *predicted_classes(labels[1])})
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
 class Terms:
-    """What trees must keep or pay: `least` weight in a leaf; `charge` rows for each coefficient beyond the first of a question."""
+    """Constraints and prices: `least` weight of a leaf; `charge` rows for each coefficient beyond the first of a split."""
 
     least: int = 1
     charge: Fraction = Fraction(0)
@@ -54,86 +55,86 @@ PLAIN = Terms()
 
 
 class Cases:
-    """One block: `labels` for the points `inside` (bool), which are to err by `bound`, or to cost it with further coefficients."""
+    """One block: trees with `labels` cost at least `bound` on the points `inside` (bool), in errors and coefficients."""
 
     def __init__(
         self, store: Store, labels: Labels, inside: BoolArray, bound: int | Fraction, terms: Terms = PLAIN
     ) -> None:
         self.store = store
         self.inside = inside
-        self.asked = bound
+        self.goal = bound
         self.terms = terms
         self.bound = math.ceil(bound)
         self.weighed: dict[tuple[int, int], bool] = {}
         self.columns = tuple(range(store.hulls.Z.shape[1]))
         self.labels: dict[int, Labels] = {}
-        self.wrong: dict[int, CountArray] = {}
-        self._number(1, labels)
-        self.inner = [v for v, own in self.labels.items() if not isinstance(own, int)]
+        self.errors_at: dict[int, CountArray] = {}
+        self._number_nodes(1, labels)
+        self.inner = [v for v, label in self.labels.items() if not isinstance(label, int)]
         self.last = [
             v for v in self.inner if isinstance(self.labels[2 * v], int) and isinstance(self.labels[2 * v + 1], int)
         ]
-        self.leaves = [v for v, own in self.labels.items() if isinstance(own, int)]
+        self.leaves = [v for v, label in self.labels.items() if isinstance(label, int)]
         self.below = {v: [u for u in self.labels if v in _path(u)] for v in self.labels}
         size = len(inside)
-        self.heavy = store.counts.sum(axis=1)
-        # what can come to a place beyond what its leaves need
+        self.weight = store.counts.sum(axis=1)
+        # weight that a node can lose without leaving too little for its leaves
         self.spare = {
-            v: int(self.heavy.sum()) - terms.least * sum(v in _path(u) for u in self.leaves) for v in self.labels
+            v: int(self.weight.sum()) - terms.least * sum(v in _path(u) for u in self.leaves) for v in self.labels
         }
-        self.here = {v: np.zeros(size, bool) for v in self.labels}
-        self.here[1] = inside.copy()
+        self.reached = {v: np.zeros(size, bool) for v in self.labels}
+        self.reached[1] = inside.copy()
         self.at = np.where(inside, 1, 0)
-        self.cost = int(self.wrong[1][inside].sum())
+        self.cost = int(self.errors_at[1][inside].sum())
         self.deep = 0
-        self.chosen: list[tuple[int, int]] = []  # (place, vector) of the sets that were added up last
+        self.summed_sets: list[tuple[int, int]] = []  # (node, vector) of the sets in the last sum
 
-    def _number(self, v: int, labels: Labels) -> None:
+    def _number_nodes(self, v: int, labels: Labels) -> None:
         self.labels[v] = labels
         counts = self.store.counts
-        self.wrong[v] = counts.sum(axis=1) - counts[:, predicts(labels)].max(axis=1)
+        self.errors_at[v] = counts.sum(axis=1) - counts[:, predicted_classes(labels)].max(axis=1)
         if not isinstance(labels, int):
-            self._number(2 * v, labels[0])
-            self._number(2 * v + 1, labels[1])
+            self._number_nodes(2 * v, labels[0])
+            self._number_nodes(2 * v + 1, labels[1])
 
     def solve(self) -> list[Step]:
-        """The steps; raises UndecidedCases."""
+        """Return the steps. Raises UndecidedCases."""
         if self.cost >= self.bound:
             return []
         self._first_sets()
         return self._close()
 
     def _first_sets(self) -> None:
-        """Vectors of random sets of points, each on the side that its class asks for."""
+        """Find vectors of random sets of points, each on the side that its class prefers."""
         size = 2 * (self.store.hulls.Z.shape[1] + 2)
         for v in self.last:
-            left, right = self._preferring(v)
-            for _ in range(FIRST_SETS):
+            left, right = self._preferred_sides(v)
+            for _ in range(RANDOM_SETS):
                 some = np.zeros(len(self.inside), bool)
                 for side in (left, right):
                     points = np.flatnonzero(side & self.inside)
                     some[self.store.random.permutation(points)[:size]] = True
-                self.store.cannot(left & some, right & some)
+                self.store.find_meeting(left & some, right & some)
 
-    def _preferring(self, v: int) -> tuple[BoolArray, BoolArray]:
-        """Which points have to go left, or right, of a question above two leaves, or else cost more."""
-        here, left, right = (self.wrong[u] for u in (v, 2 * v, 2 * v + 1))
-        return (left == here) & (right > here), (right == here) & (left > here)
+    def _preferred_sides(self, v: int) -> tuple[BoolArray, BoolArray]:
+        """Return the points that cost less on the left, and on the right, of a split above two leaves."""
+        undecided, left, right = (self.errors_at[u] for u in (v, 2 * v, 2 * v + 1))
+        return (left == undecided) & (right > undecided), (right == undecided) & (left > undecided)
 
     # -- the open case --------------------------------------------------------------------------------------------------
 
     def _close(self) -> list[Step]:
-        """Steps that end the open case."""
+        """Return steps that close the open case."""
         head: list[Step] = []
         tail: list[list[Step]] = []
         placed: list[tuple[int, int]] = []
         while True:
             self.store.cases += 1
-            self.store.pause()
-            forced = self._forced()
+            self.store.check_limits()
+            forced = self._find_forced_point()
             if forced is None:
-                added = self._added()
-                column = None if added is not None else self._unweighed()
+                added = self._sum_step()
+                column = None if added is not None else self._next_column()
                 middle = [added] if added is not None else self._branch() if column is None else self._weigh(*column)
                 break
             p, ends = forced
@@ -144,12 +145,12 @@ class Cases:
                 break
             u = open_[0]
             self._move(p, u)
-            meeting = self._meeting(v)
+            meeting = self._find_meeting(v)
             if meeting is not None:
                 self._move(p, v)
-                if not self._at(v).sides[:, meeting[1], p].any():
-                    raise UndecidedCases  # rounding: the points before it were said to be parted
-                continue  # the vector is known from now on, so that both sides of the point end
+                if not self._store_at(v).sides[:, meeting[1], p].any():
+                    raise UndecidedCases  # rounding error: these points were classified as separable earlier
+                continue  # the store has the vector now, so both sides of the point are closed
             placed.append((p, v))
             other = ends.get(u ^ 1, [])
             head.append({"by": "side", "point": p})
@@ -162,46 +163,46 @@ class Cases:
         return [*head, *middle, *(step for steps in reversed(tail) for step in steps)]
 
     def _branch(self) -> list[Step]:
-        p = self._choice()
+        p = self._choose_point()
         v = int(self.at[p])
         self.deep += 1
-        if self.deep > DEEPEST:
+        if self.deep > MAX_BRANCHINGS:
             raise UndecidedCases
         steps: list[Step] = [{"by": "side", "point": p}]
         for u in self._sides(v):
             self._move(p, u)
             if self.cost < self.bound:
-                steps += self._ended(v, u) or self._close()
+                steps += self._closing_step(v, u) or self._close()
             self._move(p, v)
         self.deep -= 1
         return steps
 
-    def _ended(self, v: int, u: int) -> list[Step]:
-        """The step that ends the case in which a point has just come from v to u; none where it goes on."""
+    def _closing_step(self, v: int, u: int) -> list[Step]:
+        """Return the step that closes the case in which a point has moved from v to u; none if it stays open."""
         few = next((w for w in self.below[u ^ 1] if self.spare[w] < 0), None) if self.terms.least > 1 else None
         if few is not None:
             return [{"by": "few", "at": few}]
-        meeting = self._meeting(v)
+        meeting = self._find_meeting(v)
         return [] if meeting is None else [{"by": "meet", "of": meeting, "at": v}]
 
     def _sides(self, v: int) -> list[int]:
-        """The sides of a question that have to be looked at, its left one first."""
+        """Return the children to search, the left one first; one of them if they are symmetric."""
         same = self.labels[2 * v] == self.labels[2 * v + 1] and not (
-            self.here[2 * v].any() or self.here[2 * v + 1].any() or self.weighed
+            self.reached[2 * v].any() or self.reached[2 * v + 1].any() or self.weighed
         )
         return [2 * v] if same else [2 * v, 2 * v + 1]
 
     # -- coefficients ---------------------------------------------------------------------------------------------------
 
     def _usable(self, v: int) -> Columns:
-        """The columns that the question at v may weigh."""
+        """Return the columns that may have a coefficient at v."""
         return tuple(j for j in self.columns if self.weighed.get((v, j), True))
 
-    def _at(self, v: int) -> Store:
-        return self.store.within(self._usable(v)) if self.terms.charge else self.store
+    def _store_at(self, v: int) -> Store:
+        return self.store.narrowed(self._usable(v)) if self.terms.charge else self.store
 
-    def _unweighed(self) -> tuple[int, int] | None:
-        """A place and a column of which it matters, and is not known, whether the question weighs it."""
+    def _next_column(self) -> tuple[int, int] | None:
+        """Return a node and a column whose coefficient is undecided; None if all are decided."""
         for v in self.inner if self.terms.charge else ():
             usable = self._usable(v)
             open_ = [j for j in usable if (v, j) not in self.weighed]
@@ -210,73 +211,73 @@ class Cases:
         return None
 
     def _weigh(self, v: int, column: int) -> list[Step]:
-        """Both cases of a column at a place."""
+        """Return the steps of both cases: the column has a coefficient at v, or not."""
         self.deep += 1
-        if self.deep > DEEPEST:
+        if self.deep > MAX_BRANCHINGS:
             raise UndecidedCases
         steps: list[Step] = [{"by": "weigh", "at": v, "column": column}]
         for on in (False, True):
             self.weighed[v, column] = on
-            self._price()
+            self._update_bound()
             if self.cost < self.bound:
-                meeting = None if on else self._meeting(v)
+                meeting = None if on else self._find_meeting(v)
                 steps += self._close() if meeting is None else [{"by": "meet", "of": meeting, "at": v}]
         del self.weighed[v, column]
-        self._price()
+        self._update_bound()
         self.deep -= 1
         return steps
 
-    def _price(self) -> None:
-        """What the points must cost, since the coefficients cost the rest."""
+    def _update_bound(self) -> None:
+        """Set the errors that the points must make, given the price of the coefficients."""
         places = [v for (v, _), on in self.weighed.items() if on]
-        self.bound = math.ceil(self.asked - self.terms.charge * (len(places) - len(set(places))))
+        self.bound = math.ceil(self.goal - self.terms.charge * (len(places) - len(set(places))))
 
     def _move(self, p: int, to: int) -> None:
         now = int(self.at[p])
-        self.cost += int(self.wrong[to][p] - self.wrong[now][p])
+        self.cost += int(self.errors_at[to][p] - self.errors_at[now][p])
         self.at[p] = to
         if to > now:
-            self.here[to][p] = True
+            self.reached[to][p] = True
         else:
-            self.here[now][p] = False
-        away = int(self.heavy[p]) * (1 if to > now else -1)
-        for w in self.below[max(to, now) ^ 1]:  # where it cannot come to any more
+            self.reached[now][p] = False
+        away = int(self.weight[p]) * (1 if to > now else -1)
+        for w in self.below[max(to, now) ^ 1]:  # nodes that the point can no longer reach
             self.spare[w] -= away
 
-    def _meeting(self, v: int) -> Named | None:
+    def _find_meeting(self, v: int) -> VectorName | None:
         columns = self._usable(v) if self.terms.charge else self.columns
-        place = self._at(v).cannot(self.here[2 * v], self.here[2 * v + 1])
+        place = self._store_at(v).find_meeting(self.reached[2 * v], self.reached[2 * v + 1])
         return None if place is None else (columns, place)
 
-    def _forced(self) -> tuple[int, dict[int, list[Step]]] | None:
-        """A point with a side that ends at once, and the steps that end it; both sides if there is such a point."""
+    def _find_forced_point(self) -> tuple[int, dict[int, list[Step]]] | None:
+        """Return a point with a side that closes at once, and its closing steps. Prefer a point with two such sides."""
         best: tuple[int, dict[int, list[Step]]] | None = None
         for v in self.inner:
-            free = self.here[v] & (self.at == v)
+            free = self.reached[v] & (self.at == v)
             if not free.any() or len(self._sides(v)) < 2:
                 continue
             ends = self._ends(v, free)
-            for p, own in ends.items():
-                if len(own) == 2:
-                    return p, own
-                best = best or (p, own)
+            for p, sides in ends.items():
+                if len(sides) == 2:
+                    return p, sides
+                best = best or (p, sides)
         return best
 
     def _ends(self, v: int, free: BoolArray) -> dict[int, dict[int, list[Step]]]:
-        """For points at v, the sides that end at once."""
-        found: dict[int, dict[int, list[Step]]] = {}
+        """Return for points at v the sides that close at once, with their steps."""
+        ends: dict[int, dict[int, list[Step]]] = {}
         room = self.bound - self.cost
         for u in (2 * v, 2 * v + 1):
-            for p in np.flatnonzero(free & (self.wrong[u] - self.wrong[v] >= room)).tolist():
-                found.setdefault(p, {})[u] = []
+            for p in np.flatnonzero(free & (self.errors_at[u] - self.errors_at[v] >= room)).tolist():
+                ends.setdefault(p, {})[u] = []
         if self.terms.least > 1:
-            self._light(v, free, found)
-        store = self._at(v)
+            self._add_light_ends(v, free, ends)
+        store = self._store_at(v)
         columns = self._usable(v)
         n = len(store.vectors)
         one = store.sides[0, :n]
         two = store.sides[1, :n]
-        away = [(~self.here[u]).astype(np.float32) for u in (2 * v, 2 * v + 1)]
+        away = [(~self.reached[u]).astype(np.float32) for u in (2 * v, 2 * v + 1)]
         for left, right in ((one, two), (two, one)):
             missing = left @ away[0] + right @ away[1]
             for s in np.flatnonzero(missing == 1.0).tolist():
@@ -284,48 +285,48 @@ class Cases:
                 u = 2 * v if lacks.any() else 2 * v + 1
                 p = int((lacks if lacks.any() else right[s] * away[1] > 0).argmax())
                 if free[p]:
-                    found.setdefault(p, {}).setdefault(u, [{"by": "meet", "of": (columns, s), "at": v}])
-        return found
+                    ends.setdefault(p, {}).setdefault(u, [{"by": "meet", "of": (columns, s), "at": v}])
+        return ends
 
-    def _light(self, v: int, free: BoolArray, found: dict[int, dict[int, list[Step]]]) -> None:
-        """Sides of points at v on which they are missed elsewhere."""
+    def _add_light_ends(self, v: int, free: BoolArray, ends: dict[int, dict[int, list[Step]]]) -> None:
+        """Add sides that close since a leaf elsewhere would have too little weight."""
         for u in (2 * v, 2 * v + 1):
             for w in self.below[u ^ 1]:
-                for p in np.flatnonzero(free & (self.heavy > self.spare[w])).tolist():
-                    found.setdefault(p, {}).setdefault(u, [{"by": "few", "at": w}])
+                for p in np.flatnonzero(free & (self.weight > self.spare[w])).tolist():
+                    ends.setdefault(p, {}).setdefault(u, [{"by": "few", "at": w}])
 
     # -- sets that add up -----------------------------------------------------------------------------------------------
 
-    def _added(self) -> Step | None:
-        """The step that adds up disjoint sets above two leaves each, if they suffice; `chosen` holds the sets."""
-        self.chosen = []
+    def _sum_step(self) -> Step | None:
+        """Return the step that sums the errors on disjoint sets, if they suffice; store the sets in `summed_sets`."""
+        self.summed_sets = []
         parts = list[list[int]]()
         total = self.cost
         for v in self.last:
-            left, right = self._preferring(v)
-            left = left & self.here[v] & (self.at != 2 * v + 1)
-            right = right & self.here[v] & (self.at != 2 * v)
-            price = np.abs(self.wrong[2 * v] - self.wrong[2 * v + 1])
+            left, right = self._preferred_sides(v)
+            left = left & self.reached[v] & (self.at != 2 * v + 1)
+            right = right & self.reached[v] & (self.at != 2 * v)
+            price = np.abs(self.errors_at[2 * v] - self.errors_at[2 * v + 1])
             while True:
-                s = self._smallest(left, right)
+                s = self._smallest_vector(left, right)
                 if s is None:
-                    s = self.store.cannot(left, right)
+                    s = self.store.find_meeting(left, right)
                 if s is None:
                     break
-                used = (self.store.sides[:, s] > 0).any(axis=0)
-                gain = int(price[used].min())
+                members = (self.store.sides[:, s] > 0).any(axis=0)
+                gain = int(price[members].min())
                 labels = (self.labels[2 * v], self.labels[2 * v + 1])
-                parts.append([self.store.lemma(s, labels, int(self.wrong[v][used].sum()) + gain), v])
-                self.chosen.append((v, s))
+                parts.append([self.store.lemma(s, labels, int(self.errors_at[v][members].sum()) + gain), v])
+                self.summed_sets.append((v, s))
                 total += gain
-                left = left & ~used
-                right = right & ~used
+                left = left & ~members
+                right = right & ~members
                 if total >= self.bound:
                     return {"by": "sum", "of": parts}
         return None
 
-    def _smallest(self, left: BoolArray, right: BoolArray) -> int | None:
-        """A vector with few points within two sets."""
+    def _smallest_vector(self, left: BoolArray, right: BoolArray) -> int | None:
+        """Return a vector within two sets, one that overlaps few others; None if there is none."""
         store = self.store
         n = len(store.vectors)
         if not n:
@@ -334,67 +335,70 @@ class Cases:
         two = store.sides[1, :n]
         outside = [(~side).astype(np.float32) for side in (left, right)]
         missing = np.minimum(one @ outside[0] + two @ outside[1], two @ outside[0] + one @ outside[1])
-        whole = np.flatnonzero(missing == 0.0)
-        if not len(whole):
+        contained = np.flatnonzero(missing == 0.0)
+        if not len(contained):
             return None
-        # points that many other sets hold are left for them
-        held = (one[whole] + two[whole]).sum(axis=0)
-        weight = (one[whole] + two[whole]) @ held
-        return int(whole[weight.argmin()])
+        # prefer points that few other sets need
+        frequency = (one[contained] + two[contained]).sum(axis=0)
+        weight = (one[contained] + two[contained]) @ frequency
+        return int(contained[weight.argmin()])
 
-    def _choice(self) -> int:
-        """The point that is sent to a side next: above the last questions first. Raises FewerErrors where every point has its leaf."""
-        free = {v: self.here[v] & (self.at == v) for v in self.inner}
+    def _choose_point(self) -> int:
+        """Return the point to assign next, upper nodes first. Raises FewerErrors if every point has its leaf."""
+        free = {v: self.reached[v] & (self.at == v) for v in self.inner}
         upper = [v for v in self.inner if v not in self.last and free[v].any()]
         if upper:
-            return self._upper(upper[0], free[upper[0]])
+            return self._choose_upper_point(upper[0], free[upper[0]])
         weight = np.zeros(len(self.inside))
-        for v, s in self.chosen:
-            used = (self.store.sides[:, s] > 0).any(axis=0)
-            weight[used & free[v]] += 1.0
-        if not weight.any():  # points that cost the same on both sides may still be in the way of a plane
+        for v, s in self.summed_sets:
+            members = (self.store.sides[:, s] > 0).any(axis=0)
+            weight[members & free[v]] += 1.0
+        if not weight.any():  # points of equal cost on both sides may still prevent a plane
             weight = np.any([*free.values()], axis=0).astype(np.float64)
         if not weight.any():
             raise FewerErrors(self.at.copy())
         return int((weight * (1.0 + self._frequency())).argmax())
 
     def _frequency(self) -> FloatArray:
-        """In how many vectors a point is, as a share of all."""
+        """Return the share of vectors that contain each point."""
         n = len(self.store.vectors)
         return np.asarray(self.store.sides[:, :n].sum(axis=(0, 1)) / max(1, n), np.float64)
 
-    def _upper(self, v: int, free: BoolArray) -> int:
-        """The point that brings most vectors near to their end, on both sides of its question."""
+    def _choose_upper_point(self, v: int, free: BoolArray) -> int:
+        """Return the point that completes most vectors on both sides of its split."""
         ends = self._near_ends(v)
         gains = [self._near_gains(2 * v), self._near_gains(2 * v + 1)]
-        score = [1e-6 + ends[side] + gains[side] + 0.1 * (self.wrong[2 * v + side] - self.wrong[v]) for side in (0, 1)]
+        score = [
+            1e-6 + ends[side] + gains[side] + 0.1 * (self.errors_at[2 * v + side] - self.errors_at[v])
+            for side in (0, 1)
+        ]
         return int(np.where(free, score[0] * score[1], -1.0).argmax())
 
     def _near_ends(self, v: int) -> tuple[FloatArray, FloatArray]:
-        """How near each point, on the left or on the right of v, brings vectors whose points must not part."""
-        store = self._at(v)
+        """Score how much each point, on the left or right of v, completes inseparable vectors."""
+        store = self._store_at(v)
         one, two = store.sides[:, : len(store.vectors)]
-        away = [(~self.here[u]).astype(np.float32) for u in (2 * v, 2 * v + 1)]
-        found = [np.zeros(len(self.inside)), np.zeros(len(self.inside))]
+        away = [(~self.reached[u]).astype(np.float32) for u in (2 * v, 2 * v + 1)]
+        scores = [np.zeros(len(self.inside)), np.zeros(len(self.inside))]
         for left, right in ((one, two), (two, one)):
             near = _nearness(left @ away[0] + right @ away[1])
-            found[0] += near @ (left * away[0])
-            found[1] += near @ (right * away[1])
-        return found[0], found[1]
+            scores[0] += near @ (left * away[0])
+            scores[1] += near @ (right * away[1])
+        return scores[0], scores[1]
 
     def _near_gains(self, u: int) -> FloatArray:
-        """How near each point, at u, brings sets on which two leaves below u err."""
-        found = np.zeros(len(self.inside))
+        """Score how much each point, at u, completes sets on which two leaves below u err."""
+        scores = np.zeros(len(self.inside))
         if u in self.last:
             one, two = self.store.sides[:, : len(self.store.vectors)]
-            outside = [(~side).astype(np.float32) for side in self._preferring(u)]
+            outside = [(~side).astype(np.float32) for side in self._preferred_sides(u)]
             fits = np.minimum(one @ outside[0] + two @ outside[1], two @ outside[0] + one @ outside[1]) == 0
             both = (one + two)[fits]
-            away = (~self.here[u]).astype(np.float32)
-            found += _nearness(both @ away) @ (both * away)
-        return found
+            away = (~self.reached[u]).astype(np.float32)
+            scores += _nearness(both @ away) @ (both * away)
+        return scores
 
 
 def _nearness(missing: np.ndarray) -> np.ndarray:
-    """What a set counts of which so many points are missing; float32 (sets,)."""
-    return np.where(missing <= FEW, 8.0 ** -np.maximum(missing, 1), 0.0).astype(np.float32)
+    """Return weights that decrease with the number of missing points, float32 (sets,)."""
+    return np.where(missing <= NEAR_POINTS, 8.0 ** -np.maximum(missing, 1), 0.0).astype(np.float32)

@@ -1,4 +1,4 @@
-"""CUT-H: the best tree of hyperplanes by cuts (Alston, Validi & Hicks); the model is `trainer.families.oblique.shattering`."""
+"""The method CUT-H: optimal hyperplane trees by cuts (Alston, Validi & Hicks)."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def _check_balanced(settings: Settings, names: SettingNames) -> None:
 
 
 def _full_proof(settings: Settings, names: SettingNames) -> None:
-    if settings["then_fewest"] and settings["mip_gap"] and not settings["pareto"]:  # which proves every size by itself
+    if settings["then_fewest"] and settings["mip_gap"] and not settings["pareto"]:  # pareto proves every size by itself
         raise ParameterError({"then_fewest": "The fewest leaves need a full proof; leave mip_gap at 0."})
 
 

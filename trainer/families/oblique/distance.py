@@ -1,8 +1,8 @@
-"""Trees whose planes keep a distance from the points that they part: the class of the models with planes as variables.
+"""Trees whose planes keep a distance from the points, the class of models with planes as variables.
 
 A branching keeps the distance μ if some (a, c) with Σ|a| <= 1 has a·z <= c for all points that go left and a·z >= c + μ for
 all that go right (Bertsimas & Dunn, OCT-H; Boutilier, Michini & Zhou, S-OCT with large constants). All points count, also those
-that end at a leaf of another class. A tree outside the class is drawn again, root first, until it is inside.
+that are misclassified. The planes of a tree outside the class are drawn again, root first, until it is inside.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from trainer.dtypes import BoolArray, CountArray, FloatArray
 from trainer.families.oblique.instance import BRANCH, ObliqueInstance, ObliqueTree
 from trainer.families.oblique.local import LocalSearch
 
-ROUNDING = 1e-9  # what own planes keep beyond the distance, so that the rows of a model hold as well
-SOLVER_SLACK = 5e-5  # what the tolerances of a solver may take from the distance of its planes
-SOFT_CELLS = 60_000  # points times features; larger problems are only tried with random directions
+DISTANCE_ROUNDING = 1e-9  # added to the distance, so that planes satisfy the rows of a model despite rounding
+SOLVER_SLACK = 5e-5  # a solver's tolerances may reduce the distance by this
+MAX_PROGRAM_CELLS = 60_000  # points times features; larger problems use random directions only
 SPREADS = (0.003, 0.01, 0.03, 0.1, 0.3)
 DIRECTIONS = 60
 
 
-def distance(Z: FloatArray, a: FloatArray, left: BoolArray) -> float:
-    """How far apart the sides are along a / Σ|a|; infinite if one has no point."""
+def side_distance(Z: FloatArray, a: FloatArray, left: BoolArray) -> float:
+    """Return the distance of the sides along a / Σ|a|; infinite if a side is empty."""
     size = float(np.abs(a).sum())
     if left.all() or not left.any():
         return np.inf
@@ -37,26 +37,27 @@ def distance(Z: FloatArray, a: FloatArray, left: BoolArray) -> float:
 
 
 def keeps_distance(instance: ObliqueInstance, tree: ObliqueTree, least: float) -> bool:
-    """True if every branching keeps the distance with its own normal."""
+    """Return whether every branching keeps the distance along its normal."""
     at = instance.route(tree)
     for v in tree.branches:
-        here = instance.visits(at, v)
-        Z = instance.Z[here]
-        if distance(Z, tree.a[v], Z @ tree.a[v] <= tree.c[v]) < least:
+        visiting = instance.visits(at, v)
+        Z = instance.Z[visiting]
+        if side_distance(Z, tree.a[v], Z @ tree.a[v] <= tree.c[v]) < least:
             return False
     return True
 
 
-def widest(
+def find_widest_normal(
     Z: FloatArray,
     left: BoolArray,
     need: float,
     weight: FloatArray | None = None,
     stopped: Callable[[], bool] = lambda: False,
 ) -> FloatArray | None:
-    """The normal (m,), Σ|a| <= 1, of largest distance between the sides; with weights, of least Σ weight * (missing distance).
+    """Find the normal (m,), Σ|a| <= 1, of largest distance between the sides.
 
-    None if that is not known after two seconds, or when it is stopped. A linear program over a⁺, a⁻, the two ends c <= d of the empty stripe, and with weights what each point lacks.
+    With weights: minimise Σ weight * (missing distance). A linear program over a⁺, a⁻, the two ends c <= d of the empty stripe, and with
+    weights the missing distance of each point. Returns None after two seconds, or if it is stopped.
     """
     n, m = Z.shape
     soft = weight is not None
@@ -70,7 +71,7 @@ def widest(
     if weight is not None:
         index[:, 2 * m + 1] = 2 * m + 2 + np.arange(n)
         value = np.hstack([value, np.full((n, 1), -1.0)])
-    kept = value != 0.0
+    nonzero = value != 0.0
     lp = highspy.HighsLp()
     lp.num_col_ = columns
     lp.num_row_ = n + 2
@@ -81,15 +82,17 @@ def widest(
     else:
         cost[2 * m + 2 :] = weight
     lp.col_cost_ = cost
-    far = max(1.0, float(np.abs(Z).max(initial=0.0)))  # |a·z| is no larger
-    lp.col_lower_ = np.concatenate([np.zeros(2 * m), [-far, -far], np.zeros(columns - 2 * m - 2)])
-    lp.col_upper_ = np.concatenate([np.ones(2 * m), [far, far], np.full(columns - 2 * m - 2, highspy.kHighsInf)])
-    lp.row_lower_ = np.concatenate([np.full(n + 1, -highspy.kHighsInf), [need if soft else -2.0 * far]])
-    lp.row_upper_ = np.concatenate([np.zeros(n), [1.0], [need if soft else 2.0 * far]])
+    largest = max(1.0, float(np.abs(Z).max(initial=0.0)))  # |a·z| is no larger
+    lp.col_lower_ = np.concatenate([np.zeros(2 * m), [-largest, -largest], np.zeros(columns - 2 * m - 2)])
+    lp.col_upper_ = np.concatenate(
+        [np.ones(2 * m), [largest, largest], np.full(columns - 2 * m - 2, highspy.kHighsInf)]
+    )
+    lp.row_lower_ = np.concatenate([np.full(n + 1, -highspy.kHighsInf), [need if soft else -2.0 * largest]])
+    lp.row_upper_ = np.concatenate([np.zeros(n), [1.0], [need if soft else 2.0 * largest]])
     lp.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
-    lp.a_matrix_.start_ = np.cumsum([0, *kept.sum(axis=1).tolist(), 2 * m, 2]).astype(np.int32)
-    lp.a_matrix_.index_ = np.concatenate([index[kept], np.arange(2 * m + 2)]).astype(np.int32)
-    lp.a_matrix_.value_ = np.concatenate([value[kept], np.ones(2 * m), [-1.0, 1.0]])
+    lp.a_matrix_.start_ = np.cumsum([0, *nonzero.sum(axis=1).tolist(), 2 * m, 2]).astype(np.int32)
+    lp.a_matrix_.index_ = np.concatenate([index[nonzero], np.arange(2 * m + 2)]).astype(np.int32)
+    lp.a_matrix_.value_ = np.concatenate([value[nonzero], np.ones(2 * m), [-1.0, 1.0]])
     solver = highspy.Highs()
     for name, setting in (("output_flag", False), ("threads", 1), ("time_limit", 2.0)):
         solver.setOptionValue(name, setting)
@@ -108,12 +111,12 @@ def widest(
     return a if np.abs(a).sum() > 1e-9 else None
 
 
-def stripes(
+def find_best_stripe(
     Z: FloatArray, directions: FloatArray, gain: CountArray, least: float
 ) -> tuple[int, FloatArray, float] | None:
-    """(gain, a, c) of the empty stripe, at least `least` wide, with the largest total gain on its left side.
+    """Return (gain, a, c) of the empty stripe, at least `least` wide, with the largest total gain on its left side.
 
-    `directions` (k, m) are scaled to Σ|a| = 1; `gain` int64 (n,) is what a point is worth on the left rather than on the right.
+    `directions` (k, m) are scaled to Σ|a| = 1. `gain` int64 (n,) is the value of a point on the left minus that on the right.
     """
     sizes = np.abs(directions).sum(axis=1)
     A = directions[sizes > 1e-12] / sizes[sizes > 1e-12, None]
@@ -131,7 +134,7 @@ def stripes(
 
 
 class DistantSearch(LocalSearch):
-    """Local search over all trees that keeps the best tree of the class: a better tree outside it is drawn again first."""
+    """Local search that stores the best tree of the class. Better trees outside the class are drawn again first."""
 
     def __init__(
         self,
@@ -147,23 +150,23 @@ class DistantSearch(LocalSearch):
         self.stopped: Callable[[], bool] = lambda: bool(self.flag[0]) or stopped()
 
     def consider(self, tree: ObliqueTree) -> bool:
-        """Keep the tree, or what it becomes inside the class, if it is the best so far."""
-        tree = self.free.pruned(tree)
+        """Store the tree, or its version inside the class, if it improves the incumbent."""
+        tree = self.free.prune(tree)
         charge = self.instance.charge
         if self.free.value(tree) - charge * len(tree.branches) <= self.value:
             return False
-        tree = tree if keeps_distance(self.instance, tree, self.least) else self.fitted(tree)
-        return super().consider(self.sparser(tree) if charge else tree)
+        tree = tree if keeps_distance(self.instance, tree, self.least) else self.fit_to_class(tree)
+        return super().consider(self.drop_coefficients(tree) if charge else tree)
 
     def accept(self, tree: ObliqueTree) -> bool:
-        """`consider` for a tree that a solver found: its tolerances may have taken a little of the distance."""
-        pruned = self.instance.pruned(tree)
+        """Consider a tree of a solver, whose tolerances may reduce the distance slightly."""
+        pruned = self.instance.prune(tree)
         near = keeps_distance(self.instance, pruned, self.least - SOLVER_SLACK)
         return super().consider(pruned) if near else self.consider(tree)
 
-    def sparser(self, tree: ObliqueTree) -> ObliqueTree:
-        """Coefficients left out one by one, smallest first, if that gains more than it loses."""
-        tree = self.instance.pruned(tree) if self.instance.value(self.instance.pruned(tree)) > self.value else tree
+    def drop_coefficients(self, tree: ObliqueTree) -> ObliqueTree:
+        """Remove coefficients one at a time, smallest first, if the value increases."""
+        tree = self.instance.prune(tree) if self.instance.value(self.instance.prune(tree)) > self.value else tree
         value = self.instance.value(tree)
         for v in tree.branches:
             for h in np.argsort(np.abs(tree.a[v])):
@@ -173,32 +176,32 @@ class DistantSearch(LocalSearch):
                     continue
                 trial = tree.copy()
                 trial.a[v, h] = 0.0
-                trial = self.fitted(trial, sparse=True)
+                trial = self.fit_to_class(trial, sparse=True)
                 if self.instance.value(trial) > value:
                     tree = trial
                     value = self.instance.value(trial)
         return tree
 
-    def fitted(self, tree: ObliqueTree, *, sparse: bool = False) -> ObliqueTree:
-        """A tree of the class that routes as many points as can be had the way `tree` does; its value may be lower.
+    def fit_to_class(self, tree: ObliqueTree, *, sparse: bool = False) -> ObliqueTree:
+        """Return a tree of the class that routes points like `tree` where possible; its value may be lower.
 
         With `sparse`, coefficients of 0 stay 0.
         """
         inst = self.instance
-        tree = self.instance.relabelled(tree).copy()
+        tree = self.instance.relabel(tree).copy()
         for v in tree.branches:
             points = np.flatnonzero(inst.visits(inst.route(tree), v))
             allowed = tree.a[v] != 0.0 if sparse else np.ones(len(tree.a[v]), bool)
-            made = None if self.stopped() else self._plane(tree, v, points, allowed)
-            if made is None:  # the better side takes all
+            plane = None if self.stopped() else self._plane(tree, v, points, allowed)
+            if plane is None:  # all points go to the better side
                 gain = self._gain(tree, v, points)
                 tree.a[v], tree.c[v] = 0.0, 1.0 if gain.sum() >= 0 else -1.0
             else:
-                tree.a[v], tree.c[v] = made
-        return inst.relabelled(tree)
+                tree.a[v], tree.c[v] = plane
+        return inst.relabel(tree)
 
     def _gain(self, tree: ObliqueTree, v: int, points: CountArray) -> CountArray:
-        """What each point is worth on the left of v rather than on its right, below as the tree is."""
+        """Return for each point its correct weight on the left of v minus that on the right, with the subtrees as they are."""
         inst = self.instance
         left, right = (inst.counts[points, tree.label[inst.route(tree, u, points)]] for u in (2 * v, 2 * v + 1))
         return np.asarray(left - right)
@@ -206,42 +209,42 @@ class DistantSearch(LocalSearch):
     def _plane(
         self, tree: ObliqueTree, v: int, points: CountArray, allowed: BoolArray
     ) -> tuple[FloatArray, float] | None:
-        """The best plane that was found among the tree's own planes, planes of linear programs, and others near them."""
+        """Return the best plane among the tree's, those of linear programs, and random ones near them."""
         Z = self.instance.Z[points] * allowed
-        need = self.least + ROUNDING
+        need = self.least + DISTANCE_ROUNDING
         left = Z @ tree.a[v] <= tree.c[v]
-        if distance(Z, tree.a[v], left) >= need:
+        if side_distance(Z, tree.a[v], left) >= need:
             return tree.a[v].copy(), float(tree.c[v])
         gain = self._gain(tree, v, points)
         bases: list[FloatArray] = [tree.a[v]]
-        if Z.size <= SOFT_CELLS:
+        if Z.size <= MAX_PROGRAM_CELLS:
             bases += [a for a in self._programs(Z, left, gain) if a is not None]
-        best = stripes(Z, self._near(bases) * allowed, gain, need)
+        best = find_best_stripe(Z, self._near(bases) * allowed, gain, need)
         if best is None or best[0] < max(0, int(gain.sum())):
             return None
         return best[1], best[2]
 
     def _programs(self, Z: FloatArray, left: BoolArray, gain: CountArray) -> Sequence[FloatArray | None]:
-        """Normals: every point as it is routed, then the points that matter, each lacking distance at its price."""
-        whole = widest(Z, left, self.least, stopped=self.stopped)
-        if whole is not None and distance(Z, whole, left) >= self.least + ROUNDING:
-            return [whole]
+        """Return normals of linear programs: hard margin for all points, then soft margins weighted by gain."""
+        hard = find_widest_normal(Z, left, self.least, stopped=self.stopped)
+        if hard is not None and side_distance(Z, hard, left) >= self.least + DISTANCE_ROUNDING:
+            return [hard]
         care = gain != 0
         if not (gain > 0).any() or not (gain < 0).any():
-            return [whole]
+            return [hard]
         prices = np.abs(gain).astype(float)
-        soft = widest(Z[care], gain[care] > 0, self.least, prices[care], self.stopped)
+        soft = find_widest_normal(Z[care], gain[care] > 0, self.least, prices[care], self.stopped)
         if self.stopped():
-            return [whole, soft]
-        return [whole, soft, widest(Z, left, 2 * self.least, np.maximum(prices, 0.1), self.stopped)]
+            return [hard, soft]
+        return [hard, soft, find_widest_normal(Z, left, 2 * self.least, np.maximum(prices, 0.1), self.stopped)]
 
     def _near(self, bases: Sequence[FloatArray]) -> FloatArray:
-        """The directions and random ones near them, (k, m)."""
-        found = list(bases)
+        """Return the directions and random ones near them, (k, m)."""
+        directions = list(bases)
         for base in bases:
             size = float(np.abs(base).max(initial=0.0))
             if size > 0:
                 noise = self.random.normal(size=(DIRECTIONS, len(base)))
                 spread = np.repeat(SPREADS, DIRECTIONS // len(SPREADS))[:, None]
-                found += list(base / size + spread * noise)
-        return np.array(found)
+                directions += list(base / size + spread * noise)
+        return np.array(directions)

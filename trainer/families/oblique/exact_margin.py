@@ -1,7 +1,7 @@
-"""The margin problem of two small sets in exact fractions: where floating point left it undecided.
+"""Solve the margin problem of two small sets in exact fractions, if floating point leaves it undecided.
 
 min Σ(p⁺ + p⁻) with Σ_L λz − Σ_R μz = p⁺ − p⁻, Σλ = Σμ = 1/2, by the primal simplex method with Bland's rule. One point of each side and
-the parts of their difference are a feasible basis from the start.
+the parts of their difference are a feasible start basis.
 """
 
 from __future__ import annotations
@@ -10,19 +10,19 @@ from fractions import Fraction
 
 from trainer.dtypes import FloatArray
 
-MOST_CELLS = 1_500  # of the matrix; fractions grow with every pivot
-MOST_PIVOTS = 400
+MAX_CELLS = 1_500  # of the matrix; fractions grow with every pivot
+MAX_PIVOTS = 400
 
 
 def least_distance(left: FloatArray, right: FloatArray, enough: Fraction) -> Fraction | None:
-    """Half the l1 distance of the hulls of `left` (n, m) and `right` (k, m), or some value that is at most `enough`.
+    """Return half the l1 distance of the hulls of `left` (n, m) and `right` (k, m), or any upper bound of it up to `enough`.
 
-    None if the problem is too large for fractions, or takes too many steps.
+    Returns None if the problem is too large for fractions, or takes too many pivots.
     """
     n = len(left)
     k = len(right)
     m = left.shape[1]
-    if (m + 2) * (n + k + 2 * m) > MOST_CELLS:
+    if (m + 2) * (n + k + 2 * m) > MAX_CELLS:
         return None
     points = [[Fraction(float(x)) for x in row] for row in left] + [[-Fraction(float(x)) for x in row] for row in right]
     half = Fraction(1, 2)
@@ -41,7 +41,7 @@ def least_distance(left: FloatArray, right: FloatArray, enough: Fraction) -> Fra
     basis = [(n + k + j) if difference[j] >= 0 else (n + k + m + j) for j in range(m)] + [0, n]
     for row, column in ((m, 0), (m + 1, n), *((j, basis[j]) for j in range(m))):
         _pivot(rows, cost, row, column)
-    for _ in range(MOST_PIVOTS):
+    for _ in range(MAX_PIVOTS):
         if -cost[-1] <= enough:
             return -cost[-1]
         entering = next((j for j, reduced in enumerate(cost[:-1]) if reduced < 0), None)

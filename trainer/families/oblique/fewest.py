@@ -1,4 +1,4 @@
-"""The proof that no smaller tree of hyperplanes is as good as the best one: more blocks of the same kind (docs/proof-format.md)."""
+"""Extend a proof: no smaller hyperplane tree is as good as the best one (docs/proof-format.md)."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from trainer.methods.base import NotProved, ProofSteps, Settings
 def with_smaller(
     problem: Problem, settings: Settings, proof: ProofSteps, leaves: int, stop: Callable[[], bool]
 ) -> ProofSteps:
-    """A proof of the optimum, with blocks which show that trees of fewer than `leaves` leaves cost more; as it is if they are not found."""
+    """Add blocks that show that trees with fewer than `leaves` leaves cost more; return the proof unchanged if none are found."""
     if leaves < 2 or problem.coefficient_penalty:
         return proof
     few = Settings(dict(settings) | {"max_leaves": leaves - 1})
-    # costs are whole multiples of this part of a row
+    # costs are integer multiples of this fraction of a row
     bound = 1 - Fraction(proof.goal + 1, problem.kappa.denominator * problem.n)
     try:
         more = build_proof(problem, few, bound, stop)
@@ -29,7 +29,7 @@ def with_smaller(
 
 
 def _shift_steps(steps: Sequence[Step], by: int) -> Iterator[Step]:
-    """Steps which stand so many lines later."""
+    """Yield the steps with line numbers shifted by `by`."""
     for step in steps:
         if step["by"] == "meet":
             yield step | {"of": step["of"] + by}

@@ -1,8 +1,8 @@
-"""The frontier of accuracy against size for trees of hyperplanes: the most rows correct for each number of leaves, and of coefficients.
+"""Pareto fronts of accuracy against leaves, and against coefficients, for hyperplane trees.
 
-One solve for each number of leaves, the limit as a row of the model (Σ branchings <= N), begun with the trees of the solves before
-(Alston, Validi & Hicks, the ε-constraint form of the two-objective problem). Trees with few
-coefficients are made from the trees that were found, by leaving coefficients out; their bounds are the bounds for their numbers of leaves.
+One solve for each number of leaves with the row Σ branchings <= N, warm-started with the earlier trees (Alston, Validi & Hicks, the
+ε-constraint form of the two-objective problem). Trees with few coefficients come from these trees by removing coefficients. Their bounds
+are the bounds of their numbers of leaves.
 """
 
 from __future__ import annotations
@@ -22,26 +22,26 @@ from trainer.data.problem import Problem
 from trainer.families.oblique.instance import ObliqueInstance, ObliqueTree
 from trainer.families.oblique.local import LocalSearch
 from trainer.families.oblique.plan import LEAVES_OPEN, SolvePlan, scope_words
-from trainer.families.oblique.proving import analysis
-from trainer.families.oblique.refit import refitted
+from trainer.families.oblique.proving import make_plane_proof
+from trainer.families.oblique.refit import refit_planes
 from trainer.families.oblique.separable import Separator
-from trainer.families.oblique.sparse import thinned
-from trainer.families.oblique.starts import Inner, first_trees
+from trainer.families.oblique.sparse import eliminate_coefficients
+from trainer.families.oblique.starts import InnerMonitor, first_trees
 from trainer.families.oblique.store import Store
 from trainer.families.oblique.tree_search import Run
-from trainer.families.oblique.units import Units, draft_of
+from trainer.families.oblique.units import Units, make_draft
 from trainer.methods.base import ProofSteps, Settings, Solution, unsettled
 from trainer.methods.monitor import Monitor
 from trainer.tree.nodes import Draft, Tree
 
-DRAWING = 20.0  # seconds for planes with few columns, at most 15 % of the limit
-REPEATS = 3  # times that coefficients are left out, with other random choices
-THINNING = 10.0  # seconds for leaving out coefficients, at most half of what is left
+MAX_DRAWING_SECONDS = 20.0  # for planes with few columns; at most 15 % of the limit
+THINNING_REPEATS = 3  # eliminations of coefficients, with different seeds
+MAX_THINNING_SECONDS = 10.0  # for the elimination of coefficients; at most half of the remaining time
 
 
 @dataclass(frozen=True, kw_only=True)
 class SizeOptimum:
-    """The best tree with at most `leaves` leaves, and a proved largest number of correct rows."""
+    """The best tree with at most `leaves` leaves, and an upper bound of the correct rows."""
 
     leaves: int
     correct: int
@@ -52,27 +52,27 @@ class SizeOptimum:
 
 
 def solve_frontier(problem: Problem, settings: Settings, monitor: Monitor, plan: SolvePlan) -> Solution:
-    """The best tree by the objective, with the whole frontier as evidence; the time is shared by the numbers of leaves."""
+    """Return the best tree by the objective, with both fronts as evidence. The time is shared by the numbers of leaves."""
     most = settings["max_leaves"] or 1 << settings["depth"]
     most = min(most, 1 << settings["depth"])
     sizes: list[SizeOptimum] = []
     plain = replace(problem, leaf_penalty=Fraction(0))
-    asked = Settings(dict(settings) | {"then_fewest": False, "mip_gap": 0.0})
-    first = Settings(dict(asked) | {"max_leaves": most})
-    known, everything = _first(plain, first, monitor, plan, problem.leaf_penalty)
-    kept = 0.0 if math.isinf(monitor.remaining()) else min(DRAWING, 0.15 * monitor.remaining())
+    plain_settings = Settings(dict(settings) | {"then_fewest": False, "mip_gap": 0.0})
+    first = Settings(dict(plain_settings) | {"max_leaves": most})
+    known_trees, everything = _first_trees(plain, first, monitor, plan, problem.leaf_penalty)
+    drawing_seconds = 0.0 if math.isinf(monitor.remaining()) else min(MAX_DRAWING_SECONDS, 0.15 * monitor.remaining())
     for t in range(1, most + 1):
         monitor.report(phase=f"at most {t} {'leaf' if t == 1 else 'leaves'}")
-        share = max(0.0, monitor.remaining() - kept) / (most + 1 - t)
+        share = max(0.0, monitor.remaining() - drawing_seconds) / (most + 1 - t)
         with SizeMonitor(monitor, share if math.isfinite(share) else 1e9, problem.leaf_penalty) as inner:
-            run = Run(plain, Settings(dict(asked) | {"max_leaves": t}), inner, plan)
-            run.extra = list(known)
+            run = Run(plain, Settings(dict(plain_settings) | {"max_leaves": t}), inner, plan)
+            run.extra = list(known_trees)
             if sizes:
                 run.packed = sizes[-1].run.packed
-                run.store = _store(sizes)
+                run.store = _last_store(sizes)
             with threadpool_limits(limits=settings["threads"], user_api="blas"):
                 solution = run.solve()
-        known += [*run.trees.values(), run.search.best]
+        known_trees += [*run.trees.values(), run.search.best]
         tree = problem.tree(solution.draft)
         correct = problem.correct(tree)
         bound = max(correct, math.floor(run.bound + Fraction(1, 10**6)))
@@ -81,65 +81,65 @@ def solve_frontier(problem: Problem, settings: Settings, monitor: Monitor, plan:
                 leaves=tree.n_leaves, correct=correct, bound=bound, draft=solution.draft, tree=run.search.best, run=run
             )
         )
-        left = [s.bound - problem.kappa * (i + 1) for i, s in enumerate(sizes)]
+        open_values = [s.bound - problem.kappa * (i + 1) for i, s in enumerate(sizes)]
         if t < most:
-            left.append(everything - problem.kappa * (t + 1))
-        monitor.report(bound=float(max(left) / problem.n))
-        if correct >= run.target.everything:
-            break  # no number of leaves gives more
-    return _solution(problem, settings, monitor, plan, _exchanged(problem, sizes), most)
+            open_values.append(everything - problem.kappa * (t + 1))
+        monitor.report(bound=float(max(open_values) / problem.n))
+        if correct >= run.target.max_correct:
+            break  # more leaves cannot help
+    return _solution(problem, settings, monitor, plan, _exchange_trees(problem, sizes), most)
 
 
-def _exchanged(problem: Problem, sizes: list[SizeOptimum]) -> list[SizeOptimum]:
-    """Each size with the best tree that any solve has shown for it."""
-    shown = [(s.run, tree) for s in sizes for tree in s.run.trees.values()]
-    found: list[SizeOptimum] = []
+def _exchange_trees(problem: Problem, sizes: list[SizeOptimum]) -> list[SizeOptimum]:
+    """Give each size the best tree that any solve has reported for it."""
+    run_trees = [(s.run, tree) for s in sizes for tree in s.run.trees.values()]
+    improved: list[SizeOptimum] = []
     for t, s in enumerate(sizes, start=1):
         best = s
-        for run, tree in shown:
+        for run, tree in run_trees:
             if tree.leaves > t or run.instance.value(tree) <= best.correct:
                 continue
-            draft = draft_of(tree, run.instance, run.units)
+            draft = make_draft(tree, run.instance, run.units)
             if draft is not None:
-                whole = problem.tree(draft)
-                correct = problem.correct(whole)
+                fitted = problem.tree(draft)
+                correct = problem.correct(fitted)
                 if correct > best.correct:
-                    best = replace(s, leaves=whole.n_leaves, correct=correct, draft=draft, tree=tree)
-        found.append(replace(best, bound=max(s.bound, best.correct)))
-    for t in range(len(found) - 1, 0, -1):  # what no larger tree exceeds, no smaller one does
-        found[t - 1] = replace(found[t - 1], bound=min(found[t - 1].bound, found[t].bound))
-    return found
+                    best = replace(s, leaves=fitted.n_leaves, correct=correct, draft=draft, tree=tree)
+        improved.append(replace(best, bound=max(s.bound, best.correct)))
+    for t in range(len(improved) - 1, 0, -1):  # a bound of larger trees holds for smaller ones
+        improved[t - 1] = replace(improved[t - 1], bound=min(improved[t - 1].bound, improved[t].bound))
+    return improved
 
 
-class SizeMonitor(Inner):
-    """The monitor of a search at no price of leaves: its trees count for the whole run, at the price that leaves have there."""
+class SizeMonitor(InnerMonitor):
+    """Monitor of a search without leaf price; it reports trees to the run at the run's price."""
 
     def __init__(self, outer: Monitor, seconds: float, price: Fraction) -> None:
         super().__init__(outer, seconds)
         self.price = float(price)
 
     def report(self, **news: Any) -> None:
-        """Keep the news, and pass trees on."""
+        """Store the report, and pass trees on to the run."""
         super().report(**news)
         if news.get("incumbent") is not None and news.get("leaves") is not None:
             value = news["incumbent"] - self.price * news["leaves"]
             self.outer.report(incumbent=value, leaves=news["leaves"], draft=news.get("draft"))
 
 
-def _first(
+def _first_trees(
     problem: Problem, settings: Settings, monitor: Monitor, plan: SolvePlan, price: Fraction
 ) -> tuple[list[ObliqueTree], int]:
-    """The trees of other methods, which every number of leaves begins with, and the rows that no tree exceeds."""
+    """Return the start trees of other methods, and an upper bound of the correct rows of all trees."""
     monitor.report(phase="first trees")
     run = Run(problem, settings, SizeMonitor(monitor, min(monitor.remaining(), 1e9), price), plan)
     run.report()
-    monitor.report(bound=float((run.target.everything - price * problem.n) / problem.n))
+    monitor.report(bound=float((run.target.max_correct - price * problem.n) / problem.n))
     if not run.instance.depth or not run.instance.Z.shape[1]:
-        return [], run.target.everything
+        return [], run.target.max_correct
     seconds = max(min(0.5 * settings["search_seconds"], 0.2 * monitor.remaining()), min(2.0, 0.1 * monitor.remaining()))
     with threadpool_limits(limits=settings["threads"], user_api="blas"):
         trees = first_trees(problem, settings, monitor, run.instance, run.units, run.bound, seconds, run.take)
-    return trees, run.target.everything
+    return trees, run.target.max_correct
 
 
 def _solution(
@@ -147,7 +147,7 @@ def _solution(
 ) -> Solution:
     kappa = problem.kappa
     best = max(sizes, key=lambda s: (s.correct - kappa * s.leaves, -s.leaves))
-    # a tree with t + 1 leaves has at most the rows of its own solve; more leaves than were solved for gain nothing
+    # a tree with t + 1 leaves is bounded by the solve for t + 1; more leaves than were solved for gain nothing
     bound = max(s.bound - kappa * (t + 1) for t, s in enumerate(sizes))
     bound = max(bound, best.correct - kappa * best.leaves)
     monitor.report(incumbent=float((best.correct - kappa * best.leaves) / problem.n), bound=float(bound / problem.n))
@@ -155,10 +155,10 @@ def _solution(
     smaller = [s.bound - kappa * (t + 1) for t, s in enumerate(sizes[: best.leaves - 1])]
     fewest = not settings["then_fewest"] or max(smaller, default=bound - 1) < best.correct - kappa * best.leaves
     finished = fewest and bound <= best.correct - kappa * best.leaves
-    points = _by_leaves(problem, sizes)
+    points = _leaf_points(problem, sizes)
     reached = [max(s.correct for s in sizes[: t + 1]) for t in range(len(sizes))]
     still = unsettled(reached, [s.bound for s in sizes], {p["leaves"] for p in points})
-    coefficients = _by_coefficients(problem, sizes, monitor, most)
+    coefficients = _coefficient_points(problem, sizes, monitor, most)
     if not finished:
         monitor.stop(sizes[-1].run.monitor.reason or Status.TIME_LIMIT)
     return Solution(
@@ -175,24 +175,24 @@ def _solution(
             {"kind": Evidence.LEAF_FRONTIER, "n": problem.n, "most": most, "points": points, "unsettled": still},
             {"kind": Evidence.COEFFICIENT_FRONTIER, "n": problem.n, "points": coefficients},
         ),
-        proof=lambda stop: _proof(problem, plan, sizes, most, stop),
+        proof=lambda stop: _prove(problem, plan, sizes, most, stop),
     )
 
 
-def _store(sizes: list[SizeOptimum]) -> Store | None:
-    """What the last case analysis learnt of the points."""
-    found = [s.run.raising.proof.store for s in sizes if s.run.raising is not None]
-    return found[-1] if found else None
+def _last_store(sizes: list[SizeOptimum]) -> Store | None:
+    """Return the store of the last case analysis."""
+    stores = [s.run.raising.proof.store for s in sizes if s.run.raising is not None]
+    return stores[-1] if stores else None
 
 
-def _proof(
+def _prove(
     problem: Problem, plan: SolvePlan, sizes: list[SizeOptimum], most: int, stop: Callable[[], bool]
 ) -> ProofSteps | None:
-    """That no tree of any number of leaves has more rows right than its bound says; None if that is not found in time."""
+    """Prove the bounds of all numbers of leaves; None if that takes too long."""
     target = sizes[0].run.target
     instance = replace(target.instance, max_leaves=most)
-    proof = analysis(problem, instance, target.units, plan.least, stop, min_leaf=instance.min_leaf)
-    proof.store = (_store(sizes) or proof.store).until(stop)
+    proof = make_plane_proof(problem, instance, target.units, plan.least, stop, min_leaf=instance.min_leaf)
+    proof.store = (_last_store(sizes) or proof.store).restart(stop)
     goals = [problem.n - s.bound for s in sizes][: proof.leaves]
     steps = proof.frontier(goals)
     kappa = problem.kappa
@@ -200,8 +200,8 @@ def _proof(
     return None if steps is None else ProofSteps(scale=1, goal=int(cost), steps=steps, goals=goals)
 
 
-def _by_leaves(problem: Problem, sizes: list[SizeOptimum]) -> list[dict[str, Any]]:
-    """The sizes that are better than all smaller ones, the smallest first; a search that was stopped may find a small tree late."""
+def _leaf_points(problem: Problem, sizes: list[SizeOptimum]) -> list[dict[str, Any]]:
+    """Return the non-dominated sizes, the smallest first. A stopped search may find a small tree at a later size."""
     points: list[dict[str, Any]] = []
     for s in sorted(sizes, key=lambda s: (s.leaves, -s.correct)):
         if points and s.correct <= points[-1]["correct"]:
@@ -220,43 +220,50 @@ def _by_leaves(problem: Problem, sizes: list[SizeOptimum]) -> list[dict[str, Any
     return points
 
 
-def _by_coefficients(problem: Problem, sizes: list[SizeOptimum], monitor: Monitor, most: int) -> list[dict[str, Any]]:
-    """Coefficients other than 0 and rows correct: each tree as it is, drawn with few columns, and thinned; and the first trees."""
-    found: list[tuple[int, int, Tree]] = []
-    seconds = min(THINNING, 0.5 * monitor.remaining()) / len(sizes)
+def _coefficient_points(
+    problem: Problem, sizes: list[SizeOptimum], monitor: Monitor, most: int
+) -> list[dict[str, Any]]:
+    """Return the non-dominated points of coefficients and correct rows.
+
+    Candidates are the trees of all sizes, their sparse drawings, trees with coefficients removed, and the start trees.
+    """
+    measured: list[tuple[int, int, Tree]] = []
+    seconds = min(MAX_THINNING_SECONDS, 0.5 * monitor.remaining()) / len(sizes)
     stopped = monitor.stopped
     for s in sizes:
         instance = s.run.instance
         units = s.run.units
-        found += [_size_and_correct(problem, s.draft)]
-        sparse = _sparse(instance, units, s.tree, stopped)
+        measured += [_size_and_correct(problem, s.draft)]
+        sparse = _draw_sparse(instance, units, s.tree, stopped)
         limits = [instance] if s is not sizes[-1] else [instance, replace(instance, max_leaves=most)]
         # a larger tree of another method may have fewer coefficients
-        starts = [] if stopped() else [limit.pruned(start) for start in s.run.starts for limit in limits]
-        for tree in _staircase(instance, [sparse, *starts, *_thin(s, sparse, stopped, seconds)]):
-            draft = draft_of(tree, instance, units)
+        starts = [] if stopped() else [limit.prune(start) for start in s.run.starts for limit in limits]
+        for tree in _non_dominated(instance, [sparse, *starts, *_thinned_trees(s, sparse, stopped, seconds)]):
+            draft = make_draft(tree, instance, units)
             if draft is not None:
-                found.append(_size_and_correct(problem, draft))
+                measured.append(_size_and_correct(problem, draft))
     points: list[dict[str, Any]] = []
-    for coefficients, correct, whole in sorted(found, key=lambda f: (f[0], -f[1])):
+    for coefficients, correct, tree_found in sorted(measured, key=lambda f: (f[0], -f[1])):
         if not points or correct > points[-1]["correct"]:
-            # each question has a coefficient, so that so many coefficients make at most one leaf more
+            # each split has a coefficient, so k coefficients allow at most k + 1 leaves
             bound = max(correct, sizes[min(coefficients, len(sizes) - 1)].bound)
             points.append(
                 {
                     "coefficients": coefficients,
-                    "leaves": whole.n_leaves,
+                    "leaves": tree_found.n_leaves,
                     "correct": correct,
                     "bound": bound,
                     "proved": correct == bound,
-                    "tree": whole.to_json(),
+                    "tree": tree_found.to_json(),
                 }
             )
     return points
 
 
-def _thin(size: SizeOptimum, sparse: ObliqueTree, stopped: Callable[[], bool], seconds: float) -> list[ObliqueTree]:
-    """What is left of the tree and of its sparse form when coefficients are left out, one after the other."""
+def _thinned_trees(
+    size: SizeOptimum, sparse: ObliqueTree, stopped: Callable[[], bool], seconds: float
+) -> list[ObliqueTree]:
+    """Return the trees that remain as coefficients of the tree and of its sparse form are removed."""
     end = time.perf_counter() + seconds
 
     def late() -> bool:
@@ -264,30 +271,32 @@ def _thin(size: SizeOptimum, sparse: ObliqueTree, stopped: Callable[[], bool], s
 
     return [
         thin
-        for seed in range(REPEATS)
+        for seed in range(THINNING_REPEATS)
         for tree in (sparse, size.tree)
-        for thin in thinned(LocalSearch(size.run.instance, seed), tree, late)
+        for thin in eliminate_coefficients(LocalSearch(size.run.instance, seed), tree, late)
     ]
 
 
-def _staircase(instance: ObliqueInstance, trees: Sequence[ObliqueTree]) -> list[ObliqueTree]:
-    """Those with more rows right than all with fewer coefficients."""
-    kept: list[ObliqueTree] = []
+def _non_dominated(instance: ObliqueInstance, trees: Sequence[ObliqueTree]) -> list[ObliqueTree]:
+    """Return the trees with more correct rows than all trees with fewer coefficients."""
+    front: list[ObliqueTree] = []
     best = -1
     for tree in sorted(trees, key=lambda t: (t.coefficients, -instance.correct(t))):
         if instance.correct(tree) > best:
             best = instance.correct(tree)
-            kept.append(tree)
-    return kept
+            front.append(tree)
+    return front
 
 
-def _sparse(instance: ObliqueInstance, units: Units, tree: ObliqueTree, stopped: Callable[[], bool]) -> ObliqueTree:
+def _draw_sparse(
+    instance: ObliqueInstance, units: Units, tree: ObliqueTree, stopped: Callable[[], bool]
+) -> ObliqueTree:
     columns = np.array([f.column for f in units.encoding.features], np.int64)
-    return instance.pruned(refitted(instance, tree, Separator(instance.Z), "sparse", columns, stopped)[0])
+    return instance.prune(refit_planes(instance, tree, Separator(instance.Z), "sparse", columns, stopped)[0])
 
 
 def _size_and_correct(problem: Problem, draft: Draft) -> tuple[int, int, Tree]:
-    """Coefficients other than 0, rows correct, the tree; a threshold or a set of categories counts as one."""
+    """Return non-zero coefficients, correct rows and the tree; a threshold or subset counts as one coefficient."""
     tree = problem.stored(problem.tree(draft))
-    used = sum(v.split.parts() for v in tree.branches if v.split is not None)
-    return used, problem.correct(tree), tree
+    coefficients = sum(v.split.parts() for v in tree.branches if v.split is not None)
+    return coefficients, problem.correct(tree), tree

@@ -1,9 +1,9 @@
-"""Which sets of points no hyperplane parts, with weights in whole numbers that show it: what a proof says of hyperplanes.
+"""Inseparable sets of points with integer weights as certificates, for proofs about hyperplanes.
 
-Sources: Farkas; Gleeson & Ryan (a vertex of the set of common points is a smallest set that nothing parts).
+Sources: Farkas; Gleeson & Ryan (a vertex of the set of common points is a minimal inseparable set).
 
 Legend     points p, columns j;  λ weights of the points of L, μ of those of R
-Parted     in a plane of `least` 0: Σλx = Σμx with Σλ = Σμ for no weights, x the decimals that the table holds;
+Separable  with `least` 0: Σλx = Σμx with Σλ = Σμ for no weights, x the decimals that the table holds;
            otherwise: max_j |Σλz - Σμz| >= least for all weights with Σλ = Σμ = 1, z scaled
 """
 
@@ -19,15 +19,15 @@ import numpy as np
 
 from trainer.dtypes import BoolArray, CountArray, FloatArray
 
-TOUCHING = 1e-9  # distance of hulls that are said to meet by the linear program, in scaled units
-SUPPORT = 1e-9
-WHOLE = 10**7  # weights of approximate means are multiples of 1 over this
-INSIDE = 1e-8  # what such means stay below the distance
+MEETING_TOLERANCE = 1e-9  # hulls nearer than this count as meeting in the linear program; scaled units
+SUPPORT_TOLERANCE = 1e-9
+WEIGHT_SCALE = 10**7  # weights of approximate means are multiples of its inverse
+DISTANCE_TOLERANCE = 1e-8  # safety margin of such means below the distance
 
 
 @dataclass(frozen=True, eq=False)
 class Meeting:
-    """Points with whole weights above 0; their two weighted means coincide, or lie too near to each other."""
+    """Points with positive integer weights whose two weighted means coincide, or are too near to each other."""
 
     left: dict[int, int]
     right: dict[int, int]
@@ -35,14 +35,14 @@ class Meeting:
 
 @dataclass(frozen=True, eq=False)
 class Separation:
-    """A hyperplane: the points that it has on its left and on its right; those too near to it are on neither side."""
+    """Points left and right of a hyperplane; points too near to it are on neither side."""
 
     left: BoolArray
     right: BoolArray
 
 
 class Hulls:
-    """Tests over fixed points: X (P, m) in the units of the table, and Z (P, m) the same scaled."""
+    """Separability tests over fixed points: X (P, m) in the units of the table, and Z (P, m) the same scaled."""
 
     def __init__(self, X: FloatArray, Z: FloatArray, least: float, stop: Callable[[], bool]) -> None:
         self.X = X
@@ -52,18 +52,18 @@ class Hulls:
         self.tests = self.work = 0
 
     def test(self, left: CountArray, right: CountArray) -> Meeting | Separation | None:
-        """What is true of two sets (indices, not empty); None where floating point leaves it open."""
+        """Return whether two sets (indices, not empty) meet or are separable; None if floating point leaves it open."""
         self.tests += 1
         self.work += (len(left) + len(right)) * (self.Z.shape[1] + 2)
         weights, normal, distance = self._nearest(left, right)
         if weights is None:
             return None
-        if distance < (self.least - INSIDE if self.least else TOUCHING):
-            return self._meeting(left, right, weights)
-        return self._parting(left, right, normal)
+        if distance < (self.least - DISTANCE_TOLERANCE if self.least else MEETING_TOLERANCE):
+            return self._make_meeting(left, right, weights)
+        return self._make_separation(left, right, normal)
 
     def _nearest(self, left: CountArray, right: CountArray) -> tuple[FloatArray | None, FloatArray, float]:
-        """Weights of the nearest points of the hulls, the normal between them, and their distance: l∞ if planes keep one, else l1."""
+        """Return weights of the nearest points of the hulls, the normal, and their distance: l∞ if planes keep one, else l1."""
         m = self.Z.shape[1]
         size = len(left) + len(right)
         points = np.concatenate([self.Z[left], -self.Z[right]])
@@ -88,8 +88,8 @@ class Hulls:
         normal = dual[:m] - dual[m : 2 * m] if self.least else dual[:m]
         return np.array(solution.col_value)[:size], normal, float(solver.getInfo().objective_function_value)
 
-    def _parting(self, left: CountArray, right: CountArray, normal: FloatArray) -> Separation | None:
-        """Every point on its side of the stripe in the middle between the two sets."""
+    def _make_separation(self, left: CountArray, right: CountArray, normal: FloatArray) -> Separation | None:
+        """Return the sides of all points; those within the stripe between the two sets are on neither."""
         for a in (normal, -normal):
             size = float(np.abs(a).sum())
             scores = self.Z @ (a / size if size and self.least else a)
@@ -100,29 +100,36 @@ class Hulls:
                 return Separation(scores <= middle - self.least / 2, scores > middle + self.least / 2)
         return None
 
-    def _meeting(self, left: CountArray, right: CountArray, weights: FloatArray) -> Meeting | None:
-        used = np.flatnonzero(weights > SUPPORT)
-        one = left[used[used < len(left)]]
-        two = right[used[used >= len(left)] - len(left)]
+    def _make_meeting(self, left: CountArray, right: CountArray, weights: FloatArray) -> Meeting | None:
+        support = np.flatnonzero(weights > SUPPORT_TOLERANCE)
+        one = left[support[support < len(left)]]
+        two = right[support[support >= len(left)] - len(left)]
         if not len(one) or not len(two):
             return None
-        found = self._rounded(weights[used]) if self.least else self._exact(np.concatenate([one, two]), len(one))
-        if found is None:
+        integers = (
+            self._round_weights(weights[support])
+            if self.least
+            else self._exact_weights(np.concatenate([one, two]), len(one))
+        )
+        if integers is None:
             return None
-        sides = dict(zip(one.tolist(), found, strict=False)), dict(zip(two.tolist(), found[len(one) :], strict=True))
+        sides = (
+            dict(zip(one.tolist(), integers, strict=False)),
+            dict(zip(two.tolist(), integers[len(one) :], strict=True)),
+        )
         return Meeting(*({p: w for p, w in side.items() if w} for side in sides))
 
-    def _rounded(self, weights: FloatArray) -> list[int]:
-        """Weights whose sums need not be equal: each mean has its own."""
-        return [max(1, round(w * WHOLE)) for w in weights.tolist()]
+    def _round_weights(self, weights: FloatArray) -> list[int]:
+        """Round weights to integers; the sums of both sides may differ."""
+        return [max(1, round(w * WEIGHT_SCALE)) for w in weights.tolist()]
 
-    def _exact(self, points: CountArray, split: int) -> list[int] | None:
-        """The weights with which the means of the first `split` points and of the others coincide, if they are the only ones."""
+    def _exact_weights(self, points: CountArray, split: int) -> list[int] | None:
+        """Return the weights for which the means of the first `split` points and of the others coincide, if they are unique."""
         self.work += len(points) ** 3
         sign = [1] * split + [-1] * (len(points) - split)
-        columns = [as_whole(column) for column in self.X[points].T.tolist()]
+        columns = [to_integers(column) for column in self.X[points].T.tolist()]
         rows = [[s * x for s, x in zip(sign, column, strict=True)] for column in columns if any(column)]
-        values = only_solution([*rows, sign], self.stop)
+        values = unique_solution([*rows, sign], self.stop)
         if values is None:
             return None
         if values[0] < 0:
@@ -130,52 +137,52 @@ class Hulls:
         if min(values) <= 0:
             return None
         scale = math.lcm(*(v.denominator for v in values))
-        whole = [int(v * scale) for v in values]
-        shared = math.gcd(*whole)
-        return [w // shared for w in whole]
+        integers = [int(v * scale) for v in values]
+        shared = math.gcd(*integers)
+        return [w // shared for w in integers]
 
 
-def as_whole(column: Sequence[float]) -> list[int]:
-    """Numbers as whole ones, up to scale and shift: the decimals that they are written as. The first becomes 0."""
+def to_integers(column: Sequence[float]) -> list[int]:
+    """Convert numbers, as decimals, to integers up to scale and shift. The first becomes 0."""
     written = [Fraction(repr(value)) for value in column]
     scale = math.lcm(*(w.denominator for w in written))
-    found = [int(w * scale) for w in written]
-    return [x - found[0] for x in found]
+    integers = [int(w * scale) for w in written]
+    return [x - integers[0] for x in integers]
 
 
-def only_solution(rows: Sequence[Sequence[int]], stop: Callable[[], bool]) -> list[Fraction] | None:
-    """x with rows · x = 0 if all others are multiples of it, else None, also when it is stopped: fractions grow with every row."""
+def unique_solution(rows: Sequence[Sequence[int]], stop: Callable[[], bool]) -> list[Fraction] | None:
+    """Return x with rows · x = 0 if it is unique up to scale; else None, also if it is stopped."""
     width = len(rows[0])
     pivots: dict[int, list[Fraction]] = {}
     for row in rows:
         if stop():
             return None
-        rest = [Fraction(x) for x in row]
-        for column, own in pivots.items():
-            if rest[column]:
-                share = rest[column]
-                rest = [x - share * y for x, y in zip(rest, own, strict=True)]
-        column = next((j for j, x in enumerate(rest) if x), -1)
+        reduced = [Fraction(x) for x in row]
+        for column, pivot_row in pivots.items():
+            if reduced[column]:
+                share = reduced[column]
+                reduced = [x - share * y for x, y in zip(reduced, pivot_row, strict=True)]
+        column = next((j for j, x in enumerate(reduced) if x), -1)
         if column < 0:
             continue
-        unit = [x / rest[column] for x in rest]
-        for other, own in pivots.items():
-            if own[column]:
-                share = own[column]
-                pivots[other] = [x - share * y for x, y in zip(own, unit, strict=True)]
+        unit = [x / reduced[column] for x in reduced]
+        for other, pivot_row in pivots.items():
+            if pivot_row[column]:
+                share = pivot_row[column]
+                pivots[other] = [x - share * y for x, y in zip(pivot_row, unit, strict=True)]
         pivots[column] = unit
     free = [j for j in range(width) if j not in pivots]
     if len(free) != 1:
         return None
     values = [Fraction(0)] * width
     values[free[0]] = Fraction(1)
-    for column, own in pivots.items():
-        values[column] = -own[free[0]]
+    for column, pivot_row in pivots.items():
+        values[column] = -pivot_row[free[0]]
     return values
 
 
 class _Columns:
-    """A linear program of columns (k, rows), and further ones below them."""
+    """Builder of a linear program from blocks of columns (k, rows)."""
 
     def __init__(self, *blocks: FloatArray) -> None:
         self.index = list[CountArray]()
@@ -187,7 +194,7 @@ class _Columns:
             self._add(rows, block[columns, rows], np.bincount(columns, minlength=len(block)))
 
     def units(self, values: FloatArray) -> None:
-        """A column for each of the first rows, with one value in it."""
+        """Add a column for each of the first rows, with one value in it."""
         self._add(np.arange(len(values)), values, np.ones(len(values), np.int64))
 
     def _add(self, index: CountArray, value: FloatArray, length: CountArray) -> None:
@@ -196,7 +203,7 @@ class _Columns:
         self.length.append(length)
 
     def solver(self, size: int, lower: FloatArray, upper: FloatArray) -> highspy.Highs:
-        """The program: the first `size` columns cost nothing, the others 1, and all variables are at least 0."""
+        """Return the solver. The first `size` columns cost 0, the others 1; all variables are at least 0."""
         length = np.concatenate(self.length)
         lp = highspy.HighsLp()
         lp.num_row_ = self.rows

@@ -1,4 +1,4 @@
-"""Trees of hyperplanes over scaled points: the instance, the tree, its exact value, and bounds that need no search.
+"""Hyperplane trees over scaled points: instance, tree, exact value, and bounds without search.
 
 Legend     P distinct points, m features scaled to [0, 1], K classes;  counts[p, k] weight of class k at point p
            nodes are numbered 1 (root), 2v (left: a·z <= c), 2v + 1 (right) up to 2^(d+1) - 1;  kappa: cost of a leaf in rows
@@ -18,14 +18,14 @@ from trainer.dtypes import BoolArray, CodeArray, CountArray, FloatArray
 NONE = 0
 BRANCH = 1
 LEAF = 2
-NEVER = Fraction(-(1 << 62))  # the worth of what may not be
+INADMISSIBLE = Fraction(-(1 << 62))  # value of a subtree that violates a constraint
 
 
 @dataclass(frozen=True, eq=False)
 class DepthTwoErrors:
-    """`points` int64, and in `errors[t - 1]` the least errors on them of trees of depth two with at most t <= 4 leaves.
+    """Least errors on `points` int64 of trees of depth two: `errors[t - 1]` with at most t <= 4 leaves.
 
-    `nodes[t - 2]`, where they were asked for: the node at which each point ends in such a tree of two, three or four leaves.
+    `nodes[t - 2]`, if requested: the node of each point in such a tree of two, three or four leaves.
     """
 
     points: CountArray
@@ -75,7 +75,7 @@ class ObliqueInstance:
     max_leaves: int | None = None
     min_leaf: int = 1
     charge: Fraction = Fraction(0)
-    packed: tuple[DepthTwoErrors, ...] = ()  # disjoint sets of points on which errors were counted
+    packed: tuple[DepthTwoErrors, ...] = ()  # disjoint sets of points with known least errors
 
     @cached_property
     def total(self) -> int:
@@ -84,7 +84,7 @@ class ObliqueInstance:
 
     @property
     def most_leaves(self) -> int:
-        """The largest number of leaves that a tree may have."""
+        """The maximum number of leaves."""
         most = min(1 << self.depth, self.max_leaves or 1 << self.depth)
         return most if self.complete else max(1, min(most, self.total // self.min_leaf))
 
@@ -98,14 +98,15 @@ class ObliqueInstance:
         """The points as columns, with a last row of ones."""
         return np.ascontiguousarray(np.vstack([self.Z.T, np.ones(len(self.Z))]))
 
-    def stump(self) -> ObliqueTree:
-        """The single leaf of the majority class."""
+    def majority_leaf(self) -> ObliqueTree:
+        """Return the single leaf of the majority class."""
         tree = self.empty()
-        tree.kind[1], tree.label[1] = LEAF, int(self.counts.sum(axis=0).argmax())
+        tree.kind[1] = LEAF
+        tree.label[1] = int(self.counts.sum(axis=0).argmax())
         return tree
 
     def empty(self) -> ObliqueTree:
-        """A tree without nodes, to be filled in."""
+        """Return a tree without nodes."""
         return ObliqueTree(
             kind=np.zeros(self.size, np.int8),
             label=np.zeros(self.size, np.int32),
@@ -114,50 +115,50 @@ class ObliqueInstance:
         )
 
     def route(self, tree: ObliqueTree, start: int = 1, points: CountArray | None = None) -> CountArray:
-        """The leaf of each point, int64; `points` (all by default) begin at node `start`."""
+        """Return the leaf of each point, int64. `points` (default: all) start at node `start`."""
         rows = np.arange(len(self.Z)) if points is None else points
         at = np.full(len(rows), start, np.int64)
         for v in tree.branches:
-            here = np.flatnonzero(at == v)
-            if len(here):
-                right = self.Z[rows[here]] @ tree.a[v] > tree.c[v]
-                at[here] = 2 * v + right
+            visiting = np.flatnonzero(at == v)
+            if len(visiting):
+                right = self.Z[rows[visiting]] @ tree.a[v] > tree.c[v]
+                at[visiting] = 2 * v + right
         return at
 
     def visits(self, at: CountArray, v: int) -> BoolArray:
-        """Which points end at v or below it."""
+        """Return which points end at v or below it."""
         shift = np.floor(np.log2(at)).astype(np.int64) - (v.bit_length() - 1)
         return np.asarray((shift >= 0) & (np.right_shift(at, np.maximum(shift, 0)) == v))
 
     def correct(self, tree: ObliqueTree, at: CountArray | None = None) -> int:
-        """Weight of the rows that the tree classifies correctly."""
+        """Return the weight of the correct rows."""
         at = self.route(tree) if at is None else at
         return int(self.counts[np.arange(len(at)), tree.label[at]].sum())
 
     def value(self, tree: ObliqueTree) -> Fraction:
-        """Correct weight less kappa per leaf and charge per coefficient."""
-        paid = self.charge * tree.coefficients if self.charge else 0
-        return self.correct(tree) - self.kappa * tree.leaves - paid
+        """Return the correct weight minus `kappa` per leaf and `charge` per coefficient."""
+        coefficient_price = self.charge * tree.coefficients if self.charge else 0
+        return self.correct(tree) - self.kappa * tree.leaves - coefficient_price
 
     def admits(self, tree: ObliqueTree) -> bool:
-        """True if every leaf has its least weight, or the root is the only leaf."""
+        """Return whether every leaf has its minimum weight, or the root is the only leaf."""
         if self.min_leaf <= 1 or tree.kind[1] == LEAF:
             return True
         weight = np.bincount(self.route(tree), weights=self.counts.sum(axis=1), minlength=self.size)
         return bool((weight[tree.kind == LEAF] >= self.min_leaf).all())
 
-    def relabelled(self, tree: ObliqueTree) -> ObliqueTree:
-        """The same planes with every leaf labelled by the majority of its rows; leaves without rows keep their label."""
+    def relabel(self, tree: ObliqueTree) -> ObliqueTree:
+        """Label every leaf by its majority; leaves without rows keep their label."""
         sums = np.zeros((self.size, self.counts.shape[1]), np.int64)
         np.add.at(sums, self.route(tree), self.counts)
         label = np.where(sums.any(axis=1) & (tree.kind == LEAF), sums.argmax(axis=1), tree.label)
         return replace(tree, label=label.astype(np.int32))
 
-    def pruned(self, tree: ObliqueTree) -> ObliqueTree:
-        """The best admitted tree that is left when branchings become leaves, each leaf costing kappa; ties to fewer leaves."""
+    def prune(self, tree: ObliqueTree) -> ObliqueTree:
+        """Return the best admitted pruning of the tree. Ties are broken by fewer leaves."""
         if self.complete:
-            return self.relabelled(tree)
-        result = self._bypassed(self.relabelled(tree)).copy()
+            return self.relabel(tree)
+        result = self._remove_trivial_splits(self.relabel(tree)).copy()
         sums = np.zeros((self.size, self.counts.shape[1]), np.int64)
         np.add.at(sums, self.route(result), self.counts)
         worth: dict[int, Fraction] = {}
@@ -167,28 +168,28 @@ class ObliqueInstance:
             if result.kind[v] == BRANCH:
                 sums[v] = sums[2 * v] + sums[2 * v + 1]
             light = v > 1 and int(sums[v].sum()) < self.min_leaf
-            leaf = NEVER if light else int(sums[v].max()) - self.kappa
+            leaf = INADMISSIBLE if light else int(sums[v].max()) - self.kappa
             if result.kind[v] == BRANCH:
                 below = worth[2 * v] + worth[2 * v + 1] - self.charge * int(np.count_nonzero(result.a[v]))
                 if leaf < below:
                     worth[v] = below
                     continue
-                self._fell(result, v)
+                self._cut_subtree(result, v)
                 result.label[v] = int(sums[v].argmax())
-            worth[v] = NEVER if light else int(sums[v][result.label[v]]) - self.kappa
-        return self._bypassed(self._within(result, sums))
+            worth[v] = INADMISSIBLE if light else int(sums[v][result.label[v]]) - self.kappa
+        return self._remove_trivial_splits(self._limit_leaves(result, sums))
 
-    def _within(self, tree: ObliqueTree, sums: CountArray) -> ObliqueTree:
-        """With at most `max_leaves` leaves: the branching that loses least becomes a leaf, one after the other."""
+    def _limit_leaves(self, tree: ObliqueTree, sums: CountArray) -> ObliqueTree:
+        """Prune to `max_leaves` leaves, the branching with the smallest loss first."""
         while self.max_leaves is not None and tree.leaves > self.max_leaves:
             ends = [v for v in tree.branches if tree.kind[2 * v] == LEAF and tree.kind[2 * v + 1] == LEAF]
             v = min(ends, key=lambda u: int(sums[2 * u].max() + sums[2 * u + 1].max() - sums[u].max()))
-            self._fell(tree, v)
+            self._cut_subtree(tree, v)
             tree.label[v] = int(sums[v].argmax())
         return tree
 
-    def _fell(self, tree: ObliqueTree, v: int) -> None:
-        """Make v a leaf and forget what is below it."""
+    def _cut_subtree(self, tree: ObliqueTree, v: int) -> None:
+        """Make v a leaf and remove its descendants."""
         tree.kind[v] = LEAF
         tree.a[v] = 0.0
         tree.c[v] = 0.0
@@ -201,75 +202,86 @@ class ObliqueInstance:
                 tree.c[u] = 0.0
                 below += [2 * u, 2 * u + 1]
 
-    def _bypassed(self, tree: ObliqueTree) -> ObliqueTree:
-        """Without branchings that send every point the same way."""
+    def _remove_trivial_splits(self, tree: ObliqueTree) -> ObliqueTree:
+        """Remove branchings that send every point the same way."""
         at = self.route(tree)
         for v in tree.branches:
             sides = [bool(self.visits(at, u).any()) for u in (2 * v, 2 * v + 1)]
             if not all(sides):
-                kept = 2 * v + (0 if sides[0] else 1)
-                return self._bypassed(graft(self, tree, v, kept))
+                child = 2 * v + (0 if sides[0] else 1)
+                return self._remove_trivial_splits(graft(self, tree, v, child))
         return tree
 
-    def completed(self, tree: ObliqueTree) -> ObliqueTree:
-        """The same predictions with every path `depth` branchings long; added branchings send all points left."""
+    def complete_to_depth(self, tree: ObliqueTree) -> ObliqueTree:
+        """Extend every path to `depth` branchings; added ones send all points left. Predictions stay the same."""
         result = tree.copy()
         for v in range(1, self.size >> 1):
             if result.kind[v] == LEAF:
                 result.kind[v] = BRANCH
                 result.c[v] = 1.0
                 for u in (2 * v, 2 * v + 1):
-                    result.kind[u], result.label[u] = LEAF, result.label[v]
+                    result.kind[u] = LEAF
+                    result.label[u] = result.label[v]
         return result
 
     @cached_property
     def ceiling(self) -> Fraction:
-        """A value that no tree exceeds: equal points go together, t leaves predict t classes, errors on disjoint sets add up."""
+        """Upper bound of the value of all trees.
+
+        Equal points share a leaf, t leaves predict at most t classes, and errors on disjoint sets add up.
+        """
         by_class = np.sort(self.counts.sum(axis=0))[::-1]
         most = self.most_leaves
         leaves = range(most, most + 1) if self.complete else range(1, most + 1)
-        # a branching that parts anything has a coefficient
+        # a nontrivial branching has at least one coefficient
         return max(
-            min(self.together(t), int(by_class[:t].sum()))
+            min(self.max_correct(t), int(by_class[:t].sum()))
             - self.kappa * t
             - (0 if self.complete else self.charge * (t - 1))
             for t in leaves
         )
 
-    def together(self, leaves: int) -> int:
-        """Weight that no tree of so many leaves exceeds: equal points go together, errors on disjoint sets add up."""
+    def max_correct(self, leaves: int) -> int:
+        """Return an upper bound of the correct weight: equal points share a leaf, errors on disjoint sets add up."""
         most = int(self.counts.max(axis=1).sum())
-        return most - sum(self.further(packed, leaves) for packed in self.packed)
+        return most - sum(self.extra_errors(packed, leaves) for packed in self.packed)
 
-    def further(self, packed: DepthTwoErrors, leaves: int) -> int:
-        """Errors on a set beyond those of equal points; four leaves may need more than two levels, which were not counted."""
+    def extra_errors(self, packed: DepthTwoErrors, leaves: int) -> int:
+        """Return the least errors on a set beyond those of equal points; 0 if the leaves may need more than two levels."""
         if leaves > (4 if self.depth <= 2 else 3):
             return 0
-        here = self.counts[packed.points]
-        return packed.errors[leaves - 1] - int(here.sum() - here.max(axis=1).sum())
+        counts = self.counts[packed.points]
+        return packed.errors[leaves - 1] - int(counts.sum() - counts.max(axis=1).sum())
+
+
+def _copy_node(source: ObliqueTree, of: int, target: ObliqueTree, to: int) -> None:
+    target.kind[to] = source.kind[of]
+    target.label[to] = source.label[of]
+    target.a[to] = source.a[of]
+    target.c[to] = source.c[of]
 
 
 def graft(instance: ObliqueInstance, tree: ObliqueTree, v: int, source: int) -> ObliqueTree:
-    """The tree with the subtree at `source`, below v, in the place of v."""
+    """Replace v by its descendant `source`."""
     result = tree.copy()
-    instance._fell(result, v)
+    instance._cut_subtree(result, v)
     pairs = [(v, source)]
     while pairs:
         to, of = pairs.pop()
-        result.kind[to], result.label[to] = tree.kind[of], tree.label[of]
-        result.a[to], result.c[to] = tree.a[of], tree.c[of]
+        _copy_node(tree, of, result, to)
         if tree.kind[of] == BRANCH:
             pairs += [(2 * to, 2 * of), (2 * to + 1, 2 * of + 1)]
     return result
 
 
-def mirrored(instance: ObliqueInstance, tree: ObliqueTree, v: int) -> ObliqueTree:
-    """The tree with the two sides of v exchanged; every point still reaches the same leaf."""
+def mirror(instance: ObliqueInstance, tree: ObliqueTree, v: int) -> ObliqueTree:
+    """Exchange the two sides of v; every point still reaches the same leaf."""
     result = tree.copy()
     scores = instance.Z @ tree.a[v]
     left = scores <= tree.c[v]
     if not left.any() or left.all():
-        result.a[v], result.c[v] = 0.0, (-1.0 if left.all() else 1.0)
+        result.a[v] = 0.0
+        result.c[v] = -1.0 if left.all() else 1.0
     else:
         low = float(scores[left].max())
         high = float(scores[~left].min())
@@ -278,9 +290,7 @@ def mirrored(instance: ObliqueInstance, tree: ObliqueTree, v: int) -> ObliqueTre
     pairs = [(2 * v, 2 * v + 1), (2 * v + 1, 2 * v)]
     while pairs:
         to, of = pairs.pop()
-        result.kind[to], result.label[to], result.a[to], result.c[to] = (
-            tree.kind[of], tree.label[of], tree.a[of], tree.c[of],
-        )  # fmt: skip
+        _copy_node(tree, of, result, to)
         if 2 * of + 1 < instance.size:
             pairs += [(2 * to, 2 * of), (2 * to + 1, 2 * of + 1)]
     return result

@@ -1,8 +1,8 @@
-"""Points in a plane: all ways in which lines separate them, and the least errors of trees with at most four leaves of depth two.
+"""Enumerate line separations of points in a plane, and find the least errors of trees of depth two.
 
-The tree is decomposed by its root: for each way of the root, the two halves are solved by themselves over all ways.
+The tree is decomposed at its root: for each separation at the root, both halves are solved over all separations.
 
-Symbols:  N points, R ways, K classes, D (R, N) which points a way has on its side
+Symbols:  N points, R separations, K classes, D (R, N) which points a separation has on its side
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ import numpy as np
 
 from trainer.dtypes import BoolArray, CountArray, FloatArray
 
-BLOCK = 1 << 22  # pairs of ways at a time
-STEPS = (64, 16, 4, 1)  # every so many ways are tried as the root, then those between that may be better
+PAIRS_PER_BLOCK = 1 << 22  # pairs of separations
+ROOT_STEPS = (64, 16, 4, 1)  # strides over the root separations; finer strides skip roots that cannot be better
 
 
-def ways(x: CountArray, y: CountArray) -> BoolArray:
-    """All ways (R, N) to part distinct points (x, y) with a line, one side of each pair; the first side has no points.
+def line_separations(x: CountArray, y: CountArray) -> BoolArray:
+    """Return all separations (R, N) of distinct points (x, y) by a line, one side of each pair; the first side is empty.
 
-    Between two neighbouring directions of pairs of points the order of the projections does not change, and a strict separation
-    can be turned a little, so that every way is a beginning of one of these orders. Where a direction is passed, only the
-    beginnings that end within a turned run of points are new. Neighbours in R mostly differ in two points; a few ways come twice.
+    Between two neighbouring directions of point pairs the order of the projections is constant. A strict separation can be turned a
+    little, so every separation is a prefix of one of these orders. When a direction is passed, only prefixes that end within a reversed
+    run of points are new. Neighbours in R mostly differ in two points; a few separations occur twice.
     """
     n = len(x)
     nothing = np.zeros((1, n), bool)
@@ -44,7 +44,7 @@ def ways(x: CountArray, y: CountArray) -> BoolArray:
         between = np.column_stack([-directions[:, 1], directions[:, 0]])
     score = np.outer(between[:, 0], y) - np.outer(between[:, 1], x)
     rank = np.argsort(np.argsort(score, axis=1), axis=1)
-    new = np.zeros((len(rank), n + 1), np.int64)  # differences along the cuts: how many points have changed sides
+    new = np.zeros((len(rank), n + 1), np.int64)  # differences along the cuts: number of points that changed sides
     new[0, 1] = 1
     new[0, n] = -1
     turn, point = np.nonzero(rank[1:] != rank[:-1])
@@ -54,73 +54,75 @@ def ways(x: CountArray, y: CountArray) -> BoolArray:
     np.add.at(new, (turn + 1, np.maximum(before, now) + 1), -1)
     cut, turn = np.nonzero(new.cumsum(axis=1)[:, :n].T > 0)
     side = rank[turn] < cut[:, None]
-    side ^= side[:, :1]  # the side without the first point stands for both
+    side ^= side[:, :1]  # the side without the first point represents both
     return np.vstack([nothing, side])
 
 
 class Roots:
-    """The best halves below each way as the root; `sides` (R, N) from `ways`, `counts` (N, K)."""
+    """Best halves below each root separation; `sides` (R, N) of `line_separations`, `counts` (N, K)."""
 
     def __init__(self, sides: BoolArray, counts: CountArray) -> None:
         self.sides = sides
         self.size = counts.sum(axis=1)
-        exact: Any = np.float32 if counts.sum() < 1 << 23 else np.float64  # whole numbers that this type holds
+        exact: Any = np.float32 if counts.sum() < 1 << 23 else np.float64  # integers are exact in this type
         self.D: FloatArray = sides.astype(exact)
         self.weight: FloatArray = counts.astype(exact)
         self.inside = self.D @ self.weight  # (R, K)
         self.outside = self.weight.sum(axis=0) - self.inside
-        self.block = max(1, BLOCK // max(1, self.weight.shape[1] * len(sides)))
+        self.block = max(1, PAIRS_PER_BLOCK // max(1, self.weight.shape[1] * len(sides)))
 
     def two_leaves(self) -> CountArray:
-        """The errors (R,) with two leaves."""
-        return (_wrong(self.inside) + _wrong(self.outside)).astype(np.int64)
+        """Return the errors (R,) with two leaves."""
+        return (_errors(self.inside) + _errors(self.outside)).astype(np.int64)
 
     def errors(self, roots: CountArray) -> CountArray:
-        """The least errors (roots, 2) with three and with four leaves."""
+        """Return the least errors (roots, 2) with three and with four leaves."""
         both = np.stack([(self.D[roots] * column) @ self.D.T for column in self.weight.T])  # (K, roots, R)
         leaf = []
         split = []
-        for here, left in ((self.inside[roots], both), (self.outside[roots], self.inside.T[:, None, :] - both)):
-            rest = here.T[:, :, None] - left
-            leaf.append(_wrong(here))
-            split.append(here.sum(axis=1) - (left.max(axis=0) + rest.max(axis=0)).max(axis=1))
+        for side_counts, left in ((self.inside[roots], both), (self.outside[roots], self.inside.T[:, None, :] - both)):
+            other_counts = side_counts.T[:, :, None] - left
+            leaf.append(_errors(side_counts))
+            split.append(side_counts.sum(axis=1) - (left.max(axis=0) + other_counts.max(axis=0)).max(axis=1))
         three = np.minimum(leaf[0] + split[1], split[0] + leaf[1])
         return np.column_stack([three, split[0] + split[1]]).astype(np.int64)
 
     def nodes(self, root: int, leaves: int) -> CountArray:
-        """The node (N,) at which each point ends in the best tree with this root and two to four leaves: 2, 3, or below them."""
+        """Return the node (N,) of each point in the best tree with this root and two to four leaves."""
         at = np.where(self.D[root] > 0, 2, 3)
         both = (self.D[root] * self.weight.T) @ self.D.T  # (K, R)
         halves = []
-        for v, here, left in ((2, self.inside[root], both), (3, self.outside[root], self.inside.T - both)):
-            right = left.max(axis=0) + (here[:, None] - left).max(axis=0)
+        for v, side_counts, left in ((2, self.inside[root], both), (3, self.outside[root], self.inside.T - both)):
+            right = left.max(axis=0) + (side_counts[:, None] - left).max(axis=0)
             way = int(right.argmax())
-            halves.append((float(right[way] - here.max()), v, way))
+            halves.append((float(right[way] - side_counts.max()), v, way))
         for _, v, way in sorted(halves, reverse=True)[: leaves - 2]:
-            mine = at == v
-            at[mine] = np.where(self.D[way, mine] > 0, 2 * v, 2 * v + 1)
+            members = at == v
+            at[members] = np.where(self.D[way, members] > 0, 2 * v, 2 * v + 1)
         return at
 
 
-def _wrong(counts: FloatArray) -> FloatArray:
+def _errors(counts: FloatArray) -> FloatArray:
     return counts.sum(axis=1) - counts.max(axis=1)
 
 
 @dataclass(frozen=True)
 class LeastErrors:
-    """`errors[t - 1]`: the least errors with at most t leaves; `roots[t - 2]`: a way for the root of such a tree, t = 2, 3, 4."""
+    """`errors[t - 1]`: least errors with at most t leaves; `roots[t - 2]`: root separation of such a tree, t = 2, 3, 4."""
 
     errors: tuple[int, int, int, int]
     roots: tuple[int, int, int]
 
 
-def least_errors(roots: Roots, stopped: Callable[[], bool] = lambda: False) -> LeastErrors | None:
-    """The least errors of trees with at most one, two, three and four leaves of depth two; None if it was stopped.
+def find_least_errors(roots: Roots, stopped: Callable[[], bool] = lambda: False) -> LeastErrors | None:
+    """Return the least errors of trees of depth two with at most one to four leaves; None if it is stopped.
 
-    Rows that change sides at the root change the errors by their number at most, so that a root far worse than needed rules out its
+    Rows that change sides at the root change the errors by at most their number. A root far worse than the best rules out its
     neighbours.
     """
-    sides, size, every = roots.sides, roots.size, int(roots.size.sum())
+    sides = roots.sides
+    size = roots.size
+    every = int(size.sum())
     pairs = roots.two_leaves()
     first = int(pairs.argmin())
     one = every - int(roots.weight.sum(axis=0).max())
@@ -129,24 +131,24 @@ def least_errors(roots: Roots, stopped: Callable[[], bool] = lambda: False) -> L
     best = np.full(2, two)
     where = np.full(2, first)
     errors = np.zeros((len(sides), 2), np.int64)
-    known = np.zeros(len(sides), bool)
-    for step in STEPS:
-        left = np.arange(0, len(sides), step)
-        left = left[~known[left]]
-        if known.any():
-            tried = np.flatnonzero(known)
-            place = np.searchsorted(tried, left)
-            open_ = np.ones(len(left), bool)
+    solved = np.zeros(len(sides), bool)
+    for step in ROOT_STEPS:
+        candidates = np.arange(0, len(sides), step)
+        candidates = candidates[~solved[candidates]]
+        if solved.any():
+            tried = np.flatnonzero(solved)
+            place = np.searchsorted(tried, candidates)
+            open_ = np.ones(len(candidates), bool)
             for near in (tried[np.maximum(place - 1, 0)], tried[np.minimum(place, len(tried) - 1)]):
-                moved = (sides[near] ^ sides[left]) @ size
+                moved = (sides[near] ^ sides[candidates]) @ size
                 open_ &= (errors[near] - np.minimum(moved, every - moved)[:, None] < best).any(axis=1)
-            left = left[open_]
-        for begin in range(0, len(left), roots.block):
+            candidates = candidates[open_]
+        for begin in range(0, len(candidates), roots.block):
             if stopped():
                 return None
-            block = left[begin : begin + roots.block]
+            block = candidates[begin : begin + roots.block]
             errors[block] = roots.errors(block)
-            known[block] = True
+            solved[block] = True
             for t in np.flatnonzero(errors[block].min(axis=0) < best):
                 where[t] = block[int(errors[block, t].argmin())]
                 best[t] = errors[where[t], t]

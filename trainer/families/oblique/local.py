@@ -1,9 +1,9 @@
-"""Local search over trees of hyperplanes: one node after the other is fitted to the points that it can put right.
+"""Local search over hyperplane trees: fit one node at a time to the points that depend on it.
 
-A node is responsible for the points that one of its subtrees classifies correctly and the other does not; its plane is fitted to
+A node is responsible for the points that one of its subtrees classifies correctly and the other does not. Its plane is fitted to
 them by weighted logistic regression and then by exact line searches on the zero-one loss (the scheme of Carreira-Perpiñán &
-Tavallali, tree alternating optimization). Random subtrees restart the search, and now and then the points that the best tree gets
-wrong gain weight until other trees are better for a while (Morris, the breakout method). Nothing is proved here except by meeting a
+Tavallali, tree alternating optimization). Random subtrees restart the search. Every few rounds, the points that the best tree
+misclassifies gain weight until other trees are better (Morris, the breakout method). The search proves nothing, except by meeting a
 bound.
 """
 
@@ -20,29 +20,29 @@ from trainer.families.oblique.instance import BRANCH, LEAF, NONE, ObliqueInstanc
 from trainer.families.oblique.kernels.descend import descend
 
 RIDGES = (1e-4, 1e-2, 1.0)
-STEPS = 60
-LARGE = 600  # points and columns from which a Newton step is not solved exactly
-ROUNDS = 25  # of conjugate gradients
+DESCENT_STEPS = 60
+MAX_EXACT_SIZE = 600  # points and columns; larger Newton steps are solved by conjugate gradients
+GRADIENT_ROUNDS = 25  # of conjugate gradients
 REWEIGH_EVERY = 25  # rounds
 REWEIGH_STEPS = 20
 
 
-def never() -> bool:
-    """Nobody asks to stop."""
+def never_stop() -> bool:
+    """Default of `stopped`: run to the end."""
     return False
 
 
-def logistic(
+def fit_logistic(
     Z: FloatArray,
     left: np.ndarray,
     weight: FloatArray,
     ridge: float,
     rounds: int = 12,
-    stopped: Callable[[], bool] = never,
+    stopped: Callable[[], bool] = never_stop,
 ) -> FloatArray:
-    """Coefficients (m + 1,) of a ridge logistic regression, negative scores left; Newton's method with bounded steps.
+    """Fit a ridge logistic regression by Newton's method with bounded steps; negative scores go left.
 
-    If it is stopped, they are those of the last step.
+    Returns coefficients (m + 1,); if it is stopped, those of the last step.
     """
     X = np.column_stack([Z, np.ones(len(Z))])
     target = np.where(left, 0.0, 1.0)
@@ -65,13 +65,13 @@ def logistic(
 
 
 def _newton(X: FloatArray, ridge: FloatArray) -> Callable[[FloatArray, FloatArray], FloatArray]:
-    """From curvatures (n,) and a gradient (p,), the s (p,) with (X'CX + R)·s = gradient; C and R are diagonal, X is (n, p).
+    """Return a solver of (X'CX + R)·s = gradient for s (p,), given curvatures (n,) and the gradient (p,).
 
-    With more columns than points, by the identity of Woodbury with a matrix of n rows, which needs n²·p steps once and not p³ each time;
-    with many of both, by some rounds of conjugate gradients, which take n·p steps each.
+    C and R are diagonal, X is (n, p). With more columns than points it uses Woodbury's identity, n²·p steps once instead of p³ each time.
+    With many of both it uses conjugate gradients, n·p steps a round.
     """
     n, p = X.shape
-    if min(n, p) > LARGE:
+    if min(n, p) > MAX_EXACT_SIZE:
         return _conjugate(X, ridge)
 
     def direct(curvature: FloatArray, gradient: FloatArray) -> FloatArray:
@@ -92,65 +92,66 @@ def _newton(X: FloatArray, ridge: FloatArray) -> Callable[[FloatArray, FloatArra
 
 
 def _conjugate(X: FloatArray, ridge: FloatArray) -> Callable[[FloatArray, FloatArray], FloatArray]:
-    """`_newton` about: a direction of descent, which is all that a step needs."""
+    """Return an approximate solver like `_newton`; a descent direction is all that a step needs."""
     squares = X * X
 
     def step(curvature: FloatArray, gradient: FloatArray) -> FloatArray:
         scale = 1.0 / (curvature @ squares + ridge)
         s = np.zeros_like(gradient)
-        rest = gradient.copy()
-        along = scale * rest
-        size = float(rest @ along)
+        residual = gradient.copy()
+        along = scale * residual
+        size = float(residual @ along)
         enough = 1e-8 * size
-        for _ in range(ROUNDS):
+        for _ in range(GRADIENT_ROUNDS):
             if size <= enough:
                 break
             image = X.T @ (curvature * (X @ along)) + ridge * along
             length = size / float(along @ image)
             s = s + length * along
-            rest = rest - length * image
-            size, before = float(rest @ (scale * rest)), size
-            along = scale * rest + (size / before) * along
+            residual = residual - length * image
+            previous_size = size
+            size = float(residual @ (scale * residual))
+            along = scale * residual + (size / previous_size) * along
         return s
 
     return step
 
 
-def annealed(
+def anneal(
     Z: FloatArray,
     left: np.ndarray,
     weight: FloatArray,
     beta: FloatArray,
     ridge: float,
-    stopped: Callable[[], bool] = never,
+    stopped: Callable[[], bool] = never_stop,
 ) -> FloatArray:
-    """`beta` (m + 1,) led from the logistic towards the zero-one loss: points far from the plane lose their weight."""
+    """Lead `beta` (m + 1,) from the logistic towards the zero-one loss: misclassified points far from the plane lose weight."""
     X = np.column_stack([Z, np.ones(len(Z))])
     sign = np.where(left, -1.0, 1.0)
     for slope in (0.5, 1.0, 2.0, 4.0):
         scale = float(np.abs(X @ beta).mean())
         margin = sign * (X @ beta) / max(scale, 1e-12)
-        # a point that is wrong by far is given up, one that is right keeps its pull
+        # a misclassified point far from the plane loses its weight; a correct one keeps it
         pull = np.where(margin < 0, 1.0 / (1.0 + (slope * margin) ** 2), 1.0)
-        beta = logistic(Z, left, weight * np.maximum(pull, 0.01), ridge, rounds=6, stopped=stopped)
+        beta = fit_logistic(Z, left, weight * np.maximum(pull, 0.01), ridge, rounds=6, stopped=stopped)
     return beta
 
 
 class LocalSearch:
-    """Keeps the best tree of an instance; `run` improves it until it meets `enough`, time is up, or it is stopped."""
+    """Stores the best tree of an instance; `run` improves it until it meets `enough`, the time is over, or it is stopped."""
 
     def __init__(self, instance: ObliqueInstance, seed: int = 0, flag: CountArray | None = None) -> None:
         self.instance = instance
         self.random = np.random.default_rng(seed)
         self.flag = np.zeros(1, np.int64) if flag is None else flag
-        self.stopped: Callable[[], bool] = never  # of the run, or of the tree that is improved
-        self.best: ObliqueTree = instance.pruned(instance.completed(instance.stump()))
+        self.stopped: Callable[[], bool] = never_stop  # of the run, or of the tree that is improved
+        self.best: ObliqueTree = instance.prune(instance.complete_to_depth(instance.majority_leaf()))
         self.value: Fraction = instance.value(self.best)
         self.rounds = 0
 
     def consider(self, tree: ObliqueTree) -> bool:
-        """Keep the tree, pruned, if it is the best so far; True if it is."""
-        tree = self.instance.pruned(tree)
+        """Prune the tree, and store it if it improves the incumbent; return whether it does."""
+        tree = self.instance.prune(tree)
         value = self.instance.value(tree)
         if value <= self.value:
             return False
@@ -159,7 +160,7 @@ class LocalSearch:
         return True
 
     def accept(self, tree: ObliqueTree) -> bool:
-        """`consider` for a tree that a solver found."""
+        """Consider a tree of a solver."""
         return self.consider(tree)
 
     def run(
@@ -172,7 +173,10 @@ class LocalSearch:
         most: int = 1_000_000,
         patience: int = 1_000_000,
     ) -> None:
-        """Improve every start, then random changes of the best tree and new trees; ends after `patience` rounds without a better one."""
+        """Improve every start tree, then random changes of the best tree and new trees.
+
+        Ends after `patience` rounds without a better tree. `news` receives each improvement.
+        """
         better = self.rounds
         self.stopped = stopped
 
@@ -196,7 +200,7 @@ class LocalSearch:
             tree = self.random_subtree(
                 self.instance.empty() if root else current.copy(), 1 if root else self._place(current)
             )
-            tree = self.instance.pruned(self.improve(tree, stopped))
+            tree = self.instance.prune(self.improve(tree, stopped))
             value = self.instance.value(tree)
             take(tree)
             slack = self.random.exponential(0.002 * self.instance.total) if stale > 5 else 0.0
@@ -216,7 +220,7 @@ class LocalSearch:
                 current_value = self.value
 
     def _reweigh(self, take: Callable[[ObliqueTree], None], enough: Fraction, stopped: Callable[[], bool]) -> None:
-        """Walk away from the best tree: points that are wrong gain weight at every step, and planes are fitted to the weighted points."""
+        """Leave a local optimum: misclassified points gain weight at every step, and planes are fitted to the weighted points."""
         inst = self.instance
         tree = self.best
         most = inst.counts.max(axis=1)
@@ -230,23 +234,24 @@ class LocalSearch:
             take(tree)
 
     def _place(self, tree: ObliqueTree) -> int:
-        """A node to grow again: any branching, or a leaf that may branch."""
+        """Return a random node to grow again: a branching, or a leaf that may branch."""
         deepest = self.instance.size >> 1
         places = [v for v in range(1, deepest) if tree.kind[v] != NONE]
         return int(self.random.choice(places)) if places else 1
 
     def random_subtree(self, tree: ObliqueTree, v: int) -> ObliqueTree:
-        """The tree with a new random subtree at v."""
+        """Grow a new random subtree at v, in place."""
         at = self.instance.route(tree) if tree.kind[1] != NONE else np.ones(len(self.instance.Z), np.int64)
         points = np.flatnonzero(self.instance.visits(at, v))
-        self.instance._fell(tree, v)
+        self.instance._cut_subtree(tree, v)
         self._grow(tree, v, points)
         return tree
 
     def _grow(self, tree: ObliqueTree, v: int, points: CountArray) -> None:
         counts = self.instance.counts
         sums = counts[points].sum(axis=0) if len(points) else np.zeros(counts.shape[1], np.int64)
-        tree.kind[v], tree.label[v] = LEAF, int(sums.argmax())
+        tree.kind[v] = LEAF
+        tree.label[v] = int(sums.argmax())
         pure = np.count_nonzero(sums) < 2 and not self.instance.complete
         if 2 * v + 1 >= self.instance.size or pure:
             return
@@ -265,15 +270,15 @@ class LocalSearch:
             return np.zeros(m), 1.0
         if self.random.random() < 0.5:
             size = int(self.random.integers(1, len(present)))
-            chosen = self.random.permutation(present)[:size]
+            left_classes = self.random.permutation(present)[:size]
             share = 1.0 if self.random.random() < 0.3 else float(self.random.uniform(0.1, 0.8))
-            kept = self.random.random(len(Z)) < share
-            inside = counts[:, chosen].sum(axis=1) >= counts.sum(axis=1) / 2
-            if 0 < inside[kept].sum() < kept.sum():
+            sample = self.random.random(len(Z)) < share
+            inside = counts[:, left_classes].sum(axis=1) >= counts.sum(axis=1) / 2
+            if 0 < inside[sample].sum() < sample.sum():
                 # one side may count more than the other, so that planes with one pure side are tried as well
-                weight = counts[kept].sum(axis=1) * np.where(inside[kept], np.exp(self.random.uniform(-4, 4)), 1.0)
+                weight = counts[sample].sum(axis=1) * np.where(inside[sample], np.exp(self.random.uniform(-4, 4)), 1.0)
                 ridge = float(self.random.choice(RIDGES))
-                beta = logistic(Z[kept], inside[kept], weight, ridge, stopped=self.stopped)
+                beta = fit_logistic(Z[sample], inside[sample], weight, ridge, stopped=self.stopped)
                 return beta[:-1], -float(beta[-1])
         i, j = self.random.choice(len(Z), 2, replace=False)
         a = Z[j] - Z[i]
@@ -286,13 +291,13 @@ class LocalSearch:
         weighted: ObliqueInstance | None = None,
         support: BoolArray | None = None,
     ) -> ObliqueTree:
-        """Fit the nodes in turn, deepest first, until a whole pass puts no further row right; `weighted` has other counts.
+        """Fit the nodes in turn, deepest first, until a pass gains no correct row; `weighted` has other counts.
 
         `support` (nodes, m): the columns that each node may weigh.
         """
         inst = self.instance if weighted is None else weighted
         self.stopped = stopped
-        tree = inst.relabelled(tree).copy()
+        tree = inst.relabel(tree).copy()
         correct = inst.correct(tree)
         for _ in range(30):
             for v in reversed(tree.branches):
@@ -306,7 +311,7 @@ class LocalSearch:
         return tree
 
     def _fit(self, inst: ObliqueInstance, tree: ObliqueTree, v: int, allowed: BoolArray | None = None) -> ObliqueTree:
-        """The tree with the plane of v fitted to the points for which it matters; never fewer correct rows."""
+        """Fit the plane of v to the points that depend on it; never return fewer correct rows."""
         points = np.flatnonzero(inst.visits(inst.route(tree), v))
         if not len(points):
             return tree
@@ -319,35 +324,37 @@ class LocalSearch:
         weight = np.abs(difference[care])
         if left.all() or not left.any():
             result = tree.copy()
-            result.a[v], result.c[v] = 0.0, 1.0 if left.all() else -1.0
-            return inst.relabelled(result)
-        chosen = points[care]
-        Z = inst.Z[chosen] if allowed is None else inst.Z[chosen] * allowed
+            result.a[v] = 0.0
+            result.c[v] = 1.0 if left.all() else -1.0
+            return inst.relabel(result)
+        relevant = points[care]
+        Z = inst.Z[relevant] if allowed is None else inst.Z[relevant] * allowed
         pull = weight.astype(float)
         stopped = self.stopped
-        beta = logistic(Z, left, pull, float(self.random.choice(RIDGES)), stopped=stopped)
-        flat = np.ascontiguousarray(inst.flat[:, chosen])
+        beta = fit_logistic(Z, left, pull, float(self.random.choice(RIDGES)), stopped=stopped)
+        flat = np.ascontiguousarray(inst.flat[:, relevant])
         want = left.astype(np.int8)
         if allowed is not None:
             flat[:-1] *= allowed[:, None]
-        found: list[tuple[int, FloatArray]] = []
+        candidates: list[tuple[int, FloatArray]] = []
         starts = [np.append(tree.a[v], -tree.c[v]), beta]
-        if len(chosen) < 2000:
-            starts.append(annealed(Z, left, pull, beta, float(self.random.choice(RIDGES)), stopped))
+        if len(relevant) < 2000:
+            starts.append(anneal(Z, left, pull, beta, float(self.random.choice(RIDGES)), stopped))
         for start in starts:
             a = start / max(float(np.abs(start).max()), 1e-12)
-            steps = STEPS if len(chosen) < 4000 else STEPS // 4
+            steps = DESCENT_STEPS if len(relevant) < 4000 else DESCENT_STEPS // 4
             draws = self.random.random((steps, 3))
             directions = self.random.normal(size=(steps, len(a)))
             loss = descend(flat, want, weight.astype(np.int64), a, draws, directions, self.flag)
-            found.append((int(loss), a))
+            candidates.append((int(loss), a))
             if loss == 0:
                 break
-        loss, a = min(found, key=lambda item: item[0])
-        old = int(weight[(inst.Z[chosen] @ tree.a[v] <= tree.c[v]) != left].sum())
+        loss, a = min(candidates, key=lambda item: item[0])
+        old = int(weight[(inst.Z[relevant] @ tree.a[v] <= tree.c[v]) != left].sum())
         if loss > old:
             return tree
         result = tree.copy()
-        result.a[v], result.c[v] = a[:-1] if allowed is None else np.where(allowed, a[:-1], 0.0), -a[-1]
-        result = inst.relabelled(result)
+        result.a[v] = a[:-1] if allowed is None else np.where(allowed, a[:-1], 0.0)
+        result.c[v] = -a[-1]
+        result = inst.relabel(result)
         return result if inst.correct(result) >= inst.correct(tree) else tree

@@ -1,4 +1,4 @@
-"""The master model of a method with hyperplanes under the driver of all tree models."""
+"""Driver callbacks of the master model of a hyperplane method."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from trainer.solver_common.tree_model import TreeProgram
 
 
 class PlaneModel(TreeProgram[ObliqueTree]):
-    """A point whose rows are accepted is a tree; the local search keeps the best one. `tell` hears the rounded bound."""
+    """Connects a master model, its hooks and the local search, which stores the best tree. `tell` receives bounds."""
 
     def __init__(
         self,
@@ -28,7 +28,7 @@ class PlaneModel(TreeProgram[ObliqueTree]):
         tell: Callable[[float, int], bool],
     ) -> None:
         self.form = form
-        self.own = hooks
+        self.plane_hooks = hooks
         self.target = target
         self.search = search
         self.tell = tell
@@ -36,40 +36,43 @@ class PlaneModel(TreeProgram[ObliqueTree]):
         self._top = top
 
     def hooks(self) -> Hooks:
-        """The cuts of the method, with better trees made of rejected points."""
-        return self.own
+        """Return the cuts of the method, which also propose trees made of rejected points."""
+        return self.plane_hooks
 
     def read(self, values: FloatArray) -> ObliqueTree:
-        """The tree of the routes, with a plane for each branching."""
+        """Return the tree of the routes, with a plane for each branching."""
         return self.form.read(values)
 
     def consider(self, tree: ObliqueTree) -> None:
-        """Keep the tree if it is better."""
+        """Store the tree if it is better."""
         self.search.accept(tree)
 
     @property
     def value(self) -> Fraction:
-        """Rows right less prices; the search always has a tree."""
+        """Value of the incumbent: correct rows minus prices; the search always has a tree."""
         return self.search.value
 
     @property
     def top(self) -> Fraction:
-        """The bound before the model."""
+        """Upper bound before the model."""
         return self._top
 
     def floor(self, bound: float) -> Fraction:
-        """Onto the values that a tree can have."""
-        return self.target.rounded(bound)
+        """Round a bound down to a value that a tree can have."""
+        return self.target.round_down(bound)
 
     def progress(self, bound: float, nodes: int) -> bool:
-        """To the run."""
+        """Report a bound to the run; return whether to stop."""
         return self.tell(bound, nodes)
 
-    def beaten(self, bound: Fraction, solver: str) -> Fraction:
-        """The best tree beats the model's bound: right only if the model does not know the tree (planes too near to rows)."""
+    def accept_value(self, bound: Fraction, solver: str) -> Fraction:
+        """Return the incumbent's value, which exceeds the model's bound.
+
+        That is valid only if the tree is infeasible in the model (planes too near to rows). Otherwise raise SolverError.
+        """
         values = self.form.assignment(self.search.best)
-        known = values is not None and self.model.violated(values) is None
-        if known and values is not None and not self.own.on_integral(Point(values), "start"):
+        is_feasible = values is not None and self.model.violated(values) is None
+        if is_feasible and values is not None and not self.plane_hooks.on_integral(Point(values), "start"):
             raise SolverError(
                 f"{solver} claims the bound {float(bound)} below the value {float(self.search.value)} of a tree."
             )

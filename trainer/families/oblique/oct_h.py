@@ -1,10 +1,10 @@
-"""OCT-H (Bertsimas & Dunn 2017): hyperplanes as variables, rows tied to them with large constants; a baseline.
+"""OCT-H (Bertsimas & Dunn 2017), a baseline: hyperplanes as variables with big-M rows.
 
 Labels (1)-(3) refer to docs/methods/oct-h.md; the planes, the smallest leaf and their labels are in `planes`.
 Rows of equal features are one point g.
 
 Indices    g point, k class, v branching place, t terminal node of the complete tree
-Variables  b[v]=1: v branches;  z[g,t]=1: g is in t;  w[t,k]=1: t predicts k;  e[t]: wrong rows in t
+Variables  b[v]=1: v branches;  z[g,t]=1: g is in t;  w[t,k]=1: t predicts k;  e[t]: misclassified rows in t
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from trainer.data.problem import Problem
 from trainer.dtypes import FloatArray
 from trainer.families.oblique.instance import BRANCH, LEAF, ObliqueInstance, ObliqueTree
 from trainer.families.oblique.plan import HEAD, TAIL, SolvePlan, scope_words
-from trainer.families.oblique.planes import CONSTANTS, DISTANCE, ROBUST_SCOPE, SCOPE, Planes, smallest_leaves
+from trainer.families.oblique.planes import CONSTANTS, DISTANCE, ROBUST_SCOPE, SCOPE, Planes, add_min_leaf_rows
 from trainer.families.oblique.tree_search import solve_oblique
 from trainer.methods.base import COEFFICIENT_PENALTY, Method, Parameter, Settings, Solution
 from trainer.methods.capabilities import Asks, Group, ProofKind
@@ -50,7 +50,7 @@ class OCTH:
         self.z = model.binary("z", range(len(inst.Z)), self.T)
         self.e = model.continuous("e", self.T, upper=float(inst.total))
         self.planes = Planes(inst, model, self.b, least=least, constants=constants)
-        self.full = smallest_leaves(inst, model, self.T, self.z.columns)
+        self.full = add_min_leaf_rows(inst, model, self.T, self.z.columns)
         for v in self.B[1:]:
             model.add(self.b[v] <= self.b[v >> 1], "(1)")
         self._leaves()
@@ -73,44 +73,44 @@ class OCTH:
                 model.add(self.e[t] >= wrong - n * (1 - self.w[t, k]), "(3)")
 
     def _routes(self) -> None:
-        """(P6): a point in t lies on the side of every plane above t on which t is."""
+        """(P6): a point in t lies on t's side of every plane above t."""
         model = self.model
         for g in range(len(self.instance.Z)):
             model.add(Row(self.z.columns[g], np.ones(len(self.T)), lower=1.0, upper=1.0, name="one leaf"))
             for v in self.B:
                 for side in (0, 1):
                     self.planes.tie(g, v, side, self.z.columns[g, np.array(self._below(2 * v + side)) - self.T[0]])
-                # without a branching everything goes left
+                # a node that does not branch sends all points left
                 for t in self._below(2 * v + 1):
                     model.add(self.z[g, t] <= self.b[v], "(P6)")
 
     def _below(self, v: int) -> list[int]:
-        """The terminal nodes below v."""
+        """Return the terminal nodes below v."""
         nodes = [v]
         while nodes[0] < self.T[0]:
             nodes = [u for w in nodes for u in (2 * w, 2 * w + 1)]
         return nodes
 
     def assignment(self, tree: ObliqueTree) -> FloatArray | None:
-        """The values of all variables for a tree, or None if a plane passes too near to a row on its right."""
+        """Return the values of all variables for a tree; None if a plane is too near to a row on its right."""
         inst = self.instance
         values = np.zeros(self.model.size)
-        tree = inst.completed(inst.pruned(tree))
+        tree = inst.complete_to_depth(inst.prune(tree))
         at = inst.route(tree)
         if not all(self.planes.assign(values, tree, v, at) for v in self.B):
             return None
         for t in self.T:
             values[self.w.column((t, int(tree.label[t])))] = 1.0
-            here = at == t
-            wrong = inst.counts[here].sum() - inst.counts[here, tree.label[t]].sum()
+            in_leaf = at == t
+            wrong = inst.counts[in_leaf].sum() - inst.counts[in_leaf, tree.label[t]].sum()
             values[self.e.column(t)] = float(wrong)
-            values[self.z.columns[here, t - self.T[0]]] = 1.0
+            values[self.z.columns[in_leaf, t - self.T[0]]] = 1.0
             if self.full is not None:
-                values[self.full.column(t)] = float(here.any())
+                values[self.full.column(t)] = float(in_leaf.any())
         return values
 
     def read(self, values: FloatArray) -> ObliqueTree:
-        """The tree of an integral point, its thresholds halfway between the rows that it parts."""
+        """Return the tree of an integral point, with thresholds halfway between the rows of both sides."""
         inst = self.instance
         tree = self.instance.empty()
         at = self.T[0] + values[self.z.columns].argmax(axis=1)
@@ -119,12 +119,13 @@ class OCTH:
             sides = [np.flatnonzero(inst.visits(at, u)) for u in (2 * v, 2 * v + 1)]
             tree.a[v], tree.c[v] = self.planes.read(values, v, *sides)
         for t in self.T:
-            tree.kind[t], tree.label[t] = LEAF, int(values[self.w.columns[t - self.T[0]]].argmax())
-        return inst.relabelled(tree)
+            tree.kind[t] = LEAF
+            tree.label[t] = int(values[self.w.columns[t - self.T[0]]].argmax())
+        return inst.relabel(tree)
 
 
 def solve(problem: Problem, settings: Settings, monitor: Monitor) -> Solution:
-    """Solve OCT-H; the bound is about its own class of trees."""
+    """Solve OCT-H; the bound covers its own class of trees."""
 
     def make(instance: ObliqueInstance, halted: Callable[[], bool]) -> OCTH:
         return OCTH(instance, halted, constants=settings["big_m"])
@@ -137,12 +138,12 @@ def solve(problem: Problem, settings: Settings, monitor: Monitor) -> Solution:
 
 
 def plain_scope(settings: Settings) -> str:
-    """The class of trees that the bound is about, empty cells left aside."""
+    """Return the class of trees that the bound covers, without the words about empty cells."""
     return ROBUST_SCOPE if settings["scaling"] == "robust" else SCOPE
 
 
 def space(problem: Problem, settings: Settings) -> str:
-    """The class of trees that the bound is about."""
+    """Return the class of trees that the bound covers."""
     return scope_words(plain_scope(settings), problem)
 
 

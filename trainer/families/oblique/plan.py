@@ -1,4 +1,4 @@
-"""What a method with hyperplanes says of itself, and the parameters that these methods share."""
+"""The interface of hyperplane methods, and their shared parameters."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ LEAVES_OPEN = "that no tree of the same objective has fewer leaves"
 
 
 class Master(Protocol):
-    """A master model: its rows, trees written into it, trees read out of it."""
+    """A master model that converts trees to points and points to trees."""
 
     model: IntegerProgram
 
     def assignment(self, tree: ObliqueTree) -> FloatArray | None:
-        """The values of all variables for a tree, or None if the model does not know the tree."""
+        """Return the values of all variables for a tree; None if the tree is infeasible in the model."""
 
     def read(self, values: FloatArray) -> ObliqueTree:
-        """The tree of an integral point."""
+        """Return the tree of an integral point."""
 
 
 def scope_words(scope: str, problem: Problem) -> str:
-    """Return the scope of a method, with what becomes of empty cells where there are any."""
+    """Return the scope of a method, with the treatment of empty cells if there are any."""
     return scope + (FILLED if problem.has_empty else "")
 
 
@@ -53,14 +53,14 @@ MakeHooks = Callable[[Any, Improve], Hooks]
 
 @dataclass(frozen=True, kw_only=True)
 class SolvePlan:
-    """How a method solves: its model, its hooks, the distance that its planes keep, and its scope."""
+    """Parts of a method: model, hooks, minimum distance of its planes, and scope."""
 
     make: Make
     hooks: MakeHooks
     complete: bool = False
     scope: str = SCOPE
-    least: float = 0.0  # what planes keep from the points on their right; 0: the model knows all trees
-    robust: bool = False  # a column's unit is not its range where a few values lie far from all others
+    least: float = 0.0  # distance of planes from the points on their right; 0: the model has all trees
+    robust: bool = False  # a column with outliers has a smaller unit than its range
 
 
 HYPERPLANES = Parameter(

@@ -1,4 +1,4 @@
-"""Hyperplanes as variables of a master model, rows of data tied to them with large constants; smallest leaves.
+"""Rows of a master model with hyperplanes as variables, and rows of the minimum leaf size.
 
 Labels (P1)-(P6), (N1), (N2) refer to docs/methods/oct-h.md.
 
@@ -17,12 +17,12 @@ from trainer.families.oblique.instance import ObliqueInstance, ObliqueTree
 from trainer.milo import IntegerProgram, Row, Variables, total
 
 DISTANCE = 0.005  # rows on the right keep this from their hyperplane, Σ|a| <= 1 (public code of Alston, Validi & Hicks)
-_WORDS = (
+_SCOPE_START = (
     "questions that weigh all columns at once, the rows on the right keeping a distance of 0.005 from their hyperplane "
 )
-SCOPE = _WORDS + "(columns scaled to [0, 1], coefficients of total size 1)"
+SCOPE = _SCOPE_START + "(columns scaled to [0, 1], coefficients of total size 1)"
 ROBUST_SCOPE = (
-    _WORDS
+    _SCOPE_START
     + "(each column divided by its range or, where that is less, by four times the inter-quartile range of its values, "
     "coefficients of total size 1)"
 )
@@ -30,7 +30,7 @@ CONSTANTS = ("data", "paper")
 
 
 class Planes:
-    """The variables and rows of the planes at the places B; `b` says where there is one."""
+    """Variables and rows of the planes at the nodes B; b[v] = 1 if v has a plane."""
 
     def __init__(
         self, instance: ObliqueInstance, model: IntegerProgram, b: Variables, *, least: float, constants: str = "data"
@@ -46,7 +46,7 @@ class Planes:
         self.far = largest_offset(instance)
         self.c = model.continuous("c", self.B, lower=-self.far, upper=self.far)
         self.used = model.binary("u", self.B, self.H) if instance.charge else None
-        self.reach = reach(instance, constants)
+        self.reach = largest_distances(instance, constants)
         for v in self.B:
             model.add(total(self.size[v, h] for h in self.H) <= b[v], "(P1)")
             model.add(self.c[v] <= self.far * b[v], "(P2)")
@@ -76,10 +76,13 @@ class Planes:
         )
 
     def assign(self, values: FloatArray, tree: ObliqueTree, v: int, at: CountArray) -> bool:
-        """Write the plane of v, `at` the leaf of each point; False if it passes too near to a point on its right."""
+        """Write the plane of v into `values`; return False if it is too near to a point on its right.
+
+        `at` is the leaf of each point.
+        """
         Z = self.instance.Z
-        here = self.instance.visits(at, v)
-        right = here & self.instance.visits(at, 2 * v + 1)
+        visiting = self.instance.visits(at, v)
+        right = visiting & self.instance.visits(at, 2 * v + 1)
         if not right.any():
             return True
         size = float(np.abs(tree.a[v]).sum())
@@ -87,11 +90,12 @@ class Planes:
             return False
         a = tree.a[v] / size
         scores = Z @ a
-        left = here & ~right
+        left = visiting & ~right
         c = float(scores[left].max()) if left.any() else -self.far
         if float(scores[right].min()) < c + self.least or abs(c) > self.far:
             return False
-        values[self.a.columns[v - 1]], values[self.size.columns[v - 1]] = a, np.abs(a)
+        values[self.a.columns[v - 1]] = a
+        values[self.size.columns[v - 1]] = np.abs(a)
         values[self.b.column(v)] = 1.0
         values[self.c.column(v)] = c
         if self.used is not None:
@@ -99,7 +103,7 @@ class Planes:
         return True
 
     def read(self, values: FloatArray, v: int, left: CountArray, right: CountArray) -> tuple[FloatArray, float]:
-        """The plane of v, its threshold halfway between the points that it separates; all points left if none goes right."""
+        """Return the plane of v, with its threshold halfway between both sides; all points go left if none goes right."""
         if not len(right):
             return np.zeros(len(self.H)), 1.0
         a = values[self.a.columns[v - 1]].copy()
@@ -112,12 +116,12 @@ class Planes:
 
 
 def largest_offset(instance: ObliqueInstance) -> float:
-    """What |a·x| cannot exceed with Σ|a| <= 1: 1 where columns are scaled to [0, 1]."""
+    """Return an upper bound of |a·x| with Σ|a| <= 1: 1 if columns are scaled to [0, 1]."""
     return max(1.0, float(instance.Z.max(initial=0.0)))
 
 
-def reach(instance: ObliqueInstance, constants: str) -> FloatArray:
-    """How far |a·x - c| can be for each point, float64 (P,): 2 (times the largest value), or the largest l∞ distance to another point.
+def largest_distances(instance: ObliqueInstance, constants: str) -> FloatArray:
+    """Return the big-M constants of |a·x - c|, float64 (P,): the paper's 2, or the largest l∞ distance to another point.
 
     Some best plane has c between the smallest and the largest a·x of the points, so that |a·x - c| is at most a difference
     a·(x - x'), and Σ|a| <= 1.
@@ -128,10 +132,10 @@ def reach(instance: ObliqueInstance, constants: str) -> FloatArray:
     return np.asarray(np.maximum(Z - Z.min(axis=0), Z.max(axis=0) - Z).max(axis=1))
 
 
-def smallest_leaves(
+def add_min_leaf_rows(
     instance: ObliqueInstance, model: IntegerProgram, terminal: Sequence[int], routes: CountArray
 ) -> Variables | None:
-    """(N1), (N2): a terminal node is empty or has its least weight; `routes` int64 (P, T) are the columns of z[g,t]."""
+    """Add (N1), (N2): a terminal node is empty or has its minimum weight; `routes` int64 (P, T) are the columns of z[g,t]."""
     if instance.min_leaf <= 1:
         return None
     full = model.binary("l", terminal)

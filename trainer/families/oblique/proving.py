@@ -1,4 +1,4 @@
-"""The proof that no tree of hyperplanes costs less than a bound, for programs that check it (docs/proof-format.md)."""
+"""Write proofs that no hyperplane tree costs less than a bound (docs/proof-format.md)."""
 
 from __future__ import annotations
 
@@ -14,54 +14,56 @@ from threadpoolctl import threadpool_limits
 
 from trainer.data.problem import Problem
 from trainer.dtypes import CountArray, FloatArray
-from trainer.families.oblique.cases import PLAIN, Cases, FewerErrors, Named, Terms, predicts
+from trainer.families.oblique.cases import PLAIN, Cases, FewerErrors, Terms, VectorName, predicted_classes
 from trainer.families.oblique.hulls import Hulls
 from trainer.families.oblique.instance import ObliqueInstance
 from trainer.families.oblique.planes import DISTANCE
 from trainer.families.oblique.store import Labels, Step, Store, UndecidedCases, lemma_steps
-from trainer.families.oblique.units import Units, instance_of
+from trainer.families.oblique.units import Units, make_instance
 from trainer.methods.base import NotProved, ProofSteps, Settings
 
-NOISE = Fraction(1, 10**6)  # what rounding may have added to a cost
-LARGEST_NUMBER = (1 << 53) - 1  # that every reader of JSON reads exactly
-NEAR = (
-    "A tree whose hyperplanes pass nearer to the rows than is allowed would be better, and there are no proof steps for what this "
-    "distance alone rules out."
+ROUNDING_TOLERANCE = Fraction(1, 10**6)  # largest rounding error of a cost
+MAX_JSON_INTEGER = (1 << 53) - 1  # readers of JSON round larger numbers
+DISTANCE_UNPROVED = (
+    "A tree whose hyperplanes are nearer to the rows than allowed would be better, and proof steps cannot exclude trees by this "
+    "distance alone."
 )
-MOST_TREES = 20_000  # ways to label the leaves; a checker looks at no more
+MAX_LABELLINGS = 20_000  # of the leaves; checkers accept no more
 
 
 def build_proof(problem: Problem, settings: Settings, bound: Fraction, stop: Callable[[], bool]) -> ProofSteps | None:
-    """The proof that no tree of the method has a better objective than `bound`; None if it is not found in time.
+    """Prove that no tree of the method has a better objective than `bound`; return None if that takes too long.
 
-    Raises NotProved where the cases end at a better tree, which only the distance from the rows forbids.
-
-    A smallest leaf only rules out trees, and is left out where that will do; questions that part nothing make paths as long as may be asked.
+    The proof ignores the minimum leaf size if it can, since that only excludes trees. Raises NotProved if the cases end at a better tree
+    that only the distance from the rows forbids.
     """
     distant = settings.get("big_m", "none") != "none"  # planes as variables, which keep a distance
     robust = settings.get("scaling") == "robust"
-    instance, units = instance_of(problem, settings["depth"], robust=distant and robust)
+    instance, units = make_instance(problem, settings["depth"], robust=distant and robust)
     instance = replace(instance, max_leaves=settings.get("max_leaves"))
     least = min(int(settings.get("min_leaf") or 1), problem.n)
-    proof = analysis(problem, instance, units, DISTANCE if distant else 0.0, stop, min_leaf=least)
+    proof = make_plane_proof(problem, instance, units, DISTANCE if distant else 0.0, stop, min_leaf=least)
     unit, cost = cost_in_units(problem, bound)
     with threadpool_limits(limits=settings["threads"], user_api="blas"):  # small products: more threads only wait
         steps = proof.all_steps(Fraction(cost, unit))
     if steps is None and proof.fewer is not None:
-        raise NotProved(NEAR)
+        raise NotProved(DISTANCE_UNPROVED)
     return None if steps is None else ProofSteps(scale=1, goal=cost, steps=steps)
 
 
 def cost_in_units(problem: Problem, bound: Fraction) -> tuple[int, int]:
-    """The parts of a row that prices are whole multiples of, and what each tree costs at least in them if none exceeds `bound`."""
+    """Return the number of units in a row, and a lower bound of the cost in units that follows from `bound`.
+
+    Prices are integer multiples of a unit.
+    """
     unit = math.lcm(problem.kappa.denominator, (problem.coefficient_penalty * problem.n).denominator)
-    return unit, math.ceil((1 - bound) * problem.n * unit - NOISE)
+    return unit, math.ceil((1 - bound) * problem.n * unit - ROUNDING_TOLERANCE)
 
 
-def analysis(
+def make_plane_proof(
     problem: Problem, instance: ObliqueInstance, units: Units, least: float, stop: Callable[[], bool], min_leaf: int = 1
 ) -> PlaneProof:
-    """The case analysis of an instance at its prices, whose planes keep the distance `least`, 0 for none."""
+    """Make the case analysis of an instance at its prices; planes keep the distance `least`, 0 for none."""
     points = weighted_points(problem, instance)
     occurs = instance.counts.any(axis=0)
     most = 1 << instance.depth
@@ -81,16 +83,17 @@ def analysis(
 
 
 def weighted_points(problem: Problem, instance: ObliqueInstance) -> CountArray:
-    """The points of rows of positive weight, int64, in the order in which a proof numbers them: as they first occur."""
+    """Return the points of rows of positive weight, int64, in order of first occurrence, as proofs number them."""
     rows = np.flatnonzero(problem.row_weights > 0)
     points, first = np.unique(instance.group[rows], return_index=True)
     return np.asarray(points[np.argsort(first)], np.int64)
 
 
 class PlaneProof:
-    """Points X (P, m) in the units of the table and Z (P, m) scaled, in the order in which they first occur; counts (P, K).
+    """Proof writer over points X (P, m) in the units of the table and Z (P, m) scaled, in order of first occurrence.
 
-    `places` are the positions of the K classes among the classes of the model. A leaf costs `penalty` rows and a branching `charge`.
+    `counts` (P, K). `places` are the positions of the K classes among those of the model. A leaf costs `penalty` rows, a branching
+    `charge`.
     """
 
     def __init__(
@@ -109,142 +112,142 @@ class PlaneProof:
         self.fewer: CountArray | None = None  # the leaf of each point in a tree that costs less
 
     def steps(self, cost: Fraction) -> list[Step] | None:
-        """Steps which show that each tree costs at least so much, in rows; None if that cannot be shown in time.
+        """Return steps that prove that each tree costs at least `cost` rows; None if that takes too long.
 
-        They count errors only; a smallest leaf and further coefficients are left out.
+        They count errors only, without minimum leaf size and further coefficients.
         """
-        return self._steps(self.needed(cost))
+        return self._steps(self.required_errors(cost))
 
     def all_steps(self, cost: Fraction) -> list[Step] | None:
-        """The same, with a smallest leaf and further coefficients where these are needed."""
-        found = self.steps(cost)
-        return self._narrow([self._price(cost, t) for t in self._sizes], self.terms) if found is None else found
+        """Return the same, with minimum leaf size and further coefficients if these are needed."""
+        steps = self.steps(cost)
+        return self._narrow([self._price(cost, t) for t in self._sizes], self.terms) if steps is None else steps
 
     def frontier(self, errors: Sequence[int]) -> list[Step] | None:
-        """Steps which show that trees with at most t leaves make `errors[t - 1]` errors, larger ones the last number, or None."""
+        """Return steps that prove `errors[t - 1]` for trees with at most t leaves; larger trees have the last bound. None if not found."""
         least = np.minimum.accumulate(errors).tolist()
         goals = [least[min(t, len(least)) - 1] for t in self._sizes]
-        found = self._steps(self._lacking(goals))
-        return self._narrow(goals, Terms(least=self.terms.least)) if found is None else found
+        steps = self._steps(self._open_goals(goals))
+        return self._narrow(goals, Terms(least=self.terms.least)) if steps is None else steps
 
     @property
     def _sizes(self) -> range:
         return range(1, self.leaves + 1)
 
     def _narrow(self, errors: Sequence[int | Fraction], terms: Terms) -> list[Step] | None:
-        """Steps for trees that keep and pay the terms, each number of leaves by itself; None without terms."""
+        """Return steps under the terms, each number of leaves by itself; None without terms."""
         if terms == PLAIN:
             return None
         most = int(self.counts.sum()) // terms.least
-        self.store.until(self.store.stop)
+        self.store.restart(self.store.stop)
         return self._steps([(t, e) for t, e in enumerate(errors[:most], start=1) if e > self._floor(t)], terms)
 
-    def _steps(self, needed: Iterable[tuple[int, int | Fraction]], terms: Terms = PLAIN) -> list[Step] | None:
+    def _steps(self, required: Iterable[tuple[int, int | Fraction]], terms: Terms = PLAIN) -> list[Step] | None:
         self.blocks = []
         self.fewer = None
         try:
-            for t, errors in needed:
-                self._all(t, errors, terms)
+            for t, errors in required:
+                self._add_blocks(t, errors, terms)
         except FewerErrors as found:
             self.fewer = found.at
             return None
         except UndecidedCases:
             return None
-        return self._assembled(charged=terms.charge > 0)
+        return self._assemble(charged=terms.charge > 0)
 
-    def needed(self, cost: Fraction) -> Iterator[tuple[int, int]]:
-        """Numbers of leaves, and the errors of a tree with so many; those that follow from others are left out."""
-        return self._lacking([math.ceil(self._price(cost, t)) for t in self._sizes])
+    def required_errors(self, cost: Fraction) -> Iterator[tuple[int, int]]:
+        """Return numbers of leaves and the errors to prove for them, without those that follow from others."""
+        return self._open_goals([math.ceil(self._price(cost, t)) for t in self._sizes])
 
     def _price(self, cost: Fraction, leaves: int) -> Fraction:
-        """The errors that a tree of so many leaves must make to cost so much."""
+        """Return the errors at which a tree of so many leaves costs `cost`."""
         return max(Fraction(0), cost - self.penalty * leaves - self.charge * (leaves - 1))
 
     def _floor(self, leaves: int) -> int:
-        """Errors of each tree with so many leaves: equal rows go together, and a leaf predicts one class."""
+        """Return a lower bound of the errors: equal rows share a leaf, and a leaf predicts one class."""
         sizes = np.sort(self.counts.sum(axis=0))[::-1]
         return max(int((self.counts.sum(axis=1) - self.counts.max(axis=1)).sum()), int(sizes[leaves:].sum()))
 
-    def _lacking(self, errors: Sequence[int]) -> Iterator[tuple[int, int]]:
-        for t, needed in enumerate(errors, start=1):
-            idle = t < self.leaves and needed <= errors[t]
-            if not idle and needed > self._floor(t):
-                yield t, needed
+    def _open_goals(self, errors: Sequence[int]) -> Iterator[tuple[int, int]]:
+        for t, goal in enumerate(errors, start=1):
+            idle = t < self.leaves and goal <= errors[t]
+            if not idle and goal > self._floor(t):
+                yield t, goal
 
-    def _all(self, leaves: int, needed: int | Fraction, terms: Terms) -> None:
-        """A block for each way to label so many leaves."""
+    def _add_blocks(self, leaves: int, goal: int | Fraction, terms: Terms) -> None:
+        """Add a block for each labelling of so many leaves."""
         every = np.ones(len(self.counts), bool)
-        for number, labels in enumerate(labelled(self.depth, leaves, self.counts.shape[1])):
-            if number > MOST_TREES:
+        for number, labels in enumerate(enumerate_labellings(self.depth, leaves, self.counts.shape[1])):
+            if number > MAX_LABELLINGS:
                 raise UndecidedCases
-            self.store.pause()
-            wrong = self.counts.sum(axis=1) - self.counts[:, predicts(labels)].max(axis=1)
-            if int(wrong.sum()) < needed:
+            self.store.check_limits()
+            wrong = self.counts.sum(axis=1) - self.counts[:, predicted_classes(labels)].max(axis=1)
+            if int(wrong.sum()) < goal:
                 if isinstance(labels, int):
                     raise UndecidedCases
-                self.blocks.append((labels, needed, Cases(self.store, labels, every, needed, terms).solve()))
+                self.blocks.append((labels, goal, Cases(self.store, labels, every, goal, terms).solve()))
 
-    def _assembled(self, *, charged: bool) -> list[Step]:
-        """Vectors and lemmas that are used, each once, before the blocks; numbers become those of the lines."""
+    def _assemble(self, *, charged: bool) -> list[Step]:
+        """Return all lines: vectors and lemmas that are used, then the blocks. References become line numbers."""
         store = self.store
         lines = list[Step]()
         lemmas = sorted({k for *_, steps in self.blocks for s in steps if s["by"] == "sum" for k, _ in s["of"]})
-        used = {s["of"] for *_, steps in self.blocks for s in steps if s["by"] == "meet"}
+        vectors = {s["of"] for *_, steps in self.blocks for s in steps if s["by"] == "meet"}
         columns = tuple(range(store.hulls.Z.shape[1]))
-        used |= {(columns, store.made[k].vector) for k in lemmas}
-        line_of: dict[Named, int] = {}
-        for place in sorted(used):
+        vectors |= {(columns, store.lemma_list[k].vector) for k in lemmas}
+        line_of: dict[VectorName, int] = {}
+        for place in sorted(vectors):
             lines.append(self._vector(place))
             line_of[place] = len(lines)
-        shown: dict[int, int] = {}
+        lemma_lines: dict[int, int] = {}
         for k in lemmas:
-            lemma = store.made[k]
-            meeting = store.vectors[store.made[k].vector]
+            lemma = store.lemma_list[k]
+            meeting = store.vectors[store.lemma_list[k].vector]
             lines.append(self._block(lemma.labels, lemma.bound, [*meeting.left, *meeting.right]))
-            shown[k] = len(lines)
+            lemma_lines[k] = len(lines)
             lines += lemma_steps(meeting, line_of[columns, lemma.vector])
         unit = math.lcm(self.penalty.denominator, self.charge.denominator) if charged else 1
         for labels, bound, steps in self.blocks:
             lines.append(self._block(labels, math.ceil(bound * unit)) | ({"charged": True} if charged else {}))
-            lines += [self._numbered(step, line_of, shown) for step in steps]
+            lines += [self._number_lines(step, line_of, lemma_lines) for step in steps]
         return lines
 
-    def _vector(self, name: Named) -> Step:
+    def _vector(self, name: VectorName) -> Step:
         columns, place = name
-        found = self.store.within(columns).vectors[place]
-        sides = {"left": found.left, "right": found.right}
+        meeting = self.store.narrowed(columns).vectors[place]
+        sides = {"left": meeting.left, "right": meeting.right}
         beside = sorted(set(range(self.store.hulls.Z.shape[1])) - set(columns))
         return {"by": "vector", **({"beside": beside} if beside else {})} | {
-            side: [[p, _exact_text(w)] for p, w in sorted(own.items())] for side, own in sides.items()
+            side: [[p, _exact_text(w)] for p, w in sorted(weights.items())] for side, weights in sides.items()
         }
 
     def _block(self, labels: Labels, bound: int, points: Sequence[int] | None = None) -> Step:
-        own = {} if points is None else {"points": sorted(points)}
-        return {"by": "errors", "tree": self._named(labels), **own, "bound": bound}
+        subset = {} if points is None else {"points": sorted(points)}
+        return {"by": "errors", "tree": self._class_names(labels), **subset, "bound": bound}
 
-    def _named(self, labels: Labels) -> Any:
-        return self.places[labels] if isinstance(labels, int) else [self._named(side) for side in labels]
+    def _class_names(self, labels: Labels) -> Any:
+        return self.places[labels] if isinstance(labels, int) else [self._class_names(side) for side in labels]
 
-    def _numbered(self, step: Step, line_of: dict[Named, int], shown: dict[int, int]) -> Step:
+    def _number_lines(self, step: Step, line_of: dict[VectorName, int], lemma_lines: dict[int, int]) -> Step:
         if step["by"] == "meet":
             return step | {"of": line_of[step["of"]]}
-        return step | {"of": [[shown[k], v] for k, v in step["of"]]} if step["by"] == "sum" else step
+        return step | {"of": [[lemma_lines[k], v] for k, v in step["of"]]} if step["by"] == "sum" else step
 
 
 def _exact_text(weight: int) -> int | str:
-    """A text where readers of JSON would round."""
-    return weight if weight <= LARGEST_NUMBER else str(weight)
+    """Return the weight; as a text if readers of JSON would round it."""
+    return weight if weight <= MAX_JSON_INTEGER else str(weight)
 
 
-def labelled(depth: int, leaves: int, classes: int) -> Iterator[Labels]:
-    """All ways to label so many leaves, one of each mirrored pair; two leaves below a question differ."""
+def enumerate_labellings(depth: int, leaves: int, classes: int) -> Iterator[Labels]:
+    """Yield all labellings of so many leaves, one of each mirrored pair; two leaves below a split differ."""
     if leaves == 1:
         yield from range(classes)
     if leaves == 1 or depth == 0 or leaves > 1 << depth:
         return
     for few in range(max(1, leaves - (1 << (depth - 1))), leaves // 2 + 1):
-        for i, one in enumerate(labelled(depth - 1, few, classes)):
+        for i, one in enumerate(enumerate_labellings(depth - 1, few, classes)):
             start = i if few == leaves - few else 0
-            for two in islice(labelled(depth - 1, leaves - few, classes), start, None):
+            for two in islice(enumerate_labellings(depth - 1, leaves - few, classes), start, None):
                 if one != two or not isinstance(one, int):
                     yield one, two

@@ -1,7 +1,7 @@
-"""A better bound by cases: before the solver begins, the analysis that writes proofs raises the bound of the search itself.
+"""Tighten the bound by case analysis before the solver starts.
 
-Goals rise by one row, then by twice as much after each that was proved, so that all goals before the last one take about as long as
-it does. What was learnt for one goal (sets that nothing parts, hyperplanes) serves the next. Cases that end at a tree give that tree to the search.
+Steps start at one row and double after each proved goal, so that all goals before the last take about as long as the last. Inseparable
+sets and hyperplanes of one goal are reused for the next. If the cases end at a tree, the search gets that tree.
 """
 
 from __future__ import annotations
@@ -15,22 +15,22 @@ import numpy as np
 
 from trainer.families.oblique.instance import ObliqueTree
 from trainer.families.oblique.local import LocalSearch
-from trainer.families.oblique.proving import PlaneProof, analysis, cost_in_units, weighted_points
-from trainer.families.oblique.refit import drawn_tree
+from trainer.families.oblique.proving import PlaneProof, cost_in_units, make_plane_proof, weighted_points
+from trainer.families.oblique.refit import separate_leaves
 from trainer.families.oblique.separable import Separator
 from trainer.families.oblique.store import Step, Store
 from trainer.families.oblique.target import SearchClock, Target
 from trainer.methods.base import ProofSteps
 
-SHARE = 0.5  # of the time that is left
-LONGEST = 60.0  # seconds
-MOST_CASES = 1_000_000
+TIME_SHARE = 0.5  # of the remaining time
+MAX_SECONDS = 60.0  # seconds
+MAX_CASES = 1_000_000
 
 
 class BoundRaising:
-    """The case analysis of one training. `bound` is the best value that it leaves open, None at first.
+    """Case analysis of one training. `bound` is its upper bound of the value, None at first.
 
-    `store` is what is known from an analysis of the same points.
+    `store` comes from an earlier analysis of the same points.
     """
 
     def __init__(
@@ -38,16 +38,16 @@ class BoundRaising:
     ) -> None:
         self.target = target
         self.search = search
-        self.seconds = min(LONGEST, SHARE * clock.remaining())
+        self.seconds = min(MAX_SECONDS, TIME_SHARE * clock.remaining())
         self.stopped = clock.until(self.seconds)
-        self.proof: PlaneProof = analysis(target.problem, target.instance, target.units, least, self.stopped)
-        self.proof.store = (store or self.proof.store).until(self.stopped, MOST_CASES)
+        self.proof: PlaneProof = make_plane_proof(target.problem, target.instance, target.units, least, self.stopped)
+        self.proof.store = (store or self.proof.store).restart(self.stopped, MAX_CASES)
         self.bound: Fraction | None = None
         self.steps: list[Step] = []
-        self.errors: dict[int, int] = {}  # what the steps prove for trees with so many leaves
+        self.errors: dict[int, int] = {}  # proved errors by number of leaves
 
     def run(self, bound: Fraction, tell: Callable[[Fraction], None]) -> None:
-        """Raise goals above what is proved already, until the best tree is reached or time is over; `tell` hears each new bound."""
+        """Tighten the bound until it meets the incumbent or the time is over; `tell` receives each new bound."""
         total = self.target.instance.total
         step = Fraction(1)
         while bound > self.search.value and step >= 1 and not self.stopped():
@@ -55,35 +55,36 @@ class BoundRaising:
             steps = self.proof.steps(total - goal)
             if steps is not None:
                 bound = self.bound = self.target.lattice.floor(goal, Fraction(0))
-                self.steps, self.errors = steps, dict(self.proof.needed(total - goal))
+                self.steps = steps
+                self.errors = dict(self.proof.required_errors(total - goal))
                 step *= 2
                 tell(bound)
-            elif self.proof.fewer is None or not self._better(self.proof.fewer):
+            elif self.proof.fewer is None or not self._use_better_tree(self.proof.fewer):
                 step /= 2
 
-    def _better(self, fewer: np.ndarray) -> bool:
-        """Whether the tree at which the cases ended is better than the best one; then it is the best one."""
-        at = np.ones(len(self.target.instance.Z), np.int64)  # points without weight are nowhere below the root
+    def _use_better_tree(self, fewer: np.ndarray) -> bool:
+        """Pass the tree at which the cases ended to the search; return whether it is better."""
+        at = np.ones(len(self.target.instance.Z), np.int64)  # points without weight stay at the root
         at[weighted_points(self.target.problem, self.target.instance)] = fewer
-        tree: ObliqueTree | None = drawn_tree(self.target.instance, at, Separator(self.target.instance.Z))
+        tree: ObliqueTree | None = separate_leaves(self.target.instance, at, Separator(self.target.instance.Z))
         return tree is not None and self.search.consider(tree)
 
     def record(self) -> dict[str, Any]:
-        """What the evidence says of it."""
+        """Return the record of the analysis for the evidence."""
         store = self.proof.store
         bound = None if self.bound is None else str(self.bound)
         return {"cases": {"bound": bound, "cases": store.cases, "sets": len(store.vectors)}}
 
-    def kept(self, objective: Fraction, stop: Callable[[], bool]) -> ProofSteps | None:
-        """The steps as the proof that no tree has a better objective, at the prices that were asked for; None if they show less."""
+    def make_proof(self, objective: Fraction, stop: Callable[[], bool]) -> ProofSteps | None:
+        """Return the steps as a proof of `objective` at the requested prices; None if they prove less."""
         if self.bound is None or stop():
             return None
         problem = self.target.problem
         unit, cost = cost_in_units(problem, objective)
         instance = replace(self.target.instance, kappa=problem.kappa)
-        plain = analysis(problem, instance, self.target.units, 0.0, stop)
-        shown = all(
+        plain = make_plane_proof(problem, instance, self.target.units, 0.0, stop)
+        is_shown = all(
             errors <= max((most for s, most in self.errors.items() if s >= t), default=0)
-            for t, errors in plain.needed(Fraction(cost, unit))
+            for t, errors in plain.required_errors(Fraction(cost, unit))
         )
-        return ProofSteps(scale=1, goal=cost, steps=self.steps) if shown else None
+        return ProofSteps(scale=1, goal=cost, steps=self.steps) if is_shown else None

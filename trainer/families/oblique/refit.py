@@ -1,4 +1,7 @@
-"""How the planes of a finished tree are drawn: widest margin, soft margin, or few columns; no row that was right may become wrong."""
+"""Draw the planes of a finished tree again: widest margin, soft margin, or few columns.
+
+No correct row may become misclassified.
+"""
 
 from __future__ import annotations
 
@@ -12,19 +15,19 @@ from trainer.families.oblique.instance import BRANCH, LEAF, ObliqueInstance, Obl
 from trainer.families.oblique.separable import SeparatingPlane, Separator
 
 STYLES = ("margin", "svm", "sparse")
-LARGE = 100_000  # points times columns of a program that may take seconds
-SOFT = 1000.0  # cost of a violated margin in the soft-margin problem, as a factor of |a|^2 / 2
-LEAST_SPARSE = 1e-5  # margin of a sparse plane, largest coefficient 1
+LARGE_PROGRAM_CELLS = 100_000  # points times columns; larger programs may take seconds
+MARGIN_PENALTY = 1000.0  # penalty of a violated margin in the soft-margin problem, relative to |a|^2 / 2
+MIN_SPARSE_MARGIN = 1e-5  # of a sparse plane with largest coefficient 1
 Draw = Callable[[FloatArray, CountArray, CountArray], "tuple[FloatArray, float] | None"]
 
 
-def never() -> bool:
-    """Planes are drawn to the end."""
+def never_stop() -> bool:
+    """Default of `stopped`: draw all planes."""
     return False
 
 
-def drawn_tree(instance: ObliqueInstance, at: CountArray, separator: Separator) -> ObliqueTree | None:
-    """A tree in which point p ends at node `at[p]`, labelled by majority; None if no plane separates the rows of some node."""
+def separate_leaves(instance: ObliqueInstance, at: CountArray, separator: Separator) -> ObliqueTree | None:
+    """Return the tree that sends point p to node `at[p]`, with majority labels; None if some node is inseparable."""
     tree = instance.empty()
     leaves = np.unique(at).tolist()
     inner = sorted({u >> k for u in leaves for k in range(1, u.bit_length())})
@@ -34,13 +37,14 @@ def drawn_tree(instance: ObliqueInstance, at: CountArray, separator: Separator) 
         plane = separator.plane(*(np.flatnonzero(instance.visits(at, u)) for u in (2 * v, 2 * v + 1)))
         if plane is None:
             return None
-        tree.a[v], tree.c[v] = plane.a, plane.c
+        tree.a[v] = plane.a
+        tree.c[v] = plane.c
         for u in (2 * v, 2 * v + 1):
-            tree.kind[u] = tree.kind[u] or LEAF  # a side without points
-    return instance.relabelled(tree)
+            tree.kind[u] = tree.kind[u] or LEAF  # an empty side
+    return instance.relabel(tree)
 
 
-def refitted(
+def refit_planes(
     instance: ObliqueInstance,
     tree: ObliqueTree,
     separator: Separator,
@@ -48,13 +52,13 @@ def refitted(
     columns: CountArray,
     stopped: Callable[[], bool],
 ) -> tuple[ObliqueTree, bool]:
-    """The tree with its planes drawn again, root first, and whether all are as asked for.
+    """Draw the planes of a tree again, root first; also return whether all have the requested style.
 
-    `columns` int64 (m,) is the column that a feature comes from. A plane is drawn for the rows that are right below its node; it is
-    kept only if the tree classifies at least as many rows.
+    `columns` int64 (m,) is the column of each feature. A plane separates the correct rows below its node, and is used only if the value
+    of the tree does not decrease.
     """
     value = instance.value(tree)
-    as_asked = True
+    in_style = True
     for v in tree.branches:
         if stopped():
             return tree, False
@@ -63,23 +67,24 @@ def refitted(
         sides = [np.flatnonzero(instance.visits(at, u) & right) for u in (2 * v, 2 * v + 1)]
         if not len(sides[0]) or not len(sides[1]):
             continue
-        # a program that takes seconds is left when it is stopped; the others are asked in all ways
-        large = (len(sides[0]) + len(sides[1])) * instance.Z.shape[1] > LARGE
-        plane = separator.within(stopped, *sides) if large else separator.plane(*sides)
+        # large programs can be interrupted; small ones are retried with all solver options
+        large = (len(sides[0]) + len(sides[1])) * instance.Z.shape[1] > LARGE_PROGRAM_CELLS
+        plane = separator.plane_within(stopped, *sides) if large else separator.plane(*sides)
         if plane is None:
-            as_asked = False
+            in_style = False
             continue
         for candidate in candidate_planes(instance.Z, sides[0], sides[1], plane, style, separator, columns, stopped):
             trial = tree.copy()
-            trial.a[v], trial.c[v] = candidate.a, candidate.c
+            trial.a[v] = candidate.a
+            trial.c[v] = candidate.c
             if instance.value(trial) >= value:
                 tree = trial
                 value = instance.value(trial)
-                as_asked = as_asked and (candidate is not plane or style == "margin")
+                in_style = in_style and (candidate is not plane or style == "margin")
                 break
         else:
-            as_asked = False
-    return tree, as_asked
+            in_style = False
+    return tree, in_style
 
 
 def candidate_planes(
@@ -90,22 +95,24 @@ def candidate_planes(
     style: str,
     separator: Separator,
     columns: CountArray,
-    stopped: Callable[[], bool] = never,
+    stopped: Callable[[], bool] = never_stop,
 ) -> list[SeparatingPlane]:
-    """Planes that part L from R, the preferred one first, the one of widest margin last."""
-    found: list[SeparatingPlane | None] = []
+    """Return planes that separate L from R, the preferred one first, the one of widest margin last."""
+    planes: list[SeparatingPlane | None] = []
     if style == "svm":
-        a = soft_margin(Z, L, R, stopped)
-        found = [None if a is None else separator.between(a, L, R)]
+        a = solve_soft_margin(Z, L, R, stopped)
+        planes = [None if a is None else separator.plane_between(a, L, R)]
     elif style == "sparse":
-        found = [fewest_columns(Z, L, R, widest, separator, columns, stopped)]
-    return [plane for plane in found if plane is not None] + [widest]
+        planes = [find_fewest_columns(Z, L, R, widest, separator, columns, stopped)]
+    return [plane for plane in planes if plane is not None] + [widest]
 
 
-def soft_margin(Z: FloatArray, L: CountArray, R: CountArray, stopped: Callable[[], bool] = never) -> FloatArray | None:
-    """The normal of the soft-margin support vector machine, by its dual (Alston, Validi & Hicks, Algorithm 1, with 0 <= β <= C).
+def solve_soft_margin(
+    Z: FloatArray, L: CountArray, R: CountArray, stopped: Callable[[], bool] = never_stop
+) -> FloatArray | None:
+    """Return the normal of the soft-margin support vector machine (Alston, Validi & Hicks, Algorithm 1, with 0 <= β <= C).
 
-    Coordinate ascent on pairs keeps Σ δβ = 0. None if it does not settle or is stopped.
+    Coordinate ascent on pairs of the dual keeps Σ δβ = 0. Returns None if it does not converge or is stopped.
     """
     points = np.concatenate([L, R])
     delta = np.concatenate([-np.ones(len(L)), np.ones(len(R))])
@@ -116,46 +123,50 @@ def soft_margin(Z: FloatArray, L: CountArray, R: CountArray, stopped: Callable[[
         if rounds % 64 == 0 and stopped():
             return None
         gradient = delta - X @ a  # of the objective in the direction δ_i, both signs
-        up = np.where((delta > 0) & (beta < SOFT) | (delta < 0) & (beta > 0), gradient, -np.inf)
-        down = np.where((delta > 0) & (beta > 0) | (delta < 0) & (beta < SOFT), gradient, np.inf)
+        up = np.where((delta > 0) & (beta < MARGIN_PENALTY) | (delta < 0) & (beta > 0), gradient, -np.inf)
+        down = np.where((delta > 0) & (beta > 0) | (delta < 0) & (beta < MARGIN_PENALTY), gradient, np.inf)
         i = int(up.argmax())
         j = int(down.argmin())
         if up[i] - down[j] < 1e-6:
             return a
         difference = X[i] - X[j]
         step = (up[i] - down[j]) / max(float(difference @ difference), 1e-12)
-        step = min(step, SOFT - beta[i] if delta[i] > 0 else beta[i], beta[j] if delta[j] > 0 else SOFT - beta[j])
+        step = min(
+            step,
+            MARGIN_PENALTY - beta[i] if delta[i] > 0 else beta[i],
+            beta[j] if delta[j] > 0 else MARGIN_PENALTY - beta[j],
+        )
         beta[i] += delta[i] * step
         beta[j] -= delta[j] * step
         a = a + step * difference
     return a
 
 
-def fewest_columns(
+def find_fewest_columns(
     Z: FloatArray,
     L: CountArray,
     R: CountArray,
     widest: SeparatingPlane,
     separator: Separator,
     columns: CountArray,
-    stopped: Callable[[], bool] = never,
+    stopped: Callable[[], bool] = never_stop,
     seconds: float = 5.0,
 ) -> SeparatingPlane | None:
-    """The plane of widest margin over the fewest columns that separate the sides; of all if the small program ends in time.
+    """Return the plane of widest margin over the fewest columns that separate the sides.
 
-    Binary z[column] allows |a_j| <= z; a program of HiGHS, so that the count is the least one for these sides. Columns that separate them
-    by less than a hundred-thousandth do not count as parting them, unless the widest margin is near that.
+    A mixed-integer program with binary z[column], |a_j| <= z, solved by HiGHS. The count is minimal unless the time is over. Planes need a
+    margin of MIN_SPARSE_MARGIN, or a tenth of the widest margin if that is smaller.
     """
-    used = np.unique(columns)
-    place = {int(column): h for h, column in enumerate(used)}
+    distinct_columns = np.unique(columns)
+    place = {int(column): h for h, column in enumerate(distinct_columns)}
     m = Z.shape[1]
-    need = min(LEAST_SPARSE, 0.1 * widest.margin / max(float(np.abs(widest.a).max()), 1e-12))
+    need = min(MIN_SPARSE_MARGIN, 0.1 * widest.margin / max(float(np.abs(widest.a).max()), 1e-12))
     solver = highspy.Highs()
     for name, value in (("output_flag", False), ("threads", 1), ("time_limit", seconds), ("mip_rel_gap", 0.0)):
         solver.setOptionValue(name, value)
     infinity = highspy.kHighsInf
     solver.addVars(m + 1, np.concatenate([-np.ones(m), [-infinity]]), np.concatenate([np.ones(m), [infinity]]))
-    for h in range(len(used)):
+    for h in range(len(distinct_columns)):
         solver.addVar(0.0, 1.0)
         solver.changeColCost(m + 1 + h, 1.0)
         solver.changeColIntegrality(m + 1 + h, highspy.HighsVarType.kInteger)
@@ -181,9 +192,9 @@ def fewest_columns(
     solution = np.array(solver.getSolution().col_value)
     allowed = solution[m + 1 :] > 0.5
     a = np.where([allowed[place[int(column)]] for column in columns], solution[:m], 0.0)
-    kept = np.flatnonzero(np.abs(a) >= 1e-9)
-    wide = Separator(Z[:, kept]).plane(L, R)
+    support = np.flatnonzero(np.abs(a) >= 1e-9)
+    wide = Separator(Z[:, support]).plane(L, R)
     if wide is not None:
         a = np.zeros(m)
-        a[kept] = wide.a
-    return separator.between(a, L, R)
+        a[support] = wide.a
+    return separator.plane_between(a, L, R)

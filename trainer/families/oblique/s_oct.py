@@ -1,9 +1,9 @@
-"""S-OCT (Boutilier, Michini & Zhou 2023): every row is routed to a leaf of the complete tree; hyperplanes are hidden rows.
+"""S-OCT (Boutilier, Michini & Zhou 2023), a baseline: all rows are routed, hyperplanes are lazy rows.
 
 Labels (1)-(5) refer to docs/methods/s-oct.md. Rows of equal features are one point g, its classes are items j = (g, k).
 
 Indices    g point, j item, k class, v node of the complete tree, t terminal node
-Variables  b[v]=1: some row goes right at v;  q[g,v]=1: g passes v;  w[t,k]=1: t predicts k;  s[j,t]: item j is right at t
+Variables  b[v]=1: some row goes right at v;  q[g,v]=1: g passes v;  w[t,k]=1: t predicts k;  s[j,t]: item j is correct at t
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from trainer.data.problem import Problem
 from trainer.dtypes import FloatArray
 from trainer.families.oblique.cut_h import CUTS
 from trainer.families.oblique.instance import BRANCH, LEAF, ObliqueInstance, ObliqueTree
-from trainer.families.oblique.local import logistic
+from trainer.families.oblique.local import fit_logistic
 from trainer.families.oblique.plan import HEAD, TAIL, SolvePlan, scope_words
 from trainer.families.oblique.plan import SCOPE as NEAR
-from trainer.families.oblique.planes import CONSTANTS, DISTANCE, SCOPE, Planes, smallest_leaves
+from trainer.families.oblique.planes import CONSTANTS, DISTANCE, SCOPE, Planes, add_min_leaf_rows
 from trainer.families.oblique.separable import Separator
 from trainer.families.oblique.shattering import CutHooks, CutOptions, ancestors, set_row
 from trainer.families.oblique.tree_search import solve_oblique
@@ -33,7 +33,7 @@ from trainer.milo import Expression, Hooks, IntegerProgram, Row, at_most, total
 
 
 class SOCT:
-    """The master model; it has the names that `CutHooks` looks for."""
+    """The master model; `CutHooks` uses its attributes `b`, `s`, `q`, `B`, `point`, `items` and `separator`."""
 
     def __init__(
         self,
@@ -59,7 +59,7 @@ class SOCT:
         self.w = model.binary("w", self.T, range(inst.counts.shape[1]), priority=10)
         self.s = model.continuous("s", range(len(self.point)), self.T)
         self.q = model.binary("q", range(len(inst.Z)), self.V)
-        self.full = smallest_leaves(inst, model, self.T, self.q.columns[:, self.T[0] - 1 :])
+        self.full = add_min_leaf_rows(inst, model, self.T, self.q.columns[:, self.T[0] - 1 :])
         self.planes = Planes(inst, model, self.b, least=least, constants=constants) if constants != "none" else None
         self._rows()
         weight = inst.counts[self.point, self.item_class].astype(float)
@@ -94,10 +94,10 @@ class SOCT:
             model.add(total(self.b.values()) <= inst.max_leaves - 1, "leaves")
 
     def assignment(self, tree: ObliqueTree) -> FloatArray | None:
-        """The values of all variables for a tree, or None if planes are variables and one passes too near to a row."""
+        """Return the values of all variables for a tree; None if planes are variables and one is too near to a row."""
         inst = self.instance
         values = np.zeros(self.model.size)
-        tree = inst.completed(tree if self.planes is None else inst.pruned(tree))
+        tree = inst.complete_to_depth(tree if self.planes is None else inst.prune(tree))
         at = inst.route(tree)
         if self.planes is not None and not all(self.planes.assign(values, tree, v, at) for v in self.B):
             return None
@@ -115,7 +115,7 @@ class SOCT:
         return values
 
     def read(self, values: FloatArray) -> ObliqueTree:
-        """The tree of an integral point; planes that separate its routes if there are such, else near ones."""
+        """Return the tree of an integral point, with planes that separate its routes, or approximate ones."""
         inst = self.instance
         tree = self.instance.empty()
         routed = values[self.q.columns] > 0.5
@@ -129,15 +129,18 @@ class SOCT:
                 continue
             plane = self.separator.plane(L, R)
             if plane is not None:
-                tree.a[v], tree.c[v] = plane.a, (plane.c if len(L) or len(R) else 1.0)
+                tree.a[v] = plane.a
+                tree.c[v] = plane.c if len(L) or len(R) else 1.0
                 continue
             points = np.concatenate([L, R])
             weight = inst.counts[points].sum(axis=1).astype(float)
-            beta = logistic(inst.Z[points], np.arange(len(points)) < len(L), weight, 1e-4)
-            tree.a[v], tree.c[v] = beta[:-1], -beta[-1]
+            beta = fit_logistic(inst.Z[points], np.arange(len(points)) < len(L), weight, 1e-4)
+            tree.a[v] = beta[:-1]
+            tree.c[v] = -beta[-1]
         for t in self.T:
-            tree.kind[t], tree.label[t] = LEAF, int(w[t - self.T[0]].argmax())
-        return inst.relabelled(tree)
+            tree.kind[t] = LEAF
+            tree.label[t] = int(w[t - self.T[0]].argmax())
+        return inst.relabel(tree)
 
 
 def solve(problem: Problem, settings: Settings, monitor: Monitor) -> Solution:

@@ -1,4 +1,4 @@
-"""Which sets of points a hyperplane can part: the margin problem, its certificate, and minimal sets that nothing parts.
+"""Separability of point sets by a hyperplane: margin problem, certificate, minimal inseparable sets.
 
 Sources: Alston, Validi & Hicks (Farkas problem of a branching node); Gleeson & Ryan (vertices are minimal infeasible subsystems).
 
@@ -20,8 +20,8 @@ import numpy as np
 from trainer.dtypes import BoolArray, CountArray, FloatArray
 from trainer.families.oblique.exact_margin import least_distance
 
-# how a program is asked: ill-scaled ones end without a verdict now and then, and another algorithm or scaling has one
-WAYS: tuple[dict[str, str | int | float], ...] = (
+# tried in turn: ill-scaled programs sometimes end without a verdict, and another algorithm or scaling gives one
+SOLVER_OPTIONS: tuple[dict[str, str | int | float], ...] = (
     {
         "solver": "simplex", "presolve": "off", "simplex_strategy": 1, "simplex_scale_strategy": 2,
         "primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10,
@@ -30,32 +30,30 @@ WAYS: tuple[dict[str, str | int | float], ...] = (
     {"presolve": "on", "simplex_strategy": 1, "simplex_scale_strategy": 4},
     {"primal_feasibility_tolerance": 1e-9, "dual_feasibility_tolerance": 1e-9},
 )  # fmt: skip
-MARGIN = 1e-7  # sets nearer to each other than twice this, in l1 and scaled units, count as not separable
+MARGIN = 1e-7  # sets nearer than twice this, in l1 and scaled units, count as inseparable
 SUPPORT = 1e-9
 ROUNDING = 1e-12  # of sums of points in [0, 1]
-CACHED = 20_000
+MAX_CACHED = 20_000
 
 
 @dataclass(frozen=True, eq=False)
 class SeparatingPlane:
-    """Points with `a @ z <= c` go left; `margin` is the distance that it keeps, in scaled units."""
+    """Points with `a @ z <= c` go left; `margin` is its distance from the points, in scaled units."""
 
     a: FloatArray
     c: float
     margin: float
 
     def left(self, Z: FloatArray) -> BoolArray:
-        """Boolean array over the rows of Z."""
+        """Return which rows of Z go left, bool."""
         return np.asarray(Z @ self.a <= self.c)
 
 
-Support = tuple[
-    tuple[int, ...], tuple[int, ...]
-]  # points of a minimal set that no hyperplane parts: left ones, right ones
+Support = tuple[tuple[int, ...], tuple[int, ...]]  # a minimal inseparable set: left points, right points
 
 
 class _Program:
-    """One margin problem in HiGHS; weights λ of L first, then of R, then the positive and negative parts of p."""
+    """One margin problem in HiGHS; columns: weights λ of L, of R, then the positive and negative parts of p."""
 
     def __init__(self, Z: FloatArray, L: CountArray, R: CountArray) -> None:
         self.L = L
@@ -64,7 +62,7 @@ class _Program:
         self.size = len(L) + len(R)
         m = self.m
         size = self.size
-        # a column for each point, with a 1 in the row that balances its side, then those of p; a dense matrix would be m by m
+        # a column for each point, with a 1 in the balance row of its side, then those of p; a dense matrix would be m by m
         points = np.zeros((size, m + 2))
         points[:, :m] = np.concatenate([Z[L], -Z[R]])
         points[: len(L), m] = points[len(L) :, m + 1] = 1.0
@@ -82,13 +80,13 @@ class _Program:
         lp.a_matrix_.index_ = np.concatenate([rows, np.arange(m), np.arange(m)]).astype(np.int32)
         lp.a_matrix_.value_ = np.concatenate([points[columns, rows], np.full(m, -1.0), np.ones(m)])
         self.solver = solver = highspy.Highs()
-        for name, value in (("output_flag", False), ("threads", 1), *WAYS[0].items()):
+        for name, value in (("output_flag", False), ("threads", 1), *SOLVER_OPTIONS[0].items()):
             solver.setOptionValue(name, value)
         solver.passModel(lp)
 
     def run(self) -> bool | None:
-        """True when an optimal vertex was found, False if there is none, None if HiGHS gave up, however it was asked."""
-        for way in WAYS:
+        """Return True for an optimal vertex, False for infeasible, None if HiGHS fails with all options."""
+        for way in SOLVER_OPTIONS:
             for name, value in way.items():
                 self.solver.setOptionValue(name, value)
             self.solver.run()
@@ -103,14 +101,14 @@ class _Program:
         return float(self.solver.getInfo().objective_function_value)
 
     def normal(self) -> FloatArray:
-        """The normal of the plane of largest margin: the duals of the balance rows, larger on R than on L."""
+        """Return the normal of the plane of largest margin: the duals of the balance rows, larger on R than on L."""
         return np.array(self.solver.getSolution().row_dual)[: self.m]
 
     def weights(self) -> FloatArray:
         return np.array(self.solver.getSolution().col_value)[: self.size]
 
     def touch_only(self) -> None:
-        """Look at common points of the two hulls only: p = 0."""
+        """Restrict the program to common points of both hulls: p = 0."""
         for j in range(self.size, self.size + 2 * self.m):
             self.solver.changeColBounds(j, 0.0, 0.0)
             self.solver.changeColCost(j, 0.0)
@@ -124,7 +122,7 @@ class _Program:
 
 @dataclass(frozen=True, eq=False)
 class Verdict:
-    """A plane that separates two sets, or none; `proved` says that none separates them, and not only that none was found."""
+    """A separating plane, or None; `proved` says that no plane separates the sets."""
 
     plane: SeparatingPlane | None
     proved: bool
@@ -136,18 +134,18 @@ class Separator:
     def __init__(self, Z: FloatArray) -> None:
         self.Z = np.ascontiguousarray(Z, np.float64)
         self.tests = self.hits = self.undecided = 0
-        self.used = np.zeros(len(Z))  # how often a point was in a support: seldom used points are preferred
+        self.used = np.zeros(len(Z))  # number of supports of each point; rarely used points are preferred
         self._cache: OrderedDict[tuple[bytes, bytes], Verdict] = OrderedDict()
 
     def plane(self, L: Sequence[int] | CountArray, R: Sequence[int] | CountArray) -> SeparatingPlane | None:
-        """The hyperplane of largest margin with L left and R right, or None if their hulls meet or none was found.
+        """Return the hyperplane of largest margin with L left and R right; None if their hulls meet or none was found.
 
-        A side without points gives the plane that sends every point the other way.
+        If a side is empty, the plane sends every point to the other side.
         """
         return self.verdict(L, R).plane
 
     def verdict(self, L: Sequence[int] | CountArray, R: Sequence[int] | CountArray) -> Verdict:
-        """As `plane`, with whether it is proved that none separates the sets."""
+        """Return the same as `plane`, and whether inseparability is proved."""
         left = np.unique(np.asarray(L, np.int64))
         right = np.unique(np.asarray(R, np.int64))
         if not len(left) or not len(right):
@@ -157,21 +155,21 @@ class Separator:
             self.hits += 1
             self._cache.move_to_end(key)
             return self._cache[key]
-        found = self._solve(left, right)
-        self._cache[key] = found
-        if len(self._cache) > CACHED:
+        verdict = self._solve(left, right)
+        self._cache[key] = verdict
+        if len(self._cache) > MAX_CACHED:
             self._cache.popitem(last=False)
-        return found
+        return verdict
 
-    def within(self, stopped: Callable[[], bool], left: CountArray, right: CountArray) -> SeparatingPlane | None:
-        """As `plane`, for two sets of different points, but None if that is not known when it is stopped."""
+    def plane_within(self, stopped: Callable[[], bool], left: CountArray, right: CountArray) -> SeparatingPlane | None:
+        """Return the same as `plane` for two disjoint sets; None if it is stopped before the result."""
         program = _Program(self.Z, left, right)
         program.solver.cbSimplexInterrupt.subscribe(lambda event: event.interrupt() if stopped() else None)
         program.solver.run()
         ended = program.solver.getModelStatus()
         if ended != highspy.HighsModelStatus.kOptimal or program.value <= MARGIN:
             return None
-        return self.between(program.normal(), left, right)
+        return self.plane_between(program.normal(), left, right)
 
     def _solve(self, left: CountArray, right: CountArray) -> Verdict:
         self.tests += 1
@@ -179,10 +177,10 @@ class Separator:
             return Verdict(None, True)
         program = _Program(self.Z, left, right)
         if program.run() and program.value > MARGIN:
-            plane = self.between(program.normal(), left, right)
+            plane = self.plane_between(program.normal(), left, right)
             if plane is not None:
                 return Verdict(plane, False)
-        elif self._met(left, right, program.weights()):
+        elif self._hulls_meet(left, right, program.weights()):
             return Verdict(None, True)
         distance = least_distance(self.Z[left], self.Z[right], Fraction(MARGIN))
         if distance is not None and distance <= Fraction(MARGIN):
@@ -190,8 +188,8 @@ class Separator:
         self.undecided += 1
         return Verdict(None, False)
 
-    def _met(self, left: CountArray, right: CountArray, weights: FloatArray) -> bool:
-        """Whether these weights show that the hulls meet: sums of points, counted again, that lie within twice the margin."""
+    def _hulls_meet(self, left: CountArray, right: CountArray, weights: FloatArray) -> bool:
+        """Return whether the weighted means, computed again, are within twice the margin, so that the hulls meet."""
         if not np.isfinite(weights).all():
             return False
         sides = np.maximum(weights[: len(left)], 0.0), np.maximum(weights[len(left) :], 0.0)
@@ -200,18 +198,18 @@ class Separator:
         difference = sides[0] @ self.Z[left] / sides[0].sum() - sides[1] @ self.Z[right] / sides[1].sum()
         return float(np.abs(difference).sum()) <= 2 * MARGIN + ROUNDING
 
-    def between(self, a: FloatArray, left: CountArray, right: CountArray) -> SeparatingPlane | None:
-        """The plane with normal `a` halfway between the sets, or None if it does not separate them."""
+    def plane_between(self, a: FloatArray, left: CountArray, right: CountArray) -> SeparatingPlane | None:
+        """Return the plane with normal `a` halfway between the sets; None if it does not separate them."""
         low = float((self.Z[left] @ a).max())
         high = float((self.Z[right] @ a).min())
         c = low + (high - low) / 2
         return SeparatingPlane(a, c, (high - low) / 2) if low <= c < high and high - low > 1e-12 else None
 
     def supports(self, L: Sequence[int] | CountArray, R: Sequence[int] | CountArray, most: int = 5) -> list[Support]:
-        """Up to `most` minimal sets of L and R that no hyperplane separates; empty if one separates L from R.
+        """Return up to `most` minimal inseparable subsets of L and R; none if L and R are separable or undecided.
 
-        Empty even if floating point left the question open: the bound is then weaker, and never wrong. Each is a vertex of the set of common points of the hulls, found with weights that avoid points used before; then
-        one of its points is left out. Every set is tested again by itself, so that no rounding makes a false one.
+        Each is a vertex of the set of common points of the hulls. Costs avoid points used before, and one point of each set is removed before
+        the next. Every set is tested again by itself, so that rounding cannot produce a separable one.
         """
         left = np.unique(np.asarray(L, np.int64))
         right = np.unique(np.asarray(R, np.int64))
@@ -221,39 +219,42 @@ class Separator:
         if both.size:
             return [((int(i),), (int(i),)) for i in both[:most]]
         program = _Program(self.Z, left, right)
-        if not program.run() or program.value > MARGIN:  # what nothing parts is known only where a program ended
+        if not program.run() or program.value > MARGIN:  # only a solved program proves inseparability
             return []
         points = np.concatenate([left, right])
-        found: list[Support] = []
+        supports: list[Support] = []
         first = program.weights()
         program.touch_only()
         for _ in range(most):
             program.weigh(self.used[points] + 1e-3)
             if not program.run():
                 break
-            support = self._tested(points, len(left), program.weights())
+            support = self._checked_support(points, len(left), program.weights())
             if support is None:
                 break
-            if support not in found:
-                found.append(support)
+            if support not in supports:
+                supports.append(support)
             members = np.array(support[0] + support[1])
             self.used[members] += 1
             program.forbid(int(np.flatnonzero(points == members[np.argmax(self.used[members])])[0]))
-        if not found:
-            support = self._tested(points, len(left), first)
+        if not supports:
+            support = self._checked_support(points, len(left), first)
             if support is None and self.verdict(left, right).proved:
                 support = self._filter(left, right)
-            found = [] if support is None else [support]
-        return found
+            supports = [] if support is None else [support]
+        return supports
 
-    def _tested(self, points: CountArray, split: int, weights: FloatArray) -> Support | None:
-        """The support of a common point, or None if rounding left a set that can be separated."""
-        used = np.flatnonzero(weights > SUPPORT)
-        support = tuple(int(i) for i in points[used[used < split]]), tuple(int(i) for i in points[used[used >= split]])
+    def _checked_support(self, points: CountArray, split: int, weights: FloatArray) -> Support | None:
+        """Return the support of a common point; None if rounding left a separable set."""
+        members = np.flatnonzero(weights > SUPPORT)
+        support = (
+            tuple(int(i) for i in points[members[members < split]]),
+            tuple(int(i) for i in points[members[members >= split]]),
+        )
         return support if support[0] and support[1] and self.verdict(*support).proved else None
 
     def _filter(self, left: CountArray, right: CountArray) -> Support:
-        """A minimal set by leaving out one point after the other."""
+        """Return a minimal inseparable set by removing one point at a time."""
         sides = [list(map(int, left)), list(map(int, right))]
         for side in sides:
             for point in list(side):

@@ -1,11 +1,11 @@
-"""CUT-H and CUT_w-H (Alston, Validi & Hicks): who is routed where is the master's choice, hyperplanes are hidden rows.
+"""The model of CUT-H and CUT_w-H (Alston, Validi & Hicks): routes as variables, hyperplanes as lazy rows.
 
 Labels (M1)-(M12), (S) refer to docs/methods/cut-h.md. Rows of equal features are one point g, its classes are items j = (g, k).
 
 Indices    g point, j item, k class, v node of the complete tree (1 root, children 2v, 2v + 1; B branching places, T the last level)
-Variables  b[v]=1: v branches;  w[v,k]=1: v is a leaf of class k;  p[v]: v is a leaf;  s[j,v]: item j is right at leaf v;
+Variables  b[v]=1: v branches;  w[v,k]=1: v is a leaf of class k;  p[v]: v is a leaf;  s[j,v]: item j is correct at leaf v;
            q[g,v]=1: g is routed through v.  Only rows that are classified correctly need a route.
-(S)        Σ q[i, left(v)] over I_L + Σ q[i, right(v)] over I_R <= |I_L| + |I_R| - 1 where no hyperplane parts I_L from I_R
+(S)        Σ q[i, left(v)] over I_L + Σ q[i, right(v)] over I_R <= |I_L| + |I_R| - 1 if no hyperplane separates I_L from I_R
 """
 
 from __future__ import annotations
@@ -16,23 +16,23 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from trainer.dtypes import CountArray, FloatArray
-from trainer.families.oblique.instance import BRANCH, LEAF, DepthTwoErrors, ObliqueInstance, ObliqueTree, mirrored
-from trainer.families.oblique.local import logistic
+from trainer.families.oblique.instance import BRANCH, LEAF, DepthTwoErrors, ObliqueInstance, ObliqueTree, mirror
+from trainer.families.oblique.local import fit_logistic
 from trainer.families.oblique.separable import Separator, Support
 from trainer.milo import Expression, Hooks, IntegerProgram, Point, Row, at_most
 from trainer.milo.hooks import NodeInfo
 
 CONNECT = ("all", "lazy", "I", "II", "III")
-POOL = 5000
+MAX_POOL = 5000
 
 
 @dataclass(frozen=True, kw_only=True)
 class CutOptions:
-    """`weak`: CUT_w-H. `connect`: how (M8) is given: all rows at once, lazily, or lazily with root cuts of type I, II, III.
+    """Options of the model and its cuts.
 
-    `tight`: rows that are not classified correctly have no route. `symmetry`: siblings are told apart. `everywhere`: (S) is
-    added at every node and mirrored, not only if it was violated. `several`: how many minimal sets are sought at a time.
-    `full`: every row is routed to a leaf, also one that is wrong there, as a smallest leaf needs.
+    `weak`: CUT_w-H. `connect`: (M8) with all rows at once, lazily, or lazily with root cuts of type I, II, III. `tight`: misclassified rows
+    have no route. `symmetry`: break the symmetry of siblings. `everywhere`: add (S) at every node and mirrored, even if it is not violated.
+    `several`: minimal sets to find at a time. `full`: route every row to a leaf, as a minimum leaf size requires.
     """
 
     weak: bool = False
@@ -98,10 +98,10 @@ class CutModel:
             items = np.flatnonzero(np.isin(self.point, packed.points))
             model.add(set_row(inst, packed, self.s.columns[items], self.weight[items]))
         if self.options.symmetry:
-            self._siblings()
+            self._symmetry_rows()
 
     def _item_rows(self, j: int) -> None:
-        """Add the rows of one item: (M4), and (M8) where all of these are wanted at once."""
+        """Add the rows of one item: (M4), and (M8) if all rows are added at once."""
         s = self.s.columns
         label = self.item_class[j]
         for v in self.V:
@@ -110,29 +110,29 @@ class CutModel:
             else:
                 self.model.add(at_most(s[j, v - 1 : v], [self.w.columns[v - 1, label]], "(M4)"))
         if self.options.connect == "all":
-            for row in flat(self.connecting(j)):
+            for row in flatten(self.connecting_rows(j)):
                 self.model.add(row)
 
     def _point_rows(self, g: int) -> None:
-        """Add the rows of one point: (M5), (M7), and how it goes on below a branching."""
+        """Add the rows of one point: (M5), (M7), and (M10) or the tight rows."""
         model = self.model
         s = self.s.columns
         q = self.q.columns
         b = self.b.columns
-        own = s[self.items[g]]
-        model.add(Row(own.ravel(), np.ones(own.size), upper=1.0, name="(M5)"))
+        item_columns = s[self.items[g]]
+        model.add(Row(item_columns.ravel(), np.ones(item_columns.size), upper=1.0, name="(M5)"))
         for v in self.B:
             pair = q[g, [2 * v - 1, 2 * v]]
             model.add(at_most(pair, [b[v - 1]], "(M7)"))
             if v > 1:
                 model.add(at_most(pair, [q[g, v - 1]], "(M7)"))
         if self.full:
-            for v in self.B:  # (M10) a point that reaches a branching goes on
+            for v in self.B:  # (M10) a point that reaches a branching continues to a child
                 on = np.append(q[g, [2 * v - 1, 2 * v, v - 1]], b[v - 1])
                 model.add(Row(on, np.array([1.0, 1.0, -1.0, -1.0]), lower=-1.0, name="(M10)"))
         elif self.options.tight:
             for v in self.V[1:]:
-                model.add(at_most(q[g, v - 1 : v], own[:, self.below[v]].ravel(), "tight"))
+                model.add(at_most(q[g, v - 1 : v], item_columns[:, self.below[v]].ravel(), "tight"))
 
     def _smallest_leaf_rows(self) -> None:
         """Add (M11): each leaf holds at least `min_leaf` rows."""
@@ -144,10 +144,10 @@ class CutModel:
             columns = np.append(self.q.columns[:, v - 1], self.p.column(v))
             self.model.add(Row(columns, np.append(rows, -float(inst.min_leaf)), lower=0.0, name="(M11)"))
 
-    def connecting(self, j: int) -> list[list[Row]]:
-        """(M8) of an item: CUT-H sums over subtrees and all classes of the point, CUT_w-H takes one leaf at a time.
+    def connecting_rows(self, j: int) -> list[list[Row]]:
+        """Return (M8) of an item: CUT-H sums over subtrees and all classes of the point, CUT_w-H has a row for each leaf.
 
-        One list for each leaf that the rows refer to, the node nearest to the root first.
+        The rows are grouped by the leaf that they refer to, nodes near the root first.
         """
         s = self.s.columns
         q = self.q.columns
@@ -159,12 +159,12 @@ class CutModel:
             ]
         if j != self.items[g][0]:
             return []
-        own = s[self.items[g]]
+        item_columns = s[self.items[g]]
         # rows that refer to u and sum over the subtree of u dominate all others of u
-        return [[at_most(own[:, self.below[u]].ravel(), [q[g, u - 1]], "(M8)")] for u in self.V[1:]]
+        return [[at_most(item_columns[:, self.below[u]].ravel(), [q[g, u - 1]], "(M8)")] for u in self.V[1:]]
 
-    def _siblings(self) -> None:
-        """Mirroring a node changes nothing: labels of last siblings rise, and one point goes left wherever it goes."""
+    def _symmetry_rows(self) -> None:
+        """Break the mirror symmetry of nodes: labels of the last siblings increase, and one point always goes left."""
         first = self.first
         for v in self.B:
             if 2 * v in self.T:
@@ -196,9 +196,9 @@ class CutModel:
     # -- trees and points --------------------------------------------------------------------------------------------
 
     def normal_form(self, tree: ObliqueTree) -> ObliqueTree:
-        """The tree with its siblings exchanged as the model wants them."""
+        """Exchange siblings of the tree as the symmetry rows require."""
         inst = self.instance
-        tree = inst.completed(tree) if inst.complete else tree
+        tree = inst.complete_to_depth(tree) if inst.complete else tree
         if not self.options.symmetry:
             return tree
         at = int(inst.route(tree)[self.first])
@@ -211,12 +211,12 @@ class CutModel:
                 below = at.bit_length() - v.bit_length() - 1
                 wrong = below >= 0 and at >> below == 2 * v + 1
             if wrong:
-                tree = mirrored(inst, tree, v)
+                tree = mirror(inst, tree, v)
                 at = int(inst.route(tree)[self.first])
         return tree
 
     def assignment(self, tree: ObliqueTree) -> FloatArray:
-        """The values of all variables for a tree, float64 (model.size,); its objective is exactly the tree's value."""
+        """Return the values of all variables for a tree, float64 (model.size,); its objective is exactly the tree's value."""
         inst = self.instance
         values = np.zeros(self.model.size)
         tree = self.normal_form(tree)
@@ -236,7 +236,7 @@ class CutModel:
         return values
 
     def read(self, values: FloatArray) -> ObliqueTree:
-        """The tree of an integral point: planes that separate its routes if there are such, else near ones; majority labels."""
+        """Return the tree of an integral point, with planes that separate its routes, or approximate ones, and majority labels."""
         inst = self.instance
         tree = self.instance.empty()
         p = values[self.p.columns]
@@ -245,7 +245,8 @@ class CutModel:
 
         def visit(v: int) -> None:
             if v in self.T or p[v - 1] > 0.5:
-                tree.kind[v], tree.label[v] = LEAF, int(w[v - 1].argmax())
+                tree.kind[v] = LEAF
+                tree.label[v] = int(w[v - 1].argmax())
                 return
             tree.kind[v] = BRANCH
             L = np.flatnonzero(routed[:, 2 * v - 1])
@@ -254,19 +255,21 @@ class CutModel:
             if plane is None:
                 points = np.concatenate([L, R])
                 weight = inst.counts[points].sum(axis=1).astype(float)
-                beta = logistic(inst.Z[points], np.arange(len(points)) < len(L), weight, 1e-4)
-                tree.a[v], tree.c[v] = beta[:-1], -beta[-1]
+                beta = fit_logistic(inst.Z[points], np.arange(len(points)) < len(L), weight, 1e-4)
+                tree.a[v] = beta[:-1]
+                tree.c[v] = -beta[-1]
             else:
-                tree.a[v], tree.c[v] = plane.a, plane.c
+                tree.a[v] = plane.a
+                tree.c[v] = plane.c
             visit(2 * v)
             visit(2 * v + 1)
 
         visit(1)
-        return inst.relabelled(tree)
+        return inst.relabel(tree)
 
 
 class CutHooks(Hooks):
-    """(S) and, if they are not given at once, (M8); `improve` makes a better tree of a rejected one, if it can."""
+    """Separation of (S) and, if it is lazy, (M8). `improve` tries to make a better tree of a rejected one."""
 
     lazy = True
 
@@ -282,15 +285,15 @@ class CutHooks(Hooks):
         self.rejected = 0
 
     def on_integral(self, point: Point, origin: str) -> Sequence[Row]:
-        """The rows that the routes of an integral point violate."""
+        """Return the rows that the routes of an integral point violate."""
         form = self.form
         routed = point[form.q] > 0.5
         branching = point[form.b] > 0.5
-        rows: list[Row] = [] if self.options.connect == "all" else self._missing(point)
+        rows: list[Row] = [] if self.options.connect == "all" else self._violated_connecting_rows(point)
         rows += [
             row
             for support in self.pool
-            for row in self._shattering(support)
+            for row in self._shattering_rows(support)
             if row.activity(point.values) > row.upper + 0.5
         ]
         if not rows:
@@ -300,9 +303,9 @@ class CutHooks(Hooks):
                 if not len(L) or not len(R) or form.separator.plane(L, R) is not None:
                     continue
                 for support in form.separator.supports(L, R, self.options.several):
-                    if len(self.pool) < POOL:
+                    if len(self.pool) < MAX_POOL:
                         self.pool[support] = None
-                    rows += self._shattering(support) if self.options.everywhere else [self._row(support, int(v))]
+                    rows += self._shattering_rows(support) if self.options.everywhere else [self._row(support, int(v))]
         if rows:
             self.rejected += 1
             better = self.improve(form.read(point.values))
@@ -311,70 +314,71 @@ class CutHooks(Hooks):
         return rows
 
     def on_fractional(self, point: Point, info: NodeInfo) -> Sequence[Row]:
-        """Connecting rows at the root, of the type that was asked for."""
+        """Return violated connecting rows of the chosen type."""
         form = self.form
         kind = self.options.connect
         rows: list[Row] = []
         for j in range(len(form.point)):
-            for group in form.connecting(j):
-                found = [(row.activity(point.values), row) for row in group]
-                found = [(excess, row) for excess, row in found if excess > 1e-4]
+            for group in form.connecting_rows(j):
+                violated = [(row.activity(point.values), row) for row in group]
+                violated = [(excess, row) for excess, row in violated if excess > 1e-4]
                 if kind == "I":
-                    rows += [row for _, row in found]
+                    rows += [row for _, row in violated]
                 elif kind == "II":
-                    rows += [row for _, row in found[:1]]
-                elif found:
-                    rows.append(max(found, key=lambda item: item[0])[1])
+                    rows += [row for _, row in violated[:1]]
+                elif violated:
+                    rows.append(max(violated, key=lambda item: item[0])[1])
         return [row.named(row.name, user=True) for row in rows]
 
     def propose(self) -> Sequence[FloatArray]:
-        """Better trees made of rejected points."""
+        """Return better trees made of rejected points."""
         waiting = self.proposals
         self.proposals = []
         return waiting
 
-    def _missing(self, point: Point) -> list[Row]:
+    def _violated_connecting_rows(self, point: Point) -> list[Row]:
         form = self.form
         busy = np.flatnonzero((point[form.s] > 1e-6).any(axis=1))
         busy = np.unique([int(form.items[form.point[j]][0]) for j in busy] if not self.options.weak else busy)
-        return [row for j in busy for row in flat(form.connecting(int(j))) if row.activity(point.values) > 1e-5]
+        return [row for j in busy for row in flatten(form.connecting_rows(int(j))) if row.activity(point.values) > 1e-5]
 
-    def _shattering(self, support: Support) -> list[Row]:
+    def _shattering_rows(self, support: Support) -> list[Row]:
         mirror = (support[1], support[0])
         return [self._row(sides, v) for v in self.form.B for sides in (support, mirror)]
 
     def _row(self, support: Support, v: int) -> Row:
-        q, (L, R) = self.form.q.columns, support
+        q = self.form.q.columns
+        L, R = support
         columns = np.concatenate([q[list(L), 2 * v - 1], q[list(R), 2 * v]])
         return Row(columns, np.ones(len(columns)), upper=len(columns) - 1.0, name="shattering")
 
 
 def set_row(instance: ObliqueInstance, packed: DepthTwoErrors, s: CountArray, weight: CountArray) -> Row:
-    """(M12): a set on which every tree errs has no more correct rows; `s` (items, nodes) columns of its items."""
-    here = instance.counts[packed.points]
-    most = int(here.max(axis=1).sum()) - instance.further(packed, instance.most_leaves)
+    """Return (M12): an upper bound of the correct rows of a packed set; `s` (items, nodes) are the columns of its items."""
+    counts = instance.counts[packed.points]
+    most = int(counts.max(axis=1).sum()) - instance.extra_errors(packed, instance.most_leaves)
     return Row(s.ravel(), np.repeat(weight, s.shape[1]).astype(float), upper=float(most), name="(M12)")
 
 
 def ancestors(v: int) -> list[int]:
-    """v and the nodes above it, the root last."""
-    found = []
+    """Return v and its ancestors, the root last."""
+    nodes = []
     while v:
-        found.append(v)
+        nodes.append(v)
         v >>= 1
-    return found
+    return nodes
 
 
 def subtree(v: int, size: int) -> list[int]:
-    """v and the nodes below it, numbers under `size`."""
-    found = []
+    """Return v and its descendants with numbers below `size`."""
+    nodes = []
     level = [v]
     while level and level[0] < size:
-        found += level
+        nodes += level
         level = [c for u in level for c in (2 * u, 2 * u + 1)]
-    return found
+    return nodes
 
 
-def flat(groups: Sequence[Sequence[Row]]) -> list[Row]:
-    """The rows of all groups."""
+def flatten(groups: Sequence[Sequence[Row]]) -> list[Row]:
+    """Return the rows of all groups."""
     return [row for group in groups for row in group]

@@ -1,4 +1,4 @@
-"""Trees of hyperplanes with ever fewer coefficients: one is left out, all planes are fitted again to the columns that are left."""
+"""Backward elimination of coefficients: remove one, fit all planes again to the remaining columns."""
 
 from __future__ import annotations
 
@@ -10,43 +10,45 @@ from trainer.dtypes import CountArray
 from trainer.families.oblique.instance import ObliqueTree
 from trainer.families.oblique.local import LocalSearch
 
-TRIED = 6  # coefficients of a branching that are left out in turn, those that move its scores least
-MANY = 8  # of more, half are left out at once, too
+MAX_CANDIDATES = 6  # coefficients tried per branching, those with the least effect on its scores
+MANY_COEFFICIENTS = 8  # with more coefficients, removing half of them at once is tried, too
 
 
-def thinned(search: LocalSearch, tree: ObliqueTree, stopped: Callable[[], bool]) -> Iterator[ObliqueTree]:
-    """Backward elimination: of all trees with something left out the one with most rows right, then again from there.
+def eliminate_coefficients(
+    search: LocalSearch, tree: ObliqueTree, stopped: Callable[[], bool]
+) -> Iterator[ObliqueTree]:
+    """Yield trees with fewer and fewer coefficients, each the best of several removals from the one before.
 
-    Ends at one coefficient a branching. Nothing is proved.
+    Ends at one coefficient per branching. Nothing is proved.
     """
     inst = search.instance
-    tree = inst.pruned(tree)
+    tree = inst.prune(tree)
     while not stopped():
-        found = []
+        trials = []
         for v, dropped in _candidates(search, tree):
             if stopped():
                 return
             trial = tree.copy()
             trial.a[v, dropped] = 0.0
             trial = search.improve(trial, stopped, support=trial.a != 0.0)
-            found.append(inst.pruned(trial))
-        if not found:
+            trials.append(inst.prune(trial))
+        if not trials:
             return
-        tree = max(found, key=lambda t: (inst.correct(t), -t.coefficients))
+        tree = max(trials, key=lambda t: (inst.correct(t), -t.coefficients))
         yield tree
 
 
 def _candidates(search: LocalSearch, tree: ObliqueTree) -> Iterator[tuple[int, CountArray]]:
-    """Branchings with several coefficients, and places of coefficients to leave out."""
+    """Yield branchings with several coefficients, and indices of coefficients to remove."""
     inst = search.instance
     at = inst.route(tree)
     for v in tree.branches:
-        used = np.flatnonzero(tree.a[v])
-        if len(used) < 2:
+        support = np.flatnonzero(tree.a[v])
+        if len(support) < 2:
             continue
-        moved = np.abs(tree.a[v, used]) * inst.Z[inst.visits(at, v)][:, used].std(axis=0)
-        order = used[np.argsort(moved)]
-        if len(used) > MANY:
-            yield v, order[: len(used) // 2]
-        for h in order[:TRIED]:
+        moved = np.abs(tree.a[v, support]) * inst.Z[inst.visits(at, v)][:, support].std(axis=0)
+        order = support[np.argsort(moved)]
+        if len(support) > MANY_COEFFICIENTS:
+            yield v, order[: len(support) // 2]
+        for h in order[:MAX_CANDIDATES]:
             yield v, np.array([h])

@@ -1,4 +1,4 @@
-"""First trees for the methods with hyperplanes: trees of other methods over the same rows, each in its own time."""
+"""Start trees of hyperplane methods: trees of other methods, each with its own time limit."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from trainer.certificate import Limits, Status
 from trainer.data.problem import Problem
 from trainer.errors import TrainerError
 from trainer.families.oblique.instance import ObliqueInstance, ObliqueTree
-from trainer.families.oblique.units import Units, tree_of
+from trainer.families.oblique.units import Units, plane_tree
 from trainer.methods.base import Settings
 from trainer.methods.monitor import Monitor
 from trainer.solver_common import cross_family
@@ -20,10 +20,10 @@ from trainer.tree.nodes import Draft
 STARTS = ("cart", "exact", "bivariate", "oc1")
 
 
-class Inner(Monitor):
-    """A monitor with its own time limit that also ends with the whole run; it does not report progress.
+class InnerMonitor(Monitor):
+    """Monitor with its own time limit that also ends with the run; it does not report progress.
 
-    Inside `with`, a thread keeps its time: kernels look at the flag alone.
+    Inside `with`, a thread watches the clock, since kernels check only the flag.
     """
 
     def __init__(self, outer: Monitor, seconds: float) -> None:
@@ -56,29 +56,29 @@ def first_trees(
     units: Units,
     enough: Fraction,
     seconds: float,
-    found: Callable[[ObliqueTree], object],
+    on_tree: Callable[[ObliqueTree], object],
 ) -> list[ObliqueTree]:
-    """Trees of other methods over the same rows, until one has the value `enough`; a method that fails or is too slow gives none.
+    """Train other methods on the same rows, until a tree has the value `enough`. Methods that fail give no tree.
 
-    `found` hears of each tree at once.
+    `on_tree` receives each tree at once.
     """
     trees: list[ObliqueTree] = []
 
     def take(draft: Draft) -> None:
-        trees.append(tree_of(draft, instance, units))
-        found(trees[-1])
+        trees.append(plane_tree(draft, instance, units))
+        on_tree(trees[-1])
 
     if problem.warm_start is not None:
         take(problem.warm_start)
-    wanted = {"all": STARTS, "cart": STARTS[:1], "none": ()}[settings["first_trees"]]
-    for method in map(cross_family.method, wanted):
+    methods = {"all": STARTS, "cart": STARTS[:1], "none": ()}[settings["first_trees"]]
+    for method in map(cross_family.method, methods):
         if monitor.stopped() or any(instance.value(tree) >= enough for tree in trees):
             break
         raw = {"depth": settings["depth"], "seed": settings["seed"]}
         try:
-            with Inner(monitor, seconds / len(wanted)) as inner:
+            with InnerMonitor(monitor, seconds / len(methods)) as inner:
                 draft = method.solve(problem, method.settings(raw), inner).draft
-            take(draft)  # which fails for a tree that asks for a special value by itself
+            take(draft)  # raises for a split on a special value alone
         except TrainerError:
             continue
     return trees

@@ -1,6 +1,6 @@
-"""What is known of points and hyperplanes while cases are told apart: sets that nothing parts, hyperplanes that were met, and lemmas.
+"""Cache of inseparable point sets, separating hyperplanes and lemmas found during case analysis.
 
-The cases themselves are in `cases`; docs/proof-format.md has the lines that are made of both.
+The case analysis is in `cases`; docs/proof-format.md describes the lines that are made of both.
 """
 
 from __future__ import annotations
@@ -14,21 +14,21 @@ import numpy as np
 from trainer.dtypes import BoolArray, CountArray
 from trainer.families.oblique.hulls import Hulls, Meeting, Separation
 
-Labels = int | tuple["Labels", "Labels"]  # a class, or the two sides of a question
-Step = dict[str, Any]  # as in the file; vectors and sets that add up are named by their place in the store
+Labels = int | tuple["Labels", "Labels"]  # a class, or the labels of both children
+Step = dict[str, Any]  # as in the file; vectors and lemmas are named by their index in the store
 Columns = tuple[int, ...]
-MOST_CASES = 50_000
-MOST_WORK = 50_000_000  # points times columns of all linear programs, and what their fractions take
-MOST_HELD = 50_000_000  # points times vectors and hyperplanes that are kept
+MAX_CASES = 50_000
+MAX_WORK = 50_000_000  # points times columns of all linear programs, and steps of exact fractions
+MAX_CACHED_CELLS = 50_000_000  # points times cached vectors and hyperplanes
 
 
 class UndecidedCases(Exception):
-    """The cases cannot be completed: a tree makes fewer errors, or rounding leaves a set open, or time is over."""
+    """The case analysis cannot be completed: a better tree, an undecided set, or a limit."""
 
 
 @dataclass(frozen=True, eq=False)
 class Lemma:
-    """Two leaves err by `bound` at least on the points of a vector."""
+    """Two leaves make at least `bound` errors on the points of a vector."""
 
     vector: int
     labels: Labels
@@ -36,7 +36,7 @@ class Lemma:
 
 
 class Store:
-    """What is known of the points: vectors of sets that nothing parts, hyperplanes that were met, and lemmas on sets."""
+    """Vectors of inseparable sets, separating hyperplanes and lemmas over fixed points."""
 
     def __init__(self, hulls: Hulls, counts: CountArray, stop: Callable[[], bool], seed: int = 0) -> None:
         self.hulls = hulls
@@ -45,89 +45,89 @@ class Store:
         self.random = np.random.default_rng(seed)
         size = len(counts)
         self.vectors: list[Meeting] = []
-        self.known: dict[tuple[frozenset[int], frozenset[int]], int] = {}
-        self.sides = np.zeros((2, 64, size), np.float32)  # of each vector: its points on the left, on the right
-        self.partings = np.zeros((2, 64, size), bool)  # of each hyperplane the same, points too near to it on neither
-        self.parted = 0
+        self.meeting_numbers: dict[tuple[frozenset[int], frozenset[int]], int] = {}
+        self.sides = np.zeros((2, 64, size), np.float32)  # points of each vector on the left, and on the right
+        self.partings = np.zeros((2, 64, size), bool)  # sides of each hyperplane; points too near to it are on neither
+        self.separations = 0
         self.cases = 0
-        self.most_cases = MOST_CASES
+        self.most_cases = MAX_CASES
         self.lemmas: dict[tuple[int, Labels], int] = {}
-        self.made: list[Lemma] = []
-        self.narrow: dict[Columns, Store] = {}  # of hyperplanes that weigh these columns only
+        self.lemma_list: list[Lemma] = []
+        self.narrow: dict[Columns, Store] = {}  # for hyperplanes with coefficients in these columns only
 
-    def within(self, columns: Columns) -> Store:
-        """The same points for hyperplanes that weigh only these columns."""
+    def narrowed(self, columns: Columns) -> Store:
+        """Return the store of the same points for hyperplanes with coefficients in these columns only."""
         if len(columns) == self.hulls.Z.shape[1]:
             return self
         if columns not in self.narrow:
             some = list(columns)
             hulls = self.hulls
-            own = Hulls(hulls.X[:, some], hulls.Z[:, some], hulls.least, hulls.stop)
-            self.narrow[columns] = Store(own, self.counts, self.stop)
+            hulls_within = Hulls(hulls.X[:, some], hulls.Z[:, some], hulls.least, hulls.stop)
+            self.narrow[columns] = Store(hulls_within, self.counts, self.stop)
         return self.narrow[columns]
 
-    def until(self, stop: Callable[[], bool], most_cases: int = MOST_CASES) -> Store:
-        """The same store for further cases, which end otherwise; what was done before does not count."""
+    def restart(self, stop: Callable[[], bool], most_cases: int = MAX_CASES) -> Store:
+        """Reset the limits for further cases, and return the store."""
         self.stop = self.hulls.stop = stop
         self.cases = 0
         self.hulls.work = 0
         self.most_cases = most_cases
         return self
 
-    def cannot(self, left: BoolArray, right: BoolArray) -> int | None:
-        """The place of a vector within these sets, or None if a hyperplane parts them; raises UndecidedCases."""
-        if not left.any() or not right.any() or self._seen(left, right):
+    def find_meeting(self, left: BoolArray, right: BoolArray) -> int | None:
+        """Return the index of a vector within these sets; None if they are separable. Raises UndecidedCases."""
+        if not left.any() or not right.any() or self._is_separated(left, right):
             return None
-        self.pause()
-        found = self.hulls.test(np.flatnonzero(left), np.flatnonzero(right))
-        if found is None:
+        self.check_limits()
+        result = self.hulls.test(np.flatnonzero(left), np.flatnonzero(right))
+        if result is None:
             raise UndecidedCases
-        if isinstance(found, Separation):
-            self._keep(found)
+        if isinstance(result, Separation):
+            self._add_separation(result)
             return None
-        return self._place(found)
+        return self._add_meeting(result)
 
-    def pause(self) -> None:
-        """Raises UndecidedCases if time is over, or too much was done or is kept."""
-        held = (len(self.vectors) + self.parted) * len(self.counts)
-        if self.stop() or held > MOST_HELD or self.cases > self.most_cases or self.hulls.work > MOST_WORK:
+    def check_limits(self) -> None:
+        """Raise UndecidedCases if the time, the work or the cache exceeds its limit."""
+        cells = (len(self.vectors) + self.separations) * len(self.counts)
+        if self.stop() or cells > MAX_CACHED_CELLS or self.cases > self.most_cases or self.hulls.work > MAX_WORK:
             raise UndecidedCases
 
-    def _seen(self, left: BoolArray, right: BoolArray) -> bool:
-        one, two = self.partings[:, : self.parted]
+    def _is_separated(self, left: BoolArray, right: BoolArray) -> bool:
+        one, two = self.partings[:, : self.separations]
         outside = (
             (~one[:, left]).any(axis=1) | (~two[:, right]).any(axis=1),
             (~two[:, left]).any(axis=1) | (~one[:, right]).any(axis=1),
         )
         return not all(way.all() for way in outside)
 
-    def _keep(self, parting: Separation) -> None:
-        if self.parted == self.partings.shape[1]:
+    def _add_separation(self, parting: Separation) -> None:
+        if self.separations == self.partings.shape[1]:
             self.partings = np.concatenate([self.partings, np.zeros_like(self.partings)], axis=1)
-        self.partings[0, self.parted], self.partings[1, self.parted] = parting.left, parting.right
-        self.parted += 1
+        self.partings[0, self.separations], self.partings[1, self.separations] = parting.left, parting.right
+        self.separations += 1
 
-    def _place(self, found: Meeting) -> int:
-        key = frozenset(found.left), frozenset(found.right)
-        if key in self.known:
-            return self.known[key]
-        place = self.known[key] = self.known[key[::-1]] = len(self.vectors)
+    def _add_meeting(self, meeting: Meeting) -> int:
+        key = frozenset(meeting.left), frozenset(meeting.right)
+        if key in self.meeting_numbers:
+            return self.meeting_numbers[key]
+        place = self.meeting_numbers[key] = self.meeting_numbers[key[::-1]] = len(self.vectors)
         if place == self.sides.shape[1]:
             self.sides = np.concatenate([self.sides, np.zeros_like(self.sides)], axis=1)
-        self.sides[0, place, list(found.left)] = self.sides[1, place, list(found.right)] = 1.0
-        self.vectors.append(found)
+        self.sides[0, place, list(meeting.left)] = self.sides[1, place, list(meeting.right)] = 1.0
+        self.vectors.append(meeting)
         return place
 
     def lemma(self, vector: int, labels: Labels, bound: int) -> int:
-        """The place of a lemma."""
+        """Return the index of a lemma; add it if it is new."""
         key = vector, labels
         if key not in self.lemmas:
-            self.lemmas[key] = len(self.made)
-            self.made.append(Lemma(vector, labels, bound))
+            self.lemmas[key] = len(self.lemma_list)
+            self.lemma_list.append(Lemma(vector, labels, bound))
         return self.lemmas[key]
 
 
 def lemma_steps(meeting: Meeting, place: int) -> Sequence[Step]:
-    """The cases of a lemma: each point goes where its class asks, and nothing parts them."""
+    """Return the steps of a lemma: each point goes to the side that its class prefers, and the sides are inseparable."""
     points = [*meeting.left, *meeting.right]
     return [*({"by": "side", "point": p} for p in points), {"by": "meet", "of": place, "at": 1}]

@@ -1,4 +1,4 @@
-"""The problem as the methods with hyperplanes see it: scaled points, prices of leaves, and the values that trees can have."""
+"""Target of hyperplane methods: scaled points, leaf prices, and the lattice of tree values."""
 
 from __future__ import annotations
 
@@ -11,20 +11,23 @@ from trainer.certificate import relative_gap
 from trainer.data.problem import Problem
 from trainer.families.oblique.instance import DepthTwoErrors, ObliqueInstance, ObliqueTree
 from trainer.families.oblique.plan import SolvePlan
-from trainer.families.oblique.units import instance_of
+from trainer.families.oblique.units import make_instance
 from trainer.methods.base import Settings
 from trainer.methods.monitor import Monitor
 from trainer.milo.lattice import NOISE, Lattice, Prices, same_order, tie_price
 
 
 class Target:
-    """Instance, units and prices; values inside are in rows at the price that is searched with, outside in the objective's unit."""
+    """Instance, units and prices.
+
+    Internal values are in rows at the price of the search; `objective` and `upper` convert them to the unit of the objective.
+    """
 
     def __init__(self, problem: Problem, settings: Settings, plan: SolvePlan) -> None:
         self.problem = problem
         self.settings = settings
-        instance, self.units = instance_of(problem, settings["depth"], complete=plan.complete, robust=plan.robust)
-        # a gap that is asked for is one of the values at the true price
+        instance, self.units = make_instance(problem, settings["depth"], complete=plan.complete, robust=plan.robust)
+        # a requested gap refers to values at the true price
         exact = not instance.charge and not settings["mip_gap"]
         kappa = same_order(instance.kappa, instance.most_leaves) if exact else instance.kappa
         if settings.get("then_fewest"):
@@ -40,62 +43,62 @@ class Target:
         self.noise = max(NOISE, Fraction(instance.total, 10**7)) if instance.charge else NOISE
 
     @property
-    def everything(self) -> int:
-        """Rows that a tree of any size can classify correctly: equal rows go together."""
+    def max_correct(self) -> int:
+        """Upper bound of the correct rows of trees of any size: equal rows share a leaf."""
         return int(self.instance.counts.max(axis=1).sum())
 
     @property
     def splittable(self) -> bool:
-        """Whether there is anything to ask: a depth and a column."""
+        """True if trees may have a split: a depth and a column exist."""
         return bool(self.instance.depth and self.instance.Z.shape[1])
 
     @property
     def absolute_gap(self) -> float:
-        """The gap at which a solver may stop; 0 if values are too near to each other."""
+        """Absolute gap at which a solver may stop; 0 if values are too near to each other."""
         return 0.0 if self.instance.charge and self.lattice.step < 20 * self.noise else self.lattice.gap
 
     def objective(self, value: Fraction, leaves: int) -> float:
-        """An internal value as the objective of the contract."""
+        """Convert an internal value to the objective."""
         return float(self.prices.value(value, leaves) / self.instance.total)
 
     def upper(self, bound: Fraction) -> float:
-        """An internal bound as a bound of the objective."""
+        """Convert an internal bound to a bound of the objective."""
         return float(self.prices.bound(bound) / self.instance.total)
 
-    def rounded(self, bound: float) -> Fraction:
-        """A bound of the solver, rounded down onto the values that a tree can have."""
+    def round_down(self, bound: float) -> Fraction:
+        """Round a solver's bound down to a value that a tree can have."""
         return self.lattice.floor(bound, self.noise)
 
-    def near(self, tree: ObliqueTree, bound: Fraction) -> bool:
-        """True if a tree meets the bound, or is within the requested gap."""
+    def meets(self, tree: ObliqueTree, bound: Fraction) -> bool:
+        """Return whether a tree meets the bound, or is within the requested gap."""
         value = self.instance.value(tree)
         if value >= bound:
             return True
         gap = relative_gap(self.objective(value, tree.leaves), self.upper(bound))
-        wanted = self.settings["mip_gap"]
-        return wanted > 0 and gap is not None and gap <= wanted
+        gap_limit = self.settings["mip_gap"]
+        return gap_limit > 0 and gap is not None and gap <= gap_limit
 
     def pack(self, packed: tuple[DepthTwoErrors, ...]) -> None:
-        """Let sets of rows with counted errors lower the instance's own bound."""
+        """Add sets of rows with known errors to the instance, which tighten its bound."""
         self.instance = replace(self.instance, packed=packed)
 
 
 class SearchClock:
-    """The time of the search: the time of the run, less `kept` seconds for drawing."""
+    """Time limit of the search: that of the run minus `reserved` seconds for drawing."""
 
-    def __init__(self, monitor: Monitor, kept: float) -> None:
+    def __init__(self, monitor: Monitor, reserved: float) -> None:
         self.monitor = monitor
-        self.end = time.perf_counter() + monitor.remaining() - kept
+        self.end = time.perf_counter() + monitor.remaining() - reserved
 
-    def halted(self) -> bool:
-        """True once the search must end: the run is stopped, or what is left of its time is for drawing."""
+    def is_over(self) -> bool:
+        """Return whether the search must end: the run is stopped, or only the reserved time remains."""
         return self.monitor.stopped() or time.perf_counter() > self.end
 
     def remaining(self) -> float:
-        """Seconds that are left for the search."""
+        """Return the remaining seconds of the search."""
         return max(0.0, self.end - time.perf_counter())
 
     def until(self, seconds: float) -> Callable[[], bool]:
-        """A separate clock that ends after `seconds`, or with this one."""
+        """Return a stop condition after `seconds`, or at the end of this clock."""
         end = min(self.end, time.perf_counter() + seconds)
         return lambda: self.monitor.stopped() or time.perf_counter() > end

@@ -1,4 +1,4 @@
-"""Problems as instances of scaled points, trees of hyperplanes as drafts in the uploaded columns' own units, and back."""
+"""Convert problems to instances of scaled points, and hyperplane trees to drafts and back."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from trainer.tree.splits.base import EMPTY
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Units:
-    """How scaled features come from columns: feature = (value - low) / span; `rows` (P,) is a row of each point.
+    """Scaling of features: feature = (value - low) / span; `rows` (P,) is a row of each point.
 
-    `charged` says whether coefficients have a price, so that no split may have fewer than its plane.
+    `charged`: coefficients have a price, so a split must have as many coefficients as its plane.
     """
 
     encoding: Encoding
@@ -35,13 +35,13 @@ class Units:
     charged: bool = False
 
     def plane(self, a: FloatArray) -> Linear:
-        """The sum of the features with coefficients other than 0, in the columns' own units, at most 0."""
-        used = np.flatnonzero(a)
-        terms = [self.encoding.features[h].term for h in used]
-        fills = self.encoding.fills(used.tolist())
+        """Return the plane with normal `a` in the columns' units, with threshold 0."""
+        support = np.flatnonzero(a)
+        terms = [self.encoding.features[h].term for h in support]
+        fills = self.encoding.fills(support.tolist())
         return Linear(
             features=tuple(column for column, _ in terms),
-            coefficients=tuple(float(a[h] / self.span[h]) for h in used),
+            coefficients=tuple(float(a[h] / self.span[h]) for h in support),
             threshold=0.0,
             levels=tuple(level for _, level in terms),
             fills=fills,
@@ -49,10 +49,13 @@ class Units:
         )
 
     def split(self, a: FloatArray, points: CountArray, left: BoolArray) -> tuple[Split, bool] | None:
-        """The split that sends exactly the `left` of `points` left, and whether its sides are exchanged; None if rounding forbids."""
+        """Return the split that sends exactly `left` of `points` left, and whether its sides are exchanged.
+
+        Returns None if rounding makes that impossible.
+        """
         with np.errstate(over="ignore"):
             plane = self.plane(a)
-        finite = all(map(math.isfinite, plane.coefficients))  # not so where a column's range is next to nothing
+        finite = all(map(math.isfinite, plane.coefficients))  # coefficients overflow if a column's range is tiny
         if not plane.terms or not finite or left.all() or not left.any():
             return None
         matrix = self.matrix[self.rows[points]]
@@ -63,41 +66,41 @@ class Units:
             return None
         plain = replace(plane, threshold=middle(low, high))
         schema = self.encoding.schema
-        made, exchanged = linear(
+        split, exchanged = linear(
             plain.features, plain.coefficients, plain.threshold, plain.levels, schema=schema, fills=plain.fills
         )
-        cheaper = self.charged and len(plain.terms) > 1 and made.cut is not None
-        if not cheaper and np.array_equal(goes_left(made, matrix) != exchanged, left):
-            return made, exchanged
+        cheaper = self.charged and len(plain.terms) > 1 and split.cut is not None
+        if not cheaper and np.array_equal(goes_left(split, matrix) != exchanged, left):
+            return split, exchanged
         return (plain, False) if np.array_equal(goes_left(plain, matrix), left) else None
 
 
-USUAL = 4.0  # inter-quartile ranges: a column has no far values if all are within this range
-FARTHEST = 1000.0  # what a far value may be in a robust unit: rows are tied to planes with constants of this size
+USUAL_QUARTILE_RANGES = 4.0  # a column has outliers if its range exceeds so many inter-quartile ranges
+MAX_ROBUST_RANGE = 1000.0  # largest range in robust units; it determines the big-M constants
 
 
 def robust_spans(X: FloatArray, width: FloatArray) -> FloatArray:
-    """The unit of each column, float64 (p,): its range, or less if a few values lie far from all others.
+    """Return the unit of each column, float64 (p,): its range, or less if it has outliers.
 
-    Quartiles are taken of the distinct values, so that repeated rows and weights change nothing, and never agree.
+    Quartiles are those of the distinct values, so that they differ, and repeated rows and weights change nothing.
     """
     span = width.copy()
     low = X.min(axis=0)
     high = X.max(axis=0)
-    # a column of two values, such as whether a row has a category, has nothing between them
+    # columns of two values, such as indicators, keep their range
     for j in np.flatnonzero(((low < X) & (high > X)).any(axis=0)).tolist():
         values = np.unique(X[:, j])
         first = np.quantile(values, 0.25, method="lower")
         third = np.quantile(values, 0.75, method="higher")
         with np.errstate(over="ignore"):
-            span[j] = max(min(width[j], USUAL * (third - first)), width[j] / FARTHEST)
+            span[j] = max(min(width[j], USUAL_QUARTILE_RANGES * (third - first)), width[j] / MAX_ROBUST_RANGE)
     return span
 
 
 def distinct_rows(X: FloatArray) -> tuple[FloatArray, CountArray, CountArray]:
-    """The different rows of X (n, p) in rising order, where each is first, and which one each row is, int64 (n,).
+    """Return the distinct rows of X (n, p) in ascending order, their first positions, and the index of each row, int64 (n,).
 
-    As `np.unique(X, axis=0)` finds them, which takes many times as long where thousands of columns agree at first.
+    Equals `np.unique(X, axis=0)`, which is much slower for thousands of columns.
     """
     order = np.lexsort(X.T[::-1]) if X.shape[1] else np.arange(len(X))
     ordered = X[order]
@@ -107,24 +110,25 @@ def distinct_rows(X: FloatArray) -> tuple[FloatArray, CountArray, CountArray]:
     return ordered[new], order[new].astype(np.int64), member
 
 
-def instance_of(
+def make_instance(
     problem: Problem, depth: int, *, complete: bool = False, robust: bool = False
 ) -> tuple[ObliqueInstance, Units]:
-    """Distinct points of the columns, empty cells filled, scaled to [0, 1] (`robust`: beyond 1 if a value lies far from the others), with
-    the weights of the classes that occur.
+    """Make the instance of distinct points, with empty cells filled and columns scaled to [0, 1].
+
+    With `robust`, outliers are scaled beyond 1. Only classes that occur are included.
     """
     encoding = problem.filled
     X = encoding.matrix(problem.table)
     distinct, first, group = distinct_rows(X)
-    # copies of rows leave rows out whose answers all cost the same; the range of a column is that of all rows
-    whole = distinct if problem.source is None else encoding.matrix(problem.source.table)
-    low, high = (whole.min(axis=0), whole.max(axis=0)) if X.shape[1] else (np.zeros(0), np.zeros(0))
+    # row copies omit rows whose predictions all cost the same; the range of a column is that of all rows
+    all_rows = distinct if problem.source is None else encoding.matrix(problem.source.table)
+    low, high = (all_rows.min(axis=0), all_rows.max(axis=0)) if X.shape[1] else (np.zeros(0), np.zeros(0))
     with np.errstate(over="ignore"):
         width = high - low
     if not np.isfinite(width).all():
         name = problem.table.names[encoding.features[int(np.argmin(np.isfinite(width)))].column]
         raise DataError(f"The values of '{name}' are too far apart for a floating-point number. Scale the column.")
-    span = np.where(high > low, robust_spans(whole, width) if robust else width, 1.0)
+    span = np.where(high > low, robust_spans(all_rows, width) if robust else width, 1.0)
     classes, y = np.unique(problem.y, return_inverse=True)
     counts = np.zeros((len(distinct), len(classes)), np.int64)
     np.add.at(counts, (group, y), problem.row_weights)
@@ -142,8 +146,8 @@ def instance_of(
     return instance, units
 
 
-def tree_of(draft: Draft, instance: ObliqueInstance, units: Units) -> ObliqueTree:
-    """A draft over the columns as a tree of planes, cut off at the instance's depth; raises SolverError for other splits."""
+def plane_tree(draft: Draft, instance: ObliqueInstance, units: Units) -> ObliqueTree:
+    """Convert a draft to a tree of planes, truncated at the instance's depth. Raises SolverError for splits without a plane."""
     tree = instance.empty()
     index = {feature.term: h for h, feature in enumerate(units.encoding.features)}
 
@@ -173,11 +177,11 @@ def tree_of(draft: Draft, instance: ObliqueInstance, units: Units) -> ObliqueTre
         visit(two, 2 * v + 1, points[~low])
 
     visit(draft, 1, np.arange(len(instance.Z)))
-    return instance.completed(tree) if instance.complete else tree
+    return instance.complete_to_depth(tree) if instance.complete else tree
 
 
 def _normal(split: Split, index: dict[tuple[int, int], int], units: Units) -> FloatArray:
-    """The coefficients of a split on scaled features, up to sign; empty cells that it does not fill are left aside."""
+    """Return the coefficients of a split on scaled features, up to sign and without empty cells that it does not fill."""
     a = np.zeros(len(index))
     plane = split.plane()
     if plane is None:
@@ -196,26 +200,26 @@ def _normal(split: Split, index: dict[tuple[int, int], int], units: Units) -> Fl
 
 
 def _separates(scores: FloatArray, left: BoolArray) -> bool:
-    """Whether the scores of one side all lie below those of the other."""
+    """Return whether all scores of one side are below those of the other."""
     low = float(scores[left].max()) < float(scores[~left].min())
     return low or float(scores[~left].max()) < float(scores[left].min())
 
 
 def _with_empty(split: Split, a: FloatArray, index: dict[tuple[int, int], int], Z: FloatArray) -> FloatArray:
-    """The coefficients `a` of a split, with indicators of empty cells that put its rows with one beyond all others, on their side."""
+    """Add coefficients of the indicators of empty cells to `a`, so that rows with empty cells go to their side."""
     exchanged = bool(plane[2]) if (plane := split.plane()) else False
     scores = Z @ a
     beyond = 1.0 + 2.0 * float(scores.max() - scores.min())
     low = (split.missing is EmptySide.LEFT) != exchanged
-    found = a.copy()
+    coefficients = a.copy()
     for column in split.used:
         if (column, EMPTY) in index:
-            found[index[column, EMPTY]] = -beyond if low else beyond
-    return found
+            coefficients[index[column, EMPTY]] = -beyond if low else beyond
+    return coefficients
 
 
-def draft_of(tree: ObliqueTree, instance: ObliqueInstance, units: Units) -> Draft | None:
-    """The tree in the columns' own units, each split sending the same training rows the same way; None if rounding forbids."""
+def make_draft(tree: ObliqueTree, instance: ObliqueInstance, units: Units) -> Draft | None:
+    """Convert a tree to a draft in the columns' units that routes all training rows equally; None if rounding prevents it."""
 
     def visit(v: int, points: CountArray) -> Draft | None:
         if tree.kind[v] != BRANCH:
@@ -223,17 +227,17 @@ def draft_of(tree: ObliqueTree, instance: ObliqueInstance, units: Units) -> Draf
         left = instance.Z[points] @ tree.a[v] <= tree.c[v]
         if left.all() or not left.any():
             return visit(2 * v if left.all() else 2 * v + 1, points)
-        made = units.split(tree.a[v], points, left)
+        split_result = units.split(tree.a[v], points, left)
         one = visit(2 * v, points[left])
         two = visit(2 * v + 1, points[~left])
-        if made is None or one is None or two is None:
+        if split_result is None or one is None or two is None:
             return None
-        split, exchanged = made
+        split, exchanged = split_result
         return DraftBranch(split=split, left=two if exchanged else one, right=one if exchanged else two)
 
     return visit(1, np.arange(len(instance.Z)))
 
 
 def lattice_value(instance: ObliqueInstance, value: Fraction) -> float:
-    """A value in rows as the objective of the contract."""
+    """Convert a value in rows to the objective."""
     return float(value / instance.total)

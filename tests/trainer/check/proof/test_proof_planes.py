@@ -18,7 +18,7 @@ from tests.trainer.oracles.oblique_labels import fewest_errors
 from trainer.check.proof.steps.labels import includes, trees
 from trainer.check.proof.steps.planes import check_planes
 from trainer.check.proof.subject import BadProof, PlaneSpace
-from trainer.families.oblique.proving import PlaneProof, labelled
+from trainer.families.oblique.proving import PlaneProof, enumerate_labellings
 
 Lines = list[dict[str, Any]]
 # distances that planes keep
@@ -274,7 +274,7 @@ def test_a_larger_tree_of_labels_holds_exactly_what_it_can_predict():
 @pytest.mark.parametrize(("depth", "leaves"), [(5, 32), (6, 63), (6, 64)])
 def test_the_first_ways_to_label_many_leaves_come_at_once(depth, leaves):
     """Nothing is tried that leaves more leaves for a side than its depth allows: that would not end."""
-    own = list(itertools.islice(labelled(depth, leaves, 3), 50))
+    own = list(itertools.islice(enumerate_labellings(depth, leaves, 3), 50))
     assert own == list(itertools.islice(trees(depth, leaves, [0, 1, 2]), 50))
     assert len(own) == 50
 

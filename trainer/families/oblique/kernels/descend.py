@@ -1,7 +1,7 @@
-"""Zero-one loss of a hyperplane: exact line searches along coordinates, random directions and misclassified points.
+"""Minimise the zero-one loss of a hyperplane by exact line searches.
 
 Legend     point i is on the left iff V_i = Σ_h a_h flat[h, i] <= 0; the last row of flat (m + 1, n) holds ones, so a[m] = -c
-           want int8 (n,): 1 if i should be on the left; weight int64 (n,): what it costs if it is not
+           want int8 (n,): 1 if i should be on the left; weight int64 (n,): its cost if it is not
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def _loss(V, want, weight):
 
 @kernel
 def _line(V, R, want, weight, draw, worst):
-    """A step d of least loss along R, one of those at random, and its loss; loss -1 where no point moves."""
+    """Return a step d of least loss along R, random among ties, and its loss; loss -1 if no point moves."""
     n = V.shape[0]
     cuts = np.empty(n)
     rows = np.empty(n, np.int64)
@@ -81,7 +81,8 @@ def _line(V, R, want, weight, draw, worst):
 def descend(flat, want, weight, a, draws, directions, flag):
     """Lower the loss of `a` (m + 1,) in place and return it; draws float64 (steps, 3) and directions (steps, m + 1) are random.
 
-    Steps that leave the loss as it is are taken too: they wander over plateaus.
+    Steps of equal loss are accepted, so that the search moves on plateaus. Directions are coordinates, random vectors, and
+    misclassified points.
     """
     m, n = flat.shape
     V = np.zeros(n)
