@@ -24,7 +24,7 @@ from trainer.families.mip import instance as instances
 from trainer.families.mip.bendoct import BendOCT
 from trainer.families.mip.bendoct_accelerated import AcceleratedBendOCT, Techniques
 from trainer.families.mip.binoct import BinOCT
-from trainer.families.mip.first_tree import starting
+from trainer.families.mip.first_tree import make_start
 from trainer.families.mip.flowoct import FlowOCT
 from trainer.families.mip.instance import Instance
 from trainer.families.mip.oct import OCT
@@ -53,11 +53,11 @@ LEAST = Fraction(1, 10**6)
 
 def cell(make: Callable[[Instance], Formulation], inst: Instance, solver: Backend, limit: float) -> tuple[str, bool]:
     """What a formulation came to, and whether it agrees with the exact search."""
-    optimum = starting(inst, "exact", 600.0).bound
+    optimum = make_start(inst, "exact", 600.0).bound
     assert optimum is not None
     began = time.process_time()
     form = make(inst)
-    starts = form.first(starting(inst, "cart", 0.0).trees)
+    starts = form.first(make_start(inst, "cart", 0.0).trees)
     found = optimise(form, solver, starts=starts, options=within(solver.name, limit))
     assert found.value is not None
     if found.optimal:
@@ -92,7 +92,7 @@ def main() -> int:
                 proved = proved + text.endswith("s")
                 solves = solves + 1
                 cells.append(text if agrees else f"**{text}: contradiction**")
-            optimum = starting(priced, "exact", 600.0).bound
+            optimum = make_start(priced, "exact", 600.0).bound
             print(f"| {name} | {depth} | {float(optimum or 0):.2f} | {' | '.join(cells)} |", flush=True)
     print(f"\n{proved} of {solves} proved and equal, {wrong} contradictions")
     return int(wrong > 0)

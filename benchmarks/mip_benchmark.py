@@ -48,7 +48,7 @@ from common import encodings
 
 from trainer.families.mip import instance as instances
 from trainer.families.mip.bendoct_accelerated import PAPER, VANILLA, AcceleratedBendOCT, Techniques
-from trainer.families.mip.first_tree import starting
+from trainer.families.mip.first_tree import make_start
 from trainer.families.mip.tree_mip import optimise
 from trainer.milo import SolveOptions, backend
 
@@ -150,7 +150,7 @@ def solve(
     work = time.process_time()
     inst = instances.build(X, y, depth=case.depth, kappa=Fraction(case.penalty) * len(y))
     form = AcceleratedBendOCT(inst, techniques)
-    starts = form.first(starting(inst, first, 0.0).trees)
+    starts = form.first(make_start(inst, first, 0.0).trees)
     built = time.process_time() - work if processor else time.perf_counter() - began
     left = max(limit - built, 0.1)
     options = within(solver, left) if processor else SolveOptions(time=left)

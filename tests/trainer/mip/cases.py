@@ -114,7 +114,7 @@ def all_trees(inst: Instance, *, labels: bool = False) -> Iterator[ArrayTree]:
         feature = np.full(2 << inst.depth, CUT, np.int32)
         feature[list(shape)] = list(shape.values())
         if not labels:
-            yield inst.relabelled(feature)
+            yield inst.label_leaves(feature)
             continue
         leaves = np.flatnonzero(feature == LEAF)
         for choice in itertools.product(inst.K, repeat=len(leaves)):

@@ -15,9 +15,9 @@ from trainer.families.mip import greedy
 from trainer.families.mip import instance as instances
 from trainer.families.mip import polish as polishing
 from trainer.families.mip.bendoct_accelerated import PAPER, VANILLA, AcceleratedBendOCT, Techniques
-from trainer.families.mip.cuts.equivalent import EquivalentPoints, equivalent_sets
+from trainer.families.mip.cuts.equivalent import EquivalentPoints, find_equivalent_sets
 from trainer.families.mip.deep_bounds import DeepBounds
-from trainer.families.mip.first_tree import starting
+from trainer.families.mip.first_tree import make_start
 from trainer.families.mip.instance import CUT, LEAF, Instance
 from trainer.families.mip.polish import DepthTwo, polish
 from trainer.families.mip.tree_mip import optimise
@@ -113,10 +113,10 @@ def test_trees_that_are_not_cut_off_are_polished_too():
     inst = instances.build(X, (X[:, 0] ^ X[:, 1]).astype(np.int32), depth=3, kappa=Fraction(1, 2))
     form = AcceleratedBendOCT(inst, replace(VANILLA, polishing=True))
     hooks = form.hooks()
-    values = form.assignment(inst.stump())
+    values = form.assignment(inst.majority_leaf())
     assert list(hooks.on_integral(Point(values), "lp")) == []
     (better,) = hooks.propose()
-    assert inst.value(form.read(better)) == best_value(inst) > inst.value(inst.stump())
+    assert inst.value(form.read(better)) == best_value(inst) > inst.value(inst.majority_leaf())
 
 
 @pytest.mark.parametrize("seed", range(10))
@@ -138,7 +138,7 @@ def test_separated_equivalent_points_say_what_stated_ones_say(seed, form):
     """At a fractional point as many sets are violated, given the largest mediators that the stated rows allow; no tree is cut."""
     inst = random_instance(seed, max_rows=13)
     groups = bool(seed % 2)
-    sets = equivalent_sets(inst, split_size=2, limit=1000)
+    sets = find_equivalent_sets(inst, split_size=2, limit=1000)
     stated = AcceleratedBendOCT(inst, replace(STATED, equivalent_points=form, group_selection=groups))
     apart = AcceleratedBendOCT(inst, replace(VANILLA, equivalent_points=form, group_selection=groups))
     assert apart.model.size <= stated.model.size
@@ -168,7 +168,7 @@ def test_separated_equivalent_points_say_what_stated_ones_say(seed, form):
 def test_split_sets_that_cannot_occur_are_not_looked_at(seed):
     """The sets are those of all pairs of features."""
     inst = random_instance(seed, max_rows=40)
-    found = [(J.split, J.rows.tolist()) for J in equivalent_sets(inst, split_size=2, limit=10_000)]
+    found = [(J.split, J.rows.tolist()) for J in find_equivalent_sets(inst, split_size=2, limit=10_000)]
     wanted = set()
     for size in range(3):
         for split in itertools.combinations(inst.F, size):
@@ -258,7 +258,7 @@ def test_split_bounds_are_the_best_subtrees_of_both_sides(seed):
 
 
 def test_split_bounds_that_are_halted_stay_valid_and_end_at_once(monkeypatch):
-    monkeypatch.setattr(polishing, "PIECE", 1)  # one feature for each call of the kernel
+    monkeypatch.setattr(polishing, "CELLS_PER_CALL", 1)  # one feature for each call of the kernel
     bits = np.random.default_rng(0).integers(0, 2, (40, 6)).astype(np.uint8)
     inst = instances.build(bits, np.arange(40, dtype=np.int32) % 2, depth=3, kappa=Fraction(1, 2))
     asked = []
@@ -283,7 +283,7 @@ def test_polishing_never_loses(seed):
 
 def test_equivalent_sets_agree_outside_their_split_set():
     inst = random_instance(11, max_rows=13)
-    for J in equivalent_sets(inst, split_size=2, limit=1000):
+    for J in find_equivalent_sets(inst, split_size=2, limit=1000):
         outside = np.setdiff1d(np.arange(len(inst.F)), J.split)
         assert (inst.X[J.rows][:, outside] == inst.X[J.rows[0], outside]).all()
         assert len(np.unique(inst.y[J.rows])) > 1
@@ -298,7 +298,7 @@ def test_polishing_ends_at_a_halt_with_a_tree_that_is_no_worse():
     feature = np.full(16, CUT, np.int32)
     feature[1:8] = (3, 0, 4, 5, 5, 5, 5)
     feature[8:] = LEAF
-    tree = inst.relabelled(feature)
+    tree = inst.label_leaves(feature)
     asked = []
     whole = polish(inst, tree, DepthTwo(inst))
     half = polish(inst, tree, DepthTwo(inst, halted=lambda: bool(asked.append(1)) or len(asked) > 1))
@@ -309,12 +309,12 @@ def test_polishing_ends_at_a_halt_with_a_tree_that_is_no_worse():
 @seeds(20)
 def test_the_equivalent_sets_that_are_kept_lose_most(seed):
     inst = random_instance(seed, max_rows=13)
-    every = [(J.split, J.rows.tolist(), J.loss) for J in equivalent_sets(inst, split_size=2, limit=10_000)]
+    every = [(J.split, J.rows.tolist(), J.loss) for J in find_equivalent_sets(inst, split_size=2, limit=10_000)]
     assert every == sorted(every, key=lambda J: (-J[2], len(J[0]), J[0]))
     for limit in (0, 1, 4):
-        assert [(J.split, J.rows.tolist(), J.loss) for J in equivalent_sets(inst, split_size=2, limit=limit)] == every[
-            :limit
-        ]
+        assert [
+            (J.split, J.rows.tolist(), J.loss) for J in find_equivalent_sets(inst, split_size=2, limit=limit)
+        ] == every[:limit]
 
 
 def test_equivalent_sets_are_given_up_at_a_halt():
@@ -322,9 +322,11 @@ def test_equivalent_sets_are_given_up_at_a_halt():
     X = r.integers(0, 2, (1_500, 12)).astype(np.uint8)
     y = r.integers(0, 2, 1_500).astype(np.int32)
     inst = instances.build(X, y, depth=3, kappa=Fraction(0))
-    every = {(J.split, tuple(J.rows)) for J in equivalent_sets(inst, split_size=2, limit=100_000)}
+    every = {(J.split, tuple(J.rows)) for J in find_equivalent_sets(inst, split_size=2, limit=100_000)}
     asked = []
-    found = equivalent_sets(inst, split_size=2, limit=100_000, halted=lambda: bool(asked.append(1)) or len(asked) > 9)
+    found = find_equivalent_sets(
+        inst, split_size=2, limit=100_000, halted=lambda: bool(asked.append(1)) or len(asked) > 9
+    )
     assert len(asked) < 15
     assert 0 < len(found) < len(every)
     assert {(J.split, tuple(J.rows)) for J in found} <= every
@@ -336,7 +338,7 @@ def test_deep_trees_are_proved_with_bounds_of_the_exact_search(seed):
     inst = random_instance(seed, max_depth=2, max_rows=12)
     inst = replace(inst, depth=4 + seed % 2)
     for techniques in (replace(VANILLA, exact_bounds=True), Techniques(exact_bounds=True)):
-        found = optimise(AcceleratedBendOCT(inst, techniques), backend("scip"), starts=[inst.stump()])
+        found = optimise(AcceleratedBendOCT(inst, techniques), backend("scip"), starts=[inst.majority_leaf()])
         assert found.value == found.bound == best_value(inst)
 
 
@@ -344,13 +346,13 @@ def test_deep_trees_are_proved_with_bounds_of_the_exact_search(seed):
 def test_the_exact_search_gives_a_first_tree_and_a_bound_that_holds(seed):
     inst = random_instance(seed)
     best = best_value(inst)
-    start = starting(inst, "exact", 600.0)
+    start = make_start(inst, "exact", 600.0)
     assert inst.value(start.trees[0]) == best == start.bound
     form = AcceleratedBendOCT(inst)
     found = optimise(form, backend("scip"), starts=form.first(start.trees), known=start.bound)
     assert found.optimal
     assert found.value == best
-    nothing = starting(inst, "exact", 0.0)
+    nothing = make_start(inst, "exact", 0.0)
     assert nothing.bound >= best
     form = AcceleratedBendOCT(inst)
     found = optimise(form, backend("scip"), starts=form.first(nothing.trees), known=nothing.bound)

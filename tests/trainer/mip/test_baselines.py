@@ -15,7 +15,7 @@ from trainer.families.mip import instance as instances
 from trainer.families.mip.binoct_bits import BitsBinOCT
 from trainer.families.mip.binoct_model import BinOCT
 from trainer.families.mip.instance import Instance
-from trainer.families.mip.ladders import Ladders, ladders_of
+from trainer.families.mip.ladders import Ladders, make_ladders
 from trainer.families.mip.oct_model import OCT
 from trainer.families.mip.oct_numeric import NumericOCT
 from trainer.families.mip.tree_mip import Formulation, optimise
@@ -24,7 +24,7 @@ from trainer.milo import BACKENDS, SolveOptions, backend
 
 def alone(inst: Instance) -> Ladders:
     """Every feature a ladder of its own."""
-    return ladders_of(inst, [[f] for f in inst.F])
+    return make_ladders(inst, [[f] for f in inst.F])
 
 
 VARIANTS = {
@@ -59,12 +59,12 @@ def numeric(seed: int) -> tuple[Instance, Ladders]:
         weight=r.integers(1, 3, n),
     )  # fmt: skip
     columns = [above[f][0] for f in inst.features.tolist()]
-    return inst, ladders_of(inst, [[f for f in inst.F if columns[f] == j] for j in sorted(set(columns))])
+    return inst, make_ladders(inst, [[f for f in inst.F if columns[f] == j] for j in sorted(set(columns))])
 
 
 def check(name: str, form: Formulation, seed: int) -> None:
     inst = form.instance
-    found = optimise(form, backend(name), starts=[inst.stump()] if seed % 2 else [])
+    found = optimise(form, backend(name), starts=[inst.majority_leaf()] if seed % 2 else [])
     assert found.value == found.bound == best_value(inst), seed
 
 

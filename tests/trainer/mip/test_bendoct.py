@@ -26,7 +26,7 @@ VARIANTS = {
 
 
 def check(name: str, variant: str, seed: int, inst: Instance) -> None:
-    starts = [inst.stump()] if seed % 2 else []
+    starts = [inst.majority_leaf()] if seed % 2 else []
     found = optimise(BendOCT(inst, **VARIANTS[variant]), backend(name), starts=starts)
     assert found.value == found.bound == best_value(inst), seed
     assert inst.value(found.tree) == found.value
@@ -141,7 +141,7 @@ def test_points_that_are_no_better_or_no_trees_do_no_harm(name, formulation):
         inst = affordable_instance(name, 3 * seed, bounded=formulation != "without path bounds", features=True)
         form = FORMULATIONS[formulation](inst)
         s = form.structure
-        stump = form.assignment(inst.stump())
+        stump = form.assignment(inst.majority_leaf())
         unearned = stump.copy()
         double = stump.copy()
         homeless = stump.copy()
@@ -149,7 +149,7 @@ def test_points_that_are_no_better_or_no_trees_do_no_harm(name, formulation):
         double[s.b.columns[0]] = 1.0
         homeless[s.p.columns[0]] = 0.0
         form.hooks = meddling(form, [stump, unearned, double, homeless], asked)
-        found = optimise(form, backend(name), starts=[inst.stump()])
+        found = optimise(form, backend(name), starts=[inst.majority_leaf()])
         assert found.value == found.bound == best_value(inst), (seed, name)
         assert form.model.violated(found.outcome.values) is None
         assert found.outcome.objective <= float(best_value(inst)) + 1e-6
@@ -168,7 +168,7 @@ def test_cancel_after_the_first_incumbent_keeps_it(name, formulation):
         return cancelled.is_set()
 
     found = optimise(
-        FORMULATIONS[formulation](inst), backend(name), starts=[inst.stump()], news=news,
+        FORMULATIONS[formulation](inst), backend(name), starts=[inst.majority_leaf()], news=news,
         options=SolveOptions(stopped=cancelled.is_set),
     )  # fmt: skip
     assert found.value is not None

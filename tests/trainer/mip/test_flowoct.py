@@ -18,7 +18,7 @@ VARIANTS = {"plain": {}, "strengthened": {"strengthen": True}}
 
 
 def check(name: str, variant: str, seed: int, inst: Instance) -> None:
-    starts = [inst.stump()] if seed % 2 else []
+    starts = [inst.majority_leaf()] if seed % 2 else []
     found = optimise(FlowOCT(inst, **VARIANTS[variant]), backend(name), starts=starts)
     assert found.value == found.bound == best_value(inst), seed
     assert inst.value(found.tree) == found.value

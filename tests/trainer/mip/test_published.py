@@ -16,7 +16,7 @@ from trainer.families.mip import instance as instances
 from trainer.families.mip.bendoct import BendOCT
 from trainer.families.mip.bendoct_accelerated import AcceleratedBendOCT
 from trainer.families.mip.binoct import BinOCT
-from trainer.families.mip.first_tree import starting
+from trainer.families.mip.first_tree import make_start
 from trainer.families.mip.flowoct import FlowOCT
 from trainer.families.mip.oct import OCT
 from trainer.families.mip.tree_mip import optimise
@@ -94,7 +94,7 @@ def test_every_other_solver_proves_what_the_exact_search_proves(data_folder, nam
         inst = instances.build(X, y, depth=depth, kappa=Fraction(1, 50) * len(y))
         form = AcceleratedBendOCT(inst)
         found = optimise(form, backend(solver), starts=form.first([greedy.cart(inst)]))
-        assert found.value == found.bound == starting(inst, "exact", 6000.0).bound, (name, depth)
+        assert found.value == found.bound == make_start(inst, "exact", 6000.0).bound, (name, depth)
 
 
 @pytest.mark.slow
@@ -104,7 +104,7 @@ def test_oct_and_binoct_prove_what_the_exact_search_proves(data_folder):
     for formulation, penalty in ((OCT, Fraction(1, 50)), (BinOCT, Fraction(0))):
         inst = instances.build(X, y, depth=2, kappa=penalty * len(y))
         found = optimise(formulation(inst), backend("scip"), starts=[greedy.cart(inst)])
-        assert found.value == found.bound == starting(inst, "exact", 6000.0).bound, formulation
+        assert found.value == found.bound == make_start(inst, "exact", 6000.0).bound, formulation
 
 
 @pytest.mark.slow
@@ -114,7 +114,7 @@ def test_accelerated_proves_what_the_exact_search_proves(data_folder, name):
     X, y = table(data_folder, name)
     for depth, penalty in ((2, Fraction(1, 50)), (2, Fraction(1, 400)), (3, Fraction(1, 50)), (3, Fraction(1, 400))):
         inst = instances.build(X, y, depth=depth, kappa=penalty * len(y))
-        exact = starting(inst, "exact", 6000.0)
+        exact = make_start(inst, "exact", 6000.0)
         assert inst.value(exact.trees[0]) == exact.bound
         form = AcceleratedBendOCT(inst)
         found = optimise(form, backend("scip"), starts=form.first([greedy.cart(inst)]))

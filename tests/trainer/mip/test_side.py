@@ -17,7 +17,7 @@ from trainer.families.mip import instance as instances
 from trainer.families.mip.bendoct import BendOCT
 from trainer.families.mip.bendoct_accelerated import AcceleratedBendOCT, Techniques
 from trainer.families.mip.binoct_model import BinOCT
-from trainer.families.mip.first_tree import starting
+from trainer.families.mip.first_tree import make_start
 from trainer.families.mip.flowoct import FlowOCT
 from trainer.families.mip.instance import Instance
 from trainer.families.mip.oct_model import OCT
@@ -28,7 +28,7 @@ from trainer.families.mip.side.leaves import MaxLeaves, RelaxedLeaves
 from trainer.families.mip.side.monotone import Monotone
 from trainer.families.mip.side.pairs import ForbiddenPair
 from trainer.families.mip.side.recall import ClassRecall, RelaxedRecalls
-from trainer.families.mip.tree_mip import least_price, optimise
+from trainer.families.mip.tree_mip import find_least_price, optimise
 from trainer.milo import BACKENDS, BuildStopped, SolveOptions, backend
 from trainer.table import Labels, numeric_table
 from trainer.training.run import TrainRequest, train
@@ -126,7 +126,7 @@ def test_the_exact_search_first_keeps_the_constraints_that_it_can_carry(formulat
         inst, side, best = case(seed)
         if best is None:
             continue
-        start = starting(inst, "exact", 6000.0, side=side)
+        start = make_start(inst, "exact", 6000.0, side=side)
         assert start.bound >= best, seed
         form = FORMULATIONS[formulation](inst, side=side)
         if not any(isinstance(c, EqualRates | Monotone) for c in side):
@@ -217,7 +217,7 @@ def test_rates_of_groups_too_large_to_be_counted_in_a_row_are_kept_exactly(name,
             hairs += [difference + Fraction(1, 10**9), Fraction(1, 20)]
         for delta in hairs:
             side = [EqualRates(label=1, delta=delta)]
-            assert side[0].rough(inst)
+            assert side[0].is_rough(inst)
             form = FORMULATIONS[formulation](inst, side=side)
             found = optimise(form, backend(name), starts=form.first([greedy.cart(inst)]))
             assert found.value == found.bound == best_within(trees, delta), (seed, float(delta))
@@ -243,7 +243,7 @@ def test_what_can_be_reached_beside_rates_of_large_groups(name):
         (relaxed, others), *_ = relaxations([*recalls, *kept])
         assert others == kept
         prices = [relaxed.price(inst, t) for t in trees if kept[0].holds(inst, t)]
-        found = least_price(inst, relaxed, others, lambda s: BendOCT(inst, side=s), backend(name), SolveOptions())
+        found = find_least_price(inst, relaxed, others, lambda s: BendOCT(inst, side=s), backend(name), SolveOptions())
         assert found == min(prices)
 
 
@@ -254,7 +254,7 @@ def test_polishing_keeps_first_trees_that_the_constraints_admit(constraint):
     X = (r.random((60, 5)) < 0.5).astype(np.uint8)
     y = ((X[:, 0] ^ X[:, 1]) & (r.random(60) < 0.95)).astype(np.int32)
     inst = instances.build(X, y, depth=3, kappa=Fraction(0))
-    start = starting(inst, "exact", 6000.0, side=[constraint])
+    start = make_start(inst, "exact", 6000.0, side=[constraint])
     form = AcceleratedBendOCT(inst, side=[constraint])
     admitted = [tree for tree in form.first(start.trees) if form.admits(tree)]
     assert max(map(inst.value, admitted)) == start.bound
@@ -277,7 +277,7 @@ def test_infeasible_stays_infeasible_where_what_can_be_reached_is_not_found_out(
     def stopped(*_):
         raise error
 
-    monkeypatch.setattr(tree_mip, "least_price", stopped)
+    monkeypatch.setattr(tree_mip, "find_least_price", stopped)
     table = numeric_table(np.zeros((4, 1)))
     labels = Labels(name="y", classes=("a", "b"), codes=np.array([0, 1, 0, 1], np.int32))
     request = TrainRequest(
@@ -352,6 +352,8 @@ def test_what_can_be_reached_where_constraints_contradict_each_other(name, formu
         inst, given_up = contradicting(seed)
         for relaxed, kept, price in given_up:
             kinds.add(type(relaxed))
-            found = least_price(inst, relaxed, kept, lambda s, i=inst: make(i, side=s), backend(name), SolveOptions())
+            found = find_least_price(
+                inst, relaxed, kept, lambda s, i=inst: make(i, side=s), backend(name), SolveOptions()
+            )
             assert found == price, (seed, relaxed)
     assert kinds == {RelaxedRecalls, RelaxedRates, RelaxedLeaves, RelaxedColumns}

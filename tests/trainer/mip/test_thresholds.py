@@ -11,7 +11,7 @@ from trainer.check.recount import refuted, verify
 from trainer.data.encoding import Scheme, encode_binary
 from trainer.errors import ParameterError
 from trainer.families.mip import instance as instances
-from trainer.families.mip.ladders import ladders, ladders_of
+from trainer.families.mip.ladders import column_ladders, make_ladders
 from trainer.table import Column, ColumnKind, ColumnSchema, Labels, Table, numeric_table
 from trainer.training.run import TrainRequest, save, train
 
@@ -98,7 +98,7 @@ def test_ranks_and_places_of_thresholds():
         kappa=Fraction(0),
         weight=np.ones(4, np.int64),
     )
-    found = ladders(inst, encoding)
+    found = column_ladders(inst, encoding)
     assert [len(rungs) for rungs in found.rungs] == [3, 1]
     assert sorted(found.ranks[:, 0].tolist()) == [0, 1, 2, 3]
     for j, rungs in enumerate(found.rungs):
@@ -108,4 +108,4 @@ def test_ranks_and_places_of_thresholds():
     with pytest.raises(ValueError, match="no ladder"):
         found.place(99)
     with pytest.raises(ValueError, match="among those"):
-        ladders_of(inst, [found.rungs[0][::-1].tolist()])
+        make_ladders(inst, [found.rungs[0][::-1].tolist()])

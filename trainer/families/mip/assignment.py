@@ -27,33 +27,33 @@ class Assignment(Formulation):
     keep_labels: bool  # labels come from w, because side constraints refer to them, and are not the majority
 
     @abstractmethod
-    def _branching(self, point: Point) -> BoolArray:
+    def _branching_nodes(self, point: Point) -> BoolArray:
         """Which nodes branch, (|B|,)."""
 
-    def _terminal(self, v: int) -> int:
+    def _terminal_node(self, v: int) -> int:
         """Where the rows of a leaf at v end: all to the right."""
         while v < 1 << self.instance.depth:
             v = 2 * v + 1
         return v
 
-    def _write(self, values: FloatArray, v: int, f: int) -> None:
+    def _write_split(self, values: FloatArray, v: int, f: int) -> None:
         """Node v asks feature f."""
         values[self.b.columns[v - 1, f]] = 1.0
 
-    def _asked(self, point: Point) -> FloatArray:
+    def _split_scores(self, point: Point) -> FloatArray:
         """For each branch node and feature, the larger the surer that it is asked, float64 (|B|, |F|)."""
         return point[self.b]
 
     def _features(self, point: Point) -> CodeArray:
         """`feature` of an ArrayTree: what each node that is reached asks."""
-        asked = self._asked(point)
-        branching = self._branching(point)
+        scores = self._split_scores(point)
+        branching = self._branching_nodes(point)
         feature = np.full(2 << self.instance.depth, -2, np.int32)
         stack = [1]
         while stack:
             v = stack.pop()
             if v < 1 << self.instance.depth and len(self.instance.F) and branching[v - 1]:
-                feature[v] = asked[v - 1].argmax()
+                feature[v] = scores[v - 1].argmax()
                 stack += (2 * v, 2 * v + 1)
             else:
                 feature[v] = LEAF
@@ -62,13 +62,13 @@ class Assignment(Formulation):
     def read(self, values: FloatArray) -> ArrayTree:
         """The tree of the branchings, labels by majority unless constraints refer to them."""
         point = Point(values)
-        tree = self.instance.relabelled(self._features(point))
+        tree = self.instance.label_leaves(self._features(point))
         if not self.keep_labels:
             return tree
         label = tree.label.copy()
         w = point[self.w]
         for v in tree.leaves.tolist():
-            label[v] = w[self._terminal(v) - (1 << self.instance.depth)].argmax()
+            label[v] = w[self._terminal_node(v) - (1 << self.instance.depth)].argmax()
         return ArrayTree(tree.feature, label)
 
 

@@ -16,8 +16,8 @@ import numpy as np
 from trainer.data.problem import Problem
 from trainer.dtypes import FloatArray
 from trainer.families.mip.cuts.benders import BendersCuts
-from trainer.families.mip.declared import STRONG, over_questions
-from trainer.families.mip.first_tree import Halted, never
+from trainer.families.mip.declared import STRONG, declare_method
+from trainer.families.mip.first_tree import Halted, never_halt
 from trainer.families.mip.instance import ArrayTree, Instance
 from trainer.families.mip.side import SideConstraint
 from trainer.families.mip.structure import Structure
@@ -34,7 +34,7 @@ class BendOCT(Formulation):
 
     def __init__(
         self, instance: Instance, *, whole_labels: bool = False, strengthened: bool = False, root_cuts: bool = False,
-        repair: bool = True, halted: Halted = never, side: Sequence[SideConstraint] = (),
+        repair: bool = True, halted: Halted = never_halt, side: Sequence[SideConstraint] = (),
     ) -> None:  # fmt: skip
         self.instance = instance
         self.root_cuts = root_cuts
@@ -96,7 +96,7 @@ class BendersHooks(Hooks):
         s = form.structure
         rows = form.benders.integral(point[s.b], point[s.w], point[form.theta])
         if form.exact_scores:
-            rows += form.benders.earned(point[s.b], point[s.w], point[form.theta])
+            rows += form.benders.exact_score_rows(point[s.b], point[s.w], point[form.theta])
         if rows:
             self.repair(point, origin)
         return rows
@@ -105,7 +105,7 @@ class BendersHooks(Hooks):
         """True if some score is higher than what the tree earns; its tree is proposed with the scores that it does."""
         form = self.formulation
         s = form.structure
-        wrong, _ = form.benders.wrong(point[s.b], point[s.w], point[form.theta])
+        wrong, _ = form.benders.excess_scores(point[s.b], point[s.w], point[form.theta])
         if len(wrong):
             self.repair(point, origin)
         return len(wrong) > 0
@@ -147,7 +147,7 @@ def solve(problem: Problem, settings: Settings, monitor: Monitor) -> Solution:
     return solve_problem(problem, settings, monitor, make)
 
 
-METHOD = over_questions(
+METHOD = declare_method(
     id="bendoct",
     title="BendOCT",
     summary="The best tree of a given depth by mixed-integer programming, with rows added while it is searched.",

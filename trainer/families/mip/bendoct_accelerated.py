@@ -14,12 +14,12 @@ from functools import cached_property
 from trainer.data.problem import Problem
 from trainer.dtypes import FloatArray
 from trainer.families.mip.bendoct import BendersHooks, BendOCT
-from trainer.families.mip.cuts.equivalent import EquivalentPoints, Form, equivalent_sets
+from trainer.families.mip.cuts.equivalent import EquivalentPoints, Form, find_equivalent_sets
 from trainer.families.mip.cuts.equivalent_cuts import EquivalentCuts
 from trainer.families.mip.cuts.path_bound import PathBoundCuts
-from trainer.families.mip.declared import over_questions
+from trainer.families.mip.declared import declare_method
 from trainer.families.mip.deep_bounds import DeepBounds
-from trainer.families.mip.first_tree import Halted, never
+from trainer.families.mip.first_tree import Halted, never_halt
 from trainer.families.mip.instance import ArrayTree, Instance
 from trainer.families.mip.polish import DepthTwo, polish
 from trainer.families.mip.side import SideConstraint
@@ -75,14 +75,14 @@ class Techniques:
         return self.separated and (self.disaggregated or self.equivalent_points == "basic")
 
 
-MOST_PAIRS = 100_000_000  # counts in the table of a set of rows
+MAX_PAIR_COUNTS = 100_000_000  # counts in the table of a set of rows
 VANILLA = Techniques(equivalent_points=None, polishing=False, path_bounds=False, split_bounds=False)
 PAPER = Techniques(split_bounds=False, at_integral=False, separated=False)
 
 
 def _affordable(techniques: Techniques, instance: Instance) -> Techniques:
     """Without what asks for tables of all pairs of questions, where each would take seconds; no technique changes the optimum."""
-    if instance.classes * len(instance.F) ** 2 <= MOST_PAIRS:
+    if instance.classes * len(instance.F) ** 2 <= MAX_PAIR_COUNTS:
         return techniques
     return replace(techniques, polishing=False, path_bounds=False, split_bounds=False, exact_bounds=False)
 
@@ -96,7 +96,7 @@ class AcceleratedBendOCT(BendOCT):
         techniques: Techniques | None = None,
         *,
         whole_labels: bool = False,
-        halted: Halted = never,
+        halted: Halted = never_halt,
         side: Sequence[SideConstraint] = (),
     ) -> None:
         self.techniques = t = _affordable(techniques or Techniques(), instance)
@@ -123,7 +123,9 @@ class AcceleratedBendOCT(BendOCT):
                 disaggregated=t.disaggregated,
                 group_selection=t.group_selection,
             )
-            self.equivalent.add(equivalent_sets(instance, split_size=t.split_set, limit=t.set_limit, halted=halted))
+            self.equivalent.add(
+                find_equivalent_sets(instance, split_size=t.split_set, limit=t.set_limit, halted=halted)
+            )
         s = self.structure
         self.paths = PathBoundCuts(
             instance=instance, b=s.b, p=s.p, w=s.w, theta=self.theta, best=self.depth_two.best,
@@ -140,7 +142,7 @@ class AcceleratedBendOCT(BendOCT):
             return None
         return EquivalentCuts(
             instance=self.instance, b=self.structure.b, theta=self.theta, form=t.equivalent_points,
-            sets=equivalent_sets(self.instance, split_size=t.split_set, limit=t.set_limit, halted=self.depth_two.halted),
+            sets=find_equivalent_sets(self.instance, split_size=t.split_set, limit=t.set_limit, halted=self.depth_two.halted),
             group_selection=t.group_selection,
         )  # fmt: skip
 
@@ -151,7 +153,7 @@ class AcceleratedBendOCT(BendOCT):
             self.equivalent.fill(values)
         return values
 
-    def first(self, trees: Sequence[ArrayTree]) -> list[ArrayTree]:
+    def improve_starts(self, trees: Sequence[ArrayTree]) -> list[ArrayTree]:
         """The starting trees, polished where polishing is on; beside side constraints, which polishing does not know, as they are, too."""
         if not self.techniques.polishing:
             return list(trees)
@@ -183,17 +185,17 @@ class AcceleratedHooks(BendersHooks):
         form = self.formulation
         rows = list(super().on_integral(point, origin))
         if not rows:  # a tree that is not cut off
-            self.polished(point)
+            self.propose_polished(point)
         elif form.techniques.bounding and form.techniques.at_integral:
-            rows += self._bounds(point)
+            rows += self._bound_rows(point)
         return rows
 
     def repair(self, point: Point, origin: str) -> None:
         """As in BendOCT, and the tree polished."""
         super().repair(point, origin)
-        self.polished(point)
+        self.propose_polished(point)
 
-    def polished(self, point: Point) -> None:
+    def propose_polished(self, point: Point) -> None:
         """Propose the tree of an integral point, polished where polishing is on (Algorithm 1)."""
         form = self.formulation
         if form.techniques.polishing:
@@ -203,44 +205,44 @@ class AcceleratedHooks(BendersHooks):
         """Path bounds, minimum cuts at the root if they are on, and equivalent points if no bound is violated."""
         rows = list(super().on_fractional(point, info))
         if self.formulation.techniques.bounding:
-            rows += self._bounds(point)
-        if info.is_root is not self._late(info) and not any(
+            rows += self._bound_rows(point)
+        if info.is_root is not self._waits_for_root(info) and not any(
             row.violation(point.values) > USER_VIOLATION for row in rows
         ):
-            rows += self._equivalent(point)
+            rows += self._equivalent_rows(point)
         return rows
 
-    def _late(self, info: NodeInfo) -> bool:
+    def _waits_for_root(self, info: NodeInfo) -> bool:
         """Whether equivalent points wait until the root is done: split bounds, which begin at depth three, mostly close it."""
         form = self.formulation
         return form.techniques.split_bounds and form.instance.depth >= 3 and not info.alone
 
-    def _equivalent(self, point: Point) -> list[Row]:
+    def _equivalent_rows(self, point: Point) -> list[Row]:
         form = self.formulation
         self.equivalent_rounds += 1
         if self.equivalent_rounds > EQUIVALENT_ROUNDS or form.equivalent_cuts is None:
             return []
         return form.equivalent_cuts.fractional(point[form.structure.b], point[form.theta], limit=EQUIVALENT_LIMIT)
 
-    def _bounds(self, point: Point) -> list[Row]:
+    def _bound_rows(self, point: Point) -> list[Row]:
         form = self.formulation
         s = form.structure
-        found = form.paths.separate(point[s.b], point[s.p], point[form.theta])
-        return found if form.techniques.path_bounds else [r for r in found if r.name in ("split-bound", "deep-bound")]
+        rows = form.paths.separate(point[s.b], point[s.p], point[form.theta])
+        return rows if form.techniques.path_bounds else [r for r in rows if r.name in ("split-bound", "deep-bound")]
 
 
-def techniques(settings: Settings) -> Techniques:
+def make_techniques(settings: Settings) -> Techniques:
     """The switches as they were set."""
     form = settings["equivalent_points"]
-    chosen = {p.name: settings[p.name] for p in SWITCHES if p.name != "equivalent_points"}
-    return Techniques(equivalent_points=None if form == "none" else form, **chosen)
+    switches = {p.name: settings[p.name] for p in SWITCHES if p.name != "equivalent_points"}
+    return Techniques(equivalent_points=None if form == "none" else form, **switches)
 
 
 def solve(problem: Problem, settings: Settings, monitor: Monitor) -> Solution:
     """Solve accelerated BendOCT over the binary encoding of a problem."""
 
     def make(instance: Instance, halted: Halted, side: Sequence[SideConstraint]) -> AcceleratedBendOCT:
-        return AcceleratedBendOCT(instance, techniques(settings), halted=halted, side=side)
+        return AcceleratedBendOCT(instance, make_techniques(settings), halted=halted, side=side)
 
     return solve_problem(problem, settings, monitor, make)
 
@@ -293,7 +295,7 @@ def _seconds(size: ProblemSize) -> float:
     return 1e-5 * size.n * size.F * 3 ** (2 * max(1, size.d) - 3)
 
 
-METHOD = over_questions(
+METHOD = declare_method(
     id="bendoct-accelerated",
     title="Accelerated BendOCT",
     summary="BendOCT with bounds from best subtrees; proves trees of depth 3 in seconds on an open solver.",

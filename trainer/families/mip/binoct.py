@@ -9,20 +9,20 @@ from trainer.data.problem import Problem
 from trainer.errors import InfeasibleError
 from trainer.families.mip.binoct_bits import BitsBinOCT
 from trainer.families.mip.binoct_model import BinOCT
-from trainer.families.mip.declared import over_questions
+from trainer.families.mip.declared import declare_method
 from trainer.families.mip.first_tree import Halted
 from trainer.families.mip.instance import Instance
 from trainer.families.mip.side import SideConstraint
 from trainer.families.mip.side.columns import MaxColumns, RelaxedColumns
 from trainer.families.mip.side.leaves import MaxLeaves, RelaxedLeaves
-from trainer.families.mip.thresholds import numeric_ladders, thresholds
+from trainer.families.mip.thresholds import numeric_ladders, threshold_parameter
 from trainer.families.mip.tree_mip import MIP_DEPTH, solve_problem
 from trainer.methods.base import Settings, Solution
 from trainer.methods.capabilities import Example, Group
 from trainer.methods.monitor import Monitor
 
 
-def _leaves_fit(instance: Instance, side: Sequence[SideConstraint]) -> None:
+def _check_leaves(instance: Instance, side: Sequence[SideConstraint]) -> None:
     """Raise InfeasibleError if fewer leaves are allowed than a complete tree has."""
     leaves = 1 << instance.depth
     limit = min((c.limit for c in side if isinstance(c, MaxLeaves)), default=leaves)
@@ -36,14 +36,14 @@ def _leaves_fit(instance: Instance, side: Sequence[SideConstraint]) -> None:
         )
 
 
-def _columns_fit(instance: Instance, side: Sequence[SideConstraint]) -> None:
+def _check_columns(instance: Instance, side: Sequence[SideConstraint]) -> None:
     """Raise InfeasibleError if no column is allowed, though a complete tree asks one."""
-    needed = min(1, instance.depth)
-    if min((c.limit for c in side if isinstance(c, MaxColumns)), default=needed) < needed:
+    required = min(1, instance.depth)
+    if min((c.limit for c in side if isinstance(c, MaxColumns)), default=required) < required:
         raise InfeasibleError(
             f"BinOCT builds only complete trees: every tree of depth {instance.depth} asks about at least one column. "
             "Everything else can be satisfied with 1 column.",
-            best=needed,
+            best=required,
             of=RelaxedColumns.of,
         )
 
@@ -52,10 +52,10 @@ def solve(problem: Problem, settings: Settings, monitor: Monitor) -> Solution:
     """Solve BinOCT over the binary encoding of a problem."""
 
     def make(instance: Instance, halted: Halted, side: Sequence[SideConstraint]) -> BinOCT:
-        _leaves_fit(instance, side)
+        _check_leaves(instance, side)
         # no question parts any rows: a complete tree is a leaf, though it asks one all the same
         if not len(instance.F) or len(side) == 1:
-            _columns_fit(instance, side)
+            _check_columns(instance, side)
         if not len(instance.F):
             instance = replace(instance, depth=0)
         if settings["thresholds"] == "bits":
@@ -65,7 +65,7 @@ def solve(problem: Problem, settings: Settings, monitor: Monitor) -> Solution:
     return solve_problem(problem, settings, monitor, make)
 
 
-METHOD = over_questions(
+METHOD = declare_method(
     id="binoct",
     title="BinOCT",
     summary="The most accurate complete tree of a given depth, one large row for each node and question; a baseline.",
@@ -75,7 +75,7 @@ METHOD = over_questions(
     claim="Optimal: no tree of this depth over the encoded questions classifies more training rows correctly.",
     parameters=(
         MIP_DEPTH,
-        thresholds("bits", "one per column, and bits that search for its threshold"),
+        threshold_parameter("bits", "one per column, and bits that search for its threshold"),
     ),
     solve=solve,
     estimator="BinOCTClassifier",

@@ -16,7 +16,7 @@ import numpy as np
 
 from trainer.dtypes import BoolArray, CountArray, FloatArray
 from trainer.families.mip.binoct_model import BinOCT
-from trainer.families.mip.first_tree import Halted, never
+from trainer.families.mip.first_tree import Halted, never_halt
 from trainer.families.mip.instance import Instance
 from trainer.families.mip.ladders import Ladders
 from trainer.milo import Expression, Point, total, weighted
@@ -24,7 +24,7 @@ from trainer.milo import Expression, Point, total, weighted
 Interval = tuple[int, int, tuple[int, ...]]
 
 
-def halvings(rungs: int) -> Iterator[Interval]:
+def enumerate_intervals(rungs: int) -> Iterator[Interval]:
     """Every interval [lo, hi] of more than one of `rungs` rungs that the bits can lead to, with the bits."""
     stack: list[Interval] = [(0, rungs - 1, ())]
     while stack:
@@ -38,7 +38,7 @@ def halvings(rungs: int) -> Iterator[Interval]:
 class BitsBinOCT(BinOCT):
     """The whole model over ladders; side constraints need one variable per question and are not taken."""
 
-    def __init__(self, instance: Instance, ladders: Ladders, *, halted: Halted = never) -> None:
+    def __init__(self, instance: Instance, ladders: Ladders, *, halted: Halted = never_halt) -> None:
         self.ladders = ladders
         super().__init__(instance, halted=halted)
 
@@ -47,23 +47,23 @@ class BitsBinOCT(BinOCT):
         B = self.instance.tree.branch_nodes
         self.b = self.model.binary("f", B, range(len(rungs)))
         self.beta = self.model.binary("beta", B, range((max(rungs, default=1) - 1).bit_length()))
-        self._first_by_depth(self.b)
-        self._first_by_depth(self.beta)
+        self._set_priorities(self.b)
+        self._set_priorities(self.beta)
 
     def _split_rows(self, v: int) -> None:
         self.model.add(total(self.b[v, j] for j in range(len(self.ladders.rungs))) == 1, "N1")
         for j, rungs in enumerate(self.ladders.rungs):
             rank = self.ladders.ranks[:, j]
-            for lo, hi, bits in halvings(len(rungs)):
+            for lo, hi, bits in enumerate_intervals(len(rungs)):
                 m = lo + (hi - lo) // 2
                 s = len(bits)
                 upper = [self.beta[v, h] for h in range(s) if not bits[h]] + [self.beta[v, s]]
-                self._sent(v, j, (rank > lo) & (rank <= m + 1), None, upper, "N6")
+                self._route_rows(v, j, (rank > lo) & (rank <= m + 1), None, upper, "N6")
                 lower = [self.beta[v, h] for h in range(s) if bits[h]] + [self.beta[v, s]]
-                self._sent(v, j, None, (rank > m) & (rank <= hi), [1 - beta for beta in lower], "N7")
-            self._sent(v, j, rank == 0, rank == len(rungs), [], "N8")
+                self._route_rows(v, j, None, (rank > m) & (rank <= hi), [1 - beta for beta in lower], "N7")
+            self._route_rows(v, j, rank == 0, rank == len(rungs), [], "N8")
 
-    def _sent(
+    def _route_rows(
         self, v: int, j: int, left: BoolArray | None, right: BoolArray | None, off: Sequence[Expression], name: str
     ) -> None:
         """If v asks j and all of `off` are 0, rows of `left` are not right of v and rows of `right` not left of it."""
@@ -73,16 +73,16 @@ class BitsBinOCT(BinOCT):
         weights: list[FloatArray] = []
         for rows, side in ((left, 1), (right, 0)):
             if rows is not None and rows.any():
-                away = [t - first for t in inst.tree.below(2 * v + side) if t >= first]
-                columns.append(self.zeta.columns[rows][:, away].ravel())
-                weights.append(np.repeat(inst.weight[rows], len(away)))
+                wrong_nodes = [t - first for t in inst.tree.below(2 * v + side) if t >= first]
+                columns.append(self.zeta.columns[rows][:, wrong_nodes].ravel())
+                weights.append(np.repeat(inst.weight[rows], len(wrong_nodes)))
         if not columns:
             return
         M = float(sum(inst.weight[rows].sum() for rows in (left, right) if rows is not None))
         wrong = weighted(np.concatenate(columns), np.concatenate(weights))
         self.model.add(wrong + M * self.b[v, j] - M * total(off) <= M, name)
 
-    def _write(self, values: FloatArray, v: int, f: int) -> None:
+    def _write_split(self, values: FloatArray, v: int, f: int) -> None:
         j, rung = self.ladders.place(f)
         values[self.b.columns[v - 1, j]] = 1.0
         lo = 0
@@ -97,11 +97,11 @@ class BitsBinOCT(BinOCT):
                 lo = m + 1
             h += 1
 
-    def _asked(self, point: Point) -> FloatArray:
+    def _split_scores(self, point: Point) -> FloatArray:
         """1 at the feature that ladder and bits of each node lead to."""
         ladder = point[self.b]
         bits = point[self.beta] > 0.5
-        asked = np.zeros((len(ladder), len(self.instance.F)))
+        scores = np.zeros((len(ladder), len(self.instance.F)))
         for node, j in enumerate(ladder.argmax(axis=1).tolist()):
             lo = 0
             hi = len(self.ladders.rungs[j]) - 1
@@ -110,5 +110,5 @@ class BitsBinOCT(BinOCT):
                 m = lo + (hi - lo) // 2
                 lo, hi = (lo, m) if bits[node, h] else (m + 1, hi)
                 h += 1
-            asked[node, self.ladders.rungs[j][lo]] = 1.0
-        return asked
+            scores[node, self.ladders.rungs[j][lo]] = 1.0
+        return scores

@@ -17,7 +17,7 @@ import numpy as np
 
 from trainer.dtypes import BoolArray, FloatArray
 from trainer.families.mip.assignment import AssignedScores, Assignment
-from trainer.families.mip.first_tree import Halted, never
+from trainer.families.mip.first_tree import Halted, never_halt
 from trainer.families.mip.instance import LEAF, ArrayTree, Instance
 from trainer.families.mip.side import SideConstraint
 from trainer.milo import Expression, IntegerProgram, Point, Variables, total, weighted
@@ -26,7 +26,7 @@ from trainer.milo import Expression, IntegerProgram, Point, Variables, total, we
 class BinOCT(Assignment):
     """The whole model; the instance must have kappa = 0 and at least one feature."""
 
-    def __init__(self, instance: Instance, *, halted: Halted = never, side: Sequence[SideConstraint] = ()) -> None:
+    def __init__(self, instance: Instance, *, halted: Halted = never_halt, side: Sequence[SideConstraint] = ()) -> None:
         self.instance = instance
         self.keep_labels = any(c.labels for c in side)
         self.model = model = IntegerProgram()
@@ -57,9 +57,9 @@ class BinOCT(Assignment):
 
     def _split_variables(self) -> None:
         self.b = self.model.binary("b", self.instance.tree.branch_nodes, self.instance.F)
-        self._first_by_depth(self.b)
+        self._set_priorities(self.b)
 
-    def _first_by_depth(self, variables: Variables) -> None:
+    def _set_priorities(self, variables: Variables) -> None:
         """The original branches on what a node asks by depth, before predictions."""
         for v in self.instance.tree.branch_nodes:
             for column in variables.columns[v - 1]:
@@ -68,7 +68,7 @@ class BinOCT(Assignment):
     def _split_rows(self, v: int) -> None:
         self.model.add(total(self.b[v, f] for f in self.instance.F) == 1, "N1")
         for f in self.instance.F:
-            self._sides(v, f)
+            self._routing_row(v, f)
 
     def _errors(self, t: int) -> None:
         inst = self.instance
@@ -76,11 +76,11 @@ class BinOCT(Assignment):
         rows = self.zeta.columns[:, t - (1 << inst.depth)]
         model.add(total(self.w[t, k] for k in inst.K) == 1, "N3")
         for k in inst.K:
-            own = inst.y == k
-            size = int(inst.weight[own].sum())
-            model.add(weighted(rows[own], inst.weight[own]) - size * self.w[t, k] <= self.e[t, k], "N4")
+            in_class = inst.y == k
+            size = int(inst.weight[in_class].sum())
+            model.add(weighted(rows[in_class], inst.weight[in_class]) - size * self.w[t, k] <= self.e[t, k], "N4")
 
-    def _sides(self, v: int, f: int) -> None:
+    def _routing_row(self, v: int, f: int) -> None:
         inst = self.instance
         first = 1 << self.instance.depth
         left = [t - first for t in inst.tree.below(2 * v) if t >= first]
@@ -118,7 +118,7 @@ class BinOCT(Assignment):
         feature = tree.feature
         label = tree.label
         for v in inst.tree.branch_nodes:
-            self._write(values, v, int(feature[v]))
+            self._write_split(values, v, int(feature[v]))
         at = inst.route(feature)
         values[self.zeta.columns[np.arange(inst.n), at - first]] = 1.0
         for t in inst.tree.terminal_nodes:
@@ -131,5 +131,5 @@ class BinOCT(Assignment):
         self.fill_constraints(values, tree)
         return values
 
-    def _branching(self, point: Point) -> BoolArray:
+    def _branching_nodes(self, point: Point) -> BoolArray:
         return np.ones(len(self.instance.tree.branch_nodes), bool)

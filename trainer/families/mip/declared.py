@@ -16,7 +16,7 @@ STRONG = "Aghaei, Gomez & Vayanos, Strong optimal classification trees"
 NO_BETTER = "Optimal: no tree of this depth over the encoded questions is better."
 
 
-def over_questions(
+def declare_method(
     *,
     id: str,
     title: str,

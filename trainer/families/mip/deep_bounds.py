@@ -15,15 +15,15 @@ from trainer.families.mip.instance import Instance
 from trainer.solver_common.binary_problem import SearchLimits
 from trainer.solver_common.cross_family import solve_binary
 
-SECONDS = 0.5  # for each set of rows
-TOTAL = 10.0  # for all of them; after that only rows that were seen, or that need no search for their bound
+SECONDS_PER_SET = 0.5  # for each set of rows
+TOTAL_SECONDS = 10.0  # for all of them; after that only rows that were seen, or that need no search for their bound
 
 
 class DeepBounds:
     """Bounds of the value, in rows, of trees over one instance; `stop` ends a search early."""
 
     def __init__(
-        self, instance: Instance, *, seconds: float = SECONDS, stop: Callable[[], bool] = lambda: False
+        self, instance: Instance, *, seconds: float = SECONDS_PER_SET, stop: Callable[[], bool] = lambda: False
     ) -> None:
         self.instance = instance
         self.seconds = seconds
@@ -38,8 +38,8 @@ class DeepBounds:
             inst = self.instance
             began = time.perf_counter()
             problem = replace(inst.binary_problem().among(rows), depth=height)
-            seconds = min(self.seconds, max(0.0, TOTAL - self.spent))
-            found = solve_binary(problem, limits=SearchLimits(time_limit=seconds, stop=self.stop))
+            seconds = min(self.seconds, max(0.0, TOTAL_SECONDS - self.spent))
+            result = solve_binary(problem, limits=SearchLimits(time_limit=seconds, stop=self.stop))
             self.spent += time.perf_counter() - began
-            self._cache[key] = int(inst.weight[rows].sum()) - found.bound
+            self._cache[key] = int(inst.weight[rows].sum()) - result.bound
         return self._cache[key]

@@ -12,7 +12,7 @@ from trainer.constraints import Constraints
 from trainer.data.problem import Problem
 from trainer.errors import InfeasibleError
 from trainer.families.mip import greedy
-from trainer.families.mip.instance import CUT, LEAF, ArrayTree, Instance, routed
+from trainer.families.mip.instance import CUT, LEAF, ArrayTree, Instance, route_rows
 from trainer.families.mip.side import SideConstraint
 from trainer.methods.base import Parameter
 from trainer.solver_common.binary_problem import SearchLimits
@@ -24,7 +24,7 @@ from trainer.tree.shapes import LabelledShape
 Halted = Callable[[], bool]
 
 
-def never() -> bool:
+def never_halt() -> bool:
     """A model is written to its end."""
     return False
 
@@ -37,8 +37,8 @@ class Start:
     bound: Fraction | None = None
 
 
-def starting(
-    instance: Instance, kind: str, seconds: float, stopped: Halted = never, side: Sequence[SideConstraint] = ()
+def make_start(
+    instance: Instance, kind: str, seconds: float, stopped: Halted = never_halt, side: Sequence[SideConstraint] = ()
 ) -> Start:
     """The warm start `none`, `cart` (pruned with the leaf penalty) or `exact` (searched for some seconds).
 
@@ -47,13 +47,13 @@ def starting(
     """
     if kind == "none":
         return Start()
-    trees = (greedy.cart(instance), instance.stump())
+    trees = (greedy.cart(instance), instance.majority_leaf())
     if kind == "cart":
         return Start(trees=trees)
-    return _searched(instance, _exact_constraints(instance, side), trees, seconds, stopped)
+    return _search_start(instance, _exact_constraints(instance, side), trees, seconds, stopped)
 
 
-def _searched(
+def _search_start(
     instance: Instance, constraints: Constraints | None, trees: tuple[ArrayTree, ...], seconds: float, stopped: Halted
 ) -> Start:
     """The tree and the bound of the exact search, before other trees."""
@@ -61,55 +61,55 @@ def _searched(
     limits = SearchLimits(time_limit=seconds, stop=stopped)
     if constraints is None:
         free = solve_binary(problem, limits=limits)
-        return Start(trees=(_tree(instance, free.shape), *trees), bound=instance.total - free.bound)
+        return Start(trees=(_to_array_tree(instance, free.shape), *trees), bound=instance.total - free.bound)
     try:
-        found = solve_constrained(problem, constraints, limits=limits)
+        result = solve_constrained(problem, constraints, limits=limits)
     except InfeasibleError:  # the model shows it, too, and what can be reached instead
         return Start(trees=trees)
-    own = (_tree(instance, found.shape),) if found.found else ()
-    return Start(trees=(*own, *trees), bound=instance.total - found.bound)
+    incumbent = (_to_array_tree(instance, result.shape),) if result.found else ()
+    return Start(trees=(*incumbent, *trees), bound=instance.total - result.bound)
 
 
 def _exact_constraints(instance: Instance, side: Sequence[SideConstraint]) -> Constraints | None:
     """What the exact search can carry of the side constraints; None if that is nothing."""
-    nothing = found = Constraints()
+    nothing = constraints = Constraints()
     for constraint in side:
-        found = constraint.carried(found, instance)
-    return None if found is nothing else found
+        constraints = constraint.add_to_exact(constraints, instance)
+    return None if constraints is nothing else constraints
 
 
 def known_trees(problem: Problem, instance: Instance, *, labelled: bool = False) -> tuple[ArrayTree, ...]:
     """The problem's own warm start over the features of the instance, if it has one; `labelled`: with its own labels, too."""
     if problem.warm_start is None:
         return ()
-    kept = {int(f): j for j, f in enumerate(instance.features)}
+    places = {int(f): j for j, f in enumerate(instance.features)}
     feature = np.full(2 << instance.depth, CUT, np.int32)
 
     def plant(part: BinaryTree, v: int) -> None:
         # a feature that is constant over all rows is not in the instance, and parts nothing
-        feature[v] = LEAF if part is None else kept[part[0]]
+        feature[v] = LEAF if part is None else places[part[0]]
         if part is not None:
             plant(part[1], 2 * v)
             plant(part[2], 2 * v + 1)
 
     plant(binary_tree(problem.warm_start, problem, depth=instance.depth), 1)
-    tree = instance.relabelled(feature)
-    return (tree, _as_given(problem, problem.warm_start, instance, tree)) if labelled else (tree,)
+    tree = instance.label_leaves(feature)
+    return (tree, _keep_labels(problem, problem.warm_start, instance, tree)) if labelled else (tree,)
 
 
-def _as_given(problem: Problem, draft: Draft, instance: Instance, tree: ArrayTree) -> ArrayTree:
+def _keep_labels(problem: Problem, draft: Draft, instance: Instance, tree: ArrayTree) -> ArrayTree:
     """The tree with the labels that the draft gives to most of the rows of each leaf, which a constraint may have asked for."""
-    said = problem.tree(draft).predict(problem.matrix)
-    classes = np.searchsorted(instance.labels, said).clip(max=instance.classes - 1)
-    known = (instance.labels[classes] == said) & (problem.row_weights > 0)
+    predictions = problem.tree(draft).predict(problem.matrix)
+    classes = np.searchsorted(instance.labels, predictions).clip(max=instance.classes - 1)
+    counted_rows = (instance.labels[classes] == predictions) & (problem.row_weights > 0)
     bits = problem.binary.bits(problem.table)[:, instance.features]
-    at = routed(bits, tree.feature, instance.depth)
+    at = route_rows(bits, tree.feature, instance.depth)
     votes = np.zeros((len(tree.feature), instance.classes))
-    np.add.at(votes, (at[known], classes[known]), problem.row_weights[known])
+    np.add.at(votes, (at[counted_rows], classes[counted_rows]), problem.row_weights[counted_rows])
     return ArrayTree(tree.feature, np.where(votes.any(axis=1), votes.argmax(axis=1), tree.label).astype(np.int32))
 
 
-def _tree(instance: Instance, shape: LabelledShape) -> ArrayTree:
+def _to_array_tree(instance: Instance, shape: LabelledShape) -> ArrayTree:
     """A tree of the exact search; a leaf without a label gets the label of most of its rows."""
     feature = np.full(2 << instance.depth, CUT, np.int32)
     labels: dict[int, int] = {}
@@ -124,7 +124,7 @@ def _tree(instance: Instance, shape: LabelledShape) -> ArrayTree:
             labels[v] = part
 
     plant(shape, 1)
-    tree = instance.relabelled(feature)
+    tree = instance.label_leaves(feature)
     label = tree.label.copy()
     label[list(labels)] = list(labels.values())
     return ArrayTree(tree.feature, label)

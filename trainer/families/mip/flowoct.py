@@ -18,8 +18,8 @@ import numpy as np
 from trainer.data.problem import Problem
 from trainer.dtypes import FloatArray
 from trainer.families.mip.cuts.flow import FlowCuts
-from trainer.families.mip.declared import STRONG, over_questions
-from trainer.families.mip.first_tree import Halted, never
+from trainer.families.mip.declared import STRONG, declare_method
+from trainer.families.mip.first_tree import Halted, never_halt
 from trainer.families.mip.instance import ArrayTree, Instance
 from trainer.families.mip.side import SideConstraint
 from trainer.families.mip.structure import Structure
@@ -37,7 +37,7 @@ class FlowOCT(Formulation):
         instance: Instance,
         *,
         strengthen: bool = False,
-        halted: Halted = never,
+        halted: Halted = never_halt,
         side: Sequence[SideConstraint] = (),
     ) -> None:
         self.instance = instance
@@ -150,7 +150,7 @@ def solve(problem: Problem, settings: Settings, monitor: Monitor) -> Solution:
     return solve_problem(problem, settings, monitor, make)
 
 
-METHOD = over_questions(
+METHOD = declare_method(
     id="flowoct",
     title="FlowOCT",
     summary="The best tree of a given depth as one mixed-integer program in which correct rows flow to their leaves.",

@@ -18,7 +18,7 @@ def cart(instance: Instance) -> ArrayTree:
     """The greedy tree of depth ≤ `instance.depth`, pruned with its kappa, majority labels."""
     feature = np.full(2 << instance.depth, CUT, np.int32)
     _grow(instance, feature, 1, np.arange(instance.n))
-    return instance.relabelled(_prune(instance, feature))
+    return instance.label_leaves(_prune(instance, feature))
 
 
 def _grow(instance: Instance, feature: CodeArray, v: int, rows: CountArray) -> None:

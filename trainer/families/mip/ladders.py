@@ -25,13 +25,13 @@ class Ladders:
     def place(self, f: int) -> tuple[int, int]:
         """The ladder of a feature and its rung."""
         for j, rungs in enumerate(self.rungs):
-            found = np.flatnonzero(rungs == f)
-            if len(found):
-                return j, int(found[0])
+            positions = np.flatnonzero(rungs == f)
+            if len(positions):
+                return j, int(positions[0])
         raise ValueError(f"feature {f} is on no ladder")
 
 
-def ladders_of(instance: Instance, groups: list[list[int]]) -> Ladders:
+def make_ladders(instance: Instance, groups: list[list[int]]) -> Ladders:
     """Ladders from lists of features, each with falling sets of ones; raises ValueError if they are not nested."""
     ranks = np.zeros((instance.n, len(groups)), COUNT)
     for j, rungs in enumerate(groups):
@@ -42,7 +42,7 @@ def ladders_of(instance: Instance, groups: list[list[int]]) -> Ladders:
     return Ladders(rungs=tuple(np.array(rungs, COUNT) for rungs in groups), ranks=ranks)
 
 
-def ladders(instance: Instance, encoding: Encoding) -> Ladders:
+def column_ladders(instance: Instance, encoding: Encoding) -> Ladders:
     """One ladder for the thresholds of each numeric column, and one for every other feature.
 
     A column with empty cells has two: the thresholds that send them left, and those that send them right.
@@ -56,4 +56,4 @@ def ladders(instance: Instance, encoding: Encoding) -> Ladders:
         else:
             alone.append([f])
     rising = [sorted(fs, key=lambda f: encoding.features[int(instance.features[f])].low) for fs in columns.values()]
-    return ladders_of(instance, [*rising, *alone])
+    return make_ladders(instance, [*rising, *alone])

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 from trainer.data.problem import Problem, SettingNames
 from trainer.errors import ParameterError
-from trainer.families.mip.declared import over_questions
+from trainer.families.mip.declared import declare_method
 from trainer.families.mip.first_tree import Halted
 from trainer.families.mip.instance import Instance
 from trainer.families.mip.oct_model import OCT
 from trainer.families.mip.oct_numeric import NumericOCT
 from trainer.families.mip.side import SideConstraint
-from trainer.families.mip.thresholds import numeric_ladders, thresholds
+from trainer.families.mip.thresholds import numeric_ladders, threshold_parameter
 from trainer.families.mip.tree_mip import MIP_DEPTH, solve_problem
 from trainer.methods.base import LEAF_PENALTY, PAPER_LAMBDA, Parameter, Settings, Solution
 from trainer.methods.capabilities import Group
@@ -35,7 +35,7 @@ def _check_rows(settings: Settings, names: SettingNames) -> None:
         raise ParameterError({"single_features": "Thresholds as variables have no questions to write rows for."})
 
 
-METHOD = over_questions(
+METHOD = declare_method(
     id="oct",
     title="OCT",
     summary="The first mixed-integer program for optimal trees, with large constants; kept as a baseline.",
@@ -45,7 +45,7 @@ METHOD = over_questions(
         MIP_DEPTH,
         LEAF_PENALTY,
         PAPER_LAMBDA,
-        thresholds("variables", "one per column and its threshold as a variable"),
+        threshold_parameter("variables", "one per column and its threshold as a variable"),
         Parameter(
             name="single_features", type="boolean", default=False, label="One row per question",
             help="Write the routing rows for each question separately, as in the original; the relaxation is weaker.",

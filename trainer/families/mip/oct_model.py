@@ -19,7 +19,7 @@ import numpy as np
 
 from trainer.dtypes import BoolArray, FloatArray
 from trainer.families.mip.assignment import AssignedScores, Assignment
-from trainer.families.mip.first_tree import Halted, never
+from trainer.families.mip.first_tree import Halted, never_halt
 from trainer.families.mip.instance import ArrayTree, Instance
 from trainer.families.mip.side import SideConstraint
 from trainer.milo import Expression, IntegerProgram, Point, Variables, total, weighted
@@ -33,7 +33,7 @@ class OCT(Assignment):
         instance: Instance,
         *,
         single_features: bool = False,
-        halted: Halted = never,
+        halted: Halted = never_halt,
         side: Sequence[SideConstraint] = (),
     ) -> None:
         self.instance = instance
@@ -86,7 +86,7 @@ class OCT(Assignment):
     def _labels(self, p: dict[int, Expression]) -> None:
         self.u = self.model.continuous("u", self.instance.tree.nodes, self.instance.K)
         for v in self.instance.tree.nodes:
-            t = self._terminal(v)
+            t = self._terminal_node(v)
             self.model.add(self.l[t] >= p[v], "O8")
             for k in self.instance.K:
                 self.model.add(self.u[v, k] >= p[v] + self.w[t, k] - 1, "O9")
@@ -97,10 +97,10 @@ class OCT(Assignment):
         n = self.instance.total
         place = t - (1 << inst.depth)
         rows = self.zeta.columns[:, place]
-        here = weighted(rows, inst.weight)
+        all_rows = weighted(rows, inst.weight)
         for k in inst.K:
-            own = inst.y == k
-            wrong = here - weighted(rows[own], inst.weight[own])
+            in_class = inst.y == k
+            wrong = all_rows - weighted(rows[in_class], inst.weight[in_class])
             model.add(self.L[t] >= wrong - n * (1 - self.w[t, k]), "O3")
             if not self.keep_labels:  # makes every leaf predict its majority class
                 model.add(self.L[t] <= wrong + n * self.w[t, k], "O3")
@@ -144,20 +144,20 @@ class OCT(Assignment):
         for v in inst.tree.branch_nodes:
             if tree.feature[v] >= 0:
                 values[self.d.columns[v - 1]] = 1.0
-                self._write(values, v, int(tree.feature[v]))
+                self._write_split(values, v, int(tree.feature[v]))
         at = inst.route(tree.feature)
         wrong = np.bincount(at, weights=inst.weight * (tree.label[at] != inst.y), minlength=2 * first)
         for v in tree.leaves.tolist():
-            place = self._terminal(v) - first
+            place = self._terminal_node(v) - first
             values[self.l.columns[place]] = values[self.w.columns[place, tree.label[v]]] = 1.0
             values[self.zeta.columns[at == v, place]] = 1.0
             values[self.L.columns[place]] = wrong[v]
             if self.u is not None:
                 values[self.u.columns[v - 1, tree.label[v]]] = 1.0
-        ends = np.array([self._terminal(v) - first if v else 0 for v in range(2 * first)])
+        ends = np.array([self._terminal_node(v) - first if v else 0 for v in range(2 * first)])
         self.scores.fill(values, ends[at], tree.label[at] == inst.y)
         self.fill_constraints(values, tree)
         return values
 
-    def _branching(self, point: Point) -> BoolArray:
+    def _branching_nodes(self, point: Point) -> BoolArray:
         return point[self.d] > 0.5

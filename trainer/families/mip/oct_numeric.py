@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from trainer.dtypes import FloatArray
-from trainer.families.mip.first_tree import Halted, never
+from trainer.families.mip.first_tree import Halted, never_halt
 from trainer.families.mip.instance import Instance
 from trainer.families.mip.ladders import Ladders
 from trainer.families.mip.oct_model import OCT
@@ -24,7 +24,7 @@ from trainer.milo import Point, Variables, total, weighted
 class NumericOCT(OCT):
     """The whole model over ladders; side constraints need one variable per question and are not taken."""
 
-    def __init__(self, instance: Instance, ladders: Ladders, *, halted: Halted = never) -> None:
+    def __init__(self, instance: Instance, ladders: Ladders, *, halted: Halted = never_halt) -> None:
         self.ladders = ladders
         self.rungs = np.array([len(r) for r in ladders.rungs], np.float64)
         self.x = ladders.ranks / self.rungs
@@ -55,19 +55,19 @@ class NumericOCT(OCT):
         self.model.add(weighted(a, self.x[i] + eps) <= self.c[v] + most * (1 - zeta), "O6")
         self.model.add(zeta <= self.d[v], "O11")
 
-    def _write(self, values: FloatArray, v: int, f: int) -> None:
+    def _write_split(self, values: FloatArray, v: int, f: int) -> None:
         j, rung = self.ladders.place(f)
         values[self.b.columns[v - 1, j]] = 1.0
         values[self.c.columns[v - 1]] = (rung + 1) / self.rungs[j]
 
-    def _asked(self, point: Point) -> FloatArray:
+    def _split_scores(self, point: Point) -> FloatArray:
         """1 at the feature nearest to column and threshold of each node."""
         ladder = point[self.b]
         c = point[self.c]
-        asked = np.zeros((len(ladder), len(self.instance.F)))
+        scores = np.zeros((len(ladder), len(self.instance.F)))
         for node, j in enumerate(ladder.argmax(axis=1).tolist() if len(self.rungs) else []):
             rungs = self.ladders.rungs[j]
             # any threshold between two ranks parts the rows alike; a tenth of a rank is far beyond what a solver tolerates
             rung = int(np.ceil(c[node] * len(rungs) - 0.1)) - 1
-            asked[node, rungs[min(max(rung, 0), len(rungs) - 1)]] = 1.0
-        return asked
+            scores[node, rungs[min(max(rung, 0), len(rungs) - 1)]] = 1.0
+        return scores

@@ -16,12 +16,12 @@ from fractions import Fraction
 import numpy as np
 
 from trainer.dtypes import BoolArray, CountArray, FloatArray
-from trainer.families.mip.first_tree import Halted, never
+from trainer.families.mip.first_tree import Halted, never_halt
 from trainer.families.mip.instance import CUT, LEAF, ArrayTree, Instance
 from trainer.families.mip.kernels import depth_two as kernel
 
 NONE = -1
-PIECE = 20_000_000  # table cells between two returns from the kernel, some hundredths of a second
+CELLS_PER_CALL = 20_000_000  # table cells between two returns from the kernel, some hundredths of a second
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -44,7 +44,7 @@ class DepthTwo:
     """D2S with a cache by set of rows; `calls` and `hits` count its use, `halted` tells whether to come to an end."""
 
     def __init__(
-        self, instance: Instance, kappa: Fraction | None = None, *, cache: bool = True, halted: Halted = never
+        self, instance: Instance, kappa: Fraction | None = None, *, cache: bool = True, halted: Halted = never_halt
     ) -> None:
         self.instance = instance
         self.halted = halted
@@ -57,14 +57,14 @@ class DepthTwo:
         """The best tree of depth ≤ 2 for `rows` (sorted indices)."""
         key = rows.tobytes()
         self.calls += 1
-        found = self._cache.get(key)
-        if found is not None:
+        subtree = self._cache.get(key)
+        if subtree is not None:
             self.hits += 1
-            return found
-        found = self._solve(rows)
+            return subtree
+        subtree = self._solve(rows)
         if self._keep:
-            self._cache[key] = found
-        return found
+            self._cache[key] = subtree
+        return subtree
 
     def split_bounds(self, rows: CountArray) -> FloatArray:
         """The best value, in rows, of a tree of three levels for `rows` that branches on each feature, float64 (F,).
@@ -75,17 +75,17 @@ class DepthTwo:
         inst = self.instance
         size = len(inst.F)
         best = np.zeros((size, 2, 4), np.int64)
-        step = max(1, PIECE // max(1, len(rows) + inst.classes * size * size))
-        done = 0
-        while done < size and not self.halted():
-            last = min(done + step, size)
-            kernel.split_values(inst.X, inst.y, inst.weight, rows, inst.classes, done, last, best)
-            done = last
+        step = max(1, CELLS_PER_CALL // max(1, len(rows) + inst.classes * size * size))
+        finished = 0
+        while finished < size and not self.halted():
+            last = min(finished + step, size)
+            kernel.split_values(inst.X, inst.y, inst.weight, rows, inst.classes, finished, last, best)
+            finished = last
         p = self.kappa.numerator
         q = self.kappa.denominator
         exact = np.int64 if q * inst.total + 4 * p < 1 << 62 else object
         values = (q * best.astype(exact) - p * np.arange(1, 5).astype(exact)).max(axis=2).sum(axis=1)
-        values[done:] = q * int(inst.weight[rows].sum()) - 2 * p
+        values[finished:] = q * int(inst.weight[rows].sum()) - 2 * p
         return (values / q).astype(np.float64)
 
     def _solve(self, rows: CountArray) -> Subtree:
@@ -106,7 +106,7 @@ class DepthTwo:
         f, g, h = features
         counts = np.zeros((8, inst.classes), np.int64)
         right = np.empty(len(rows), np.bool_)
-        majority = kernel.settle(inst.X, inst.y, inst.weight, rows, features, counts, right)
+        majority = kernel.label_places(inst.X, inst.y, inst.weight, rows, features, counts, right)
         places = [1] if f == NONE else [*((2,) if g == NONE else (4, 5)), *((3,) if h == NONE else (6, 7))]
         labels = tuple(int(majority[v]) if v in places else -1 for v in range(1, 8))
         correct = int(inst.weight[rows[right]].sum())
@@ -120,7 +120,7 @@ class DepthTwo:
         )
 
 
-def place(tree: ArrayTree, v: int, subtree: Subtree) -> ArrayTree:
+def replace_block(tree: ArrayTree, v: int, subtree: Subtree) -> ArrayTree:
     """The tree with the block of three levels at v replaced by `subtree`; v has at least two levels below it or needs none."""
     feature = tree.feature.copy()
     label = tree.label.copy()
@@ -146,7 +146,7 @@ def polish(instance: Instance, tree: ArrayTree, solver: DepthTwo) -> ArrayTree:
     After a halt the subtrees that are left stay as they are.
     """
     if instance.depth < 2:
-        return instance.relabelled(tree.feature)
+        return instance.label_leaves(tree.feature)
     heights = _heights(tree)
     at = instance.route(tree.feature)
     result = tree
@@ -154,9 +154,9 @@ def polish(instance: Instance, tree: ArrayTree, solver: DepthTwo) -> ArrayTree:
         if 0 <= heights[v] <= 2 and (v == 1 or heights[v >> 1] > 2):
             if solver.halted():
                 break
-            rows = np.flatnonzero(_below(at, v))
-            result = place(result, v, solver.best(rows))
-    return instance.relabelled(result.feature)
+            rows = np.flatnonzero(_is_below(at, v))
+            result = replace_block(result, v, solver.best(rows))
+    return instance.label_leaves(result.feature)
 
 
 def _heights(tree: ArrayTree) -> CountArray:
@@ -170,7 +170,7 @@ def _heights(tree: ArrayTree) -> CountArray:
     return heights
 
 
-def _below(at: CountArray, v: int) -> BoolArray:
+def _is_below(at: CountArray, v: int) -> BoolArray:
     """Which rows end at v or below it."""
     shift = np.floor(np.log2(at)).astype(np.int64) - (v.bit_length() - 1)
     return (shift >= 0) & (np.right_shift(at, np.maximum(shift, 0)) == v)

@@ -62,13 +62,13 @@ class Structure:
         """`feature` of an ArrayTree from integral b (|B|, F)."""
         inst = self.instance
         feature = np.full(2 << inst.depth, CUT, np.int32)
-        chosen = b.argmax(axis=1) if b.shape[1] else np.zeros(len(b), np.int64)
+        best_features = b.argmax(axis=1) if b.shape[1] else np.zeros(len(b), np.int64)
         branching = b.max(axis=1, initial=0.0) > 0.5
         stack = [1]
         while stack:
             v = stack.pop()
             if v < 1 << inst.depth and branching[v - 1]:
-                feature[v] = chosen[v - 1]
+                feature[v] = best_features[v - 1]
                 stack += (2 * v, 2 * v + 1)
             else:
                 feature[v] = LEAF
@@ -76,7 +76,7 @@ class Structure:
 
     def read(self, b: FloatArray, w: FloatArray, *, keep_labels: bool) -> ArrayTree:
         """The tree of an integral point: labels from w, or the majority of the rows of each leaf."""
-        tree = self.instance.relabelled(self.features(b))
+        tree = self.instance.label_leaves(self.features(b))
         if not keep_labels:
             return tree
         label = tree.label.copy()

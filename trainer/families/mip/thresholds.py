@@ -6,13 +6,13 @@ from trainer.constraints import active_constraints
 from trainer.data.problem import Problem, SettingNames
 from trainer.errors import ParameterError
 from trainer.families.mip.instance import Instance
-from trainer.families.mip.ladders import Ladders, ladders
+from trainer.families.mip.ladders import Ladders, column_ladders
 from trainer.methods.base import Parameter, Settings
 
-MOST_RUNGS = 10_000  # beyond it the gap of two values comes near to the tolerance of the solvers
+MAX_RUNGS = 10_000  # beyond it the gap of two values comes near to the tolerance of the solvers
 
 
-def thresholds(inside: str, instead: str) -> Parameter:
+def threshold_parameter(inside: str, instead: str) -> Parameter:
     """The parameter of a method with a model that can hold the thresholds itself: a choice named `inside`; `instead` says how."""
     return Parameter(
         name="thresholds", type="choice", default="questions", choices=("questions", inside), label="Thresholds",
@@ -29,12 +29,12 @@ def _without_constraints(settings: Settings, names: SettingNames) -> None:
 
 def numeric_ladders(problem: Problem, instance: Instance) -> Ladders:
     """The ladders of a problem's binary encoding; raises ParameterError with too many thresholds."""
-    found = ladders(instance, problem.binary)
-    most = max((len(rungs) for rungs in found.rungs), default=0)
-    if most > MOST_RUNGS:
+    ladders = column_ladders(instance, problem.binary)
+    most = max((len(rungs) for rungs in ladders.rungs), default=0)
+    if most > MAX_RUNGS:
         words = (
-            f"A column has {most:,} thresholds; {MOST_RUNGS:,} are possible here. "
+            f"A column has {most:,} thresholds; {MAX_RUNGS:,} are possible here. "
             "Set 'binarise' to quantile-thresholds and choose 'bins'."
         )
         raise ParameterError({"thresholds": words})
-    return found
+    return ladders

@@ -20,7 +20,7 @@ from trainer.data.problem import Problem
 from trainer.dtypes import FloatArray
 from trainer.errors import InfeasibleError, SolverError
 from trainer.families.mip import instance as instances
-from trainer.families.mip.first_tree import EXACT_SECONDS, WARM_START, Halted, known_trees, starting
+from trainer.families.mip.first_tree import EXACT_SECONDS, WARM_START, Halted, known_trees, make_start
 from trainer.families.mip.instance import LEAF, ArrayTree, Instance
 from trainer.families.mip.side import RelaxedConstraint, SideConstraint, relaxations, side_constraints
 from trainer.families.mip.side.base import View
@@ -61,7 +61,7 @@ NOTHING_FOUND = (
 )
 
 
-GAVE_UP = "The solver gave up before it found a tree that satisfies the constraints. Choose another solver, or relax one of them."
+SOLVER_FAILED = "The solver gave up before it found a tree that satisfies the constraints. Choose another solver, or relax one of them."
 
 
 class Formulation(ABC):
@@ -78,7 +78,7 @@ class Formulation(ABC):
     def read(self, values: FloatArray) -> ArrayTree:
         """The tree of an integral point."""
 
-    def first(self, trees: Sequence[ArrayTree]) -> list[ArrayTree]:
+    def improve_starts(self, trees: Sequence[ArrayTree]) -> list[ArrayTree]:
         """The trees to start from, improved if the formulation can."""
         return list(trees)
 
@@ -112,17 +112,17 @@ class Formulation(ABC):
         return all(constraint.holds(self.instance, tree) for constraint in self.side)
 
     @cached_property
-    def rough(self) -> bool:
+    def is_rough(self) -> bool:
         """True if the rows of the side constraints admit trees that these do not."""
-        return any(constraint.rough(self.instance) for constraint in self.side)
+        return any(constraint.is_rough(self.instance) for constraint in self.side)
 
-    def without(self, tree: ArrayTree) -> Row:
+    def exclude(self, tree: ArrayTree) -> Row:
         """The row that no assignment of this tree, with its labels, satisfies, and every other one does."""
         view = self._view
         nodes = np.flatnonzero(tree.feature[1:] >= 0) + 1
-        asked = weighted(view.b.columns[nodes - 1, tree.feature[nodes]], np.ones(len(nodes)))
-        said = total(view.w[int(v), int(tree.label[v])] for v in tree.leaves)
-        return (asked + said <= len(nodes) + len(tree.leaves) - 1).named("not-admitted")
+        splits = weighted(view.b.columns[nodes - 1, tree.feature[nodes]], np.ones(len(nodes)))
+        labels = total(view.w[int(v), int(tree.label[v])] for v in tree.leaves)
+        return (splits + labels <= len(nodes) + len(tree.leaves) - 1).named("not-admitted")
 
     @property
     def max_leaves(self) -> int:
@@ -146,7 +146,7 @@ class MipResult:
         return self.value is not None and self.bound <= self.value
 
 
-News = Callable[[Fraction | None, float, int, ArrayTree | None], bool]
+Listener = Callable[[Fraction | None, float, int, ArrayTree | None], bool]
 
 
 class InstanceModel(TreeProgram[ArrayTree]):
@@ -154,13 +154,15 @@ class InstanceModel(TreeProgram[ArrayTree]):
 
     every_point = True
 
-    def __init__(self, formulation: Formulation, news: News = lambda *_: False, known: Fraction | None = None) -> None:
+    def __init__(
+        self, formulation: Formulation, news: Listener = lambda *_: False, known: Fraction | None = None
+    ) -> None:
         self.formulation = formulation
         self.news = news
         self.known = known
         self.model = formulation.model
         self.instance = formulation.instance
-        self.rough = formulation.rough
+        self.is_rough = formulation.is_rough
         leaves = min(formulation.max_leaves, 1 << min(self.instance.depth, 12))
         self.lattice = Lattice(kappa=self.instance.kappa, leaves=leaves)
         self.best: Fraction | None = None
@@ -201,7 +203,7 @@ class InstanceModel(TreeProgram[ArrayTree]):
 
     def forbids(self, tree: ArrayTree) -> Row | None:
         """Against a tree that the constraints do not admit."""
-        return None if self.formulation.admits(tree) else self.formulation.without(tree)
+        return None if self.formulation.admits(tree) else self.formulation.exclude(tree)
 
 
 def optimise(
@@ -210,7 +212,7 @@ def optimise(
     *,
     options: SolveOptions | None = None,
     starts: Sequence[ArrayTree] = (),
-    news: News = lambda *_: False,
+    news: Listener = lambda *_: False,
     known: Fraction | None = None,
 ) -> MipResult:
     """Solve a formulation; `known` is an upper bound from elsewhere, in rows, which ends the search once it is met.
@@ -260,31 +262,31 @@ def solve_problem(
     instance = replace(instance, kappa=prices.used)
     side = side_constraints(problem, settings, instance)
     if not side and (instance.depth == 0 or not len(instance.F)):
-        return _only_leaf(problem, replace(instance, kappa=prices.asked), solver)
+        return _single_leaf_solution(problem, replace(instance, kappa=prices.asked), solver)
     seconds = min(settings["exact_seconds"], monitor.remaining())
-    start = starting(instance, settings["first_tree"], seconds, monitor.stopped, side)
+    start = make_start(instance, settings["first_tree"], seconds, monitor.stopped, side)
     start = replace(start, trees=(*known_trees(problem, instance, labelled=bool(side)), *start.trees))
     try:
         formulation = make(instance, monitor.stopped, side)
-        starts = formulation.first(start.trees)
+        starts = formulation.improve_starts(start.trees)
     except BuildStopped:
         if side:
             raise SolverError(NOTHING_FOUND) from None
-        return _unfinished(problem, replace(instance, kappa=prices.asked), solver, start.trees)
+        return _build_stopped_solution(problem, replace(instance, kappa=prices.asked), solver, start.trees)
     monitor.report(phase="search")
     options = options_of(settings, monitor)
     news = _reporter(problem, instance, prices, monitor)
     try:
-        found = optimise(formulation, solver, options=options, starts=starts, news=news, known=start.bound)
+        result = optimise(formulation, solver, options=options, starts=starts, news=news, known=start.bound)
     except InfeasibleError as error:
         monitor.report(phase="what can be reached")
-        raise _reachable(
+        raise _explain_infeasible(
             error, instance, side, lambda kept: make(instance, monitor.stopped, kept), solver, options, monitor
         ) from None
-    return _solution(problem, instance, prices, formulation, found, monitor)
+    return _make_solution(problem, instance, prices, formulation, result, monitor)
 
 
-def _reachable(
+def _explain_infeasible(
     error: InfeasibleError,
     instance: Instance,
     side: Sequence[SideConstraint],
@@ -297,10 +299,10 @@ def _reachable(
     words = [str(error)]
     best = None
     of = None
-    for relaxed, kept in relaxations(side):
+    for relaxed, remaining_constraints in relaxations(side):
         remaining = replace(options, time=None if math.isinf(monitor.remaining()) else monitor.remaining())
         try:
-            price = least_price(instance, relaxed, kept, make, solver, remaining)
+            price = find_least_price(instance, relaxed, remaining_constraints, make, solver, remaining)
         except (BuildStopped, SolverError):  # that no tree is possible is proved, whatever becomes of this question
             continue
         if price is not None:
@@ -311,16 +313,16 @@ def _reachable(
     return InfeasibleError(" ".join(words), best=best, of=of)
 
 
-def least_price(
+def find_least_price(
     instance: Instance,
     relaxed: RelaxedConstraint,
-    kept: Sequence[SideConstraint],
+    remaining_constraints: Sequence[SideConstraint],
     make: Callable[[Sequence[SideConstraint]], Formulation],
     solver: Backend,
     options: SolveOptions,
 ) -> Fraction | None:
     """The least price of a relaxed kind among the trees that satisfy the rest; None if there is none or it was not found out."""
-    form = make([*kept, relaxed])
+    form = make([*remaining_constraints, relaxed])
     watching = TreeHooks(InstanceModel(form))
     outcome = solver.solve(form.model, watching, replace(options, gap=0.0, absolute_gap=1e-7, starts=()))
     if outcome.ended is not Termination.OPTIMAL or outcome.values is None:
@@ -348,37 +350,37 @@ def _reporter(
     return news
 
 
-def _solution(
+def _make_solution(
     problem: Problem,
     instance: Instance,
     prices: Prices,
     formulation: Formulation,
-    found: MipResult,
+    result: MipResult,
     monitor: Monitor,
 ) -> Solution:
-    outcome = found.outcome
-    if found.tree is None and formulation.side:
-        raise SolverError(GAVE_UP if outcome.ended is Termination.FAILED else NOTHING_FOUND)
-    strike(monitor, outcome, proved=found.optimal)
+    outcome = result.outcome
+    if result.tree is None and formulation.side:
+        raise SolverError(SOLVER_FAILED if outcome.ended is Termination.FAILED else NOTHING_FOUND)
+    strike(monitor, outcome, proved=result.optimal)
     return Solution(
-        draft=to_draft(problem, instance, found.tree or instance.stump()),
-        bound=float(prices.bound(found.bound) / instance.total),
-        finished=outcome.ended is Termination.OPTIMAL or found.optimal,
+        draft=to_draft(problem, instance, result.tree or instance.majority_leaf()),
+        bound=float(prices.bound(result.bound) / instance.total),
+        finished=outcome.ended is Termination.OPTIMAL or result.optimal,
         nodes=outcome.nodes,
         cuts=outcome.rows,
         encoded_features=len(problem.binary.features),
         solver=outcome.solver,
         solver_version=outcome.version,
         warm_start_objective=None
-        if found.start is None
-        else float(prices.value(instance.value(found.start), len(found.start.leaves)) / instance.total),
+        if result.start is None
+        else float(prices.value(instance.value(result.start), len(result.start.leaves)) / instance.total),
         evidence=(record(outcome, formulation.model),),
     )
 
 
-def _only_leaf(problem: Problem, instance: Instance, solver: Backend) -> Solution:
+def _single_leaf_solution(problem: Problem, instance: Instance, solver: Backend) -> Solution:
     """No branching is possible: the majority leaf is the only tree."""
-    tree = instance.stump()
+    tree = instance.majority_leaf()
     return Solution(
         draft=to_draft(problem, instance, tree),
         bound=float(instance.value(tree) / instance.total),
@@ -388,9 +390,11 @@ def _only_leaf(problem: Problem, instance: Instance, solver: Backend) -> Solutio
     )
 
 
-def _unfinished(problem: Problem, instance: Instance, solver: Backend, trees: Sequence[ArrayTree]) -> Solution:
+def _build_stopped_solution(
+    problem: Problem, instance: Instance, solver: Backend, trees: Sequence[ArrayTree]
+) -> Solution:
     """Stopped while the model was being written: the first tree, and the bound that every tree respects."""
-    tree = max([*trees, instance.stump()], key=instance.value)
+    tree = max([*trees, instance.majority_leaf()], key=instance.value)
     return Solution(
         draft=to_draft(problem, instance, tree),
         bound=float((instance.total - instance.kappa) / instance.total),

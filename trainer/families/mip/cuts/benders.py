@@ -15,12 +15,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from trainer.dtypes import BoolArray, CodeArray, CountArray, FloatArray
-from trainer.families.mip.first_tree import Halted, never
+from trainer.families.mip.first_tree import Halted, never_halt
 from trainer.families.mip.instance import Instance
 from trainer.milo import VIOLATION, Row, Variables
 
 USER_TOLERANCE = 1e-4
-TOGETHER = 1000  # rows whose cuts are written between two looks at the clock
+ROWS_PER_CHECK = 1000  # rows whose cuts are written between two looks at the clock
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -33,21 +33,21 @@ class BendersCuts:
     w: Variables
     theta: Variables
     strengthened: bool = False
-    halted: Halted = never  # asked while cuts are written, which takes a second for tens of thousands
+    halted: Halted = never_halt  # asked while cuts are written, which takes a second for tens of thousands
 
     def integral(self, b: FloatArray, w: FloatArray, theta: FloatArray) -> list[Row]:
         """Violated cuts at an integral point: b (|B|, F), w (|V|, K), theta (n,)."""
-        wrong, at = self.wrong(b, w, theta)
-        found: list[Row] = []
+        wrong, at = self.excess_scores(b, w, theta)
+        cuts: list[Row] = []
         for v in np.unique(at[wrong]).tolist():
             rows = wrong[at[wrong] == v]
-            for first in range(0, len(rows), TOGETHER):
-                if found and self.halted():  # one cut forbids the point as well
-                    return found
-                found += self._rows(rows[first : first + TOGETHER], v, w, theta)
-        return found
+            for first in range(0, len(rows), ROWS_PER_CHECK):
+                if cuts and self.halted():  # one cut forbids the point as well
+                    return cuts
+                cuts += self._rows(rows[first : first + ROWS_PER_CHECK], v, w, theta)
+        return cuts
 
-    def wrong(self, b: FloatArray, w: FloatArray, theta: FloatArray) -> tuple[CountArray, CountArray]:
+    def excess_scores(self, b: FloatArray, w: FloatArray, theta: FloatArray) -> tuple[CountArray, CountArray]:
         """The rows whose score is higher than what the tree of an integral point earns them, and the leaf of every row."""
         inst = self.instance
         at = inst.route(self._feature(b))
@@ -66,7 +66,7 @@ class BendersCuts:
             feature[1 : 1 + len(b)] = np.where(b.max(axis=1) > 0.5, b.argmax(axis=1), -1)
         return feature
 
-    def earned(self, b: FloatArray, w: FloatArray, theta: FloatArray) -> list[Row]:
+    def exact_score_rows(self, b: FloatArray, w: FloatArray, theta: FloatArray) -> list[Row]:
         """Rows that raise scores below what the tree earns: theta[i] ≥ w[v, y_i] - exits from the path to v."""
         inst = self.instance
         at = inst.route(self._feature(b))
@@ -86,12 +86,12 @@ class BendersCuts:
     def _rows(self, rows: CountArray, v: int, w: FloatArray, theta: FloatArray) -> list[Row]:
         """The cuts of rows that end in leaf v."""
         inst = self.instance
-        found: list[Row] = []
+        cuts: list[Row] = []
         if self.strengthened and v >= 1 << inst.depth and inst.depth:
-            halved = w[(v ^ 1) - 1, inst.y[rows]] < theta[rows] - USER_TOLERANCE
-            found = [self.strengthened_row(i, v) for i in rows[halved].tolist()]
-            rows = rows[~halved]
-        return found + self.at_leaf(rows, v)
+            with_sibling = w[(v ^ 1) - 1, inst.y[rows]] < theta[rows] - USER_TOLERANCE
+            cuts = [self.strengthened_row(i, v) for i in rows[with_sibling].tolist()]
+            rows = rows[~with_sibling]
+        return cuts + self.at_leaf(rows, v)
 
     def row(self, i: int, v: int) -> Row:
         """(9) for v in B, (10) for v in T."""
@@ -126,14 +126,14 @@ class BendersCuts:
         charge = np.zeros((len(path), len(rows)))
         charge[: len(exits)] = np.cumsum(turned[::-1], axis=0)[::-1]
         upper = turned.sum(axis=0).astype(float)
-        found = []
+        cuts = []
         for j, i in enumerate(rows.tolist()):
             on = listed[j]
             paid = charge[:, j] > 0
             parts = [self.theta.columns[i : i + 1], every[on], above[paid], earned[:, j]]
             values: list[FloatArray] = [np.ones(1), signs[j, on], charge[paid, j], -np.ones(len(path))]
-            found.append(Row(np.concatenate(parts), np.concatenate(values), upper=float(upper[j]), name="benders"))
-        return found
+            cuts.append(Row(np.concatenate(parts), np.concatenate(values), upper=float(upper[j]), name="benders"))
+        return cuts
 
     def strengthened_row(self, i: int, v: int) -> Row:
         """(12): half of the way to the sibling and half of the sibling's vote."""
@@ -143,9 +143,9 @@ class BendersCuts:
         parts = [self.b.columns[u - 1, ~on_one if side else on_one] for u, side in turns]
         halves = np.append(parts.pop(), self.w.columns[(v ^ 1) - 1, inst.y[i]])
         earned = self.w.columns[np.array(inst.tree.path(v)) - 1, inst.y[i]]
-        whole = np.concatenate([*parts, earned])
-        columns = np.concatenate([[self.theta.columns[i]], whole, halves])
-        values = np.concatenate([[1.0], np.full(len(whole), -1.0), np.full(len(halves), -0.5)])
+        full_terms = np.concatenate([*parts, earned])
+        columns = np.concatenate([[self.theta.columns[i]], full_terms, halves])
+        values = np.concatenate([[1.0], np.full(len(full_terms), -1.0), np.full(len(halves), -0.5)])
         return Row(columns, values, upper=0.0, name="strengthened")
 
     def _make(self, i: int, columns: CountArray) -> Row:
@@ -169,8 +169,8 @@ class BendersCuts:
                 through[v] = (~cut_left, ~cut_right)
                 gamma[v] += np.minimum(left[:, v - 1], gamma[2 * v]) + np.minimum(right[:, v - 1], gamma[2 * v + 1])
         excess = theta - gamma[1]
-        chosen = np.argsort(-excess)[:limit]
-        return [self._minimum_cut(int(i), through) for i in chosen if excess[i] > USER_TOLERANCE]
+        selected = np.argsort(-excess)[:limit]
+        return [self._minimum_cut(int(i), through) for i in selected if excess[i] > USER_TOLERANCE]
 
     def _minimum_cut(self, i: int, through: dict[int, tuple[BoolArray, BoolArray]]) -> Row:
         inst = self.instance

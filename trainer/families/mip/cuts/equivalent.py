@@ -18,11 +18,11 @@ from typing import Any, Literal
 import numpy as np
 
 from trainer.dtypes import CountArray, FloatArray
-from trainer.families.mip.first_tree import Halted, never
+from trainer.families.mip.first_tree import Halted, never_halt
 from trainer.families.mip.instance import Instance
 from trainer.milo import Expression, IntegerProgram, Variables, total, weighted
 
-PAIRS = 1 << 22  # of rows that are compared at a time
+PAIRS_PER_BLOCK = 1 << 22  # of rows that are compared at a time
 
 Form = Literal["basic", "chain", "recursive"]
 
@@ -36,29 +36,31 @@ class EquivalentSet:
     loss: int
 
 
-def equivalent_sets(instance: Instance, *, split_size: int, limit: int, halted: Halted = never) -> list[EquivalentSet]:
+def find_equivalent_sets(
+    instance: Instance, *, split_size: int, limit: int, halted: Halted = never_halt
+) -> list[EquivalentSet]:
     """The maximal sets for split sets of at most `split_size` features, the sets with the largest loss first, at most `limit`.
 
     Rows are grouped by a hash of their values outside the split set; kept groups are compared cell by cell. After a halt it is
     what was found by then: every set is good by itself.
     """
-    found: list[EquivalentSet] = []
+    sets: list[EquivalentSet] = []
     random: Any = np.random.default_rng(0).integers(1, 2**63, instance.X.shape[1], dtype=np.uint64)
-    whole: Any = np.add.reduce(instance.X * random, axis=1)
+    hashes: Any = np.add.reduce(instance.X * random, axis=1)
     for size in range(split_size + 1):
-        for split in _splits(instance, size, halted):
+        for split in _possible_splits(instance, size, halted):
             if halted():
-                return found
-            masked = whole - (instance.X[:, list(split)] * random[list(split)]).sum(axis=1, dtype=np.uint64)
+                return sets
+            masked = hashes - (instance.X[:, list(split)] * random[list(split)]).sum(axis=1, dtype=np.uint64)
             # split sets come in order, so of equal losses the first ones stay
-            least = found[-1].loss if found and len(found) == limit else 0
-            found += _groups(instance, masked, split, least)
-            found.sort(key=lambda s: (-s.loss, len(s.split), s.split))
-            del found[limit:]
-    return found
+            least = sets[-1].loss if sets and len(sets) == limit else 0
+            sets += _find_sets(instance, masked, split, least)
+            sets.sort(key=lambda s: (-s.loss, len(s.split), s.split))
+            del sets[limit:]
+    return sets
 
 
-def _splits(instance: Instance, size: int, halted: Halted) -> Iterable[tuple[int, ...]]:
+def _possible_splits(instance: Instance, size: int, halted: Halted) -> Iterable[tuple[int, ...]]:
     """The split sets of a size that can occur: for up to two features, those for which two rows exist that differ in these features only.
 
     A set that varies in both of two features holds two rows that differ in both. For three this fails, and all are looked at.
@@ -68,7 +70,7 @@ def _splits(instance: Instance, size: int, halted: Halted) -> Iterable[tuple[int
     X = instance.X.astype(np.float32)  # counts up to 2^24 are exact
     ones = X.sum(axis=1)
     codes: set[int] = set()
-    step = max(1, PAIRS // max(1, len(X)))
+    step = max(1, PAIRS_PER_BLOCK // max(1, len(X)))
     for first in range(0, len(X), step):
         if halted():
             break
@@ -82,22 +84,22 @@ def _splits(instance: Instance, size: int, halted: Halted) -> Iterable[tuple[int
     return [(f,) if size == 1 else (f, g) for f, g in pairs]
 
 
-def _groups(instance: Instance, masked: np.ndarray, split: tuple[int, ...], least: int) -> Iterator[EquivalentSet]:
+def _find_sets(instance: Instance, masked: np.ndarray, split: tuple[int, ...], least: int) -> Iterator[EquivalentSet]:
     """The sets of one split set, `masked` (n,) the hash outside of it, that lose more than `least`; all groups are looked at together."""
     order = np.lexsort((instance.y, masked))
     starts = np.flatnonzero(np.r_[True, np.diff(masked[order]) != 0])
     ends = np.append(starts[1:], len(order))
     loss = _losses(instance, order, starts)
-    kept = np.flatnonzero(loss > least)
-    if not len(kept):
+    relevant = np.flatnonzero(loss > least)
+    if not len(relevant):
         return
-    own = np.repeat(np.isin(np.arange(len(starts)), kept), ends - starts)
-    X = instance.X[order[own]]
-    first = np.cumsum((ends - starts)[kept]) - (ends - starts)[kept]
+    in_relevant = np.repeat(np.isin(np.arange(len(starts)), relevant), ends - starts)
+    X = instance.X[order[in_relevant]]
+    first = np.cumsum((ends - starts)[relevant]) - (ends - starts)[relevant]
     differs = np.minimum.reduceat(X, first) != np.maximum.reduceat(X, first)
     # a set that is constant on part of the split set was found with the smaller one
     good = differs[:, list(split)].all(axis=1) & (differs.sum(axis=1) == len(split))
-    for g in kept[good].tolist():
+    for g in relevant[good].tolist():
         yield EquivalentSet(rows=np.sort(order[starts[g] : ends[g]]), split=split, loss=int(loss[g]))
 
 
@@ -117,12 +119,12 @@ class Auxiliary:
 
     column: int
     limits: tuple[Expression, ...]
-    whole: bool = False
+    is_integer: bool = False
 
     def fill(self, values: FloatArray) -> None:
         """Write the largest value that the variables of `limits` allow."""
         least = min([1.0, *(e.constant + sum(c * values[j] for j, c in e.terms.items()) for e in self.limits)])
-        values[self.column] = np.floor(least + 1e-9) if self.whole else least
+        values[self.column] = np.floor(least + 1e-9) if self.is_integer else least
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -143,8 +145,8 @@ class EquivalentPoints:
         for auxiliary in self.auxiliaries:
             auxiliary.fill(values)
 
-    def _define(self, variables: Variables, key: object, *limits: Expression, whole: bool = False) -> None:
-        self.auxiliaries.append(Auxiliary(column=variables.column(key), limits=limits, whole=whole))
+    def _define(self, variables: Variables, key: object, *limits: Expression, is_integer: bool = False) -> None:
+        self.auxiliaries.append(Auxiliary(column=variables.column(key), limits=limits, is_integer=is_integer))
 
     def add(self, sets: list[EquivalentSet]) -> None:
         """Add (14) and (15) for every set."""
@@ -180,9 +182,9 @@ class EquivalentPoints:
 
     def _basic(self, J: EquivalentSet, number: int) -> Expression:
         beta = self.model.continuous(f"beta{number}", ("",))
-        asked = total(self._part(v, list(J.split)) for v in self.instance.tree.branch_nodes)
-        self.model.add(beta[""] <= asked, "E16")
-        self._define(beta, "", asked)
+        splits = total(self._part(v, list(J.split)) for v in self.instance.tree.branch_nodes)
+        self.model.add(beta[""] <= splits, "E16")
+        self._define(beta, "", splits)
         return beta[""]
 
     def _chain(self, J: EquivalentSet, number: int) -> Expression:
@@ -200,7 +202,7 @@ class EquivalentPoints:
             else:
                 mean = total([sums[v][0], *way]) / (1 + len(way))
                 model.add(at[v] <= mean, "E18")
-                self._define(at, v, mean, whole=True)
+                self._define(at, v, mean, is_integer=True)
         beta = model.continuous(f"beta{number}", ("",))
         model.add(beta[""] <= total(at.values()), "E18")
         self._define(beta, "", total(at.values()))
@@ -232,7 +234,7 @@ class EquivalentPoints:
                 else:
                     mean = (ways[s] + below) / 2
                     model.add(side[v, s] <= mean, "E20")
-                    self._define(side, (v, s), mean, whole=True)
+                    self._define(side, (v, s), mean, is_integer=True)
             model.add(beta_at[v] <= sp + side[v, 0] + side[v, 1], "E21")
             self._define(beta_at, v, sp + side[v, 0] + side[v, 1])
         return beta_at[1]
@@ -250,8 +252,8 @@ class EquivalentPoints:
             return
         picks = model.continuous(f"group{number}", range(len(classes)))
         for g, rows in enumerate(classes):
-            own = inst.weight[rows]
-            mean = weighted(theta.columns[rows], own / own.sum())
+            weights = inst.weight[rows]
+            mean = weighted(theta.columns[rows], weights / weights.sum())
             model.add(mean <= picks[g], "E22")
             self._define(picks, g, mean)
         model.add(total(picks.values()) <= 1 + (len(classes) - 1) * (beta + Expression()), "E22")

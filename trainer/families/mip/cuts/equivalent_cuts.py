@@ -39,10 +39,10 @@ class EquivalentCuts:
     @cached_property
     def split(self) -> BoolArray:
         """Which features are in the split set of each set, bool (sets, F)."""
-        found = np.zeros((len(self.sets), len(self.instance.F)), bool)
+        membership = np.zeros((len(self.sets), len(self.instance.F)), bool)
         for number, J in enumerate(self.sets):
-            found[number, list(J.split)] = True
-        return found
+            membership[number, list(J.split)] = True
+        return membership
 
     @cached_property
     def right(self) -> BoolArray:
@@ -65,8 +65,8 @@ class EquivalentCuts:
             rows.append(J.rows)
             weight = inst.weight[J.rows].astype(np.float64)
             if self.group_selection:
-                own = np.bincount(inst.y[J.rows], weights=weight, minlength=inst.classes)
-                weight = weight / own[inst.y[J.rows]]
+                class_weights = np.bincount(inst.y[J.rows], weights=weight, minlength=inst.classes)
+                weight = weight / class_weights[inst.y[J.rows]]
             values.append(weight)
         starts = np.cumsum([0, *(len(r) for r in rows)])[:-1]
         return np.concatenate(rows), np.concatenate(values), starts
@@ -91,8 +91,8 @@ class EquivalentCuts:
         rows, values, starts = self._members
         constant, factor = self._limits
         excess = np.add.reduceat(values * theta[rows], starts) - constant - factor * np.minimum(beta, 1.0)
-        chosen = np.argsort(-excess, kind="stable")[:limit]
-        return [self.row(int(j), sp[j], lt[j], rt[j]) for j in chosen if excess[j] > TOLERANCE]
+        selected = np.argsort(-excess, kind="stable")[:limit]
+        return [self.row(int(j), sp[j], lt[j], rt[j]) for j in selected if excess[j] > TOLERANCE]
 
     def _mediators(self, sp: FloatArray, lt: FloatArray, rt: FloatArray) -> FloatArray:
         """The largest mediator of each set that the point allows, not yet cut at 1."""
@@ -116,34 +116,34 @@ class EquivalentCuts:
         """(17') or (22') of one set, with the sum of branchings that is least; sp, lt, rt (|B|,)."""
         rows, values, starts = self._members
         last = starts[j + 1] if j + 1 < len(starts) else len(rows)
-        own = slice(starts[j], last)
+        entries = slice(starts[j], last)
         constant, factor = self._limits
-        asked = np.concatenate(self._least(j, sp, lt, rt))
+        mediator = np.concatenate(self._least_sum(j, sp, lt, rt))
         return Row(
-            np.concatenate([self.theta.columns[rows[own]], asked]),
-            np.concatenate([values[own], np.full(len(asked), -factor[j])]),
+            np.concatenate([self.theta.columns[rows[entries]], mediator]),
+            np.concatenate([values[entries], np.full(len(mediator), -factor[j])]),
             upper=float(constant[j]),
             name="equivalent-points",
             user=True,
         )
 
-    def _least(self, j: int, sp: FloatArray, lt: FloatArray, rt: FloatArray) -> list[CountArray]:
+    def _least_sum(self, j: int, sp: FloatArray, lt: FloatArray, rt: FloatArray) -> list[CountArray]:
         """The columns of the least sum."""
         tree = self.instance.tree
         b = self.b.columns
         parts = {"sp": self.split[j], 0: self.left[j], 1: self.right[j]}
         if self.form == "basic":
             return [b[v - 1, parts["sp"]] for v in tree.branch_nodes]
-        found: list[CountArray] = []
+        columns: list[CountArray] = []
         if self.form == "chain":
             for v in tree.branch_nodes:
                 choices = [(float(sp[v - 1]), v, parts["sp"])]
                 choices += [(float((rt if s else lt)[u - 1]), u, parts[s]) for u, s in tree.turns(v)]
                 _, u, features = min(choices, key=lambda choice: choice[0])
-                found.append(b[u - 1, features])
-            return found
-        self._minimum_cut(1, sp, (lt, rt), parts, found)
-        return found
+                columns.append(b[u - 1, features])
+            return columns
+        self._minimum_cut(1, sp, (lt, rt), parts, columns)
+        return columns
 
     def _minimum_cut(
         self,
@@ -151,17 +151,17 @@ class EquivalentCuts:
         sp: FloatArray,
         ways: tuple[FloatArray, FloatArray],
         parts: dict[object, BoolArray],
-        found: list[CountArray],
+        columns: list[CountArray],
     ) -> float:
         """Append the columns of the minimum cut below v, and return its value."""
         b = self.b.columns
         value = float(sp[v - 1])
-        found.append(b[v - 1, parts["sp"]])
+        columns.append(b[v - 1, parts["sp"]])
         if self.instance.tree.height(v) > 1:
             for side in (0, 1):
                 below: list[CountArray] = []
                 deep = self._minimum_cut(2 * v + side, sp, ways, parts, below)
                 arc = float(ways[side][v - 1])
-                found += [b[v - 1, parts[side]]] if arc <= deep else below
+                columns += [b[v - 1, parts[side]]] if arc <= deep else below
                 value += min(arc, deep)
         return value

@@ -51,10 +51,10 @@ class FlowCuts:
     def row(self, v: int, side: int, f: int, members: FloatArray) -> Row:
         """The cut of (v, f) over the row of each class with the largest entry in `members[:, f]` (negative: not in H)."""
         inst = self.instance
-        chosen = []
+        selected = []
         for k in inst.K:
-            own = np.flatnonzero((inst.y == k) & (members[:, f] > 0))
-            if len(own):
-                chosen.append(int(own[members[own, f].argmax()]))
-        columns = np.append(self.z.columns[chosen, 2 * v + side - 1], self.b.columns[v - 1, f])
+            candidates = np.flatnonzero((inst.y == k) & (members[:, f] > 0))
+            if len(candidates):
+                selected.append(int(candidates[members[candidates, f].argmax()]))
+        columns = np.append(self.z.columns[selected, 2 * v + side - 1], self.b.columns[v - 1, f])
         return Row(columns, np.ones(len(columns)), upper=1.0, name="strengthening", user=True)

@@ -133,16 +133,16 @@ class PathBoundCuts:
             best = float(block.value)
             nodes = self.p.columns[np.array(inst.tree.below(v)) - 1]
             return [self._row(members, rho, best, _size(inst, members) - best, "path-bound", nodes)]
-        lost = int(inst.weight[block.wrong].sum())
-        found = []
+        errors = int(inst.weight[block.wrong].sum())
+        cuts = []
         if self.negative:
-            if lost:
-                found.append(self._row(block.wrong, rho, 0.0, lost, "path-bound"))
+            if errors:
+                cuts.append(self._row(block.wrong, rho, 0.0, errors, "path-bound"))
         else:
-            found.append(self._row(members, rho, _size(inst, members) - lost, lost, "path-bound"))
+            cuts.append(self._row(members, rho, _size(inst, members) - errors, errors, "path-bound"))
         if self.structure:
-            found.append(self.structure_row(v, rho, block))
-        return found
+            cuts.append(self.structure_row(v, rho, block))
+        return cuts
 
     def _row(
         self,
@@ -159,7 +159,7 @@ class PathBoundCuts:
         if nodes is not None:
             columns.append(nodes)
             values.append(np.full(len(nodes), -float(inst.kappa)))
-        return _merged(np.concatenate(columns), np.concatenate(values), constant, name)
+        return _merge_columns(np.concatenate(columns), np.concatenate(values), constant, name)
 
     def structure_row(self, v: int, rho: CountArray, block: Block) -> Row:
         """(26): branchings and leaves as in the block."""
@@ -180,7 +180,7 @@ class PathBoundCuts:
                 size += 1
         left = np.concatenate(parts)
         values = np.concatenate([np.ones(len(left)), np.full(len(rho), -float(size))])
-        return _merged(np.concatenate([left, rho]), values, 0.0, "path-structure")
+        return _merge_columns(np.concatenate([left, rho]), values, 0.0, "path-structure")
 
     def deep_row(self, path: tuple[Step, ...], v: int, members: CountArray, bound: float) -> Row:
         """(24'') for a bound of all subtrees at v."""
@@ -206,16 +206,16 @@ class PathBoundCuts:
             np.array([-leaf]),
             np.full(len(rho), -size),
         ]
-        return _merged(np.concatenate(columns), np.concatenate(values), 0.0, "split-bound")
+        return _merge_columns(np.concatenate(columns), np.concatenate(values), 0.0, "split-bound")
 
 
 def _size(instance: Instance, members: CountArray) -> float:
     return float(instance.weight[members].sum())
 
 
-def _merged(columns: CountArray, values: FloatArray, upper: float, name: str) -> Row:
+def _merge_columns(columns: CountArray, values: FloatArray, upper: float, name: str) -> Row:
     """A row with the coefficients of equal columns added up."""
     unique, place = np.unique(columns, return_inverse=True)
     summed = np.bincount(place, weights=values, minlength=len(unique)).astype(np.float64)
-    used = np.abs(summed) > 1e-12
-    return Row(unique[used], summed[used], upper=upper, name=name)
+    nonzero = np.abs(summed) > 1e-12
+    return Row(unique[nonzero], summed[nonzero], upper=upper, name=name)

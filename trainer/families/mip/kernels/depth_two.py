@@ -59,18 +59,18 @@ def count_pairs(X, y, weight, rows, P, totals):
     for k in range(classes):
         shift = 0
         while heaviest >> shift:
-            held = 0
+            packed = 0
             for j in range(starts[k], starts[k + 1]):
                 i = ordered[j]
                 if (weight[i] >> shift) & 1:
-                    at = u64(held)
+                    at = u64(packed)
                     for f in range(size):
                         words[f] |= u64(X[i, f]) << at
-                    held += 1
-                    if held == 64:
+                    packed += 1
+                    if packed == 64:
                         _flush(words, i32(shift), P[k])
-                        held = 0
-            if held:
+                        packed = 0
+            if packed:
                 _flush(words, i32(shift), P[k])
             shift += 1
 
@@ -103,16 +103,16 @@ def best_values(P, totals, best, zero, one, left, right):
             if totals[k] == 0:
                 continue
             both = P[k, f]
-            there = single[k]
-            here = single[k, f]
-            away = i32(totals[k] - here)
+            child_counts = single[k]
+            root_count = single[k, f]
+            root_rest = i32(totals[k] - root_count)
             for g in range(f, size):
                 c11 = both[g]
-                c01 = i32(there[g] - c11)
+                c01 = i32(child_counts[g] - c11)
                 q11[g] = max(q11[g], c11)
-                q10[g] = max(q10[g], i32(here - c11))
+                q10[g] = max(q10[g], i32(root_count - c11))
                 q01[g] = max(q01[g], c01)
-                q00[g] = max(q00[g], i32(away - c01))
+                q00[g] = max(q00[g], i32(root_rest - c01))
         low = left[f]
         high = right[f]
         for g in range(f, size):
@@ -141,10 +141,10 @@ def _best_child(P, totals, f, side, value):
         off = on = i32(0)
         for k in range(classes):
             both = P[k, min(f, g), max(f, g)]
-            here = P[k, f, f]
-            there = P[k, g, g]
-            on = max(on, both if side else i32(there - both))
-            off = max(off, i32(here - both) if side else i32(totals[k] - here - there + both))
+            root_count = P[k, f, f]
+            child_count = P[k, g, g]
+            on = max(on, both if side else i32(child_count - both))
+            off = max(off, i32(root_count - both) if side else i32(totals[k] - root_count - child_count + both))
         if on + off == value:
             return g
     return NONE
@@ -201,40 +201,40 @@ def split_values(X, y, weight, rows, classes, first, last, best):
     Counts are taken on the smaller side; those of the other are what is left of the counts of all rows.
     """
     size = X.shape[1]
-    whole = np.empty((classes, size, size), i32)
+    all_counts = np.empty((classes, size, size), i32)
     all_totals = np.empty(classes, i32)
     part = np.empty((classes, size, size), i32)
     totals = np.empty(classes, i32)
-    rest = np.empty((classes, size, size), i32)
-    rest_totals = np.empty(classes, i32)
+    other = np.empty((classes, size, size), i32)
+    other_totals = np.empty(classes, i32)
     zero = np.empty(size, i32)
     one = np.empty(size, i32)
     left = np.empty(size, i32)
     right = np.empty(size, i32)
-    count_pairs(X, y, weight, rows, whole, all_totals)
+    count_pairs(X, y, weight, rows, all_counts, all_totals)
     side = np.empty(len(rows), i64)
     for f in range(first, last):
         ones = 0
         for i in rows:
             ones += X[i, f]
         small = 1 if 2 * ones <= len(rows) else 0
-        held = 0
+        filled = 0
         for i in rows:
             if X[i, f] == small:
-                side[held] = i
-                held += 1
-        count_pairs(X, y, weight, side[:held], part, totals)
+                side[filled] = i
+                filled += 1
+        count_pairs(X, y, weight, side[:filled], part, totals)
         for k in range(classes):
-            rest_totals[k] = i32(all_totals[k] - totals[k])
+            other_totals[k] = i32(all_totals[k] - totals[k])
             for g in range(size):
                 for h in range(g, size):
-                    rest[k, g, h] = i32(whole[k, g, h] - part[k, g, h])
+                    other[k, g, h] = i32(all_counts[k, g, h] - part[k, g, h])
         best_values(part, totals, best[f, small], zero, one, left, right)
-        best_values(rest, rest_totals, best[f, 1 - small], zero, one, left, right)
+        best_values(other, other_totals, best[f, 1 - small], zero, one, left, right)
 
 
 @kernel
-def settle(X, y, weight, rows, features, counts, right):
+def label_places(X, y, weight, rows, features, counts, right):
     """Weight of each class at the places 1..7 of a subtree, counts (8, K) zeroed by the caller, and whether each row is right.
 
     features: of the root, its left and its right child, NONE for a leaf. Returns the label of each place.

@@ -45,8 +45,8 @@ class NamedIndices:
 
     def features(self, name: str) -> tuple[int, ...]:
         """The features that ask about a column."""
-        own = self.problem.names.columns.index(name)
-        return tuple(f for f, c in enumerate(self.columns) if c == own)
+        column = self.problem.names.columns.index(name)
+        return tuple(f for f, c in enumerate(self.columns) if c == column)
 
     def label(self, name: str, parameter: str) -> int:
         """The place of a class; raises ParameterError if no training row has it."""
@@ -66,7 +66,7 @@ class View:
     p: Mapping[int, Expression]
     w: Mapping[tuple[int, int], Expression]
     score: Callable[[int], Expression]
-    own: dict[str, Variables] = field(default_factory=dict)
+    variables: dict[str, Variables] = field(default_factory=dict)
 
 
 class SideConstraint(ABC):
@@ -87,18 +87,18 @@ class SideConstraint(ABC):
     def holds(self, instance: Instance, tree: ArrayTree) -> bool:
         """True if the tree satisfies the constraint, from exact counts."""
 
-    def rough(self, instance: Instance) -> bool:
+    def is_rough(self, instance: Instance) -> bool:
         """True if the rows admit some trees that the constraint does not."""
         return False
 
     @classmethod
-    def relaxed(cls, given_up: Sequence[SideConstraint]) -> RelaxedConstraint | None:
+    def relax(cls, given_up: Sequence[SideConstraint]) -> RelaxedConstraint | None:
         """What takes the place of constraints of this class; None if they have no limit to move."""
         return None
 
-    def carried(self, kept: Constraints, instance: Instance) -> Constraints:
+    def add_to_exact(self, constraints: Constraints, instance: Instance) -> Constraints:
         """`kept`, with what the exact search can keep of this constraint; most it cannot keep."""
-        return kept
+        return constraints
 
 
 class RelaxedConstraint(SideConstraint):

@@ -25,26 +25,26 @@ class MaxColumns(SideConstraint):
     limit: int
     columns: tuple[int, ...]
 
-    def used(self, view: View) -> Expression:
+    def count_columns(self, view: View) -> Expression:
         """Number of columns asked: used[c] ≥ b[v,f] for the features of c."""
         groups = sorted(set(self.columns))
-        used = view.own["used"] = view.model.binary("used", groups)
+        used = view.variables["used"] = view.model.binary("used", groups)
         for c in groups:
             features = [f for f, column in enumerate(self.columns) if column == c]
             for v in view.instance.tree.branch_nodes:
-                asked = weighted(view.b.columns[v - 1, features], np.ones(len(features)))
-                view.model.add(asked <= used[c], "max-columns")
+                splits = weighted(view.b.columns[v - 1, features], np.ones(len(features)))
+                view.model.add(splits <= used[c], "max-columns")
         return total(used.values())
 
     def add(self, view: View) -> None:
         """sum used ≤ limit."""
-        view.model.add(self.used(view) <= self.limit, "max-columns")
+        view.model.add(self.count_columns(view) <= self.limit, "max-columns")
 
     def fill(self, view: View, values: FloatArray, tree: ArrayTree) -> None:
         """used[c] = 1 where the tree asks a feature of c."""
         for f in tree.feature.tolist():
             if f >= 0:
-                values[view.own["used"].column(self.columns[f])] = 1.0
+                values[view.variables["used"].column(self.columns[f])] = 1.0
 
     def holds(self, instance: Instance, tree: ArrayTree) -> bool:
         """Counts columns."""
@@ -55,15 +55,15 @@ class MaxColumns(SideConstraint):
         return len({self.columns[f] for f in tree.feature.tolist() if f >= 0})
 
     @classmethod
-    def relaxed(cls, given_up: Sequence[SideConstraint]) -> RelaxedConstraint | None:
+    def relax(cls, given_up: Sequence[SideConstraint]) -> RelaxedConstraint | None:
         """As few columns as possible."""
         return next((RelaxedColumns(columns=c) for c in given_up if isinstance(c, cls)), None)
 
-    def carried(self, kept: Constraints, instance: Instance) -> Constraints:
+    def add_to_exact(self, constraints: Constraints, instance: Instance) -> Constraints:
         """The first limit; the search keeps one."""
-        if kept.max_columns is not None:
-            return kept
-        return replace(kept, max_columns=self.limit, columns=np.array(self.columns, np.int64))
+        if constraints.max_columns is not None:
+            return constraints
+        return replace(constraints, max_columns=self.limit, columns=np.array(self.columns, np.int64))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,7 +76,7 @@ class RelaxedColumns(RelaxedConstraint):
 
     def add(self, view: View) -> None:
         """Maximises - sum used[c]."""
-        view.model.maximize(-self.columns.used(view))
+        view.model.maximize(-self.columns.count_columns(view))
 
     def price(self, instance: Instance, tree: ArrayTree) -> Fraction:
         """Number of columns."""
@@ -91,6 +91,6 @@ class RelaxedColumns(RelaxedConstraint):
         return f"Everything else can be satisfied with {count_noun(int(price), 'column')}."
 
 
-def max_columns(at: NamedIndices, settings: Settings) -> Iterator[SideConstraint]:
+def column_constraints(at: NamedIndices, settings: Settings) -> Iterator[SideConstraint]:
     if settings["max_columns"] is not None:
         yield MaxColumns(limit=settings["max_columns"], columns=at.columns)

@@ -19,10 +19,10 @@ from trainer.goal import upwards
 from trainer.methods.base import Settings, exact_fraction
 from trainer.milo import Expression
 
-FINEST = 20_000  # parts of one that a row can tell apart
+MAX_PARTS = 20_000  # parts of one that a row can tell apart
 # of rows that cannot: coefficients add up to this, and the limit is wider by so much
-UNIT = 1000.0
-HAIR = 1e-5
+COEFFICIENT_SCALE = 1000.0
+RATE_TOLERANCE = 1e-5
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,20 +40,20 @@ class EqualRates(SideConstraint):
 
     def groups(self, instance: Instance) -> list[np.ndarray]:
         """The rows of each group that are compared."""
-        counted = instance.y == self.label if self.only_label else np.ones(instance.n, bool)
-        found = [np.flatnonzero(counted & (instance.group == g)) for g in np.unique(instance.group)]
-        return [rows for rows in found if len(rows)]
+        compared = instance.y == self.label if self.only_label else np.ones(instance.n, bool)
+        groups = [np.flatnonzero(compared & (instance.group == g)) for g in np.unique(instance.group)]
+        return [rows for rows in groups if len(rows)]
 
     def rates(self, view: View) -> list[Expression]:
         """The rate of each group."""
         inst = view.instance
-        found = []
+        rates = []
         for rows in self.groups(inst):
-            own = rows[inst.y[rows] == self.label]
+            in_label = rows[inst.y[rows] == self.label]
             other = rows[inst.y[rows] != self.label]
-            predicted = scores(view, own) + int(inst.weight[other].sum()) - scores(view, other)
-            found.append(predicted / int(inst.weight[rows].sum()))
-        return found
+            predicted = scores(view, in_label) + int(inst.weight[other].sum()) - scores(view, other)
+            rates.append(predicted / int(inst.weight[rows].sum()))
+        return rates
 
     def add(self, view: View) -> None:
         """rate(g) - rate(h) ≤ delta for all ordered pairs of groups.
@@ -64,17 +64,20 @@ class EqualRates(SideConstraint):
         sizes = self._sizes(view.instance)
         for (g, m), (h, n) in itertools.permutations(zip(self.rates(view), sizes, strict=True), 2):
             parts = math.lcm(m, n)
-            if parts <= FINEST:
+            if parts <= MAX_PARTS:
                 view.model.add(parts * (g - h) <= math.floor(self.delta * parts) + 0.5, "equal-rates")
             else:
-                view.model.add(UNIT * (g - h) <= UNIT * (float(self.delta) + HAIR), "equal-rates")
+                view.model.add(
+                    COEFFICIENT_SCALE * (g - h) <= COEFFICIENT_SCALE * (float(self.delta) + RATE_TOLERANCE),
+                    "equal-rates",
+                )
 
     def _sizes(self, instance: Instance) -> list[int]:
         return [int(instance.weight[rows].sum()) for rows in self.groups(instance)]
 
-    def rough(self, instance: Instance) -> bool:
+    def is_rough(self, instance: Instance) -> bool:
         """True if the differences of rates are too many to be counted in a row."""
-        return any(math.lcm(m, n) > FINEST for m, n in itertools.combinations(self._sizes(instance), 2))
+        return any(math.lcm(m, n) > MAX_PARTS for m, n in itertools.combinations(self._sizes(instance), 2))
 
     def difference(self, instance: Instance, tree: ArrayTree) -> Fraction:
         """The largest difference of two rates of a tree."""
@@ -90,7 +93,7 @@ class EqualRates(SideConstraint):
         return self.difference(instance, tree) <= self.delta
 
     @classmethod
-    def relaxed(cls, given_up: Sequence[SideConstraint]) -> RelaxedConstraint | None:
+    def relax(cls, given_up: Sequence[SideConstraint]) -> RelaxedConstraint | None:
         """The smallest difference that is possible."""
         return next((RelaxedRates(rates=c) for c in given_up if isinstance(c, cls)), None)
 
@@ -106,7 +109,7 @@ class RelaxedRates(RelaxedConstraint):
 
     def add(self, view: View) -> None:
         """rate(g) - rate(h) ≤ gap; maximises -gap."""
-        gap = view.own["gap"] = view.model.continuous("gap", ("",))
+        gap = view.variables["gap"] = view.model.continuous("gap", ("",))
         for g, h in itertools.permutations(self.rates.rates(view), 2):
             view.model.add(g - h <= gap[""], "equal-rates")
         view.model.maximize(-gap[""])
@@ -117,17 +120,17 @@ class RelaxedRates(RelaxedConstraint):
 
     def fill(self, view: View, values: FloatArray, tree: ArrayTree) -> None:
         """gap is the difference of the tree."""
-        values[view.own["gap"].column("")] = float(self.price(view.instance, tree))
+        values[view.variables["gap"].column("")] = float(self.price(view.instance, tree))
 
     def sentence(self, price: Fraction) -> str:
         """The difference that must be allowed."""
         return f"Everything else can be satisfied if the rates of groups may differ by {upwards(price)}."
 
 
-def fairness(at: NamedIndices, settings: Settings) -> Iterator[SideConstraint]:
-    asked = favoured(settings, at.problem.names)
-    if asked is not None:
-        name = asked[1] or at.problem.names.classes[int(at.instance.labels[-1])]
+def fairness_constraints(at: NamedIndices, settings: Settings) -> Iterator[SideConstraint]:
+    favoured_class = favoured(settings, at.problem.names)
+    if favoured_class is not None:
+        name = favoured_class[1] or at.problem.names.classes[int(at.instance.labels[-1])]
         delta = exact_fraction(settings["fairness_delta"])
         only = settings["fairness"] != "parity"
         yield EqualRates(label=at.label(name, "fairness_class"), delta=delta, only_label=only)

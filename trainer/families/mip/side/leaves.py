@@ -30,13 +30,16 @@ class MaxLeaves(SideConstraint):
         return len(tree.leaves) <= self.limit
 
     @classmethod
-    def relaxed(cls, given_up: Sequence[SideConstraint]) -> RelaxedConstraint:
+    def relax(cls, given_up: Sequence[SideConstraint]) -> RelaxedConstraint:
         """As few leaves as possible."""
         return RelaxedLeaves()
 
-    def carried(self, kept: Constraints, instance: Instance) -> Constraints:
+    def add_to_exact(self, constraints: Constraints, instance: Instance) -> Constraints:
         """The lowest of the limits."""
-        return replace(kept, max_leaves=min(self.limit, self.limit if kept.max_leaves is None else kept.max_leaves))
+        return replace(
+            constraints,
+            max_leaves=min(self.limit, self.limit if constraints.max_leaves is None else constraints.max_leaves),
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,6 +61,6 @@ class RelaxedLeaves(RelaxedConstraint):
         return f"Everything else can be satisfied with {count_noun(int(price), 'leaf', 'leaves')}."
 
 
-def max_leaves(at: NamedIndices, settings: Settings) -> Iterator[SideConstraint]:
+def leaf_constraints(at: NamedIndices, settings: Settings) -> Iterator[SideConstraint]:
     if settings["max_leaves"] is not None:
         yield MaxLeaves(limit=settings["max_leaves"])

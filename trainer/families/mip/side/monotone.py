@@ -33,13 +33,13 @@ class Monotone(SideConstraint):
         """w[u, ≥k] + w[t, <k] + b[v, features] ≤ 2 for u on the low side, t on the high side of v, and every class k > 0."""
         inst = view.instance
         for v in inst.tree.branch_nodes:
-            asked = weighted(view.b.columns[v - 1, list(self.features)], np.ones(len(self.features)))
+            splits = weighted(view.b.columns[v - 1, list(self.features)], np.ones(len(self.features)))
             low, high = (2 * v + 1, 2 * v) if self.decreasing else (2 * v, 2 * v + 1)
             for u, t in itertools.product(inst.tree.below(low), inst.tree.below(high)):
                 for k in range(1, inst.classes):
                     upper = total(view.w[u, h] for h in range(k, inst.classes))
                     lower = total(view.w[t, h] for h in range(k))
-                    view.model.add(upper + lower + asked <= 2, "monotone")
+                    view.model.add(upper + lower + splits <= 2, "monotone")
 
     def holds(self, instance: Instance, tree: ArrayTree) -> bool:
         """Compares the leaves on the two sides of every branching on a feature of the constraint."""
@@ -54,11 +54,11 @@ class Monotone(SideConstraint):
         return True
 
 
-def monotone(at: NamedIndices, settings: Settings) -> Iterator[SideConstraint]:
+def monotone_constraints(at: NamedIndices, settings: Settings) -> Iterator[SideConstraint]:
     for name, falls in directions(settings, at.problem.names):
-        mine = at.features(name)
-        tests = {f: at.problem.binary.features[int(at.instance.features[f])].test for f in mine}
-        compared = tuple(f for f in mine if tests[f] is not Test.EMPTY)
+        features = at.features(name)
+        tests = {f: at.problem.binary.features[int(at.instance.features[f])].test for f in features}
+        compared = tuple(f for f in features if tests[f] is not Test.EMPTY)
         if any(tests[f] is not Test.ABOVE for f in compared):
             words = f"'{name}' is not encoded by thresholds; use a number with binarise=quantile-thresholds."
             raise ParameterError({"monotone": words})

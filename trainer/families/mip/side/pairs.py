@@ -41,16 +41,16 @@ class ForbiddenPair(SideConstraint):
                     return False
         return True
 
-    def carried(self, kept: Constraints, instance: Instance) -> Constraints:
+    def add_to_exact(self, constraints: Constraints, instance: Instance) -> Constraints:
         """The questions on both columns are in conflict."""
         if not (len(self.first) and len(self.second)):
-            return kept
+            return constraints
         size = len(instance.F)
-        conflict = np.zeros((size, size), np.uint8) if kept.conflict is None else kept.conflict.copy()
+        conflict = np.zeros((size, size), np.uint8) if constraints.conflict is None else constraints.conflict.copy()
         conflict[np.ix_(self.first, self.second)] = conflict[np.ix_(self.second, self.first)] = 1
-        return replace(kept, conflict=conflict)
+        return replace(constraints, conflict=conflict)
 
 
-def pairs(at: NamedIndices, settings: Settings) -> Iterator[SideConstraint]:
+def pair_constraints(at: NamedIndices, settings: Settings) -> Iterator[SideConstraint]:
     for first, second in forbidden_pairs(settings, at.problem.names):
         yield ForbiddenPair(first=at.features(first), second=at.features(second))

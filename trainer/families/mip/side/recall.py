@@ -29,25 +29,27 @@ class ClassRecall(SideConstraint):
     def add(self, view: View) -> None:
         """sum of the scores of the class ≥ share of its weight; scores may be lower than earned, which only tightens."""
         rows = np.flatnonzero(view.instance.y == self.label)
-        needed = self.share * int(view.instance.weight[rows].sum())
+        required = self.share * int(view.instance.weight[rows].sum())
         # correct rows are counted, so the right-hand side may be rounded up
-        view.model.add(scores(view, rows) >= float(-(-needed.numerator // needed.denominator)) - 1e-7, "class-recall")
+        view.model.add(
+            scores(view, rows) >= float(-(-required.numerator // required.denominator)) - 1e-7, "class-recall"
+        )
 
     def holds(self, instance: Instance, tree: ArrayTree) -> bool:
         """Counts the correct rows of the class."""
-        own = instance.y == self.label
-        return int(instance.weight[own & correct_rows(instance, tree)].sum()) >= self.share * int(
-            instance.weight[own].sum()
+        in_class = instance.y == self.label
+        return int(instance.weight[in_class & correct_rows(instance, tree)].sum()) >= self.share * int(
+            instance.weight[in_class].sum()
         )
 
     @classmethod
-    def relaxed(cls, given_up: Sequence[SideConstraint]) -> RelaxedConstraint:
+    def relax(cls, given_up: Sequence[SideConstraint]) -> RelaxedConstraint:
         """All recalls fall short by the same amount."""
         return RelaxedRecalls(recalls=tuple(c for c in given_up if isinstance(c, cls)))
 
-    def carried(self, kept: Constraints, instance: Instance) -> Constraints:
+    def add_to_exact(self, constraints: Constraints, instance: Instance) -> Constraints:
         """One more share of a class."""
-        return replace(kept, recalls=(*kept.recalls, (self.label, self.share)))
+        return replace(constraints, recalls=(*constraints.recalls, (self.label, self.share)))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,7 +63,7 @@ class RelaxedRecalls(RelaxedConstraint):
     def add(self, view: View) -> None:
         """sum of the scores of the class ≥ (share - short) of its weight; maximises -short."""
         inst = view.instance
-        short = view.own["short"] = view.model.continuous("short", ("",))
+        short = view.variables["short"] = view.model.continuous("short", ("",))
         for recall in self.recalls:
             rows = np.flatnonzero(inst.y == recall.label)
             size = int(inst.weight[rows].sum())
@@ -73,20 +75,20 @@ class RelaxedRecalls(RelaxedConstraint):
         correct = correct_rows(instance, tree)
         missing = [Fraction(0)]
         for recall in self.recalls:
-            own = instance.y == recall.label
-            reached = Fraction(int(instance.weight[own & correct].sum()), int(instance.weight[own].sum()))
+            in_class = instance.y == recall.label
+            reached = Fraction(int(instance.weight[in_class & correct].sum()), int(instance.weight[in_class].sum()))
             missing.append(recall.share - reached)
         return max(missing)
 
     def fill(self, view: View, values: FloatArray, tree: ArrayTree) -> None:
         """short is the shortfall of the tree."""
-        values[view.own["short"].column("")] = float(self.price(view.instance, tree))
+        values[view.variables["short"].column("")] = float(self.price(view.instance, tree))
 
     def sentence(self, price: Fraction) -> str:
         """The common shortfall."""
         return lowered(price, len(self.recalls))
 
 
-def recall(at: NamedIndices, settings: Settings) -> Iterator[SideConstraint]:
+def recall_constraints(at: NamedIndices, settings: Settings) -> Iterator[SideConstraint]:
     for name, share in recalls(settings, at.problem.names):
         yield ClassRecall(label=at.label(name, "recall"), share=share)
