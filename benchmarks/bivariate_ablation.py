@@ -65,17 +65,17 @@ def data_set(name: str, data: SplitData, limit: float) -> None:
         seconds = line(name, change, data, options, limit, base)
         base = base or seconds
     slopes = bivariate.SLOPES
-    merged = bivariate.merged
+    merged = bivariate.merge_points
     try:
         bivariate.SLOPES = np.array([0.0])
         line(name, "one sampled slope instead of six", data, SearchOptions(), limit, base)
         bivariate.SLOPES = slopes
-        bivariate.merged = apart
+        bivariate.merge_points = apart
         # the sweep expects merged points
         line(name, "equal points not merged", data, SearchOptions(switch=False), limit, base)
     finally:
         bivariate.SLOPES = slopes
-        bivariate.merged = merged
+        bivariate.merge_points = merged
 
 
 def main() -> None:

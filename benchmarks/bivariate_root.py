@@ -21,7 +21,7 @@ from common import data_folder, numeric
 
 from trainer.families.bivariate.kernels.points import ColumnPair, Points
 from trainer.families.bivariate.kernels.sweep import Turn, sweep
-from trainer.families.bivariate.pair import C2, C3, C4, SearchOptions, Workspace, merged, search_pair
+from trainer.families.bivariate.pair import C2, C3, C4, SearchOptions, Workspace, merge_points, search_pair
 from trainer.families.bivariate.scale import node_points
 from trainer.families.bivariate.search import best_split
 from trainer.growing.coordinates import codes_of, whole_numbers
@@ -53,7 +53,7 @@ def pair(X: np.ndarray, y: np.ndarray, classes: int) -> Points:
     whole = whole_numbers(X)
     points = node_points(whole, *codes_of(whole), np.arange(len(y)))
     total = np.bincount(y, minlength=classes).astype(np.int64)
-    return merged(
+    return merge_points(
         ColumnPair(*points.values, *points.ranks, *points.levels), y.astype(np.int64), np.ones(len(y), np.int64), total
     )
 

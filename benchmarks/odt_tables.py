@@ -20,7 +20,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from trainer.certificate import Certificate, Limits
 from trainer.data.problem import Problem
 from trainer.data.reader import load
-from trainer.families.odt.goals import GoalSearch, make_goal
+from trainer.families.odt.goals import RateGoalSearch, make_goal
 from trainer.families.odt.grouping import make_groups, predict_labels
 from trainer.families.odt.topology import complete
 from trainer.methods.monitor import Monitor
@@ -204,7 +204,7 @@ def sensitivity(limit: float, splits: int, depths: list[int], printed: bool) -> 
             goal = make_goal(split.problem, settings)
             assert goal is not None
             monitor = Monitor(Limits(time=limit))
-            reach = GoalSearch(
+            reach = RateGoalSearch(
                 split.problem, make_groups(split.problem, 10, 0), complete(depth), goal, monitor, all_entries=True
             )
             reach.search.solve()

@@ -11,7 +11,7 @@ import pytest
 
 from trainer import make_classifier
 from trainer.certificate import Status
-from trainer.families.bivariate.node import pairs_of
+from trainer.families.bivariate.node import list_pairs
 from trainer.families.exact.search.solve import solve_binary
 from trainer.families.mip.bendoct import BendOCT
 from trainer.families.mip.binoct_model import BinOCT
@@ -65,7 +65,7 @@ def test_a_million_pairs_of_columns_stop_at_the_limit():
 
 def test_pairs_of_columns_are_listed_in_order():
     for features in range(2, 12):
-        assert np.array_equal(pairs_of(features), np.transpose(np.triu_indices(features, 1)))
+        assert np.array_equal(list_pairs(features), np.transpose(np.triu_indices(features, 1)))
 
 
 @pytest.mark.parametrize("method", ["oct", "binoct", "flowoct"])

@@ -180,7 +180,7 @@ BESIDE = {
 
 
 @pytest.mark.parametrize("case", BESIDE)
-def test_settings_are_checked_beside_each_other_and_the_names_in_the_data(case):
+def test_settings_are_checked_together_and_against_data_names(case):
     method, parameters, errors = BESIDE[case]
     declared = get(method)
     with pytest.raises(ParameterError) as found:
@@ -222,7 +222,7 @@ def test_decimal_numbers_are_taken_exactly(value, fraction):
 
 
 @pytest.mark.parametrize("method", [m for m in METHODS if m.parameter("leaf_penalty")], ids=lambda m: m.id)
-def test_the_help_of_the_leaf_penalty_says_whether_the_tree_depends_on_it(method):
+def test_leaf_penalty_help_says_whether_tree_depends_on_it(method):
     rng = np.random.default_rng(3)
     X = rng.integers(0, 2, (60, 3)).astype(float)
     y = (X[:, 0] != X[:, 1]).astype(int)

@@ -134,7 +134,7 @@ def test_an_exception_in_a_hook_ends_the_solve_and_is_raised(name):
 
 
 @backends
-def test_a_row_that_does_not_cut_off_its_point_is_refused_or_dropped(name):
+def test_row_that_keeps_its_point_is_refused_or_dropped(name):
     model, x, value, weight = knapsack(7, 5)
 
     class Idle(Pairs):
@@ -147,7 +147,7 @@ def test_a_row_that_does_not_cut_off_its_point_is_refused_or_dropped(name):
 
 
 @backends
-def test_the_optimum_holds_when_only_hidden_rows_distinguish_columns(name):
+def test_optimum_holds_if_only_lazy_rows_distinguish_columns(name):
     """Symmetric columns and scores that nothing visible holds back: the traps of symmetry handling and dual fixing."""
     model = IntegerProgram()
     w = model.binary("w", range(4))
@@ -225,7 +225,7 @@ def hard(items: int = 60, seed: int = 1) -> tuple[IntegerProgram, np.ndarray]:
 
 
 @backends
-def test_a_cancel_from_another_thread_ends_the_solve_and_keeps_the_incumbent(name):
+def test_cancel_from_another_thread_keeps_incumbent(name):
     model, start = hard()
     cancel = threading.Event()
     known = threading.Event()
@@ -320,7 +320,7 @@ def test_an_end_of_highs_that_proves_nothing_is_an_error():
     assert backend("highs").solve(model).ended is Termination.OPTIMAL
 
 
-def test_where_scip_gives_up_its_best_solution_is_kept_and_nothing_is_proved(monkeypatch):
+def test_failed_scip_keeps_best_solution_and_proves_nothing(monkeypatch):
     """An error of its linear programs, before the search and in it."""
     model, x, value, weight = knapsack(9)
     pairs = {(0, 1), (2, 3)}

@@ -147,7 +147,7 @@ def test_a_missing_column_or_another_kind_is_refused():
         adapt(tree, colours((), [0, 1, 1, 0], kind=ColumnKind.NUMERIC), labels)
 
 
-def test_a_split_becomes_the_feature_that_parts_the_rows_most_nearly_alike():
+def test_split_becomes_feature_with_most_similar_partition():
     X = np.array([[0.0, 0], [0, 1], [1, 0], [1, 1]])
     problem = Problem(
         table=numeric_table(X), labels=Labels(name="y", classes=("a", "b"), codes=np.array([0, 1, 1, 1], np.int32))

@@ -23,7 +23,7 @@ from trainer.growing.options import MEASURES
 
 
 @pytest.mark.parametrize("measure", MEASURES)
-def test_every_bound_is_below_all_distributions_and_the_strongest_one_is_reached(measure):
+def test_bounds_are_below_all_distributions_and_strongest_tight(measure):
     """Theorems 4, 5, 6 and 1: all ways to spread the uncertain rows over both sides, rows of a class one by one."""
     rng = np.random.default_rng(4)
     stronger = 0
@@ -129,7 +129,7 @@ def test_the_stored_line_is_the_widest_one_of_its_partition():
 
 
 def test_a_search_stopped_anywhere_keeps_a_valid_bound(monkeypatch):
-    monkeypatch.setattr(bivariate_pair, "STEP", 2000)
+    monkeypatch.setattr(bivariate_pair, "WORK_PER_STEP", 2000)
     rng = np.random.default_rng(2)
     X = rng.normal(size=(120, 3))
     y = rng.integers(0, 2, 120)

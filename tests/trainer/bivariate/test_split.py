@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tests.trainer.oracles.bivariate import best_value, impurity
-from trainer.families.bivariate.kernels.explore import LOOKS
+from trainer.families.bivariate.kernels.explore import CLASS_LOOPS
 from trainer.families.bivariate.kernels.line import sample_lines
 from trainer.families.bivariate.kernels.points import ColumnPair
 from trainer.families.bivariate.kernels.sweep import Turn, sweep
@@ -18,11 +18,11 @@ from trainer.families.bivariate.pair import (
     C3,
     C4,
     C5,
-    STEP,
+    WORK_PER_STEP,
     PairRule,
     SearchOptions,
     Workspace,
-    merged,
+    merge_points,
     search_pair,
 )
 from trainer.families.bivariate.scale import node_points
@@ -96,7 +96,7 @@ def pair_of(X, y, classes):
     ones = np.ones(len(y), np.int64)
     codes = y.astype(np.int64)
     columns = ColumnPair(*points.values[:2], *points.ranks[:2], *points.levels[:2])
-    return merged(columns, codes, ones, total)
+    return merge_points(columns, codes, ones, total)
 
 
 @pytest.mark.parametrize("bound", ["theorem4", "paper", "assignment"])
@@ -150,13 +150,13 @@ def by_threads(threads, data, rows, options):
 
 def one_pair_a_call(monkeypatch):
     """Let no pair be searched in the call for brief ones."""
-    monkeypatch.setattr(NodeSearch, "_brief", lambda self, rank, until, workspace: (rank, True))
+    monkeypatch.setattr(NodeSearch, "_search_brief_pairs", lambda self, rank, until, workspace: (rank, True))
     monkeypatch.setattr("trainer.families.bivariate.pair.brief_pair", lambda *arguments: False)
 
 
 @pytest.mark.parametrize("seed", range(6))
 def test_threads_do_not_change_the_split(seed, monkeypatch):
-    monkeypatch.setattr("trainer.families.bivariate.search.SMALL", 0)
+    monkeypatch.setattr("trainer.families.bivariate.search.MIN_SHARED_WORK", 0)
     data = noisy(seed)
     rows = np.arange(300)
     one, two = (by_threads(t, data, rows, SearchOptions()) for t in (1, 2))
@@ -183,7 +183,7 @@ def test_a_search_cut_off_at_once_keeps_a_valid_bound():
     assert cut.bound <= best.value <= cut.value
 
 
-def test_a_search_that_is_not_begun_proves_what_classes_and_equal_rows_do():
+def test_unstarted_search_has_bound_of_classes_and_equal_rows():
     X = np.array([[0.0, 0], [0, 0], [0, 1], [1, 0], [1, 1], [1, 1]])
     three = SplitData.of(X, np.array([0, 0, 1, 2, 0, 0]), 3)
     mixed = SplitData.of(X, np.array([0, 1, 1, 1, 0, 0]), 2)
@@ -202,7 +202,7 @@ def weighted_pair(X, y, classes, weight):
         return None
     total = np.zeros(classes, np.int64)
     np.add.at(total, y, weight)
-    return merged(
+    return merge_points(
         ColumnPair(*points.values, *points.ranks, *points.levels), y.astype(np.int64), weight.astype(np.int64), total
     )
 
@@ -257,7 +257,7 @@ def test_the_sweep_of_many_points_agrees_with_the_search(measure, levels):
     assert counted == pytest.approx(value, abs=1e-8)
 
 
-def test_a_search_over_hundreds_of_classes_looks_at_the_clock_as_often():
+def test_search_over_hundreds_of_classes_checks_clock_as_often():
     """Bounds of a box take a time that grows with the classes; a box without any points to sort is work, too."""
     rng = np.random.default_rng(0)
     points = pair_of(rng.normal(size=(600, 2)), rng.permutation(np.arange(600) % 300), 300)
@@ -265,7 +265,7 @@ def test_a_search_over_hundreds_of_classes_looks_at_the_clock_as_often():
         points, SearchOptions(switch=False), Workspace(), cap=lambda own: own, stopped=lambda: True, brief=False
     )
     assert not found.finished
-    assert 0 < found.boxes < 2 * STEP / (LOOKS * 292)
+    assert 0 < found.boxes < 2 * WORK_PER_STEP / (CLASS_LOOPS * 292)
 
 
 def test_the_switch_to_the_sweep_keeps_the_value(monkeypatch):
@@ -277,14 +277,14 @@ def test_the_switch_to_the_sweep_keeps_the_value(monkeypatch):
     plain = best_split(data, rows, SearchOptions(switch=False))
     one_pair_a_call(monkeypatch)
     monkeypatch.setattr("trainer.families.bivariate.pair.search_budget", lambda points, classes: -1.0)
-    monkeypatch.setattr("trainer.families.bivariate.pair.STEP", 1)
+    monkeypatch.setattr("trainer.families.bivariate.pair.WORK_PER_STEP", 1)
     swept = best_split(data, rows, SearchOptions())
     assert swept.value == pytest.approx(plain.value)
     assert stored_value(swept, X, y, 2, np.ones(200, int), "gini")[1] == pytest.approx(plain.value)
 
 
 @pytest.mark.parametrize("measure", ["gini", "entropy", "error"])
-def test_many_pairs_in_one_call_give_the_split_of_one_pair_a_call(measure, monkeypatch):
+def test_many_pairs_per_call_give_split_of_one_pair_per_call(measure, monkeypatch):
     rng = np.random.default_rng(11)
     cases = []
     for number in range(40):
@@ -338,7 +338,7 @@ def test_points_are_merged_with_the_counts_of_their_rows():
         levels = [len(distinct) for distinct in values]
         dense += levels[0] * levels[1] * classes <= n
         total = np.bincount(y, weight, classes).astype(np.int64)
-        points = merged(ColumnPair(*Z, *R, *levels), y, weight, total)
+        points = merge_points(ColumnPair(*Z, *R, *levels), y, weight, total)
         expected = {}
         for u, v, c, w in zip(*Z.tolist(), y.tolist(), weight.tolist(), strict=True):
             counts = expected.setdefault((u, v), {})

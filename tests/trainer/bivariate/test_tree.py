@@ -47,7 +47,7 @@ def moons(n=160, seed=0):
 
 
 def test_the_same_tree_for_any_number_of_threads(monkeypatch):
-    monkeypatch.setattr("trainer.families.bivariate.search.SMALL", 0)
+    monkeypatch.setattr("trainer.families.bivariate.search.MIN_SHARED_WORK", 0)
     for seed in range(8):
         X, y = moons(300, seed)
         trees = [make_classifier("bivariate", depth=6, threads=t).fit(X, y).tree_.to_json() for t in (1, 2, 3)]
@@ -203,7 +203,7 @@ def test_pruning_by_cross_validation_keeps_the_proofs():
 
 
 @pytest.mark.parametrize("last", [1, 3])
-def test_a_limit_within_the_cross_validation_keeps_the_folds_that_ended(last):
+def test_limit_in_cross_validation_keeps_finished_folds(last):
     """It is said that the limit struck; without a finished fold the tree stays as it was grown."""
     X, y = moons()
     table = numeric_table(X)

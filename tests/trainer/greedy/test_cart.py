@@ -62,7 +62,7 @@ def test_a_whole_tree_leaves_only_rows_that_cannot_be_told_apart(seed):
 
 
 @seeds(20)
-def test_where_no_two_questions_are_equally_good_the_tree_is_that_of_scikit_learn(seed):
+def test_tree_equals_scikit_learn_if_no_splits_tie(seed):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(400, 3))
     y = rng.integers(0, 3, 400) * (X[:, 0] > 0)

@@ -61,7 +61,7 @@ def oblique(n=200, seed=0):
 
 
 @pytest.mark.parametrize("cycle", ["sequential", "best", "random"])
-def test_the_split_is_no_worse_than_the_best_threshold_and_repeats(cycle):
+def test_split_is_no_worse_than_best_threshold_and_repeatable(cycle):
     X, y = oblique()
     data = SplitData.of(X, y, 2)
     rows = np.arange(len(y))
@@ -113,7 +113,7 @@ def test_rows_on_the_hyperplane_do_not_keep_a_climb_going(seed):
     assert result.certificate.correct == 300
 
 
-def test_a_split_whose_time_is_over_copies_nothing_and_is_the_best_threshold(monkeypatch):
+def test_timed_out_split_copies_nothing_and_is_best_threshold(monkeypatch):
     X, y = oblique()
     data = SplitData.of(X, y, 2)
     rows = np.arange(len(y))
@@ -122,7 +122,7 @@ def test_a_split_whose_time_is_over_copies_nothing_and_is_the_best_threshold(mon
     assert found == replace(univariate_split(data, rows, SplitOptions()), bound=None, left=found.left)
 
 
-def test_a_tree_whose_last_search_ended_early_is_not_called_finished():
+def test_tree_with_interrupted_last_search_is_not_finished():
     """The limit strikes within the split of the root; what it found is kept, and nothing is left to be split."""
     X, y = oblique()
     data = SplitData.of(X, y, 2)

@@ -95,7 +95,7 @@ def test_every_technique_on_many_instances_on_every_solver(count, name, variant)
 
 @pytest.mark.parametrize("name", BACKENDS)
 @pytest.mark.parametrize("depth", [2, 3])
-def test_equivalent_points_are_separated_wherever_split_bounds_do_not_close_the_root(name, depth):
+def test_equivalent_points_separated_if_split_bounds_leave_gap(name, depth):
     """At depth two there are no split bounds, and HiGHS has no node after the root."""
     r = np.random.default_rng(5)
     X = r.integers(0, 2, (60, 5)).astype(np.uint8)
@@ -202,7 +202,7 @@ def test_bounds_that_claim_to_hold_for_every_tree_do(seed):
 
 
 @seeds(40)
-def test_path_bound_and_structure_cuts_of_all_paths_keep_a_best_tree(seed):
+def test_path_bound_and_structure_cuts_keep_a_best_tree(seed):
     inst = random_instance(seed, max_depth=3, max_rows=9)
     form = AcceleratedBendOCT(inst, replace(PAPER, equivalent_points=None))
     trees = list(itertools.islice(all_trees(inst), 1200))
@@ -343,7 +343,7 @@ def test_deep_trees_are_proved_with_bounds_of_the_exact_search(seed):
 
 
 @seeds(25)
-def test_the_exact_search_gives_a_first_tree_and_a_bound_that_holds(seed):
+def test_exact_search_gives_first_tree_and_valid_bound(seed):
     inst = random_instance(seed)
     best = best_value(inst)
     start = make_start(inst, "exact", 600.0)

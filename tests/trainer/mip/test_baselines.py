@@ -100,7 +100,7 @@ def test_thresholds_inside_of_the_model_find_what_questions_find(count, name, va
             break
 
 
-def test_without_o11_a_node_that_does_not_branch_would_send_rows_both_ways():
+def test_without_o11_unbranched_node_sends_rows_both_ways():
     """The printed rows (O6) and (O7) alone: two rows of two classes at no price, where the price of a leaf forbids it."""
     inst = instances.build(np.array([[0], [1]], np.uint8), np.array([0, 1], np.int32), depth=1, kappa=Fraction(2))
     form = NumericOCT(inst, alone(inst))

@@ -91,7 +91,7 @@ def test_rows_with_fewer_numbers_say_what_the_printed_ones_say(seed):
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_the_separation_accepts_exactly_the_scores_that_a_tree_earns(seed):
+def test_separation_accepts_exactly_scores_of_a_tree(seed):
     inst = random_instance(seed, max_depth=2, max_rows=8)
     form = BendOCT(inst, whole_labels=True)
     for tree in itertools.islice(all_trees(inst, labels=True), 300):

@@ -182,7 +182,7 @@ def test_the_baselines_take_them_too(method, name):
 
 @pytest.mark.parametrize("solver", ["scip", "gurobi", "highs"])
 @pytest.mark.parametrize("method", FLOW)
-def test_every_solver_is_named_in_the_certificate_with_the_share_of_time_in_hooks(method, solver):
+def test_certificate_names_solver_and_share_of_time_in_hooks(method, solver):
     result = run(method, solver=solver, recall="yes: 0.95")
     wanted = best(lambda s, p: recall(p, 1) >= 0.95)
     assert result.certificate.objective == pytest.approx(float(wanted), abs=1e-9)
@@ -284,7 +284,7 @@ def test_no_time_gives_the_first_tree_and_a_bound_that_holds(method):
 @pytest.mark.parametrize("method", [*FLOW, "oct", "binoct"])
 @pytest.mark.parametrize("values", [[1.0, 1.0, 1.0, 1.0], [0.0, 1.0, 2.0, 3.0]])
 @pytest.mark.parametrize("codes", [[0, 1, 1, 1], [0, 0, 0, 0]])
-def test_constraints_speak_of_the_complete_tree_of_binoct_whatever_the_rows(method, values, codes):
+def test_binoct_constraints_refer_to_complete_tree_for_any_rows(method, values, codes):
     """A flat column, or one class: no question is needed, and binoct still has four leaves."""
     table = Table(
         columns=(Column(schema=ColumnSchema(name="a", kind=ColumnKind.NUMERIC), values=np.array(values)),),
@@ -305,7 +305,7 @@ def test_constraints_speak_of_the_complete_tree_of_binoct_whatever_the_rows(meth
             assert found.tree.n_leaves == 1
 
 
-def test_the_complete_tree_asks_a_column_even_where_none_parts_rows():
+def test_complete_tree_uses_a_column_even_if_none_splits_rows():
     table = Table(
         columns=(Column(schema=ColumnSchema(name="a", kind=ColumnKind.NUMERIC), values=np.ones(4)),),
         row_numbers=np.arange(4),
@@ -376,7 +376,7 @@ def gives_up(session):
 
 
 @pytest.mark.parametrize(("method", "parameters"), SCIP_GIVES_UP)
-def test_where_the_solver_gives_up_the_first_tree_stays_and_nothing_is_proved(method, parameters, monkeypatch):
+def test_failed_solver_keeps_first_tree_and_proves_nothing(method, parameters, monkeypatch):
     monkeypatch.setattr("trainer.milo.scip._run", gives_up)
     monkeypatch.setattr("trainer.families.oblique.raising.TIME_SHARE", 0.0)  # cases would prove it without the solver
     table, labels = sample()
@@ -393,7 +393,7 @@ def test_a_solver_that_gives_up_before_an_admitted_tree_says_so(monkeypatch):
 
 
 @pytest.mark.parametrize("leaves", [1, 3])
-def test_binoct_says_that_its_trees_are_complete_where_too_few_leaves_are_allowed(leaves):
+def test_binoct_error_says_trees_are_complete_if_too_few_leaves(leaves):
     X = np.array([[0.0, 0], [0, 1], [1, 0], [1, 1]])
     labels = Labels(name="y", classes=("a", "b"), codes=np.array([0, 1, 1, 0], np.int32))
     asked = {"depth": 2, "max_leaves": leaves}
@@ -403,7 +403,7 @@ def test_binoct_says_that_its_trees_are_complete_where_too_few_leaves_are_allowe
     assert "No tree" not in str(caught.value)
 
 
-def test_binoct_says_that_a_complete_tree_asks_something_where_no_column_is_allowed():
+def test_binoct_error_says_tree_needs_column_if_none_allowed():
     X = np.array([[0.0, 0], [0, 1], [1, 0], [1, 1]])
     labels = Labels(name="y", classes=("a", "b"), codes=np.array([0, 1, 1, 0], np.int32))
     asked = {"depth": 2, "max_columns": 0}

@@ -150,7 +150,7 @@ def test_more_questions_than_can_be_counted_do_not_lose_the_tree(tmp_path, monke
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_what_rows_of_equal_answers_and_classes_show_needs_no_search(seed, monkeypatch):
+def test_bound_of_equal_rows_and_classes_needs_no_search(seed, monkeypatch):
     """Whatever the number of questions: nothing is counted, and both say what the checker's floor says."""
     monkeypatch.setattr("trainer.families.exact.search.solve.ExactSearch", None)
     rng = np.random.default_rng(seed)

@@ -119,7 +119,7 @@ def test_the_best_admitted_tree_of_many_instances(count, name, formulation):
 
 
 @pytest.mark.parametrize("formulation", [f for f in FORMULATIONS if not f.startswith("oct")])
-def test_the_exact_search_first_keeps_the_constraints_that_it_can_carry(formulation):
+def test_exact_start_keeps_constraints_that_search_supports(formulation):
     """Its bound is never below the best value, and its tree is that best one where it carries every constraint."""
     whole = 0
     for seed in range(30):
@@ -177,7 +177,7 @@ def few_rows(seed: int) -> tuple[Instance, Judged]:
 
 @pytest.mark.parametrize("formulation", ["oct", "flowoct", "bendoct"])
 @pytest.mark.parametrize("name", ["scip", "highs"])
-def test_a_tolerance_a_hair_below_or_on_a_difference_is_kept_exactly(name, formulation):
+def test_tolerance_on_or_just_below_difference_is_exact(name, formulation):
     for seed in range(3):
         inst, trees = few_rows(seed)
         for met in {difference for _, difference in trees}:
@@ -205,7 +205,7 @@ def many_rows(seed: int, depth: int) -> tuple[Instance, Judged, Fraction]:
 
 @pytest.mark.parametrize("formulation", FORMULATIONS)
 @pytest.mark.parametrize("name", BACKENDS)
-def test_rates_of_groups_too_large_to_be_counted_in_a_row_are_kept_exactly(name, formulation):
+def test_rates_of_large_groups_are_kept_exactly(name, formulation):
     """A tolerance on, a hair below or above what a tree reaches: a solver cannot tell these apart, the constraint can."""
     cut_off = 0
     of_oct = formulation.startswith("oct")  # the slowest models
@@ -273,7 +273,7 @@ def test_contradicting_constraints_are_said_to_be_infeasible():
 
 
 @pytest.mark.parametrize("error", [BuildStopped(), SolverError("too large")])
-def test_infeasible_stays_infeasible_where_what_can_be_reached_is_not_found_out(error, monkeypatch):
+def test_infeasible_stays_infeasible_if_reachable_is_unknown(error, monkeypatch):
     def stopped(*_):
         raise error
 
@@ -344,7 +344,7 @@ def contradicting(seed: int) -> tuple[Instance, list[tuple[RelaxedConstraint, li
 
 @pytest.mark.parametrize("formulation", FORMULATIONS)
 @pytest.mark.parametrize("name", ["scip", "gurobi"])
-def test_what_can_be_reached_where_constraints_contradict_each_other(name, formulation):
+def test_contradicting_constraints_report_what_is_reachable(name, formulation):
     """The least price of each kind that is given up, against all labelled trees that satisfy the other constraints."""
     make = FORMULATIONS[formulation]
     kinds = set()

@@ -58,7 +58,7 @@ def test_balanced_trees_and_a_limit_of_leaves(seed):
 
 
 @seeds(60)
-def test_separability_is_that_of_exact_arithmetic_and_supports_are_circuits(seed):
+def test_separability_is_exact_and_supports_are_circuits(seed):
     X, inst = instance(seed)
     separator = Separator(inst.Z)
     known = circuits(X)
@@ -102,7 +102,7 @@ def test_a_tree_written_into_the_model_keeps_its_exact_value(seed):
     assert search.value <= best_value(X, inst.counts, inst.depth, inst.kappa, complete=inst.complete)
 
 
-def test_local_search_meets_the_oracle_and_weights_leave_a_local_optimum():
+def test_local_search_meets_oracle_and_leaves_local_optimum():
     left = 0
     for seed in range(25):
         X, inst = instance(seed)

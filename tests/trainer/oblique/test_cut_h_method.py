@@ -19,7 +19,7 @@ from trainer.training.run import TrainRequest, save, train
 
 @pytest.mark.parametrize("method", ["cut-h", "cutw-h"])
 @pytest.mark.parametrize("first", range(0, 30, 10))
-def test_the_method_returns_the_best_tree_and_a_certificate_that_verifies(method, first, tmp_path, monkeypatch):
+def test_method_returns_best_tree_and_verifiable_certificate(method, first, tmp_path, monkeypatch):
     for seed in range(first, first + 10):
         monkeypatch.setattr(
             "trainer.families.oblique.presolve.MAX_SET_POINTS", 200 * (seed % 4 < 2)
@@ -64,7 +64,7 @@ def test_then_fewest_leaves_proves_the_smaller_tree():
 
 
 @pytest.mark.parametrize("pareto", [False, True])
-def test_a_limit_leaves_the_fewest_leaves_open_though_the_accuracy_is_proved(pareto):
+def test_limit_leaves_fewest_leaves_open_if_accuracy_is_proved(pareto):
     X = np.array([[0.0, 0.0], [0.0, 2.0], [2.0, 0.0], [2.0, 2.0], [0.1, 0.1]])
     data, labels = table(X, np.array([0, 1, 1, 0, 0]))
     perfect = train(TrainRequest(table=data, labels=labels, method="cart", parameters={"depth": 2}))
@@ -91,7 +91,7 @@ def test_settings_that_leave_each_other_no_meaning_are_refused():
             train(TrainRequest(table=data, labels=labels, method="cut-h", parameters=parameters))
 
 
-def test_a_price_that_solvers_can_see_orders_trees_as_the_price_itself():
+def test_searchable_price_orders_trees_like_requested_price():
     r = np.random.default_rng(6)
     fine = [
         Fraction(1, 10**7),
@@ -135,7 +135,7 @@ def test_prices_finer_than_a_solver_sees_are_kept_exactly(penalty, fewest):
         assert result.objective == pytest.approx(float(best / 8), abs=1e-12)
 
 
-def test_a_tree_that_is_given_counts_where_no_other_first_tree_is_asked_for():
+def test_given_start_tree_counts_without_other_first_trees():
     X = np.array([[0.0], [1.0], [2.0], [3.0], [4.0], [5.0]])
     data, labels = table(X, np.array([0, 0, 1, 1, 0, 0]))
     known = train(TrainRequest(table=data, labels=labels, method="cart", parameters={"depth": 2}))
@@ -151,7 +151,7 @@ def test_values_that_lie_too_far_apart_are_refused():
         train(TrainRequest(table=data, labels=labels, method="cut-h", parameters={"depth": 1}))
 
 
-def test_the_price_of_a_leaf_orders_trees_by_value_and_then_by_leaves():
+def test_leaf_price_orders_trees_by_value_then_leaves():
     r = np.random.default_rng(5)
     for _ in range(300):
         kappa = Fraction(int(r.integers(0, 30)), int(r.integers(1, 40)))

@@ -71,7 +71,7 @@ def test_the_best_stripe_is_that_of_all_thresholds(seed):
 
 
 @pytest.mark.parametrize("first", range(0, 100, 25))
-def test_the_search_stays_in_the_class_and_meets_its_optimum_on_most(first):
+def test_search_stays_in_class_and_meets_optimum_mostly(first):
     met = 0
     for seed in range(first, first + 25):
         inst, least = small(seed)
@@ -132,7 +132,7 @@ def test_oct_h_has_the_optimum_of_its_class(name, first):
         assert search.value == best
 
 
-def test_the_first_trees_of_oct_h_meet_the_bound_where_a_perfect_tree_keeps_its_distance():
+def test_start_trees_of_oct_h_meet_bound_if_perfect_tree_exists():
     r = np.random.default_rng(0)
     X = r.normal(size=(200, 3))
     side = X @ np.array([1.0, -0.5, 0.3])

@@ -43,7 +43,7 @@ def optimum(name, form, hooks, inst):
     return lattice.floor(outcome.bound), form.read(outcome.values)
 
 
-def test_bounds_are_rounded_down_onto_the_values_that_trees_can_have():
+def test_bounds_are_rounded_down_to_possible_tree_values():
     r = np.random.default_rng(8)
     for _ in range(120):
         kappa, charge = (Fraction(int(r.integers(0, 4)), int(r.integers(1, 40))) for _ in range(2))
@@ -66,7 +66,7 @@ def test_bounds_are_rounded_down_onto_the_values_that_trees_can_have():
             assert lattice.floor(bound) == max(v for v in values if v <= limit), (kappa, charge, leaves, columns, bound)
 
 
-def test_many_leaves_and_coefficients_are_rounded_onto_a_common_fraction():
+def test_many_leaves_and_coefficients_round_to_common_fraction():
     lattice = Lattice(kappa=Fraction(1, 7), leaves=64, charge=Fraction(1, 30), columns=500)
     assert lattice.rests == []
     assert lattice.step == Fraction(1, 210)
@@ -160,7 +160,7 @@ def test_a_coefficient_costs_its_price(name, first):
 
 
 @seeds(60)
-def test_trees_are_pruned_to_the_leaves_that_are_large_enough_and_written_into_the_models(seed):
+def test_trees_are_pruned_to_large_leaves_and_fit_the_models(seed):
     inst = points(seed, 9)
     search = LocalSearch(inst, seed)
     search.run([], enough=inst.ceiling, stopped=lambda: False, most=10)
@@ -174,7 +174,7 @@ def test_trees_are_pruned_to_the_leaves_that_are_large_enough_and_written_into_t
 
 @pytest.mark.parametrize("method", ["cut-h", "cutw-h", "s-oct", "oct-h"])
 @pytest.mark.parametrize("seed", range(4))
-def test_the_methods_keep_the_smallest_leaf_and_their_files_verify(method, seed, tmp_path):
+def test_methods_respect_min_leaf_and_their_files_verify(method, seed, tmp_path):
     inst = points(seed + 10)
     if inst.counts.shape[1] < 2:
         return

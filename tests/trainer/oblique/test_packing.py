@@ -68,7 +68,7 @@ def as_sets(sides):
 
 
 @pytest.mark.parametrize("first", range(0, 150, 50))
-def test_ways_are_all_separations_and_errors_those_of_the_best_trees(first):
+def test_line_separations_are_complete_and_errors_are_least(first):
     for seed in range(first, first + 50):
         X, counts = flat(seed)
         sides = line_separations(X[:, 0], X[:, 1])
@@ -164,7 +164,7 @@ def assert_verified(made, data, X, y, folder):
 @pytest.mark.parametrize(
     "parameters", [{"min_leaf": 5}, {"balanced": True}, {"max_leaves": 3}, {"then_fewest": True}, {"pareto": True}]
 )
-def test_points_in_one_plane_with_other_settings_keep_the_optimum(parameters, monkeypatch):
+def test_points_in_one_plane_keep_optimum_with_other_settings(parameters, monkeypatch):
     r = np.random.default_rng(3)
     X = r.integers(0, 6, (12, 2)).astype(float)
     y = r.integers(0, 2, 12)
@@ -291,7 +291,7 @@ def test_the_bound_is_in_the_certificate_and_is_counted_again(method, tmp_path):
 
 
 @seeds(40)
-def test_units_are_the_decimals_themselves_wherever_the_column_lies(seed):
+def test_integer_units_are_exact_decimals_at_any_offset(seed):
     """At 1e9 a thousandth of a unit is many roundings wide; values that differ have units that differ by as much."""
     r = np.random.default_rng(seed)
     offset = 10.0 ** r.integers(0, 13) * r.integers(-1, 2)
@@ -309,7 +309,7 @@ def test_units_are_the_decimals_themselves_wherever_the_column_lies(seed):
     assert [u == 0 for u in units.tolist()] == [d == 0 for d in differences]
 
 
-def test_a_column_far_from_zero_has_the_same_best_tree_as_near_it():
+def test_column_far_from_zero_has_same_best_tree():
     X = np.array(
         [[500000, 5400000.004], [500000, 5400000.001], [500030, 5400000.004], [500010, 5400000.009],
          [500020, 5400000.005], [500020, 5400000.0], [500020, 5400000.005], [500000, 5400000.001]]

@@ -28,7 +28,7 @@ def rows(turned: int) -> tuple[np.ndarray, np.ndarray]:
         (1, 10, tree_search.MAX_ROUNDS_WITHOUT_GAIN),
     ],
 )
-def test_it_ends_sooner_where_one_row_can_be_won_and_the_model_is_small(monkeypatch, turned, small, expected):
+def test_local_search_ends_sooner_near_optimum_of_small_model(monkeypatch, turned, small, expected):
     seen = []
     real = LocalSearch.run
 

@@ -18,7 +18,7 @@ from trainer.training.run import TrainRequest, train
 from trainer.tree.nodes import tree_from_json
 
 
-def test_what_is_left_of_the_time_is_for_drawing_and_it_is_said_where_that_was_too_little(monkeypatch):
+def test_drawing_uses_remaining_time_and_reports_lack_of_it(monkeypatch):
     monkeypatch.setitem(
         drawing.DRAWING_BUDGETS, "sparse", (0.9, 60.0)
     )  # 13 s are enough on a machine that is busy, too
@@ -35,7 +35,7 @@ def test_what_is_left_of_the_time_is_for_drawing_and_it_is_said_where_that_was_t
         assert all(len(v.split.features) < 8 for v in run.tree.branches)
 
 
-def test_one_hyperplane_between_two_classes_is_found_without_search():
+def test_one_separating_hyperplane_is_found_without_search():
     r = np.random.default_rng(2)
     X = r.normal(size=(3000, 30)).round(4)
     data, labels = table(X, (X @ r.normal(size=30) > 0).astype(int))
@@ -44,7 +44,7 @@ def test_one_hyperplane_between_two_classes_is_found_without_search():
     assert (result.status, result.correct, result.solver) == ("optimal", 3000, "octweb")
 
 
-def test_the_frontier_begins_with_the_trees_of_all_methods_and_tells_of_its_trees():
+def test_frontier_starts_with_all_methods_and_reports_its_trees():
     r = np.random.default_rng(1)
     X = r.normal(size=(150, 4)).round(3)
     data, labels = table(X, ((X[:, 1] - X[:, 3] > 0) ^ (r.random(150) < 0.1)).astype(int))
@@ -84,7 +84,7 @@ def test_sparse_planes_use_the_fewest_columns():
         assert result.certificate.evidence[0]["hyperplanes"] == style
 
 
-def test_sparse_means_fewest_columns_whatever_the_margin_and_other_trees_that_are_as_good():
+def test_sparse_style_has_fewest_columns_of_equally_good_trees():
     one = np.array([0.498, 0.3, 0.1, 0.499, 0.501, 0.6, 0.9, 0.502, 0.0, 1.0])  # parts the classes, but narrowly
     other = np.array([0, 0.55, 0.2, 0, 1, 0.5, 0.9, 1, 0, 1])
     y = (one > 0.5).astype(int)
@@ -167,7 +167,7 @@ def most_correct(X, counts, depth):
     return [max(v for k, v in found.items() if k <= most) for most in range(max(found) + 1)]
 
 
-def test_few_coefficients_meet_the_oracle_on_most_and_never_exceed_it():
+def test_coefficient_points_reach_oracle_mostly_and_never_exceed():
     met = 0
     for seed in range(6):
         r = np.random.default_rng(seed)
@@ -189,7 +189,7 @@ def test_few_coefficients_meet_the_oracle_on_most_and_never_exceed_it():
     assert met >= 5
 
 
-def test_the_frontier_keeps_its_limit_and_the_points_found_while_planes_are_drawn():
+def test_frontier_keeps_limit_and_points_during_drawing():
     r = np.random.default_rng(3)
     data, labels = table(r.normal(size=(300, 30)).round(3), r.integers(0, 2, 300))
     parameters = {"depth": 2, "pareto": True, "search_seconds": 0.2, "time_limit": 1.0, "first_trees": "cart"}

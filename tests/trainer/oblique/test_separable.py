@@ -38,7 +38,7 @@ def test_fractions_and_solver_agree(seed):
 
 
 @pytest.mark.parametrize("seed", range(60))
-def test_where_the_solver_gives_up_fractions_decide_what_cannot_be_parted(seed, monkeypatch):
+def test_fractions_decide_separability_if_solver_fails(seed, monkeypatch):
     monkeypatch.setattr(_Program, "run", lambda self: None)
     Z, L, R = sets(seed)
     separator = Separator(Z)
@@ -69,7 +69,7 @@ def test_no_tree_is_lost_beside_columns_of_another_size(method, seed):
 
 
 @pytest.mark.parametrize("share", [0.3, 1.0])
-def test_a_test_that_is_left_open_loosens_the_bound_and_loses_no_tree(share, monkeypatch):
+def test_undecided_separability_loosens_bound_and_loses_no_tree(share, monkeypatch):
     rng = np.random.default_rng(3)
     X = rng.normal(size=(24, 2))
     y = rng.integers(0, 2, 24)
@@ -95,7 +95,7 @@ def test_thousands_of_columns_make_no_dense_program():
     assert peak < 20_000_000
 
 
-def test_one_plane_over_many_points_is_given_up_when_it_is_stopped():
+def test_one_plane_over_many_points_can_be_stopped():
     """A run that is cancelled long before its limit waited for the linear program of the presolve."""
     rng = np.random.default_rng(0)
     Z = rng.random((200, 300))

@@ -1,6 +1,6 @@
-"""Bivariate trees: every split is the best one on at most two columns, proved by branch and bound (Bollwein & Westphal).
+"""Bivariate trees: each split is proved optimal on at most two columns (Bollwein & Westphal).
 
-The tree as a whole is greedy. Each branch carries its impurity and the bound that was proved for it.
+The tree as a whole is greedy. Each branch carries its impurity and its proved bound.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def solve(problem: Problem, settings: Settings, monitor: Monitor) -> Solution:
     sums = encode_filled(problem.table, indicators=False) if problem.has_empty else problem.numeric
 
     def make(data: SplitData, monitor: Monitor, crew: WorkerPool[Any]) -> Splitter:
-        known = known_splits(problem, data, options, sums)
+        known_by_rows = known_splits(problem, data, options, sums)
 
         def split(rows: CountArray, node: int) -> NodeSplit | None:
             end = math.inf if limit is None else monitor.elapsed() + limit
@@ -59,9 +59,9 @@ def solve(problem: Problem, settings: Settings, monitor: Monitor) -> Solution:
                 options,
                 crew=crew,
                 stopped=stopped,
-                # not the number of the node, which depends on how long other nodes take
+                # not the node's number, which depends on the timing of other nodes
                 seed=settings["seed"],
-                known=known.get(rows.tobytes()),
+                known=known_by_rows.get(rows.tobytes()),
             )
 
         return split
@@ -74,7 +74,7 @@ def _seconds(size: ProblemSize) -> float:
 
 
 def _pair_bytes(size: ProblemSize) -> float:
-    """Return the bytes that the search keeps of pairs of columns."""
+    """Return the bytes of memory for pairs of columns."""
     return 60.0 * size.p**2
 
 

@@ -1,8 +1,8 @@
-"""The pairs of one node under a shared incumbent: their order, the threads that take them, and what was found.
+"""Search all pairs of features of one node, with threads and a shared incumbent.
 
-Pairs are searched in the order of the best of a few sampled lines, so that the incumbent falls early. The result does not depend on
-the number of threads or on timing: the first pair in that order that reaches the optimal value wins, and its rule is then found by
-a search of that pair alone, which knows the optimal value.
+Pairs are ordered by the best of a few sampled lines, so that the incumbent improves early. The result depends neither on the number of
+threads nor on timing: the first pair in that order that reaches the optimal value wins. A separate search of that pair, which knows the
+optimal value, then finds its rule.
 """
 
 from __future__ import annotations
@@ -20,64 +20,64 @@ from trainer.families.bivariate.kernels import brief
 from trainer.families.bivariate.kernels.bounds import lower_bound
 from trainer.families.bivariate.kernels.brief import Pairs, brief_pairs
 from trainer.families.bivariate.kernels.line import sample_pairs
-from trainer.families.bivariate.kernels.points import BivariateRows, Points, new_room, pair_points
+from trainer.families.bivariate.kernels.points import BivariateRows, Points, allocate_points, pair_points
 from trainer.families.bivariate.pair import (
     BOUNDS,
     PairRule,
     SearchOptions,
     Workspace,
-    brief_search,
-    options_of,
+    kernel_options,
+    make_pair_search,
     pair_floor,
-    row_of,
-    rule_of,
+    row_from_result,
+    rule_from_row,
     search_pair,
 )
 from trainer.families.bivariate.scale import NodePoints
 from trainer.growing.node_split import SplitData
 from trainer.growing.options import MEASURES
 
-SAMPLE = 128  # rows on which the sampled lines are tried
+SAMPLE_ROWS = 128  # sample size for the sampled lines
 SLOPES = np.array([-0.9, -0.5, -0.2, 0.2, 0.5, 0.9])
-SMALL_FLOOR = 2_000_000  # rows times pairs up to which a stopped search still merges equal points
-PART = 64  # pairs for which a thread samples lines in one call
-LOOK = 32  # pairs between two looks at the clock
-BRIEF = 0.00025  # processor seconds of a pair for which a helper stays
+MAX_MERGED_CELLS = 2_000_000  # rows times pairs; a stopped search merges equal points up to this size
+PAIRS_PER_PART = 64  # pairs per call of the line sampling
+PAIRS_PER_CHECK = 32  # pairs between two checks of the clock
+HELPER_SECONDS_PER_PAIR = 0.00025  # a helper leaves if pairs take less processor time
 WAITING = 0
 UNFINISHED = 1
 FINISHED = 2
-TOGETHER = 16  # pairs that threads take in one call as long as they are brief
+MAX_PAIRS_PER_CALL = 16  # largest number of brief pairs that a thread takes at a time
 
 
-def pairs_of(features: int) -> CountArray:
-    """All pairs of different features, int64 (pairs, 2), the first one rising; ten million of them in a moment."""
-    later = np.arange(features - 1, -1, -1)  # how many features come after each
+def list_pairs(features: int) -> CountArray:
+    """Return all pairs of different features, int64 (pairs, 2), in ascending order; vectorised for millions of pairs."""
+    later = np.arange(features - 1, -1, -1)  # number of later features
     pairs = np.empty((int(later.sum()), 2), np.int64)
     pairs[:, 0] = np.repeat(np.arange(features), later)
     pairs[:, 1] = 1
     ends = np.cumsum(later)
-    # the second one rises by one, and begins again after the first where that changes
+    # the second one increases by one, and restarts when the first one changes
     pairs[ends[:-2], 1] = 2 - later[:-2]
     np.cumsum(pairs[:, 1], out=pairs[:, 1])
     return pairs
 
 
 def _pairs_with_rows(pairs: CountArray, empty: BoolArray) -> tuple[CountArray, BoolArray]:
-    """The pairs that some row has without an empty cell, and of each whether a row has an empty cell; empty bool (features, n)."""
+    """Return the pairs with a row without empty cells, and whether each has a row with one; empty bool (features, n)."""
     if not empty.any():
         return pairs, np.zeros(len(pairs), bool)
     present = (~empty).astype(np.float64)
     both = (present @ present.T)[pairs[:, 0], pairs[:, 1]]
-    kept = both > 0
-    return pairs[kept], both[kept] < empty.shape[1]
+    has_rows = both > 0
+    return pairs[has_rows], both[has_rows] < empty.shape[1]
 
 
 @dataclass(kw_only=True)
 class NodeSearch:
-    """The pairs of one node, the shared incumbent (value and the position of its pair), and the results.
+    """Pairs of one node, shared incumbent (value and rank of its pair), and results.
 
-    `pairs` int64 (pairs, 3) are two features and where rows with an empty cell go, as `pair_points` takes them: a pair with such rows is
-    searched for either side. `found` float64 (pairs, COLUMNS) holds the results, `done` what became of a pair.
+    `pairs` int64 (pairs, 3) are two features and the side of rows with an empty cell, as in `pair_points`. A pair with such rows is searched
+    for either side. `result_rows` float64 (pairs, COLUMNS) are the results, `pair_status` the status of each pair.
     """
 
     data: SplitData
@@ -100,21 +100,21 @@ class NodeSearch:
         self.weight = self.data.weight[self.rows]
         self.tol = 1e-12 * int(self.total.sum())
         self.levels = np.array(self.points.levels, np.int64)
-        self._own_pairs, self._some_empty = _pairs_with_rows(pairs_of(p), self.points.empty)
+        self._own_pairs, self._some_empty = _pairs_with_rows(list_pairs(p), self.points.empty)
         self.pairs = self._with_sides(np.arange(len(self._own_pairs)))[0]
         self.starts = np.empty((len(self._own_pairs), 4))
-        self.found = np.empty((len(self.pairs), brief.COLUMNS))
-        self.done = np.zeros(len(self.pairs), np.int8)
-        chosen = np.arange(n)
-        if n > SAMPLE:
-            chosen = np.sort(np.random.default_rng(self.seed).permutation(n)[:SAMPLE])
+        self.result_rows = np.empty((len(self.pairs), brief.COLUMNS))
+        self.pair_status = np.zeros(len(self.pairs), np.int8)
+        sample = np.arange(n)
+        if n > SAMPLE_ROWS:
+            sample = np.sort(np.random.default_rng(self.seed).permutation(n)[:SAMPLE_ROWS])
         some = self.points.empty
         self._sample = (
-            np.ascontiguousarray(self.points.values[:, chosen]),
-            np.ascontiguousarray(some[:, chosen]) if len(some) else some,
+            np.ascontiguousarray(self.points.values[:, sample]),
+            np.ascontiguousarray(some[:, sample]) if len(some) else some,
         )
-        self._sample_classes = (self.y[chosen], self.weight[chosen])
-        self._parts = len(range(0, len(self._own_pairs), PART))
+        self._sample_classes = (self.y[sample], self.weight[sample])
+        self._parts = len(range(0, len(self._own_pairs), PAIRS_PER_PART))
         self._begun = self._sampled = 0
         self._all_sampled = threading.Event()
         if not self._parts:  # every row has an empty cell in one column of each pair
@@ -122,11 +122,11 @@ class NodeSearch:
         self._ordered = threading.Event()
 
     def begin(self) -> None:
-        """List the pairs by the best of the sampled lines of either order; on equal values the first pair comes first."""
+        """Sort the pairs by their best sampled line of either order. Ties are broken by the first pair."""
         try:
             self._sample_lines()
             self._all_sampled.wait()
-            if self.stopped():  # no pair is searched any more, and sorting millions takes a while
+            if self.stopped():  # no search follows, and sorting millions of pairs takes long
                 self.starts = self.starts[:, 1:]
                 return
             ranked = np.argsort(self.starts[:, 0], kind="stable")
@@ -136,7 +136,7 @@ class NodeSearch:
             self._ordered.set()
 
     def _with_sides(self, order: CountArray) -> tuple[CountArray, CountArray]:
-        """Own pairs in this order, int64 (pairs, 3): one with empty cells for either side of them; and which own pair each is."""
+        """Return pairs with sides in this order, int64 (pairs, 3), and the index of each; one with empty cells occurs twice."""
         if not self._some_empty.any():
             return np.column_stack((self._own_pairs[order], np.zeros(len(order), np.int64))), order
         repeated = np.repeat(order, np.where(self._some_empty[order], 2, 1))
@@ -145,10 +145,10 @@ class NodeSearch:
         return np.column_stack((self._own_pairs[repeated], side)), repeated
 
     def help(self) -> None:
-        """What a thread does for a node that another one began."""
+        """Help with a node that another thread has started."""
         self._sample_lines()
         self._ordered.wait()
-        if self.starts.shape[1] == 3:  # else the other one failed
+        if self.starts.shape[1] == 3:  # else the other thread failed
             self.work(helper=True)
 
     def _sample_lines(self) -> None:
@@ -158,7 +158,7 @@ class NodeSearch:
                 if k == self._parts:
                     return
                 self._begun += 1
-            part = slice(k * PART, (k + 1) * PART)
+            part = slice(k * PAIRS_PER_PART, (k + 1) * PAIRS_PER_PART)
             try:
                 if not self.stopped():  # a thousand columns have half a million pairs
                     sample_pairs(
@@ -176,94 +176,99 @@ class NodeSearch:
                         self._all_sampled.set()
 
     def start(self, rank: int) -> PairRule:
-        """The best sampled line of the pair at this position."""
+        """Return the best sampled line of the pair at this rank."""
         order, a, b = self.starts[rank].tolist()
         return PairRule(order=int(order), a=a, b=b)
 
-    def merge(self, rank: int) -> Points:
-        """The distinct points of the pair at this position."""
-        points: Points = pair_points(self.pairs[rank], self._node_rows(), new_room(len(self.rows), self.total))
+    def distinct_points(self, rank: int) -> Points:
+        """Return the distinct points of the pair at this rank."""
+        points: Points = pair_points(self.pairs[rank], self._node_rows(), allocate_points(len(self.rows), self.total))
         return points
 
     def _node_rows(self) -> BivariateRows:
-        """The rows of the node as the kernels take them."""
+        """Return the rows of the node as a record for kernels."""
         points = self.points
         return BivariateRows(points.values, points.ranks, self.levels, self.y, self.weight, self.total, points.empty)
 
     def cap(self, rank: int) -> Callable[[float], float]:
-        """Values below which the pair at `rank` looks for rules; it may also tie with a later pair."""
+        """Return a function that updates the incumbent and returns the value that rules of the pair must beat.
 
-        def cap(own: float) -> float:
+        A pair may tie with a later one.
+        """
+
+        def cap(value: float) -> float:
             with self.lock:
-                if own < self.value - self.tol or (own < self.value + self.tol and rank < self.rank):
-                    self.value = min(own, self.value)
+                if value < self.value - self.tol or (value < self.value + self.tol and rank < self.rank):
+                    self.value = min(value, self.value)
                     self.rank = rank
                 return self.value if self.rank <= rank else self.value + 2 * self.tol
 
         return cap
 
     def work(self, *, helper: bool = False) -> None:
-        """Search pairs until none is left or the run is stopped; a helper goes when pairs take less time than handing them out."""
+        """Search pairs until none is left or the run is stopped. A helper leaves if pairs are too brief to share."""
         workspace = Workspace()
-        looked = time.thread_time()
-        taken = 0
-        counted = 0
-        long = 0
+        checked_at = time.thread_time()
+        searched = 0
+        searched_before = 0
+        long_pairs = 0
         while not self.stopped():
-            if helper and taken - counted >= LOOK:
+            if helper and searched - searched_before >= PAIRS_PER_CHECK:
                 now = time.thread_time()
-                if now - looked < (taken - counted) * BRIEF:
+                if now - checked_at < (searched - searched_before) * HELPER_SECONDS_PER_PAIR:
                     return
-                looked = now
-                counted = taken
-            rank, until = self._take(together=long <= 1 + taken // 4)
+                checked_at = now
+                searched_before = searched
+            rank, until = self._take(together=long_pairs <= 1 + searched // 4)
             if rank == until:
                 return
             while rank < until and not self.stopped():
-                begun = rank
+                first_rank = rank
                 longer = True
-                # where most pairs take long, each is searched by itself at once
-                if long <= 1 + taken // 4:
-                    rank, longer = self._brief(rank, until, workspace)
+                # if most pairs take long, skip the search for brief ones
+                if long_pairs <= 1 + searched // 4:
+                    rank, longer = self._search_brief_pairs(rank, until, workspace)
                 if longer:
-                    self._long(rank, workspace)
+                    self._search_long_pair(rank, workspace)
                     rank = rank + 1
-                    long = long + 1
-                taken += rank - begun
+                    long_pairs = long_pairs + 1
+                searched += rank - first_rank
 
     def _take(self, *, together: bool) -> tuple[int, int]:
-        """The next pairs, from the first to before the second."""
+        """Take the next pairs: return the first rank, and the one after the last."""
         with self.lock:
             rank = self.next
             left = len(self.pairs) - self.next
             if self.threads == 1:
                 some = left
             else:
-                some = min(left, max(1, min(TOGETHER, left // (2 * self.threads)))) if together else min(left, 1)
+                some = (
+                    min(left, max(1, min(MAX_PAIRS_PER_CALL, left // (2 * self.threads)))) if together else min(left, 1)
+                )
             self.next = rank + some
             return rank, self.next
 
-    def _brief(self, rank: int, until: int, workspace: Workspace) -> tuple[int, bool]:
-        """Search pairs in one call; returns the next one, and whether it takes longer than it may there."""
+    def _search_brief_pairs(self, rank: int, until: int, workspace: Workspace) -> tuple[int, bool]:
+        """Search pairs in one kernel call; return the next rank, and whether that pair takes too long for it."""
         workspace.reserve(len(self.rows), self.data.classes)
-        search = brief_search(options_of(self.options), self.tol, self.options.gap, workspace)
+        search = make_pair_search(kernel_options(self.options), self.tol, self.options.gap, workspace)
         pairs = Pairs(self.pairs, self.starts)
         rows = self._node_rows()
         with self.lock:
             incumbent = np.array([self.value, self.rank], np.float64)
         end, longer = brief_pairs(
-            search, rank, until, pairs, rows, incumbent, workspace.queue(), self.found[rank:until]
+            search, rank, until, pairs, rows, incumbent, workspace.queue(), self.result_rows[rank:until]
         )
-        found = self.found[rank:end]
-        for r in np.flatnonzero(found[:, brief.RESULT] < math.inf).tolist():
-            self.cap(rank + r)(float(found[r, brief.RESULT]))
-        self.done[rank:end] = FINISHED
+        rows_found = self.result_rows[rank:end]
+        for r in np.flatnonzero(rows_found[:, brief.RESULT] < math.inf).tolist():
+            self.cap(rank + r)(float(rows_found[r, brief.RESULT]))
+        self.pair_status[rank:end] = FINISHED
         return int(end), bool(longer)
 
-    def _long(self, rank: int, workspace: Workspace) -> None:
+    def _search_long_pair(self, rank: int, workspace: Workspace) -> None:
         cap = self.cap(rank)
         result = search_pair(
-            self.merge(rank),
+            self.distinct_points(rank),
             self.options,
             workspace,
             cap=cap,
@@ -272,39 +277,42 @@ class NodeSearch:
             brief=False,
         )
         cap(result.value)
-        self.found[rank] = row_of(result)
-        self.done[rank] = FINISHED if result.finished else UNFINISHED
+        self.result_rows[rank] = row_from_result(result)
+        self.pair_status[rank] = FINISHED if result.finished else UNFINISHED
 
     def results(self) -> FloatArray:
-        """The rows of `found` of the pairs that were begun."""
-        return self.found[self.done != WAITING]
+        """Return the results of the pairs that were searched."""
+        return self.result_rows[self.pair_status != WAITING]
 
-    def complete(self) -> bool:
-        """True if every pair was searched to its end and nothing was given up."""
-        return bool((self.done == FINISHED).all()) and self.options.gap == 0
+    def is_complete(self) -> bool:
+        """Return whether every pair was searched completely and without a gap."""
+        return bool((self.pair_status == FINISHED).all()) and self.options.gap == 0
 
     def bound(self) -> float:
-        """What no rule can beat, unless a pair was closed by the incumbent."""
-        # a pair that was closed by the cap has no rule below the incumbent; an unfinished one proves what its open boxes do
+        """Return a lower bound of all rules that beat the incumbent."""
+        # a pair that the cap closed has no rule below the incumbent; an unfinished one has the bound of its open boxes
         bound = float(self.results()[:, brief.PROVED].min(initial=math.inf))
-        return bound if (self.done != WAITING).all() else min(bound, self._floor())
+        return bound if (self.pair_status != WAITING).all() else min(bound, self._floor())
 
     def _floor(self) -> float:
-        """What no rule of the pairs that were not begun can beat; equal points are looked for only if that takes a moment."""
+        """Return a lower bound of the pairs that were not searched; equal points count only if merging them is fast."""
         measure = MEASURES[self.options.measure]
         none = np.zeros(self.data.classes, np.int64)
-        waiting = np.flatnonzero(self.done == WAITING)
-        if len(waiting) * len(self.rows) <= SMALL_FLOOR:
-            return min(pair_floor(self.merge(rank), measure, self.options.bound) for rank in waiting.tolist())
+        waiting = np.flatnonzero(self.pair_status == WAITING)
+        if len(waiting) * len(self.rows) <= MAX_MERGED_CELLS:
+            return min(pair_floor(self.distinct_points(rank), measure, self.options.bound) for rank in waiting.tolist())
         return float(lower_bound(measure, BOUNDS[self.options.bound], none, none, self.total))
 
     def rule(self, rank: int, value: float) -> PairRule | None:
-        """The rule of the pair at `rank` that has this value, if all are searched found without regard to what threads did."""
-        found = None
-        if self.complete():
+        """Return the rule of the pair at `rank` with this value.
+
+        If all pairs are searched, it does not depend on the threads.
+        """
+        rule = None
+        if self.is_complete():
             limit = value + 2 * self.tol
-            found = search_pair(
-                self.merge(rank), self.options, Workspace(), cap=lambda own: limit, stopped=lambda: False,
+            rule = search_pair(
+                self.distinct_points(rank), self.options, Workspace(), cap=lambda own: limit, stopped=lambda: False,
                 start=self.start(rank), first_only=True,
             ).rule  # fmt: skip
-        return found if found is not None else rule_of(self.found[rank])
+        return rule if rule is not None else rule_from_row(self.result_rows[rank])

@@ -1,6 +1,6 @@
-"""The search on one unordered pair of features: branch and bound in both orders, with a switch to the sweep.
+"""Search one unordered pair of features: branch and bound in both orders, then the angular sweep.
 
-A pair is searched in steps of some milliseconds, so that the node can share incumbents, keep time and be cancelled.
+The search runs in steps of some milliseconds, so that the node can share incumbents, check the time, and be cancelled.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from trainer.families.bivariate.kernels import both
 from trainer.families.bivariate.kernels import brief as short
 from trainer.families.bivariate.kernels import tables as kernel
 from trainer.families.bivariate.kernels.brief import brief_pair, search_budget
-from trainer.families.bivariate.kernels.points import ColumnPair, Points, new_room
-from trainer.families.bivariate.kernels.points import merged as merged_into
+from trainer.families.bivariate.kernels.points import ColumnPair, Points, allocate_points
+from trainer.families.bivariate.kernels.points import merge as merged_into
 from trainer.families.bivariate.kernels.sweep import Turn, sweep
 from trainer.growing.options import MEASURES, SplitOptions
 
@@ -26,12 +26,12 @@ C2 = 1
 C3 = 2
 C4 = 4
 C5 = 8
-STEP = 4_000_000  # units of work (about 1 ns each) between two looks at clock and incumbent
+WORK_PER_STEP = 4_000_000  # units of work (about 1 ns each) between two checks of clock and incumbent
 
 
 @dataclass(frozen=True, kw_only=True)
 class SearchOptions(SplitOptions):
-    """How a pair is searched; the defaults are the fast ones, the others are the paper's variants.
+    """Options of the search of a pair; the defaults are fast, the others are variants of the paper.
 
     `bound`: 'theorem4', 'paper' (with Theorems 5 and 6) or 'assignment'. `criteria`: bits of C2-C5. `local`: points up to which
     the local sweep is used. `switch` allows the change to the angular sweep. `gap` is early stopping's epsilon.
@@ -65,7 +65,7 @@ class Workspace:
     counts: np.ndarray = field(default_factory=lambda: np.zeros(4, np.int64))
 
     def queue(self) -> kernel.Queue:
-        """The tables as the kernels take them; valid until they grow."""
+        """Return the tables as a record for kernels; valid until they grow."""
         return kernel.Queue(self.boxes, self.meta, self.heap, self.free, self.arena, self.scratch, self.state)
 
     def reserve(self, points: int, classes: int) -> None:
@@ -82,7 +82,7 @@ class Workspace:
             self.free = np.empty(512, np.int64)
 
     def grow(self) -> None:
-        """Double every table, keeping what is in them."""
+        """Double every table and keep its contents."""
         self.arena = np.concatenate((self.arena, np.empty_like(self.arena)))
         old = self.slots
         self.slots = 2 * self.slots
@@ -90,20 +90,20 @@ class Workspace:
         self.meta = np.concatenate((self.meta, np.empty_like(self.meta)))
         self.heap = np.concatenate((self.heap, np.empty_like(self.heap)))
         self.free = np.concatenate((self.free, np.empty_like(self.free)))
-        used = int(self.state[kernel.FREE])
-        self.free[used : used + old] = np.arange(self.slots - 1, old - 1, -1)
-        self.state[kernel.FREE] = used + old
+        n_free = int(self.state[kernel.FREE])
+        self.free[n_free : n_free + old] = np.arange(self.slots - 1, old - 1, -1)
+        self.state[kernel.FREE] = n_free + old
 
 
-def merged(columns: ColumnPair, y: CountArray, weight: CountArray, total: CountArray) -> Points:
-    """The distinct points of two columns of a node."""
-    points: Points = merged_into(columns, y, weight, new_room(len(y), total))
+def merge_points(columns: ColumnPair, y: CountArray, weight: CountArray, total: CountArray) -> Points:
+    """Return the distinct points of two columns of a node."""
+    points: Points = merged_into(columns, y, weight, allocate_points(len(y), total))
     return points
 
 
 @dataclass(frozen=True, kw_only=True)
 class PairRule:
-    """A rule on a pair: which order (0: as given, 1: exchanged), slope and offset, or a partition of the points found by the sweep."""
+    """A rule on a pair: order (0: as given, 1: exchanged), slope and offset; or a partition by the sweep (`pivot`)."""
 
     order: int = 0
     a: float = 0.0
@@ -111,7 +111,7 @@ class PairRule:
     pivot: tuple[int, int, int] | None = None
 
     def left(self, points: Points, u: FloatArray, v: FloatArray) -> BoolArray:
-        """Which rows (u, v) go left, bool (n,)."""
+        """Return which rows (u, v) go left, bool (n,)."""
         if self.pivot is None:
             x, z = (u, v) if self.order == 0 else (v, u)
             return self.b <= z - self.a * x
@@ -128,13 +128,13 @@ class PairRule:
         strict = ~on & np.where(ahead, slope > turn, slope < turn)
         along = v if math.isinf(turn) else u
         places = np.unique(along[on])
-        chosen = places[:k] if k >= 0 else places[k:]
-        return strict | (on & np.isin(along, chosen))
+        left_values = places[:k] if k >= 0 else places[k:]
+        return strict | (on & np.isin(along, left_values))
 
 
 @dataclass(frozen=True, kw_only=True)
 class PairResult:
-    """Best value below the cap (infinity if none), its rule, a bound on every rule of the pair that beats the cap, and counts."""
+    """Best value below the cap (infinity if none), its rule, a lower bound of the pair's rules below the cap, and counts."""
 
     value: float
     rule: PairRule | None
@@ -145,8 +145,8 @@ class PairResult:
     swept: bool = False
 
 
-def rule_of(row: FloatArray) -> PairRule | None:
-    """The rule of a pair's result, float64 (COLUMNS,)."""
+def rule_from_row(row: FloatArray) -> PairRule | None:
+    """Return the rule of a pair's result, float64 (COLUMNS,)."""
     order, a, b, cut = (float(row[k]) for k in (short.ORDER, short.A, short.B, short.CUT))
     if order == short.NO_RULE:
         return None
@@ -155,33 +155,39 @@ def rule_of(row: FloatArray) -> PairRule | None:
     )
 
 
-def row_of(result: PairResult) -> FloatArray:
-    """A pair's result as float64 (COLUMNS,)."""
+def row_from_result(result: PairResult) -> FloatArray:
+    """Return a pair's result as float64 (COLUMNS,)."""
     row = np.zeros(short.COLUMNS)
     rule = result.rule
-    row[short.RESULT], row[short.PROVED], row[short.ORDER] = result.value, result.bound, short.NO_RULE
-    row[short.BOXES_OF], row[short.CLASSIFIED_OF], row[short.SWEPT] = result.boxes, result.classified, result.swept
+    row[short.RESULT] = result.value
+    row[short.PROVED] = result.bound
+    row[short.ORDER] = short.NO_RULE
+    row[short.BOXES_OF] = result.boxes
+    row[short.CLASSIFIED_OF] = result.classified
+    row[short.SWEPT] = result.swept
     if rule is not None and rule.pivot is not None:
         row[short.ORDER] = short.BY_SWEEP
         row[short.A], row[short.B], row[short.CUT] = rule.pivot
     elif rule is not None:
-        row[short.ORDER], row[short.A], row[short.B] = rule.order, rule.a, rule.b
+        row[short.ORDER] = rule.order
+        row[short.A] = rule.a
+        row[short.B] = rule.b
     return row
 
 
-def options_of(options: SearchOptions, *, first_only: bool = False) -> CountArray:
-    """The integer options of the kernels."""
+def kernel_options(options: SearchOptions, *, first_only: bool = False) -> CountArray:
+    """Return the integer options of the kernels."""
     return np.array(
         [
             MEASURES[options.measure], BOUNDS[options.bound], options.strategy, int(options.best_first), options.criteria,
-            options.local, options.min_leaf, STEP, int(first_only), int(options.switch),
+            options.local, options.min_leaf, WORK_PER_STEP, int(first_only), int(options.switch),
         ],
         np.int64,
     )  # fmt: skip
 
 
 def pair_floor(points: Points, measure: int, bound: str) -> float:
-    """A value that no rule on the pair can beat, before any search."""
+    """Return a lower bound of all rules of the pair, without search."""
     return float(both.pair_floor(measure, BOUNDS[bound], points))
 
 
@@ -196,26 +202,26 @@ def search_pair(
     first_only: bool = False,
     brief: bool = True,
 ) -> PairResult:
-    """Search a pair for rules with a value below `cap(own best value)`, which may fall while the search goes on.
+    """Search a pair for rules with a value below `cap(best value)`, which may decrease during the search.
 
-    `start` is evaluated first; `brief` tries whether one compiled call is enough. With `first_only` the search ends at the first rule below the cap. `bound` is a lower bound on
-    the value of every rule that was not ruled out by the cap; it equals the best value when the search is finished and
-    `options.gap` is 0.
+    `start` is evaluated first. With `brief`, one kernel call is tried before the stepwise search. With `first_only`, the search ends at the
+    first rule below the cap. The result's `bound` is a lower bound of every rule that the cap does not exclude; it equals the best value if
+    the search is finished and `options.gap` is 0.
     """
     tol = 1e-12 * int(points.total.sum())
     ws = workspace
     N = len(points.u)
     ws.reserve(N, len(points.total))
-    ended = (
+    quick_result = (
         _single_call_result(points, options, ws, cap(math.inf), tol, start or PairRule(), first_only) if brief else None
     )
-    if ended is not None:
-        return ended
+    if quick_result is not None:
+        return quick_result
     best_value = math.inf
     best_rule = None
     budget = search_budget(N, len(points.total)) if options.switch else math.inf
-    how = options_of(options, first_only=first_only)
-    first = _start(start or PairRule())
+    how = kernel_options(options, first_only=first_only)
+    first = _start_array(start or PairRule())
     value, floor = both.opening(how, first, points)
     if (start is not None or points.fixed.any()) and value < cap(math.inf) - tol:
         best_value = value
@@ -228,9 +234,7 @@ def search_pair(
     limits = np.array([math.inf, tol, options.gap, 8 * 2.0**-52 * reach])
     best = np.array([best_value, 0.0, 0.0, math.inf])
     at = np.array([0, 0, -1, 0, 0], np.int64)
-    code, spent = _advanced(
-        kernel.PairSearch(how, limits, best, ws.counts), floor, at, points, ws, cap, budget, stopped
-    )
+    code, spent = _advance(kernel.PairSearch(how, limits, best, ws.counts), floor, at, points, ws, cap, budget, stopped)
     boxes = int(at[both.ALL_BOXES] + ws.counts[kernel.BOXES])
     classified = int(at[both.ALL_CLASSIFIED] + ws.counts[kernel.CLASSIFIED])
     given_up = float(best[kernel.GIVEN_UP])
@@ -245,9 +249,11 @@ def search_pair(
             classified=classified,
         )  # fmt: skip
     if spent >= budget and not stopped():
-        return _swept(points, options, cap, stopped, best_value, best_rule, boxes, classified, first_only, floor)
+        return _finish_by_sweep(
+            points, options, cap, stopped, best_value, best_rule, boxes, classified, first_only, floor
+        )
     waiting = ws.heap[: ws.state[kernel.HEAP]]
-    # the other order of the pair, if it was not begun, has rules that no open box of this one holds
+    # open boxes of one order do not cover the rules of the other
     open_bound = float(ws.boxes[waiting, 4].min(initial=math.inf)) if at[both.ORDER] == 1 else floor
     return PairResult(
         value=best_value, rule=best_rule, bound=min(max(open_bound, floor), given_up, best_value), finished=False,
@@ -255,7 +261,7 @@ def search_pair(
     )  # fmt: skip
 
 
-def _advanced(
+def _advance(
     search: kernel.PairSearch,
     floor: float,
     at: CountArray,
@@ -265,12 +271,12 @@ def _advanced(
     budget: float,
     stopped: Callable[[], bool],
 ) -> tuple[int, float]:
-    """Search until all boxes are done, the budget is spent or somebody stops it: how it ended, and the work that was done."""
+    """Search until all boxes are closed, the budget is spent or the run is stopped; return the code and the work."""
     code = kernel.RUNNING
     spent = 0.0
     while code != kernel.DONE:
         search.limits[kernel.CAP] = cap(float(search.best[kernel.VALUE]))
-        search.how[kernel.WORK] = int(min(STEP, max(1, budget - spent)))
+        search.how[kernel.WORK] = int(min(WORK_PER_STEP, max(1, budget - spent)))
         code = both.advance(search, floor, at, points, workspace.queue())
         if code == kernel.GROW:
             workspace.grow()
@@ -281,13 +287,13 @@ def _advanced(
     return code, spent
 
 
-def _start(rule: PairRule) -> FloatArray:
-    """A first rule as the kernels take it, float64 (3,)."""
+def _start_array(rule: PairRule) -> FloatArray:
+    """Return a start rule as float64 (3,), for kernels."""
     return np.array([rule.order, rule.a, rule.b], np.float64)
 
 
-def brief_search(how: CountArray, tol: float, gap: float, workspace: Workspace) -> kernel.PairSearch:
-    """What the kernels of brief pairs are told; they write the rest."""
+def make_pair_search(how: CountArray, tol: float, gap: float, workspace: Workspace) -> kernel.PairSearch:
+    """Return the search record for the kernels of brief pairs, which fill in the rest."""
     return kernel.PairSearch(how, np.array([math.inf, tol, gap, 0.0]), np.zeros(4), workspace.counts)
 
 
@@ -300,18 +306,18 @@ def _single_call_result(
     start: PairRule,
     first_only: bool,
 ) -> PairResult | None:
-    """The result of a pair that one call ends, or None."""
+    """Return the result of a pair if one kernel call completes it, else None."""
     row = np.empty(short.COLUMNS)
-    search = brief_search(options_of(options, first_only=first_only), tol, options.gap, workspace)
-    if not brief_pair(search, 0, _start(start), points, np.array([cap, -1.0]), workspace.queue(), row):
+    search = make_pair_search(kernel_options(options, first_only=first_only), tol, options.gap, workspace)
+    if not brief_pair(search, 0, _start_array(start), points, np.array([cap, -1.0]), workspace.queue(), row):
         return None
     return PairResult(
-        value=float(row[short.RESULT]), rule=rule_of(row), bound=float(row[short.PROVED]), finished=True,
+        value=float(row[short.RESULT]), rule=rule_from_row(row), bound=float(row[short.PROVED]), finished=True,
         boxes=int(row[short.BOXES_OF]), classified=int(row[short.CLASSIFIED_OF]), swept=bool(row[short.SWEPT]),
     )  # fmt: skip
 
 
-def _swept(
+def _finish_by_sweep(
     points: Points,
     options: SearchOptions,
     cap: Callable[[float], float],
@@ -323,18 +329,18 @@ def _swept(
     first_only: bool,
     floor: float,
 ) -> PairResult:
-    """Finish the pair by the angular sweep, which proves nothing until its last pivot."""
+    """Finish the pair by the angular sweep, which has no bound before its last pivot."""
     measure = MEASURES[options.measure]
     tol = 1e-12 * int(points.total.sum())
-    found = np.full(3, -1, np.int64)
+    rule_numbers = np.full(3, -1, np.int64)
     best = np.array([min(best_value, cap(best_value))])
-    turn = Turn(np.zeros(1, np.int64), found, best)
+    turn = Turn(np.zeros(1, np.int64), rule_numbers, best)
     finished = False
     while not finished:
-        finished = bool(sweep(measure, options.min_leaf, STEP, tol, points, turn))
-        if found[0] >= 0 and best[0] < best_value:
+        finished = bool(sweep(measure, options.min_leaf, WORK_PER_STEP, tol, points, turn))
+        if rule_numbers[0] >= 0 and best[0] < best_value:
             best_value = float(best[0])
-            best_rule = PairRule(pivot=(int(found[0]), int(found[1]), int(found[2])))
+            best_rule = PairRule(pivot=(int(rule_numbers[0]), int(rule_numbers[1]), int(rule_numbers[2])))
             finished = finished or first_only
         if not finished and stopped():
             break

@@ -1,7 +1,7 @@
-"""Coordinates in which the geometry of a node is exact: scaled by powers of two (`trainer.growing.coordinates` makes them whole).
+"""Scale the coordinates of a node by powers of two, so that its geometry is exact.
 
-Bollwein & Westphal scale by median and inter-quartile range; the same is done here with the range rounded to a power of two and
-the median taken among the values, so that scaling moves no point.
+Bollwein & Westphal scale by median and inter-quartile range. Here the range is rounded to a power of two and the median is one of the
+values, so that scaling moves no point. `trainer.growing.coordinates` makes the values integers before.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ NO_CELLS = np.zeros((0, 0), bool)
 class NodePoints:
     """The usable features of a node: index of each feature, scaled values, ranks and numbers of distinct values.
 
-    `values` float64 (features, n) and `ranks` int64 (features, n) are C-ordered. `empty`, bool (features, n), says where a cell is
-    empty; it has no rows if no cell is.
+    `values` float64 (features, n) and `ranks` int64 (features, n) are C-ordered. `empty`, bool (features, n), marks empty
+    cells; it has no rows if there are none.
     """
 
     features: tuple[int, ...]
@@ -40,10 +40,10 @@ def node_points(
     normalise: bool = True,
     empty: BoolArray = NO_CELLS,
 ) -> NodePoints:
-    """Scaled values of the features that are not constant on `rows`; an inter-quartile range of 0 falls back to the range.
+    """Return the scaled values of the features that are not constant on `rows`.
 
-    `codes` and `levels` are the result of `codes_of(whole)`. `empty`, bool (features, all rows), says where a cell is empty and
-    `whole` fills it; a feature with an empty cell is not constant.
+    An inter-quartile range of 0 falls back to the range. `codes` and `levels` are the result of `codes_of(whole)`. `empty`, bool (features,
+    all rows), marks empty cells, which `whole` fills. A feature with an empty cell is not constant.
     """
     n = len(rows)
     p = whole.shape[1]
@@ -52,16 +52,20 @@ def node_points(
     distinct = np.empty(p, np.int64)
     scaled_points(whole, codes, levels, rows, normalise, values, ranks, distinct)
     usable = distinct > 1
-    here = empty[:, rows] if len(empty) else NO_CELLS
-    if here.any():
-        usable = (usable | here.any(axis=1)) & ~here.all(axis=1)
+    empty_cells = empty[:, rows] if len(empty) else NO_CELLS
+    if empty_cells.any():
+        usable = (usable | empty_cells.any(axis=1)) & ~empty_cells.all(axis=1)
     else:
-        here = NO_CELLS
-    kept = np.flatnonzero(usable)
-    here = here[kept] if len(here) else here
-    if len(kept) < p:
-        values = values[kept]
-        ranks = ranks[kept]
+        empty_cells = NO_CELLS
+    features = np.flatnonzero(usable)
+    empty_cells = empty_cells[features] if len(empty_cells) else empty_cells
+    if len(features) < p:
+        values = values[features]
+        ranks = ranks[features]
     return NodePoints(
-        features=tuple(kept.tolist()), values=values, ranks=ranks, levels=tuple(distinct[kept].tolist()), empty=here
+        features=tuple(features.tolist()),
+        values=values,
+        ranks=ranks,
+        levels=tuple(distinct[features].tolist()),
+        empty=empty_cells,
     )

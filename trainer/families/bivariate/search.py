@@ -1,4 +1,4 @@
-"""The best split of a node on at most two features, proved: all pairs under one shared incumbent (Bollwein & Westphal, Algorithm 2)."""
+"""Find the proved best split of a node on at most two features (Bollwein & Westphal, Algorithm 2)."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from trainer.families.bivariate.kernels import brief
 from trainer.families.bivariate.node import NodeSearch
 from trainer.families.bivariate.pair import SearchOptions
 from trainer.families.bivariate.scale import node_points
-from trainer.families.bivariate.store import stored
+from trainer.families.bivariate.store import widest_split
 from trainer.growing.node_split import NodeSplit, SplitData, class_counts, univariate_split
 from trainer.worker_pool import WorkerPool
 
-SMALL = 20_000  # rows times pairs below which threads cost more than they save
+MIN_SHARED_WORK = 20_000  # rows times pairs; below it, threads cost more than they save
 
 
 def best_split(
@@ -31,10 +31,10 @@ def best_split(
     seed: int = 0,
     known: NodeSplit | None = None,
 ) -> NodeSplit | None:
-    """The best split of the rows on at most two features, or None if there is none (equal rows, or too few for two leaves).
+    """Return the best split of the rows on at most two features; None if there is none (equal rows, or too few for two leaves).
 
-    A univariate split, or a `known` one that is better, is kept unless a line is strictly better. Idle threads of the crew help.
-    When `stopped` strikes, the best split found by then is returned with the bound that is proved.
+    The univariate split, or a better `known` one, is returned unless a line is strictly better. Idle threads of the crew help. If it is
+    stopped, the incumbent is returned with its proved bound.
     """
     start = univariate_split(data, rows, options)
     total = class_counts(data, rows)
@@ -47,8 +47,8 @@ def best_split(
     if len(points.features) < 2 or 2 * options.min_leaf > total.sum():
         return start
     pairs = len(points.features) * (len(points.features) - 1) // 2
-    # what early stopping gives up depends on when incumbents come
-    shared = crew is not None and crew.threads > 1 and options.gap == 0 and len(rows) * pairs > SMALL
+    # with early stopping, the result would depend on the timing of incumbents
+    shared = crew is not None and crew.threads > 1 and options.gap == 0 and len(rows) * pairs > MIN_SHARED_WORK
     search = NodeSearch(
         data=sums, rows=rows, options=options, points=points, total=total, stopped=stopped, seed=seed,
         threads=crew.threads if crew is not None and shared else 1, value=math.inf if start is None else start.value,
@@ -60,11 +60,11 @@ def best_split(
     else:
         search.begin()
         search.work()
-    return _finish(search, start)
+    return _make_split(search, start)
 
 
-def _finish(search: NodeSearch, start: NodeSplit | None) -> NodeSplit | None:
-    """The winner's line in the columns' own units, or the univariate split if no line is better."""
+def _make_split(search: NodeSearch, start: NodeSplit | None) -> NodeSplit | None:
+    """Return the best line in the columns' units, or the univariate split if no line is better."""
     results = search.results()
     best = float(results[:, brief.RESULT].min(initial=math.inf))
     value = best if start is None else min(best, start.value)
@@ -73,20 +73,29 @@ def _finish(search: NodeSearch, start: NodeSplit | None) -> NodeSplit | None:
         "classified": int(results[:, brief.CLASSIFIED_OF].sum()),
         "swept": int(results[:, brief.SWEPT].sum()),
     }
-    bound = value if search.complete() else min(value, search.bound())
+    bound = value if search.is_complete() else min(value, search.bound())
     if start is not None and value >= start.value - search.tol:
         return replace(start, bound=min(bound, start.value), **counts)
     if math.isinf(value):
         return None
-    rank = int(np.flatnonzero((search.done > 0) & (search.found[:, brief.RESULT] <= value + search.tol))[0])
+    rank = int(
+        np.flatnonzero((search.pair_status > 0) & (search.result_rows[:, brief.RESULT] <= value + search.tol))[0]
+    )
     rule = search.rule(rank, value)
     if rule is None:
         raise AssertionError("a pair with a finite value has a rule")
     i, j, side = search.pairs[rank].tolist()
-    split = stored(
-        search.data, search.rows, search.points, (i, j), search.merge(rank), rule, search.options.measure, side=side
+    split = widest_split(
+        search.data,
+        search.rows,
+        search.points,
+        (i, j),
+        search.distinct_points(rank),
+        rule,
+        search.options.measure,
+        side=side,
     )
     if split is None:
-        # the rows cannot be told apart in the uploaded numbers' own precision: the next best is what can be stored
+        # the line cannot be expressed in the precision of the uploaded numbers: return the univariate split
         return None if start is None else replace(start, bound=min(bound, start.value), **counts)
     return replace(split, bound=min(bound, split.value), **counts)

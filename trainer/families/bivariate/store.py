@@ -1,4 +1,4 @@
-"""From a partition of a node's rows to the line that is stored: the widest one, in the columns' own units, checked row by row."""
+"""Convert a partition of a node's rows to the widest line in the columns' units, checked row by row."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from trainer.growing.options import MEASURES
 from trainer.kernels.impurity import phi
 from trainer.tree.numbers import middle
 
-TILT = 0.25  # of the widest tilt that keeps the sides of a line apart
+TILT = 0.25  # share of the widest tilt that still separates the sides
 
 
-def stored(
+def widest_split(
     data: SplitData,
     rows: CountArray,
     points: NodePoints,
@@ -31,10 +31,10 @@ def stored(
     *,
     side: int = 0,
 ) -> NodeSplit | None:
-    """The widest line of a rule's partition of a pair of usable features; None if no line separates in double precision.
+    """Return the widest line for a rule's partition; None if no line separates in double precision.
 
-    `distinct` are the pair's distinct points; there may be far fewer of them than rows. `side` says where the rule sends rows with an
-    empty cell: 1 left, 2 right, 0 if there are none.
+    `distinct` are the pair's distinct points, often far fewer than rows. `side` is the side of rows with an empty cell: 1 left, 2 right,
+    0 if there are none.
     """
     i, j = pair
     zi = points.values[i]
@@ -49,14 +49,14 @@ def stored(
         first_left=bool(left[0]), empty_left=None if side == 0 else side == 1,
     )  # fmt: skip
     if left.all() or not left.any():
-        return line.apart()
-    return _separating(line, distinct, rule, (zi, zj), left)
+        return line.split_empty()
+    return _separating_split(line, distinct, rule, (zi, zj), left)
 
 
-def _separating(
+def _separating_split(
     line: _Line, distinct: Points, rule: PairRule, scaled: tuple[FloatArray, FloatArray], left: BoolArray
 ) -> NodeSplit | None:
-    """The widest line between `left` and the other present rows, whose scaled coordinates are given."""
+    """Return the widest line between `left` and the other present rows with these scaled coordinates."""
     zi, zj = scaled
     above = rule.left(distinct, distinct.u, distinct.v)
     orders = (0, 1) if rule.order == 0 else (1, 0)
@@ -65,22 +65,22 @@ def _separating(
             for flipped in (False, True):
                 u, v = (zi, zj) if order == 0 else (zj, zi)
                 du, dv = (distinct.u, distinct.v) if order == 0 else (distinct.v, distinct.u)
-                own = guess and rule.pivot is None and order == rule.order and not flipped
-                if guess and not own:
+                is_rule_line = guess and rule.pivot is None and order == rule.order and not flipped
+                if guess and not is_rule_line:
                     continue
                 side, apart = (~left, ~above) if flipped else (left, above)
-                slope, gap = widest_slope(du, dv, apart, rule.a if own else 0.0)
-                if own and abs(slope) > 1 + 1e-6:
-                    # the widest line may be steeper than this order can say
+                slope, gap = widest_slope(du, dv, apart, rule.a if is_rule_line else 0.0)
+                if is_rule_line and abs(slope) > 1 + 1e-6:
+                    # the widest line may be too steep for this order
                     steep, wider = widest_slope(dv, du, apart if slope < 0 else ~apart, 1 / slope)
                     other = side if slope < 0 else ~side
                     split = line.split(v, u, 1 - order, steep, other) if wider > gap else None
                     if split is not None:
                         return split
-                slopes = [slope, rule.a] if own else [slope]
+                slopes = [slope, rule.a] if is_rule_line else [slope]
                 if line.empty_left is not None:
                     slopes += _tilts(u, v, side)
-                for a in slopes if gap > 0 or own else []:
+                for a in slopes if gap > 0 or is_rule_line else []:
                     split = line.split(u, v, order, a, side)
                     if split is not None:
                         return split
@@ -88,7 +88,10 @@ def _separating(
 
 
 def _tilts(u: FloatArray, v: FloatArray, side: BoolArray) -> list[float]:
-    """Slopes near 0 of lines between the sides, if v alone separates them: rows with an empty cell make it a line on both columns."""
+    """Return slopes near 0 if v alone separates the sides.
+
+    With rows with empty cells, the split must use both columns, so its slope must not be 0.
+    """
     gap = float(v[side].min() - v[~side].max())
     if not gap > 0:
         return []
@@ -101,8 +104,8 @@ def _tilts(u: FloatArray, v: FloatArray, side: BoolArray) -> list[float]:
 class _Line:
     """The rows of a node on two columns, in uploaded units.
 
-    `present`, bool (rows,), are the rows without an empty cell. `empty_left` says whether the others go left with the rule; None if there
-    are none. `first_left` says whether the first present row does.
+    `present`, bool (rows,), are the rows without an empty cell. `empty_left`: the rule sends the others left; None if there are none.
+    `first_left`: the rule sends the first present row left.
     """
 
     data: SplitData
@@ -114,13 +117,13 @@ class _Line:
     empty_left: bool | None
 
     def split(self, u: FloatArray, v: FloatArray, order: int, a: float, side: BoolArray) -> NodeSplit | None:
-        """The line of slope a in the scaled units of u and v as a split of the uploaded columns, if it separates the two sides."""
+        """Return the split in uploaded units for a line of slope `a` in scaled units; None if it does not separate the sides."""
         p, q = self.columns if order == 0 else self.columns[::-1]
         first, second = self._values(p, q)
-        with np.errstate(over="ignore", invalid="ignore"):  # huge columns: no line in their own units
+        with np.errstate(over="ignore", invalid="ignore"):  # huge columns may have no line in their units
             slope = a * _unit(second, v) / _unit(first, u)
             coefficients = (slope, -1.0)
-            # the sum as the prediction kernel takes it
+            # the same order of operations as in the prediction kernel
             score = coefficients[0] * first + coefficients[1] * second
         if slope == 0.0 or not np.isfinite(score).all() or side.all() or not side.any():
             return None
@@ -131,8 +134,8 @@ class _Line:
         cut = middle(low, high)
         return self._node_split((p, q), coefficients, cut, score <= cut)
 
-    def apart(self) -> NodeSplit | None:
-        """The rows with an empty cell on one side, all others on the other; None if numbers are too large."""
+    def split_empty(self) -> NodeSplit | None:
+        """Return the split between rows with an empty cell and all others; None if numbers are too large."""
         first, second = self._values(*self.columns)
         with np.errstate(over="ignore", invalid="ignore"):
             score = 1.0 * first + 1.0 * second
@@ -143,31 +146,31 @@ class _Line:
         return self._node_split(self.columns, (1.0, 1.0), cut, np.ones(len(score), bool))
 
     def _values(self, p: int, q: int) -> tuple[FloatArray, FloatArray]:
-        """Two columns of the present rows, float64."""
+        """Return two columns of the present rows, float64."""
         rows = self.rows[self.present]
         return self.data.X[rows, p], self.data.X[rows, q]
 
     def _node_split(
         self, features: tuple[int, int], coefficients: tuple[float, float], cut: float, low: BoolArray
     ) -> NodeSplit:
-        """The split that sends the present rows `low` left."""
-        chosen = np.zeros(len(self.rows), bool)
-        chosen[self.present] = low
+        """Return the split that sends the present rows `low` left."""
+        left = np.zeros(len(self.rows), bool)
+        left[self.present] = low
         empty_left = self.empty_left
         if empty_left is not None:
             empty_left = empty_left == (bool(low[0]) == self.first_left)
-            chosen[~self.present] = empty_left
-        counts = class_counts(self.data, self.rows[chosen])
+            left[~self.present] = empty_left
+        counts = class_counts(self.data, self.rows[left])
         total = class_counts(self.data, self.rows)
         measure = MEASURES[self.measure]
         value = float(phi(measure, counts) + phi(measure, total - counts))
         return NodeSplit(
-            features=features, coefficients=coefficients, threshold=cut, left=chosen, value=value, bound=value,
+            features=features, coefficients=coefficients, threshold=cut, left=left, value=value, bound=value,
             empty_left=empty_left,
         )  # fmt: skip
 
 
 def _unit(raw: FloatArray, scaled: FloatArray) -> float:
-    """How much of the uploaded unit one scaled unit is; 1 for a constant."""
+    """Return the size of a scaled unit in uploaded units; 1 for a constant."""
     span = float(scaled.max() - scaled.min())
     return float((raw.max() - raw.min()) / span) if span > 0 else 1.0

@@ -1,10 +1,10 @@
-"""What OCT and BinOCT share: rows assigned to terminal nodes, trees read from that, and scores of rows for side constraints.
+"""Shared parts of OCT and BinOCT: rows assigned to terminal nodes, and scores for side constraints.
 
 Legend     b[v,f]=1 v branches on f;  zeta[i,t]=1 row i is in terminal node t;  w[t,k]=1 t predicts k
            s[i,t]=1 row i is in t and t predicts its class
            (A1) s[i,t] ≤ zeta[i,t]   (A2) s[i,t] ≤ w[t,y_i]   (A3) s[i,t] ≥ zeta[i,t] + w[t,y_i] - 1, for exact scores
 
-Only the rows that a constraint asks about get scores: the baselines do without them.
+Only rows that a constraint refers to get scores; the baselines have none.
 """
 
 from __future__ import annotations
@@ -28,24 +28,24 @@ class Assignment(Formulation):
 
     @abstractmethod
     def _branching_nodes(self, point: Point) -> BoolArray:
-        """Which nodes branch, (|B|,)."""
+        """Return which nodes branch, (|B|,)."""
 
     def _terminal_node(self, v: int) -> int:
-        """Where the rows of a leaf at v end: all to the right."""
+        """Return the terminal node of the rows of a leaf at v: the rightmost one."""
         while v < 1 << self.instance.depth:
             v = 2 * v + 1
         return v
 
     def _write_split(self, values: FloatArray, v: int, f: int) -> None:
-        """Node v asks feature f."""
+        """Write that node v branches on feature f."""
         values[self.b.columns[v - 1, f]] = 1.0
 
     def _split_scores(self, point: Point) -> FloatArray:
-        """For each branch node and feature, the larger the surer that it is asked, float64 (|B|, |F|)."""
+        """Return a score of each feature at each branch node, float64 (|B|, |F|); the largest is the split."""
         return point[self.b]
 
     def _features(self, point: Point) -> CodeArray:
-        """`feature` of an ArrayTree: what each node that is reached asks."""
+        """Return `feature` of an ArrayTree: the split of each reachable node."""
         scores = self._split_scores(point)
         branching = self._branching_nodes(point)
         feature = np.full(2 << self.instance.depth, -2, np.int32)
@@ -60,7 +60,7 @@ class Assignment(Formulation):
         return feature
 
     def read(self, values: FloatArray) -> ArrayTree:
-        """The tree of the branchings, labels by majority unless constraints refer to them."""
+        """Return the tree of the branchings, with majority labels unless constraints refer to labels."""
         point = Point(values)
         tree = self.instance.label_leaves(self._features(point))
         if not self.keep_labels:
@@ -73,7 +73,7 @@ class Assignment(Formulation):
 
 
 class AssignedScores:
-    """The scores of rows, each written into the model when it is first asked for."""
+    """Scores of rows; each is added to the model at its first use."""
 
     def __init__(
         self, instance: Instance, model: IntegerProgram, zeta: Variables, w: Variables, *, exact: bool
@@ -86,7 +86,7 @@ class AssignedScores:
         self.known: dict[int, Variables] = {}
 
     def __call__(self, i: int) -> Expression:
-        """1 if row i is classified correctly, at most that where scores need not be exact."""
+        """Return the score of row i: 1 if it is correct; lower if scores need not be exact."""
         terminal = self.instance.tree.terminal_nodes
         if i not in self.known:
             y = int(self.instance.y[i])
@@ -99,7 +99,7 @@ class AssignedScores:
         return total(self.known[i].values())
 
     def fill(self, values: FloatArray, at: CountArray, right: CountArray) -> None:
-        """Give the variables their values: `at` the place among the terminal nodes of each row, `right` whether it is right."""
+        """Write the values of the variables: `at` is the terminal node of each row, `right` whether it is correct."""
         for i, s in self.known.items():
             values[s.columns] = 0.0
             values[s.columns[int(at[i])]] = float(np.asarray(right)[i])

@@ -30,7 +30,7 @@ ROOT_ROUNDS = 10
 
 
 class BendOCT(Formulation):
-    """The master problem; `whole_labels` makes w binary, `root_cuts` separates minimum cuts at the root relaxation too."""
+    """The master problem; `whole_labels` makes w binary, `root_cuts` also separates minimum cuts at the root relaxation."""
 
     def __init__(
         self, instance: Instance, *, whole_labels: bool = False, strengthened: bool = False, root_cuts: bool = False,
@@ -59,7 +59,7 @@ class BendOCT(Formulation):
         self.constrain(side, lambda i: self.theta[i], s.b, s.p, s.w)
 
     def assignment(self, tree: ArrayTree) -> FloatArray:
-        """Branchings, leaves and labels of the tree, and the scores that it earns."""
+        """Return branchings, leaves and labels of the tree, and its scores."""
         values = np.zeros(self.model.size)
         self.structure.assign(values, tree)
         at = self.instance.route(tree.feature)
@@ -68,17 +68,17 @@ class BendOCT(Formulation):
         return values
 
     def read(self, values: FloatArray) -> ArrayTree:
-        """The tree of the branchings; labels by majority unless constraints refer to them."""
+        """Return the tree of the branchings, with majority labels unless constraints refer to labels."""
         point = Point(values)
         return self.structure.read(point[self.structure.b], point[self.structure.w], keep_labels=self.keep_labels)
 
     def hooks(self) -> Hooks:
-        """The separation of (BC)."""
+        """Return the separation of (BC)."""
         return BendersHooks(self)
 
 
 class BendersHooks(Hooks):
-    """Separates (BC) at integral points and, as an option, at the root; proposes the tree of a point that is cut off."""
+    """Separates (BC) at integral points and, as an option, at the root; proposes the tree of a rejected point."""
 
     lazy = True
     many_nodes = True
@@ -91,7 +91,7 @@ class BendersHooks(Hooks):
         self.rounds = 0
 
     def on_integral(self, point: Point, origin: str) -> Sequence[Row]:
-        """(BC) for every row with a score that the tree does not earn."""
+        """Return (BC) for every row whose score exceeds the tree's."""
         form = self.formulation
         s = form.structure
         rows = form.benders.integral(point[s.b], point[s.w], point[form.theta])
@@ -102,7 +102,7 @@ class BendersHooks(Hooks):
         return rows
 
     def refuses(self, point: Point, origin: str) -> bool:
-        """True if some score is higher than what the tree earns; its tree is proposed with the scores that it does."""
+        """Return whether some score exceeds the tree's; then propose the tree with its true scores."""
         form = self.formulation
         s = form.structure
         wrong, _ = form.benders.excess_scores(point[s.b], point[s.w], point[form.theta])
@@ -111,25 +111,25 @@ class BendersHooks(Hooks):
         return len(wrong) > 0
 
     def repair(self, point: Point, origin: str) -> None:
-        """Propose the tree of a point that is cut off."""
+        """Propose the tree of a rejected point."""
         if self.formulation.repair:
             self.offer(self.formulation.read(point.values))
 
     def offer(self, tree: ArrayTree) -> None:
-        """Propose a tree that is better than all proposed before and that the constraints admit."""
+        """Propose an admitted tree that is better than all earlier proposals."""
         value = float(self.formulation.instance.value(tree))
         if value > self.best and self.formulation.admits(tree):
             self.best = value
             self.queue.append(self.formulation.assignment(tree))
 
     def propose(self) -> Sequence[FloatArray]:
-        """The waiting proposals, best last."""
+        """Return the waiting proposals, best last."""
         waiting = self.queue
         self.queue = []
         return waiting
 
     def on_fractional(self, point: Point, info: NodeInfo) -> Sequence[Row]:
-        """Minimum cuts of the root relaxation, for a few rounds."""
+        """Return minimum cuts of the root relaxation, for a few rounds."""
         form = self.formulation
         self.rounds += 1
         if not form.root_cuts or not info.is_root or self.rounds > ROOT_ROUNDS:

@@ -1,8 +1,8 @@
 """BendOCT with the accelerations of Keegan, Forbes, Corry & Abolghasemi, each with its switch.
 
-The master problem is the one in bendoct.py. On top of it: strengthened cuts (12), polishing (Algorithm 1), equivalent-point rows
-(13)-(22), path-bound cuts (23)-(26), and ours that hold for every tree: (24'), bounds of the exact search (24'') and the
-split bounds (27').
+The master problem is the one in bendoct.py. Accelerations of the paper: strengthened cuts (12), polishing (Algorithm 1),
+equivalent-point rows (13)-(22), path-bound cuts (23)-(26). Our own ones hold for every tree: (24'), bounds of the exact search
+(24'') and the split bounds (27').
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from trainer.methods.cost import INTEGER_PROGRAM, ProblemSize
 from trainer.methods.monitor import Monitor
 from trainer.milo import USER_VIOLATION, Hooks, NodeInfo, Point, Row
 
-EQUIVALENT_ROUNDS = 10  # at the root, or after it where split bounds mostly close the root without them
+EQUIVALENT_ROUNDS = 10  # at the root, or after it if split bounds usually close the root
 EQUIVALENT_LIMIT = 20  # rows per round
 
 
@@ -38,11 +38,11 @@ EQUIVALENT_LIMIT = 20  # rows per round
 class Techniques:
     """Switches of the accelerations; PAPER is the best configuration of the paper.
 
-    The defaults are the paper's configuration, split bounds, bounds at whole trees, and equivalent-point rows separated where they are
-    violated instead of stated for every set: the relaxation is as strong and much smaller.
+    The defaults are the paper's configuration, split bounds, and bounds at integral trees. Equivalent-point rows are separated when violated
+    instead of added for every set: the relaxation is as strong and much smaller.
 
-    `equivalent_points` None leaves those rows out; `split_set` is the largest split set, `set_limit` the largest number of sets.
-    `separated` needs a form without whole variables: basic, or disaggregated.
+    `equivalent_points=None` omits those rows. `split_set` is the largest split set, `set_limit` the largest number of sets. `separated` needs
+    a form without integer variables: basic, or disaggregated.
     """
 
     strengthened: bool = False
@@ -71,17 +71,17 @@ class Techniques:
 
     @property
     def separable(self) -> bool:
-        """True if equivalent-point rows are separated: the other forms have whole variables of their own."""
+        """True if equivalent-point rows are separated; other forms have integer variables of their own."""
         return self.separated and (self.disaggregated or self.equivalent_points == "basic")
 
 
-MAX_PAIR_COUNTS = 100_000_000  # counts in the table of a set of rows
+MAX_PAIR_COUNTS = 100_000_000  # in the table of one set of rows
 VANILLA = Techniques(equivalent_points=None, polishing=False, path_bounds=False, split_bounds=False)
 PAPER = Techniques(split_bounds=False, at_integral=False, separated=False)
 
 
 def _affordable(techniques: Techniques, instance: Instance) -> Techniques:
-    """Without what asks for tables of all pairs of questions, where each would take seconds; no technique changes the optimum."""
+    """Disable techniques that need tables of all feature pairs, if a table would take seconds. The optimum stays the same."""
     if instance.classes * len(instance.F) ** 2 <= MAX_PAIR_COUNTS:
         return techniques
     return replace(techniques, polishing=False, path_bounds=False, split_bounds=False, exact_bounds=False)
@@ -100,7 +100,7 @@ class AcceleratedBendOCT(BendOCT):
         side: Sequence[SideConstraint] = (),
     ) -> None:
         self.techniques = t = _affordable(techniques or Techniques(), instance)
-        if side:  # what best subtrees ask for may be forbidden: only what holds for every tree stays
+        if side:  # constraints may forbid best subtrees: use only rows that hold for every tree
             self.techniques = t = replace(t, objective_form=True)
         super().__init__(
             instance,
@@ -108,7 +108,7 @@ class AcceleratedBendOCT(BendOCT):
             root_cuts=t.root_cuts,
             halted=halted,
             side=side,
-            # structure cuts fix labels: with votes between two classes they could be evaded
+            # structure cuts fix labels; fractional labels would evade them
             whole_labels=whole_labels or (t.path_bounds and t.structure),
         )
         self.depth_two = DepthTwo(instance, cache=t.cache, halted=halted)
@@ -136,7 +136,7 @@ class AcceleratedBendOCT(BendOCT):
 
     @cached_property
     def equivalent_cuts(self) -> EquivalentCuts | None:
-        """The separator of equivalent-point rows, put together when it is first asked."""
+        """Separator of equivalent-point rows, built at its first use."""
         t = self.techniques
         if t.equivalent_points is None or not t.separable:
             return None
@@ -147,21 +147,21 @@ class AcceleratedBendOCT(BendOCT):
         )  # fmt: skip
 
     def assignment(self, tree: ArrayTree) -> FloatArray:
-        """As in BendOCT, and the variables of the equivalent-point rows."""
+        """Return the values of BendOCT and of the variables of equivalent-point rows."""
         values = super().assignment(tree)
         if self.equivalent is not None:
             self.equivalent.fill(values)
         return values
 
     def improve_starts(self, trees: Sequence[ArrayTree]) -> list[ArrayTree]:
-        """The starting trees, polished where polishing is on; beside side constraints, which polishing does not know, as they are, too."""
+        """Polish the start trees if polishing is on. With side constraints, which polishing ignores, keep the originals, too."""
         if not self.techniques.polishing:
             return list(trees)
         polished = [polish(self.instance, tree, self.depth_two) for tree in trees]
         return [*polished, *trees] if self.side else polished
 
     def hooks(self) -> Hooks:
-        """Benders rows, polishing and path bounds."""
+        """Return hooks with Benders rows, polishing and path bounds."""
         return AcceleratedHooks(self)
 
 
@@ -181,7 +181,7 @@ class AcceleratedHooks(BendersHooks):
         self.equivalent_rounds = 0
 
     def on_integral(self, point: Point, origin: str) -> Sequence[Row]:
-        """Benders rows, the bounds of the paths of the tree, and a polished tree as a proposal."""
+        """Return Benders rows and path bounds of the tree; propose a polished tree."""
         form = self.formulation
         rows = list(super().on_integral(point, origin))
         if not rows:  # a tree that is not cut off
@@ -191,18 +191,18 @@ class AcceleratedHooks(BendersHooks):
         return rows
 
     def repair(self, point: Point, origin: str) -> None:
-        """As in BendOCT, and the tree polished."""
+        """Propose the tree of a rejected point, and its polished form."""
         super().repair(point, origin)
         self.propose_polished(point)
 
     def propose_polished(self, point: Point) -> None:
-        """Propose the tree of an integral point, polished where polishing is on (Algorithm 1)."""
+        """Propose the polished tree of an integral point, if polishing is on (Algorithm 1)."""
         form = self.formulation
         if form.techniques.polishing:
             self.offer(polish(form.instance, form.read(point.values), form.depth_two))
 
     def on_fractional(self, point: Point, info: NodeInfo) -> Sequence[Row]:
-        """Path bounds, minimum cuts at the root if they are on, and equivalent points if no bound is violated."""
+        """Return path bounds, minimum cuts at the root if they are on, and equivalent points if no bound is violated."""
         rows = list(super().on_fractional(point, info))
         if self.formulation.techniques.bounding:
             rows += self._bound_rows(point)
@@ -213,7 +213,7 @@ class AcceleratedHooks(BendersHooks):
         return rows
 
     def _waits_for_root(self, info: NodeInfo) -> bool:
-        """Whether equivalent points wait until the root is done: split bounds, which begin at depth three, mostly close it."""
+        """Return whether equivalent points wait until the root is done; from depth three on, split bounds usually close it."""
         form = self.formulation
         return form.techniques.split_bounds and form.instance.depth >= 3 and not info.alone
 
@@ -232,7 +232,7 @@ class AcceleratedHooks(BendersHooks):
 
 
 def make_techniques(settings: Settings) -> Techniques:
-    """The switches as they were set."""
+    """Return the techniques of the settings."""
     form = settings["equivalent_points"]
     switches = {p.name: settings[p.name] for p in SWITCHES if p.name != "equivalent_points"}
     return Techniques(equivalent_points=None if form == "none" else form, **switches)

@@ -37,7 +37,7 @@ def _check_leaves(instance: Instance, side: Sequence[SideConstraint]) -> None:
 
 
 def _check_columns(instance: Instance, side: Sequence[SideConstraint]) -> None:
-    """Raise InfeasibleError if no column is allowed, though a complete tree asks one."""
+    """Raise InfeasibleError if no column is allowed, since a complete tree needs one."""
     required = min(1, instance.depth)
     if min((c.limit for c in side if isinstance(c, MaxColumns)), default=required) < required:
         raise InfeasibleError(
@@ -53,7 +53,7 @@ def solve(problem: Problem, settings: Settings, monitor: Monitor) -> Solution:
 
     def make(instance: Instance, halted: Halted, side: Sequence[SideConstraint]) -> BinOCT:
         _check_leaves(instance, side)
-        # no question parts any rows: a complete tree is a leaf, though it asks one all the same
+        # without features a complete tree predicts like a leaf, but it still uses a column
         if not len(instance.F) or len(side) == 1:
             _check_columns(instance, side)
         if not len(instance.F):

@@ -25,7 +25,7 @@ Interval = tuple[int, int, tuple[int, ...]]
 
 
 def enumerate_intervals(rungs: int) -> Iterator[Interval]:
-    """Every interval [lo, hi] of more than one of `rungs` rungs that the bits can lead to, with the bits."""
+    """Yield every interval [lo, hi] of more than one rung in the binary search, with the bits that lead to it."""
     stack: list[Interval] = [(0, rungs - 1, ())]
     while stack:
         lo, hi, bits = stack.pop()
@@ -36,7 +36,7 @@ def enumerate_intervals(rungs: int) -> Iterator[Interval]:
 
 
 class BitsBinOCT(BinOCT):
-    """The whole model over ladders; side constraints need one variable per question and are not taken."""
+    """The complete model over ladders; it does not support side constraints, which need one variable per feature."""
 
     def __init__(self, instance: Instance, ladders: Ladders, *, halted: Halted = never_halt) -> None:
         self.ladders = ladders
@@ -66,7 +66,7 @@ class BitsBinOCT(BinOCT):
     def _route_rows(
         self, v: int, j: int, left: BoolArray | None, right: BoolArray | None, off: Sequence[Expression], name: str
     ) -> None:
-        """If v asks j and all of `off` are 0, rows of `left` are not right of v and rows of `right` not left of it."""
+        """Add the row: if v uses ladder j and all of `off` are 0, rows of `left` go left and rows of `right` go right."""
         inst = self.instance
         first = 1 << self.instance.depth
         columns: list[CountArray] = []
@@ -98,7 +98,7 @@ class BitsBinOCT(BinOCT):
             h += 1
 
     def _split_scores(self, point: Point) -> FloatArray:
-        """1 at the feature that ladder and bits of each node lead to."""
+        """Return 1 at the feature that ladder and bits of each node select."""
         ladder = point[self.b]
         bits = point[self.beta] > 0.5
         scores = np.zeros((len(ladder), len(self.instance.F)))

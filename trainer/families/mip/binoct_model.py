@@ -1,11 +1,11 @@
-"""BinOCT on binary features: a complete tree, no penalty, one big-M row for each node and feature, as a baseline.
+"""BinOCT on binary features, a baseline: complete trees, no penalty, big-M rows by node and feature.
 
-Verwer & Zhang (2019), the part of their model that binary features need (one threshold per feature, hence no threshold bits).
+Verwer & Zhang (2019), without threshold bits, since a binary feature has one threshold.
 
 Legend     b[v,f]=1 v branches on f (every node does);  t terminal node, Tl(v), Tr(v) those left and right of v
-           zeta[i,t] row i is in t;  w[t,k]=1 t predicts k;  e[t,k] weight of the rows of class k that are wrong in t
+           zeta[i,t] row i is in t;  w[t,k]=1 t predicts k;  e[t,k] weight of the misclassified rows of class k in t
            maximise  n - sum e[t,k]
-Labels     (N1) one feature per node  (N2) one terminal node per row  (N3) one label per terminal node  (N4) wrong rows
+Labels     (N1) one feature per node  (N2) one terminal node per row  (N3) one label per terminal node  (N4) errors
            (N5) if v branches on f, rows with x_f = 1 are not left of v and rows with x_f = 0 not right of it
 """
 
@@ -24,7 +24,7 @@ from trainer.milo import Expression, IntegerProgram, Point, Variables, total, we
 
 
 class BinOCT(Assignment):
-    """The whole model; the instance must have kappa = 0 and at least one feature."""
+    """The complete model; the instance must have kappa = 0 and at least one feature."""
 
     def __init__(self, instance: Instance, *, halted: Halted = never_halt, side: Sequence[SideConstraint] = ()) -> None:
         self.instance = instance
@@ -60,7 +60,7 @@ class BinOCT(Assignment):
         self._set_priorities(self.b)
 
     def _set_priorities(self, variables: Variables) -> None:
-        """The original branches on what a node asks by depth, before predictions."""
+        """Set branching priorities as in the original: splits by depth, before predictions."""
         for v in self.instance.tree.branch_nodes:
             for column in variables.columns[v - 1]:
                 self.model.priority[column] = self.instance.depth + 2 - v.bit_length()
@@ -95,7 +95,7 @@ class BinOCT(Assignment):
         self.model.add(weighted(columns, values) + inst.total * self.b[v, f] <= inst.total, "N5")
 
     def complete(self, tree: ArrayTree) -> ArrayTree:
-        """Below a leaf every node asks feature 0 and every terminal node predicts the leaf's class."""
+        """Complete a tree: below a leaf, nodes split on feature 0 and terminal nodes predict the leaf's class."""
         feature = tree.feature.copy()
         label = tree.label.copy()
         for v in self.instance.tree.branch_nodes:
@@ -106,11 +106,11 @@ class BinOCT(Assignment):
         return ArrayTree(feature, label)
 
     def admits(self, tree: ArrayTree) -> bool:
-        """True if the completed tree satisfies the side constraints."""
+        """Return whether the completed tree satisfies the side constraints."""
         return super().admits(self.complete(tree) if self.side else tree)
 
     def assignment(self, tree: ArrayTree) -> FloatArray:
-        """The tree completed."""
+        """Return the values of all variables for the completed tree."""
         inst = self.instance
         first = 1 << self.instance.depth
         values = np.zeros(self.model.size)

@@ -1,4 +1,4 @@
-"""What all methods of this family declare alike: formulations over the yes/no questions of the binary encoding."""
+"""Common declaration of the methods of this family, over the binary encoding."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def declare_method(
     claim: str = NO_BETTER,
     **facts: Any,
 ) -> Method:
-    """Declare a formulation: its own parameters, then side constraints and what every solver takes."""
+    """Declare a formulation: its parameters, then side constraints and the parameters of solvers."""
     return Method(
         id=id,
         title=title,

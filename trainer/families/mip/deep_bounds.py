@@ -1,6 +1,6 @@
-"""Upper bounds of subtrees of any height for a set of rows, from the exact search under a time limit, cached.
+"""Cached upper bounds of subtrees of any height, from the exact search under a time limit.
 
-The search keeps a valid bound whenever it is stopped, so that a short limit makes a bound weaker and never wrong.
+A stopped search has a valid bound, so a short limit only weakens the bounds.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from trainer.solver_common.binary_problem import SearchLimits
 from trainer.solver_common.cross_family import solve_binary
 
 SECONDS_PER_SET = 0.5  # for each set of rows
-TOTAL_SECONDS = 10.0  # for all of them; after that only rows that were seen, or that need no search for their bound
+TOTAL_SECONDS = 10.0  # for all sets; after that only cached bounds, and bounds without search
 
 
 class DeepBounds:
-    """Bounds of the value, in rows, of trees over one instance; `stop` ends a search early."""
+    """Upper bounds of the value, in rows, of trees over one instance; `stop` ends a search early."""
 
     def __init__(
         self, instance: Instance, *, seconds: float = SECONDS_PER_SET, stop: Callable[[], bool] = lambda: False
@@ -32,7 +32,7 @@ class DeepBounds:
         self._cache: dict[tuple[bytes, int], Fraction] = {}
 
     def __call__(self, rows: CountArray, height: int) -> Fraction:
-        """No tree of at most `height` levels of branchings has a higher value for `rows` (indices, not empty)."""
+        """Return an upper bound of the value of trees of at most `height` on `rows` (indices, not empty)."""
         key = rows.tobytes(), height
         if key not in self._cache:
             inst = self.instance

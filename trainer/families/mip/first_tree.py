@@ -1,4 +1,4 @@
-"""What the search over a tree model begins with: the caller's tree, a greedy tree, or the tree of the exact search with its bound."""
+"""Warm starts of a tree model: the caller's tree, a greedy tree, or tree and bound of the exact search."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ Halted = Callable[[], bool]
 
 
 def never_halt() -> bool:
-    """A model is written to its end."""
+    """Default of `halted`: build the complete model."""
     return False
 
 
 @dataclass(frozen=True, kw_only=True)
 class Start:
-    """Trees to start from, and an upper bound in rows that is known beforehand (None: none)."""
+    """Start trees and a known upper bound in rows (None: none)."""
 
     trees: tuple[ArrayTree, ...] = ()
     bound: Fraction | None = None
@@ -40,10 +40,9 @@ class Start:
 def make_start(
     instance: Instance, kind: str, seconds: float, stopped: Halted = never_halt, side: Sequence[SideConstraint] = ()
 ) -> Start:
-    """The warm start `none`, `cart` (pruned with the leaf penalty) or `exact` (searched for some seconds).
+    """Make the warm start `none`, `cart` (pruned with the leaf penalty) or `exact` (searched for some seconds).
 
-    The exact search keeps those side constraints that it can carry.  Its bound then covers more trees than those that are
-    admitted, so it holds for these as well.
+    The exact search respects the side constraints that it supports. Its trees are a superset of the admitted ones, so its bound is valid.
     """
     if kind == "none":
         return Start()
@@ -56,7 +55,7 @@ def make_start(
 def _search_start(
     instance: Instance, constraints: Constraints | None, trees: tuple[ArrayTree, ...], seconds: float, stopped: Halted
 ) -> Start:
-    """The tree and the bound of the exact search, before other trees."""
+    """Return the tree and the bound of the exact search, followed by the other trees."""
     problem = instance.binary_problem()
     limits = SearchLimits(time_limit=seconds, stop=stopped)
     if constraints is None:
@@ -64,14 +63,14 @@ def _search_start(
         return Start(trees=(_to_array_tree(instance, free.shape), *trees), bound=instance.total - free.bound)
     try:
         result = solve_constrained(problem, constraints, limits=limits)
-    except InfeasibleError:  # the model shows it, too, and what can be reached instead
+    except InfeasibleError:  # the model proves it again, and shows what is reachable
         return Start(trees=trees)
     incumbent = (_to_array_tree(instance, result.shape),) if result.found else ()
     return Start(trees=(*incumbent, *trees), bound=instance.total - result.bound)
 
 
 def _exact_constraints(instance: Instance, side: Sequence[SideConstraint]) -> Constraints | None:
-    """What the exact search can carry of the side constraints; None if that is nothing."""
+    """Return the side constraints that the exact search supports; None if it supports none of them."""
     nothing = constraints = Constraints()
     for constraint in side:
         constraints = constraint.add_to_exact(constraints, instance)
@@ -79,14 +78,17 @@ def _exact_constraints(instance: Instance, side: Sequence[SideConstraint]) -> Co
 
 
 def known_trees(problem: Problem, instance: Instance, *, labelled: bool = False) -> tuple[ArrayTree, ...]:
-    """The problem's own warm start over the features of the instance, if it has one; `labelled`: with its own labels, too."""
+    """Return the problem's warm start over the features of the instance, if it has one.
+
+    `labelled`: also return it with the labels of the draft.
+    """
     if problem.warm_start is None:
         return ()
     places = {int(f): j for j, f in enumerate(instance.features)}
     feature = np.full(2 << instance.depth, CUT, np.int32)
 
     def plant(part: BinaryTree, v: int) -> None:
-        # a feature that is constant over all rows is not in the instance, and parts nothing
+        # a feature that is constant over all rows is not in the instance
         feature[v] = LEAF if part is None else places[part[0]]
         if part is not None:
             plant(part[1], 2 * v)
@@ -98,7 +100,7 @@ def known_trees(problem: Problem, instance: Instance, *, labelled: bool = False)
 
 
 def _keep_labels(problem: Problem, draft: Draft, instance: Instance, tree: ArrayTree) -> ArrayTree:
-    """The tree with the labels that the draft gives to most of the rows of each leaf, which a constraint may have asked for."""
+    """Label each leaf by the draft's most frequent prediction for its rows, which a constraint may require."""
     predictions = problem.tree(draft).predict(problem.matrix)
     classes = np.searchsorted(instance.labels, predictions).clip(max=instance.classes - 1)
     counted_rows = (instance.labels[classes] == predictions) & (problem.row_weights > 0)
@@ -110,7 +112,7 @@ def _keep_labels(problem: Problem, draft: Draft, instance: Instance, tree: Array
 
 
 def _to_array_tree(instance: Instance, shape: LabelledShape) -> ArrayTree:
-    """A tree of the exact search; a leaf without a label gets the label of most of its rows."""
+    """Convert a tree of the exact search; leaves without a label get their majority class."""
     feature = np.full(2 << instance.depth, CUT, np.int32)
     labels: dict[int, int] = {}
 

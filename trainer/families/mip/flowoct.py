@@ -1,11 +1,11 @@
-"""FlowOCT: one mixed-integer program in which every correctly classified row carries a unit of flow to its leaf.
+"""FlowOCT: a mixed-integer program in which every correct row sends a unit of flow to its leaf.
 
 Aghaei, Gomez & Vayanos (Strong optimal classification trees), with the leaf variables of the later papers; no big-M. Labels
 (S1)-(S4) refer to structure.py, (F11) to cuts/flow.py.
 
 Legend     b[v,f]=1 v branches on f;  p[v]=1 v is a leaf;  w[v,k] v predicts k
            z[i,v] flow of row i into node v;  zeta[i,v] flow of row i that ends at v, on the arc to the sink
-           (F13), beside constraints on predictions: a row that reaches its label has its flow
+           (F13), with constraints on predictions: a row that reaches its label has its flow
            maximise  sum weight[i] zeta[i,v] - kappa sum p[v]
 """
 
@@ -71,7 +71,7 @@ class FlowOCT(Formulation):
             left = 2 * v
             right = 2 * v + 1
             flow = np.array([z[v], z[left], z[right], zeta[v]])
-            model.add(Row(flow, np.array([1.0, -1.0, -1.0, -1.0]), 0.0, 0.0, "F4"))  # what enters goes on or ends
+            model.add(Row(flow, np.array([1.0, -1.0, -1.0, -1.0]), 0.0, 0.0, "F4"))  # flow conservation
             model.add(at_most([z[left]], b[v - 1, ~on], "F7"))  # left only through a feature that is 0
             model.add(at_most([z[right]], b[v - 1, on], "F8"))  # right only through a feature that is 1
         for t in tree.terminal_nodes:
@@ -80,7 +80,7 @@ class FlowOCT(Formulation):
             model.add(at_most([zeta[v]], [w[v - 1, y]], "F9"))  # it ends where its label is predicted
 
     def _exact(self, i: int) -> None:
-        """(F13) a row that reaches a node which predicts its label has its unit of flow."""
+        """(F13) a row that reaches a node with its label has its unit of flow."""
         tree = self.instance.tree
         w = self.structure.w
         y = int(self.instance.y[i])
@@ -89,16 +89,16 @@ class FlowOCT(Formulation):
             self.model.add(self.score(i) + exits >= w[v, y], "F13")
 
     def arc(self, i: int, v: int, side: int) -> Expression:
-        """Capacity of the arc from v to its left (0) or right (1) child for row i."""
+        """Return the capacity of the arc from v to its left (0) or right (1) child for row i."""
         on = self.instance.ones[i]
         return weighted(self.structure.b.columns[v - 1, on if side else ~on], np.ones(int((on if side else ~on).sum())))
 
     def score(self, i: int) -> Expression:
-        """1 if row i is classified correctly."""
+        """Return the score of row i: 1 if it is correct."""
         return total(self.zeta[i, v] for v in self.instance.tree.nodes)
 
     def assignment(self, tree: ArrayTree) -> FloatArray:
-        """The tree, and a unit of flow for every row that it classifies correctly."""
+        """Return the values of all variables: the tree, and a unit of flow for every correct row."""
         values = np.zeros(self.model.size)
         self.structure.assign(values, tree)
         at = self.instance.route(tree.feature)
@@ -110,17 +110,17 @@ class FlowOCT(Formulation):
         return values
 
     def read(self, values: FloatArray) -> ArrayTree:
-        """The tree of the branchings, labels by majority unless constraints refer to them."""
+        """Return the tree of the branchings, with majority labels unless constraints refer to labels."""
         point = Point(values)
         return self.structure.read(point[self.structure.b], point[self.structure.w], keep_labels=self.keep_labels)
 
     def hooks(self) -> Hooks:
-        """The separation of (F11), if it is wanted."""
+        """Return the separation of (F11), if it is on."""
         return StrengtheningHooks(self) if self.strengthen else FlowHooks()
 
 
 class FlowHooks(Hooks):
-    """Nothing to add: the model is whole."""
+    """Hooks without rows: the model is complete."""
 
     many_nodes = True
 
@@ -136,7 +136,7 @@ class StrengtheningHooks(FlowHooks):
         self.cuts = FlowCuts(instance=formulation.instance, b=s.b, z=formulation.z)
 
     def on_fractional(self, point: Point, info: NodeInfo) -> Sequence[Row]:
-        """(F11) and its mirror image."""
+        """Return (F11) and its mirror image."""
         form = self.formulation
         return self.cuts.fractional(point[form.structure.b], point[form.z])
 

@@ -1,7 +1,7 @@
-"""CART on binary rows with cost-complexity pruning, as a first tree for the exact methods.
+"""CART on binary rows with cost-complexity pruning, a start tree of the exact methods.
 
-Keegan et al., warm start: Gini, first feature on ties, grown to the full depth; then the inner node with the subtree that saves the least
-error a leaf is collapsed for as long as it saves at most the leaf penalty.
+Keegan et al., warm start: Gini, first feature on ties, grown to the full depth. Then collapse the inner node whose subtree saves the
+fewest errors per leaf, as long as it saves at most the leaf penalty.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from trainer.families.mip.instance import CUT, LEAF, ArrayTree, Instance
 
 
 def cart(instance: Instance) -> ArrayTree:
-    """The greedy tree of depth ≤ `instance.depth`, pruned with its kappa, majority labels."""
+    """Grow the greedy tree of depth ≤ `instance.depth`, pruned with kappa, with majority labels."""
     feature = np.full(2 << instance.depth, CUT, np.int32)
     _grow(instance, feature, 1, np.arange(instance.n))
     return instance.label_leaves(_prune(instance, feature))
@@ -33,7 +33,7 @@ def _grow(instance: Instance, feature: CodeArray, v: int, rows: CountArray) -> N
 
 
 def _split(instance: Instance, rows: CountArray) -> int:
-    """The feature of least Gini impurity that separates the rows, or -1."""
+    """Return the feature of least Gini impurity that splits the rows, or -1."""
     classes = np.eye(instance.classes)[instance.y[rows]] * instance.weight[rows, None]
     right = instance.X[rows].T.astype(np.float64) @ classes
     left = classes.sum(axis=0) - right

@@ -1,4 +1,4 @@
-"""Instance: binary rows with weights, the index tree of a formulation, and trees written as arrays over it.
+"""Binary rows with weights, the index tree of a formulation, and trees as arrays.
 
 Symbols    i row, f feature, k class, d depth; nodes in breadth-first order: 1 root, children 2v (x_f = 0) and 2v+1 (x_f = 1),
            B branch nodes 1..2^d-1, T terminal nodes 2^d..2^(d+1)-1, P(v) the path from 1 to v, A(v) = P(v) without v
@@ -58,13 +58,13 @@ class Topology:
         return self.depth + 1 - v.bit_length()
 
     def below(self, v: int) -> list[int]:
-        """v and all its descendants."""
+        """Return v and all its descendants."""
         return [u for s in range(self.height(v) + 1) for u in range(v << s, (v + 1) << s)]
 
 
 @dataclass(frozen=True, eq=False)
 class ArrayTree:
-    """A tree over a topology: `feature[v]` ≥ 0 branches, LEAF predicts `label[v]`, CUT is below a leaf; index 0 is unused."""
+    """A tree over a topology: v branches if `feature[v]` ≥ 0; LEAF predicts `label[v]`; CUT is below a leaf; index 0 is unused."""
 
     feature: CodeArray
     label: CodeArray
@@ -76,7 +76,7 @@ class ArrayTree:
 
 
 def route_rows(X: BitArray, feature: CodeArray, depth: int) -> CountArray:
-    """The leaf node that each row of X, uint8 (n, F), reaches, int64 (n,)."""
+    """Return the leaf node of each row of X, uint8 (n, F), int64 (n,)."""
     at = np.ones(len(X), COUNT)
     rows = np.arange(len(X))
     for _ in range(depth if X.shape[1] else 0):
@@ -88,9 +88,9 @@ def route_rows(X: BitArray, feature: CodeArray, depth: int) -> CountArray:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Instance:
-    """Rows of different features or label, merged with their weights.
+    """Distinct rows (features and label) with their weights.
 
-    X uint8 (n, F), y int32 (n,) in 0..classes-1, weight int64 (n,), `group` int32 (n,) (0 where no constraint compares groups).
+    X uint8 (n, F), y int32 (n,) in 0..classes-1, weight int64 (n,), `group` int32 (n,) (0 if no constraint compares groups).
     `kappa` in rows. `features` and `labels` map back to the numbers of the caller.
     """
 
@@ -146,29 +146,29 @@ class Instance:
         return self.X.astype(bool)
 
     def route(self, feature: CodeArray) -> CountArray:
-        """The leaf node that each row reaches, int64 (n,)."""
+        """Return the leaf node of each row, int64 (n,)."""
         return route_rows(self.X, feature, self.depth)
 
     def counts(self, at: CountArray) -> CountArray:
-        """Weight of each class at each node, int64 (2^(d+1), classes), from the node of each row."""
+        """Return the weight of each class at each node, int64 (2^(d+1), classes); `at` is the node of each row."""
         size = 2 << self.depth
         flat = np.bincount(at * self.classes + self.y, weights=self.weight, minlength=size * self.classes)
         return flat.astype(COUNT).reshape(size, self.classes)
 
     def correct(self, tree: ArrayTree) -> int:
-        """Weight of the rows that a tree classifies correctly."""
+        """Return the weight of the correct rows."""
         return int(self.weight[tree.label[self.route(tree.feature)] == self.y].sum())
 
     def scaled_value(self, correct: int, leaves: int) -> int:
-        """The value of a tree times the denominator of kappa: an exact integer."""
+        """Return the value of a tree times the denominator of kappa, an exact integer."""
         return self.kappa.denominator * correct - self.kappa.numerator * leaves
 
     def value(self, tree: ArrayTree) -> Fraction:
-        """The value of a tree in rows."""
+        """Return the value of a tree in rows."""
         return Fraction(self.scaled_value(self.correct(tree), len(tree.leaves)), self.kappa.denominator)
 
     def label_leaves(self, feature: CodeArray) -> ArrayTree:
-        """The tree with these branchings and the majority class at each leaf (smallest class on ties).
+        """Return the tree with these branchings and majority labels (smallest class on ties).
 
         A leaf without rows takes the majority of its parent.
         """
@@ -184,7 +184,7 @@ class Instance:
         return ArrayTree(feature, label.astype(np.int32))
 
     def majority_leaf(self) -> ArrayTree:
-        """The single leaf with the majority class."""
+        """Return the single leaf with the majority class."""
         feature = np.full(2 << self.depth, CUT, np.int32)
         feature[1] = LEAF
         return self.label_leaves(feature)
@@ -199,7 +199,7 @@ def build(
     weight: CountArray | None = None,
     group: CodeArray | None = None,
 ) -> Instance:
-    """The instance of binary rows X (n, F) with class codes y (n,): constant features left out, equal rows merged.
+    """Build the instance of binary rows X (n, F) with class codes y (n,); drop constant features, merge equal rows.
 
     `kappa` is the leaf penalty in rows. Classes are those that occur, in increasing order.
     """
@@ -228,9 +228,9 @@ def build(
 
 
 def _group_rows(X: BitArray, codes: CodeArray, group: CodeArray) -> tuple[CountArray, CountArray]:
-    """One row of each kind, kinds in the order of their bits, class and group; and the kind of each row.
+    """Return one row of each distinct kind, ordered by bits, class and group; and the kind of each row.
 
-    A row is compared as one string of bytes: on 200,000 rows that takes a tenth of the time of `np.unique` by columns.
+    Rows are compared as byte strings. On 200,000 rows that takes a tenth of the time of `np.unique` by columns.
     """
     numbers = np.column_stack([codes, group]).astype(">u4")  # the order of bytes is the order of numbers
     keys = np.ascontiguousarray(np.hstack([np.packbits(X, axis=1), numbers.view(np.uint8).reshape(len(X), 8)]))

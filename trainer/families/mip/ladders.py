@@ -1,4 +1,4 @@
-"""Ladders: the binary features of one numeric column as the rungs of its thresholds, and ranks of rows on them.
+"""Ladders: the thresholds of one numeric column as rungs, and the ranks of rows on them.
 
 Numeric formulations choose a column and a threshold.  Over features x > c of one column with rising c, a row has the value 1 up to
 its rank; it goes left at rung h exactly if its rank is at most h.  A feature of another kind is a ladder of one rung.
@@ -17,13 +17,13 @@ from trainer.families.mip.instance import Instance
 
 @dataclass(frozen=True, eq=False)
 class Ladders:
-    """`rungs[j]` the instance's features of ladder j by rising threshold; `ranks` int64 (n, ladders)."""
+    """`rungs[j]` are the features of ladder j by increasing threshold; `ranks` int64 (n, ladders)."""
 
     rungs: tuple[CountArray, ...]
     ranks: CountArray
 
     def place(self, f: int) -> tuple[int, int]:
-        """The ladder of a feature and its rung."""
+        """Return the ladder and the rung of a feature."""
         for j, rungs in enumerate(self.rungs):
             positions = np.flatnonzero(rungs == f)
             if len(positions):
@@ -32,7 +32,7 @@ class Ladders:
 
 
 def make_ladders(instance: Instance, groups: list[list[int]]) -> Ladders:
-    """Ladders from lists of features, each with falling sets of ones; raises ValueError if they are not nested."""
+    """Make ladders from lists of features with decreasing sets of ones. Raises ValueError if they are not nested."""
     ranks = np.zeros((instance.n, len(groups)), COUNT)
     for j, rungs in enumerate(groups):
         ones = instance.X[:, rungs].astype(np.int8)
@@ -43,7 +43,7 @@ def make_ladders(instance: Instance, groups: list[list[int]]) -> Ladders:
 
 
 def column_ladders(instance: Instance, encoding: Encoding) -> Ladders:
-    """One ladder for the thresholds of each numeric column, and one for every other feature.
+    """Make a ladder for the thresholds of each numeric column, and one for every other feature.
 
     A column with empty cells has two: the thresholds that send them left, and those that send them right.
     """

@@ -1,12 +1,12 @@
-"""OCT on binary features: assignment of rows to terminal nodes with big-M error counts, as a baseline.
+"""OCT on binary features, a baseline: rows assigned to terminal nodes, big-M error counts.
 
 Bertsimas & Dunn (2017), in the binary form that Aghaei, Gomez & Vayanos compare with, their (3).
 
 Legend     b[v,f]=1 v branches on f;  d[v]=1 v branches, else all its rows go right;  t terminal node
-           zeta[i,t] row i is in t;  l[t]=1 t may hold rows;  w[t,k]=1 t predicts k;  L[t] weight of the wrong rows in t
+           zeta[i,t] row i is in t;  l[t]=1 t may hold rows;  w[t,k]=1 t predicts k;  L[t] weight of the misclassified rows in t
            maximise  n - sum L[t] - kappa (1 + sum d[v])
-           u[v,k] v is a leaf that predicts k, only beside side constraints on predictions
-Labels     (O1) one feature a branching  (O2) branchings below branchings only  (O3) wrong rows  (O4) a label where rows may be
+           u[v,k] v is a leaf that predicts k, only with side constraints on predictions
+Labels     (O1) one feature a branching  (O2) branchings below branchings only  (O3) errors  (O4) a label for nodes that may hold rows
            (O5) every row in one terminal node  (O6) left only with x_f = 0  (O7) right only without it
            (O8) a leaf has a label, also without rows  (O9) u[v,k] ≥ leaf at v + label k where its rows end - 1
 """
@@ -26,7 +26,7 @@ from trainer.milo import Expression, IntegerProgram, Point, Variables, total, we
 
 
 class OCT(Assignment):
-    """The whole model; `single_features` writes (O6), (O7) per feature as in the original, with a weaker relaxation."""
+    """The complete model; `single_features` writes (O6), (O7) per feature as in the original, with a weaker relaxation."""
 
     def __init__(
         self,
@@ -75,11 +75,11 @@ class OCT(Assignment):
         self.model.add(total(self.b[v, f] for f in self.instance.F) == self.d[v], "O1")
 
     def _rows(self, rows: range, terminal: range) -> Variables:
-        """zeta; whole in every integral b and d, so it need not be asked for."""
+        """Return zeta; it is integral for integral b and d, so continuous variables suffice."""
         return self.model.continuous("zeta", rows, terminal)
 
     def _leaf(self, v: int) -> Expression:
-        """1 where v is a leaf: what is above it branches and v does not."""
+        """Return the expression that is 1 if v is a leaf: its parent branches and v does not."""
         above = self.d[v >> 1] if v > 1 else Expression({}, 1.0)
         return above - self.d[v] if v < 1 << self.instance.depth else above.copy()
 
@@ -118,7 +118,7 @@ class OCT(Assignment):
                 self._turn(i, t, v, side)
 
     def _turn(self, i: int, t: int, v: int, side: int) -> None:
-        """Row i is in t only if v sends it to the side of t."""
+        """(O6), (O7) row i is in t only if v sends it to the side of t."""
         if self.single_features:
             self._single(i, t, v, side)
             return
@@ -137,7 +137,7 @@ class OCT(Assignment):
             self.model.add(self.zeta[i, t] <= self.d[v], "O6")
 
     def assignment(self, tree: ArrayTree) -> FloatArray:
-        """The tree with every leaf at the rightmost terminal node below it."""
+        """Return the values of all variables; the rows of a leaf are at the rightmost terminal node below it."""
         inst = self.instance
         first = 1 << self.instance.depth
         values = np.zeros(self.model.size)

@@ -1,12 +1,12 @@
 """OCT with thresholds as variables (Bertsimas & Dunn 2017): a node chooses a column, and c[v] is between two of its values.
 
-Legend     b[v,j]=1 (their a) node v asks ladder j, the thresholds of one column;  c[v] its threshold;  zeta[i,t] is whole here
+Legend     b[v,j]=1 (their a) node v asks ladder j, the thresholds of one column;  c[v] its threshold;  zeta[i,t] is integer here
            x[i,j] rank of row i on ladder j over its rungs, in [0, 1];  eps[j] = 1 / rungs, the gap of two values
 Labels     (O1) one ladder a branching  (O10) c from the first rung on, and only where v branches
            (O6) b[v]·(x[i] + eps) <= c[v] + (1 + max eps)(1 - zeta[i,t]) left of v  (O7) b[v]·x[i] >= c[v] - (1 - zeta[i,t]) right of it
            (O11) zeta[i,t] <= d[v] left of v: without it, (O6) and (O7) let a node that does not branch send rows both ways
 
-Ranks replace values, scaled: a rising map of a column leaves its trees as they are, and makes the smallest gap largest.
+Scaled ranks replace values: a monotone map of a column does not change its trees, and ranks maximise the smallest gap.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from trainer.milo import Point, Variables, total, weighted
 
 
 class NumericOCT(OCT):
-    """The whole model over ladders; side constraints need one variable per question and are not taken."""
+    """The complete model over ladders; it does not support side constraints, which need one variable per feature."""
 
     def __init__(self, instance: Instance, ladders: Ladders, *, halted: Halted = never_halt) -> None:
         self.ladders = ladders
@@ -38,7 +38,7 @@ class NumericOCT(OCT):
     def _split_rows(self, v: int) -> None:
         self.model.add(total(self.b[v, j] for j in range(len(self.rungs))) == self.d[v], "O1")
         self.model.add(self.c[v] <= self.d[v], "O10")
-        # below the first rung every row would go right: a branching that no question makes
+        # below the first rung every row would go right, which no feature does
         self.model.add(self.c[v] >= weighted(self.b.columns[v - 1], 1.0 / self.rungs), "O10")
 
     def _rows(self, rows: range, terminal: range) -> Variables:
@@ -61,13 +61,13 @@ class NumericOCT(OCT):
         values[self.c.columns[v - 1]] = (rung + 1) / self.rungs[j]
 
     def _split_scores(self, point: Point) -> FloatArray:
-        """1 at the feature nearest to column and threshold of each node."""
+        """Return 1 at the feature nearest to column and threshold of each node."""
         ladder = point[self.b]
         c = point[self.c]
         scores = np.zeros((len(ladder), len(self.instance.F)))
         for node, j in enumerate(ladder.argmax(axis=1).tolist() if len(self.rungs) else []):
             rungs = self.ladders.rungs[j]
-            # any threshold between two ranks parts the rows alike; a tenth of a rank is far beyond what a solver tolerates
+            # all thresholds between two ranks are equivalent; a tenth of a rank exceeds every solver tolerance
             rung = int(np.ceil(c[node] * len(rungs) - 0.1)) - 1
             scores[node, rungs[min(max(rung, 0), len(rungs) - 1)]] = 1.0
         return scores

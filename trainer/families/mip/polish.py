@@ -1,11 +1,11 @@
-"""Best subtrees of depth two for a set of rows (D2S), cached, and polishing: put them in at the bottom of a tree.
+"""Cached best subtrees of depth two (D2S), and polishing of the lowest levels of a tree.
 
 Keegan, Forbes, Corry & Abolghasemi (accelerated BendOCT), Algorithm 1 and the tabular solver behind it, whose tables are counted
 in kernels/depth_two.py.
 
-Ties are broken the same way everywhere, because cuts that come from nested sets of rows must ask for the same subtree: fewest
-leaves, then the smallest root feature, then the left child split before the right one, then the smallest child features; labels
-are the smallest majority class. Values are exact integers (weight * denominator of kappa - numerator * leaves).
+Ties are broken the same way everywhere, because cuts of nested sets of rows must require the same subtree: fewest leaves, then the
+smallest root feature, then the left child split before the right one, then the smallest child features. Labels are the smallest
+majority class. Values are exact integers (weight * denominator of kappa - numerator * leaves).
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from trainer.families.mip.instance import CUT, LEAF, ArrayTree, Instance
 from trainer.families.mip.kernels import depth_two as kernel
 
 NONE = -1
-CELLS_PER_CALL = 20_000_000  # table cells between two returns from the kernel, some hundredths of a second
+CELLS_PER_CALL = 20_000_000  # table cells per kernel call, some hundredths of a second
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Subtree:
-    """A tree of depth ≤ 2: `features` of root, left and right child (NONE where there is no branching).
+    """A tree of depth ≤ 2: `features` of root, left and right child (NONE: no branching).
 
-    `labels` int32 (7,) over the places 1..7 of the block (index 0..6), -1 where no leaf; `wrong` marks the rows of the set that
-    it misclassifies; `value` is exact, in rows: correct weight less kappa per leaf.
+    `labels` int32 (7,) over the places 1..7 of the block (index 0..6), -1 if there is no leaf. `wrong` are the misclassified rows
+    of the set. `value` is exact, in rows: correct weight minus kappa per leaf.
     """
 
     features: tuple[int, int, int]
@@ -41,7 +41,7 @@ class Subtree:
 
 
 class DepthTwo:
-    """D2S with a cache by set of rows; `calls` and `hits` count its use, `halted` tells whether to come to an end."""
+    """D2S with a cache by set of rows; `calls` and `hits` count its use, `halted` requests the end."""
 
     def __init__(
         self, instance: Instance, kappa: Fraction | None = None, *, cache: bool = True, halted: Halted = never_halt
@@ -54,7 +54,7 @@ class DepthTwo:
         self._cache: dict[bytes, Subtree] = {}
 
     def best(self, rows: CountArray) -> Subtree:
-        """The best tree of depth ≤ 2 for `rows` (sorted indices)."""
+        """Return the best tree of depth ≤ 2 for `rows` (sorted indices)."""
         key = rows.tobytes()
         self.calls += 1
         subtree = self._cache.get(key)
@@ -67,10 +67,10 @@ class DepthTwo:
         return subtree
 
     def split_bounds(self, rows: CountArray) -> FloatArray:
-        """The best value, in rows, of a tree of three levels for `rows` that branches on each feature, float64 (F,).
+        """Return for each root feature the best value, in rows, of a tree of three levels on `rows`, float64 (F,).
 
-        The kernel is called piece by piece, so that other threads are heard between. After a halt the features that are left get
-        the weight of `rows` less two leaves, which no tree passes: the cut stays valid.
+        The kernel is called in pieces, so that other threads run in between. After a halt, the remaining features get the weight of `rows`
+        minus two leaves. No tree exceeds that, so the cut stays valid.
         """
         inst = self.instance
         size = len(inst.F)
@@ -95,7 +95,7 @@ class DepthTwo:
         kernel.best_subtrees(inst.X, inst.y, inst.weight, rows, inst.classes, best, shape)
         p = self.kappa.numerator
         q = self.kappa.denominator
-        # the first of the best: shapes come by number of leaves
+        # the first maximum has the fewest leaves
         values = [q * int(best[t]) - p * (t + 1) for t in range(4)]
         leaves = 1 if shape[1, 0] == NONE else 1 + values.index(max(values))
         f, g, h = (int(x) for x in shape[leaves - 1])
@@ -121,7 +121,7 @@ class DepthTwo:
 
 
 def replace_block(tree: ArrayTree, v: int, subtree: Subtree) -> ArrayTree:
-    """The tree with the block of three levels at v replaced by `subtree`; v has at least two levels below it or needs none."""
+    """Replace the block of three levels at v by `subtree`; v needs room for it."""
     feature = tree.feature.copy()
     label = tree.label.copy()
     last = len(feature)
@@ -141,9 +141,9 @@ def replace_block(tree: ArrayTree, v: int, subtree: Subtree) -> ArrayTree:
 
 
 def polish(instance: Instance, tree: ArrayTree, solver: DepthTwo) -> ArrayTree:
-    """Replace every maximal subtree of depth ≤ 2 by the best one for its rows, labels elsewhere by majority (Algorithm 1).
+    """Replace every maximal subtree of depth ≤ 2 by the best one for its rows (Algorithm 1).
 
-    After a halt the subtrees that are left stay as they are.
+    Other leaves get majority labels. After a halt, the remaining subtrees stay as they are.
     """
     if instance.depth < 2:
         return instance.label_leaves(tree.feature)
@@ -160,7 +160,7 @@ def polish(instance: Instance, tree: ArrayTree, solver: DepthTwo) -> ArrayTree:
 
 
 def _heights(tree: ArrayTree) -> CountArray:
-    """Levels of the tree itself below each of its nodes; -1 where the tree has no node."""
+    """Return the height of the subtree at each node; -1 if the tree has no such node."""
     heights = np.full(len(tree.feature), -1, np.int64)
     for v in range(len(heights) - 1, 0, -1):
         if tree.feature[v] == LEAF:
@@ -171,6 +171,6 @@ def _heights(tree: ArrayTree) -> CountArray:
 
 
 def _is_below(at: CountArray, v: int) -> BoolArray:
-    """Which rows end at v or below it."""
+    """Return which rows end at v or below it."""
     shift = np.floor(np.log2(at)).astype(np.int64) - (v.bit_length() - 1)
     return (shift >= 0) & (np.right_shift(at, np.maximum(shift, 0)) == v)

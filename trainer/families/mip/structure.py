@@ -1,4 +1,4 @@
-"""What the formulations of Aghaei, Gomez & Vayanos and of Keegan et al. share: branch, leaf and label variables, reading a tree back, and the objective.
+"""Branch, leaf and label variables shared by FlowOCT, BendOCT and accelerated BendOCT.
 
 Legend     b[v,f]=1 v branches on f;  p[v]=1 v is a leaf;  w[v,k] v predicts k
 Labels     (S1) a branching, a leaf, or below a leaf  (S2) the same at terminal nodes  (S3) one label per leaf
@@ -54,12 +54,12 @@ class Structure:
         return total(self.p.values())
 
     def objective(self, theta: Variables) -> Expression:
-        """Weight of the scores less kappa per leaf, in rows."""
+        """Return the weight of the scores minus kappa per leaf, in rows."""
         inst = self.instance
         return weighted(theta.columns, inst.weight) - float(inst.kappa) * self.leaves
 
     def features(self, b: FloatArray, p: FloatArray | None = None) -> CodeArray:
-        """`feature` of an ArrayTree from integral b (|B|, F)."""
+        """Return `feature` of an ArrayTree from integral b (|B|, F)."""
         inst = self.instance
         feature = np.full(2 << inst.depth, CUT, np.int32)
         best_features = b.argmax(axis=1) if b.shape[1] else np.zeros(len(b), np.int64)
@@ -75,7 +75,7 @@ class Structure:
         return feature
 
     def read(self, b: FloatArray, w: FloatArray, *, keep_labels: bool) -> ArrayTree:
-        """The tree of an integral point: labels from w, or the majority of the rows of each leaf."""
+        """Return the tree of an integral point, with labels from w or majority labels."""
         tree = self.instance.label_leaves(self.features(b))
         if not keep_labels:
             return tree

@@ -1,7 +1,6 @@
-"""What every tree formulation does around its model: rows from the problem, a first tree, the solve, and the claim.
+"""Driver of tree formulations: instance, warm start, solve, and claim.
 
-A formulation builds a model over an Instance, writes trees into it, reads trees out of it, and gives the hooks of its hidden
-rows. `optimise` runs one over an instance; `solve_problem` is the `solve` of a method.
+A formulation builds a model over an Instance, converts trees to points and back, and provides the hooks of its lazy rows. `optimise` runs one over an instance; `solve_problem` is the `solve` of a method.
 """
 
 from __future__ import annotations
@@ -72,18 +71,18 @@ class Formulation(ABC):
 
     @abstractmethod
     def assignment(self, tree: ArrayTree) -> FloatArray:
-        """The values of all variables for a tree, float64 (model.size,)."""
+        """Return the values of all variables for a tree, float64 (model.size,)."""
 
     @abstractmethod
     def read(self, values: FloatArray) -> ArrayTree:
-        """The tree of an integral point."""
+        """Return the tree of an integral point."""
 
     def improve_starts(self, trees: Sequence[ArrayTree]) -> list[ArrayTree]:
-        """The trees to start from, improved if the formulation can."""
+        """Return the start trees, improved if the formulation can do that."""
         return list(trees)
 
     def hooks(self) -> Hooks:
-        """The hidden rows; none by default."""
+        """Return the hooks of lazy rows; none by default."""
         return Hooks()
 
     side: Sequence[SideConstraint] = ()
@@ -96,28 +95,28 @@ class Formulation(ABC):
         p: Mapping[int, Expression],
         w: Mapping[tuple[int, int], Expression],
     ) -> None:
-        """Write side constraints over the branchings, leaves and labels, and the score of each row."""
+        """Add side constraints over the branchings, leaves and labels, and the score of each row."""
         self.side = tuple(side)
         self._view = View(instance=self.instance, model=self.model, b=b, p=p, w=w, score=score)
         for constraint in self.side:
             constraint.add(self._view)
 
     def fill_constraints(self, values: FloatArray, tree: ArrayTree) -> None:
-        """Give the variables of the side constraints their values for a tree."""
+        """Write the values of the side constraints' variables for a tree."""
         for constraint in self.side:
             constraint.fill(self._view, values, tree)
 
     def admits(self, tree: ArrayTree) -> bool:
-        """True if the tree satisfies the side constraints."""
+        """Return whether the tree satisfies the side constraints."""
         return all(constraint.holds(self.instance, tree) for constraint in self.side)
 
     @cached_property
     def is_rough(self) -> bool:
-        """True if the rows of the side constraints admit trees that these do not."""
+        """True if the rows of the side constraints admit trees that the constraints exclude."""
         return any(constraint.is_rough(self.instance) for constraint in self.side)
 
     def exclude(self, tree: ArrayTree) -> Row:
-        """The row that no assignment of this tree, with its labels, satisfies, and every other one does."""
+        """Return a row that excludes exactly this tree with its labels."""
         view = self._view
         nodes = np.flatnonzero(tree.feature[1:] >= 0) + 1
         splits = weighted(view.b.columns[nodes - 1, tree.feature[nodes]], np.ones(len(nodes)))
@@ -126,7 +125,7 @@ class Formulation(ABC):
 
     @property
     def max_leaves(self) -> int:
-        """The largest number of leaves that a tree of the formulation has."""
+        """Maximum number of leaves of a tree of the formulation."""
         return 1 << self.instance.depth
 
 
@@ -150,7 +149,7 @@ Listener = Callable[[Fraction | None, float, int, ArrayTree | None], bool]
 
 
 class InstanceModel(TreeProgram[ArrayTree]):
-    """A formulation under the driver: an integral point is a tree, whatever its scores claim; values are counted over the rows."""
+    """Driver callbacks of a formulation. Values are computed from the trees, not from the scores of points."""
 
     every_point = True
 
@@ -169,15 +168,15 @@ class InstanceModel(TreeProgram[ArrayTree]):
         self.tree: ArrayTree | None = None
 
     def hooks(self) -> Hooks:
-        """Those of the formulation."""
+        """Return the hooks of the formulation."""
         return self.formulation.hooks()
 
     def read(self, values: FloatArray) -> ArrayTree:
-        """The tree of the branchings and labels."""
+        """Return the tree of a point."""
         return self.formulation.read(values)
 
     def consider(self, tree: ArrayTree) -> None:
-        """Keep a tree if it is the best one so far that the constraints admit."""
+        """Store an admitted tree that improves the incumbent."""
         value = self.instance.value(tree)
         if (self.best is None or value > self.best) and self.formulation.admits(tree):
             self.best = value
@@ -185,24 +184,24 @@ class InstanceModel(TreeProgram[ArrayTree]):
 
     @property
     def value(self) -> Fraction | None:
-        """Rows right less the price of the leaves."""
+        """Value of the incumbent: correct rows minus the price of leaves."""
         return self.best
 
     @property
     def top(self) -> Fraction:
-        """Every row right with one leaf."""
+        """Value if every row is correct with one leaf."""
         return Fraction(self.instance.total) - self.instance.kappa
 
     def floor(self, bound: float) -> Fraction:
-        """Onto whole rows less whole leaves."""
+        """Round a bound down to integer rows minus the price of integer leaves."""
         return self.lattice.floor(bound)
 
     def progress(self, bound: float, nodes: int) -> bool:
-        """Best tree and bound to the listener."""
+        """Report incumbent and bound to the listener; return whether to stop."""
         return self.news(self.best, bound, nodes, self.tree)
 
     def forbids(self, tree: ArrayTree) -> Row | None:
-        """Against a tree that the constraints do not admit."""
+        """Return the row that excludes a tree if the constraints do not admit it."""
         return None if self.formulation.admits(tree) else self.formulation.exclude(tree)
 
 
@@ -215,7 +214,7 @@ def optimise(
     news: Listener = lambda *_: False,
     known: Fraction | None = None,
 ) -> MipResult:
-    """Solve a formulation; `known` is an upper bound from elsewhere, in rows, which ends the search once it is met.
+    """Solve a formulation; the search ends at the upper bound `known`, in rows.
 
     Raises InfeasibleError if no tree satisfies the constraints and SolverError if the claims contradict each other.
     """
@@ -230,13 +229,13 @@ def optimise(
 
 
 def to_instance(problem: Problem, depth: int, group: np.ndarray | None = None) -> Instance:
-    """The instance of a problem's binary encoding."""
+    """Return the instance of a problem's binary encoding."""
     bits = problem.binary.bits(problem.table)
     return instances.build(bits, problem.y, depth=depth, kappa=problem.kappa, weight=problem.row_weights, group=group)
 
 
 def to_draft(problem: Problem, instance: Instance, tree: ArrayTree, v: int = 1) -> Draft:
-    """The tree in the columns' own units."""
+    """Convert a tree to the columns' units."""
     f = int(tree.feature[v])
     if f == LEAF or f < 0:
         return DraftLeaf(label=int(instance.labels[tree.label[v]]))
@@ -256,7 +255,7 @@ def solve_problem(
     monitor.report(phase="model")
     group = groups(problem, settings)
     instance = to_instance(problem, settings["depth"], group)
-    # a gap that is asked for is one of the values at the true price
+    # a requested gap refers to values at the true price
     leaves = 1 if settings["mip_gap"] else 1 << min(instance.depth, 12)
     prices = Prices.of(instance.kappa, leaves)
     instance = replace(instance, kappa=prices.used)
@@ -295,7 +294,7 @@ def _explain_infeasible(
     options: SolveOptions,
     monitor: Monitor,
 ) -> InfeasibleError:
-    """The error with what can be reached when one kind of constraint is given up; `best` belongs to the first kind."""
+    """Extend the error by what is reachable if one kind of constraint is relaxed; `best` belongs to the first kind."""
     words = [str(error)]
     best = None
     of = None
@@ -303,7 +302,7 @@ def _explain_infeasible(
         remaining = replace(options, time=None if math.isinf(monitor.remaining()) else monitor.remaining())
         try:
             price = find_least_price(instance, relaxed, remaining_constraints, make, solver, remaining)
-        except (BuildStopped, SolverError):  # that no tree is possible is proved, whatever becomes of this question
+        except (BuildStopped, SolverError):  # infeasibility stays proved
             continue
         if price is not None:
             words.append(relaxed.sentence(price))
@@ -321,7 +320,7 @@ def find_least_price(
     solver: Backend,
     options: SolveOptions,
 ) -> Fraction | None:
-    """The least price of a relaxed kind among the trees that satisfy the rest; None if there is none or it was not found out."""
+    """Return the least price of a relaxed kind among trees that satisfy the rest; None if none exists or it is not proved."""
     form = make([*remaining_constraints, relaxed])
     watching = TreeHooks(InstanceModel(form))
     outcome = solver.solve(form.model, watching, replace(options, gap=0.0, absolute_gap=1e-7, starts=()))
@@ -333,7 +332,7 @@ def find_least_price(
 def _reporter(
     problem: Problem, instance: Instance, prices: Prices, monitor: Monitor
 ) -> Callable[[Fraction | None, float, int, ArrayTree | None], bool]:
-    """A listener that passes exact values, in the unit of the contract, on to the monitor."""
+    """Return a listener that reports exact objectives to the monitor."""
 
     def news(value: Fraction | None, bound: float, nodes: int, tree: ArrayTree | None) -> bool:
         true = None if value is None or tree is None else prices.value(value, len(tree.leaves))
@@ -379,7 +378,7 @@ def _make_solution(
 
 
 def _single_leaf_solution(problem: Problem, instance: Instance, solver: Backend) -> Solution:
-    """No branching is possible: the majority leaf is the only tree."""
+    """Return the majority leaf, the only tree if no split is possible."""
     tree = instance.majority_leaf()
     return Solution(
         draft=to_draft(problem, instance, tree),
@@ -393,7 +392,7 @@ def _single_leaf_solution(problem: Problem, instance: Instance, solver: Backend)
 def _build_stopped_solution(
     problem: Problem, instance: Instance, solver: Backend, trees: Sequence[ArrayTree]
 ) -> Solution:
-    """Stopped while the model was being written: the first tree, and the bound that every tree respects."""
+    """Return the best start tree and the trivial bound, after a stop during the build of the model."""
     tree = max([*trees, instance.majority_leaf()], key=instance.value)
     return Solution(
         draft=to_draft(problem, instance, tree),

@@ -137,7 +137,7 @@ def apply_class_weight(groups: Groups, goal: Goal) -> tuple[Groups, Fraction]:
     return replace(groups, w=groups.w * factor), Fraction(1, weight.denominator)
 
 
-class GoalSearch:
+class RateGoalSearch:
     """Frontier search for a goal: its progress in the unit of the goal, and the best tree that the goal admits."""
 
     def __init__(

@@ -18,7 +18,7 @@ from trainer.errors import ParameterError
 from trainer.families.odt.as_questions import MAX_QUESTIONS, count_questions, encode_questions, topology_proof
 from trainer.families.odt.choice import AUTO, choose_topology, select_columns
 from trainer.families.odt.editing.bench import check_wishes, subset_bench
-from trainer.families.odt.goals import GOALS, GoalSearch, apply_class_weight, make_goal, orient_classes
+from trainer.families.odt.goals import GOALS, RateGoalSearch, apply_class_weight, make_goal, orient_classes
 from trainer.families.odt.grouping import limit_subsets, make_groups, relabel, scope
 from trainer.families.odt.groups import Groups
 from trainer.families.odt.mip import MIP, solve_mip
@@ -113,7 +113,7 @@ def _solve(
     if settings["solver"] not in ("auto", "search") and shape is not None and len(groups.sizes):
         return solve_mip(problem, groups, shape, goal, settings, monitor, solution_fields)
     if goal is not None and (goal.sensitivity or goal.specificity or settings["frontier"]):
-        reach = GoalSearch(problem, groups, shape, goal, monitor, all_entries=settings["frontier"])
+        reach = RateGoalSearch(problem, groups, shape, goal, monitor, all_entries=settings["frontier"])
         draft, bound = reach.solve()
         evidence = (
             reach.evidence() if settings["frontier"] else {"kind": Evidence.SUBSET_SEARCH, "states": reach.search.nodes}

@@ -34,7 +34,7 @@ def _term(measure, x):
 
 @kernel
 def _rest_bound(measure, m, skip):
-    """Theorem 5 (entropy) and Theorem 6 (Gini) for the classes of m that are not in `skip`."""
+    """Return the bound of Theorem 5 (entropy) or 6 (Gini) for the classes of m that are not in `skip`."""
     total = 0.0
     part = 0.0
     most = 0.0
@@ -54,10 +54,10 @@ def _rest_bound(measure, m, skip):
 
 @kernel
 def lower_bound(measure, kind, nU, nL, m):
-    """A bound on every rule of a box: kind 0 Theorem 4, 1 with Theorems 5 and 6, 2 all assignments of the largest classes.
+    """Return a lower bound of every rule of a box: kind 0 Theorem 4, 1 with Theorems 5 and 6, 2 all class assignments.
 
-    Kind 2 enumerates which side each of the largest uncertain classes takes (Theorem 1: the best assignment splits no class);
-    the remaining classes add their own bound by superadditivity.
+    Kind 2 enumerates the sides of the largest uncertain classes (Theorem 1: the best assignment splits no class). The remaining classes add
+    their bound by superadditivity.
     """
     K = m.shape[0]
     skip = np.zeros(K, np.int64)
@@ -67,7 +67,7 @@ def lower_bound(measure, kind, nU, nL, m):
     low += _rest_bound(measure, m, skip)
     if kind == 1:
         return low
-    chosen = np.empty(EXACT_CLASSES, np.int64)
+    largest = np.empty(EXACT_CLASSES, np.int64)
     k = 0
     while k < EXACT_CLASSES:
         c = -1
@@ -78,14 +78,14 @@ def lower_bound(measure, kind, nU, nL, m):
                 most = m[d]
         if c < 0:
             break
-        chosen[k] = c
+        largest[k] = c
         skip[c] = 1
         k += 1
     least = math.inf
     up = nU.copy()
     down = nL.copy()
     for h in range(k):
-        down[chosen[h]] += m[chosen[h]]
+        down[largest[h]] += m[largest[h]]
     total_up = 0.0
     total_down = 0.0
     part_up = 0.0
@@ -101,7 +101,7 @@ def lower_bound(measure, kind, nU, nL, m):
             h = 0
             while (code >> h) & 1 == 0:
                 h += 1
-            c = chosen[h]
+            c = largest[h]
             x = m[c] if down[c] >= m[c] + nL[c] else -m[c]
             if measure != 2:
                 part_up -= _term(measure, float(up[c]))
@@ -123,7 +123,7 @@ def lower_bound(measure, kind, nU, nL, m):
 
 @kernel
 def value_of(measure, min_leaf, left, right):
-    """Phi(left) + Phi(right), or infinity where a side has fewer than `min_leaf` (at least one) rows."""
+    """Return Phi(left) + Phi(right), or infinity if a side has fewer than `min_leaf` (at least one) rows."""
     if min(left.sum(), right.sum()) < max(1, min_leaf):
         return math.inf
     return phi(measure, left) + phi(measure, right)
@@ -131,7 +131,7 @@ def value_of(measure, min_leaf, left, right):
 
 @kernel
 def rule_value(measure, min_leaf, a, b, points):
-    """The value of the rule (a, b) counted over all points."""
+    """Return the value of the rule (a, b) over all points."""
     u, v, first, klass, weight, total, fixed = points
     left = fixed[0].copy()
     for i in range(u.shape[0]):

@@ -1,6 +1,6 @@
-"""Criteria that close a box of bivariate rules: few, collinear or one-class uncertain points (Bollwein & Westphal, C1 to C5).
+"""Criteria that close a box: few, collinear or one-class uncertain points (Bollwein & Westphal, C1-C5).
 
-Names as in `bivariate`. A value becomes the incumbent only after the rule itself, as it is stored, has been counted over all points.
+Names as in `explore`. A value becomes the incumbent only after the stored rule has been evaluated over all points.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from trainer.families.bivariate.kernels.tables import (
 )
 from trainer.kernels.compiled import kernel
 
-STAGNATION = 4  # generations without change after which the uncertain points are swept
+STAGNATION = 4  # the uncertain points are swept after so many generations without change
 SWEEP_WORK = 400_000  # comparisons that one local sweep may take
-FEW_CLASSES = 8  # each class beyond them is a unit of work wherever the counts of all classes are looked at
+FEW_CLASSES = 8  # each further class costs a unit of work in loops over all classes
 
 
 @kernel
 def attempt(search, a, b, points):
-    """Take the rule (a, b) as incumbent if, counted over all points, it is better."""
+    """Make the rule (a, b) the incumbent if it is better over all points."""
     how, limits, best, counts = search
     value = rule_value(how[MEASURE], how[MIN_LEAF], a, b, points)
     if value < min(limits[CAP], best[VALUE]) - limits[TOL]:
@@ -44,7 +44,7 @@ def attempt(search, a, b, points):
 
 @kernel
 def one_class(search, sides, S, nU, uncertain, points):
-    """Criterion 3: all uncertain points, with these counts of classes, to one side, where a rule of the box does so."""
+    """Apply criterion 3: send all uncertain points, with these class counts, to one side if a rule of the box does so."""
     how, limits, best, _ = search
     u = points.u
     v = points.v
@@ -71,14 +71,14 @@ def one_class(search, sides, S, nU, uncertain, points):
 
 @kernel
 def collinear(S, u, v):
-    """True where the points S lie on one line; the products are exact for coordinates of up to 26 bits."""
+    """Return whether the points S lie on one line; the products are exact for coordinates of up to 26 bits."""
     i = S[0]
     j = S[0]
-    far = 0.0
+    largest = 0.0
     for s in S:
         d = abs(u[s] - u[i]) + abs(v[s] - v[i])
-        if d > far:
-            far = d
+        if d > largest:
+            largest = d
             j = s
     du = u[j] - u[i]
     dv = v[j] - v[i]
@@ -90,7 +90,7 @@ def collinear(S, u, v):
 
 @kernel
 def events(S, u, v, a0, a1, in_line):
-    """Ends of the slope intervals on which the order of the points S does not change, from a0 to a1."""
+    """Return the ends of the slope intervals in [a0, a1] on which the order of the points S is constant."""
     k = S.shape[0]
     if in_line:
         ends = np.empty(3)
@@ -121,19 +121,19 @@ def events(S, u, v, a0, a1, in_line):
     slopes[count] = a0
     slopes[count + 1] = a1
     ends = np.sort(slopes[: count + 2])
-    kept = 1
+    n_ends = 1
     for x in range(1, count + 2):
-        if ends[x] != ends[kept - 1]:
-            ends[kept] = ends[x]
-            kept += 1
-    return ends[:kept]
+        if ends[x] != ends[n_ends - 1]:
+            ends[n_ends] = ends[x]
+            n_ends += 1
+    return ends[:n_ends]
 
 
 @kernel
 def _find_rule(span, slopes, tau, i, j, u, v):
-    """A rule (a, b) with its offset and slope in these ranges, point i on the left and j not (-1: no such point); False: none."""
+    """Find a rule (a, b) within these ranges that sends point i left and j right (-1: no such point): (exists, a, b)."""
     (b0, b1), (low, high) = span, slopes
-    # the slopes of this interval at which t of the last point in reaches b0 and that of the first one out stays below b1
+    # slopes at which t of point i reaches b0 and t of point j stays below b1
     if i >= 0:
         cut = v[i] - b0 + tau
         if u[i] > 0.0:
@@ -155,7 +155,7 @@ def _find_rule(span, slopes, tau, i, j, u, v):
 
 @kernel
 def local_sweep(search, sides, S, nU, ends, points):
-    """Criteria 2, 4 and 5: every partition of the points S that a rule of the box makes."""
+    """Apply criteria 2, 4 and 5: try every partition of the points S by a rule of the box."""
     u, v, first, klass, weight, total, _ = points
     how, limits, best, counts = search
     k = S.shape[0]
@@ -183,7 +183,7 @@ def local_sweep(search, sides, S, nU, ends, points):
 
 @kernel
 def close(search, sides, bound, stagnant, S, nU, nL, points):
-    """Try the criteria on a box with the uncertain points S: units of work taken, and whether no rule of it is left to look at."""
+    """Apply the criteria to a box with the uncertain points S: return the work, and whether the box is closed."""
     how, limits, best, _ = search
     u = points.u
     v = points.v

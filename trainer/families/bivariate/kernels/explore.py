@@ -6,8 +6,8 @@ Uncertain  the other points of a box, as positions `arena[start:start + m]`
 Points     identical (u, v) are merged
 Phi        frequency-weighted impurity in rows: 0 Gini, 1 entropy (natural logarithm), 2 error
 
-Rounding can only move points into the uncertain set (tau), so every lower bound holds for the exact data; a value becomes the
-incumbent only after the rule itself, as it is stored, has been counted over all points.
+Rounding can only move points into the uncertain set (tau), so every lower bound holds for the exact data. A value becomes the
+incumbent only after the stored rule has been evaluated over all points.
 """
 
 from __future__ import annotations
@@ -39,20 +39,20 @@ from trainer.families.bivariate.kernels.tables import (
     TOP,
     VALUE,
     WORK,
-    hopeless,
+    has_room,
+    is_pruned,
     pop,
     push,
-    room,
 )
 from trainer.kernels.compiled import kernel
 
 MARGIN = 0.1  # share of a side that strategy 2 leaves on either side of the branching point
 COLLAPSED = 1e-13  # sides below the resolution of the coordinates
-LOOKS = 50  # how often the counts of all classes are looked at for the bounds of four children
+CLASS_LOOPS = 50  # loops over all classes for the bounds of four children
 
 
 class Children(NamedTuple):
-    """The four boxes cut at a point: nU and nL (4, 2, classes), how many uncertain points (4,), which (4, N), and bounds (4,).
+    """The four boxes of a division: nU and nL (4, 2, classes), number of uncertain points (4,), their positions (4, N), bounds (4,).
 
     Children 0 and 1 have the smaller slopes, 0 and 2 the smaller offsets.
     """
@@ -65,7 +65,10 @@ class Children(NamedTuple):
 
 @kernel
 def _branching_point(strategy, sides, S, u, v, first, weight):
-    """Strategy 1: the middle. Strategy 2: the mean over the points of the middle of their line in the box, clipped."""
+    """Return the branching point.
+
+    Strategy 1: the middle of the box. Strategy 2: the clipped mean, over the points, of the middle of their line in the box.
+    """
     a0, a1, b0, b1 = sides
     if strategy == 1:
         return 0.5 * (a0 + a1), 0.5 * (b0 + b1)
@@ -90,11 +93,11 @@ def _branching_point(strategy, sides, S, u, v, first, weight):
 
 @kernel
 def _classify(sides, a, b, tau, S, points, children):
-    """Sort the points S into the four boxes cut at (a, b); returns the counts that the rule (a, b) adds to the left."""
+    """Classify the points S in the four boxes of (a, b); return the class counts that the rule (a, b) sends left."""
     u, v, first, klass, weight, total, _ = points
     new, size, uncertain, _ = children
     a0, a1, b0, b1 = sides
-    here = np.zeros(total.shape[0], np.int64)
+    left = np.zeros(total.shape[0], np.int64)
     size[:] = 0
     new[:] = 0
     for i in S:
@@ -103,7 +106,7 @@ def _classify(sides, a, b, tau, S, points, children):
         t1 = v[i] - a1 * u[i]
         if b <= t:
             for h in range(first[i], first[i + 1]):
-                here[klass[h]] += weight[h]
+                left[klass[h]] += weight[h]
         for half in range(2):
             near = t0 if half == 0 else t1
             smallest = min(near, t) - tau
@@ -119,19 +122,19 @@ def _classify(sides, a, b, tau, S, points, children):
                 else:
                     uncertain[child, size[child]] = i
                     size[child] += 1
-    return here
+    return left
 
 
 @kernel
 def _queue(search, sides, a, b, m, stagnant, children, queue):
-    """Put the children that may hold a better rule in the list, those of least bound last: it is taken first."""
+    """Push the children that may contain a better rule, the lowest bound last, since it is popped first."""
     boxes, meta, heap, free, arena, _, st = queue
     new, size, uncertain, low = children
     best_first = search.how[BEST_FIRST]
     a0, a1, b0, b1 = sides
     K = new.shape[2]
     for child in np.argsort(-low, kind="mergesort"):
-        if hopeless(search.limits, search.best, low[child]):
+        if is_pruned(search.limits, search.best, low[child]):
             continue
         st[FREE] -= 1
         slot = free[st[FREE]]
@@ -146,7 +149,8 @@ def _queue(search, sides, a, b, m, stagnant, children, queue):
         boxes[slot, 2] = b if upper == 1 else b0
         boxes[slot, 3] = b1 if upper == 1 else b
         boxes[slot, 4] = low[child]
-        meta[slot, 0], meta[slot, 1] = x, size[child]
+        meta[slot, 0] = x
+        meta[slot, 1] = size[child]
         meta[slot, 2] = stagnant + 1 if size[child] == m else 0
         meta[slot, 3 : 3 + K] = new[child, 0]
         meta[slot, 3 + K : 3 + 2 * K] = new[child, 1]
@@ -168,7 +172,7 @@ def explore(search, points, queue):
     while st[HEAP] > 0:
         if work >= how[WORK]:
             return RUNNING
-        if not room(4 * N, heap, meta, arena, st):
+        if not has_room(4 * N, heap, meta, arena, st):
             return GROW
         slot = pop(how[BEST_FIRST], heap, boxes, st)
         free[st[FREE]] = slot
@@ -178,16 +182,16 @@ def explore(search, points, queue):
         stagnant = meta[slot, 2]
         bound = boxes[slot, 4]
         if how[BEST_FIRST] == 0:
-            st[TOP] = start  # the list of the box taken last lies at the end
-        if hopeless(limits, best, bound):
+            st[TOP] = start  # the points of the last popped box are at the end
+        if is_pruned(limits, best, bound):
             continue
         counts[BOXES] += 1
         sides = (boxes[slot, 0], boxes[slot, 1], boxes[slot, 2], boxes[slot, 3])
         S = arena[start : start + m].copy()
         nU = meta[slot, 3 : 3 + K].copy()
         nL = meta[slot, 3 + K : 3 + 2 * K].copy()
-        took, closed = close(search, sides, bound, stagnant, S, nU, nL, points)
-        work += 20 + took
+        closing_work, closed = close(search, sides, bound, stagnant, S, nU, nL, points)
+        work += 20 + closing_work
         a = 0.0
         b = 0.0
         if not closed:
@@ -197,10 +201,10 @@ def explore(search, points, queue):
                 attempt(search, a, b, points)
                 closed = True
         if not closed:
-            here = nU + _classify(sides, a, b, limits[TAU], S, points, children)
+            left = nU + _classify(sides, a, b, limits[TAU], S, points, children)
             counts[CLASSIFIED] += 4 * m
             work += 6 * m
-            value = value_of(how[MEASURE], how[MIN_LEAF], here, total - here)
+            value = value_of(how[MEASURE], how[MIN_LEAF], left, total - left)
             if value < min(limits[CAP], best[VALUE]) - limits[TOL]:
                 attempt(search, a, b, points)
         if how[FIRST] == 1 and counts[FOUND] == 1:
@@ -210,8 +214,10 @@ def explore(search, points, queue):
         for child in range(4):
             new[child, 0] += nU
             new[child, 1] += nL
-            rest = total - new[child, 0] - new[child, 1]
-            low[child] = max(bound, lower_bound(how[MEASURE], how[BOUND], new[child, 0], new[child, 1], rest))
-        work += LOOKS * max(0, K - FEW_CLASSES)
+            uncertain_counts = total - new[child, 0] - new[child, 1]
+            low[child] = max(
+                bound, lower_bound(how[MEASURE], how[BOUND], new[child, 0], new[child, 1], uncertain_counts)
+            )
+        work += CLASS_LOOPS * max(0, K - FEW_CLASSES)
         _queue(search, sides, a, b, m, stagnant, children, queue)
     return DONE

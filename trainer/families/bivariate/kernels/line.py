@@ -1,4 +1,4 @@
-"""Lines from partitions: cheap good lines to start from, and the widest line between two sides."""
+"""Sampled start lines, and the widest line between two sides of a partition."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from trainer.kernels.impurity import phi
 GOLDEN = 0.6180339887498949
 
 
-BUCKETS = 256  # of the sort of sampled values, which are about half as many
+BUCKETS = 256  # of the bucket sort; samples have about half as many values
 
 
 @kernel
 def _by_value(t, bucket, begin, order):
-    """Write the positions by growing t (equal ones in any order): buckets of equal width, then insertion within and across them."""
+    """Fill `order` with the positions by increasing t (ties in any order), by bucket sort and insertion sort."""
     n = t.shape[0]
     low = t[0]
     high = t[0]
@@ -48,7 +48,7 @@ def _by_value(t, bucket, begin, order):
 
 @kernel
 def sample_lines(u, v, y, weight, classes, slopes, out):
-    """Best Gini impurity (out[0]), slope and offset over all offsets of the given slopes, on unmerged points u, v, y."""
+    """Fill `out` with the best Gini impurity, slope and offset over all offsets of the given slopes."""
     n = u.shape[0]
     total = np.zeros(classes, np.int64)
     for i in range(n):
@@ -65,7 +65,7 @@ def sample_lines(u, v, y, weight, classes, slopes, out):
             t[i] = v[i] - a * u[i]
         _by_value(t, bucket, begin, order)
         left[:] = 0
-        seen = 0
+        left_size = 0
         up = 0
         down = 0
         for c in range(classes):
@@ -77,21 +77,23 @@ def sample_lines(u, v, y, weight, classes, slopes, out):
             up += w * (2 * left[c] + w)
             down -= w * (2 * (total[c] - left[c]) - w)
             left[c] += w
-            seen += w
+            left_size += w
             if t[i] < t[order[r + 1]]:
-                value = size - up / seen - down / (size - seen)
+                value = size - up / left_size - down / (size - left_size)
                 if value < out[0]:
-                    out[0], out[1], out[2] = value, a, 0.5 * (t[i] + t[order[r + 1]])
+                    out[0] = value
+                    out[1] = a
+                    out[2] = 0.5 * (t[i] + t[order[r + 1]])
 
 
 @kernel
 def sample_pairs(Z, empty, pairs, y, weight, classes, slopes, out):
-    """`sample_lines` for pairs int64 (k, 2) of the rows of Z, in both orders; out (k, 4): value, order, slope, offset of the better.
+    """Sample lines of pairs int64 (k, 2) of the rows of Z in both orders; fill out (k, 4): value, order, slope, offset.
 
-    `empty`, bool, has the shape of Z, or no rows. Lines are drawn among the rows without an empty cell; the others add their impurity.
+    `empty`, bool, has the shape of Z, or no rows. Lines separate the rows without an empty cell; the others add their impurity.
     """
     line = np.empty(3)
-    rest = np.zeros(classes, np.int64)
+    empty_counts = np.zeros(classes, np.int64)
     some_empty = empty.shape[0] > 0
     for k in range(pairs.shape[0]):
         out[k, 0] = math.inf
@@ -100,30 +102,35 @@ def sample_pairs(Z, empty, pairs, y, weight, classes, slopes, out):
         out[k, 3] = 0.0
         hollow = empty[pairs[k, 0]] | empty[pairs[k, 1]] if some_empty else np.zeros(0, np.bool_)
         part = hollow.any()
-        kept = np.flatnonzero(~hollow)
+        complete_rows = np.flatnonzero(~hollow)
         apart = 0.0
         if part:
-            if kept.shape[0] < 2:
+            if complete_rows.shape[0] < 2:
                 continue
-            rest[:] = 0
+            empty_counts[:] = 0
             for i in np.flatnonzero(hollow):
-                rest[y[i]] += weight[i]
-            apart = phi(0, rest)
+                empty_counts[y[i]] += weight[i]
+            apart = phi(0, empty_counts)
         for order in range(2):
             u = Z[pairs[k, order]]
             v = Z[pairs[k, 1 - order]]
             if part:
-                sample_lines(u[kept], v[kept], y[kept], weight[kept], classes, slopes, line)
+                sample_lines(
+                    u[complete_rows], v[complete_rows], y[complete_rows], weight[complete_rows], classes, slopes, line
+                )
                 line[0] += apart
             else:
                 sample_lines(u, v, y, weight, classes, slopes, line)
             if line[0] < out[k, 0]:
-                out[k, 0], out[k, 1], out[k, 2], out[k, 3] = line[0], order, line[1], line[2]
+                out[k, 0] = line[0]
+                out[k, 1] = order
+                out[k, 2] = line[1]
+                out[k, 3] = line[2]
 
 
 @kernel
 def _gap(u, v, left, a):
-    """min t over the rows that satisfy the rule less max t over the others, t = v - a u: concave in a."""
+    """Return min t over the left rows minus max t over the others, with t = v - a u; concave in a."""
     low = math.inf
     high = -math.inf
     for i in range(u.shape[0]):
@@ -137,11 +144,11 @@ def _gap(u, v, left, a):
 
 @kernel
 def _shell(u, v, left, slopes):
-    """Rows that are extreme on their side for some slope between two neighbours of `slopes`: a superset of those that matter."""
+    """Return a superset of the rows that are extreme on their side for some slope in the range of `slopes`."""
     n = u.shape[0]
     keep = np.zeros(n, np.bool_)
     for s in range(slopes.shape[0] - 1):
-        # t is linear in a, so a row matters on an interval only where its better end beats the best worse end of its side
+        # t is linear in a, so a row matters on an interval only if its better end beats the best worse end of its side
         a0 = slopes[s]
         a1 = slopes[s + 1]
         low = math.inf
@@ -163,9 +170,9 @@ def _shell(u, v, left, slopes):
 
 @kernel
 def widest_slope(u, v, left, start):
-    """The slope with the widest gap (perpendicular to the line) between the sides, and that gap; gap <= 0: none separates.
+    """Return the slope with the widest perpendicular gap between the sides, and the gap; not positive if no slope separates.
 
-    `start` is a slope that separates, or the best guess of one; |slope| <= 1.25 is searched.
+    `start` is a separating slope, or a guess. The search covers |slope| <= 1.25.
     """
     shell = _shell(u, v, left, np.linspace(-1.25, 1.25, 33))
     u = u[shell]

@@ -1,4 +1,4 @@
-"""Rows of a node to the distinct points of a pair of features, with class counts in compressed rows."""
+"""Merge the rows of a node to the distinct points of a pair of features, with compressed class counts."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from trainer.kernels.ordering import order_rows
 class Points(NamedTuple):
     """Distinct points of a pair: coordinates float64 (N,), compressed class counts int64, and the total of each class.
 
-    Point i holds the counts `weight[h]` of class `klass[h]`, first[i] <= h < first[i + 1]. `fixed`, int64 (2, classes), counts the rows
-    with an empty cell, which every rule sends left (0) or right (1); they are part of the total.
+    Point i holds the counts `weight[h]` of class `klass[h]`, first[i] <= h < first[i + 1]. `fixed`, int64 (2, classes), are counts of
+    rows with an empty cell, which every rule sends left (0) or right (1); the total includes them.
     """
 
     u: np.ndarray
@@ -31,7 +31,7 @@ class Points(NamedTuple):
 class BivariateRows(NamedTuple):
     """The rows of a node: values float64 and ranks int64 of the features (p, n), levels int64 (p,), classes y, weights, total of each class.
 
-    `empty`, bool (p, n), says where a cell is empty; it has no rows if no cell is.
+    `empty`, bool (p, n), marks empty cells; it has no rows if there are none.
     """
 
     values: np.ndarray
@@ -44,7 +44,7 @@ class BivariateRows(NamedTuple):
 
 
 class ColumnPair(NamedTuple):
-    """Two columns of a node: values float64 (n,), their ranks among the distinct ones int64 (n,), and how many are distinct."""
+    """Two columns of a node: values float64 (n,), their ranks int64 (n,), and numbers of distinct values."""
 
     u: np.ndarray
     v: np.ndarray
@@ -55,14 +55,14 @@ class ColumnPair(NamedTuple):
 
 
 @kernel
-def exchanged(points):
-    """The points of (v, u)."""
+def exchange(points):
+    """Return the points of (v, u)."""
     return Points(points.v, points.u, points.first, points.klass, points.weight, points.total, points.fixed)
 
 
 @kernel
 def scaled_points(whole, codes, code_levels, rows, normalise, values, ranks, levels):
-    """Write each feature's values less their median over the inter-quartile range rounded to a power of two, ranks and levels.
+    """Fill scaled values, ranks and levels of each feature; the scale is the inter-quartile range as a power of two.
 
     whole float64 (all rows, p), its codes and their levels as in `ordering`; values float64, ranks int64 (p, n); levels int64 (p,).
     A range of 0 falls back to that of all.
@@ -96,7 +96,7 @@ def scaled_points(whole, codes, code_levels, rows, normalise, values, ranks, lev
 
 @kernel
 def _sort_by_code(code, levels, order):
-    """The positions `order` by growing code; equal codes stay in their order."""
+    """Sort the positions `order` by code; the sort is stable."""
     begin = np.zeros(levels + 1, np.int64)
     for i in range(code.shape[0]):
         begin[code[i] + 1] += 1
@@ -111,8 +111,8 @@ def _sort_by_code(code, levels, order):
 
 
 @kernel
-def _dense(columns, y, weight, out):
-    """`merged` by a table of all cells, for fewer cells than rows."""
+def _merge_dense(columns, y, weight, out):
+    """Merge by a table of all cells, if there are fewer cells than rows."""
     u, v, code_u, code_v, levels_u, levels_v = columns
     pu, pv, first, klass, count, total, _ = out
     cells = levels_u * levels_v
@@ -129,10 +129,12 @@ def _dense(columns, y, weight, out):
         if row[c] < 0:
             continue
         first[N] = h
-        pu[N], pv[N] = u[row[c]] + 0.0, v[row[c]] + 0.0
+        pu[N] = u[row[c]] + 0.0
+        pv[N] = v[row[c]] + 0.0
         for k in range(classes):
             if tally[c, k] > 0:
-                klass[h], count[h] = k, tally[c, k]
+                klass[h] = k
+                count[h] = tally[c, k]
                 h += 1
         N += 1
     first[N] = h
@@ -140,10 +142,10 @@ def _dense(columns, y, weight, out):
 
 
 @kernel
-def merged(columns, y, weight, room):
-    """The distinct points, ordered by u and v, and their class counts, in the arrays of `room`.
+def merge(columns, y, weight, room):
+    """Return the distinct points, ordered by u and v, and their class counts, in the arrays of `room`.
 
-    These hold at least n entries (first: n + 1), but for `total` and `fixed`, which are read.
+    These have at least n entries (first: n + 1), except `total` and `fixed`, which are inputs.
     """
     u, v, code_u, code_v, levels_u, levels_v = columns
     pu, pv, first, klass, count, total, fixed = room
@@ -153,7 +155,7 @@ def merged(columns, y, weight, room):
     h = 0
     r = 0
     if levels_u * levels_v * classes <= n:
-        N = _dense(columns, y, weight, room)
+        N = _merge_dense(columns, y, weight, room)
     else:
         order = np.arange(n) if levels_u == n else _sort_by_code(code_v, levels_v, np.arange(n))
         order = _sort_by_code(code_u, levels_u, order)
@@ -168,13 +170,13 @@ def merged(columns, y, weight, room):
             for x in range(r, s):
                 c = y[order[x]]
                 if tally[c] > 0:
-                    klass[h], count[h] = c, tally[c]
+                    klass[h] = c
+                    count[h] = tally[c]
                     tally[c] = 0
                     h += 1
-            pu[N], pv[N] = (
-                u[i] + 0.0,
-                v[i] + 0.0,
-            )  # not -0.0: the sweep divides by differences, and -0.0 - 0.0 is negative
+            # not -0.0: the sweep divides by differences, and -0.0 - 0.0 is negative
+            pu[N] = u[i] + 0.0
+            pv[N] = v[i] + 0.0
             N += 1
             first[N] = h
             r = s
@@ -183,8 +185,8 @@ def merged(columns, y, weight, room):
 
 
 @kernel
-def new_room(n, total):
-    """Room for the distinct points of `n` rows with these totals of each class, none of them fixed."""
+def allocate_points(n, total):
+    """Allocate arrays for the distinct points of `n` rows with these class totals and no fixed rows."""
     classes = total.shape[0]
     return Points(
         np.empty(n),
@@ -199,9 +201,9 @@ def new_room(n, total):
 
 @kernel
 def pair_points(pair, rows, room):
-    """The distinct points of a pair, int64 (3,): two features, and where rows with an empty cell go: 1 left, 2 right, 0 if there are none.
+    """Return the distinct points of a pair, in the arrays of `room`, as `merge` does.
 
-    They are written into the arrays of `room`, as by `merged`.
+    pair int64 (3,): two features, and the side of rows with an empty cell: 1 left, 2 right, 0 if there are none.
     """
     i, j, side = pair
     u = rows.values[i]
@@ -211,19 +213,21 @@ def pair_points(pair, rows, room):
     levels = rows.levels
     room.fixed[:] = 0
     if side == 0:
-        return merged(ColumnPair(u, v, code_u, code_v, levels[i], levels[j]), rows.y, rows.weight, room)
+        return merge(ColumnPair(u, v, code_u, code_v, levels[i], levels[j]), rows.y, rows.weight, room)
     hollow = rows.empty[i] | rows.empty[j]
     for r in range(hollow.shape[0]):
         if hollow[r]:
             room.fixed[side - 1, rows.y[r]] += rows.weight[r]
-    kept = np.flatnonzero(~hollow)
-    columns = ColumnPair(u[kept], v[kept], code_u[kept], code_v[kept], levels[i], levels[j])
-    return merged(columns, rows.y[kept], rows.weight[kept], room)
+    complete_rows = np.flatnonzero(~hollow)
+    columns = ColumnPair(
+        u[complete_rows], v[complete_rows], code_u[complete_rows], code_v[complete_rows], levels[i], levels[j]
+    )
+    return merge(columns, rows.y[complete_rows], rows.weight[complete_rows], room)
 
 
 @kernel
 def points_floor(measure, points):
-    """The sum of Phi over the points, in rows: no rule can part equal points or rows with empty cells, and Phi is superadditive."""
+    """Return the sum of Phi over the points, a lower bound: no rule separates equal points, and Phi is superadditive."""
     first = points.first
     weight = points.weight
     floor = phi(measure, points.fixed[0]) + phi(measure, points.fixed[1])

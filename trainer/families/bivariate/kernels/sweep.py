@@ -1,13 +1,12 @@
-"""Angular sweep: the best line on a pair of features by enumeration, O(N^2) with a radix sort, independent of the branch and bound.
+"""Angular sweep: find the best line on a pair of features by enumeration, in O(N^2) with a radix sort.
 
-Each point in turn is the pivot; the others are sorted by the direction of the line through it. Every partition of the plane by a
-line has a line through a point of either side that bounds both, so it is met where such a line turns past the other point, with
-the pivot on the left; where more than two points lie on that line, all ways to cut it are tried from the first of them.
-Points as in `bivariate`: merged, ordered by u and then v, with class counts.
+Each point in turn is the pivot, and the others are sorted by the direction of the line through it. Every linear partition has a
+bounding line through a point of either side. The sweep meets it when the line turns past the other point, with the pivot on the left.
+If more than two points lie on that line, all cuts of it are tried from the first of them. Points are merged, ordered by u and then v.
 
 State      where[0] next pivot; found: pivot, other point, and k: the first k points on the line go left (k < 0: the last -k)
-Left       the pivot, and what lies above the line (before the first direction: every later point)
-Order      positions of the other points by growing slope, ties by position, which is the order along the line
+Left       the pivot, and the points above the line (before the first direction: every later point)
+Order      positions of the other points by increasing slope, ties by position, which is the order along the line
 Exactness  slopes of equal fractions of 26-bit integers are equal in double precision, so groups of equal angle are exact there
 """
 
@@ -20,15 +19,15 @@ import numpy as np
 
 from trainer.kernels.compiled import kernel
 
-BITS = 11  # of one digit of the radix sort; two digits place a point, slopes themselves settle the rest
-FEW = 200  # points below which a comparison sort is faster
-MOVES = 8  # moves a point that the repair of the order may take before a comparison sort does it
-TABLE = 1 << 22  # total weight up to which x log x is looked up
+BITS = 11  # of one digit of the radix sort; after two digits, slopes are compared
+FEW = 200  # a comparison sort is faster for fewer points
+MOVES = 8  # moves per point in the repair of the order, before a comparison sort replaces it
+TABLE = 1 << 22  # largest total weight for a lookup table of x log x
 PER_POINT = 16  # cost of one turn of the line, in units of about a nanosecond
 
 
 class Turn(NamedTuple):
-    """Where a sweep stands: `where` int64 (1,), `found` int64 (3,) as above, best float64 (1,): the value to beat, then the best one."""
+    """Progress of a sweep: `where` int64 (1,), `found` int64 (3,) as above; best float64 (1,), first the value to beat."""
 
     where: np.ndarray
     found: np.ndarray
@@ -36,7 +35,7 @@ class Turn(NamedTuple):
 
 
 class SplitGoal(NamedTuple):
-    """What is sought: the measure, rows of the smallest leaf, comparisons in rows, rows, drift of the sums, x log x (or empty)."""
+    """Goal: measure, minimum leaf size, tolerance in rows, rows, drift of the sums, table of x log x (or empty)."""
 
     measure: int
     min_leaf: int
@@ -66,7 +65,7 @@ def _term(measure, x):
 
 @kernel
 def _sums(measure, left, total):
-    """The terms of both sides, added up over the classes."""
+    """Return the sums of the terms of both sides over the classes."""
     up = 0.0
     down = 0.0
     for c in range(total.shape[0]):
@@ -77,18 +76,18 @@ def _sums(measure, left, total):
 
 @kernel
 def _value(measure, min_leaf, left, total, rows):
-    """Phi(left) + Phi(total - left), or infinity where a side is smaller than `min_leaf`."""
+    """Return Phi(left) + Phi(total - left), or infinity if a side is smaller than `min_leaf`."""
     n = left.sum()
     m = rows - n
     if min(n, m) < max(1, min_leaf):
         return math.inf
     if measure == 2:
         most = 0
-        rest = 0
+        right = 0
         for c in range(total.shape[0]):
             most = max(most, left[c])
-            rest = max(rest, total[c] - left[c])
-        return float(rows - most - rest)
+            right = max(right, total[c] - left[c])
+        return float(rows - most - right)
     up, down = _sums(measure, left, total)
     if measure == 0:
         return (n - up / n) + (m - down / m)
@@ -97,7 +96,7 @@ def _value(measure, min_leaf, left, total, rows):
 
 @kernel(error_model="numpy")
 def _by_angle(p, u, v, angles):
-    """Write slopes and order."""
+    """Fill slopes and order."""
     slope = angles.slope
     place = angles.place
     order = angles.order
@@ -181,10 +180,10 @@ def _add(sign, i, left, first, klass, weight):
 
 @kernel
 def _line(goal, p, group, left, points, turn):
-    """All cuts of the line through pivot p and the later points of `group`; `left` holds all of them and is left as it was."""
+    """Try all cuts of the line through pivot p and the later points of `group`; `left` includes them and is not changed."""
     measure, min_leaf, tol, rows, _, _ = goal
     _, _, first, klass, weight, total, _ = points
-    _, found, best = turn
+    _, rule_numbers, best = turn
     k = group.shape[0] + 1
     part = left.copy()
     for x in range(k - 1, 0, -1):  # the last points leave one by one: prefixes stay
@@ -192,19 +191,23 @@ def _line(goal, p, group, left, points, turn):
         value = _value(measure, min_leaf, part, total, rows)
         if value < best[0] - tol:
             best[0] = value
-            found[0], found[1], found[2] = p, group[0], x
+            rule_numbers[0] = p
+            rule_numbers[1] = group[0]
+            rule_numbers[2] = x
     part[:] = left
     for x in range(1, k):  # the first points leave one by one: suffixes stay
         _add(-1, p if x == 1 else group[x - 2], part, first, klass, weight)
         value = _value(measure, min_leaf, part, total, rows)
         if value < best[0] - tol:
             best[0] = value
-            found[0], found[1], found[2] = p, group[0], x - k
+            rule_numbers[0] = p
+            rule_numbers[1] = group[0]
+            rule_numbers[2] = x - k
 
 
 @kernel
 def _pivot(goal, p, angles, left, points, turn):
-    """All partitions by lines through pivot p; `left` holds the pivot and every later point, and is used up."""
+    """Try all partitions by lines through pivot p; `left`, the pivot and every later point, is overwritten."""
     measure, min_leaf, tol, rows, slack, table = goal
     _, _, first, klass, weight, total, _ = points
     last = angles.order.shape[0]
@@ -233,19 +236,19 @@ def _pivot(goal, p, angles, left, points, turn):
                 c = klass[h]
                 w = sign * weight[h]
                 old = left[c]
-                rest = total[c] - old
+                right_count = total[c] - old
                 left[c] = old + w
                 nl += w
                 if measure == 0:
                     up += w * (2 * old + w)
-                    down -= w * (2 * rest - w)
+                    down -= w * (2 * right_count - w)
                 elif measure == 1:
                     if table.shape[0] > 0:
                         up += table[old + w] - table[old]
-                        down += table[rest - w] - table[rest]
+                        down += table[right_count - w] - table[right_count]
                     else:
                         up += _term(1, old + w) - _term(1, old)
-                        down += _term(1, rest - w) - _term(1, rest)
+                        down += _term(1, right_count - w) - _term(1, right_count)
         nr = rows - nl
         if measure == 0:
             good = up * nr + down * nl > (rows - best[0] + tol - slack) * nl * nr
@@ -257,13 +260,15 @@ def _pivot(goal, p, angles, left, points, turn):
             value = _value(measure, min_leaf, left, total, rows)
             if value < best[0] - tol:
                 best[0] = value
-                turn.found[0], turn.found[1], turn.found[2] = p, order[g], before
+                turn.found[0] = p
+                turn.found[1] = order[g]
+                turn.found[2] = before
         g = stop
 
 
 @kernel
 def sweep(measure, min_leaf, work, tol, points, turn):
-    """Go on from pivot where[0] until `work` units are spent; True once all pivots are done."""
+    """Continue at pivot where[0] until `work` units are spent; return whether all pivots are done."""
     N = points.u.shape[0]
     K = points.total.shape[0]
     where = turn.where
@@ -282,11 +287,11 @@ def sweep(measure, min_leaf, work, tol, points, turn):
     base = points.fixed[0].copy()
     for j in range(where[0], N):
         _add(1, j, base, points.first, points.klass, points.weight)
-    done = 0
+    work_done = 0
     while N > 1 and where[0] < N:
-        if done >= work:
+        if work_done >= work:
             return False
-        done += PER_POINT * N + 500
+        work_done += PER_POINT * N + 500
         p = where[0]
         _by_angle(p, points.u, points.v, angles)
         left[:] = base  # the pivot and every later point

@@ -1,4 +1,4 @@
-"""The tables of a pair's search: what is sought, the waiting boxes, their lists of uncertain points, and where each number is kept."""
+"""Tables of a pair's search: options, queue of boxes, lists of uncertain points, and array indices."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ GROW = 2
 
 
 class PairSearch(NamedTuple):
-    """What a pair is searched for, and what was found: `how`, `limits`, `best` and `counts` as listed above."""
+    """Options and results of a pair's search: `how`, `limits`, `best` and `counts` as listed above."""
 
     how: np.ndarray
     limits: np.ndarray
@@ -51,7 +51,7 @@ class Queue(NamedTuple):
 
 @kernel
 def push(best_first, heap, boxes, st, slot):
-    """Put a slot in the list: a heap by bound, or the newest first."""
+    """Push a slot: onto a heap by bound, or onto a stack."""
     x = st[HEAP]
     st[HEAP] += 1
     heap[x] = slot
@@ -63,7 +63,7 @@ def push(best_first, heap, boxes, st, slot):
 
 @kernel
 def pop(best_first, heap, boxes, st):
-    """Take the next slot off the list."""
+    """Pop the next slot."""
     st[HEAP] -= 1
     last = st[HEAP]
     if best_first == 0:
@@ -101,8 +101,8 @@ def _compact(heap, meta, arena, st):
 
 
 @kernel
-def room(points, heap, meta, arena, st):
-    """True where four more boxes with `points` uncertain points in all have a place."""
+def has_room(points, heap, meta, arena, st):
+    """Return whether four more boxes with `points` uncertain points fit."""
     if st[FREE] < 4:
         return False
     if st[TOP] + points > arena.shape[0]:
@@ -111,8 +111,8 @@ def room(points, heap, meta, arena, st):
 
 
 @kernel
-def hopeless(limits, best, bound):
-    """True where `bound` rules out a rule that counts; what early stopping gives up by it is written down."""
+def is_pruned(limits, best, bound):
+    """Return whether `bound` prunes a box; record the bound if only early stopping prunes it."""
     prune = min(limits[CAP], best[VALUE])
     if bound < (1.0 - limits[EPS]) * prune - limits[TOL]:
         return False
@@ -122,10 +122,10 @@ def hopeless(limits, best, bound):
 
 
 @kernel
-def root(points, floor, queue, counts):
-    """Put the box of all rules with |a| <= 1 (spec: the root box) and of bound `floor` in the list, all points being uncertain.
+def push_root(points, floor, queue, counts):
+    """Push the root box: all rules with |a| <= 1, bound `floor`, all points uncertain.
 
-    Rows with an empty cell are on their side in every box.
+    Rows with an empty cell are on their fixed side.
     """
     u = points.u
     v = points.v
@@ -140,14 +140,19 @@ def root(points, floor, queue, counts):
         queue.arena[i] = i
     st[:] = 0
     counts[:] = 0
-    boxes[0, 0], boxes[0, 1], boxes[0, 2], boxes[0, 3], boxes[0, 4] = -1.0, 1.0, low, high + 1.0, floor
+    boxes[0, 0] = -1.0
+    boxes[0, 1] = 1.0
+    boxes[0, 2] = low
+    boxes[0, 3] = high + 1.0
+    boxes[0, 4] = floor
     K = points.total.shape[0]
     meta[0, :] = 0
     meta[0, 1] = u.shape[0]
     meta[0, 3 : 3 + K] = points.fixed[0]
     meta[0, 3 + K : 3 + 2 * K] = points.fixed[1]
     queue.heap[0] = 0
-    st[HEAP], st[TOP] = 1, u.shape[0]
+    st[HEAP] = 1
+    st[TOP] = u.shape[0]
     for x in range(boxes.shape[0] - 1):
         queue.free[x] = boxes.shape[0] - 1 - x
     st[FREE] = boxes.shape[0] - 1

@@ -20,7 +20,7 @@ from trainer.families.mip.instance import Instance
 from trainer.milo import VIOLATION, Row, Variables
 
 USER_TOLERANCE = 1e-4
-ROWS_PER_CHECK = 1000  # rows whose cuts are written between two looks at the clock
+ROWS_PER_CHECK = 1000  # rows whose cuts are built between two checks of the clock
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -33,22 +33,22 @@ class BendersCuts:
     w: Variables
     theta: Variables
     strengthened: bool = False
-    halted: Halted = never_halt  # asked while cuts are written, which takes a second for tens of thousands
+    halted: Halted = never_halt  # checked while cuts are built, which takes a second for tens of thousands
 
     def integral(self, b: FloatArray, w: FloatArray, theta: FloatArray) -> list[Row]:
-        """Violated cuts at an integral point: b (|B|, F), w (|V|, K), theta (n,)."""
+        """Return violated cuts at an integral point: b (|B|, F), w (|V|, K), theta (n,)."""
         wrong, at = self.excess_scores(b, w, theta)
         cuts: list[Row] = []
         for v in np.unique(at[wrong]).tolist():
             rows = wrong[at[wrong] == v]
             for first in range(0, len(rows), ROWS_PER_CHECK):
-                if cuts and self.halted():  # one cut forbids the point as well
+                if cuts and self.halted():  # one cut suffices to reject the point
                     return cuts
                 cuts += self._rows(rows[first : first + ROWS_PER_CHECK], v, w, theta)
         return cuts
 
     def excess_scores(self, b: FloatArray, w: FloatArray, theta: FloatArray) -> tuple[CountArray, CountArray]:
-        """The rows whose score is higher than what the tree of an integral point earns them, and the leaf of every row."""
+        """Return the rows whose score exceeds the tree's at an integral point, and the leaf of every row."""
         inst = self.instance
         at = inst.route(self._feature(b))
         earned = np.zeros(inst.n)
@@ -67,14 +67,14 @@ class BendersCuts:
         return feature
 
     def exact_score_rows(self, b: FloatArray, w: FloatArray, theta: FloatArray) -> list[Row]:
-        """Rows that raise scores below what the tree earns: theta[i] ≥ w[v, y_i] - exits from the path to v."""
+        """Return rows that raise scores below the tree's: theta[i] ≥ w[v, y_i] - exits from the path to v."""
         inst = self.instance
         at = inst.route(self._feature(b))
         low = np.flatnonzero(theta < w[at - 1, inst.y] - VIOLATION)
         return [self.earned_row(int(i), int(at[i])) for i in low]
 
     def earned_row(self, i: int, v: int) -> Row:
-        """theta[i] + exits from the path to v ≥ w[v, y_i]; holds for every tree whose scores are exact."""
+        """Return theta[i] + exits from the path to v ≥ w[v, y_i], valid for every tree with exact scores."""
         inst = self.instance
         on_one = inst.ones[i]
         exits = [self.b.columns[u - 1, ~on_one if side else on_one] for u, side in inst.tree.turns(v)]
@@ -84,7 +84,7 @@ class BendersCuts:
         return Row(columns, values, lower=0.0, name="earned")
 
     def _rows(self, rows: CountArray, v: int, w: FloatArray, theta: FloatArray) -> list[Row]:
-        """The cuts of rows that end in leaf v."""
+        """Return the cuts of rows that end in leaf v."""
         inst = self.instance
         cuts: list[Row] = []
         if self.strengthened and v >= 1 << inst.depth and inst.depth:
@@ -94,14 +94,14 @@ class BendersCuts:
         return cuts + self.at_leaf(rows, v)
 
     def row(self, i: int, v: int) -> Row:
-        """(9) for v in B, (10) for v in T."""
+        """Return (9) for v in B, (10) for v in T."""
         return self.at_leaf(np.array([i]), v)[0]
 
     def at_leaf(self, rows: CountArray, v: int) -> list[Row]:
-        """(9) or (10) of some rows for one v; what they share is put together once.
+        """Return (9) or (10) of some rows for one v, which share most of their terms.
 
-        Where more than half of the features are exits of a node, (S1) gives their sum as 1 - p over the path - the others: the
-        same row with fewer numbers, which SCIP's linear programs solve in as little as a seventh of the time.
+        If more than half of the features are exits of a node, (S1) gives their sum as 1 - p over the path - the others. The row has fewer
+        coefficients, and SCIP's linear programs take as little as a seventh of the time.
         """
         inst = self.instance
         turns = inst.tree.turns(v)
@@ -136,7 +136,7 @@ class BendersCuts:
         return cuts
 
     def strengthened_row(self, i: int, v: int) -> Row:
-        """(12): half of the way to the sibling and half of the sibling's vote."""
+        """Return (12): half of the last exits and half of the sibling's vote."""
         inst = self.instance
         on_one = inst.ones[i]
         turns = inst.tree.turns(v)
@@ -154,7 +154,7 @@ class BendersCuts:
         return Row(np.concatenate([[self.theta.columns[i]], columns]), values, upper=0.0, name="benders")
 
     def fractional(self, b: FloatArray, w: FloatArray, theta: FloatArray, *, limit: int) -> list[Row]:
-        """The `limit` most violated minimum cuts at a fractional point, as rows that only tighten the relaxation."""
+        """Return the `limit` most violated minimum cuts at a fractional point, as user cuts."""
         inst = self.instance
         # arc capacities (n, |B|)
         right = inst.X @ b.T

@@ -1,8 +1,8 @@
-"""Equivalent-point inequalities: rows that agree on most features end in one leaf unless the tree asks one of the others.
+"""Equivalent-point inequalities: rows that agree on most features share a leaf unless others split them.
 
 Keegan, Forbes, Corry & Abolghasemi, (13)-(22). A set J of rows agrees on F', holds at least two classes, and F* = F \\ F' is its
-split set. Its mediator beta[J] in [0, 1] is forced to 0 where no node on the common path of J branches on a feature of F*; then J
-ends in one leaf and only one class of it can be right.
+split set. Its mediator beta[J] in [0, 1] is forced to 0 if no node on the common path of J branches on a feature of F*; then J
+ends in one leaf and only one class of it can be correct.
 
 Legend     sp(v) = sum of b[v,f] over F*;  lt(v), rt(v) = sum of b[v,f] over F' with x_f = 0, x_f = 1 (x the common values)
 Forms      basic (16), chain (18) / disaggregated (19), recursive (20) / disaggregated (21); scores (17) or group selection (22)
@@ -22,14 +22,14 @@ from trainer.families.mip.first_tree import Halted, never_halt
 from trainer.families.mip.instance import Instance
 from trainer.milo import Expression, IntegerProgram, Variables, total, weighted
 
-PAIRS_PER_BLOCK = 1 << 22  # of rows that are compared at a time
+PAIRS_PER_BLOCK = 1 << 22  # pairs of rows compared at a time
 
 Form = Literal["basic", "chain", "recursive"]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class EquivalentSet:
-    """Rows (indices) that agree outside the split set; `loss` is the weight that is wrong if they end in one leaf."""
+    """Rows (indices) that agree outside the split set; `loss` is the misclassified weight if they share a leaf."""
 
     rows: CountArray
     split: tuple[int, ...]
@@ -39,10 +39,10 @@ class EquivalentSet:
 def find_equivalent_sets(
     instance: Instance, *, split_size: int, limit: int, halted: Halted = never_halt
 ) -> list[EquivalentSet]:
-    """The maximal sets for split sets of at most `split_size` features, the sets with the largest loss first, at most `limit`.
+    """Return up to `limit` maximal sets for split sets of at most `split_size` features, the largest loss first.
 
-    Rows are grouped by a hash of their values outside the split set; kept groups are compared cell by cell. After a halt it is
-    what was found by then: every set is good by itself.
+    Rows are grouped by a hash of their values outside the split set; relevant groups are compared cell by cell. After a halt, the sets so
+    far are returned, since each is valid by itself.
     """
     sets: list[EquivalentSet] = []
     random: Any = np.random.default_rng(0).integers(1, 2**63, instance.X.shape[1], dtype=np.uint64)
@@ -52,7 +52,7 @@ def find_equivalent_sets(
             if halted():
                 return sets
             masked = hashes - (instance.X[:, list(split)] * random[list(split)]).sum(axis=1, dtype=np.uint64)
-            # split sets come in order, so of equal losses the first ones stay
+            # split sets come in order, so ties are broken by the first ones
             least = sets[-1].loss if sets and len(sets) == limit else 0
             sets += _find_sets(instance, masked, split, least)
             sets.sort(key=lambda s: (-s.loss, len(s.split), s.split))
@@ -61,9 +61,10 @@ def find_equivalent_sets(
 
 
 def _possible_splits(instance: Instance, size: int, halted: Halted) -> Iterable[tuple[int, ...]]:
-    """The split sets of a size that can occur: for up to two features, those for which two rows exist that differ in these features only.
+    """Return the split sets of a size that can occur.
 
-    A set that varies in both of two features holds two rows that differ in both. For three this fails, and all are looked at.
+    For up to two features, these are the sets for which two rows differ in exactly these features. For three features that is not
+    necessary, so all sets are returned.
     """
     if size == 0 or size > 2:
         return itertools.combinations(instance.F, size)
@@ -85,7 +86,7 @@ def _possible_splits(instance: Instance, size: int, halted: Halted) -> Iterable[
 
 
 def _find_sets(instance: Instance, masked: np.ndarray, split: tuple[int, ...], least: int) -> Iterator[EquivalentSet]:
-    """The sets of one split set, `masked` (n,) the hash outside of it, that lose more than `least`; all groups are looked at together."""
+    """Yield the sets of one split set that lose more than `least`; `masked` (n,) is the hash outside of it."""
     order = np.lexsort((instance.y, masked))
     starts = np.flatnonzero(np.r_[True, np.diff(masked[order]) != 0])
     ends = np.append(starts[1:], len(order))
@@ -97,14 +98,17 @@ def _find_sets(instance: Instance, masked: np.ndarray, split: tuple[int, ...], l
     X = instance.X[order[in_relevant]]
     first = np.cumsum((ends - starts)[relevant]) - (ends - starts)[relevant]
     differs = np.minimum.reduceat(X, first) != np.maximum.reduceat(X, first)
-    # a set that is constant on part of the split set was found with the smaller one
+    # a set that is constant on part of the split set belongs to a smaller split set
     good = differs[:, list(split)].all(axis=1) & (differs.sum(axis=1) == len(split))
     for g in relevant[good].tolist():
         yield EquivalentSet(rows=np.sort(order[starts[g] : ends[g]]), split=split, loss=int(loss[g]))
 
 
 def _losses(instance: Instance, order: CountArray, starts: CountArray) -> CountArray:
-    """The weight of each group beside that of its heaviest class, int64; `order` by group and class, groups begin at `starts`."""
+    """Return the weight of each group minus that of its heaviest class, int64.
+
+    `order` is by group and class; groups begin at `starts`.
+    """
     begins = np.zeros(len(order), bool)
     begins[starts] = True
     runs = np.flatnonzero(begins | np.r_[True, np.diff(instance.y[order]) != 0])
@@ -115,7 +119,7 @@ def _losses(instance: Instance, order: CountArray, starts: CountArray) -> CountA
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Auxiliary:
-    """A variable that takes the least of some expressions, at most 1; rounded down if it is `whole`."""
+    """A variable whose value is the minimum of some expressions and 1; rounded down if `is_integer`."""
 
     column: int
     limits: tuple[Expression, ...]
@@ -141,7 +145,7 @@ class EquivalentPoints:
     auxiliaries: list[Auxiliary] = field(default_factory=list)
 
     def fill(self, values: FloatArray) -> None:
-        """Give the variables of all sets their values; the variables of branchings and scores are set already."""
+        """Write the values of the variables of all sets; branchings and scores must be set."""
         for auxiliary in self.auxiliaries:
             auxiliary.fill(values)
 
@@ -170,7 +174,7 @@ class EquivalentPoints:
         return weighted(columns, np.ones(len(columns)))
 
     def _sums(self, J: EquivalentSet, v: int) -> tuple[Expression, Expression, Expression]:
-        """sp(v), lt(v), rt(v)."""
+        """Return sp(v), lt(v), rt(v)."""
         x = self.instance.X[J.rows[0]].astype(bool)
         outside = np.ones(len(x), bool)
         outside[list(J.split)] = False
@@ -209,7 +213,7 @@ class EquivalentPoints:
         return beta[""]
 
     def _recursive(self, J: EquivalentSet, number: int) -> Expression:
-        """(20) or (21); at nodes with terminal children beta[v] = sp(v) is put in directly."""
+        """Add (20) or (21); at nodes with terminal children, beta[v] = sp(v) is substituted."""
         tree = self.instance.tree
         model = self.model
         upper = [v for v in tree.branch_nodes if tree.height(v) > 1]
@@ -240,7 +244,7 @@ class EquivalentPoints:
         return beta_at[1]
 
     def _scores(self, J: EquivalentSet, number: int, beta: Expression | float) -> None:
-        """(17), or (22) with one selector per class."""
+        """Add (17), or (22) with one selector per class."""
         inst = self.instance
         theta = self.theta
         model = self.model

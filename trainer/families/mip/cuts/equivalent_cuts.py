@@ -1,12 +1,12 @@
 """Equivalent-point inequalities without variables of their own, separated at fractional points.
 
 Keegan, Forbes, Corry & Abolghasemi, (16), (19), (21) with (17) or (22). For fixed branchings the mediator beta[J] of a set J is at
-most the least of some sums of branchings, and its selectors are at least the mean scores of their classes; so whatever the
-variables of those inequalities say about branchings and scores is said by
+most the minimum of some sums of branchings, and its selectors are at least the mean scores of their classes. Projected onto
+branchings and scores, those inequalities become
 
     (17')  sum of theta over J ≤ M + (|J| - M) cut(b)        (22')  sum over classes of mean theta ≤ 1 + (classes - 1) cut(b)
 
-with cut(b) the sum that is least at the point. The recursive form is a minimum cut: beta(v) = sp(v) + min(lt(v), beta(left)) +
+with cut(b) the minimal sum at the point. The recursive form is a minimum cut: beta(v) = sp(v) + min(lt(v), beta(left)) +
 min(rt(v), beta(right)). Legend as in equivalent.py. All hold for every tree.
 """
 
@@ -38,7 +38,7 @@ class EquivalentCuts:
 
     @cached_property
     def split(self) -> BoolArray:
-        """Which features are in the split set of each set, bool (sets, F)."""
+        """Membership of features in the split set of each set, bool (sets, F)."""
         membership = np.zeros((len(self.sets), len(self.instance.F)), bool)
         for number, J in enumerate(self.sets):
             membership[number, list(J.split)] = True
@@ -83,7 +83,7 @@ class EquivalentCuts:
         return size - loss, loss
 
     def fractional(self, b: FloatArray, theta: FloatArray, *, limit: int) -> list[Row]:
-        """The `limit` most violated inequalities at a point: b (|B|, F), theta (n,)."""
+        """Return the `limit` most violated inequalities at a point: b (|B|, F), theta (n,)."""
         if not self.sets:
             return []
         sp, lt, rt = (part.astype(np.float64) @ b.T for part in (self.split, self.left, self.right))  # (sets, |B|)
@@ -95,7 +95,7 @@ class EquivalentCuts:
         return [self.row(int(j), sp[j], lt[j], rt[j]) for j in selected if excess[j] > TOLERANCE]
 
     def _mediators(self, sp: FloatArray, lt: FloatArray, rt: FloatArray) -> FloatArray:
-        """The largest mediator of each set that the point allows, not yet cut at 1."""
+        """Return the largest mediator of each set at the point, before the cap at 1."""
         tree = self.instance.tree
         if self.form == "basic":
             return np.asarray(sp.sum(axis=1))
@@ -113,7 +113,7 @@ class EquivalentCuts:
         return [(rt if side else lt)[..., u - 1] for u, side in self.instance.tree.turns(v)]
 
     def row(self, j: int, sp: FloatArray, lt: FloatArray, rt: FloatArray) -> Row:
-        """(17') or (22') of one set, with the sum of branchings that is least; sp, lt, rt (|B|,)."""
+        """Return (17') or (22') of one set, with the minimal sum of branchings; sp, lt, rt (|B|,)."""
         rows, values, starts = self._members
         last = starts[j + 1] if j + 1 < len(starts) else len(rows)
         entries = slice(starts[j], last)
@@ -128,7 +128,7 @@ class EquivalentCuts:
         )
 
     def _least_sum(self, j: int, sp: FloatArray, lt: FloatArray, rt: FloatArray) -> list[CountArray]:
-        """The columns of the least sum."""
+        """Return the columns of the minimal sum."""
         tree = self.instance.tree
         b = self.b.columns
         parts = {"sp": self.split[j], 0: self.left[j], 1: self.right[j]}

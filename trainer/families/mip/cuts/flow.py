@@ -30,14 +30,14 @@ class FlowCuts:
     z: Variables
 
     def fractional(self, b: FloatArray, z: FloatArray) -> list[Row]:
-        """The most violated cut of each node and side: b (|B|, F), z (n, |V|)."""
+        """Return the most violated cut of each node and side: b (|B|, F), z (n, |V|)."""
         inst = self.instance
         rows = []
         for v in range(1 << max(inst.depth - 1, 0), 1 << inst.depth):
             for side in (0, 1):
                 child = 2 * v + side
                 flow = z[:, child - 1]
-                # a feature that is 1 leads right: its rows do not belong at the left child, and the other way round
+                # rows with feature 1 go right, so they do not belong at the left child, and vice versa
                 away = inst.ones if side == 0 else ~inst.ones
                 members = np.where(away, flow[:, None], -1.0)  # (n, F)
                 best = np.zeros(len(inst.F))
@@ -49,7 +49,7 @@ class FlowCuts:
         return rows
 
     def row(self, v: int, side: int, f: int, members: FloatArray) -> Row:
-        """The cut of (v, f) over the row of each class with the largest entry in `members[:, f]` (negative: not in H)."""
+        """Return the cut of (v, f) over the row of each class with the largest entry in `members[:, f]` (negative: not in H)."""
         inst = self.instance
         selected = []
         for k in inst.K:

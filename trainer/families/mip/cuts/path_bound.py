@@ -36,7 +36,7 @@ Step = tuple[int, int, int]  # node, feature, side
 
 
 class Block(Protocol):
-    """What is read of the best subtree of a set of rows."""
+    """Attributes of the best subtree of a set of rows."""
 
     @property
     def features(self) -> tuple[int, int, int]: ...
@@ -73,7 +73,7 @@ class PathBoundCuts:
     _deep: dict[frozenset[Step], Row] = field(default_factory=dict)
 
     def separate(self, b: FloatArray, p: FloatArray, theta: FloatArray) -> list[Row]:
-        """Cuts, those that are violated among them, of all integral paths at a point: b (|B|, F), p (|V|,), theta (n,)."""
+        """Return cuts of all integral paths at a point, including all violated ones: b (|B|, F), p (|V|,), theta (n,)."""
         inst = self.instance
         earned = inst.weight * theta
         rows: list[Row] = []
@@ -86,7 +86,7 @@ class PathBoundCuts:
                 if key not in self._split:
                     self._split[key] = self.split_row(path, v, members)
                 rows.append(self._split[key])
-            # at the root the row would be parallel to the objective: that bound belongs to the search, not to its rows
+            # at the root the row would be parallel to the objective: that is a bound of the search, not a cut
             if self.deep is not None and v > 1 and height > (3 if self.split_bounds else 2):
                 key = frozenset(path)
                 if key not in self._deep:
@@ -100,7 +100,7 @@ class PathBoundCuts:
         return rows
 
     def _paths(self, b: FloatArray) -> Iterator[tuple[tuple[Step, ...], int, CountArray, bool]]:
-        """Every integral path to a node with at least two levels below it, from the root down, with its rows."""
+        """Yield every integral path to a node with at least two levels below it, from the root down, with its rows."""
         inst = self.instance
         stack: list[tuple[tuple[Step, ...], int, CountArray]] = [((), 1, np.arange(inst.n))]
         while stack:
@@ -116,7 +116,7 @@ class PathBoundCuts:
                 stack.append(((*path, (v, f, 0)), 2 * v, members[~ones]))
 
     def rho(self, path: tuple[Step, ...], v: int, *, below: bool) -> CountArray:
-        """The columns of (23); `below` adds S2."""
+        """Return the columns of (23); `below` adds S2."""
         parts = []
         for u, f, _ in path:
             parts += [np.delete(self.b.columns[u - 1], f), self.p.columns[[u - 1]]]
@@ -126,7 +126,7 @@ class PathBoundCuts:
         return np.concatenate([np.zeros(0, np.int64), *parts]).astype(np.int64)
 
     def rows(self, path: tuple[Step, ...], v: int, members: CountArray, block: Block) -> list[Row]:
-        """The configured cuts of a path."""
+        """Return the configured cuts of a path."""
         inst = self.instance
         rho = self.rho(path, v, below=True)
         if self.objective_form:
@@ -162,7 +162,7 @@ class PathBoundCuts:
         return _merge_columns(np.concatenate(columns), np.concatenate(values), constant, name)
 
     def structure_row(self, v: int, rho: CountArray, block: Block) -> Row:
-        """(26): branchings and leaves as in the block."""
+        """Return (26): branchings and leaves as in the block."""
         inst = self.instance
         parts = []
         size = 0
@@ -183,14 +183,14 @@ class PathBoundCuts:
         return _merge_columns(np.concatenate([left, rho]), values, 0.0, "path-structure")
 
     def deep_row(self, path: tuple[Step, ...], v: int, members: CountArray, bound: float) -> Row:
-        """(24'') for a bound of all subtrees at v."""
+        """Return (24'') for a bound of all subtrees at v."""
         inst = self.instance
         nodes = self.p.columns[np.array(inst.tree.below(v)) - 1]
         factor = max(0.0, _size(inst, members) - bound)
         return self._row(members, self.rho(path, v, below=False), bound, factor, "deep-bound", nodes)
 
     def split_row(self, path: tuple[Step, ...], v: int, members: CountArray) -> Row:
-        """(27') at a node with three levels below it, where D2S at its children is exact."""
+        """Return (27') at a node with three levels below it, where D2S at its children is exact."""
         inst = self.instance
         bounds = self.splits(members)
         classes = np.bincount(inst.y[members], weights=inst.weight[members], minlength=inst.classes)
@@ -214,7 +214,7 @@ def _size(instance: Instance, members: CountArray) -> float:
 
 
 def _merge_columns(columns: CountArray, values: FloatArray, upper: float, name: str) -> Row:
-    """A row with the coefficients of equal columns added up."""
+    """Return a row, with the coefficients of equal columns summed."""
     unique, place = np.unique(columns, return_inverse=True)
     summed = np.bincount(place, weights=values, minlength=len(unique)).astype(np.float64)
     nonzero = np.abs(summed) > 1e-12

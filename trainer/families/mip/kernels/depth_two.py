@@ -1,4 +1,4 @@
-"""Kernels of depth-two subtrees (D2S): pair counts of a set of rows, best subtrees by number of leaves, all splits above them.
+"""Kernels of depth-two subtrees (D2S): pair counts, best subtrees, and splits above them.
 
 Legend     X[i,f] bits, y[i] class, weight[i]; P[k,f,g] weight of class k with x_f = x_g = 1, f ≤ g; P[k,f,f] with x_f = 1
            best[t] largest correct weight of a subtree with t + 1 leaves, t = 0..3; shape[t] its features (root, left, right)
@@ -77,7 +77,7 @@ def count_pairs(X, y, weight, rows, P, totals):
 
 @kernel
 def best_values(P, totals, best, zero, one, left, right):
-    """best (4,); per feature the best class at its two sides and the best split of its two sides, all int32 (F,)."""
+    """Fill best (4,), and for each feature the best class and the best split of its two sides, all int32 (F,)."""
     classes = P.shape[0]
     size = P.shape[1]
     zero[:] = 0
@@ -134,7 +134,7 @@ def best_values(P, totals, best, zero, one, left, right):
 
 @kernel
 def _best_child(P, totals, f, side, value):
-    """The smallest child feature that reaches `value` on a side of root f."""
+    """Return the smallest child feature that reaches `value` on a side of root f."""
     classes = P.shape[0]
     size = P.shape[1]
     for g in range(size):
@@ -152,7 +152,7 @@ def _best_child(P, totals, f, side, value):
 
 @kernel
 def best_shapes(P, totals, best, shape):
-    """best (4,) and shape (4, 3) from the counts of a set of rows."""
+    """Fill best (4,) and shape (4, 3) from the counts of a set of rows."""
     size = P.shape[1]
     zero = np.empty(size, i32)
     one = np.empty(size, i32)
@@ -182,7 +182,7 @@ def best_shapes(P, totals, best, shape):
 
 @kernel
 def best_subtrees(X, y, weight, rows, classes, best, shape):
-    """best (4,) and shape (4, 3) of a set of rows; only the single leaf where there is one class or no feature."""
+    """Fill best (4,) and shape (4, 3) of a set of rows; a single leaf if there is one class or no feature."""
     size = X.shape[1]
     P = np.empty((classes, size, size), i32)
     totals = np.empty(classes, i32)
@@ -196,9 +196,9 @@ def best_subtrees(X, y, weight, rows, classes, best, shape):
 
 @kernel
 def split_values(X, y, weight, rows, classes, first, last, best):
-    """best (F, 2, 4) of the rows with x_f = 0 and with x_f = 1, for features first ≤ f < last.
+    """Fill best (F, 2, 4) of the rows with x_f = 0 and with x_f = 1, for features first ≤ f < last.
 
-    Counts are taken on the smaller side; those of the other are what is left of the counts of all rows.
+    The smaller side is counted; the other side is the difference to all rows.
     """
     size = X.shape[1]
     all_counts = np.empty((classes, size, size), i32)
@@ -235,9 +235,9 @@ def split_values(X, y, weight, rows, classes, first, last, best):
 
 @kernel
 def label_places(X, y, weight, rows, features, counts, right):
-    """Weight of each class at the places 1..7 of a subtree, counts (8, K) zeroed by the caller, and whether each row is right.
+    """Fill the class weights at the places 1..7 of a subtree, and whether each row is correct; return the labels.
 
-    features: of the root, its left and its right child, NONE for a leaf. Returns the label of each place.
+    counts (8, K) must be zero. features: of the root, its left and its right child, NONE for a leaf.
     """
     f, g, h = features
     at = np.ones(len(rows), i64)

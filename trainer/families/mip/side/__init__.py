@@ -1,4 +1,4 @@
-"""How the formulations keep each side constraint of `trainer.constraints`: a file for each one."""
+"""Side constraints of `trainer.constraints` in the formulations, one module each."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from trainer.families.mip.side.pairs import pair_constraints
 from trainer.families.mip.side.recall import recall_constraints
 from trainer.methods.base import Settings
 
-# the constraints that settings ask for, by the name of their parameter
+# builders of constraints from settings, by the name of their parameter
 KEEP: dict[str, Callable[[NamedIndices, Settings], Iterator[SideConstraint]]] = {
     "max_leaves": leaf_constraints,
     "max_columns": column_constraints,
@@ -27,13 +27,13 @@ KEEP: dict[str, Callable[[NamedIndices, Settings], Iterator[SideConstraint]]] = 
 
 
 def side_constraints(problem: Problem, settings: Settings, instance: Instance) -> tuple[SideConstraint, ...]:
-    """The constraints that the settings ask for; raises ParameterError for names that do not exist."""
+    """Return the constraints of the settings. Raises ParameterError for unknown names."""
     at = NamedIndices(problem=problem, instance=instance)
     return tuple(constraint for build in KEEP.values() for constraint in build(at, settings))
 
 
 def relaxations(side: Sequence[SideConstraint]) -> list[tuple[RelaxedConstraint, list[SideConstraint]]]:
-    """For each limit that can be given up: what takes its place, and the constraints that stay. Those given up together come first."""
+    """Return for each limit that can be relaxed its relaxation and the other constraints. Joint relaxations come first."""
     together = dict.fromkeys(type(c) for c in side if c.together)
     groups = [[c for c in side if type(c) is kind] for kind in together]
     groups += [[c] for c in side if not c.together]

@@ -2,14 +2,15 @@
 
 Legend     b[v,f]=1 v branches on f;  p[v]=1 v is a leaf;  w[v,k] v predicts k;  s[i] score of row i (1: classified correctly)
 
-Each object writes rows into a model and can judge a finished tree. `labels` says that it is about predictions, so that labels
-are chosen by the model and not by majority; `exact_scores` that it needs s[i] = 1 whenever row i is right, not only s[i] ≤ 1.
-Where constraints contradict each other, one of them is given up (all of its class if they belong `together`), and `relaxed` takes its place:
-its limit is free, and the limit that is needed is the objective. Everything else stays, so one more solve tells the smallest change that makes
-the problem feasible.
-A constraint switches off what it makes invalid: path-bound cuts (24)-(26) give way to (24').
-A solver sees a row to a millionth of its size only. Where that is too coarse the rows of a constraint are wider by a hair (`rough`),
-and trees that `holds` does not admit are cut off one by one when they are met.
+Each object adds rows to a model and can check a finished tree. `labels`: it refers to predictions, so the model chooses labels, not the
+majority. `exact_scores`: it needs s[i] = 1 whenever row i is correct, not only s[i] ≤ 1.
+
+If constraints contradict each other, one of them (all of its class if `together`) is replaced by its relaxation `relax`, whose objective is
+the required limit. One more solve then gives the smallest change that makes the problem feasible.
+
+A constraint disables cuts that it makes invalid: path-bound cuts (24)-(26) are replaced by (24').
+Solvers have a relative tolerance of a millionth. If that is too coarse, the rows of a constraint are slightly wider (`is_rough`), and trees
+that `holds` rejects are excluded one by one.
 """
 
 from __future__ import annotations
@@ -33,23 +34,23 @@ from trainer.milo import Expression, IntegerProgram, Variables
 
 @dataclass(frozen=True, kw_only=True)
 class NamedIndices:
-    """Columns and classes by name, as places of an instance."""
+    """Columns and classes by name, as indices of an instance."""
 
     problem: Problem
     instance: Instance
 
     @cached_property
     def columns(self) -> tuple[int, ...]:
-        """The column of each feature of the instance."""
+        """Column of each feature of the instance."""
         return tuple(self.problem.binary.features[h].column for h in self.instance.features.tolist())
 
     def features(self, name: str) -> tuple[int, ...]:
-        """The features that ask about a column."""
+        """Return the features of a column."""
         column = self.problem.names.columns.index(name)
         return tuple(f for f, c in enumerate(self.columns) if c == column)
 
     def label(self, name: str, parameter: str) -> int:
-        """The place of a class; raises ParameterError if no training row has it."""
+        """Return the index of a class. Raises ParameterError if no training row has it."""
         place = np.flatnonzero(self.instance.labels == self.problem.names.classes.index(name))
         if not len(place):
             raise ParameterError({parameter: f"No training row has the class '{name}'."})
@@ -58,7 +59,7 @@ class NamedIndices:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class View:
-    """What constraints refer to: the branchings of a formulation, and its leaves and labels as variables or expressions."""
+    """Interface of a formulation for constraints: branchings, and leaves and labels as variables or expressions."""
 
     instance: Instance
     model: IntegerProgram
@@ -78,54 +79,54 @@ class SideConstraint(ABC):
 
     @abstractmethod
     def add(self, view: View) -> None:
-        """Write the rows of the constraint."""
+        """Add the rows of the constraint."""
 
     def fill(self, view: View, values: FloatArray, tree: ArrayTree) -> None:  # noqa: B027
-        """Give values to variables of the constraint's own, for a tree that satisfies it; most have none."""
+        """Write the values of the constraint's own variables for a tree that satisfies it; most have none."""
 
     @abstractmethod
     def holds(self, instance: Instance, tree: ArrayTree) -> bool:
-        """True if the tree satisfies the constraint, from exact counts."""
+        """Return whether the tree satisfies the constraint, by exact counts."""
 
     def is_rough(self, instance: Instance) -> bool:
-        """True if the rows admit some trees that the constraint does not."""
+        """Return whether the rows admit trees that the constraint excludes."""
         return False
 
     @classmethod
     def relax(cls, given_up: Sequence[SideConstraint]) -> RelaxedConstraint | None:
-        """What takes the place of constraints of this class; None if they have no limit to move."""
+        """Return the relaxation of constraints of this class; None if they have no limit."""
         return None
 
     def add_to_exact(self, constraints: Constraints, instance: Instance) -> Constraints:
-        """`kept`, with what the exact search can keep of this constraint; most it cannot keep."""
+        """Add this constraint to those of the exact search, if the search supports it."""
         return constraints
 
 
 class RelaxedConstraint(SideConstraint):
-    """A kind of constraint that every tree satisfies, at a price; `of` says what the price is for."""
+    """A constraint that every tree satisfies at a price; `of` is the unit of the price."""
 
     of: ClassVar[str]
 
     @abstractmethod
     def price(self, instance: Instance, tree: ArrayTree) -> Fraction:
-        """What a tree needs, exactly."""
+        """Return the exact price of a tree."""
 
     @abstractmethod
     def sentence(self, price: Fraction) -> str:
-        """What a person should change."""
+        """Return the advice to the user."""
 
     def holds(self, instance: Instance, tree: ArrayTree) -> bool:
-        """Every tree has its price."""
+        """Return True: every tree satisfies it at its price."""
         return True
 
 
 def correct_rows(instance: Instance, tree: ArrayTree) -> np.ndarray:
-    """Which rows a tree classifies correctly."""
+    """Return which rows a tree classifies correctly."""
     return tree.label[instance.route(tree.feature)] == instance.y
 
 
 def scores(view: View, rows: np.ndarray) -> Expression:
-    """Weight of the correct rows among `rows`."""
+    """Return the weight of the correct rows among `rows`."""
     result = Expression()
     for i in rows.tolist():
         result.add(view.score(i), float(view.instance.weight[i]))

@@ -1,4 +1,4 @@
-"""At most so many different columns."""
+"""The constraint `max_columns`: at most so many different columns."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from trainer.milo import Expression, total, weighted
 
 @dataclass(frozen=True, kw_only=True)
 class MaxColumns(SideConstraint):
-    """The tree asks at most `limit` different columns; `columns` maps every feature to its column."""
+    """The tree uses at most `limit` different columns; `columns` maps every feature to its column."""
 
     limit: int
     columns: tuple[int, ...]
 
     def count_columns(self, view: View) -> Expression:
-        """Number of columns asked: used[c] ≥ b[v,f] for the features of c."""
+        """Return the number of used columns, with used[c] ≥ b[v,f] for the features of c."""
         groups = sorted(set(self.columns))
         used = view.variables["used"] = view.model.binary("used", groups)
         for c in groups:
@@ -37,30 +37,30 @@ class MaxColumns(SideConstraint):
         return total(used.values())
 
     def add(self, view: View) -> None:
-        """sum used ≤ limit."""
+        """Add sum used ≤ limit."""
         view.model.add(self.count_columns(view) <= self.limit, "max-columns")
 
     def fill(self, view: View, values: FloatArray, tree: ArrayTree) -> None:
-        """used[c] = 1 where the tree asks a feature of c."""
+        """Set used[c] = 1 if the tree uses a feature of c."""
         for f in tree.feature.tolist():
             if f >= 0:
                 values[view.variables["used"].column(self.columns[f])] = 1.0
 
     def holds(self, instance: Instance, tree: ArrayTree) -> bool:
-        """Counts columns."""
+        """Return whether the number of columns is within the limit."""
         return self.count(tree) <= self.limit
 
     def count(self, tree: ArrayTree) -> int:
-        """Number of columns that a tree asks."""
+        """Return the number of columns of a tree."""
         return len({self.columns[f] for f in tree.feature.tolist() if f >= 0})
 
     @classmethod
     def relax(cls, given_up: Sequence[SideConstraint]) -> RelaxedConstraint | None:
-        """As few columns as possible."""
+        """Return the relaxation: minimise the number of columns."""
         return next((RelaxedColumns(columns=c) for c in given_up if isinstance(c, cls)), None)
 
     def add_to_exact(self, constraints: Constraints, instance: Instance) -> Constraints:
-        """The first limit; the search keeps one."""
+        """Add the limit, unless there is one: the search supports only one."""
         if constraints.max_columns is not None:
             return constraints
         return replace(constraints, max_columns=self.limit, columns=np.array(self.columns, np.int64))
@@ -75,7 +75,7 @@ class RelaxedColumns(RelaxedConstraint):
     columns: MaxColumns
 
     def add(self, view: View) -> None:
-        """Maximises - sum used[c]."""
+        """Maximise - sum used[c]."""
         view.model.maximize(-self.columns.count_columns(view))
 
     def price(self, instance: Instance, tree: ArrayTree) -> Fraction:
@@ -83,11 +83,11 @@ class RelaxedColumns(RelaxedConstraint):
         return Fraction(self.columns.count(tree))
 
     def fill(self, view: View, values: FloatArray, tree: ArrayTree) -> None:
-        """As in the constraint."""
+        """Write the values as in the constraint."""
         self.columns.fill(view, values, tree)
 
     def sentence(self, price: Fraction) -> str:
-        """The number that must be allowed."""
+        """Return the number that must be allowed, as a sentence."""
         return f"Everything else can be satisfied with {count_noun(int(price), 'column')}."
 
 

@@ -1,4 +1,4 @@
-"""A class is predicted at nearly the same rate in all groups."""
+"""The constraint `fairness`: a class is predicted at nearly the same rate in all groups."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from trainer.goal import upwards
 from trainer.methods.base import Settings, exact_fraction
 from trainer.milo import Expression
 
-MAX_PARTS = 20_000  # parts of one that a row can tell apart
-# of rows that cannot: coefficients add up to this, and the limit is wider by so much
+MAX_PARTS = 20_000  # finest denominator that a row can resolve
+# rows with finer differences: sum of the coefficients, and widening of the limit
 COEFFICIENT_SCALE = 1000.0
 RATE_TOLERANCE = 1e-5
 
@@ -29,7 +29,7 @@ RATE_TOLERANCE = 1e-5
 class EqualRates(SideConstraint):
     """The rate at which groups are predicted `label` differs by at most `delta` between any two groups.
 
-    `only_label` compares among the rows of that class (equal opportunity), else among all rows (statistical parity, two classes).
+    `only_label` compares rows of that class only (equal opportunity), else all rows (statistical parity, two classes).
     """
 
     labels: ClassVar[bool] = True
@@ -39,13 +39,13 @@ class EqualRates(SideConstraint):
     only_label: bool = False
 
     def groups(self, instance: Instance) -> list[np.ndarray]:
-        """The rows of each group that are compared."""
+        """Return the compared rows of each group."""
         compared = instance.y == self.label if self.only_label else np.ones(instance.n, bool)
         groups = [np.flatnonzero(compared & (instance.group == g)) for g in np.unique(instance.group)]
         return [rows for rows in groups if len(rows)]
 
     def rates(self, view: View) -> list[Expression]:
-        """The rate of each group."""
+        """Return the rate of each group."""
         inst = view.instance
         rates = []
         for rows in self.groups(inst):
@@ -56,10 +56,10 @@ class EqualRates(SideConstraint):
         return rates
 
     def add(self, view: View) -> None:
-        """rate(g) - rate(h) ≤ delta for all ordered pairs of groups.
+        """Add rate(g) - rate(h) ≤ delta for all ordered pairs of groups.
 
-        Differences are whole multiples of 1 / lcm of the sizes: the row counts those multiples, its limit halfway to the next one;
-        or, where they are too many, the row is wider by a hair.
+        Differences are integer multiples of 1 / lcm of the sizes. The row counts these multiples, with a limit halfway to the next one. If
+        the lcm is too large, the row is slightly wider instead.
         """
         sizes = self._sizes(view.instance)
         for (g, m), (h, n) in itertools.permutations(zip(self.rates(view), sizes, strict=True), 2):
@@ -76,11 +76,11 @@ class EqualRates(SideConstraint):
         return [int(instance.weight[rows].sum()) for rows in self.groups(instance)]
 
     def is_rough(self, instance: Instance) -> bool:
-        """True if the differences of rates are too many to be counted in a row."""
+        """Return whether the differences of rates are too fine for a row."""
         return any(math.lcm(m, n) > MAX_PARTS for m, n in itertools.combinations(self._sizes(instance), 2))
 
     def difference(self, instance: Instance, tree: ArrayTree) -> Fraction:
-        """The largest difference of two rates of a tree."""
+        """Return the largest difference of two rates of a tree."""
         predicted = tree.label[instance.route(tree.feature)] == self.label
         rates = [
             Fraction(int(instance.weight[rows[predicted[rows]]].sum()), int(instance.weight[rows].sum()))
@@ -89,12 +89,12 @@ class EqualRates(SideConstraint):
         return max(rates) - min(rates) if rates else Fraction(0)
 
     def holds(self, instance: Instance, tree: ArrayTree) -> bool:
-        """Counts the predictions of each group."""
+        """Return whether the largest difference is at most `delta`."""
         return self.difference(instance, tree) <= self.delta
 
     @classmethod
     def relax(cls, given_up: Sequence[SideConstraint]) -> RelaxedConstraint | None:
-        """The smallest difference that is possible."""
+        """Return the relaxation: minimise the difference."""
         return next((RelaxedRates(rates=c) for c in given_up if isinstance(c, cls)), None)
 
 
@@ -108,22 +108,22 @@ class RelaxedRates(RelaxedConstraint):
     rates: EqualRates
 
     def add(self, view: View) -> None:
-        """rate(g) - rate(h) ≤ gap; maximises -gap."""
+        """Add rate(g) - rate(h) ≤ gap; maximise -gap."""
         gap = view.variables["gap"] = view.model.continuous("gap", ("",))
         for g, h in itertools.permutations(self.rates.rates(view), 2):
             view.model.add(g - h <= gap[""], "equal-rates")
         view.model.maximize(-gap[""])
 
     def price(self, instance: Instance, tree: ArrayTree) -> Fraction:
-        """The largest difference of two rates."""
+        """Return the largest difference of two rates."""
         return self.rates.difference(instance, tree)
 
     def fill(self, view: View, values: FloatArray, tree: ArrayTree) -> None:
-        """gap is the difference of the tree."""
+        """Set gap to the difference of the tree."""
         values[view.variables["gap"].column("")] = float(self.price(view.instance, tree))
 
     def sentence(self, price: Fraction) -> str:
-        """The difference that must be allowed."""
+        """Return the difference that must be allowed, as a sentence."""
         return f"Everything else can be satisfied if the rates of groups may differ by {upwards(price)}."
 
 

@@ -1,4 +1,4 @@
-"""At most so many leaves."""
+"""The constraint `max_leaves`: at most so many leaves."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ class MaxLeaves(SideConstraint):
     limit: int
 
     def add(self, view: View) -> None:
-        """sum p[v] ≤ limit."""
+        """Add sum p[v] ≤ limit."""
         view.model.add(total(view.p.values()) <= self.limit, "max-leaves")
 
     def holds(self, instance: Instance, tree: ArrayTree) -> bool:
-        """Counts leaves."""
+        """Return whether the number of leaves is within the limit."""
         return len(tree.leaves) <= self.limit
 
     @classmethod
     def relax(cls, given_up: Sequence[SideConstraint]) -> RelaxedConstraint:
-        """As few leaves as possible."""
+        """Return the relaxation: minimise the number of leaves."""
         return RelaxedLeaves()
 
     def add_to_exact(self, constraints: Constraints, instance: Instance) -> Constraints:
-        """The lowest of the limits."""
+        """Add the limit; the lowest one counts."""
         return replace(
             constraints,
             max_leaves=min(self.limit, self.limit if constraints.max_leaves is None else constraints.max_leaves),
@@ -49,15 +49,15 @@ class RelaxedLeaves(RelaxedConstraint):
     of: ClassVar[str] = "leaves"
 
     def add(self, view: View) -> None:
-        """Maximises - sum p[v]."""
+        """Maximise - sum p[v]."""
         view.model.maximize(-total(view.p.values()))
 
     def price(self, instance: Instance, tree: ArrayTree) -> Fraction:
-        """Number of leaves."""
+        """Return the number of leaves."""
         return Fraction(len(tree.leaves))
 
     def sentence(self, price: Fraction) -> str:
-        """The number that must be allowed."""
+        """Return the number that must be allowed, as a sentence."""
         return f"Everything else can be satisfied with {count_noun(int(price), 'leaf', 'leaves')}."
 
 

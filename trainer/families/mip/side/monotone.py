@@ -1,4 +1,4 @@
-"""The class only rises, or only falls, along a column."""
+"""The constraint `monotone`: the class only increases, or only decreases, along a column."""
 
 from __future__ import annotations
 
@@ -20,9 +20,10 @@ from trainer.milo import total, weighted
 
 @dataclass(frozen=True, kw_only=True)
 class Monotone(SideConstraint):
-    """Below a branching on one of `features` no leaf on the side of smaller values predicts a higher class than one opposite.
+    """Below a split on one of `features`, no leaf on the side of smaller values predicts a higher class than one opposite.
 
-    Empty cells belong to the side that the question sends them to. Whether a cell is empty compares no values. Classes are ordered by their number; `decreasing` turns the order round.
+    Empty cells belong to the side that the split sends them to. Tests for empty cells compare no values. Classes are ordered by their
+    number; `decreasing` reverses the order.
     """
 
     labels: ClassVar[bool] = True
@@ -30,7 +31,10 @@ class Monotone(SideConstraint):
     decreasing: bool = False
 
     def add(self, view: View) -> None:
-        """w[u, ≥k] + w[t, <k] + b[v, features] ≤ 2 for u on the low side, t on the high side of v, and every class k > 0."""
+        """Add w[u, ≥k] + w[t, <k] + b[v, features] ≤ 2.
+
+        For u on the low side and t on the high side of v, and every class k > 0.
+        """
         inst = view.instance
         for v in inst.tree.branch_nodes:
             splits = weighted(view.b.columns[v - 1, list(self.features)], np.ones(len(self.features)))
@@ -42,7 +46,7 @@ class Monotone(SideConstraint):
                     view.model.add(upper + lower + splits <= 2, "monotone")
 
     def holds(self, instance: Instance, tree: ArrayTree) -> bool:
-        """Compares the leaves on the two sides of every branching on a feature of the constraint."""
+        """Return whether the leaves on both sides of every split on `features` are in order."""
         leaves = set(tree.leaves.tolist())
         for v in instance.tree.branch_nodes:
             if int(tree.feature[v]) in self.features:
@@ -60,7 +64,7 @@ def monotone_constraints(at: NamedIndices, settings: Settings) -> Iterator[SideC
         tests = {f: at.problem.binary.features[int(at.instance.features[f])].test for f in features}
         compared = tuple(f for f in features if tests[f] is not Test.EMPTY)
         if any(tests[f] is not Test.ABOVE for f in compared):
-            words = f"'{name}' is not encoded by thresholds; use a number with binarise=quantile-thresholds."
-            raise ParameterError({"monotone": words})
+            message = f"'{name}' is not encoded by thresholds; use a number with binarise=quantile-thresholds."
+            raise ParameterError({"monotone": message})
         if compared:
             yield Monotone(features=compared, decreasing=falls)

@@ -1,4 +1,4 @@
-"""Two columns that no path asks both."""
+"""The constraint `forbidden_pairs`: two columns that no path uses together."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from trainer.milo import weighted
 
 @dataclass(frozen=True, kw_only=True)
 class ForbiddenPair(SideConstraint):
-    """No path asks a feature of `first` and a feature of `second`."""
+    """No path uses a feature of `first` and a feature of `second`."""
 
     first: tuple[int, ...]
     second: tuple[int, ...]
 
     def add(self, view: View) -> None:
-        """b[u, first] + b[v, second] ≤ 1 for u above v, and the other way round."""
+        """Add b[u, first] + b[v, second] ≤ 1 for u above v, and the same with both exchanged."""
         tree = view.instance.tree
         for v in tree.branch_nodes:
             for u in tree.ancestors(v):
@@ -31,7 +31,7 @@ class ForbiddenPair(SideConstraint):
                     view.model.add(weighted(columns, np.ones(len(columns))) <= 1, "forbidden-pair")
 
     def holds(self, instance: Instance, tree: ArrayTree) -> bool:
-        """Looks at every pair of nodes on a path."""
+        """Return whether no pair of nodes on a path uses both."""
         for v in instance.tree.branch_nodes:
             for u in instance.tree.ancestors(v):
                 pair = int(tree.feature[u]), int(tree.feature[v])
@@ -42,7 +42,7 @@ class ForbiddenPair(SideConstraint):
         return True
 
     def add_to_exact(self, constraints: Constraints, instance: Instance) -> Constraints:
-        """The questions on both columns are in conflict."""
+        """Add conflicts between the features of both columns."""
         if not (len(self.first) and len(self.second)):
             return constraints
         size = len(instance.F)

@@ -1,4 +1,4 @@
-"""At least a share of a class is right."""
+"""The constraint `recall`: a minimum share of correct rows of a class."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class ClassRecall(SideConstraint):
     share: Fraction
 
     def add(self, view: View) -> None:
-        """sum of the scores of the class ≥ share of its weight; scores may be lower than earned, which only tightens."""
+        """Add sum of the scores of the class ≥ share of its weight; scores below the tree's only tighten it."""
         rows = np.flatnonzero(view.instance.y == self.label)
         required = self.share * int(view.instance.weight[rows].sum())
         # correct rows are counted, so the right-hand side may be rounded up
@@ -36,7 +36,7 @@ class ClassRecall(SideConstraint):
         )
 
     def holds(self, instance: Instance, tree: ArrayTree) -> bool:
-        """Counts the correct rows of the class."""
+        """Return whether the share of correct rows is reached."""
         in_class = instance.y == self.label
         return int(instance.weight[in_class & correct_rows(instance, tree)].sum()) >= self.share * int(
             instance.weight[in_class].sum()
@@ -44,11 +44,11 @@ class ClassRecall(SideConstraint):
 
     @classmethod
     def relax(cls, given_up: Sequence[SideConstraint]) -> RelaxedConstraint:
-        """All recalls fall short by the same amount."""
+        """Return the relaxation: all recalls may fall short by the same amount."""
         return RelaxedRecalls(recalls=tuple(c for c in given_up if isinstance(c, cls)))
 
     def add_to_exact(self, constraints: Constraints, instance: Instance) -> Constraints:
-        """One more share of a class."""
+        """Add the minimum recall of the class."""
         return replace(constraints, recalls=(*constraints.recalls, (self.label, self.share)))
 
 
@@ -61,7 +61,7 @@ class RelaxedRecalls(RelaxedConstraint):
     recalls: tuple[ClassRecall, ...]
 
     def add(self, view: View) -> None:
-        """sum of the scores of the class ≥ (share - short) of its weight; maximises -short."""
+        """Add sum of the scores of the class ≥ (share - short) of its weight; maximise -short."""
         inst = view.instance
         short = view.variables["short"] = view.model.continuous("short", ("",))
         for recall in self.recalls:
@@ -71,7 +71,7 @@ class RelaxedRecalls(RelaxedConstraint):
         view.model.maximize(-short[""])
 
     def price(self, instance: Instance, tree: ArrayTree) -> Fraction:
-        """How far the worst of the recalls of a tree falls short."""
+        """Return the largest shortfall of the recalls of a tree."""
         correct = correct_rows(instance, tree)
         missing = [Fraction(0)]
         for recall in self.recalls:
@@ -81,11 +81,11 @@ class RelaxedRecalls(RelaxedConstraint):
         return max(missing)
 
     def fill(self, view: View, values: FloatArray, tree: ArrayTree) -> None:
-        """short is the shortfall of the tree."""
+        """Set `short` to the shortfall of the tree."""
         values[view.variables["short"].column("")] = float(self.price(view.instance, tree))
 
     def sentence(self, price: Fraction) -> str:
-        """The common shortfall."""
+        """Return the common shortfall, as a sentence."""
         return lowered(price, len(self.recalls))
 
 
