@@ -67,7 +67,7 @@ def approved_model(data: Path):
     from django.utils import timezone
 
     from octweb.datasets import actions as datasets
-    from octweb.registry import actions as registry
+    from octweb.registry.lifecycle import actions as registry
     from octweb.registry.models import ReviewEvent, State
     from trainer.data.reader import load
     from trainer.training.run import TrainRequest, train
@@ -90,8 +90,8 @@ def answer_year(model, rows: int) -> None:
     """Count the answers to rows that the model was not trained on, day by day up to yesterday."""
     from octweb.core.tally import SECONDS_OF_DAY, Key
     from octweb.life.counting import add_counts
-    from octweb.registry.data import rows_of
-    from octweb.registry.parsed import model_file
+    from octweb.registry.document.model_files import model_file
+    from octweb.registry.document.rows import rows_of
 
     tree = model_file(model).tree
     held = rows_of(model)

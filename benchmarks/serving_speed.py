@@ -41,7 +41,7 @@ sys.path.insert(0, sys.argv[1])
 import django
 django.setup()
 from django.contrib.auth import get_user_model
-from octweb.registry import actions
+from octweb.registry.lifecycle import actions
 from octweb.serving.actions import create_token
 user = get_user_model().objects.create_superuser("bench", password="only for the benchmark")
 model = actions.register(owner=user, document=json.load(open(sys.argv[2])), dataset=None, title="bc", name="bc")

@@ -1,6 +1,6 @@
 "use strict";
 
-// A number as a person types it, by the rule of octweb/registry/typed_numbers.py. What has two meanings, or none, is NaN. Both
+// A number as a person types it, by the rule of octweb/registry/page/typed_numbers.py. What has two meanings, or none, is NaN. Both
 // sides are tested with the examples of tests/octweb/registry/typed_numbers.json.
 const NUMBER_FORMS = [[".", ","], [",", "."], [",", " "], [",", "'"], [".", " "], [".", "'"]].map(([decimal, thousands]) => ({ decimal, thousands }));
 const PAGE_FORM = NUMBER_FORMS[0];

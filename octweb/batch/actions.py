@@ -26,7 +26,7 @@ from octweb.datasets.actions import suffix
 from octweb.jobs import queue
 from octweb.jobs.models import FINISHED, RunStatus
 from octweb.registry.models import TreeModel
-from octweb.registry.recording import is_recorded
+from octweb.registry.prediction.recording import is_recorded
 from trainer.data.formats.file_bytes import ARROW_MAGIC, GZIP_MAGIC, PARQUET_MAGIC, ZIP_MAGIC, refuse_other_formats
 from trainer.data.formats.workbook import holds_workbook
 from trainer.errors import DataError

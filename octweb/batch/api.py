@@ -27,8 +27,8 @@ from octweb.core.parsers import StrictJSONParser
 from octweb.core.permissions import is_limited
 from octweb.jobs.models import RunStatus
 from octweb.jobs.queue import queue_position
-from octweb.registry.api import AnyFormat, callable_model
-from octweb.registry.retired import DRY_RUN_PARAMETER, retired_headers, retired_note
+from octweb.registry.api.request import AnyFormat, callable_model
+from octweb.registry.prediction.retired import DRY_RUN_PARAMETER, retired_headers, retired_note
 from trainer.explain.least import COLUMNS, ORDERS
 
 

@@ -9,10 +9,11 @@ from django.conf import settings
 from rest_framework.exceptions import ValidationError
 
 from octweb.batch.models import BatchPrediction
-from octweb.registry import marks, units
-from octweb.registry.explaining import may_see_rows
+from octweb.registry import hooks
+from octweb.registry.api.explain import may_see_rows
+from octweb.registry.document import units
+from octweb.registry.document.model_files import model_file
 from octweb.registry.models import TreeModel
-from octweb.registry.parsed import model_file
 from trainer.errors import ParameterError
 from trainer.explain.columns import ExplainOptions, wishes
 from trainer.explain.least import COLUMNS, least_of
@@ -27,7 +28,7 @@ SHARE = (
 def wishes_of(job: BatchPrediction) -> ExplainOptions:
     """What the process that predicts is told; units are rounded for who may not see the training rows."""
     known, source = units.statistics_of(job.model, inside=may_see_rows(job.owner, job.model))
-    change = {**marks.column_permissions(job.model), **job.change}
+    change = {**hooks.column_permissions(job.model), **job.change}
     seconds = SHARE * settings.MAX_BATCH_SECONDS
     tree = model_file(job.model).tree
     return wishes(tree, known, source, change=change, cost=job.cost, seconds=seconds, least=job.least)

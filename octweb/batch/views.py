@@ -24,8 +24,8 @@ from octweb.core.parsers import BodyTooLarge
 from octweb.core.problems import Conflict, flatten
 from octweb.core.refusals import refusals_said
 from octweb.jobs.waiting import wait_of
+from octweb.registry.document.model_files import model_file
 from octweb.registry.models import State, TreeModel
-from octweb.registry.parsed import model_file
 from trainer.errors import DataError, ParameterError
 from trainer.explain.least import COLUMNS, ORDERS
 from trainer.explain.permission import split_argument

@@ -22,9 +22,9 @@ from octweb.jobs.child import PROGRESS, Process
 from octweb.jobs.models import FINISHED, RunStatus
 from octweb.jobs.supervisor import JobRefused, ResultSupervisor
 from octweb.life.counting import count_file
-from octweb.registry import access
+from octweb.registry.document.model_files import document_of
+from octweb.registry.lifecycle import access
 from octweb.registry.models import TreeModel
-from octweb.registry.parsed import document_of
 
 CHUNK = 1 << 20
 MAX_PROBLEMS = 50

@@ -17,8 +17,8 @@ from octweb.checking import comparing
 from octweb.checking.models import Comparison
 from octweb.core.api import PROBLEMS
 from octweb.jobs import queue
-from octweb.registry import access
-from octweb.registry.api import readable_model
+from octweb.registry.api.request import readable_model
+from octweb.registry.lifecycle import access
 from octweb.registry.models import TreeModel
 
 VERDICTS = ("not optimal", "no better tree", "open")

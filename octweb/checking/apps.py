@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 from django.apps import AppConfig
 
 if TYPE_CHECKING:
-    from octweb.registry.checklist import ChecklistItem, Reviewed
     from octweb.registry.models import TreeModel
+    from octweb.registry.review.checklist import ChecklistItem, Reviewed
 
 
 class CheckingConfig(AppConfig):
     name = "octweb.checking"
 
     def ready(self) -> None:
-        from octweb.registry.marks import register_item, register_preparation
+        from octweb.registry.hooks import register_item, register_preparation
 
         register_item("checked", _item)
         register_preparation(_start)

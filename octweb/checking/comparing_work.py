@@ -18,7 +18,7 @@ from octweb.datasets.stored import digest
 from octweb.jobs.child import Process
 from octweb.jobs.models import RunStatus
 from octweb.jobs.supervisor import JobRefused, ResultSupervisor
-from octweb.registry.parsed import document_of
+from octweb.registry.document.model_files import document_of
 
 MEMORY_SLACK = 1.25  # beyond this share of the limit the child is killed
 

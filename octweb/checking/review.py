@@ -9,9 +9,9 @@ from rest_framework.exceptions import ValidationError
 from octweb.checking import actions
 from octweb.core.problems import Conflict
 from octweb.jobs.models import RunStatus
-from octweb.registry.checklist import TITLES, ChecklistItem, ChecklistState, Reviewed
-from octweb.registry.claims import claim_of
+from octweb.registry.document.claims import claim_of
 from octweb.registry.models import TreeModel
+from octweb.registry.review.checklist import TITLES, ChecklistItem, ChecklistState, Reviewed
 
 KEY = "checked"
 WORDS: dict[str, tuple[ChecklistState, str]] = {

@@ -17,8 +17,8 @@ from octweb.core.attachments import as_file
 from octweb.core.problems import Conflict, flatten
 from octweb.jobs.models import RunStatus
 from octweb.jobs.waiting import wait_of
+from octweb.registry.document.model_files import model_file
 from octweb.registry.models import TreeModel
-from octweb.registry.parsed import model_file
 from trainer.training.claims import wishes_in_words
 
 

@@ -12,9 +12,9 @@ from rest_framework.exceptions import ValidationError
 from octweb.audit import actions as audit
 from octweb.core.problems import Conflict
 from octweb.decide.models import Guidance
-from octweb.registry import access
+from octweb.registry.document.model_files import model_file
+from octweb.registry.lifecycle import access
 from octweb.registry.models import State, TreeModel
-from octweb.registry.parsed import model_file
 from trainer.errors import ParameterError
 from trainer.explain.permission import permissions
 

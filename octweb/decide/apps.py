@@ -16,10 +16,10 @@ class DecideConfig(AppConfig):
 
     def ready(self) -> None:
         from octweb.decide.mode import MODE
-        from octweb.registry import marks
-        from octweb.registry.workspace.mode import register_mode
+        from octweb.registry import hooks
+        from octweb.registry.page.mode import register_mode
 
-        marks.register_column_permissions(_marks_of)
+        hooks.register_column_permissions(_marks_of)
         register_mode(MODE, after="performance")
 
 

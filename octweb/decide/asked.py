@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from django.http import QueryDict
 
-from octweb.registry import page
-from octweb.registry.data import example_row
-from octweb.registry.typed_numbers import typed_number
-from octweb.registry.workspace.scene import ModelScene
+from octweb.registry.document.rows import example_row
+from octweb.registry.page import content
+from octweb.registry.page.scene import ModelScene
+from octweb.registry.page.typed_numbers import typed_number
 from trainer.data.rows import parse_rows
 from trainer.dtypes import FloatArray
 from trainer.errors import ParameterError, TrainerError
@@ -76,16 +76,16 @@ def asked_of(scene: ModelScene, form: QueryDict, marks: Mapping[str, Any]) -> De
     }
     if trouble:
         return DecisionRequest(
-            title="A typed row", row=None, values=page.typed(scene.model, form.dict()), trouble=trouble, **wishes
+            title="A typed row", row=None, values=content.typed(scene.model, form.dict()), trouble=trouble, **wishes
         )
-    place, trouble = page.asked_row(form, scene.rows)
+    place, trouble = content.asked_row(form, scene.rows)
     if trouble:
         number = (form.get("line") or form.get("row", ""))[:20]
         return DecisionRequest(title=f"Row {number}", row=None, values={}, number=number, trouble=trouble, **wishes)
     if place is not None:
         return _stored(scene, place, wishes)
     if "typed" in form:
-        return _typed(scene, page.typed(scene.model, form.dict()), wishes, "A typed row")
+        return _typed(scene, content.typed(scene.model, form.dict()), wishes, "A typed row")
     if scene.rows is not None and len(scene.rows.numbers):
         return _stored(scene, 0, wishes)
     return _typed(scene, example_row(scene.model, inside=scene.inside), wishes, "An example")
@@ -169,7 +169,7 @@ def choices(column: Any) -> tuple[tuple[str, str], ...]:
 def controls(scene: ModelScene, asked: DecisionRequest) -> list[dict[str, Any]]:
     """Of each column that the tree asks: its field, what may change, and for categories which of them can be reached."""
     found = []
-    for field in page.fields(scene.model, dict(asked.values)):
+    for field in content.fields(scene.model, dict(asked.values)):
         j = int(field["id"].removeprefix("try-"))
         column = scene.tree.schema[j]
         words = asked.change.get(field["name"], "free")

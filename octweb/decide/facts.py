@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from octweb.decide.asked import DecisionRequest, record
-from octweb.registry.units import statistics_of
-from octweb.registry.workspace.scene import TRAINING, ModelScene
+from octweb.registry.document.units import statistics_of
+from octweb.registry.page.scene import TRAINING, ModelScene
 from octweb.workbench.agreement import votes
 from octweb.workbench.models import Step, StepState
 from octweb.workbench.models import StepKind as Steps

@@ -1,5 +1,5 @@
 """The mode Decisions of a model page, which is a page of its own."""
 
-from octweb.registry.workspace.mode import Mode
+from octweb.registry.page.mode import Mode
 
 MODE = Mode(id="decisions", label="Decisions", template="", context=lambda scene: {}, page="decide:decision")

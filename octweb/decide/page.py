@@ -8,9 +8,9 @@ from typing import Any
 from octweb.decide.asked import DecisionRequest, controls
 from octweb.decide.facts import decision
 from octweb.decide.pictures import rows_picture, share_picture
-from octweb.registry.units import statistics_of
-from octweb.registry.workspace.rowsets import line_word
-from octweb.registry.workspace.scene import ModelScene
+from octweb.registry.document.units import statistics_of
+from octweb.registry.page.rowsets import line_word
+from octweb.registry.page.scene import ModelScene
 from trainer.explain.carried import tree_data
 from trainer.explain.least import ORDERS
 from trainer.explain.statistics import priced

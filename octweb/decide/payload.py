@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from octweb.decide.actions import marks_of
+from octweb.registry.document.model_files import model_file
+from octweb.registry.document.units import statistics_of
 from octweb.registry.models import TreeModel
-from octweb.registry.parsed import model_file
-from octweb.registry.units import statistics_of
 from trainer.explain.carried import permitted, tree_data
 from trainer.explain.permission import permissions
 from trainer.explain.statistics import statistics_of_model

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from octweb.figures.histogram import stacked_bars
-from octweb.registry.workspace.scene import ModelScene
+from octweb.registry.page.scene import ModelScene
 from trainer.tree.nodes import Node
 from trainer.tree.numbers import number_text
 from trainer.tree.render.palette import swatch

@@ -20,7 +20,7 @@ from octweb.decide.asked import asked_of
 from octweb.decide.facts import decision
 from octweb.decide.page import context
 from octweb.decide.payload import payload
-from octweb.registry.workspace.views import scene_of
+from octweb.registry.page.views import scene_of
 
 
 @login_required

@@ -14,7 +14,7 @@ from django.db import connection, transaction
 
 from octweb.decisions import hashing
 from octweb.decisions.models import Block, ChainEntry, DecisionHead, Kind
-from octweb.registry.recording import new_id
+from octweb.registry.prediction.recording import new_id
 from trainer.version import VERSION
 
 ONLY = 1  # the key of the one head

@@ -24,7 +24,7 @@ from octweb.decisions.adding import EntryDraft, hold
 from octweb.decisions.erasing import erase_old
 from octweb.decisions.models import Block, DecisionHead, Kind, RecordStream, SpoolPart
 from octweb.dossier.keys import signing_key
-from octweb.registry.recording import ROWS_HEAD
+from octweb.registry.prediction.recording import ROWS_HEAD
 
 log = logging.getLogger(__name__)
 

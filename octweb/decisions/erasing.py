@@ -15,7 +15,7 @@ from django.db.models import Q, QuerySet
 from octweb.decisions import adding
 from octweb.decisions.adding import EntryDraft, hold
 from octweb.decisions.models import Block, ChainEntry, Kind
-from octweb.registry.recording import new_id, subject_digest
+from octweb.registry.prediction.recording import new_id, subject_digest
 
 KEPT_KINDS = (Kind.ERASED, Kind.ENDED, Kind.REPLAYED)  # they say nothing about a person
 REASONS = ("request", "mistake", "retention")

@@ -16,8 +16,8 @@ from django.utils.dateparse import parse_date
 
 from octweb.decisions.adding import add_later
 from octweb.decisions.models import ChainEntry, Kind
+from octweb.registry.document.model_files import model_file
 from octweb.registry.models import TreeModel
-from octweb.registry.parsed import model_file
 from trainer.tree.nodes import Tree
 
 CHUNK = 4096

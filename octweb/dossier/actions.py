@@ -21,10 +21,10 @@ from octweb.dossier.keys import signing_key
 from octweb.dossier.models import FOLDER, ModelDossier
 from octweb.jobs import queue
 from octweb.jobs.models import FINISHED, RunStatus
-from octweb.registry import access
-from octweb.registry import actions as registry
+from octweb.registry.document.selection import selection_of
+from octweb.registry.lifecycle import access
+from octweb.registry.lifecycle import actions as registry
 from octweb.registry.models import State, TreeModel
-from octweb.registry.selection import selection_of
 from trainer.errors import DataError
 from trainer.tree.document import publishable
 

@@ -23,8 +23,8 @@ from octweb.dossier.models import ModelDossier
 from octweb.dossier.views import answer
 from octweb.jobs.models import RunStatus
 from octweb.jobs.queue import worker_seen
-from octweb.registry import access
-from octweb.registry.api import AnyFormat, readable_model
+from octweb.registry.api.request import AnyFormat, readable_model
+from octweb.registry.lifecycle import access
 
 # seconds
 LONGEST_WAIT = 30.0

@@ -10,8 +10,8 @@ from rest_framework.exceptions import ValidationError
 from octweb.core.problems import Conflict
 from octweb.dossier import actions
 from octweb.jobs.models import RunStatus
-from octweb.registry.checklist import TITLES, ChecklistItem, ChecklistState, Reviewed
 from octweb.registry.models import TreeModel
+from octweb.registry.review.checklist import TITLES, ChecklistItem, ChecklistState, Reviewed
 
 KEY = "dossier"
 

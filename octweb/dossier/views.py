@@ -20,7 +20,7 @@ from octweb.dossier.folder import PDF
 from octweb.dossier.keys import signing_key
 from octweb.dossier.models import ModelDossier
 from octweb.jobs.waiting import wait_of
-from octweb.registry import access
+from octweb.registry.lifecycle import access
 from octweb.registry.models import TreeModel
 
 log = logging.getLogger(__name__)

@@ -23,7 +23,7 @@ from octweb.dossier.models import FOLDER, ModelDossier
 from octweb.jobs.child import Process
 from octweb.jobs.models import RunStatus
 from octweb.jobs.supervisor import JobRefused, ResultSupervisor
-from octweb.registry.parsed import document_of
+from octweb.registry.document.model_files import document_of
 from trainer.errors import ModelFileError
 
 

@@ -18,7 +18,7 @@ from octweb.experiments.models import Candidate, Experiment
 from octweb.experiments.plan import KINDS, Trial, evaluation, plan
 from octweb.jobs.models import FINISHED, RunStatus
 from octweb.jobs.queue import cancel, check_waiting, send
-from octweb.registry import actions as registry
+from octweb.registry.lifecycle import actions as registry
 from octweb.registry.models import TreeModel
 from octweb.runs import actions as runs
 from octweb.runs import dependence

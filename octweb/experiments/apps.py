@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from django.apps import AppConfig
 
 if TYPE_CHECKING:
+    from octweb.registry.document.selection import Selection
     from octweb.registry.models import TreeModel
-    from octweb.registry.selection import Selection
 
 
 class ExperimentsConfig(AppConfig):
@@ -16,7 +16,7 @@ class ExperimentsConfig(AppConfig):
 
     def ready(self) -> None:
         from octweb.experiments.listing import EXPERIMENTS
-        from octweb.registry import selection
+        from octweb.registry.document import selection
         from octweb.runs import listing
 
         selection.SELECTION = _selection_of

@@ -10,8 +10,8 @@ from django.urls import reverse
 from octweb.core.templatetags.octweb import percent
 from octweb.experiments.board import Board, board, held_out, interval_of, span
 from octweb.experiments.models import Candidate, Experiment
+from octweb.registry.document.selection import Selection
 from octweb.registry.models import TreeModel
-from octweb.registry.selection import Selection
 
 TOO_HIGH = "A tree that is chosen because it does well looks better than it is."
 AGAIN = "The choice was made again without each fold in turn: the tree that was then recommended is"

@@ -18,7 +18,7 @@ from octweb.datasets import actions as datasets
 from octweb.datasets.models import Dataset
 from octweb.experiments import actions as experiments
 from octweb.experiments.models import Experiment
-from octweb.registry import actions as registry
+from octweb.registry.lifecycle import actions as registry
 from octweb.registry.models import TreeModel
 from octweb.runs import actions as runs
 from octweb.runs.models import TrainingRun

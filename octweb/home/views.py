@@ -11,8 +11,8 @@ from django.shortcuts import render
 from octweb.datasets.models import Dataset
 from octweb.home.start import first_samples
 from octweb.jobs.models import RunStatus
+from octweb.registry.document.model_files import model_file
 from octweb.registry.models import ReviewEvent, State, TreeModel, TreeModelQuerySet
-from octweb.registry.parsed import model_file
 from octweb.runs.models import TrainingRun
 from trainer.tree.render.outline import tree_outline
 

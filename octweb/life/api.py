@@ -19,8 +19,8 @@ from octweb.core.api import PROBLEMS, StrictTextField
 from octweb.figures.life import evidence_figure, leaves_figure
 from octweb.life import actions
 from octweb.life.record import MAX_DAYS, life_record
+from octweb.registry.document.model_files import model_file
 from octweb.registry.models import TreeModel
-from octweb.registry.parsed import model_file
 
 DAYS = OpenApiParameter("days", int, description=f"how many days, today included; 1 to {MAX_DAYS}", default=365)
 FIGURE = {200: OpenApiTypes.OBJECT} | PROBLEMS(400, 401, 403, 404, 429)

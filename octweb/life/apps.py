@@ -11,7 +11,7 @@ class LifeConfig(AppConfig):
     def ready(self) -> None:
         from octweb.jobs.signals import beside
         from octweb.life.mode import MODE
-        from octweb.registry.workspace.mode import register_mode
+        from octweb.registry.page.mode import register_mode
 
         register_mode(MODE, after="performance")
         beside.connect(_on_beside, dispatch_uid="life")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from octweb.registry.workspace.mode import Mode
+from octweb.registry.page.mode import Mode
 
 if TYPE_CHECKING:
-    from octweb.registry.workspace.scene import ModelScene
+    from octweb.registry.page.scene import ModelScene
 
 
 def _context(scene: ModelScene) -> dict[str, Any]:

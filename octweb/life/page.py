@@ -23,7 +23,7 @@ from octweb.life.record import life_record, unusual_cells
 from octweb.life.watches import QUESTIONS
 from octweb.life.words import day_text
 from octweb.registry.models import TreeModel
-from octweb.registry.workspace.scene import ModelScene
+from octweb.registry.page.scene import ModelScene
 from trainer.tree.render.palette import swatch
 from trainer.tree.rules import rules_of
 

@@ -13,8 +13,8 @@ from octweb.life import words
 from octweb.life.looking import RECENT_DAYS, DayCounts, Look, day_counts, look_at
 from octweb.life.models import Alarm, DailyCount, Watching
 from octweb.life.watches import QUESTIONS, Watch
+from octweb.registry.document.model_files import model_file
 from octweb.registry.models import State, TreeModel
-from octweb.registry.parsed import model_file
 from trainer.monitoring import MAX_DISPERSION
 
 MAX_DAYS = 3650

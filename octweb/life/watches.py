@@ -12,8 +12,8 @@ import numpy as np
 
 from octweb.core.tally import ROWS
 from octweb.life.models import Watching
+from octweb.registry.document.model_files import model_file
 from octweb.registry.models import State, TreeModel
-from octweb.registry.parsed import model_file
 from trainer.monitoring import HORIZON_DAYS, ShareLimits, threshold
 from trainer.table import ColumnKind
 from trainer.tree.nodes import Tree

@@ -24,12 +24,12 @@ from rest_framework.exceptions import APIException
 from octweb.core.faults import DamagedDocument
 from octweb.core.problems import flatten
 from octweb.core.templatetags.octweb import percent
-from octweb.registry import actions
-from octweb.registry.claims import claims
-from octweb.registry.data import check_again
-from octweb.registry.marks import open_points
+from octweb.registry.document.claims import claims
+from octweb.registry.document.model_files import model_file
+from octweb.registry.document.rows import check_again
+from octweb.registry.hooks import open_points
+from octweb.registry.lifecycle import actions
 from octweb.registry.models import Family, ReviewEvent, TreeModel
-from octweb.registry.parsed import model_file
 from trainer.errors import TrainerError
 from trainer.tree.describe import rules_text
 from trainer.tree.numbers import points_text

@@ -14,12 +14,12 @@ class RegistryConfig(AppConfig):
     name = "octweb.registry"
 
     def ready(self) -> None:
-        from octweb.registry.marks import register_open_points
+        from octweb.registry.hooks import register_open_points
 
         register_open_points(_open_points)
 
 
 def _open_points(model: TreeModel) -> list[str]:
-    from octweb.registry.checklist import open_titles
+    from octweb.registry.review.checklist import open_titles
 
     return open_titles(model)

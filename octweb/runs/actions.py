@@ -19,8 +19,8 @@ from octweb.datasets import actions as datasets
 from octweb.datasets.models import Dataset
 from octweb.jobs.models import FINISHED
 from octweb.jobs.queue import cancel, check_waiting, queue_position, refuse_unfinished, send
+from octweb.registry.document.model_files import model_file
 from octweb.registry.models import Family, TreeModel
-from octweb.registry.parsed import model_file
 from octweb.runs import dependence
 from octweb.runs.models import TrainingRun
 from octweb.runs.reachable import reachable

@@ -10,7 +10,7 @@ from django.conf import settings
 
 from octweb.core.files import place_in
 from octweb.jobs.child import PROGRESS, Process
-from octweb.registry.parsed import document_of
+from octweb.registry.document.model_files import document_of
 from octweb.runs.incumbents import of_earlier_attempts
 from octweb.runs.models import TrainingRun
 from octweb.runs.options import PROOF_SECONDS, arguments_of

@@ -15,7 +15,7 @@ from octweb.core.problems import Conflict, Unprocessable
 from octweb.datasets import empty_cells
 from octweb.datasets.models import Dataset
 from octweb.jobs import queue
-from octweb.registry.reach import latest_reach
+from octweb.registry.document.sensitivity_frontier import latest_reach
 from octweb.runs import actions, advice
 from octweb.runs.advice import AdviceAnswers
 from octweb.runs.estimate import estimate, trainings_words

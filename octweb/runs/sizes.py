@@ -8,8 +8,8 @@ from typing import Any
 
 from octweb.core.problems import Conflict
 from octweb.jobs.models import RunStatus
+from octweb.registry.document.model_files import model_file
 from octweb.registry.models import TreeModel
-from octweb.registry.parsed import model_file
 from octweb.runs.actions import enqueue
 from octweb.runs.models import TrainingRun
 from trainer.methods.base import AUTO, stated_penalty

@@ -15,7 +15,7 @@ from octweb.core.limits import allowed
 from octweb.jobs.child import PROGRESS, Process
 from octweb.jobs.models import RunStatus
 from octweb.jobs.supervisor import TICK_SECONDS, JobRefused, ResultSupervisor, last_line
-from octweb.registry import actions as registry
+from octweb.registry.lifecycle import actions as registry
 from octweb.runs.child import TrainingProcess
 from octweb.runs.models import ProgressRecord, TrainingRun
 from octweb.runs.options import INFEASIBLE

@@ -14,7 +14,7 @@ from knox.auth import TokenAuthentication
 from knox.crypto import hash_token
 from rest_framework.exceptions import AuthenticationFailed
 
-from octweb.registry.access import alive
+from octweb.registry.lifecycle.access import alive
 from octweb.serving.models import ApiToken
 
 REMEMBERED = 5.0  # seconds

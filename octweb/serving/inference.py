@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from octweb.registry.document.model_files import model_file
 from octweb.registry.models import TreeModel
-from octweb.registry.parsed import model_file
-from octweb.registry.predicting import MISSING, OUTSIDE, UNSEEN, Predictions, predict_matrix, predict_rows
+from octweb.registry.prediction.predictions import MISSING, OUTSIDE, UNSEEN, Predictions, predict_matrix, predict_rows
 from octweb.serving.tensors import TEXT, CellError, ProtocolError, Tensor
 from trainer.data.rows import numbers_of_texts
 from trainer.errors import Refusal

@@ -21,12 +21,12 @@ from rest_framework.response import Response
 from octweb.core import metrics, strict_json
 from octweb.core.parsers import limited
 from octweb.core.permissions import KnownParameters
-from octweb.registry.answers import columns_record, notes_header
-from octweb.registry.bodies import CSV, check_rows, predict_csv, records_of_columns
+from octweb.registry.document.model_files import model_file
 from octweb.registry.models import TreeModel
-from octweb.registry.parsed import model_file
-from octweb.registry.predicting import Predictions, predict_rows
-from octweb.registry.retired import recorded_call, tally_of_call
+from octweb.registry.prediction.predictions import Predictions, predict_rows
+from octweb.registry.prediction.request_bodies import CSV, check_rows, predict_csv, records_of_columns
+from octweb.registry.prediction.responses import columns_record, notes_header
+from octweb.registry.prediction.retired import recorded_call, tally_of_call
 from octweb.serving.authentication import ApiTokenAuthentication
 from octweb.serving.v2 import ProtocolView, served_model
 from trainer.data.parsing import ColumnParsing

@@ -31,15 +31,15 @@ from octweb.core.metrics import ModelCounters
 from octweb.core.problems import Busy
 from octweb.core.tally import ROWS
 from octweb.core.throttles import WINDOWS, caller_of, rate
-from octweb.registry.access import may_call
-from octweb.registry.answers import columns_record
-from octweb.registry.claims import certificate_parameters, certificate_status
-from octweb.registry.compiled import CompiledModel, compiled
+from octweb.registry.document.claims import certificate_parameters, certificate_status
+from octweb.registry.lifecycle.access import may_call
+from octweb.registry.lifecycle.model_cache import model_by_id, model_by_name
 from octweb.registry.models import State, TreeModel
-from octweb.registry.predicting import DECISION, Predictions, predict_rows, rows_by_leaf, tally_of
-from octweb.registry.recording import Ids, caller_of_call, recorder_of
-from octweb.registry.remembered import model_by_id, model_by_name
-from octweb.registry.retired import DRY_RUN_HEADER
+from octweb.registry.prediction.compiled_models import CompiledModel, compiled
+from octweb.registry.prediction.predictions import DECISION, Predictions, predict_rows, rows_by_leaf, tally_of
+from octweb.registry.prediction.recording import Ids, caller_of_call, recorder_of
+from octweb.registry.prediction.responses import columns_record
+from octweb.registry.prediction.retired import DRY_RUN_HEADER
 from octweb.serving.authentication import lookup
 from octweb.serving.body_budget import BODY_BUDGET
 from octweb.serving.coding import compress_body

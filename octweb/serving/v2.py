@@ -15,16 +15,16 @@ from octweb.core import metrics, strict_json
 from octweb.core.faults import DamagedDocument
 from octweb.core.parsers import limited
 from octweb.core.problems import document, exception_handler
-from octweb.registry.access import may_call
-from octweb.registry.answers import mark_notes
-from octweb.registry.api import AnyFormat
-from octweb.registry.claims import certificate_parameters
+from octweb.registry.api.request import AnyFormat
+from octweb.registry.document.claims import certificate_parameters
+from octweb.registry.document.model_files import is_damaged, model_file
+from octweb.registry.lifecycle.access import may_call
+from octweb.registry.lifecycle.model_cache import model_by_name
 from octweb.registry.models import TreeModel
-from octweb.registry.parsed import is_damaged, model_file
-from octweb.registry.predicting import DECISION
-from octweb.registry.recording import RecordedCall
-from octweb.registry.remembered import model_by_name
-from octweb.registry.retired import recorded_call, refuse_if_name_retired, tally_of_call
+from octweb.registry.prediction.predictions import DECISION
+from octweb.registry.prediction.recording import RecordedCall
+from octweb.registry.prediction.responses import mark_notes
+from octweb.registry.prediction.retired import recorded_call, refuse_if_name_retired, tally_of_call
 from octweb.serving.inference import DEFAULT_OUTPUTS, OUTPUTS, configuration, infer, metadata, output
 from octweb.serving.tensors import JSON_LENGTH, ProtocolError, answer, parse
 from trainer.errors import DataError

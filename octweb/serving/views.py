@@ -18,10 +18,11 @@ from django.views.decorators.http import require_POST
 
 from octweb.core.forms import SaidForm
 from octweb.core.problems import Conflict, Unprocessable
-from octweb.registry import access, snippets
-from octweb.registry.data import example_row
+from octweb.registry.document.rows import example_row
+from octweb.registry.lifecycle import access
 from octweb.registry.models import TreeModel
-from octweb.registry.predicting import predict_rows
+from octweb.registry.page import snippets
+from octweb.registry.prediction.predictions import predict_rows
 from octweb.serving import actions
 from octweb.serving.models import ApiToken, Scope
 from trainer.errors import TrainerError

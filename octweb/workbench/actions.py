@@ -22,9 +22,9 @@ from octweb.datasets import stored
 from octweb.datasets.models import Dataset
 from octweb.jobs import queue
 from octweb.jobs.models import FINISHED, RunStatus
-from octweb.registry import actions as registry
+from octweb.registry.document.model_files import model_file
+from octweb.registry.lifecycle import actions as registry
 from octweb.registry.models import TreeModel
-from octweb.registry.parsed import model_file
 from octweb.runs.actions import check_settings, within_limits
 from octweb.runs.dependence import ROLES
 from octweb.runs.models import TrainingRun

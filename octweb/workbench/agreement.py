@@ -6,8 +6,8 @@ from typing import Any
 
 from django.db import transaction
 
+from octweb.registry.document.model_files import model_file
 from octweb.registry.models import TreeModel
-from octweb.registry.parsed import model_file
 from octweb.workbench import actions
 from octweb.workbench.models import Step, StepKind, StepState, Workbench
 from trainer.dtypes import FloatArray

@@ -9,10 +9,10 @@ from typing import Any
 from django.db import transaction
 from django.http import Http404
 
+from octweb.registry.document.model_files import model_file
 from octweb.registry.models import TreeModel
-from octweb.registry.parsed import model_file
-from octweb.registry.workspace.scene import ModelScene
-from octweb.registry.workspace.tab import Tab
+from octweb.registry.page.scene import ModelScene
+from octweb.registry.page.tab import Tab
 from octweb.workbench import actions, page
 from octweb.workbench.models import StepKind, StepState, Workbench
 from trainer.registry import editable_ids

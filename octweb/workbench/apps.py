@@ -16,8 +16,8 @@ class WorkbenchConfig(AppConfig):
     name = "octweb.workbench"
 
     def ready(self) -> None:
-        from octweb.registry.marks import register_agreement
-        from octweb.registry.workspace.tab import register_tab
+        from octweb.registry.hooks import register_agreement
+        from octweb.registry.page.tab import register_tab
 
         register_tab(TAB)
         register_agreement(_agreement)

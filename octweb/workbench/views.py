@@ -17,8 +17,8 @@ from octweb.core.lists import narrowed, page_of
 from octweb.core.methods import title_of
 from octweb.core.problems import flatten
 from octweb.jobs.queue import worker_seen
+from octweb.registry.document.model_files import model_file
 from octweb.registry.models import TreeModel
-from octweb.registry.parsed import model_file
 from octweb.workbench import actions, agreement, alternatives, explore, page
 from octweb.workbench.canvas import canvas
 from octweb.workbench.models import StepKind, StepState, Workbench

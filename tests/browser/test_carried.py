@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from django.conf import settings
 
-from octweb.registry.carried import Subject, to_html
+from octweb.registry.page.standalone_html import Subject, to_html
 from tests.browser.accessible import violations
 from tests.browser.pictures import picture
 from tests.browser.waiting import complaints

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from octweb.datasets import actions as datasets
-from octweb.registry import actions as registry
+from octweb.registry.lifecycle import actions as registry
 from tests.browser.accessible import violations
 from tests.browser.signed_in import signed_in
 from tests.browser.waiting import overflow

@@ -16,9 +16,9 @@ from playwright.sync_api import expect
 
 from octweb.datasets import actions as datasets
 from octweb.decide import actions
-from octweb.registry import actions as registry
-from octweb.registry.data import rows_of
-from octweb.registry.parsed import model_file
+from octweb.registry.document.model_files import model_file
+from octweb.registry.document.rows import rows_of
+from octweb.registry.lifecycle import actions as registry
 from tests.browser.accessible import violations
 from tests.browser.pictures import folder, picture
 from tests.browser.test_workspace import LONG, opened, small, stored  # noqa: F401  (fixtures)

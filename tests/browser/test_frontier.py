@@ -7,7 +7,7 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from octweb.registry import actions
+from octweb.registry.lifecycle import actions
 from tests.browser.signed_in import signed_in
 from tests.browser.waiting import address, choose_last_point
 from tests.octweb.small_models import trained

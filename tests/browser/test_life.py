@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from octweb.life.actions import look_now
 from octweb.life.models import Alarm
-from octweb.registry import actions as registry
+from octweb.registry.lifecycle import actions as registry
 from octweb.registry.models import ReviewEvent, State
 from tests.browser.accessible import violations
 from tests.browser.signed_in import signed_in

@@ -7,7 +7,7 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from octweb.registry.parsed import model_file
+from octweb.registry.document.model_files import model_file
 from octweb.workbench import actions
 from octweb.workbench.models import Workbench
 from tests.browser.accessible import violations

@@ -14,7 +14,7 @@ from octweb.batch import actions as batch
 from octweb.datasets import actions as datasets
 from octweb.experiments import actions as experiments
 from octweb.jobs.models import RunStatus
-from octweb.registry import actions as registry
+from octweb.registry.lifecycle import actions as registry
 from octweb.runs import actions as runs
 from octweb.serving import actions as tokens
 from tests.browser.accessible import violations

@@ -9,8 +9,8 @@ from django.core.files.base import ContentFile
 from playwright.sync_api import expect
 
 from octweb.datasets.models import Dataset
-from octweb.registry import actions
-from octweb.registry.reach import points_of
+from octweb.registry.document.sensitivity_frontier import points_of
+from octweb.registry.lifecycle import actions
 from tests.browser.signed_in import signed_in
 from tests.browser.waiting import choose_last_point, drawn, until
 from tests.octweb.small_models import csv_of_small_table, small_table

@@ -12,7 +12,7 @@ from playwright.sync_api import expect
 from octweb.datasets import actions as datasets
 from octweb.experiments import actions as experiments
 from octweb.jobs.models import RunStatus
-from octweb.registry import actions as registry
+from octweb.registry.lifecycle import actions as registry
 from octweb.runs import actions as runs
 from octweb.runs.models import TrainingRun
 from tests.browser.accessible import violations

@@ -13,10 +13,10 @@ from django.conf import settings
 from playwright.sync_api import expect
 
 from octweb.datasets import actions as datasets
-from octweb.registry import actions as registry
-from octweb.registry.data import rows_of
+from octweb.registry.document.model_files import model_file
+from octweb.registry.document.rows import rows_of
+from octweb.registry.lifecycle import actions as registry
 from octweb.registry.models import TreeModel
-from octweb.registry.parsed import model_file
 from octweb.serving.coding import compress_body
 from tests.browser.accessible import violations
 from tests.browser.pictures import picture

@@ -8,7 +8,7 @@ from django.db import close_old_connections
 from rest_framework.test import APIClient
 
 from octweb.core.throttles import WINDOWS
-from octweb.registry import actions, remembered
+from octweb.registry.lifecycle import actions, model_cache
 from octweb.serving.actions import create_token
 from octweb.serving.authentication import forget
 from tests.octweb.small_models import trained
@@ -17,7 +17,7 @@ from tests.octweb.small_models import trained
 @pytest.fixture(autouse=True)
 def _forget():
     forget()
-    remembered.clear()
+    model_cache.clear()
     WINDOWS.forget()
 
 

@@ -11,7 +11,7 @@ from octweb.datasets import actions as datasets
 from octweb.datasets import stored
 from octweb.datasets.models import Dataset
 from octweb.jobs.models import RunStatus
-from octweb.registry import actions as registry
+from octweb.registry.lifecycle import actions as registry
 from octweb.runs import actions
 from octweb.runs.models import TrainingRun
 from trainer.training.run import TrainRequest, train

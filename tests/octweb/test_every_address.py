@@ -36,7 +36,7 @@ from octweb.core.throttles import WINDOWS
 from octweb.datasets import actions as datasets
 from octweb.demo.models import Visit
 from octweb.experiments import actions as experiments
-from octweb.registry import actions as registry
+from octweb.registry.lifecycle import actions as registry
 from octweb.runs import actions as runs
 from octweb.serving.actions import create_token
 from octweb.workbench import actions as workbenches

@@ -16,7 +16,7 @@ from rest_framework.test import APIClient
 from octweb.datasets import actions, stored
 from octweb.datasets.models import Dataset
 from octweb.experiments.models import Experiment
-from octweb.registry import actions as registry
+from octweb.registry.lifecycle import actions as registry
 from octweb.runs.models import TrainingRun
 from octweb.serving.actions import create_token
 from octweb.serving.models import ApiToken

@@ -9,8 +9,8 @@ from xml.etree import ElementTree
 import pytest
 
 from octweb.datasets import actions as datasets
-from octweb.registry import actions as registry
-from octweb.registry.downloads import FORMATS
+from octweb.registry.lifecycle import actions as registry
+from octweb.registry.page.downloads import FORMATS
 from tests.octweb.test_every_address import ROUTES, Things, filled
 from trainer.training.run import TrainRequest, train
 

@@ -25,10 +25,10 @@ from octweb.batch.tasks import predict_batch
 from octweb.datasets import actions as datasets
 from octweb.dossier import actions as dossiers
 from octweb.dossier.models import ModelDossier
-from octweb.registry import actions
-from octweb.registry.audited import audit_models
-from octweb.registry.downloads import FORMATS
+from octweb.registry.lifecycle import actions
+from octweb.registry.lifecycle.audit_trail import audit_models
 from octweb.registry.models import TreeModel
+from octweb.registry.page.downloads import FORMATS
 from trainer.errors import DataError
 from trainer.training.run import TrainRequest, train
 from trainer.tree.file import from_json, read_model, write

@@ -22,7 +22,7 @@ from schemathesis.specs.openapi.checks import (
 from octweb.batch import actions as batch
 from octweb.datasets import actions as datasets
 from octweb.experiments import actions as experiments
-from octweb.registry import actions as registry
+from octweb.registry.lifecycle import actions as registry
 from octweb.runs import actions as runs
 from octweb.serving.actions import create_token
 from octweb.workbench import actions as workbenches

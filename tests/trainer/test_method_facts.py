@@ -24,7 +24,7 @@ OWN_TABLES = {
 }
 OTHER_WORDS = {
     ("trainer/data/parsing/dates.py", "oct"): "a month",
-    ("octweb/registry/workspace/node.py", "exact"): "the key of an exact text",
+    ("octweb/registry/page/node.py", "exact"): "the key of an exact text",
 }
 
 

@@ -10,9 +10,10 @@ from django import template
 
 from octweb.core.badges import LOOK
 from octweb.core.faults import DamagedDocument
-from octweb.registry import claims, marks
+from octweb.registry import hooks
+from octweb.registry.document import claims
+from octweb.registry.document.model_files import model_file
 from octweb.registry.models import TreeModel
-from octweb.registry.parsed import model_file
 from trainer.evaluate.verdict import TreeVerdict
 
 register = template.Library()
@@ -64,6 +65,6 @@ def warnings_of(model: TreeModel) -> list[str]:
 def agreement_of(model: TreeModel) -> dict[str, Any] | None:
     """What is known of the other good trees; for those alone who may see the rows."""
     try:
-        return marks.agreement(model)
+        return hooks.agreement(model)
     except DamagedDocument:
         return None

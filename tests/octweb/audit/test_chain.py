@@ -12,7 +12,7 @@ from django.core.management import call_command
 from octweb.audit import actions as audit
 from octweb.audit import chain
 from octweb.audit.models import Head, Record
-from octweb.registry import actions
+from octweb.registry.lifecycle import actions
 from octweb.registry.models import ReviewEvent, State, TreeModel
 from tests.octweb.small_models import trained
 

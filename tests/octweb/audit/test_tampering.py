@@ -18,7 +18,7 @@ from octweb.audit.models import Head, Record
 from octweb.checking import actions as checking
 from octweb.datasets import actions as datasets
 from octweb.datasets.models import Dataset
-from octweb.registry import actions
+from octweb.registry.lifecycle import actions
 from octweb.registry.models import Doubt, ReviewEvent, Share, TreeModel
 from trainer.training.run import TrainRequest, train
 

@@ -16,7 +16,7 @@ from octweb.batch import actions
 from octweb.batch.explained import wishes_of
 from octweb.batch.models import BatchPrediction
 from octweb.decide import actions as decide
-from octweb.registry import actions as registry
+from octweb.registry.lifecycle import actions as registry
 from octweb.serving.models import ApiToken, Scope
 from tests.octweb.batch.conftest import rows_csv
 from tests.octweb.decide.conftest import table_model  # noqa: F401

@@ -20,9 +20,9 @@ from django.utils import timezone
 from octweb.checking import actions
 from octweb.checking.models import ModelCheck, Proof
 from octweb.checking.work import CheckSupervisor
-from octweb.registry.claims import certificate_status, claim_of, claims
+from octweb.registry.document.claims import certificate_status, claim_of, claims
+from octweb.registry.document.model_files import model_file
 from octweb.registry.models import Doubt, TreeModel
-from octweb.registry.parsed import model_file
 from octweb.runs import actions as runs
 from octweb.runs.training import TrainingSupervisor
 from tests.octweb.runs.conftest import CSV, csv_file, dataset  # noqa: F401

@@ -19,9 +19,9 @@ from octweb.checking.models import Comparison
 from octweb.datasets import actions as datasets
 from octweb.datasets import intake
 from octweb.datasets.stored import path_of
-from octweb.registry import actions as registry
+from octweb.registry.document.model_files import model_file
+from octweb.registry.lifecycle import actions as registry
 from octweb.registry.models import TreeModel
-from octweb.registry.parsed import model_file
 from trainer.convert import from_sklearn
 from trainer.tree.export.pmml import to_pmml
 

@@ -21,8 +21,8 @@ from octweb.core.faults import StoreUnavailable
 from octweb.datasets import actions, stored
 from octweb.environment import store_settings
 from octweb.jobs.supervisor import stopping
-from octweb.registry import actions as registry
-from octweb.registry.data import check_again
+from octweb.registry.document.rows import check_again
+from octweb.registry.lifecycle import actions as registry
 from octweb.runs import actions as runs
 from octweb.runs.models import TrainingRun
 from octweb.runs.training import TrainingSupervisor

@@ -15,7 +15,7 @@ from octweb.datasets import actions, stored
 from octweb.datasets.choice import ColumnChoice
 from octweb.datasets.models import Dataset
 from octweb.datasets.reading_flags import flags_of
-from octweb.registry import actions as registry
+from octweb.registry.lifecycle import actions as registry
 from tests.octweb.datasets.files import API, api, post, upload
 from trainer.training.run import TrainRequest, train
 

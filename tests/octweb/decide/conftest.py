@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from octweb.datasets import actions as datasets
-from octweb.registry import actions
+from octweb.registry.lifecycle import actions
 from trainer.training.run import TrainRequest, train
 
 

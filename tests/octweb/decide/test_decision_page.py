@@ -10,11 +10,11 @@ import pytest
 
 from octweb.datasets import actions as datasets
 from octweb.decide import actions, page
-from octweb.registry import actions as registry
-from octweb.registry.data import rows_of
+from octweb.registry.document.model_files import model_file
+from octweb.registry.document.rows import rows_of
+from octweb.registry.document.units import statistics_of
+from octweb.registry.lifecycle import actions as registry
 from octweb.registry.models import ShareLevel
-from octweb.registry.parsed import model_file
-from octweb.registry.units import statistics_of
 from octweb.workbench.models import Step, StepState, Workbench
 from octweb.workbench.models import StepKind as Steps
 from tests.octweb.figures.specimens import one_split

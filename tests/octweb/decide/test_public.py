@@ -13,9 +13,9 @@ from django.core.management import call_command
 from octweb.datasets import actions as datasets
 from octweb.decide.actions import guidance_of, mark, publish
 from octweb.decide.payload import payload
-from octweb.registry import actions as registry
-from octweb.registry.parsed import model_file
-from octweb.registry.units import statistics_of
+from octweb.registry.document.model_files import model_file
+from octweb.registry.document.units import statistics_of
+from octweb.registry.lifecycle import actions as registry
 from trainer.explain.carried import tree_data
 from trainer.explain.rows import rows_to_explain
 from trainer.explain.statistics import statistics_of_model

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from octweb.decide.actions import guidance_of
-from octweb.registry import actions as registry
+from octweb.registry.lifecycle import actions as registry
 from octweb.registry.models import ShareLevel
 
 BODY = {"purpose": "Pre-screening. A person decides.", "contact": "loans@example.org"}

@@ -9,7 +9,7 @@ import pytest
 
 from octweb.core.spool import WRITER
 from octweb.decisions import collecting
-from octweb.registry import actions
+from octweb.registry.lifecycle import actions
 from octweb.registry.models import Recording
 from trainer.table import Column, ColumnKind, ColumnSchema, Labels, Table
 from trainer.training.run import TrainRequest, train

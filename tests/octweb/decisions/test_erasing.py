@@ -21,8 +21,8 @@ from octweb.decisions.audited import audit_decisions
 from octweb.decisions.exporting import export_chain
 from octweb.decisions.models import Block, ChainEntry, Kind
 from octweb.decisions.replaying import replay
-from octweb.registry.parsed import model_file
-from octweb.registry.recording import Caller, recorder_of, subject_digest
+from octweb.registry.document.model_files import model_file
+from octweb.registry.prediction.recording import Caller, recorder_of, subject_digest
 from tests.conftest import ROOT
 from trainer.tree.nodes import Tree
 

@@ -26,11 +26,11 @@ from octweb.core.problems import Conflict
 from octweb.core.spool import WRITER, FrameKind
 from octweb.decisions import adding, collecting
 from octweb.decisions.models import Block, ChainEntry, DecisionHead, RecordStream, SpoolPart
-from octweb.registry import actions
-from octweb.registry.audited import audit_models
+from octweb.registry.document.model_files import model_file
+from octweb.registry.lifecycle import actions
+from octweb.registry.lifecycle.audit_trail import audit_models
 from octweb.registry.models import Recording
-from octweb.registry.parsed import model_file
-from octweb.registry.recording import subject_digest
+from octweb.registry.prediction.recording import subject_digest
 from tests.conftest import ROOT
 from tests.octweb.batch.conftest import rows_csv
 from tests.octweb.decisions.conftest import ROW
@@ -236,10 +236,10 @@ from django.conf import settings
 from pathlib import Path
 settings.DATA_DIR = Path(sys.argv[2])
 from octweb.registry.models import TreeModel
-from octweb.registry.recording import Caller, Recorder
+from octweb.registry.prediction.recording import Caller, Recorder
 import uuid
 import numpy as np
-from octweb.registry.parsed import model_file
+from octweb.registry.document.model_files import model_file
 model = TreeModel(pk=uuid.UUID(sys.argv[3]), sha256=sys.argv[4], document=open(sys.argv[5]).read())
 recorder = Recorder(model)
 tree = model_file(model).tree

@@ -32,7 +32,7 @@ from octweb.experiments import actions as experiments
 from octweb.jobs.management.commands import worker
 from octweb.jobs.models import RunStatus
 from octweb.notify.models import Wish
-from octweb.registry import actions as registry
+from octweb.registry.lifecycle import actions as registry
 from octweb.registry.models import TreeModel
 from octweb.runs import actions as runs
 from octweb.runs.models import TrainingRun

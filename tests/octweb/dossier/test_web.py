@@ -25,7 +25,7 @@ from octweb.dossier import actions, signing
 from octweb.dossier.keys import known_fingerprints, signing_key
 from octweb.dossier.models import ModelDossier, SigningKey
 from octweb.dossier.work import DossierSupervisor
-from octweb.registry import actions as registry
+from octweb.registry.lifecycle import actions as registry
 from octweb.registry.models import TreeModel
 from octweb.runs import actions as runs
 from octweb.runs.training import TrainingSupervisor

@@ -17,9 +17,9 @@ from octweb.experiments.models import Candidate, Experiment
 from octweb.experiments.plan import evaluation, plan
 from octweb.figures.experiment import experiment_figure
 from octweb.jobs.models import RunStatus
-from octweb.registry import actions as registry
+from octweb.registry.document.selection import selection_of
+from octweb.registry.lifecycle import actions as registry
 from octweb.registry.models import TreeModel
-from octweb.registry.selection import selection_of
 from octweb.runs.models import TrainingRun
 from tests.octweb.experiments.conftest import TWO
 from trainer.data.folds import holdout

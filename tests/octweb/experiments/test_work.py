@@ -12,7 +12,7 @@ from octweb.experiments import actions
 from octweb.experiments.board import board
 from octweb.experiments.models import Candidate
 from octweb.experiments.work import CandidateSupervisor
-from octweb.registry.selection import selection_of
+from octweb.registry.document.selection import selection_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -17,7 +17,7 @@ from octweb.datasets import actions as datasets
 from octweb.jobs.models import RunStatus
 from octweb.jobs.queue import tidy
 from octweb.jobs.reaper import reap
-from octweb.registry import actions as registry
+from octweb.registry.lifecycle import actions as registry
 from octweb.registry.models import TreeModel
 from octweb.runs import actions as runs
 from octweb.runs.models import TrainingRun

@@ -14,7 +14,7 @@ from octweb.core.problems import Conflict
 from octweb.core.words import GLOSSARY
 from octweb.datasets.models import Dataset
 from octweb.jobs.models import RunStatus
-from octweb.registry import actions as registry
+from octweb.registry.lifecycle import actions as registry
 from octweb.registry.models import TreeModel
 from octweb.runs import actions as runs
 from octweb.runs.models import TrainingRun

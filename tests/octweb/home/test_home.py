@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from octweb.registry import actions
+from octweb.registry.lifecycle import actions
 
 
 @pytest.fixture(autouse=True)

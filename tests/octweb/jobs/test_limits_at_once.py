@@ -21,7 +21,7 @@ from octweb.demo import actions as demo
 from octweb.demo.models import Visit
 from octweb.experiments import actions as experiments
 from octweb.experiments.models import Experiment
-from octweb.registry import actions as registry
+from octweb.registry.lifecycle import actions as registry
 from octweb.runs import actions as runs
 from octweb.runs.models import TrainingRun
 from octweb.serving.actions import create_token

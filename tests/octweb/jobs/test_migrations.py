@@ -10,8 +10,8 @@ from django.utils import timezone
 
 from octweb.datasets import actions
 from octweb.jobs.models import WorkerBeat
-from octweb.registry import actions as registry
-from octweb.registry.remembered import model_by_name
+from octweb.registry.lifecycle import actions as registry
+from octweb.registry.lifecycle.model_cache import model_by_name
 from octweb.runs.models import TrainingRun
 from tests.octweb.datasets.files import GOOD
 from tests.octweb.migrating import latest_originals, migrate_with_originals

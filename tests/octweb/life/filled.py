@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import numpy as np
 
 from octweb.life.models import DailyCount
-from octweb.registry.parsed import model_file
+from octweb.registry.document.model_files import model_file
 
 ROWS = 60  # of a day
 

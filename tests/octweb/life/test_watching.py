@@ -17,9 +17,9 @@ from octweb.life.looking import look_at, look_at_due
 from octweb.life.models import Alarm, DailyCount, Watching
 from octweb.life.record import life_record
 from octweb.notify.models import Delivery, Wish
-from octweb.registry import actions as registry
+from octweb.registry.document.model_files import model_file
+from octweb.registry.lifecycle import actions as registry
 from octweb.registry.models import ReviewEvent, State, TreeModel
-from octweb.registry.parsed import model_file
 from tests.octweb.life.filled import ROWS, fill, leaves_of, today
 
 pytestmark = pytest.mark.django_db

@@ -13,10 +13,10 @@ from django.db.models import F
 from rest_framework.exceptions import ValidationError
 
 from octweb.core.problems import Conflict
-from octweb.registry import actions
+from octweb.registry.document.model_files import ParsedModels, model_file
+from octweb.registry.lifecycle import actions
+from octweb.registry.lifecycle.model_cache import model_by_name
 from octweb.registry.models import Family, ReviewEvent, State, TreeModel
-from octweb.registry.parsed import ParsedModels, model_file
-from octweb.registry.remembered import model_by_name
 from trainer.errors import ModelFileError
 
 ALLOWED = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from django.utils import timezone
 
-from octweb.registry import actions
+from octweb.registry.lifecycle import actions
 from octweb.registry.models import State, TreeModel
 from tests.octweb.small_models import trained
 

@@ -12,7 +12,7 @@ import polars
 import pyarrow as pa
 import pytest
 
-from octweb.registry.bodies import ARROW_FILE, ARROW_STREAM, CSV
+from octweb.registry.prediction.request_bodies import ARROW_FILE, ARROW_STREAM, CSV
 from tests.octweb.small_models import small_table
 
 pytestmark = [pytest.mark.django_db, pytest.mark.one_database]  # how bodies are read, and what is said of them

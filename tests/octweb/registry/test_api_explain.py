@@ -5,8 +5,8 @@ from __future__ import annotations
 import orjson
 import pytest
 
-from octweb.registry import actions
-from octweb.registry.parsed import model_file
+from octweb.registry.document.model_files import model_file
+from octweb.registry.lifecycle import actions
 from tests.octweb.registry.test_api_predict import ROW, predict
 from tests.octweb.small_models import small_table
 

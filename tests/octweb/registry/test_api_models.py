@@ -6,9 +6,9 @@ import uuid
 
 import pytest
 
-from octweb.registry import actions
-from octweb.registry.downloads import FORMATS
+from octweb.registry.lifecycle import actions
 from octweb.registry.models import State
+from octweb.registry.page.downloads import FORMATS
 
 LIST = "/api/v1/models/"
 

@@ -7,8 +7,8 @@ import io
 import pytest
 
 from octweb.datasets import actions as datasets
-from octweb.registry import actions
-from octweb.registry.claims import claims
+from octweb.registry.document.claims import claims
+from octweb.registry.lifecycle import actions
 from trainer.training.run import TrainRequest, train
 
 

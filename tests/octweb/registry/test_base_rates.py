@@ -9,9 +9,9 @@ import pytest
 from django.core.management import call_command
 from django.urls import reverse
 
-from octweb.registry import actions
-from octweb.registry.carried import Subject, claims
-from octweb.registry.parsed import model_file
+from octweb.registry.document.model_files import model_file
+from octweb.registry.lifecycle import actions
+from octweb.registry.page.standalone_html import Subject, claims
 from tests.octweb.small_models import csv_of_small_table, trained
 from trainer import ExactTreeClassifier
 from trainer.evaluate.verdict import base_rate, training_base_words

@@ -18,10 +18,10 @@ from octweb.datasets import actions as datasets
 from octweb.decide import actions as decide
 from octweb.dossier.models import ModelDossier
 from octweb.jobs.models import RunStatus
-from octweb.registry import actions
-from octweb.registry.audited import audit_models
-from octweb.registry.checklist import TITLES, Reviewed, checklist
+from octweb.registry.lifecycle import actions
+from octweb.registry.lifecycle.audit_trail import audit_models
 from octweb.registry.models import State, TreeModel
+from octweb.registry.review.checklist import TITLES, Reviewed, checklist
 from tests.octweb.runs.conftest import CSV
 from tests.octweb.small_models import trained
 from trainer.training.run import TrainRequest, train

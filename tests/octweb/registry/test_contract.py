@@ -8,8 +8,8 @@ import json
 import pytest
 from django.core.management import CommandError, call_command
 
-from octweb.registry import actions as registry
-from octweb.registry.parsed import model_file
+from octweb.registry.document.model_files import model_file
+from octweb.registry.lifecycle import actions as registry
 from tests.octweb.runs.conftest import csv_file, dataset  # noqa: F401
 from tests.octweb.small_models import small_table
 from trainer.data.table_contract import model_contract

@@ -9,7 +9,7 @@ import pytest
 
 from octweb.datasets import stored
 from octweb.dossier.document import to_html
-from octweb.registry import actions
+from octweb.registry.lifecycle import actions
 from tests.octweb.runs.conftest import csv_file, dataset  # noqa: F401
 from tests.octweb.visible_text import visible
 from trainer.dossier import dossier as make_dossier

@@ -8,7 +8,7 @@ import json
 import pytest
 from django.core.management import CommandError, call_command
 
-from octweb.registry.downloads import FORMATS
+from octweb.registry.page.downloads import FORMATS
 from tests.octweb.small_models import trained
 
 

@@ -14,7 +14,7 @@ from octweb.batch.models import BatchPrediction
 from octweb.datasets import actions as datasets
 from octweb.datasets import stored
 from octweb.datasets.choice import ColumnChoice
-from octweb.registry import actions as registry
+from octweb.registry.lifecycle import actions as registry
 from octweb.registry.models import TreeModel
 from tests.octweb.batch.conftest import work  # noqa: F401
 from trainer.training.run import TrainRequest, train

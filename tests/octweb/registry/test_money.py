@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from octweb.datasets import actions as datasets
-from octweb.registry import actions
-from octweb.registry.data import check_again
-from octweb.registry.parsed import model_file
-from octweb.registry.workspace import performance
-from octweb.registry.workspace.scene import ModelScene
+from octweb.registry.document.model_files import model_file
+from octweb.registry.document.rows import check_again
+from octweb.registry.lifecycle import actions
+from octweb.registry.page import performance
+from octweb.registry.page.scene import ModelScene
 from trainer.training.run import TrainRequest, train
 
 

@@ -11,7 +11,7 @@ from django.core.management import call_command
 
 from octweb.datasets import stored
 from octweb.dossier.document import to_html
-from octweb.registry import actions
+from octweb.registry.lifecycle import actions
 from octweb.workbench import actions as workbench
 from octweb.workbench.models import Step, StepState
 from tests.octweb.runs.conftest import csv_file, dataset  # noqa: F401

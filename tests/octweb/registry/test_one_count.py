@@ -11,7 +11,7 @@ import pytest
 from octweb.datasets import stored
 from octweb.dossier.models import ModelDossier
 from octweb.jobs.models import RunStatus
-from octweb.registry import actions
+from octweb.registry.lifecycle import actions
 from octweb.runs.models import TrainingRun
 from tests.octweb.runs.conftest import csv_file, dataset  # noqa: F401
 from trainer.data.rows import Note

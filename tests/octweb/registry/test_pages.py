@@ -14,9 +14,11 @@ from django.core.files.base import ContentFile
 from octweb.core.templatetags.octweb import seconds
 from octweb.datasets import reader
 from octweb.datasets.models import Dataset
-from octweb.registry import actions, data, page
-from octweb.registry.data import check_again
+from octweb.registry.document import rows
+from octweb.registry.document.rows import check_again
+from octweb.registry.lifecycle import actions
 from octweb.registry.models import State, TreeModel
+from octweb.registry.page import content
 from tests.octweb.small_models import csv_of_small_table, small_table, trained
 from trainer.evaluate.intervals import of_folds
 from trainer.registry import METHODS
@@ -118,11 +120,11 @@ def test_the_rows_of_a_large_table_are_read_by_another_process_and_stay_on_the_d
     register, dataset, monkeypatch, settings
 ):
     model = register(dataset=dataset)
-    here = data.rows_of(model)
-    data._read_rows.cache_clear()
-    monkeypatch.setattr(data, "READ_HERE", 0)
-    monkeypatch.setattr(data, "arrays_of", lambda *arguments: pytest.fail("read in the web process"))
-    there = data.rows_of(model)
+    here = rows.rows_of(model)
+    rows._read_rows.cache_clear()
+    monkeypatch.setattr(rows, "READ_HERE", 0)
+    monkeypatch.setattr(rows, "arrays_of", lambda *arguments: pytest.fail("read in the web process"))
+    there = rows.rows_of(model)
     assert isinstance(there.matrix, np.memmap)
     for name in ("matrix", "codes", "numbers", "training"):
         assert np.array_equal(getattr(here, name), getattr(there, name), equal_nan=True), name
@@ -130,10 +132,10 @@ def test_the_rows_of_a_large_table_are_read_by_another_process_and_stay_on_the_d
     assert list((settings.DATA_DIR / reader.FOLDER).iterdir()) == []
     assert check_again(model).agrees
     # what cannot be read is said as it is for small tables: there are no rows
-    data._read_rows.cache_clear()
+    rows._read_rows.cache_clear()
     settings.MAX_READING_SECONDS = 0.01
-    assert data.rows_of(model) is None
-    data._read_rows.cache_clear()
+    assert rows.rows_of(model) is None
+    rows._read_rows.cache_clear()
 
 
 @pytest.mark.one_database
@@ -189,8 +191,8 @@ def test_a_decimal_comma_is_no_thousands_comma(register, cart_document, text, pl
     reading = {"columns": {"width": {"taken_for": "number", "decimal": ",", "thousands": "."}}}
     for document, expected in ((cart_document, plain), (cart_document | {"reading": reading}, with_comma)):
         model = register(document=document)
-        names = [c.name for c in page.model_file(model).tree.schema]
-        assert page.typed(model, {f"try-{names.index('width')}": text})["width"] == expected
+        names = [c.name for c in content.model_file(model).tree.schema]
+        assert content.typed(model, {f"try-{names.index('width')}": text})["width"] == expected
 
 
 @pytest.mark.one_database

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from octweb.core.problems import Conflict
-from octweb.registry import actions
-from octweb.registry.bringing import bring
+from octweb.registry.document.model_files import model_file
+from octweb.registry.lifecycle import actions
+from octweb.registry.lifecycle.importing import bring
+from octweb.registry.lifecycle.pruning import prune
 from octweb.registry.models import TreeModel
-from octweb.registry.parsed import model_file
-from octweb.registry.pruning import prune
 from tests.octweb.demo.test_demo import visitor
 from tests.octweb.registry.test_workspace import table, trained_on  # noqa: F401 - a fixture
 from trainer.tree.idle import idle_questions

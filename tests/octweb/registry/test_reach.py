@@ -10,8 +10,8 @@ import pytest
 from django.core.files.base import ContentFile
 
 from octweb.datasets.models import Dataset
-from octweb.registry.data import check_again
-from octweb.registry.reach import points_of, reach_of
+from octweb.registry.document.rows import check_again
+from octweb.registry.document.sensitivity_frontier import points_of, reach_of
 from tests.octweb.small_models import csv_of_small_table, small_table
 from trainer.data.reader import load
 from trainer.training.run import TrainRequest, train

@@ -10,9 +10,9 @@ from django.utils import timezone
 
 from octweb.audit.models import Record
 from octweb.core import tally
-from octweb.registry import actions
+from octweb.registry.lifecycle import actions
+from octweb.registry.lifecycle.serving_history import parse_moment, period_at, served_periods
 from octweb.registry.models import TreeModel
-from octweb.registry.served_when import parse_moment, period_at, served_periods
 from tests.octweb.small_models import trained
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("media")]

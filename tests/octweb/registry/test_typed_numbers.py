@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from octweb.registry.typed_numbers import typed_number
+from octweb.registry.page.typed_numbers import typed_number
 
 EXAMPLES = json.loads(Path(__file__).with_suffix("").with_name("typed_numbers.json").read_text(encoding="utf-8"))
 

@@ -13,8 +13,8 @@ from django.core.management import call_command
 
 from octweb.datasets import actions as datasets
 from octweb.dossier.document import to_html
-from octweb.registry import actions
-from octweb.registry.parsed import model_file
+from octweb.registry.document.model_files import model_file
+from octweb.registry.lifecycle import actions
 from tests.octweb.visible_text import visible
 from trainer.dossier import dossier as make_dossier
 from trainer.evaluate.verdict import read_verdict

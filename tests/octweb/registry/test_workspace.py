@@ -16,14 +16,14 @@ import pytest
 
 from octweb.datasets import actions as datasets
 from octweb.figures.split.costs import CutCosts
-from octweb.registry import actions
+from octweb.registry.comparing.pairs import pair
+from octweb.registry.lifecycle import actions
 from octweb.registry.models import TreeModel
-from octweb.registry.pairs import pair
-from octweb.registry.workspace import costs, groups, node, performance, rowsets, thresholds
-from octweb.registry.workspace.modes import MODES
-from octweb.registry.workspace.scene import ModelScene
-from octweb.registry.workspace.smaller import smaller
-from octweb.registry.workspace.tabs import TABS
+from octweb.registry.page import costs, groups, node, performance, rowsets, thresholds
+from octweb.registry.page.modes import MODES
+from octweb.registry.page.scene import ModelScene
+from octweb.registry.page.smaller_tree import smaller
+from octweb.registry.page.tabs import TABS
 from trainer.table import ColumnKind, ColumnSchema
 from trainer.training.run import TrainRequest, train
 from trainer.tree.splits import Linear, Threshold

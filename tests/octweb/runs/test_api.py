@@ -9,7 +9,7 @@ from django.test import Client
 from rest_framework.test import APIClient
 
 from octweb.jobs.models import RunStatus
-from octweb.registry import actions as registry
+from octweb.registry.lifecycle import actions as registry
 from octweb.runs.models import ProgressRecord, TrainingRun
 from tests.octweb.small_models import trained
 from trainer.registry import METHODS

@@ -12,8 +12,8 @@ from rest_framework.test import APIClient
 
 from octweb.datasets import actions as datasets
 from octweb.datasets.choice import ColumnChoice
-from octweb.registry import actions as registry
-from octweb.registry.parsed import model_file
+from octweb.registry.document.model_files import model_file
+from octweb.registry.lifecycle import actions as registry
 from octweb.runs import actions
 from octweb.runs.child import TrainingProcess
 from octweb.runs.dependence import file_columns, propose_group, propose_time

@@ -9,8 +9,8 @@ from django.core.management import CommandError
 from rest_framework.test import APIClient
 
 from octweb.datasets import stored
-from octweb.registry import actions as models
-from octweb.registry.data import check_again
+from octweb.registry.document.rows import check_again
+from octweb.registry.lifecycle import actions as models
 from octweb.runs import actions
 from octweb.runs.forms import RunForm
 from octweb.runs.words import in_words, objective_words, run_name

@@ -16,7 +16,7 @@ from octweb.datasets import actions as datasets
 from octweb.experiments import actions as experiments
 from octweb.experiments.board import board
 from octweb.experiments.work import CandidateSupervisor
-from octweb.registry.parsed import model_file
+from octweb.registry.document.model_files import model_file
 from octweb.runs.models import TrainingRun
 from octweb.runs.training import TrainingSupervisor
 from octweb.workbench import actions as workbench

@@ -21,7 +21,7 @@ from octweb.jobs import supervisor as supervisors
 from octweb.jobs.child import PROGRESS
 from octweb.jobs.models import RunStatus
 from octweb.jobs.supervisor import USER_STOP_GRACE_FACTOR
-from octweb.registry import actions as registry
+from octweb.registry.lifecycle import actions as registry
 from octweb.runs import actions
 from octweb.runs.child import START, TrainingProcess
 from octweb.runs.models import ProgressRecord, TrainingRun

@@ -14,8 +14,8 @@ from rest_framework.test import APIClient
 from octweb.datasets import actions as datasets
 from octweb.experiments import actions as experiments
 from octweb.experiments.work import CandidateChild
-from octweb.registry import actions as registry
-from octweb.registry.data import check_again
+from octweb.registry.document.rows import check_again
+from octweb.registry.lifecycle import actions as registry
 from octweb.runs import actions
 from octweb.runs.child import TrainingProcess
 from octweb.runs.dependence import propose_weight

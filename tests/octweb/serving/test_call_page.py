@@ -10,7 +10,7 @@ import subprocess
 
 import pytest
 
-from octweb.registry import actions
+from octweb.registry.lifecycle import actions
 from octweb.serving.actions import create_token
 from octweb.serving.models import Scope
 from tests.conftest import ROOT

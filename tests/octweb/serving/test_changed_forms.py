@@ -11,8 +11,8 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from octweb.registry import actions
-from octweb.registry.bodies import ARROW_STREAM
+from octweb.registry.lifecycle import actions
+from octweb.registry.prediction.request_bodies import ARROW_STREAM
 from trainer import ExactTreeClassifier
 from trainer.data.column_statistics import describe_columns
 from trainer.explain.words import words_of

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from octweb.registry.parsed import model_file
+from octweb.registry.document.model_files import model_file
 from octweb.serving.actions import create_token
 from tests.conftest import ROOT
 from tests.octweb.small_models import small_table

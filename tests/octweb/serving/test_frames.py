@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import trainer
-from octweb.registry import actions
+from octweb.registry.lifecycle import actions
 from trainer.errors import TrainerError
 from trainer.prediction.predict_file import predict_file
 from trainer.tree.file import from_json, read_model

@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from octweb.registry import actions
+from octweb.registry.lifecycle import actions
 from octweb.serving.actions import create_token
 from octweb.serving.inference import OUTPUTS
 from tests.octweb.serving.test_clients import labels, rows

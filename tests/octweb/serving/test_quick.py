@@ -12,7 +12,7 @@ from django.utils import timezone
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from octweb.registry import actions
+from octweb.registry.lifecycle import actions
 from octweb.serving import quick
 from octweb.serving.actions import create_token, revoke_token
 from octweb.serving.authentication import forget

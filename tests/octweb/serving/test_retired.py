@@ -6,7 +6,7 @@ import pytest
 from django.utils import timezone
 
 from octweb.core import tally
-from octweb.registry import actions
+from octweb.registry.lifecycle import actions
 from tests.octweb.batch.conftest import rows_csv
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("media")]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import orjson
 import pytest
 
-from octweb.registry import actions
-from octweb.registry.parsed import model_file
+from octweb.registry.document.model_files import model_file
+from octweb.registry.lifecycle import actions
 from trainer.data.reader import load
 from trainer.prediction.predict_file import predict_file
 from trainer.table import MissingPolicy

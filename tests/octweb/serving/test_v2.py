@@ -10,8 +10,8 @@ import numpy as np
 import orjson
 import pytest
 
-from octweb.registry import actions
-from octweb.registry.parsed import model_file
+from octweb.registry.document.model_files import model_file
+from octweb.registry.lifecycle import actions
 from octweb.serving.actions import create_token
 from tests.octweb.small_models import small_table, trained
 

@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from octweb.datasets import stored
-from octweb.registry import actions as registry
+from octweb.registry.lifecycle import actions as registry
 from octweb.workbench import work
 from octweb.workbench.work import EditingSupervisor
 from tests.octweb.runs.conftest import csv_file, dataset  # noqa: F401

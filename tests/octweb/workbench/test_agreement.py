@@ -7,9 +7,9 @@ import json
 import numpy as np
 import pytest
 
-from octweb.registry import actions as registry
-from octweb.registry.data import rows_of
-from octweb.registry.parsed import model_file
+from octweb.registry.document.model_files import model_file
+from octweb.registry.document.rows import rows_of
+from octweb.registry.lifecycle import actions as registry
 from octweb.workbench import actions
 from octweb.workbench.agreement import agreement
 from octweb.workbench.models import Step, StepKind, StepState, Workbench

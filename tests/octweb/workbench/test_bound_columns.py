@@ -11,9 +11,9 @@ from django.urls import reverse
 
 from octweb.datasets import actions as datasets
 from octweb.datasets import stored
-from octweb.registry import actions as registry
-from octweb.registry.pairs import pair
-from octweb.registry.parsed import model_file
+from octweb.registry.comparing.pairs import pair
+from octweb.registry.document.model_files import model_file
+from octweb.registry.lifecycle import actions as registry
 from octweb.registry.templatetags.claims import next_run
 from octweb.workbench import actions
 from trainer.data.reader import load

@@ -21,7 +21,7 @@ from octweb.datasets import stored
 from octweb.jobs import reaper
 from octweb.jobs.models import RunStatus
 from octweb.jobs.supervisor import LostLease
-from octweb.registry import actions as registry
+from octweb.registry.lifecycle import actions as registry
 from octweb.workbench import actions, work
 from octweb.workbench.models import Step, StepKind, StepState, Workbench
 from octweb.workbench.work import EditingSupervisor
@@ -313,7 +313,7 @@ def dataset_queue(owner, dataset):
 
 @pytest.mark.one_database
 def test_other_methods_are_refused_and_limits_on_the_whole_tree_are_taken(owner, dataset):
-    from octweb.registry import actions as registry
+    from octweb.registry.lifecycle import actions as registry
 
     other = registry.register(owner=owner, document=trained("cart", depth=2), dataset=dataset, title="Cart")
     with pytest.raises(Unprocessable, match="methods 'exact', 'exact-numeric' and 'odt'"):
@@ -326,7 +326,7 @@ def test_other_methods_are_refused_and_limits_on_the_whole_tree_are_taken(owner,
 
 @pytest.mark.one_database
 def test_a_model_over_all_thresholds_is_edited_and_saved(owner, dataset, serve):
-    from octweb.registry import actions as registry
+    from octweb.registry.lifecycle import actions as registry
 
     document = trained("exact-numeric", depth=2, leaf_penalty=0.01)
     bench = actions.open_for(
@@ -355,7 +355,7 @@ def test_a_model_over_all_thresholds_is_edited_and_saved(owner, dataset, serve):
 
 @pytest.mark.one_database
 def test_a_model_over_subsets_is_edited_and_saved(owner, dataset, serve):
-    from octweb.registry import actions as registry
+    from octweb.registry.lifecycle import actions as registry
 
     model = registry.register(owner=owner, document=trained("odt", depth=2), dataset=dataset, title="Subsets")
     bench = actions.open_for(owner=owner, model=model)

@@ -9,7 +9,7 @@ import re
 import pytest
 
 from octweb.jobs.models import RunStatus
-from octweb.registry.parsed import model_file
+from octweb.registry.document.model_files import model_file
 from octweb.workbench import actions, page
 from octweb.workbench.models import Step, StepKind, StepState, Workbench
 from tests.octweb.runs.conftest import CSV

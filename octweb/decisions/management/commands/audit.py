@@ -13,7 +13,7 @@ from octweb.audit import actions as audit
 from octweb.audit.models import Record
 from octweb.datasets.models import Dataset
 from octweb.decisions.audited import Found, audit_decisions
-from octweb.registry.audited import audit_datasets, audit_models
+from octweb.registry.lifecycle.audit_trail import audit_datasets, audit_models
 from octweb.registry.models import TreeModel
 
 UNPRINTED = {"event", "by_id", "user_id"}  # keys of rows, which the JSON has

@@ -9,9 +9,9 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from octweb.registry.carried import Subject
-from octweb.registry.downloads import FORMATS
 from octweb.registry.management.commands.predict import OWN_FILES
+from octweb.registry.page.downloads import FORMATS
+from octweb.registry.page.standalone_html import Subject
 from trainer.cli.command import error_text
 from trainer.errors import TrainerError
 from trainer.explain.rows import rows_to_explain

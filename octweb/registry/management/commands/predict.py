@@ -136,7 +136,7 @@ class Command(BaseCommand):
             "training": self._training(model, options["training_data"]),
         }
         if options["explain"] or options["explain_with"]:
-            from octweb.registry.explained_columns import more_columns  # plain predictions never load it
+            from octweb.registry.prediction.explained_columns import more_columns
 
             said["more"] = more_columns(model, options, limits)
         if not options["progress"]:

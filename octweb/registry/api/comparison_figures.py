@@ -1,0 +1,59 @@
+"""Plotly pictures of several trees, below /api/v1/: the models of a data set, and the pairs of sensitivity and specificity."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+from django.http import Http404
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from octweb.core.api import PROBLEMS
+from octweb.figures.frontier import frontier_figure
+from octweb.registry.api.request import readable_model
+from octweb.registry.comparing.comparison import compared
+from octweb.registry.comparing.views import picked_of_dataset
+from octweb.registry.document.sensitivity_frontier import reach_of
+from octweb.registry.models import TreeModel
+
+FIGURE: dict[Any, Any] = {200: OpenApiTypes.OBJECT}
+
+
+class CompareFigure(APIView):
+    """Accuracy on unseen rows against leaves, of the models of a data set; without one, of that with your newest model."""
+
+    @extend_schema(
+        parameters=[OpenApiParameter("dataset", OpenApiTypes.UUID)], responses=FIGURE | PROBLEMS(401, 403, 404, 429)
+    )
+    def get(self, request: Request) -> Response:
+        _, _, picked = picked_of_dataset(request)
+        return Response(frontier_figure([_point(row) for row in compared(picked)["rows"]]))
+
+
+class ReachFigure(APIView):
+    """Specificity against sensitivity: the pairs that trees of a topology can reach, as a run of odt with a frontier kept them."""
+
+    @extend_schema(responses=FIGURE | PROBLEMS(401, 403, 404, 429))
+    def get(self, request: Request, pk: uuid.UUID) -> Response:
+        found = reach_of(readable_model(request, pk))
+        if found is None:
+            raise Http404(
+                "This model keeps no frontier of sensitivity and specificity: train it with odt and its frontier."
+            )
+        return Response(found["figure"])
+
+
+def _point(row: dict[str, Any]) -> dict[str, Any]:
+    model: TreeModel = row["model"]
+    return {
+        "name": f"{model.title} (version {model.version})",
+        "leaves": row["leaves"],
+        "accuracy": row["unseen"],
+        "sd": row["deviation"],
+        "id": str(model.pk),
+        "claim": row["claims"][0].kind,
+    }

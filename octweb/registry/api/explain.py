@@ -1,0 +1,166 @@
+"""API of explanations, below /api/v1/: the way of each row, and the smallest change that gives another answer."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from typing import Any
+
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.exceptions import ParseError, ValidationError
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from octweb.core.api import PROBLEMS
+from octweb.core.parsers import BodyTooLarge, StrictJSONParser
+from octweb.registry import hooks
+from octweb.registry.api.request import callable_model, rows_of
+from octweb.registry.document import units
+from octweb.registry.document.model_files import model_file
+from octweb.registry.lifecycle import access
+from octweb.registry.models import TreeModel
+from octweb.registry.prediction.predictions import without_ignored
+from octweb.registry.prediction.retired import DRY_RUN_PARAMETER, RETIRED_HELP, retired_headers, retired_member
+from trainer.data.parsing.values import plain_values, sources_named
+from trainer.data.rows import parse_rows
+from trainer.errors import ParameterError
+from trainer.explain.flip import Flipper
+from trainer.explain.least import COLUMNS, ORDERS, least_of
+from trainer.explain.permission import Permission, permissions
+from trainer.explain.record import explained
+from trainer.explain.statistics import costs_said, priced
+from trainer.tree.nodes import Tree
+
+MAX_ROWS = 100
+SECONDS = 10.0  # for the mixed-integer programs of one call
+MEMBERS = {"rows", "change", "cost", "least", "wanted"}
+
+
+class ExplainRequestSerializer(serializers.Serializer):
+    """Rows as in predict, what may change, and the answer to reach."""
+
+    rows = serializers.ListField(child=serializers.DictField(child=serializers.JSONField(allow_null=True)))
+    change = serializers.DictField(
+        child=serializers.JSONField(),
+        required=False,
+        help_text="column → free, up, down, whole, fill or never (several joined by commas), or a list of the categories that are allowed. "
+        "A column that is not named is as the owner of the model marked it, or free.",
+    )
+    cost = serializers.DictField(
+        child=serializers.FloatField(),
+        required=False,
+        help_text="column → what a change of 1 costs, instead of 1 / unit; for numbers",
+    )
+    least = serializers.ChoiceField(
+        list(ORDERS.items()),
+        required=False,
+        default=COLUMNS,
+        help_text="which change is the smallest: fewest columns first, then the total (columns), or only the total (total)",
+    )
+    wanted = serializers.CharField(required=False, help_text="the class to reach; if it is left out, any other class")
+
+
+class ExplainedSerializer(serializers.Serializer):
+    """The explanations of a call, in the order of its rows."""
+
+    model = serializers.UUIDField()
+    name = serializers.CharField()
+    version = serializers.IntegerField()
+    retired = serializers.CharField(required=False, help_text=RETIRED_HELP)
+    measured_on = serializers.CharField(help_text="where the units of the changes come from")
+    least = serializers.ChoiceField(list(ORDERS.items()), help_text="by which order the changes are the smallest")
+    explanations = serializers.ListField(child=serializers.DictField())
+    notes = serializers.ListField(child=serializers.CharField(), help_text="how unusual values were treated")
+
+
+class ModelExplain(APIView):
+    """Explain the answers for rows. Whoever may predict with the model may ask."""
+
+    predict_scope = True
+    parser_classes = [StrictJSONParser]
+
+    @extend_schema(
+        operation_id="models_explain",
+        request={"application/json": ExplainRequestSerializer},
+        parameters=[DRY_RUN_PARAMETER],
+        responses={200: ExplainedSerializer} | PROBLEMS(400, 401, 403, 404, 410, 413, 415, 422, 429),
+    )
+    def post(self, request: Request, pk: uuid.UUID) -> Response:
+        model = callable_model(request, pk, document=False)
+        tree = model_file(model).tree
+        rows, allowed, wanted = _parse_body(request.data, tree, hooks.column_permissions(model))
+        reading = model_file(model).reading
+        rows, _ = without_ignored(model, rows)
+        with sources_named(reading):
+            parsed = parse_rows(
+                tree.schema, tree.used_columns, plain_values(reading, rows), refused=tree.refused_columns
+            )
+        known, source = units.statistics_of(model, inside=may_see_rows(request.user, model))
+        cost = _costs(request.data)
+        try:
+            known = priced(tree.schema, known, cost)
+        except ParameterError as error:
+            raise ValidationError({"cost": str(error)}) from error
+        try:
+            least = least_of(request.data.get("least", COLUMNS))
+        except ParameterError as error:
+            raise ValidationError(error.errors) from error
+        source = costs_said(source, cost)
+        flipper = Flipper(tree, known, allowed, seconds=SECONDS, least=least)
+        return Response(
+            {
+                "model": str(model.pk),
+                "name": model.family.name,
+                "version": model.version,
+                "measured_on": source,
+                "least": least,
+                "explanations": [explained(flipper, row, i, wanted) for i, row in enumerate(parsed.matrix)],
+                "notes": [str(note) for note in parsed.notes],
+            }
+            | retired_member(model),
+            headers=retired_headers(model),
+        )
+
+
+def may_see_rows(user: Any, model: TreeModel) -> bool:
+    """Whether the training rows may be shown to this user."""
+    return access.inside(user, model)
+
+
+def _costs(body: Any) -> dict[str, Any]:
+    """What a change of 1 costs, column → number; raises 400 if it is not an object."""
+    cost = body.get("cost", {})
+    if not isinstance(cost, dict):
+        raise ValidationError({"cost": "An object is needed: column → what a change of 1 costs."})
+    return cost
+
+
+def _parse_body(
+    body: Any, tree: Tree, marks: Mapping[str, Any]
+) -> tuple[list[Any], tuple[Permission, ...], int | None]:
+    """Rows, permissions and wanted class of a body; raises 400 that names the member, and 413 for too many rows.
+
+    `marks` hold for columns of which the body says nothing.
+    """
+    if not isinstance(body, dict):
+        raise ParseError('The body must be an object with the member "rows": {"rows": [{"column": value}]}.')
+    if unknown := set(body) - MEMBERS:
+        raise ValidationError(
+            {sorted(unknown)[0][:60]: 'Not known. The members are "rows", "change", "cost", "least" and "wanted".'}
+        )
+    rows = rows_of({"rows": body.get("rows")})
+    if len(rows) > MAX_ROWS:
+        raise BodyTooLarge(f"{len(rows):,} rows are too many to explain; {MAX_ROWS} is the limit of one call.")
+    change = body.get("change", {})
+    wanted = body.get("wanted")
+    if not isinstance(change, dict):
+        raise ValidationError({"change": "An object is needed: column → free, up, down, whole, fill or never."})
+    if wanted is not None and wanted not in tree.classes:
+        raise ValidationError({"wanted": f"The model has no such class; it has {', '.join(tree.classes)}."})
+    try:
+        allowed = permissions(tree.schema, {**marks, **change})
+    except ParameterError as error:
+        raise ValidationError({"change": str(error)}) from error
+    return rows, allowed, None if wanted is None else tree.classes.index(wanted)

@@ -1,0 +1,107 @@
+"""Plotly pictures of how good a model is, below /api/v1/: calibration, ROC, precision and recall, costs of thresholds.
+
+They are made from the rows and are for the model's owner and administrators.
+"""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+from django.http import Http404
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework.exceptions import ValidationError
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from octweb.core.api import PROBLEMS
+from octweb.figures.quality import calibration_figure, recall_figure, roc_figure
+from octweb.figures.split.curve import threshold_figure
+from octweb.registry.api.request import readable_model
+from octweb.registry.lifecycle import access
+from octweb.registry.page import performance, thresholds
+from octweb.registry.page.scene import TRAINING, UNSEEN, ModelScene
+
+FIGURE = {200: OpenApiTypes.OBJECT}
+PART = OpenApiParameter(
+    "part", str, enum=[UNSEEN, TRAINING], description="which rows; by default the held-out ones, if there are any"
+)
+POSITIVE = OpenApiParameter(
+    "positive", int, enum=[0, 1], description="the class that is looked for; the rarer one by default"
+)
+
+
+def _scene(request: Request, pk: uuid.UUID, **query: str) -> ModelScene:
+    model = readable_model(request, pk)
+    inside = access.inside(request.user, model)
+    scene = ModelScene(model=model, user=request.user, inside=inside, query={**request.query_params.dict(), **query})
+    if scene.rows is None:
+        raise Http404("The rows of this model cannot be shown: they are gone, too many, or not yours.")
+    return scene
+
+
+class CalibrationFigure(APIView):
+    """What each leaf promises, and what the held-out rows say."""
+
+    @extend_schema(responses=FIGURE | PROBLEMS(401, 403, 404, 429))
+    def get(self, request: Request, pk: uuid.UUID) -> Response:
+        scene = _scene(request, pk)
+        points = performance.calibration(scene)
+        if not points:
+            raise Http404("No rows were held out of the training of this model.")
+        return Response(calibration_figure(points, scene.tree.classes))
+
+
+class _TwoClasses(APIView):
+    """A curve over the cut-offs that the leaves offer."""
+
+    draw = staticmethod(roc_figure)
+
+    def get(self, request: Request, pk: uuid.UUID) -> Response:
+        scene = _scene(request, pk)
+        part = request.query_params.get("part") or (scene.parts[0] if scene.parts else TRAINING)
+        if part not in (UNSEEN, TRAINING):
+            raise ValidationError({"part": f"'{part[:40]}' is neither {UNSEEN} nor {TRAINING}."})
+        positive = performance.positive_class(scene)
+        found = performance.curve_of(scene, part, positive)
+        if found is None:
+            raise Http404("There are not two classes, or no such rows.")
+        names = scene.tree.classes[positive], scene.tree.classes[1 - positive]
+        own = performance.own_cut(scene, part, positive)
+        return Response(self.draw(found, *names, own=own, **self.marks(scene, part, positive)))
+
+    def marks(self, scene: ModelScene, part: str, positive: int) -> dict[str, Any]:
+        """Return further points of the picture."""
+        return {}
+
+
+@extend_schema(parameters=[PART, POSITIVE], responses=FIGURE | PROBLEMS(400, 401, 403, 404, 429))
+class RocFigure(_TwoClasses):
+    """ROC curve: the cut-offs that the leaves of a tree of two classes offer, and the cheapest one where answers have costs."""
+
+    def marks(self, scene: ModelScene, part: str, positive: int) -> dict[str, Any]:
+        """Return the cheapest cut-off."""
+        cheapest = performance.cheapest_cut(scene, part, positive)
+        return {} if cheapest is None else {"cheapest": (cheapest.found, cheapest.taken)}
+
+
+@extend_schema(parameters=[PART, POSITIVE], responses=FIGURE | PROBLEMS(400, 401, 403, 404, 429))
+class RecallFigure(_TwoClasses):
+    """Precision against recall at the same cut-offs."""
+
+    draw = staticmethod(recall_figure)
+
+
+class ThresholdFigure(APIView):
+    """Rows wrong below a node for each threshold of its question, the rest of the tree as it is."""
+
+    @extend_schema(responses=FIGURE | PROBLEMS(401, 403, 404, 429))
+    def get(self, request: Request, pk: uuid.UUID, node: int) -> Response:
+        scene = _scene(request, pk, node=str(node))
+        found = thresholds.costs(scene) if node < len(scene.tree.nodes) else None
+        if found is None or scene.node.split is None:
+            raise Http404(f"This tree has no question with a threshold at node {node}.")
+        column = scene.tree.schema[scene.node.split.used[0]]
+        return Response(threshold_figure(found, f"{column.name} ({column.unit})" if column.unit else column.name))

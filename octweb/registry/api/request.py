@@ -1,0 +1,85 @@
+"""Read requests to the API of models: the addressed model, flags and rows."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable
+from typing import Any
+
+from django.conf import settings
+from django.http import Http404
+from rest_framework.exceptions import ParseError, ValidationError
+from rest_framework.negotiation import BaseContentNegotiation
+from rest_framework.request import Request
+
+from octweb.core.parsers import BodyTooLarge
+from octweb.registry.lifecycle.access import may_call, may_read
+from octweb.registry.models import State, TreeModel
+from octweb.registry.prediction.retired import dry_run, refuse_if_retired, was_approved
+
+YES = {"true", "1", "yes"}
+NO = {"", "false", "0", "no"}
+
+
+class AnyFormat(BaseContentNegotiation):
+    """The view itself decides what it answers; `?format=` is then its own parameter, not the framework's."""
+
+    def select_parser(self, request, parsers):
+        return parsers[0] if parsers else None
+
+    def select_renderer(self, request, renderers, format_suffix=None):
+        return renderers[0], renderers[0].media_type
+
+
+def callable_model(request: Request, pk: uuid.UUID, *, document: bool = True) -> TreeModel:
+    """Return the model, or raise 404 if it does not exist or this caller may not call it: the two look the same.
+
+    Raises Gone for a retired model that everybody could call once, unless its owner asks for a dry run.
+    """
+    try:
+        model = _get_document(request, pk, document, may_call)
+    except Http404:
+        retired = was_approved(TreeModel.objects.filter(pk=pk, deleted_at=None, state=State.RETIRED)).first()
+        if retired is not None and request.user.is_authenticated:
+            refuse_if_retired(retired)
+        raise
+    if not dry_run(request, model):
+        refuse_if_retired(model)
+    return model
+
+
+def readable_model(request: Request, pk: uuid.UUID, *, document: bool = True) -> TreeModel:
+    """As `callable_model`, with the models that were shared with the caller for reading alone."""
+    return _get_document(request, pk, document, may_read)
+
+
+def _get_document(
+    request: Request, pk: uuid.UUID, document: bool, may: Callable[[Any, Any, TreeModel], bool]
+) -> TreeModel:
+    models = TreeModel.objects.select_related("family")
+    model = (models if document else models.defer("document")).filter(pk=pk).first()
+    if model is None or not may(request.user, request.auth, model):
+        raise Http404("There is no model with this id, or it is not yours and not approved.")
+    return model
+
+
+def flag(request: Request, name: str) -> bool:
+    """A yes-or-no query parameter."""
+    value = request.query_params.get(name, "").lower()
+    if value not in YES | NO:
+        raise ValidationError({name: f"'{value[:40]}' is neither true nor false."})
+    return value in YES
+
+
+def rows_of(body: object) -> list:
+    """The list of rows of a request's body; raises 400 for another shape and 413 for too many."""
+    if not isinstance(body, dict):
+        raise ParseError('The body must be an object with the member "rows": {"rows": [{"column": value}]}.')
+    if unknown := set(body) - {"rows"}:
+        raise ValidationError({sorted(unknown)[0][:60]: 'Not known. The body has one member, "rows" or "columns".'})
+    rows = body.get("rows")
+    if not isinstance(rows, list):
+        raise ValidationError({"rows": "A list of objects is needed: one object per row, column → value."})
+    if len(rows) > settings.MAX_PREDICT_ROWS:
+        raise BodyTooLarge(f"{len(rows):,} rows are too many; {settings.MAX_PREDICT_ROWS:,} is the limit of one call.")
+    return rows

@@ -1,0 +1,503 @@
+"""Models as the API shows them; the fields only describe, checks are made by the actions."""
+
+from __future__ import annotations
+
+from typing import Any, get_args
+
+from drf_spectacular.utils import extend_schema_field, inline_serializer
+from rest_framework import serializers
+
+from octweb.core.api import Name, StrictTextField
+from octweb.registry.document import claims
+from octweb.registry.document.model_files import model_file
+from octweb.registry.document.selection import selection_of
+from octweb.registry.hooks import agreement
+from octweb.registry.lifecycle import access, actions
+from octweb.registry.lifecycle.importing import FORMS
+from octweb.registry.models import Recording, ReviewEvent, ShareLevel, TreeModel
+from octweb.registry.prediction.retired import RETIRED_HELP
+from octweb.registry.review.checklist import TITLES, ChecklistState, Reviewed, answers_of, checklist, purpose_of
+from trainer.evaluate.verdict import Kind, base_rate, read_verdict
+
+
+class ClaimSerializer(serializers.Serializer):
+    """What is claimed, in words."""
+
+    kind = serializers.ChoiceField(["proved", "wishes", "gap", "heuristic"])
+    words = serializers.CharField()
+    tip = serializers.CharField()
+
+
+BASE_RATE = inline_serializer(
+    "BaseRate",
+    {
+        "class": serializers.CharField(),
+        "share": serializers.FloatField(),
+        "rows": serializers.ChoiceField(["unseen", "training"], help_text="the rows on which the share is counted"),
+    },
+    allow_null=True,
+)
+VERDICT = inline_serializer(
+    "Verdict",
+    {
+        "kind": serializers.ChoiceField(list(get_args(Kind))),
+        "sentence": serializers.CharField(),
+        "next": serializers.CharField(),
+        "settings": serializers.DictField(
+            help_text="parameters of the method to train with next; empty: none in particular"
+        ),
+    },
+)
+
+
+class WishSerializer(serializers.Serializer):
+    """A wish that the tree keeps."""
+
+    wish = serializers.CharField(help_text="as it was typed")
+    words = serializers.CharField()
+    price_rows = serializers.FloatField(
+        allow_null=True,
+        help_text="objective gained by removing this wish alone, in rows; null: not known, or answers have costs",
+    )
+    price_words = serializers.CharField(help_text="the same with its unit, which is that of the costs if there are any")
+    reason = serializers.CharField(allow_blank=True)
+
+
+class ModelSerializer(serializers.ModelSerializer):
+    """A model in a list."""
+
+    name = serializers.CharField(source="family.name", help_text="the name under which versions are served")
+    served_since = serializers.DateTimeField(
+        allow_null=True,
+        help_text="since when programs reach it by name and number; null: it is not served",
+    )
+    owner = serializers.CharField(source="owner.username")
+    dataset = serializers.SerializerMethodField()
+
+    class Meta:
+        model = TreeModel
+        fields = [
+            "id",
+            "name",
+            "version",
+            "title",
+            "owner",
+            "created",
+            "dataset",
+            "method",
+            "state",
+            "served_since",
+            "status",
+            "guarantee",
+            "objective",
+            "bound",
+            "gap",
+            "train_accuracy",
+            "unseen_accuracy",
+            "leaves",
+            "depth",
+            "sha256",
+        ]
+        read_only_fields = fields
+
+    def get_dataset(self, model: TreeModel) -> str | None:
+        """The data set's id, for those who may open it."""
+        user = self.context["request"].user
+        if model.dataset_id is None or not access.inside(user, model):
+            return None
+        return str(model.dataset_id)
+
+
+class ReviewEventSerializer(serializers.ModelSerializer):
+    """A change of state."""
+
+    by = serializers.CharField(source="by.username", default=None, allow_null=True)
+    before = serializers.CharField()
+
+    class Meta:
+        model = ReviewEvent
+        fields = ["at", "by", "before", "after", "reason"]
+        read_only_fields = fields
+
+
+class ReviewStateSerializer(serializers.Serializer):
+    """Where the review stands, what the caller may do now, and what was done."""
+
+    state = serializers.CharField()
+    possible = serializers.ListField(child=serializers.CharField())
+    history = ReviewEventSerializer(many=True)
+
+
+class SelectionSerializer(serializers.Serializer):
+    """What the choice of a model among others is worth: an estimate of the choice, not of the model alone."""
+
+    candidates = serializers.IntegerField()
+    words = serializers.CharField()
+    fair = serializers.BooleanField(help_text="its own accuracy on unseen rows took no part in the choice")
+    accuracy = serializers.FloatField(allow_null=True)
+    interval = serializers.ListField(child=serializers.FloatField(), allow_null=True)
+    correct = serializers.IntegerField(allow_null=True)
+    n = serializers.IntegerField(allow_null=True)
+
+
+class SizeSerializer(serializers.Serializer):
+    """A number of leaves that the training tried."""
+
+    leaves = serializers.IntegerField()
+    leaf_penalty = serializers.FloatField(help_text="the penalty that gives a tree of so many leaves")
+    unseen = serializers.FloatField(help_text="accuracy, or cost per row, on training rows that were set aside")
+    error = serializers.FloatField(help_text="its standard error over the folds")
+    chosen = serializers.BooleanField()
+
+
+class SizesSerializer(serializers.Serializer):
+    """How the training chose the number of leaves."""
+
+    reason = serializers.CharField(help_text="why no size was chosen; empty if one was")
+    measure = serializers.ChoiceField(["accuracy", "cost_per_row"], required=False)
+    folds = serializers.IntegerField(required=False)
+    repeats = serializers.IntegerField(required=False)
+    tried = SizeSerializer(many=True)
+
+
+class GoodTreesRecordSerializer(serializers.Serializer):
+    """Whether the answers depend on which good tree was chosen."""
+
+    state = serializers.CharField(help_text="counted")
+    trees = serializers.IntegerField(help_text="how many good trees there are")
+    slack_rows = serializers.IntegerField(help_text="rows that a good tree costs at most more than the best")
+    depends = serializers.IntegerField(help_text="training rows that not all good trees answer alike")
+    of = serializers.IntegerField()
+    sentence = serializers.CharField()
+    bench = serializers.UUIDField(help_text="the workbench that counted them")
+
+
+class ModelDetailSerializer(ModelSerializer):
+    """A model with its tree, what is claimed, and its history."""
+
+    base_rate = serializers.SerializerMethodField(
+        help_text="how often one answer for all rows is right: always the most frequent class of the training rows"
+    )
+    verdict = serializers.SerializerMethodField(
+        help_text="whether it is better than one answer for all, and what to do"
+    )
+    served = serializers.SerializerMethodField(help_text="whether the name without a number answers with it")
+    claims = serializers.SerializerMethodField()
+    warnings = serializers.SerializerMethodField(
+        help_text="what a reviewer must know, such as a tree that asks a row number"
+    )
+    proved_optimal = serializers.SerializerMethodField(
+        help_text="whether no tree of the search space is better; false for a tree with wishes"
+    )
+    wishes = serializers.SerializerMethodField()
+    price_rows = serializers.SerializerMethodField(
+        help_text="objective that all wishes together cost, in rows; null: no wishes, or not known"
+    )
+    target = serializers.SerializerMethodField()
+    classes = serializers.SerializerMethodField()
+    columns = serializers.SerializerMethodField()
+    tree = serializers.SerializerMethodField()
+    metrics = serializers.SerializerMethodField()
+    certificate = serializers.SerializerMethodField()
+    parameters = serializers.SerializerMethodField()
+    fingerprint = serializers.SerializerMethodField()
+    sizes = serializers.SerializerMethodField(
+        help_text="the numbers of leaves among which the training chose; null where the settings stated the leaf penalty"
+    )
+    review = serializers.SerializerMethodField()
+    good_trees = serializers.SerializerMethodField(
+        help_text="whether other good trees give the same answers; null for those who may not see the rows, and where they are not counted"
+    )
+    selection = serializers.SerializerMethodField(
+        help_text="what the choice is worth if it was chosen among others in an experiment"
+    )
+
+    class Meta(ModelSerializer.Meta):
+        fields = [
+            *ModelSerializer.Meta.fields,
+            "base_rate",
+            "verdict",
+            "served",
+            "recording",
+            "claims",
+            "warnings",
+            "proved_optimal",
+            "wishes",
+            "price_rows",
+            "target",
+            "classes",
+            "columns",
+            "tree",
+            "metrics",
+            "certificate",
+            "parameters",
+            "fingerprint",
+            "sizes",
+            "review",
+            "good_trees",
+            "selection",
+        ]
+        read_only_fields = fields
+
+    @extend_schema_field(BASE_RATE)
+    def get_base_rate(self, model: TreeModel) -> dict[str, Any] | None:
+        rate = base_rate(model_file(model))
+        return None if rate is None else rate.to_json()
+
+    @extend_schema_field(VERDICT)
+    def get_verdict(self, model: TreeModel) -> dict[str, Any]:
+        return read_verdict(model_file(model)).to_json()
+
+    @extend_schema_field(ClaimSerializer(many=True))
+    def get_claims(self, model: TreeModel) -> list[dict[str, str]]:
+        return [{"kind": c.kind, "words": c.words, "tip": c.tip} for c in claims.claims(model)]
+
+    def get_warnings(self, model: TreeModel) -> list[str]:
+        return claims.warnings_of(model)
+
+    def get_proved_optimal(self, model: TreeModel) -> bool:
+        return claims.claim_of(model).proved_optimal
+
+    @extend_schema_field(WishSerializer(many=True))
+    def get_wishes(self, model: TreeModel) -> list[dict[str, Any]]:
+        return list(claims.claim_of(model).wishes)
+
+    def get_price_rows(self, model: TreeModel) -> float | None:
+        return claims.claim_of(model).price_rows
+
+    def get_served(self, model: TreeModel) -> bool:
+        return model.served_since is not None and actions.served(model.family) == model
+
+    @extend_schema_field(SizesSerializer(allow_null=True))
+    def get_sizes(self, model: TreeModel) -> dict[str, Any] | None:
+        sizes = model_file(model).sizes
+        return None if sizes is None else dict(sizes)
+
+    def get_target(self, model: TreeModel) -> str:
+        return model_file(model).target
+
+    def get_classes(self, model: TreeModel) -> list[str]:
+        return list(model_file(model).tree.classes)
+
+    def get_columns(self, model: TreeModel) -> list[dict[str, Any]]:
+        tree = model_file(model).tree
+        used = set(tree.used_columns)
+        return [column.to_json() | {"used": j in used} for j, column in enumerate(tree.schema)]
+
+    def get_tree(self, model: TreeModel) -> list[dict[str, Any]]:
+        return model_file(model).tree.to_json()
+
+    def get_metrics(self, model: TreeModel) -> dict[str, Any]:
+        return dict(model_file(model).metrics)
+
+    def get_certificate(self, model: TreeModel) -> dict[str, Any]:
+        return dict(model_file(model).certificate)
+
+    def get_parameters(self, model: TreeModel) -> dict[str, Any]:
+        return dict(model_file(model).parameters)
+
+    def get_fingerprint(self, model: TreeModel) -> str:
+        return model_file(model).fingerprint
+
+    @extend_schema_field(ReviewStateSerializer)
+    def get_review(self, model: TreeModel) -> dict[str, Any]:
+        user = self.context["request"].user
+        inside = access.inside(user, model)
+        events = model.events.select_related("by") if inside else []
+        return {
+            "state": model.state,
+            "possible": actions.possible(model, user),
+            "history": ReviewEventSerializer(events, many=True).data,
+        }
+
+    @extend_schema_field(GoodTreesRecordSerializer(allow_null=True))
+    def get_good_trees(self, model: TreeModel) -> dict[str, Any] | None:
+        found = agreement(model) if access.inside(self.context["request"].user, model) else None
+        return found if found is not None and found["state"] == "counted" else None
+
+    @extend_schema_field(SelectionSerializer(allow_null=True))
+    def get_selection(self, model: TreeModel) -> dict[str, Any] | None:
+        found = selection_of(model)
+        return None if found is None else dict(SelectionSerializer(found).data)
+
+
+class ChecklistItemSerializer(serializers.Serializer):
+    """One line of the reviewer's checklist."""
+
+    item = serializers.ChoiceField(list(TITLES))
+    title = serializers.CharField()
+    state = serializers.ChoiceField(list(get_args(ChecklistState)))
+    sentence = serializers.CharField()
+
+
+class SentBackSerializer(serializers.Serializer):
+    """What a reviewer sent back, and what the owner answered."""
+
+    by = serializers.CharField(allow_null=True)
+    at = serializers.DateTimeField()
+    reason = serializers.CharField()
+    answer = serializers.CharField(allow_null=True, help_text="null: the owner has not asked again; may be empty")
+
+
+class ReviewPageSerializer(ReviewStateSerializer):
+    """What a reviewer reads besides the model."""
+
+    purpose = serializers.CharField(help_text="why the owner asks for approval; later answers do not replace it")
+    sent_back = SentBackSerializer(many=True)
+    checklist = ChecklistItemSerializer(many=True)
+    open = serializers.IntegerField(help_text="items of the checklist that are open; an approval then needs a reason")
+    approvals = serializers.ListField(
+        child=serializers.CharField(), help_text="who approved it so far, where two approvals are wanted"
+    )
+
+
+def review_record(model: TreeModel, user: Any) -> dict[str, Any]:
+    """Return what a reviewer reads; for the owner and administrators alone."""
+    reviewed = Reviewed(model)
+    purpose = purpose_of(reviewed.events)
+    items = checklist(reviewed)
+    return {
+        "state": model.state,
+        "possible": actions.possible(model, user),
+        "history": ReviewEventSerializer(reviewed.events, many=True).data,
+        "purpose": "" if purpose is None else purpose.reason,
+        "sent_back": [
+            {
+                "by": back.by.get_username() if back.by else None,
+                "at": back.at,
+                "reason": back.reason,
+                "answer": None if again is None else again.reason,
+            }
+            for back, again in answers_of(reviewed.events)
+        ],
+        "checklist": [item.to_json() for item in items],
+        "open": sum(item.state == "open" for item in items),
+        "approvals": [e.by.get_username() for e in actions.approvals(model) if e.by],
+    }
+
+
+class ReviewSerializer(serializers.Serializer):
+    """A step of the review."""
+
+    action = serializers.ChoiceField(list(actions.TRANSITIONS))
+    reason = StrictTextField(
+        required=False,
+        allow_blank=True,
+        default="",
+        max_length=5000,
+        help_text="needed to reject, to ask back, and to approve against open items of the checklist",
+    )
+    publish = serializers.BooleanField(
+        required=False,
+        default=None,
+        allow_null=True,
+        help_text="with approve: serve it under its name from now on, or not; null: only if no higher version is served",
+    )
+    recording = serializers.ChoiceField(
+        Recording.choices,
+        required=False,
+        default="",
+        help_text="with approve: what is kept of its answers; left out: as it is",
+    )
+
+
+class PublishSerializer(serializers.Serializer):
+    """Under which name a model is served."""
+
+    name = Name(max_length=90, help_text="empty: the name stays")
+
+
+class ShareSerializer(serializers.Serializer):
+    """A person who may use a model whatever its review says."""
+
+    username = StrictTextField(max_length=150)
+    level = serializers.ChoiceField(ShareLevel.choices, required=False, default=ShareLevel.READ)
+
+
+class PredictionSerializer(serializers.Serializer):
+    """What the tree says about one row."""
+
+    label = serializers.CharField(allow_blank=True)
+    probabilities = serializers.DictField(child=serializers.FloatField())
+    leaf = serializers.IntegerField()
+    path = serializers.ListField(child=serializers.CharField(), required=False, help_text="with ?explain=true")
+    missing = serializers.ListField(
+        child=serializers.CharField(),
+        required=False,
+        help_text="empty columns that the path asks, where there are some",
+    )
+    unseen_missing = serializers.ListField(
+        child=serializers.CharField(),
+        required=False,
+        help_text="those of them whose side for empty cells no training row took",
+    )
+    out_of_range = serializers.ListField(
+        child=serializers.CharField(),
+        required=False,
+        help_text="columns that the tree asks and whose value lies outside the training range",
+    )
+
+
+class CertificateStatusSerializer(serializers.Serializer):
+    """The claim about the tree that answers."""
+
+    guarantee = serializers.CharField()
+    status = serializers.CharField()
+    gap = serializers.FloatField(allow_null=True)
+    proved_optimal = serializers.BooleanField(help_text="false for a tree with wishes")
+    wishes = serializers.ListField(
+        child=serializers.CharField(), required=False, help_text="in words, where there are some"
+    )
+    price_rows = serializers.FloatField(
+        required=False, allow_null=True, help_text="what all wishes together cost, in rows"
+    )
+
+
+class PredictionsSerializer(serializers.Serializer):
+    """The answer of predict."""
+
+    model = serializers.UUIDField()
+    name = serializers.CharField()
+    version = serializers.IntegerField()
+    retired = serializers.CharField(required=False, help_text=RETIRED_HELP)
+    certificate = CertificateStatusSerializer()
+    predictions = PredictionSerializer(many=True, required=False, help_text="by row")
+    columns = serializers.DictField(
+        child=serializers.ListField(), required=False, help_text="instead of predictions, if columns were sent"
+    )
+    notes = serializers.ListField(child=serializers.CharField(), help_text="how unusual values were treated")
+    proposals = serializers.ListField(
+        child=serializers.DictField(),
+        required=False,
+        help_text="readings under which columns of 20 rows or more would fit the training better, where there are some",
+    )
+
+
+class RowsSerializer(serializers.Serializer):
+    """Rows to predict: `rows`, each an object of column → value, or `columns`, column → list of values."""
+
+    rows = serializers.ListField(
+        child=serializers.DictField(child=serializers.JSONField(allow_null=True)),
+        required=False,
+        help_text="columns and values",
+    )
+    columns = serializers.DictField(
+        child=serializers.ListField(child=serializers.JSONField(allow_null=True)),
+        required=False,
+        help_text="in place of rows",
+    )
+
+
+class BringSerializer(serializers.Serializer):
+    """A file of another program, and the data set on which its tree is counted."""
+
+    file = serializers.FileField(
+        allow_empty_file=True, help_text="LightGBM (text or JSON), PMML 4, or a model file of octweb"
+    )
+    dataset = serializers.UUIDField(help_text="one of your data sets; the columns of the tree are found in it by name")
+    title = Name(max_length=200)
+    classes = StrictTextField(
+        required=False, default="", allow_blank=True, max_length=2000,
+        help_text="names of the classes in the order of the source, with commas: no,yes; LightGBM does not keep them",
+    )  # fmt: skip
+    form = serializers.ChoiceField([*FORMS], required=False, default="", help_text="empty: detected")

@@ -1,0 +1,108 @@
+"""Name the version that a served name answered with at a time, by the API."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from django.core.exceptions import PermissionDenied
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from octweb.core.api import PROBLEMS
+from octweb.core.parsers import StrictJSONParser
+from octweb.core.problems import Conflict, Gone
+from octweb.registry.api.request import rows_of
+from octweb.registry.api.serializers import RowsSerializer
+from octweb.registry.lifecycle import access
+from octweb.registry.lifecycle.serving_history import Period, moment_or_now, served_period, sha256_at
+from octweb.registry.models import State, TreeModel
+from octweb.registry.prediction.predictions import predict_rows
+
+AT = OpenApiParameter(
+    "at", str, description="a date (its end) or a time; without a zone in that of the site; now if it is left out"
+)
+
+
+class ServedWhenSerializer(serializers.Serializer):
+    """The version that answered to a name at a time."""
+
+    name = serializers.CharField()
+    at = serializers.DateTimeField()
+    model = serializers.UUIDField()
+    version = serializers.IntegerField()
+    sha256 = serializers.CharField(allow_null=True, help_text="of its model file, as the chain of records has it")
+    since = serializers.DateTimeField()
+    until = serializers.DateTimeField(allow_null=True, help_text="null: it answers now")
+    records = serializers.ListField(
+        child=serializers.IntegerField(), help_text="the records of the chain that began and ended it"
+    )
+
+
+class ServedWhenAnswersSerializer(ServedWhenSerializer):
+    """The same, with what that version would have answered."""
+
+    predictions = serializers.ListField(child=serializers.DictField())
+    notes = serializers.ListField(child=serializers.CharField())
+
+
+class ServedWhen(APIView):
+    """Which version a served name answered with at a time, read from the chain of records."""
+
+    parser_classes = [StrictJSONParser]
+    query_parameters = frozenset({"at"})
+
+    @extend_schema(
+        operation_id="models_on",
+        parameters=[AT],
+        responses={200: ServedWhenSerializer} | PROBLEMS(400, 401, 403, 404, 429),
+    )
+    def get(self, request: Request, name: str) -> Response:
+        """Name the version."""
+        moment = moment_or_now(request.query_params.get("at", ""))
+        return Response(_record(name, moment, served_period(name, moment)))
+
+    @extend_schema(
+        operation_id="models_on_predict",
+        parameters=[AT],
+        request=RowsSerializer,
+        responses={200: ServedWhenAnswersSerializer} | PROBLEMS(400, 401, 403, 404, 409, 410, 413, 415, 422, 429),
+    )
+    def post(self, request: Request, name: str) -> Response:
+        """Answer rows as that version did; the answers do not count as decisions."""
+        moment = moment_or_now(request.query_params.get("at", ""))
+        period = served_period(name, moment)
+        model = _model_of(period, request.user)
+        found = predict_rows(model, rows_of(request.data))
+        answers = {"predictions": found.records(explain=False), "notes": list(found.notes)}
+        return Response(_record(name, moment, period) | answers)
+
+
+def _model_of(period: Period, user) -> TreeModel:
+    """Return the model; raises Gone if it was deleted, PermissionDenied if it is retired, Conflict if its file changed."""
+    model = TreeModel.objects.select_related("family").filter(pk=period.model, deleted_at=None).first()
+    if model is None:
+        raise Gone(f"Version {period.version} was deleted. Its record stays, but it gives no more answers.")
+    if model.state != State.APPROVED and not access.inside(user, model):
+        raise PermissionDenied(
+            f"Version {period.version} is retired. Only its owner and administrators may ask what it would have answered."
+        )
+    recorded = sha256_at(period)
+    if recorded is not None and recorded != model.sha256:
+        raise Conflict(f"The model file of version {period.version} is not the one that answered then.")
+    return model
+
+
+def _record(name: str, moment: datetime, period: Period) -> dict:
+    return {
+        "name": name,
+        "at": moment,
+        "model": period.model,
+        "version": period.version,
+        "sha256": sha256_at(period),
+        "since": period.since,
+        "until": period.until,
+        "records": [number for number in (period.record, period.ended_by) if number is not None],
+    }

@@ -1,0 +1,1 @@
+"""Compare the models of one data set."""

@@ -1,0 +1,178 @@
+"""Two trees on the same rows: where they disagree, who is right, and whether that is more than chance.
+
+Rows that neither tree trained on stand for new rows; rows that both trained on are kept separate; rows that one alone has seen count for
+nothing, since they favour it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from octweb.registry.document.model_files import model_file
+from octweb.registry.document.rows import DatasetRows, rows_of
+from octweb.registry.models import TreeModel
+from octweb.registry.page.rowsets import exact_text
+from trainer.data.formats.spreadsheet import text_line
+from trainer.evaluate.intervals import PairedDifference, difference, mcnemar, paired_difference
+
+UNSEEN = "unseen"
+TRAINING = "training"
+LEVEL = 0.05
+
+
+@dataclass(frozen=True, kw_only=True)
+class PairedRows:
+    """Rows of one kind: how many, on how many the two answer differently, and which tree is right if only one is.
+
+    The numbers count rows. Where rows have groups or weights, `p`, `interval` and `points` follow these.
+    """
+
+    name: str
+    n: int
+    different: int
+    both: int
+    first: int
+    second: int
+    p: float
+    interval: tuple[float, float] | None
+    points: float  # share right of the first less that of the second
+    over: str = ""  # "groups" or "weights", where rows have them
+
+    @property
+    def neither(self) -> int:
+        return self.n - self.both - self.first - self.second
+
+
+@dataclass(frozen=True, kw_only=True)
+class TreePair:
+    """Two trees over one data set; `parts` is empty where their rows cannot be read or are not shared."""
+
+    first: TreeModel
+    second: TreeModel
+    parts: tuple[PairedRows, ...]
+
+    @property
+    def sentence(self) -> str:
+        """What the rows say, never a winner without an interval."""
+        return _sentence(self)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Shared:
+    """The rows that both trees can read: positions in either, the kind of each row, and both answers."""
+
+    rows: DatasetRows
+    at: np.ndarray
+    kind: np.ndarray
+    codes: np.ndarray
+    first: np.ndarray
+    second: np.ndarray
+
+
+def pair(first: TreeModel, second: TreeModel) -> TreePair:
+    """The comparison of two models with rows that the caller may see."""
+    shared = _shared(first, second)
+    parts = [] if shared is None else [_part(shared, name) for name in (UNSEEN, TRAINING)]
+    return TreePair(first=first, second=second, parts=tuple(p for p in parts if p.n))
+
+
+def disagreements(first: TreeModel, second: TreeModel) -> Iterator[str]:
+    """The rows on which two trees answer differently, as CSV: line, row, kind, classes, who is right, and every column."""
+    shared = _shared(first, second)
+    file = model_file(first)
+    names = [c.name for c in file.tree.schema]
+    titles = [f"{m.family.name} (version {m.version})" for m in (first, second)]
+    yield text_line(["line", "row", "rows", "actual", *titles, "right", *names])
+    if shared is None:
+        return
+    classes = file.tree.classes
+    rows = shared.rows
+    for i in np.flatnonzero(shared.first != shared.second).tolist():
+        at = int(shared.at[i])
+        right = [t for t, a in zip(titles, (shared.first[i], shared.second[i]), strict=True) if a == shared.codes[i]]
+        line = int(rows.lines[at]) if rows.lines is not None else ""
+        cells = [exact_text(file.tree.schema[j], float(rows.matrix[at, j])) for j in range(len(names))]
+        answers = [classes[shared.codes[i]], classes[shared.first[i]], classes[shared.second[i]]]
+        yield text_line(
+            [line, int(rows.numbers[at]), shared.kind[i], *answers, right[0] if right else "neither", *cells]
+        )
+
+
+def _shared(first: TreeModel, second: TreeModel) -> _Shared | None:
+    a = model_file(first)
+    b = model_file(second)
+    if first.dataset_id is None or first.dataset_id != second.dataset_id or a.target != b.target:
+        return None
+    rows = rows_of(first)
+    other = rows_of(second)
+    if rows is None or other is None:
+        return None
+    _, at, there = np.intersect1d(rows.numbers, other.numbers, return_indices=True)
+    seen = np.isin(at, rows.training).astype(int) + np.isin(there, other.training).astype(int)
+    kind = np.array([UNSEEN, "seen by one", TRAINING], dtype=object)[seen]
+    place = {label: k for k, label in enumerate(a.tree.classes)}
+    of_second = np.array([place.get(label, -1) for label in b.tree.classes])
+    return _Shared(
+        rows=rows,
+        at=at,
+        kind=kind,
+        codes=rows.codes[at],
+        first=a.tree.predict(rows.matrix[at]),
+        second=of_second[b.tree.predict(other.matrix[there])],
+    )
+
+
+def _part(shared: _Shared, name: str) -> PairedRows:
+    chosen = shared.kind == name
+    first, second = (answers[chosen] == shared.codes[chosen] for answers in (shared.first, shared.second))
+    alone = int((first & ~second).sum())
+    other = int((second & ~first).sum())
+    n = int(chosen.sum())
+    weights, groups = (
+        None if own is None else own[shared.at[chosen]] for own in (shared.rows.weights, shared.rows.groups)
+    )
+    by_unit = None if weights is None and groups is None else paired_difference(first, second, weights, groups)
+    if by_unit is None:
+        points = (alone - other) / max(1, n)
+        by_unit = PairedDifference(points, difference(alone, other, n), mcnemar(alone, other))
+        groups = weights = None
+    return PairedRows(
+        name=name,
+        n=n,
+        different=int((shared.first[chosen] != shared.second[chosen]).sum()),
+        both=int((first & second).sum()),
+        first=alone,
+        second=other,
+        p=by_unit.p,
+        interval=by_unit.interval,
+        points=by_unit.points,
+        over="groups" if groups is not None else "weights" * (weights is not None),
+    )
+
+
+def _sentence(found: TreePair) -> str:
+    part = next((p for p in found.parts if p.name == UNSEEN), None)
+    if part is None or part.interval is None:
+        return "There are no rows that neither tree has seen, so nothing can be said about new rows."
+    if part.different == 0:
+        return f"The two trees give the same answer for all {part.n:,} rows that neither has seen."
+    better, worse = (found.first, found.second) if part.points >= 0 else (found.second, found.first)
+    points = 100 * abs(part.points)
+    low, high = sorted(100 * end if part.points >= 0 else -100 * end for end in part.interval)
+    span = f"95\u202f% interval {low:.1f} to {high:.1f}".replace("-", "−")
+    where = f"On {part.n:,} rows that neither has seen"
+    named = f"t test over {part.over}" if part.over else "McNemar's test"
+    test = f"({named}, p = {part.p:.2g})"
+    if part.points == 0:
+        return f"{where}, both trees are right equally often ({span}) {test}: neither can be called better."
+    ahead = f"{where}, the accuracy of {_name(better)} is {points:.1f} points above that of {_name(worse)} ({span})"
+    if part.p > LEVEL:
+        return f"{ahead}. That is within chance {test}: neither can be called better."
+    return f"{ahead}. That is more than chance explains {test}."
+
+
+def _name(model: TreeModel) -> str:
+    return f"{model.title} (version {model.version})"

@@ -1,0 +1,117 @@
+"""The pages that compare: all trees of a data set, or those that were ticked, side by side with the rows on which they disagree."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+from django.contrib.auth.decorators import login_required
+from django.http import Http404, HttpRequest, HttpResponse, StreamingHttpResponse
+from django.shortcuts import render
+from django.urls import reverse
+from django.views.decorators.http import require_GET
+
+from octweb.core.attachments import as_file
+from octweb.registry.comparing.comparison import compared
+from octweb.registry.comparing.pairs import disagreements, pair
+from octweb.registry.document.claims import claims
+from octweb.registry.document.model_files import model_file
+from octweb.registry.lifecycle import access
+from octweb.registry.models import TreeModel
+from octweb.registry.page import content
+from octweb.registry.page.performance import unseen_base_rate, unseen_interval
+from octweb.registry.page.scene import ModelScene
+from trainer.training.claims import scope_words
+from trainer.tree.render.outline import tree_outline
+
+MOST = 6  # trees side by side
+MAX_COMPARED = 40
+
+
+@login_required
+@require_GET
+def model_compare(request: HttpRequest) -> HttpResponse:
+    """Ticked models side by side; without a choice all of a data set, by default of that with the newest model."""
+    ticked = _ticked(request)
+    if len(ticked) > 1:
+        return render(request, "registry/compare/side_by_side.html", _side_by_side(request, ticked))
+    datasets, dataset, models = picked_of_dataset(request, ticked[0] if ticked else None)
+    url = f"{reverse('api-compare-figure')}?dataset={dataset.pk}" if dataset else ""
+    context = {
+        "datasets": datasets,
+        "dataset": dataset,
+        "frontier_url": url if any(m.unseen_accuracy is not None for m in models) else "",
+        "ticked": {m.pk for m in ticked},
+        **compared(models),
+    }
+    return render(request, "registry/compare.html", context)
+
+
+@login_required
+@require_GET
+def compare_rows(request: HttpRequest) -> StreamingHttpResponse:
+    """The rows on which two models disagree, as CSV; for those who may see the rows of both."""
+    ticked = _ticked(request)
+    if len(ticked) != 2 or not all(_inside(request, m) for m in ticked):
+        raise Http404("Choose two models whose rows you may see.")
+    answer = StreamingHttpResponse(disagreements(*ticked), content_type="text/csv; charset=utf-8")
+    names = "-".join(f"{m.family.name}-{m.version}" for m in ticked)
+    return as_file(answer, f"disagree-{names}.csv")
+
+
+def _side_by_side(request: HttpRequest, models: list[TreeModel]) -> dict[str, Any]:
+    columns = [_column(request, model) for model in models]
+    reference = models[0]
+    others = models[1:]
+    pairs = [pair(reference, other) for other in others if _inside(request, reference) and _inside(request, other)]
+    same = len({m.dataset_id for m in models}) == 1
+    return {"columns": columns, "pairs": pairs, "same_data": same, "reference": reference}
+
+
+def _column(request: HttpRequest, model: TreeModel) -> dict[str, Any]:
+    scene = ModelScene(model=model, user=request.user, inside=_inside(request, model))
+    file = model_file(model)
+    return {
+        "model": model,
+        "claims": claims(model),
+        "scope": scope_words(file.certificate),
+        "base_rate": unseen_base_rate(scene),
+        "interval": unseen_interval(scene),
+        "facts": content.facts(model),
+        "outline": tree_outline(file.tree),
+        "used": [file.tree.schema[j].name for j in file.tree.used_columns],
+    }
+
+
+def _ticked(request: HttpRequest) -> list[TreeModel]:
+    """The models that the address names, in its order, as far as the caller may see them."""
+    wanted = list(dict.fromkeys(filter(None, map(_uuid, request.GET.getlist("models")))))[:MOST]
+    found = TreeModel.objects.readable_by(request.user).select_related("family", "owner", "dataset").in_bulk(wanted)
+    return [found[pk] for pk in wanted if pk in found]
+
+
+def _inside(request: HttpRequest, model: TreeModel) -> bool:
+    user: Any = request.user
+    return access.inside(user, model)
+
+
+def picked_of_dataset(request: HttpRequest, one: TreeModel | None = None) -> tuple[list[Any], Any, list[TreeModel]]:
+    """The data sets that have models of the caller, the chosen one (the data set of `one` if no other is asked for), and its models."""
+    models = TreeModel.objects.readable_by(request.user).select_related("family", "owner", "dataset")
+    models = models.filter(dataset__isnull=False)
+    chosen = _uuid(request.GET.get("dataset", "")) or (one.dataset_id if one else None)
+    datasets: dict[Any, Any] = {}
+    visible = models.defer("document") if request.user.is_staff else models.defer("document").filter(owner=request.user)
+    for model in visible[:500]:
+        datasets.setdefault(model.dataset_id, model.dataset)
+    if chosen not in datasets:
+        chosen = next(iter(datasets), None)
+    picked = list(visible.filter(dataset_id=chosen).defer(None)[:MAX_COMPARED]) if chosen else []
+    return list(datasets.values()), datasets.get(chosen), picked
+
+
+def _uuid(text: str) -> uuid.UUID | None:
+    try:
+        return uuid.UUID(text)
+    except ValueError:
+        return None

@@ -1,0 +1,107 @@
+"""The badges of a model, and the claim that goes with its predictions; `trainer.training.claims` words them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from octweb.core import badges
+from octweb.core.faults import DamagedDocument
+from octweb.registry.document.model_files import model_file
+from octweb.registry.models import Doubt, TreeModel
+from trainer.data.inspection import tree_warnings
+from trainer.evaluate.verdict import TreeVerdict, read_verdict
+from trainer.training.claims import SPLITS_TIP, Claim, read_claim, splits_claim, splits_words, weight_sentence
+
+DOUBTS = {
+    Doubt.PENDING: "a fault of the search, which is mended, may have made this claim; a check of the model decides",
+    Doubt.REFUTED: "a check of this model found something in its file that is not true; see the check on its page",
+    Doubt.OPEN: "a fault of the search, which is mended, may have made this claim, and a check could not decide",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClaimBadge:
+    """A badge: `kind` is a key of `badges.LOOK`; `words` are shown, `tip` explains."""
+
+    kind: str
+    words: str
+    tip: str
+
+
+def claims(model: TreeModel) -> list[ClaimBadge]:
+    """Return the badges of a model, the one about the whole tree first."""
+    try:
+        certificate = model_file(model).certificate
+    except DamagedDocument as error:
+        return [ClaimBadge(kind="damaged", words="Damaged", tip=str(error))]
+    claim = claim_of(model)
+    splits = splits_claim(certificate)
+    if splits is None:
+        return [ClaimBadge(kind=claim.kind, words=claim.words, tip=claim.tip)]
+    return [
+        ClaimBadge(kind=claim.kind, words=claim.words, tip=badges.HEURISTIC_TIP),
+        ClaimBadge(
+            kind="proved" if splits[0] == splits[1] else "gap",
+            words=splits_words(*splits),
+            tip=f"{SPLITS_TIP} Scope: {claim.scope.rstrip('.')}." if claim.scope else SPLITS_TIP,
+        ),
+    ]
+
+
+def warnings_of(model: TreeModel) -> list[str]:
+    """Return what speaks against using the tree: it asks a column that names or counts the rows, or classes look alike."""
+    try:
+        tree = model_file(model).tree
+    except DamagedDocument:
+        return []
+    columns = [] if model.dataset is None else model.dataset.columns
+    return tree_warnings(tree, [c["name"] for c in columns if c.get("identifier")])
+
+
+def verdict_of(model: TreeModel) -> TreeVerdict | None:
+    """Return whether the model is better than one answer for all rows; None for a damaged document."""
+    try:
+        return read_verdict(model_file(model))
+    except DamagedDocument:
+        return None
+
+
+def weights_of(model: TreeModel) -> str:
+    """Return how much training rows count; "" if every row counts one, and for a damaged document."""
+    try:
+        return weight_sentence(model_file(model).certificate)
+    except DamagedDocument:
+        return ""
+
+
+def claim_of(model: TreeModel) -> Claim:
+    """Return the claim about the whole tree, as far as no doubt stands against it. Raises DamagedDocument."""
+    claim = read_claim(model_file(model).certificate)
+    if not model.doubt:
+        return claim
+    doubt = Doubt(model.doubt)
+    return replace(claim, kind="gap", words=str(doubt.label), explanation=DOUBTS[doubt])
+
+
+def certificate_status(model: TreeModel) -> dict[str, Any]:
+    """Return the short form that goes with every prediction; wishes and their price only where there are wishes."""
+    claim = claim_of(model)
+    found: dict[str, Any] = {
+        "guarantee": model.guarantee,
+        "status": model.status,
+        "gap": model.gap,
+        "proved_optimal": claim.proved_optimal,
+    }
+    if claim.wishes:
+        found["wishes"] = [wish["words"] for wish in claim.wishes]
+        found["price_rows"] = claim.price_rows
+    return found
+
+
+def certificate_parameters(model: TreeModel) -> dict[str, str | float | bool]:
+    """Return the short form as parameters of the Open Inference Protocol, which are text, numbers or truth values."""
+    found = certificate_status(model)
+    if "wishes" in found:
+        found["wishes"] = "; ".join(found["wishes"])
+    return {name: value for name, value in found.items() if value is not None}

@@ -1,0 +1,276 @@
+"""The rows behind a model, read again under the model's own schema; and the claim checked again from its file."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from octweb.core.files import local_path
+from octweb.core.problems import Busy
+from octweb.datasets import reader
+from octweb.datasets.model_rows import arrays_of
+from octweb.registry.document.model_files import document_of, model_file
+from octweb.registry.models import TreeModel
+from trainer.data.column_prices import read_column_prices
+from trainer.data.cost_text import read_costs
+from trainer.data.costs import EACH_ROW
+from trainer.data.problem import SettingNames, class_weighted
+from trainer.dtypes import CodeArray, FloatArray
+from trainer.errors import TrainerError
+from trainer.goal import Goal
+from trainer.table import ColumnKind, Labels
+from trainer.tree.file import ModelFile
+from trainer.tree.numbers import number_text
+
+TOLERANCE = 1e-9
+MAX_CELLS = 20_000_000  # larger data sets are not read for pages
+READ_HERE = 20_000_000  # bytes of rows that the web process reads itself, which takes some times as much; larger ones are read by another
+
+
+@dataclass(frozen=True, kw_only=True)
+class DatasetRows:
+    """Rows of the data set that the model can predict: `matrix` (n, columns), `codes` (n,), `numbers` in the file.
+
+    `training` are the positions of the rows that it was trained on, `unseen` of those that were held out to judge it; `same` says
+    that the fingerprint of the training rows is the model's.
+    `lines` (n,) are the lines of the uploaded file, None if they are not known. `weights`, int64 (n,), and `groups`, int64 (n,), are
+    those of the training, None if it had none.
+    """
+
+    matrix: FloatArray
+    codes: CodeArray
+    numbers: np.ndarray
+    training: np.ndarray
+    unseen: np.ndarray
+    same: bool
+    lines: np.ndarray | None = None
+    weights: np.ndarray | None = None
+    groups: np.ndarray | None = None
+
+    def weights_of(self, at: np.ndarray) -> np.ndarray:
+        """Return how much the rows at some positions count, int64."""
+        return np.ones(len(at), np.int64) if self.weights is None else self.weights[at]
+
+    @property
+    def called(self) -> str:
+        """What people call a row by: the line of the uploaded file, or its number where lines are not known."""
+        return "row" if self.lines is None else "line"
+
+    @property
+    def shown(self) -> np.ndarray:
+        """What `called` says of each row, int64 (n,)."""
+        return self.numbers if self.lines is None else self.lines
+
+    def position(self, number: int) -> int | None:
+        """Where the row with this number in the file stands; None if it is not among the rows."""
+        found = np.flatnonzero(self.numbers == number)
+        return int(found[0]) if len(found) else None
+
+    def at_line(self, line: int) -> int | None:
+        """Where the row on this line of the uploaded file stands, or the row with this number where lines are not known."""
+        found = np.flatnonzero(self.shown == line)
+        return int(found[0]) if len(found) else None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Check:
+    """What came out when the tree was run over the rows again."""
+
+    agrees: bool
+    sentence: str
+    correct: int = 0
+    n: int = 0
+    objective: float | None = None
+
+
+def rows_of(model: TreeModel) -> DatasetRows | None:
+    """The rows of the model's data set; None if it is gone, was changed, or does not fit the model any more."""
+    dataset = model.dataset
+    if dataset is None or not dataset.file or dataset.rows * max(1, len(dataset.columns)) > MAX_CELLS:
+        return None
+    try:
+        return _read_rows(str(local_path(dataset.file)), dataset.sha256, model.sha256, _Document(model))
+    except (TrainerError, Busy, OSError, ValueError):
+        return None
+
+
+class _Document:
+    """Carries the model into the cache without being part of its key."""
+
+    def __init__(self, model: TreeModel) -> None:
+        self.model = model
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Document)
+
+    def __hash__(self) -> int:
+        return 0
+
+
+@lru_cache(maxsize=4)
+def _read_rows(path: str, data_sha256: str, model_sha256: str, document: _Document) -> DatasetRows:
+    model = document.model
+    file = model_file(model)
+    if _row_bytes(model) <= READ_HERE:
+        arrays, same = arrays_of(Path(path), file)
+    else:
+        arrays, same = reader.model_rows(Path(path), document_of(model))
+    return DatasetRows(**arrays, same=same)
+
+
+def _row_bytes(model: TreeModel) -> int:
+    """Bytes of the rows in memory; of data sets that were stored before these were counted, what many files have."""
+    dataset = model.dataset
+    if dataset is None:
+        return 0
+    return int(dataset.profile.get("read_bytes") or 20 * dataset.rows * max(1, len(dataset.columns)))
+
+
+def check_again(model: TreeModel) -> Check | None:
+    """Run the stored tree over the rows it was trained on and compare with what the file claims; None without rows."""
+    rows = rows_of(model)
+    if rows is None:
+        return None
+    file = model_file(model)
+    codes = rows.codes[rows.training]
+    weights = _training_weights(file, rows)
+    correct = int(weights[file.tree.predict(rows.matrix[rows.training]) == codes].sum())
+    n = int(weights.sum())
+    predicted = file.tree.predict(rows.matrix[rows.training])
+    objective: float | None = _objective(model, file.tree.n_leaves, rows, predicted)
+    cost = _check_cost(file, rows, predicted)
+    words = f"{correct:,} of {n:,} rows correct, objective {objective:.6g}"
+    if file.certificate.get("costs"):  # the objective is in weights of copies; the cost says the same in the unit
+        objective = None
+        words = f"{correct:,} of {n:,} rows correct" + ("" if cost is None else f", {cost[1]}")
+    if not rows.same:
+        return Check(
+            agrees=False, correct=correct, n=n, objective=objective,
+            sentence=f"no: {words}, but the fingerprint of the rows is another one",
+        )  # fmt: skip
+    claimed = file.metrics.get("train") or {}
+    if (claimed.get("correct", correct), claimed.get("n", n)) != (correct, n):
+        said = f"the file says {claimed['correct']:,} of {claimed['n']:,} rows correct"
+        return Check(
+            agrees=False, correct=correct, n=n, objective=objective,
+            sentence=f"no: {said}, running its tree gives {correct:,} of {n:,}",
+        )  # fmt: skip
+    if cost is not None and not cost[0]:
+        reason = f"the file says {number_text(file.certificate['costs']['cost'])}"
+        return Check(agrees=False, correct=correct, n=n, objective=objective, sentence=f"no: {words}, but {reason}")
+    if objective is not None and not math.isclose(objective, model.objective, abs_tol=TOLERANCE):
+        reason = f"the file says {model.objective:.6g}"
+        return Check(agrees=False, correct=correct, n=n, objective=objective, sentence=f"no: {words}, but {reason}")
+    return Check(agrees=True, correct=correct, n=n, objective=objective, sentence=f"yes, {words}")
+
+
+def _training_weights(file: ModelFile, rows: DatasetRows) -> np.ndarray:
+    """Return how much the training rows count in the objective, int64: their weights, with classes balanced as the parameters ask."""
+    own = rows.weights_of(rows.training)
+    labels = Labels(name=file.target, classes=tuple(file.tree.classes), codes=rows.codes[rows.training])
+    weighted = class_weighted({"class_weight": file.parameters.get("class_weight")}, labels, own)
+    return own if weighted is None else weighted
+
+
+def answer_costs(file: ModelFile, rows: DatasetRows, at: np.ndarray) -> FloatArray | None:
+    """Return what each answer costs in the rows at some positions, times their weights, float64 (rows, classes).
+
+    None for a model without costs, and where the rows are not those that the file lists costs for.
+    """
+    if not file.certificate.get("costs"):
+        return None
+    weights = rows.weights_of(at)[:, None]
+    if file.parameters.get("costs") == EACH_ROW:
+        listed = np.array((file.rows or {}).get("costs") or (), np.float64)
+        return listed[at] * weights if len(listed) == len(rows.codes) else None
+    names = tuple(column.name for column in file.tree.schema)
+    table = read_costs(file.parameters, SettingNames(columns=names, classes=tuple(file.tree.classes)))
+    if table is None:
+        return None
+    found = np.empty((len(at), len(table.classes)))
+    for true, terms in enumerate(table.terms):
+        own = rows.codes[at] == true
+        for answer, term in enumerate(terms):
+            cells = 1.0 if term.column is None else rows.matrix[at[own], names.index(term.column)]
+            found[own, answer] = float(term.factor) * cells
+    return found * weights
+
+
+def _check_cost(file: ModelFile, rows: DatasetRows, predicted: CodeArray) -> tuple[bool, str] | None:
+    """Return whether the answers cost on the training rows what the file says, and the cost in words; None if that is not known."""
+    values = answer_costs(file, rows, rows.training)
+    if values is None:
+        return None
+    stated = file.certificate["costs"]
+    cost = float(values[np.arange(len(predicted)), predicted].sum())
+    agrees = math.isclose(cost, stated["cost"], rel_tol=TOLERANCE, abs_tol=TOLERANCE + stated["rounding_error"])
+    return agrees, f"cost {number_text(cost)} {stated['unit']}".strip()
+
+
+def _objective(model: TreeModel, leaves: int, rows: DatasetRows, predicted: CodeArray) -> float:
+    file = model_file(model)
+    codes = rows.codes[rows.training]
+    weights = _training_weights(file, rows)
+    try:
+        penalty = Fraction(str(file.certificate.get("leaf_penalty", "0")))
+    except (ValueError, ZeroDivisionError):
+        penalty = Fraction(0)
+    if file.certificate.get("goal"):
+        goal = Goal.from_json(dict(file.certificate["goal"]))
+        k = file.tree.classes.index(goal.positive)
+        positive = codes == k
+        tp = int(weights[positive & (predicted == k)].sum())
+        tn = int(weights[~positive & (predicted != k)].sum())
+        value = goal.value(tp, int(weights[positive].sum()), tn, int(weights[~positive].sum()))
+        return float(value - penalty * leaves)
+    paid = Fraction(str(file.certificate.get("coefficient_penalty") or 0)) * file.tree.n_coefficients
+    total = max(1, int(weights.sum()))
+    paid += _column_cost(file, rows, weights) / total
+    return float(Fraction(int(weights[predicted == codes].sum()), total) - penalty * leaves - paid)
+
+
+def _column_cost(file: ModelFile, rows: DatasetRows, weights: np.ndarray) -> Fraction:
+    """Return what the training rows pay for the columns that the tree asks, in errors."""
+    names = tuple(column.name for column in file.tree.schema)
+    prices = read_column_prices(str(file.parameters.get("column_price") or ""), names)
+    if not prices:
+        return Fraction(0)
+    asked = file.tree.asked_columns()[file.tree.apply(rows.matrix[rows.training])]
+    return sum((price * int(weights[asked[:, j]].sum()) for j, price in prices.items()), Fraction(0))
+
+
+def record_of(model: TreeModel, row: FloatArray) -> dict[str, Any]:
+    """A row as a client sends it: the columns that the tree reads, in their own units."""
+    tree = model_file(model).tree
+    record: dict[str, Any] = {}
+    for j in tree.used_columns or range(min(1, len(tree.schema))):
+        column = tree.schema[j]
+        value = float(row[j])
+        if math.isnan(value):
+            continue
+        if column.kind is ColumnKind.CATEGORICAL:
+            code = int(value)
+            record[column.name] = column.categories[code] if 0 <= code < len(column.categories) else ""
+        else:
+            record[column.name] = int(value) if value.is_integer() and abs(value) < 1e15 else value
+    return record
+
+
+def example_row(model: TreeModel, *, inside: bool) -> dict[str, Any]:
+    """A row to paste: the first one of the data set for those who may see it, else one that lies on the tree's own cuts."""
+    rows = rows_of(model) if inside else None
+    if rows is not None and len(rows.matrix):
+        return record_of(model, rows.matrix[0])
+    tree = model_file(model).tree
+    row = np.zeros(len(tree.schema))
+    for node in tree.branches:
+        if node.split is not None and node.split.cut is not None:
+            j, cut = node.split.cut
+            row[j] = 0.0 if tree.schema[j].kind is ColumnKind.BINARY else cut
+    return record_of(model, row)

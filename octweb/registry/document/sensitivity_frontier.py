@@ -1,0 +1,82 @@
+"""What a model's file keeps of the frontier of sensitivity and specificity, and the run that a point of it leads to."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import urlencode
+
+from octweb.figures.reach import describe_point, open_question, reach_figure, shares, steps
+from octweb.registry.document.model_files import model_file
+from octweb.registry.models import TreeModel
+from trainer.certificate import Evidence
+from trainer.registry import METHODS
+
+LATEST = 20  # models of a data set that are looked through for a frontier
+CARRIED = ("depth", "topology", "select", "max_card", "positive", "bins", "time_limit", "seed")
+
+
+def frontier_of(certificate: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The evidence of the frontier, or None if the file keeps none."""
+    return next((e for e in certificate.get("evidence") or () if e.get("kind") == Evidence.FRONTIER), None)
+
+
+def points_of(certificate: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The pairs as shares by rising sensitivity; empty if the file keeps none.
+
+    `required` is the sensitivity that a run must ask for to reach the point, rounded so that it asks for no row more.
+    """
+    kept = frontier_of(certificate)
+    if kept is None:
+        return []
+    return [p | {"required": math.floor(1e6 * p["sensitivity"]) / 1e6} for p in shares(kept)]
+
+
+def reach_of(model: TreeModel) -> dict[str, Any] | None:
+    """Context of `registry/_reach.html`, or None for a model without a frontier."""
+    file = model_file(model)
+    kept = frontier_of(file.certificate)
+    points = points_of(file.certificate)
+    if kept is None or not points:
+        return None
+    # older files do not say whether pairs are missing
+    finished = kept.get("finished")
+    goal = file.certificate.get("goal") or {}
+    settings = {f"p_{name}": file.parameters.get(name) for name in CARRIED}
+    settings = {name: value for name, value in settings.items() if value not in (None, "")}
+    settings |= _rows_of(float(file.parameters.get("test_share") or 0))
+    dataset = str(model.dataset_id) if model.dataset_id else ""
+    for point in points:
+        query = {"dataset": dataset, "method": model.method, **settings}
+        point["query"] = urlencode({**query, "p_sensitivity": repr(point["required"])})
+        point["words"] = describe_point(point)
+        point["open"] = open_question(point, 2)
+    best = max(range(len(points)), key=lambda i: points[i]["sensitivity"] + points[i]["specificity"])
+    return {
+        "points": points,
+        "chosen": best,
+        "words": points[best]["words"],
+        "query": points[best]["query"],
+        "last": len(points) - 1,
+        "positive": goal.get("positive", ""),
+        "proved": sum(p["proved"] for p in points),
+        "unfinished": finished is False,
+        "figure": reach_figure(points, best, bounds=steps(kept), finished=bool(finished)),
+        "model": model,
+        "dataset": dataset,
+    }
+
+
+def _rows_of(test_share: float) -> dict[str, Any]:
+    """The choice of the form that trains on the rows of the frontier."""
+    percent = round(100 * test_share)
+    return {"evaluation": "test", "test_percent": percent} if percent else {"evaluation": "none"}
+
+
+def latest_reach(user: Any, dataset: Any) -> dict[str, Any] | None:
+    """The frontier of the newest model of a data set that the user owns and that keeps one."""
+    methods = [method.id for method in METHODS if method.parameter("frontier")]
+    kept_models = TreeModel.objects.kept().filter(owner=user, dataset=dataset, method__in=methods)
+    models = kept_models.order_by("-created")[:LATEST]
+    return next((reach for reach in map(reach_of, models) if reach is not None), None)

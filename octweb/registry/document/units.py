@@ -1,0 +1,43 @@
+"""What is known about a model's columns when an answer is explained: units from the training rows, and what may change."""
+
+from __future__ import annotations
+
+from octweb.registry.document.model_files import ParsedModels, model_file
+from octweb.registry.document.rows import rows_of as stored_rows
+from octweb.registry.models import TreeModel
+from trainer.data.column_statistics import ColumnStatistics, is_described
+from trainer.explain.statistics import OF_FILE, coarse, statistics_of_model
+
+FROM_ROWS = "training rows"
+FROM_TREE = "thresholds of the tree: the training rows are not stored"
+COARSE = "training rows, units rounded to 1, 2 or 5 times a power of ten"
+_statistics: ParsedModels[tuple[ColumnStatistics, ...]] = ParsedModels()
+
+
+def statistics_of(model: TreeModel, *, inside: bool) -> tuple[tuple[ColumnStatistics, ...], str]:
+    """Return the statistics of the columns, and in words where their units are from.
+
+    Steps and units are those of the model file, so that everybody sees the same smallest change. An older file has none:
+    then they are those of the stored training rows, rounded for users who may not see the rows, not `inside`.
+    """
+    tree = model_file(model).tree
+    known = _of_rows(model)
+    if known is None:
+        return statistics_of_model(tree), OF_FILE if is_described(tree) else FROM_TREE
+    if not inside:
+        return coarse(known), COARSE
+    return known, COARSE if is_described(tree) else FROM_ROWS
+
+
+def _of_rows(model: TreeModel) -> tuple[ColumnStatistics, ...] | None:
+    """Return the statistics with the range of the stored training rows; None without these rows."""
+    key = f"{model.sha256}:{model.dataset.sha256 if model.dataset else ''}"
+    known = _statistics.get(key)
+    if known is not None:
+        return known
+    rows = stored_rows(model)
+    if rows is None or not rows.same:
+        return None
+    known = statistics_of_model(model_file(model).tree, rows.matrix[rows.training])
+    _statistics.put(key, known, 100 * len(known))
+    return known

@@ -1,0 +1,382 @@
+"""What can be done with a model; pages, API, admin and the run queue call these and nothing else writes a model.
+
+draft → in review → approved | rejected → retired,  in review → draft (withdrawn, or asked back),  rejected → in review (asked again)
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import uuid
+from collections.abc import Collection
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.conf import settings
+from django.contrib.auth import get_user_model
+from django.core.exceptions import PermissionDenied
+from django.db import transaction
+from django.db.models import Max
+from django.utils import timezone
+from django.utils.text import slugify
+from rest_framework.exceptions import ValidationError
+
+from octweb.audit import actions as audit
+from octweb.audit import chain
+from octweb.core.deleting import hide
+from octweb.core.names import checked_name
+from octweb.core.problems import Conflict, Unprocessable
+from octweb.demo.visits import no_part_of_the_demo, refuse, visit_of
+from octweb.registry.document.derived_columns import columns_of
+from octweb.registry.hooks import open_points, prepare_checklist
+from octweb.registry.lifecycle import access
+from octweb.registry.lifecycle.audit_trail import record_step
+from octweb.registry.lifecycle.families import claim, family_of
+from octweb.registry.lifecycle.model_cache import forget
+from octweb.registry.models import Family, Recording, ReviewEvent, Share, ShareLevel, State, TreeModel
+from trainer.tree.document import without_row_digests
+from trainer.tree.file import from_json
+
+# verb: states from which it is possible, state after it, what it is called in a refusal
+TRANSITIONS: dict[str, tuple[tuple[State, ...], State, str]] = {
+    "ask": ((State.DRAFT, State.REJECTED), State.IN_REVIEW, "sent to review"),
+    "withdraw": ((State.IN_REVIEW,), State.DRAFT, "withdrawn from review"),
+    "approve": ((State.IN_REVIEW,), State.APPROVED, "approved"),
+    "return": ((State.IN_REVIEW,), State.DRAFT, "asked back"),
+    "reject": ((State.IN_REVIEW,), State.REJECTED, "rejected"),
+    "retire": ((State.APPROVED, State.REJECTED), State.RETIRED, "retired"),
+}
+FOR_STAFF = {"approve", "return", "reject"}
+NEEDS_REASON = {"return": "Say what is missing: the owner reads it.", "reject": "Say why: the owner reads it."}
+
+
+def register(*, owner, document: dict[str, Any], dataset, title: str, name: str | None = None) -> TreeModel:
+    """A trained tree as the next version of its family; raises ModelFileError if the document is damaged."""
+    model = from_json(document)
+    document = without_row_digests(document)
+    text = json.dumps(document, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    with transaction.atomic():
+        audit.hold()
+        family = family_of(owner, name or title or model.name or model.method or "model")
+        latest = TreeModel.objects.filter(family=family).aggregate(latest=Max("version"))["latest"] or 0
+        stored = TreeModel.objects.create(
+            owner=owner,
+            family=family,
+            version=latest + 1,
+            title=(title or model.name or family.name)[:200],
+            dataset=dataset,
+            method=model.method[:50],
+            ignored=[] if dataset is None else [c["name"] for c in dataset.columns if c["role"] == "ignored"],
+            document=text,
+            sha256=hashlib.sha256(text.encode()).hexdigest(),
+            **columns_of(model),
+        )
+        event = ReviewEvent.objects.create(model=stored, by=owner, before="", after=State.DRAFT)
+        data = {} if dataset is None else {"dataset": str(dataset.pk), "data_sha256": dataset.sha256}
+        said = {"title": stored.title, "created": chain.moment(stored.created)}
+        record_step("trained", event, method=stored.method, sha256=stored.sha256, **said, **data)
+        forget()
+    return stored
+
+
+def ask_for_approval(model: TreeModel, *, by, reason: str = "") -> TreeModel:
+    """Send a draft, or a rejected model again, to review; `reason` is a note to the reviewer. Its checklist starts to fill itself."""
+    asked = _move(model, "ask", by, reason)
+    prepare_checklist(asked)
+    return asked
+
+
+def withdraw(model: TreeModel, *, by, reason: str = "") -> TreeModel:
+    """Take a model back out of review."""
+    return _move(model, "withdraw", by, reason)
+
+
+def approve(model: TreeModel, *, by, reason: str = "", publish: bool | None = None, recording: str = "") -> TreeModel:
+    """Let everyone with a token call it by its id; where four eyes are wanted the approver must not be the owner.
+
+    With `publish` it is also served under its name, which is a step of its own in the history. None serves it if no version is
+    served or the served one is lower, which is what programs get that say nothing.
+    `recording` says what is kept of its answers; empty: as the model says.
+    Open items of the checklist need a `reason`. Where two approvals are wanted, the model stays in review after the first one.
+    """
+    _require_reason(model, by, reason)
+    with transaction.atomic():
+        audit.hold()
+        if _is_first_approval(model, by):
+            _note(model, "first approval", by, reason.strip())
+            return model
+        if recording and recording != model.recording:
+            _set_recording(model, by, recording, reason)
+        approved = _move(model, "approve", by, reason)
+        if renamed := claim(approved.family):
+            _note(approved, "renamed", by, renamed)
+        now = served(approved.family)
+        if publish or (publish is None and (now is None or now.version < approved.version)):
+            approved.served_since = _serve(approved, by, f"served as {approved}")
+    return approved
+
+
+def set_recording(model: TreeModel, *, by, recording: str, reason: str) -> TreeModel:
+    """Set what is kept of the answers of a model, with a reason that becomes a record. Raises PermissionDenied and ValidationError."""
+    _require_owner(model, by)
+    if recording not in Recording.values:
+        raise ValidationError({"recording": f"'{recording[:40]}' is not one of {', '.join(Recording.values)}."})
+    if not reason.strip():
+        raise ValidationError({"reason": "Say why: the reason becomes a record."})
+    with transaction.atomic():
+        audit.hold()
+        _set_recording(model, by, recording, reason.strip()[:5000])
+    return model
+
+
+def _set_recording(model: TreeModel, by, recording: str, reason: str) -> None:
+    TreeModel.objects.filter(pk=model.pk).update(recording=recording)
+    model.recording = recording
+    audit.record("recording", model, by=by, recording=recording, reason=reason.strip())
+    forget()
+
+
+def _require_reason(model: TreeModel, by, reason: str) -> None:
+    """Raise ValidationError for an approval without a note while items of the checklist are open."""
+    if reason.strip() or "approve" not in possible(model, by):
+        return
+    if points := open_points(model):
+        raise ValidationError({"reason": f"Open: {'; '.join(points)}. Say in a note why you approve it all the same."})
+
+
+def _is_first_approval(model: TreeModel, by) -> bool:
+    """Whether this approval is the first of two. Raises PermissionDenied and Conflict as any approval does."""
+    if settings.APPROVALS < 2:
+        return False
+    held = TreeModel.objects.select_for_update().get(pk=model.pk)
+    return held.state == State.IN_REVIEW and not approvals(held) and _forbidden(held, "approve", by) is None
+
+
+def approvals(model: TreeModel) -> list[ReviewEvent]:
+    """Return the approvals since the owner last asked; the site may want two."""
+    events = list(model.events.select_related("by"))
+    asked = max((n for n, e in enumerate(events) if e.after == State.IN_REVIEW != e.before), default=0)
+    return [e for e in events[asked + 1 :] if e.before == e.after == State.IN_REVIEW]
+
+
+def publish(model: TreeModel, *, by, name: str = "") -> TreeModel:
+    """Serve an approved model under its name, in place of the version that was; or under another name of its owner.
+
+    The version that was is still reached by its number. Under another name the model becomes the next version of that name.
+    Raises PermissionDenied, Conflict and Unprocessable.
+    """
+    _require_owner(model, by)
+    name = checked_name(name, most=200)
+    if name and not slugify(name):
+        raise Unprocessable(f"'{name[:60]}' has no letter from a to z and no digit, of which a served name is made.")
+    with transaction.atomic():
+        audit.hold()
+        held = TreeModel.objects.select_for_update().select_related("family", "owner").get(pk=model.pk)
+        if held.state != State.APPROVED:
+            raise Conflict(f"{model} is {held.get_state_display().lower()}; only an approved model can be served.")
+        before = str(held)
+        if name and slugify(name) != held.family.name:
+            _rename(held, name)
+        if served(held.family) == held:
+            return held  # nothing changes, so nothing is recorded
+        words = f"served as {held}" + (f", before that {before}" if before != str(held) else "")
+        held.served_since = _serve(held, by, words)
+    return held
+
+
+def stop_serving(model: TreeModel, *, by, reason: str = "") -> TreeModel:
+    """Take an approved model from under its name, which the version answers to that was served before, or none.
+
+    It stays approved. Raises PermissionDenied and Conflict.
+    """
+    _require_owner(model, by)
+    with transaction.atomic():
+        audit.hold()
+        held = TreeModel.objects.select_for_update().select_related("family", "owner").get(pk=model.pk)
+        if held.served_since is None:
+            raise Conflict(f"{held} is not served.")
+        first = served(held.family) == held
+        TreeModel.objects.filter(pk=held.pk).update(served_since=None)
+        held.served_since = None
+        now = served(held.family)
+        words = f"no longer served as {held}" + (f"; {now} answers to the name" if first and now else "")
+        _note(held, "no longer served", by, f"{words}: {reason.strip()}" if reason.strip() else words)
+        forget()
+    return held
+
+
+def _serve(model: TreeModel, by, words: str) -> datetime:
+    """From now on the name answers with this version. Steps of one moment keep their order."""
+    last = TreeModel.objects.filter(family=model.family_id).aggregate(last=Max("served_since"))["last"]
+    now = timezone.now()
+    since = now if last is None or last < now else last + timedelta(microseconds=1)
+    TreeModel.objects.filter(pk=model.pk).update(served_since=since)
+    _note(model, "served", by, words, served_since=chain.moment(since))
+    forget()
+    return since
+
+
+def _note(model: TreeModel, what: str, by, words: str, **details: str) -> None:
+    """A step that leaves the state as it is, in the history and in the chain."""
+    event = ReviewEvent.objects.create(model=model, by=by, before=model.state, after=model.state, reason=words)
+    record_step(what, event, **details)
+
+
+def delete(model: TreeModel) -> None:
+    """Hide a model, which can be brought back for some weeks. One that is served or in review must leave that first: Conflict."""
+    if model.state in (State.APPROVED, State.IN_REVIEW):
+        raise Conflict(f"{model} is {model.get_state_display().lower()}. Retire it, or withdraw it from review, first.")
+    hide(model)
+    forget()
+
+
+def share(model: TreeModel, *, by, username: str, level: str) -> Share:
+    """Open the model to one more person, for reading or for calls; raises PermissionDenied and ValidationError."""
+    _require_owner(model, by)
+    refuse(by, "Sharing")
+    person = get_user_model().objects.filter(username=username.strip(), is_active=True).first()
+    if person is None:
+        raise ValidationError({"username": f"There is no account '{username.strip()[:150]}'."})
+    if person.pk == model.owner_id:
+        raise ValidationError({"username": "The owner has access anyway."})
+    if level not in ShareLevel.values:
+        raise ValidationError({"level": f"'{level[:20]}' is not one of {', '.join(ShareLevel.values)}."})
+    with transaction.atomic():
+        audit.record("shared", model, by=by, user=person.get_username(), user_id=person.pk, level=level)
+        return Share.objects.update_or_create(model=model, user=person, defaults={"level": level})[0]
+
+
+def unshare(model: TreeModel, *, by, username: str) -> None:
+    """Close it again."""
+    _require_owner(model, by)
+    with transaction.atomic():
+        audit.hold()
+        share = Share.objects.filter(model=model, user__username=username).first()
+        if share is not None:
+            audit.record("no longer shared", model, by=by, user=username, user_id=share.user_id)
+            share.delete()
+
+
+def _require_owner(model: TreeModel, user) -> None:
+    if not access.inside(user, model):
+        raise PermissionDenied("Only the owner or an administrator may do this.")
+
+
+def _rename(model: TreeModel, name: str) -> None:
+    """Move the model into another family of its owner, as its next version."""
+    family = family_of(model.owner, name)
+    claim(family)
+    latest = TreeModel.objects.filter(family=family).aggregate(latest=Max("version"))["latest"] or 0
+    model.family = family
+    model.version = latest + 1
+    TreeModel.objects.filter(pk=model.pk).update(family=family, version=latest + 1, served_since=None)
+
+
+def ask_back(model: TreeModel, *, by, reason: str) -> TreeModel:
+    """Give it back to its owner with what is missing; it is a draft again."""
+    return _move(model, "return", by, reason)
+
+
+def reject(model: TreeModel, *, by, reason: str) -> TreeModel:
+    """Refuse it with a reason that the owner reads."""
+    return _move(model, "reject", by, reason)
+
+
+def retire(model: TreeModel, *, by, reason: str = "") -> TreeModel:
+    """End its life: it stays in the history and is served no more."""
+    return _move(model, "retire", by, reason)
+
+
+VERBS = {
+    "ask": ask_for_approval,
+    "withdraw": withdraw,
+    "approve": approve,
+    "return": ask_back,
+    "reject": reject,
+    "retire": retire,
+}
+
+
+def done_words(model: TreeModel, done: str) -> str:
+    """Return what a step did: `done`, or that one of two approvals is there."""
+    if done.startswith("approved") and model.state == State.IN_REVIEW:
+        return "approved by the first administrator; a second one must approve it, too"
+    return done
+
+
+def possible(model: TreeModel, user) -> list[str]:
+    """The verbs that `user` can use on the model now, in the order of TRANSITIONS."""
+    return [
+        verb
+        for verb, (states, _, _) in TRANSITIONS.items()
+        if model.state in states and _forbidden(model, verb, user) is None
+    ]
+
+
+def return_step(last: ReviewEvent | None, model: TreeModel) -> ReviewEvent | None:
+    """The last step of a draft if a reviewer gave it back by that; None if its owner took it back, or it was never in review."""
+    back = last is not None and last.before == State.IN_REVIEW and last.after == State.DRAFT
+    return last if last is not None and back and last.reason and last.by_id != model.owner_id else None
+
+
+def served(family: Family) -> TreeModel | None:
+    """The version that answers to the family's name: of those that are served the one that was put there last."""
+    return family.versions.served().first()
+
+
+def served_of(families: Collection[int]) -> set[uuid.UUID]:
+    """For each of these families the version that answers to its name."""
+    models = TreeModel.objects.served().filter(family__in=families).values_list("family", "pk")
+    return set(dict(models.reverse()).values())
+
+
+def served_without(model: TreeModel) -> TreeModel | None:
+    """The version that would answer to the name if this one were not served."""
+    return model.family.versions.served().exclude(pk=model.pk).first()
+
+
+def four_eyes() -> bool:
+    """Whether the approver must not be the owner: as OCTWEB_FOUR_EYES says, or else if there are two administrators."""
+    if settings.FOUR_EYES is not None:
+        return bool(settings.FOUR_EYES)
+    return get_user_model().objects.filter(is_staff=True, is_active=True).count() > 1
+
+
+def _move(model: TreeModel, verb: str, by, reason: str) -> TreeModel:
+    reason = reason.strip()
+    if (refusal := _forbidden(model, verb, by)) is not None:
+        raise PermissionDenied(refusal)
+    if verb in NEEDS_REASON and not reason:
+        raise ValidationError({"reason": NEEDS_REASON[verb]})
+    states, after, words = TRANSITIONS[verb]
+    with transaction.atomic():
+        audit.hold()
+        before = TreeModel.objects.select_for_update().values_list("state", flat=True).get(pk=model.pk)
+        # the update names the states it expects: of two reviewers at the same moment one gets the conflict
+        # no step of the review leaves a model served: one that is approved can only be retired
+        if not TreeModel.objects.filter(pk=model.pk, state__in=states).update(state=after, served_since=None):
+            raise Conflict(
+                f"{model} is {State(before).label.lower()} and cannot be {words}; "
+                f"only a model that is {' or '.join(s.label.lower() for s in states)} can."
+            )
+        event = ReviewEvent.objects.create(model=model, by=by, before=before, after=after, reason=reason)
+        record_step(verb, event)
+        forget()
+    model.state = after
+    model.served_since = None
+    return model
+
+
+def _forbidden(model: TreeModel, verb: str, user) -> str | None:
+    """Why `user` may not do this to the model, whatever its state; None if allowed."""
+    if verb == "ask" and visit_of(user) is not None:
+        return no_part_of_the_demo("Approval")
+    if verb not in FOR_STAFF:
+        return None if access.inside(user, model) else "Only the owner or an administrator may do this."
+    if not user.is_staff:
+        return "Only an administrator may review a model."
+    if verb == "approve" and user.pk == model.owner_id and four_eyes():
+        return "Four eyes: somebody other than the owner must approve this model."
+    if verb == "approve" and settings.APPROVALS > 1 and any(e.by_id == user.pk for e in approvals(model)):
+        return "Two approvals: you approved this model already, and another administrator must approve it, too."
+    return None

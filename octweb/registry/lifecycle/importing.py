@@ -1,0 +1,53 @@
+"""A tree of another program becomes a draft: its file is read by a process of its own and counted on a data set of the user."""
+
+from __future__ import annotations
+
+from typing import Any, BinaryIO
+
+from django.db import transaction
+
+from octweb.core.names import checked_name, name_of_file
+from octweb.core.parsers import BodyTooLarge
+from octweb.datasets import reader
+from octweb.datasets.models import Dataset
+from octweb.datasets.stored import path_of, refuse_changed
+from octweb.demo.visits import refuse_more
+from octweb.registry.lifecycle import actions
+from octweb.registry.models import TreeModel
+
+MOST_BYTES = 20_000_000
+FORMS = {"": "found out", "lightgbm": "LightGBM", "pmml": "PMML", "octweb": "octweb"}
+
+
+def bring(
+    *,
+    owner: Any,
+    file: BinaryIO,
+    source_name: str,
+    dataset: Dataset,
+    title: str = "",
+    classes: str = "",
+    form: str = "",
+) -> TreeModel:
+    """The model of a LightGBM, PMML or octweb file as a draft of `owner`, counted on `dataset`; claims of the file stay behind.
+
+    `classes`: names with commas, in the order of the source. Raises DataError that says which column, class or element does not
+    fit, TooLarge, Busy, and Conflict for a visitor of the demo who has too many things.
+    """
+    refuse_more(owner)
+    content = file.read(MOST_BYTES + 1)
+    if len(content) > MOST_BYTES:
+        raise BodyTooLarge(f"The file is larger than {MOST_BYTES // 10**6} MB; such a tree is not taken.")
+    name = checked_name(title, most=200) or name_of_file(source_name, most=200) or "model"
+    rows = path_of(dataset.file)
+    refuse_changed(dataset, rows)
+    said = {
+        "target": dataset.target,
+        "name": name,
+        "form": form,
+        "classes": [word.strip() for word in classes.split(",")] if classes.strip() else [],
+    }
+    document = reader.bring(rows, content, said, dataset.reading)
+    with transaction.atomic():
+        refuse_more(owner)
+        return actions.register(owner=owner, document=document, dataset=dataset, title=name)

@@ -1,0 +1,40 @@
+"""A model without the questions that change no answer, as the next version of its name."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.core.exceptions import PermissionDenied
+from django.db import transaction
+
+from octweb.core.problems import Unprocessable
+from octweb.demo.visits import refuse_more
+from octweb.registry.document.model_files import model_file
+from octweb.registry.lifecycle import access, actions
+from octweb.registry.models import TreeModel
+from trainer.errors import ModelFileError
+from trainer.tree.idle import pruned
+
+
+def prune(model: TreeModel, *, by: Any) -> TreeModel:
+    """The smaller tree as a draft of `by`; the model itself stays.
+
+    Raises PermissionDenied for somebody who may not see its rows, Conflict for a visitor of the demo who has too many things, and
+    Unprocessable where no question can be removed.
+    """
+    if not access.inside(by, model):
+        raise PermissionDenied("Only the owner of a model and administrators make a new version of it.")
+    try:
+        smaller = pruned(model_file(model))
+    except ModelFileError as error:
+        raise Unprocessable(str(error)) from error
+    mine = model.family.owner_id == by.pk
+    with transaction.atomic():
+        refuse_more(by)
+        return actions.register(
+            owner=by,
+            document=smaller.to_json(),
+            dataset=model.dataset,
+            title=model.title,
+            name=model.family.name if mine else None,
+        )

@@ -1,0 +1,34 @@
+"""Prune a model on its page, which makes the next version."""
+
+from __future__ import annotations
+
+import uuid
+
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.views.decorators.http import require_POST
+from rest_framework.exceptions import APIException
+
+from octweb.core.problems import flatten
+from octweb.registry.lifecycle.pruning import prune
+from octweb.registry.models import TreeModel
+
+
+@login_required
+@require_POST
+def prune_page(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
+    """Make the new version and show it; where there is nothing to prune, say so on the page of the model."""
+    model = TreeModel.objects.select_related("family", "owner", "dataset").get_visible(request.user, pk)
+    try:
+        made = prune(model, by=request.user)
+    except APIException as error:
+        messages.error(request, " ".join(e["detail"] for e in flatten(error.detail)))
+        return redirect("registry:detail", pk=model.pk)
+    left, right = (f"{n} {'leaf' if n == 1 else 'leaves'}" for n in (model.leaves, made.leaves))
+    messages.success(
+        request,
+        f"This is version {made.version}, with {right} instead of {left}. Every row gets the class that it got before.",
+    )
+    return redirect("registry:detail", pk=made.pk)

@@ -1,0 +1,131 @@
+"""Which version a served name answered with, and from when until when: read from the chain of records."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from datetime import UTC, datetime, time
+from typing import NamedTuple
+
+from django.http import Http404
+from django.utils import timezone
+from django.utils.dateparse import parse_date, parse_datetime
+from rest_framework.exceptions import ValidationError
+
+from octweb.audit.models import Record
+from octweb.registry.lifecycle.audit_trail import ENDS, SERVES, recorded_sha256
+
+SEPARATOR = " version "  # between name and version in a record
+
+
+class Period(NamedTuple):
+    """A time in which a name answered with one version; `until` is None for the one that answers now."""
+
+    model: uuid.UUID
+    version: int
+    since: datetime
+    until: datetime | None
+    record: int  # number in the chain
+    ended_by: int | None
+
+
+class _Service(NamedTuple):
+    name: str
+    version: int
+    since: datetime
+
+
+def served_periods(name: str) -> list[Period]:
+    """Return the times in which the name answered, first one first."""
+    periods: list[Period] = []
+    for record, at, first in _changes(name):
+        if periods and periods[-1].until is None:
+            periods[-1] = periods[-1]._replace(until=at, ended_by=record.number)
+        if first is not None:
+            model, service = first
+            periods.append(Period(model, service.version, at, None, record.number, None))
+    return periods
+
+
+def _changes(name: str) -> Iterator[tuple[Record, datetime, tuple[uuid.UUID, _Service] | None]]:
+    """Yield each record after which the name answers with another model, its time, and that model."""
+    steps = Record.objects.filter(subject="model", what__in=SERVES | ENDS).order_by("number")
+    under_name = steps.filter(what__in=SERVES, name__startswith=f"{name}{SEPARATOR}").values("subject_id")
+    serving: dict[uuid.UUID, _Service] = {}
+    before = None
+    for record in steps.filter(subject_id__in=under_name):
+        at = _time_of(record)
+        if record.what in SERVES:
+            served_name, _, version = record.name.rpartition(SEPARATOR)
+            serving[record.subject_id] = _Service(served_name, int(version), at)
+        else:
+            serving.pop(record.subject_id, None)
+        own = [(model, service) for model, service in serving.items() if service.name == name]
+        first = max(own, key=lambda one: one[1].since, default=None)
+        if first != before:
+            yield record, at, first
+            before = first
+
+
+def _time_of(record: Record) -> datetime:
+    said = record.details.get("served_since") or record.details.get("event_at")
+    return record.at if said is None else datetime.fromisoformat(said)
+
+
+def period_at(periods: list[Period], moment: datetime) -> Period | None:
+    """Return the period that holds the moment; None if nothing answered then."""
+    return next((p for p in periods if p.since <= moment and (p.until is None or moment < p.until)), None)
+
+
+def sha256_at(period: Period) -> str | None:
+    """Return the SHA-256 of the model file as the chain has it; None if an old chain does not say it."""
+    records = Record.objects.filter(subject="model", subject_id=period.model).order_by("number")
+    return recorded_sha256(records)
+
+
+def parse_moment(text: str) -> datetime:
+    """Return the moment that a text names; a date means its end, and a time without a zone is in the zone of the site.
+
+    Raises ValidationError for another text and for a time that has not come yet; today means now.
+    """
+    moment = _moment(text)
+    now = timezone.now()
+    if moment is None:
+        raise ValidationError(
+            {"at": f"'{text[:40]}' is neither a date nor a time. Use 2026-03-31 or 2026-03-31T14:00:00+01:00."}
+        )
+    if moment.date() == timezone.localdate() and len(text.strip()) == len("2026-03-31"):
+        return now
+    if moment > now:
+        raise ValidationError({"at": f"{text[:40]} has not come yet."})
+    return moment
+
+
+def _moment(text: str) -> datetime | None:
+    try:
+        moment = parse_datetime(text.strip()) if "T" in text or ":" in text else None
+        day = parse_date(text.strip()) if moment is None else None
+    except ValueError:  # the form of a date that does not exist
+        return None
+    if day is not None:
+        moment = datetime.combine(day, time.max)
+    if moment is None:
+        return None
+    try:
+        return timezone.make_aware(moment) if timezone.is_naive(moment) else moment.astimezone(UTC)
+    except (ValueError, OverflowError):
+        return None
+
+
+def moment_or_now(text: str) -> datetime:
+    return parse_moment(text) if text.strip() else timezone.now()
+
+
+def served_period(name: str, moment: datetime) -> Period:
+    """Raises 404 if nothing answered to the name then, and says when something did."""
+    periods = served_periods(name)
+    period = period_at(periods, moment)
+    if period is None:
+        began = f" It was first served on {timezone.localtime(periods[0].since):%Y-%m-%d %H:%M %Z}." if periods else ""
+        raise Http404(f"No version was served under '{name[:60]}' at that time.{began}")
+    return period

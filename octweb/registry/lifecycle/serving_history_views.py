@@ -1,0 +1,31 @@
+"""Show the page of the versions that a served name answered with."""
+
+from __future__ import annotations
+
+from django.contrib.auth.decorators import login_required
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_GET
+from rest_framework.exceptions import ValidationError
+
+from octweb.registry.lifecycle.serving_history import moment_or_now, period_at, served_periods
+from octweb.registry.models import TreeModel
+
+
+@login_required
+@require_GET
+def served_when(request: HttpRequest, name: str) -> HttpResponse:
+    """The times in which a name answered, and the version that answered at a moment that a person types."""
+    periods = served_periods(name)
+    if not periods:
+        raise Http404("No version was ever served under this name.")
+    typed = request.GET.get("at", "")[:60]
+    context = {"name": name, "periods": periods[::-1], "typed": typed}
+    try:
+        moment = moment_or_now(typed)
+        context |= {"moment": moment, "period": period_at(periods, moment)}
+    except ValidationError as error:
+        context["refused"] = str(error.detail["at"])  # type: ignore[call-overload, index]
+    readable = TreeModel.objects.visible_to(request.user).filter(pk__in=[p.model for p in periods], deleted_at=None)
+    context["readable"] = set(readable.values_list("pk", flat=True))
+    return render(request, "registry/served_when.html", context, status=400 if "refused" in context else 200)

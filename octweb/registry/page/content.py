@@ -1,0 +1,295 @@
+"""What the model page shows, worked out from the document and, for those who may see them, the rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypedDict
+
+from octweb.registry.document.model_files import model_file
+from octweb.registry.document.rows import DatasetRows, rows_of
+from octweb.registry.models import TreeModel
+from octweb.registry.page.typed_numbers import typed_number
+from octweb.registry.prediction.predictions import leaf_answer
+from trainer.certificate import Evidence, Status
+from trainer.data.parsing import ColumnParsing
+from trainer.errors import TrainerError
+from trainer.table import ColumnKind, ColumnSchema
+from trainer.tree.describe import headline, path_in_words, rules_text
+from trainer.tree.file import ModelFile
+from trainer.tree.nodes import Node, Tree, tree_from_json
+from trainer.tree.numbers import unit
+
+WARN_POINTS = 0.03  # training accuracy this far above accuracy on unseen rows is said in a sentence
+LISTED_CATEGORIES = 200
+
+
+class NumberWriting(TypedDict):
+    """What `typed_number` needs to know of a column."""
+
+    unit: str
+    decimal_comma: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Walk:
+    """The way of one row: what it is, its path, where it ends, and whether that was right."""
+
+    title: str
+    nodes: list[int]
+    sentences: list[str]
+    label: str
+    probabilities: list[tuple[str, float]]
+    leaf: int
+    actual: str | None = None
+    values: dict[str, Any] = field(default_factory=dict)
+
+
+def facts(model: TreeModel) -> dict[str, Any]:
+    """The four facts, the one about unseen rows first."""
+    file = model_file(model)
+    metrics = file.metrics
+    certificate = file.certificate
+    parameters = file.parameters
+    crossed, test, train = (metrics.get(k) or {} for k in ("cross_validation", "test", "train"))
+    if crossed.get("accuracy") is not None:
+        how = f"mean of {crossed.get('folds')} folds, standard deviation {100 * (crossed.get('deviation') or 0.0):.1f} points"
+    elif crossed.get("ended"):
+        how = f"the cross-validation was given up in {crossed['ended']}"
+    elif test:
+        how = f"{test.get('correct'):,} of {test.get('n'):,} held-out rows correct"
+    else:
+        how = "no rows were held out; train with folds or a test share"
+    deviation = crossed.get("deviation") if crossed.get("accuracy") is not None else None
+    difference = None
+    if model.unseen_accuracy is not None and model.train_accuracy - model.unseen_accuracy > WARN_POINTS:
+        difference = 100 * (model.train_accuracy - model.unseen_accuracy)
+    ended = {
+        Status.TIME_LIMIT: "ended by its time limit",
+        Status.MEMORY_LIMIT: "ended by its memory limit",
+        Status.CANCELLED: "stopped by request",
+        Status.INTERVALS: "left open by small numbers that are kept secret",
+    }.get(Status(model.status), "no limit reached")
+    threads = parameters.get("threads") or 1
+    return {
+        "how": how,
+        "deviation": None if deviation is None else 100 * deviation,
+        "correct": train.get("correct"),
+        "n": train.get("n"),
+        "difference": difference,
+        "seconds": certificate.get("seconds"),
+        "training": f"{threads} {'thread' if threads == 1 else 'threads'}, {ended}",
+    }
+
+
+def leaf_frontier(model: TreeModel) -> list[dict[str, Any]]:
+    """For each number of leaves that pays: rows correct, their share, the proved largest number; empty if it was not searched."""
+    return [
+        _frontier_point(model, n, p, f"{p['leaves']} {'leaf' if p['leaves'] == 1 else 'leaves'}")
+        | {"id": f"tree-of-{p['leaves']}-leaves" if p.get("tree") else None}
+        for n, p in _frontier(model, Evidence.LEAF_FRONTIER)
+    ]
+
+
+def unsettled_sizes(model: TreeModel) -> list[dict[str, int]]:
+    """Numbers of leaves for which no better tree was found, and none is excluded: `leaves`, and the most rows, `bound`."""
+    return _evidence(model, Evidence.LEAF_FRONTIER).get("unsettled", [])
+
+
+def coefficient_frontier(model: TreeModel) -> list[dict[str, Any]]:
+    """Trees found with few coefficients: how many differ from 0, rows correct, the tree in words; empty if none was asked for."""
+    return [
+        _frontier_point(model, n, p, f"{p['coefficients']} coefficient{'' if p['coefficients'] == 1 else 's'}")
+        | {"coefficients": p["coefficients"], "id": f"tree-of-{p['coefficients']}-coefficients"}
+        for n, p in _frontier(model, Evidence.COEFFICIENT_FRONTIER)
+    ]
+
+
+def _frontier(model: TreeModel, kind: str) -> list[tuple[int, dict[str, Any]]]:
+    """The points that a frontier keeps, each with the number of rows."""
+    kept = _evidence(model, kind)
+    return [(kept["n"], p) for p in kept.get("points", [])]
+
+
+def _frontier_point(model: TreeModel, n: int, p: dict[str, Any], name: str) -> dict[str, Any]:
+    """What both frontiers show of a point."""
+    return {
+        "name": name,
+        "leaves": p["leaves"],
+        "correct": p["correct"],
+        "accuracy": p["correct"] / n,
+        "bound": p["bound"],
+        "proved": p["proved"],
+        "claim": "proved" if p["proved"] else "gap",
+        "rules": _rules(model, p),
+    }
+
+
+def frontier_tree(model: TreeModel, size: str, number: int) -> Tree | None:
+    """The tree that a frontier keeps for a number of leaves or of coefficients (`size`), or None if it keeps none."""
+    kept = _evidence(model, {"leaves": Evidence.LEAF_FRONTIER, "coefficients": Evidence.COEFFICIENT_FRONTIER}[size])
+    point: dict[str, Any] = next((p for p in kept.get("points", []) if p[size] == number), {})
+    return _tree(model, point)
+
+
+def _tree(model: TreeModel, point: dict[str, Any]) -> Tree | None:
+    if not point.get("tree"):
+        return None
+    tree = model_file(model).tree
+    return tree_from_json(point["tree"], schema=tree.schema, classes=tree.classes)
+
+
+def _rules(model: TreeModel, point: dict[str, Any]) -> str:
+    """The tree that a point of a frontier keeps, or of a list, as text; empty if there is none."""
+    tree = _tree(model, point)
+    return "" if tree is None else rules_text(tree)
+
+
+def optimal_trees(model: TreeModel) -> dict[str, Any]:
+    """How many optimal trees there are, and those that were listed, as text."""
+    kept = _evidence(model, Evidence.OPTIMAL_TREES)
+    trees = [_rules(model, {"tree": t}) if isinstance(t, list) else outline(t) for t in kept.get("listed") or ()]
+    return {"count": kept["count"], "trees": trees} if kept.get("count") else {}
+
+
+def outline(tree: dict[str, Any] | None, indent: str = "") -> str:
+    """A tree that an older file lists in words, as indented lines."""
+    if tree is None:
+        return ""
+    lines = [f"{indent}{tree['question']}"]
+    for answer in ("no", "yes"):
+        below = outline(tree[answer], indent + "      ")
+        lines.append(f"{indent}  {answer}:" + (f"\n{below}" if below else " leaf"))
+    return "\n".join(lines)
+
+
+def _evidence(model: TreeModel, kind: str) -> dict[str, Any]:
+    found = model_file(model).certificate.get("evidence") or []
+    return next((dict(e) for e in found if e.get("kind") == kind), {})
+
+
+def splits(model: TreeModel) -> list[dict[str, Any]]:
+    """Every branch with its question, rows and impurity, and whether its split is proved."""
+    tree = model_file(model).tree
+    return [_split(tree, v) for v in tree.branches]
+
+
+def _split(tree: Tree, v: Node) -> dict[str, Any]:
+    return {
+        "id": v.id,
+        "title": headline(tree, v),
+        "rows": v.rows,
+        "before": _gini(v.counts),
+        "impurity": v.impurity,
+        "after": sum(_gini(tree.nodes[c].counts) for c in (v.left, v.right)),
+        "proved": v.split_proved,
+    }
+
+
+def _gini(counts: tuple[int, ...]) -> float:
+    """Gini impurity in rows: rows × (1 − Σ share²)."""
+    rows = sum(counts)
+    return rows - sum(c * c for c in counts) / rows if rows else 0.0
+
+
+def fields(model: TreeModel, chosen: dict[str, Any]) -> list[dict[str, Any]]:
+    """The inputs of the form "try it": the columns that the tree reads, those it asks first first, filled with `chosen`."""
+    tree = model_file(model).tree
+    out = []
+    for j in asked_columns(tree):
+        column = tree.schema[j]
+        out.append(
+            {
+                "name": column.name,
+                "id": f"try-{j}",
+                "kind": str(column.kind),
+                "unit": column.unit,
+                "categories": column.categories[:LISTED_CATEGORIES],
+                "listed": column.kind is ColumnKind.CATEGORICAL and len(column.categories) <= LISTED_CATEGORIES,
+                "value": chosen.get(column.name, ""),
+            }
+        )
+    return out
+
+
+def asked_columns(tree: Tree) -> list[int]:
+    """The columns that the tree reads in the order in which it asks them."""
+    return list(dict.fromkeys(f for v in tree.branches if v.split is not None for f in v.split.used))
+
+
+def typed(model: TreeModel, query: Mapping[str, str]) -> dict[str, Any]:
+    """The values of the form as a record; what is not a number stays text, and predicting says what is wrong."""
+    file = model_file(model)
+    record: dict[str, Any] = {}
+    for j in file.tree.used_columns:
+        column = file.tree.schema[j]
+        text = query.get(f"try-{j}", "").strip()
+        if text == "":
+            continue
+        record[column.name] = (
+            text if column.kind is ColumnKind.CATEGORICAL else typed_number(text, **number_writing(file, column))
+        )
+    return record
+
+
+def number_writing(file: ModelFile, column: ColumnSchema) -> NumberWriting:
+    """How numbers of a column are typed: with its unit behind them, and whether the file of the training had decimal commas."""
+    own = ColumnParsing.from_json(file.reading).columns.get(column.name)
+    comma = own is not None and own.number is not None and own.number.decimal == ","
+    return {"unit": unit(column), "decimal_comma": comma}
+
+
+def walk(model: TreeModel, row: Any, *, title: str, actual: str | None = None, values: Any = None) -> Walk:
+    """The way of a row of the matrix through the tree."""
+    tree = model_file(model).tree
+    leaf = int(tree.apply(row.reshape(1, -1))[0])
+    answer = leaf_answer(tree, leaf)
+    return Walk(
+        title=title,
+        nodes=tree.path_to(leaf),
+        sentences=path_in_words(tree, leaf, row),
+        label=answer["label"],
+        probabilities=sorted(answer["probabilities"].items(), key=lambda item: -item[1])[:6],
+        leaf=leaf,
+        actual=actual,
+        values=values or {},
+    )
+
+
+def asked_row(query: Mapping[str, str], rows: DatasetRows | None) -> tuple[int | None, str]:
+    """Where the row stands that `line` names, or `row` by its number; else None, with a sentence why not if one is named."""
+    by = "line" if query.get("line", "").strip() else "row"
+    number = query.get(by, "").strip()
+    if not number:
+        return None, ""
+    if rows is None:
+        return None, "The rows of this model cannot be read, so no row can be followed."
+    word = rows.called if by == "line" else by
+    if not (number.isascii() and number.isdigit() and len(number) < 12):
+        return None, f"'{number[:20]}' is not a {word} number."
+    place = rows.at_line(int(number)) if by == "line" else rows.position(int(number))
+    if place is not None:
+        return place, ""
+    if word == "line":
+        return None, f"On line {int(number):,} of the uploaded file there is no row that this tree can read."
+    return None, f"The data set has no row {int(number):,} that this tree can read."
+
+
+def followed(model: TreeModel, place: int, rows: DatasetRows) -> Walk:
+    """The row at `place` on its way."""
+    title = f"{rows.called} {int(rows.shown[place]):,}"
+    actual = model_file(model).tree.classes[rows.codes[place]]
+    return walk(model, rows.matrix[place], title=title, actual=actual)
+
+
+def rules(model: TreeModel) -> str:
+    """The tree as text."""
+    return rules_text(model_file(model).tree)
+
+
+def data_of(model: TreeModel, *, inside: bool) -> DatasetRows | None:
+    """The rows, for those who may see them."""
+    try:
+        return rows_of(model) if inside else None
+    except TrainerError:
+        return None

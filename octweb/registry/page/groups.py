@@ -1,0 +1,113 @@
+"""Accuracy in groups of rows, by any column of the data set, even one that the tree does not use."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from octweb.core.files import local_path
+from octweb.registry.page.scene import ModelScene
+from trainer.evaluate.groups import FEWEST, group_rows
+from trainer.tree.render.palette import swatch
+
+
+def columns_of(scene: ModelScene) -> list[dict[str, Any]]:
+    """The columns that rows can be grouped by, without the target: name, and whether the tree asks it."""
+    dataset = scene.model.dataset
+    if dataset is None or scene.rows is None:
+        return []
+    asked = {scene.tree.schema[j].name for j in scene.tree.used_columns}
+    return [
+        {"name": c["name"], "asked": c["name"] in asked, "role": c.get("role", "feature")}
+        for c in dataset.columns
+        if c.get("role") != "target" and c["name"] != scene.file.target
+    ]
+
+
+def groups(scene: ModelScene, column: str, part: str) -> dict[str, Any] | None:
+    """The rows of a part by the values of a column: rows, accuracy, share found of each class, each with its interval."""
+    record = next((c for c in columns_of(scene) if c["name"] == column), None)
+    if record is None or scene.rows is None or not len(scene.part(part)):
+        return None
+    at = scene.part(part)
+    values = _column(scene, column)
+    if values is None:
+        return None
+    labels, codes = group_rows(values[at])
+    classes = len(scene.tree.classes)
+    found = []
+    small = 0
+    for k, label in enumerate(labels):
+        rows = at[codes == k]
+        if len(rows) < FEWEST:
+            small += 1
+            continue
+        found.append(_group(scene, label, rows, classes))
+    return {"column": column, "asked": record["asked"], "groups": found, "small": small, "fewest": FEWEST}
+
+
+def _group(scene: ModelScene, label: str, rows: np.ndarray, classes: int) -> dict[str, Any]:
+    assert scene.rows is not None
+    actual = scene.rows.codes[rows]
+    predicted = scene.predicted[rows]
+    weights = scene.rows.weights_of(rows)
+    right = int(weights[actual == predicted].sum())
+    most = int(np.argmax(scene.tree.nodes[0].counts))
+    found = []
+    for k in range(classes if classes <= 3 else 0):
+        own = actual == k
+        n = int(weights[own].sum())
+        hit = int(weights[own & (predicted == k)].sum())
+        share = hit / n if n else None
+        found.append(
+            {
+                "label": scene.tree.classes[k],
+                "share": share,
+                "interval": scene.interval_of(predicted[own] == k, rows[own]),
+                "look": swatch(k, classes),
+                "rows": n,
+            }
+        )
+    return {
+        "label": label,
+        "rows": len(rows),
+        "accuracy": right / int(weights.sum()),
+        "base_rate": int(weights[actual == most].sum())
+        / int(weights.sum()),  # always the most frequent class of the training
+        "interval": scene.interval_of(actual == predicted, rows),
+        "found": found,
+    }
+
+
+def _column(scene: ModelScene, name: str) -> np.ndarray | None:
+    """The column as it was uploaded, for the rows that the model reads: float64, or objects with None for missing."""
+    assert scene.rows is not None
+    dataset = scene.model.dataset
+    try:
+        stored = pq.read_table(local_path(dataset.file), columns=[name]).column(0)
+    except (OSError, KeyError, IndexError, pa.ArrowException):
+        return None
+    record = next(c for c in dataset.columns if c["name"] == name)
+    numbers = scene.rows.numbers - 1
+    if record.get("kind") == "categorical":
+        texts = np.array(stored.cast(pa.string()).to_pylist(), dtype=object)
+        return np.array([None if t is None or t == "" else t for t in texts[numbers]], dtype=object)
+    return _as_numbers(stored)[numbers]
+
+
+def _as_numbers(stored: pa.ChunkedArray) -> np.ndarray:
+    """A column of numbers or of texts as float64; what is not a number is NaN."""
+    if pa.types.is_string(stored.type) or pa.types.is_large_string(stored.type):
+        return np.array([_number(t) for t in stored.to_pylist()], np.float64)
+    return pc.cast(stored, pa.float64(), safe=False).to_numpy(zero_copy_only=False).astype(np.float64)
+
+
+def _number(text: str | None) -> float:
+    try:
+        return float(text) if text else float("nan")
+    except ValueError:
+        return float("nan")

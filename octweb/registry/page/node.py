@@ -1,0 +1,253 @@
+"""What the inspector says about one node: its question or answer, and where its rows go."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+
+from octweb.figures.split.impurity import best_threshold, gini_rows
+from octweb.registry.page.scene import TRAINING, ModelScene
+from trainer.table import ColumnKind, EmptySide
+from trainer.training import single_leaf
+from trainer.training.claims import counted_words
+from trainer.tree.describe import headline, number_text, split_text
+from trainer.tree.idle import idle_questions
+from trainer.tree.nodes import Node, Tree
+from trainer.tree.numbers import column_number
+from trainer.tree.render.layout import CARD_NAME, leaves_below
+from trainer.tree.render.names import short_names
+from trainer.tree.render.outline import class_bar
+from trainer.tree.render.palette import NAME_LENGTH, swatch
+from trainer.tree.splits import Threshold, goes_left
+
+LABEL = 16  # letters of a class in the table of both answers
+HEAVY = 3  # terms of a hyperplane that the headline names
+MAX_SINGLE_CELLS = 4_000_000  # rows × columns up to which the best single column is looked for
+
+
+def node_facts(scene: ModelScene) -> dict[str, Any]:
+    """Number, place, rule or answer, rows, class bar of the chosen node; of a tree of one leaf also why it asks nothing."""
+    v = scene.node
+    tree = scene.tree
+    return {
+        "id": v.id,
+        "leaf": v.is_leaf,
+        "answers": _answers(tree, v.id),
+        "rows": v.rows,
+        "all": tree.nodes[0].rows,
+        "counted": len(scene.reaching(v.id, TRAINING))
+        if scene.rows is not None and scene.rows.weights is not None
+        else None,
+        "unit": counted_words(scene.file.certificate),
+        "title": headline(tree, v),
+        "reason": single_leaf.reason(scene.file),
+        "exact": split_text(v.split, tree.schema) + v.split.empty_note() if v.split is not None else "",
+        "bar": class_bar(tree, v),
+        "parent": tree.parents[v.id],
+        "below": 0 if v.is_leaf else len(leaves_below(tree, v.id)),
+    }
+
+
+def _answers(tree: Tree, node: int) -> list[str]:
+    """The answers on the way from the root."""
+    return ["yes" if b == tree.nodes[a].left else "no" for a, b in itertools.pairwise(tree.path_to(node))]
+
+
+def path_rules(scene: ModelScene, node: int) -> list[dict[str, Any]]:
+    """The questions on the way to a node with the answer each was given."""
+    tree = scene.tree
+    found = []
+    for a, b in itertools.pairwise(tree.path_to(node)):
+        v = tree.nodes[a]
+        found.append({"id": a, "rule": headline(tree, v).rstrip("?"), "answer": "yes" if b == v.left else "no"})
+    return found
+
+
+def sides(scene: ModelScene) -> list[dict[str, Any]]:
+    """Both answers of the question: rows, class, share on training rows, share on unseen rows with its interval."""
+    v = scene.node
+    tree = scene.tree
+    if v.is_leaf:
+        return []
+    tests = _tests(scene)
+    return [
+        _side(scene, answer, tests[answer], tree.nodes[child]) for answer, child in (("yes", v.left), ("no", v.right))
+    ]
+
+
+def _tests(scene: ModelScene) -> dict[str, str]:
+    """What a value has to be for each answer, of a question with a threshold: "≤ 75"."""
+    split = scene.node.split
+    cut = split.cut if split is not None else None
+    if split is None or cut is None or scene.tree.schema[cut[0]].kind is ColumnKind.BINARY:
+        return {"yes": "", "no": ""}
+    threshold = column_number(scene.tree.schema[cut[0]].name, cut[1])
+    tests = {"yes": f"≤\u00a0{threshold}", "no": f">\u00a0{threshold}"}
+    if split.missing in (EmptySide.LEFT, EmptySide.RIGHT) and split.missing_seen:
+        tests["yes" if split.missing is EmptySide.LEFT else "no"] += " or empty"
+    return tests
+
+
+def _side(scene: ModelScene, answer: str, test: str, child: Node) -> dict[str, Any]:
+    right, n = scene.unseen_of(child)
+    return {
+        "answer": answer,
+        "test": test,
+        "id": child.id,
+        "rows": child.rows,
+        "label": short_names(scene.tree.classes, LABEL)[child.label],
+        "full": scene.tree.classes[child.label],
+        "look": swatch(child.label, len(scene.tree.classes)),
+        "share": child.counts[child.label] / child.rows if child.rows else None,
+        "unseen": right / n if n else None,
+        "unseen_rows": n,
+        "interval": scene.unseen_interval_of(child),
+    }
+
+
+def answer_facts(scene: ModelScene) -> dict[str, Any]:
+    """Of a leaf: its classes with rows of both kinds, and the promise beside what unseen rows say."""
+    v = scene.node
+    tree = scene.tree
+    right, n = scene.unseen_of(v)
+    unseen = scene.unseen_counts[v.id]
+    classes: list[dict[str, Any]] = [
+        {
+            "label": label,
+            "look": swatch(k, len(tree.classes)),
+            "rows": v.counts[k],
+            "share": v.counts[k] / v.rows if v.rows else None,
+            "unseen": int(unseen[k]),
+        }
+        for k, label in enumerate(tree.classes)
+        if v.counts[k] or unseen[k]
+    ]
+    classes.sort(key=lambda c: -c["rows"])
+    return {
+        "classes": classes,
+        "unseen_rows": n,
+        "unseen": right / n if n else None,
+        "interval": scene.unseen_interval_of(v),
+    }
+
+
+def leaves_under(scene: ModelScene) -> list[dict[str, Any]]:
+    """The leaves below the node, largest first, each with the last question before it."""
+    tree = scene.tree
+    found: list[dict[str, Any]] = []
+    for leaf in leaves_below(tree, scene.node.id):
+        parent = tree.nodes[tree.parents[leaf.id]]
+        found.append(
+            {
+                "id": leaf.id,
+                "label": tree.classes[leaf.label],
+                "look": swatch(leaf.label, len(tree.classes)),
+                "rows": leaf.rows,
+                "share": leaf.counts[leaf.label] / leaf.rows if leaf.rows else None,
+                "last": headline(tree, parent).rstrip("?"),
+                "answer": "yes" if leaf.id == parent.left else "no",
+            }
+        )
+    return sorted(found, key=lambda leaf: -leaf["rows"])
+
+
+def idle_at(scene: ModelScene) -> int:
+    """Questions at or below the chosen node that change no prediction."""
+    below = scene.below(scene.node.id)
+    return sum(bool(below[v]) for v in idle_questions(scene.tree))
+
+
+# ---- questions of several columns
+
+
+def terms(scene: ModelScene) -> dict[str, Any] | None:
+    """A weighted sum as a table: each term with its coefficient, its weight per standard deviation, its share of all weight.
+
+    Weights are taken from the rows that reach the node; the sign is as the question is written: + pulls to no.
+    """
+    return _terms(scene, scene.node)
+
+
+def heaviest(scene: ModelScene) -> dict[int, tuple[str, ...]]:
+    """For each question about many columns the lines of its card: its heaviest columns, and how many more there are."""
+    found = {}
+    for v in scene.tree.branches:
+        if v.split is not None and v.split.many and (weighed := _terms(scene, v, CARD_NAME)) is not None:
+            lines = [f"{t['short']}  {100 * t['share']:.0f}\u202f%" for t in weighed["heavy"]]
+            found[v.id] = (*lines, f"+ {weighed['more']} more") if weighed["more"] else tuple(lines)
+    return found
+
+
+def _terms(scene: ModelScene, v: Node, length: int = NAME_LENGTH) -> dict[str, Any] | None:
+    """The terms of a node, with names of about so many letters."""
+    tree = scene.tree
+    if v.split is None or v.split.weighted is None:
+        return None
+    (weighed, threshold), names = v.split.weighted, short_names([c.name for c in tree.schema], length)
+    X = scene.rows.matrix[scene.reaching(v.id, "training")] if scene.rows is not None else None
+    found: list[dict[str, Any]] = []
+    for f, level, a in weighed:
+        column = tree.schema[f]
+        value = None if X is None else X[:, f] if level < 0 else (X[:, f] == level).astype(float)
+        spread = None if value is None or not np.isfinite(value).any() else float(np.nanstd(value))
+        found.append(
+            {
+                "name": column.name if level < 0 else f"{column.name} is {column.categories[level]}",
+                "short": names[f] if level < 0 else f"{names[f]} is {column.categories[level]}",
+                "unit": column.unit,
+                "coefficient": number_text(a, full=True),
+                "weight": None if spread is None else a * spread,
+                "size": abs(a if spread is None else a * spread),
+            }
+        )
+    found.sort(key=lambda t: -t["size"])
+    whole = sum(t["size"] for t in found) or 1.0
+    for t in found:
+        t["share"] = t["size"] / whole
+        t["weight_text"] = None if t["weight"] is None else number_text(t["weight"])
+    return {
+        "terms": found,
+        "heavy": found[:HEAVY],
+        "more": max(0, len(found) - HEAVY),
+        "first_ten": sum(t["share"] for t in found[:10]),
+        "threshold": number_text(threshold, full=True),
+        "many": len(found) > 2,
+    }
+
+
+def best_single(scene: ModelScene) -> dict[str, Any] | None:
+    """The best question of one column in place of the node's own, among *all* numeric columns: lowest Gini impurity.
+
+    None without rows, for tables too large to look through, and where nothing can be cut.
+    """
+    v = scene.node
+    tree = scene.tree
+    rows = scene.rows
+    if rows is None or v.split is None:
+        return None
+    at = scene.reaching(v.id, "training")
+    if len(at) * len(tree.schema) > MAX_SINGLE_CELLS:
+        return None
+    X = rows.matrix[at]
+    codes = rows.codes[at]
+    classes = len(tree.classes)
+    best = None
+    for j, column in enumerate(tree.schema):
+        if column.kind is ColumnKind.CATEGORICAL:
+            continue
+        found = best_threshold(X[:, j], codes, classes)
+        if found is not None and (best is None or found[1] < best[0]):
+            best = (found[1], j, found[0])
+    if best is None:
+        return None
+    impurity, j, cut = best
+    own = gini_rows(codes, goes_left(v.split, X), classes)
+    return {
+        "rule": split_text(Threshold(feature=j, threshold=cut), tree.schema),
+        "impurity": impurity,
+        "own": own,
+        "before": gini_rows(codes, np.ones(len(codes), bool), classes),
+        "same": v.split.cut is not None and v.split.cut[0] == j and abs(impurity - own) < 1e-9,
+    }

@@ -1,0 +1,233 @@
+"""Rows of a node, of a leaf or of a cell of the confusion matrix: chosen, sorted, a page of them, all of them as CSV."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlencode
+
+import numpy as np
+
+from octweb.registry.page import performance
+from octweb.registry.page.scene import TRAINING, UNSEEN, ModelScene
+from trainer.data.formats.spreadsheet import text_line
+from trainer.table import ColumnKind, ColumnSchema
+from trainer.tree.describe import category_text
+from trainer.tree.numbers import column_number
+from trainer.tree.render.names import short_names
+from trainer.tree.render.palette import swatch
+
+PAGE = 50
+HEAD_NAME = 28  # letters of the name of a column at the head of its values: two or three lines
+LINE = "line"
+ACTUAL = "actual"
+PREDICTED = "predicted"
+LEAF = "leaf"
+
+
+@dataclass(frozen=True, kw_only=True)
+class RowQuery:
+    """Which rows, and in which order: the rows of `part` that pass `node`, with an actual or a predicted class if one is given."""
+
+    part: str = TRAINING
+    node: int = 0
+    actual: int | None = None
+    predicted: int | None = None
+    wrong: bool = False
+    sort: str = LINE
+    descending: bool = False
+    page: int = 1
+
+    def address(self, **changes: Any) -> str:
+        """The query string of these rows, with some of it changed."""
+        # not `in (None, False)`: 0 is a class, and equals False
+        values = {n: v for n, v in {**vars(self), **changes}.items() if v is not None and v is not False}
+        return urlencode({name: 1 if value is True else value for name, value in values.items()})
+
+
+def row_query(scene: ModelScene, query: Mapping[str, str]) -> RowQuery:
+    """What the address asks for; what makes no sense there counts as not asked for."""
+    parts = scene.parts or (TRAINING,)
+    classes = len(scene.tree.classes)
+    columns = len(scene.tree.schema)
+    sort = query.get("sort", LINE)
+    known = sort in (LINE, ACTUAL, PREDICTED, LEAF) or _number(sort.removeprefix("c"), columns) is not None
+    return RowQuery(
+        part=query.get("part", "") if query.get("part") in parts else parts[-1],
+        node=_number(query.get("node", ""), len(scene.tree.nodes)) or 0,
+        actual=_number(query.get("actual", ""), classes),
+        predicted=_number(query.get("predicted", ""), classes),
+        wrong=query.get("wrong", "") in ("1", "on"),
+        sort=sort if known else LINE,
+        descending=query.get("descending", "") == "1",
+        page=max(1, _number(query.get("page", ""), 10**7) or 1),
+    )
+
+
+def positions(scene: ModelScene, asked: RowQuery) -> np.ndarray:
+    """The rows asked for in their order, as positions."""
+    rows = scene.rows
+    if rows is None:
+        return np.zeros(0, np.int64)
+    found = scene.reaching(asked.node, asked.part)
+    actual = rows.codes[found]
+    predicted = scene.predicted[found]
+    keep = np.ones(len(found), bool)
+    if asked.actual is not None:
+        keep &= actual == asked.actual
+    if asked.predicted is not None:
+        keep &= predicted == asked.predicted
+    if asked.wrong:
+        keep &= actual != predicted
+    found = found[keep]
+    order = np.argsort(_key(scene, asked.sort, found), kind="stable")
+    return found[order[::-1] if asked.descending else order]
+
+
+def table(scene: ModelScene, asked: RowQuery) -> dict[str, Any]:
+    """A page of the rows for the template: heads with the addresses that sort by them, and cells in words."""
+    found = positions(scene, asked)
+    pages = max(1, math.ceil(len(found) / PAGE))
+    page = min(asked.page, pages)
+    shown = found[(page - 1) * PAGE : page * PAGE]
+    columns = _columns(scene, asked.node)
+    heads = [_head(asked, LINE, line_word(scene)), _head(asked, ACTUAL, "actual"), _head(asked, PREDICTED, "predicted")]
+    names = short_names([c.name for c in scene.tree.schema], HEAD_NAME)
+    heads += [_head(asked, f"c{j}", names[j], of=scene.tree.schema[j]) for j in columns]
+    return {
+        "asked": asked,
+        "heads": heads,
+        "rows": [_row(scene, int(i), columns) for i in shown],
+        "count": len(found),
+        "wrong": int((scene.rows.codes[found] != scene.predicted[found]).sum()) if scene.rows is not None else 0,
+        "page": page,
+        "pages": pages,
+        "first": (page - 1) * PAGE + 1,
+        "last": (page - 1) * PAGE + len(shown),
+        "before": asked.address(page=page - 1) if page > 1 else "",
+        "after": asked.address(page=page + 1) if page < pages else "",
+        "csv": asked.address(page=None),
+        "parts": [{"name": p, "here": p == asked.part, "address": asked.address(part=p, page=1)} for p in scene.parts],
+        "only_wrong": asked.address(wrong=not asked.wrong, page=1),
+    }
+
+
+def cell_of(scene: ModelScene) -> dict[str, Any] | None:
+    """Actual and predicted class of the cell of the confusion matrix that the address names, and where its rows end."""
+    asked = row_query(scene, scene.query)
+    if asked.actual is None or asked.predicted is None or scene.rows is None:
+        return None
+    found = positions(scene, asked)
+    classes = scene.tree.classes
+    return {
+        "actual": classes[asked.actual],
+        "predicted": classes[asked.predicted],
+        "address": asked.address(page=None, sort=None, node=None),
+        "part": part_words(asked.part),
+        "rows": len(found),
+        "ends": performance.where_they_end(scene, found),
+    }
+
+
+def csv_of(scene: ModelScene, asked: RowQuery) -> Iterator[str]:
+    """All rows as CSV: line, row, leaf, actual and predicted class, then every column of the model with every digit."""
+    rows = scene.rows
+    tree = scene.tree
+    assert rows is not None
+    names = [c.name for c in tree.schema]
+    yield text_line(["line", "row", "leaf", "actual", "predicted", *names])
+    for i in positions(scene, asked).tolist():
+        line = int(rows.lines[i]) if rows.lines is not None else ""
+        classes = [tree.classes[rows.codes[i]], tree.classes[scene.predicted[i]]]
+        values = [exact_text(tree.schema[j], float(rows.matrix[i, j])) for j in range(len(names))]
+        yield text_line([line, int(rows.numbers[i]), int(scene.leaf_of[i]), *classes, *values])
+
+
+def line_word(scene: ModelScene) -> str:
+    """What the number before a row is: the line of the uploaded file, or the row where lines are not known."""
+    return "row" if scene.rows is None else scene.rows.called
+
+
+def part_words(part: str) -> str:
+    """The name of a part in a sentence."""
+    return "unseen rows" if part == UNSEEN else "training rows"
+
+
+def _columns(scene: ModelScene, node: int) -> list[int]:
+    """Columns asked on the way to the node first, then the node's own and those below, then the others."""
+    tree = scene.tree
+    order = []
+    below = list(np.flatnonzero(scene.below(node)).tolist())
+    for at in [node, *tree.path_to(node)[::-1], *below]:
+        split = tree.nodes[at].split
+        order += list(split.used) if split is not None else []
+    return list(dict.fromkeys([*order, *range(len(tree.schema))]))
+
+
+def _row(scene: ModelScene, i: int, columns: list[int]) -> dict[str, Any]:
+    rows = scene.rows
+    tree = scene.tree
+    assert rows is not None
+    actual = int(rows.codes[i])
+    predicted = int(scene.predicted[i])
+    return {
+        "line": int(rows.shown[i]),
+        "leaf": int(scene.leaf_of[i]),
+        "actual": tree.classes[actual],
+        "actual_code": actual,
+        "actual_look": swatch(actual, len(tree.classes)),
+        "predicted": tree.classes[predicted],
+        "predicted_code": predicted,
+        "predicted_look": swatch(predicted, len(tree.classes)),
+        "wrong": actual != predicted,
+        "cells": [_cell(tree.schema[j], float(rows.matrix[i, j])) for j in columns],
+    }
+
+
+def _head(asked: RowQuery, key: str, words: str, of: ColumnSchema | None = None) -> dict[str, Any]:
+    here = asked.sort == key
+    return {
+        "words": words,
+        "full": of.name if of else words,
+        "unit": of.unit if of else "",
+        "number": key.startswith("c") or key == LINE,
+        "sorted": ("descending" if asked.descending else "ascending") if here else "none",
+        "address": asked.address(sort=key, descending=here and not asked.descending, page=1),
+    }
+
+
+def _key(scene: ModelScene, sort: str, found: np.ndarray) -> np.ndarray:
+    rows = scene.rows
+    assert rows is not None
+    if sort == ACTUAL:
+        return rows.codes[found]
+    if sort == PREDICTED:
+        return scene.predicted[found]
+    if sort == LEAF:
+        return scene.leaf_of[found]
+    if sort.startswith("c"):
+        return rows.matrix[found, int(sort[1:])]
+    return rows.numbers[found]
+
+
+def _cell(column: Any, value: float) -> str:
+    if column.kind is ColumnKind.CATEGORICAL:
+        return category_text(column, value)
+    return column_number(column.name, value)  # beside a threshold, a rounded value may stand on the other side
+
+
+def exact_text(column: Any, value: float) -> str:
+    if math.isnan(value):
+        return ""
+    if column.kind is ColumnKind.CATEGORICAL:
+        return category_text(column, value)
+    return str(int(value)) if value.is_integer() and abs(value) < 1e15 else repr(value)
+
+
+def _number(text: str, below: int) -> int | None:
+    """A whole number from 0 to `below` − 1, or None."""
+    if text.isascii() and text.isdigit() and len(text) < 9 and int(text) < below:
+        return int(text)
+    return None

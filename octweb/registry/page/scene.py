@@ -1,0 +1,124 @@
+"""What every part of a model page works on: the model, who looks, its tree, and the rows if they may be seen."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from octweb.registry.document.model_files import model_file
+from octweb.registry.document.rows import DatasetRows, rows_of
+from octweb.registry.models import TreeModel
+from trainer.dtypes import CodeArray
+from trainer.errors import TrainerError
+from trainer.evaluate.intervals import Interval, of_rows
+from trainer.tree.file import ModelFile
+from trainer.tree.nodes import Node, Tree
+
+TRAINING = "training"
+UNSEEN = "unseen"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelScene:
+    """A model as one person sees it; `inside` says that the rows may be shown, `query` is what the address asks for.
+
+    `typed` are the values of a row that was sent, by the names of their fields; they never come from an address.
+    """
+
+    model: TreeModel
+    user: Any
+    inside: bool
+    query: Mapping[str, str] = field(default_factory=dict)
+    typed: Mapping[str, str] | None = None
+
+    @cached_property
+    def file(self) -> ModelFile:
+        return model_file(self.model)
+
+    @property
+    def tree(self) -> Tree:
+        return self.file.tree
+
+    @cached_property
+    def rows(self) -> DatasetRows | None:
+        """The rows, for those who may see them; None if they are gone, too many or not theirs."""
+        try:
+            return rows_of(self.model) if self.inside else None
+        except TrainerError:
+            return None
+
+    @cached_property
+    def leaf_of(self) -> CodeArray:
+        """The leaf of each row, (n,)."""
+        return self.tree.apply(self.rows.matrix) if self.rows is not None else np.zeros(0, np.int32)
+
+    @cached_property
+    def predicted(self) -> CodeArray:
+        """The predicted class of each row, (n,)."""
+        return self.tree.labels[self.leaf_of]
+
+    def part(self, name: str) -> np.ndarray:
+        """Positions of the training rows or of the held-out ones."""
+        if self.rows is None:
+            return np.zeros(0, np.int64)
+        return self.rows.unseen if name == UNSEEN else self.rows.training
+
+    @cached_property
+    def parts(self) -> tuple[str, ...]:
+        """The parts that have rows, the unseen ones first."""
+        return tuple(name for name in (UNSEEN, TRAINING) if len(self.part(name)))
+
+    def below(self, node: int) -> np.ndarray:
+        """For each node of the tree whether it lies at or below `node`, bool (nodes,)."""
+        found = np.zeros(len(self.tree.nodes), bool)
+        found[node] = True
+        for v in self.tree.branches:  # parents come before their children
+            if found[v.id]:
+                found[[v.left, v.right]] = True
+        return found
+
+    def reaching(self, node: int, part: str) -> np.ndarray:
+        """Positions of the rows of a part that come through `node`."""
+        positions = self.part(part)
+        return positions[self.below(node)[self.leaf_of[positions]]] if self.rows is not None else positions
+
+    @cached_property
+    def unseen_counts(self) -> np.ndarray:
+        """Held-out rows, or their weights, by node and actual class, int64 (nodes, classes)."""
+        counts = np.zeros((len(self.tree.nodes), len(self.tree.classes)), np.int64)
+        if self.rows is not None:
+            held = self.rows.unseen
+            np.add.at(counts, (self.leaf_of[held], self.rows.codes[held]), self.rows.weights_of(held))
+            for v in reversed(self.tree.branches):
+                counts[v.id] = counts[v.left] + counts[v.right]
+        return counts
+
+    def unseen_of(self, v: Node) -> tuple[int, int]:
+        """Of the held-out rows that reach a node, how many have the class that it predicts, and how many there are."""
+        counts = self.unseen_counts[v.id]
+        return int(counts[v.label]), int(counts.sum())
+
+    def interval_of(self, correct: np.ndarray, at: np.ndarray) -> Interval | None:
+        """Return the 95 % interval of a share of rows: `correct`, bool, of the rows at some positions."""
+        if self.rows is None or not len(at):
+            return None
+        weights, groups = (None if own is None else own[at] for own in (self.rows.weights, self.rows.groups))
+        return of_rows(correct, weights, groups)
+
+    def unseen_interval_of(self, v: Node) -> Interval | None:
+        """Return the 95 % interval of the share of a node's class among the held-out rows that reach it."""
+        if self.rows is None:
+            return None
+        at = self.reaching(v.id, UNSEEN)
+        return self.interval_of(self.rows.codes[at] == v.label, at)
+
+    @cached_property
+    def node(self) -> Node:
+        """The chosen node; the root if none is asked for."""
+        text = self.query.get("node", "")
+        number = int(text) if text.isascii() and text.isdigit() and len(text) < 8 else 0
+        return self.tree.nodes[number if number < len(self.tree.nodes) else 0]

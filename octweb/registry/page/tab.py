@@ -1,0 +1,31 @@
+"""What a tab of the inspector is, and those that other apps add; light, because apps are loaded by every command."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from octweb.registry.page.scene import ModelScene
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tab:
+    """A tab: `context` gives its template what it shows, `shown` says for which node, `count` what stands beside its name."""
+
+    id: str
+    label: str
+    template: str
+    context: Callable[[ModelScene], dict[str, Any]]
+    shown: Callable[[ModelScene], bool] = lambda scene: True
+    count: Callable[[ModelScene], int | None] = lambda scene: None
+
+
+added_tabs: list[str] = []
+
+
+def register_tab(name: str) -> None:
+    """Add a tab before the last one by its dotted name; apps call this in `ready`."""
+    if name not in added_tabs:
+        added_tabs.append(name)

@@ -1,0 +1,153 @@
+"""The tabs of the inspector; each is an entry of TABS. Their keys are 1, 2, 3, … in this order."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import urlencode
+
+from django.urls import reverse
+from django.utils.module_loading import import_string
+
+from octweb.figures.split import split_figures
+from octweb.registry.document.claims import claim_of
+from octweb.registry.page import node, rowsets, thresholds
+from octweb.registry.page.scene import ModelScene
+from octweb.registry.page.smaller_tree import smaller
+from octweb.registry.page.tab import Tab, added_tabs
+from trainer.certificate import Guarantee
+from trainer.registry import editable_ids
+from trainer.tree.idle import idle_questions
+from trainer.tree.numbers import decimal_text
+
+AT_FIRST = 10  # leaves of the list that are shown at once, and one or two more if these are all
+MAX_DESCRIBED_ROWS = 20_000  # rows of a node up to which the note of its picture is worked out beforehand
+
+
+def _question(scene: ModelScene) -> dict[str, Any]:
+    return {
+        "pictures": _pictures(scene),
+        "sides": node.sides(scene),
+        "terms": node.terms(scene),
+        "single": node.best_single(scene),
+        "moving": thresholds.moving(scene),
+        "legend": thresholds.legend(scene),
+    }
+
+
+def _pictures(scene: ModelScene) -> list[dict[str, Any]]:
+    """Addresses, titles and notes of the pictures of the question; without rows there are none."""
+    if scene.rows is None or scene.node.is_leaf:
+        return []
+    url = reverse("api-model-node-figure", args=[scene.model.pk, scene.node.id])
+    training = scene.part("training")
+    if len(training) > MAX_DESCRIBED_ROWS:
+        return [{"url": f"{url}?picture=0", "title": "", "note": "", "warning": ""}]
+    found = split_figures(scene.tree, scene.node.id, scene.rows.matrix[training], scene.rows.codes[training])
+    words = ("title", "note", "warning")
+    return [
+        {"url": f"{url}?picture={i}", "declare": _declare(scene, p)} | {w: p.get(w, "") for w in words}
+        for i, p in enumerate(found)
+    ]
+
+
+def _declare(scene: ModelScene, picture: dict[str, Any]) -> str:
+    """The page of the data set on which the codes of this warning can be declared; empty where there are none, or no data set."""
+    found = picture.get("undeclared")
+    if not found or not found["codes"] or scene.model.dataset is None:
+        return ""
+    query = {"column": found["column"], "codes": ", ".join(decimal_text(v) for v in found["codes"])}
+    return f"{reverse('datasets:edit', args=[scene.model.dataset_id])}?{urlencode(query)}"
+
+
+def _answer(scene: ModelScene) -> dict[str, Any]:
+    return {
+        "answer": node.answer_facts(scene),
+        "path": node.path_rules(scene, scene.node.id),
+    }
+
+
+def _rows(scene: ModelScene) -> dict[str, Any]:
+    asked = rowsets.row_query(scene, {**scene.query, "node": str(scene.node.id)})
+    return {"table": rowsets.table(scene, asked)}
+
+
+def _below(scene: ModelScene) -> dict[str, Any]:
+    leaves = node.leaves_under(scene)
+    first = len(leaves) if len(leaves) <= AT_FIRST + 2 else AT_FIRST
+    return {
+        "part": scene.node.id > 0 and len(leaves) > 2,
+        "leaves": leaves[:first],
+        "further": leaves[first:],
+        "idle": node.idle_at(scene),
+        "idle_in_all": len(idle_questions(scene.tree)),
+        "prunable": scene.inside and scene.model.guarantee != Guarantee.TREE,
+        "small": sum(leaf["rows"] < 30 for leaf in leaves),
+        "smaller": smaller(scene),
+    }
+
+
+def _proof(scene: ModelScene) -> dict[str, Any]:
+    return {
+        "certificate": scene.file.certificate,
+        "claim": claim_of(scene.model),
+        "proved_split": scene.node.split_proved,
+        "wrong": scene.tree.nodes[0].rows - sum(leaf.counts[leaf.label] for leaf in scene.tree.leaves),
+    }
+
+
+TABS: list[Tab] = [  # applications above this one may add theirs to `tab.register_tab`
+    Tab(
+        id="question",
+        label="Question",
+        template="registry/inspector/_question.html",
+        context=_question,
+        shown=lambda scene: not scene.node.is_leaf,
+    ),
+    Tab(
+        id="answer",
+        label="Answer",
+        template="registry/inspector/_answer.html",
+        context=_answer,
+        shown=lambda scene: scene.node.is_leaf,
+    ),
+    Tab(
+        id="rows",
+        label="Rows",
+        template="registry/inspector/_rows.html",
+        context=_rows,
+        shown=lambda scene: scene.rows is not None,
+    ),
+    Tab(
+        id="below",
+        label="Below",
+        template="registry/inspector/_below.html",
+        context=_below,
+        shown=lambda scene: not scene.node.is_leaf,
+        count=lambda scene: len(node.leaves_under(scene)),
+    ),
+    *(import_string(name) for name in added_tabs),
+    Tab(id="proof", label="Proof", template="registry/inspector/_proof.html", context=_proof),
+]
+
+
+def inspector(scene: ModelScene) -> dict[str, Any]:
+    """The inspector of the chosen node with the tab that is asked for; without one a question, or a leaf's rows if they may be seen."""
+    shown = [tab for tab in TABS if tab.shown(scene)]
+    wanted = scene.query.get("tab", "")
+    if scene.node.is_leaf and wanted in ("", "question"):
+        wanted = "rows" if scene.rows is not None else "answer"
+    chosen = next((tab for tab in shown if tab.id == wanted), shown[0])
+    return {
+        "model": scene.model,
+        "node": node.node_facts(scene),
+        "tabs": [
+            {"id": t.id, "label": t.label, "here": t is chosen, "count": t.count(scene), "key": n}
+            for n, t in enumerate(shown, 1)
+        ],
+        "tab": chosen,
+        "inside": scene.inside,
+        "editable": scene.model.method in editable_ids() and scene.rows is not None,
+        "has_rows": scene.rows is not None,  # else nothing is said of unseen rows: not known is not the same as none
+        "classes": len(scene.tree.classes),
+        **chosen.context(scene),
+    }

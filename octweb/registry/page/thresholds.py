@@ -1,0 +1,79 @@
+"""What the inspector says about other thresholds of a question, and where they could be held."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from octweb.core.methods import title_of
+from octweb.figures.split.costs import CutCosts, threshold_costs
+from octweb.registry.page.content import number_writing
+from octweb.registry.page.scene import ModelScene
+from trainer.registry import editable_ids
+from trainer.tree.numbers import column_number
+from trainer.tree.render.palette import swatch
+
+HARDLY = 0.005  # of the rows of a node: so many more or fewer wrong ones are hardly a change
+MOST_NAMED = 6  # classes up to which a picture names them; the tree beside it names all
+
+
+def costs(scene: ModelScene) -> CutCosts | None:
+    """The costs of all thresholds of the chosen question; None for other questions, and without rows."""
+    if scene.rows is None or scene.node.is_leaf:
+        return None
+    at = scene.reaching(scene.node.id, "training")
+    return threshold_costs(scene.tree, scene.node.id, scene.rows.matrix[at], scene.rows.codes[at])
+
+
+def moving(scene: ModelScene) -> dict[str, Any] | None:
+    """What the page needs to move the threshold; None where there is no choice of thresholds."""
+    found = costs(scene)
+    if found is None or scene.node.split is None or len(found.low) < 2:
+        return None
+    return {
+        "own": column_number(found.column, found.own),
+        "hardly": hardly(found),
+        "editable": scene.model.method in editable_ids(),
+        "method": title_of(scene.model.method),
+        **number_writing(scene.file, scene.tree.schema[scene.node.split.used[0]]),
+    }
+
+
+def hardly(found: CutCosts) -> dict[str, Any] | None:
+    """The thresholds around the tree's own with which hardly more or fewer rows are wrong; None if there is no other."""
+    at = found.at
+    more = found.wrong - found.now
+    if not 0 <= at < len(more):
+        return None
+    far = np.flatnonzero(np.abs(more) > max(1, int(HARDLY * found.rows)))
+    first = int(far[far < at].max(initial=-1)) + 1
+    last = int(far[far > at].min(initial=len(more))) - 1
+    if first == last:
+        return None
+    others = np.delete(more[first : last + 1], at - first)
+    ends = [found.written(i) for i in (first, last)]
+    return {"from": ends[0], "to": ends[1], "words": _more_words(int(others.min()), int(others.max()))}
+
+
+def _more_words(least: int, most: int) -> str:
+    """ "9 to 15 rows more", "at most 1 row fewer", "3 fewer to 2 more"."""
+    if least == most == 0:
+        return "not one row more or fewer"
+    if least < 0 < most:
+        return f"{-least:,} fewer to {most:,} more"
+    low, high = sorted((abs(least), abs(most)))
+    rows = f"{high:,}" if low == high else f"{low:,} to {high:,}" if low else f"at most {high:,}"
+    return f"{rows} row{'' if high == 1 else 's'} {'more' if most > 0 else 'fewer'}"
+
+
+def legend(scene: ModelScene) -> list[dict[str, Any]]:
+    """The classes of the rows of the chosen node; none where there are too many to name beside a picture."""
+    classes = scene.tree.classes
+    if len(classes) > MOST_NAMED:
+        return []
+    return [
+        {"look": swatch(k, len(classes)), "label": label}
+        for k, label in enumerate(classes)
+        if scene.node.counts[k]
+    ]  # fmt: skip

@@ -1,0 +1,73 @@
+"""The versions of a family that the reader may see, newest first, with their differences."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from octweb.core.methods import title_of
+from octweb.registry.document.claims import claims
+from octweb.registry.document.model_files import model_file
+from octweb.registry.lifecycle.actions import return_step
+from octweb.registry.models import ReviewEvent, State, TreeModel
+from octweb.registry.page.scene import ModelScene
+
+SHOWN = 30
+SETTINGS = ("depth", "max_leaves", "leaf_penalty", "bins", "min_leaf", "topology")
+
+
+def count(scene: ModelScene) -> int | None:
+    """How many versions there are; None if this is the only one."""
+    found = _visible(scene).count()
+    return found if found > 1 else None
+
+
+def versions(scene: ModelScene) -> list[dict[str, Any]]:
+    """Version, method with what differs, claim, wrong training rows, accuracy on unseen rows, leaves, who, state."""
+    found = []
+    for model in _visible(scene).select_related("owner", "family").order_by("-version")[:SHOWN]:
+        file = model_file(model)
+        train = file.metrics.get("train") or {}
+        found.append(
+            {
+                "model": model,
+                "claims": claims(model),
+                "what": ", ".join([title_of(model.method), *_settings(dict(file.parameters))]),
+                "wrong": train["n"] - train["correct"] if train.get("n") else None,
+                "here": model.pk == scene.model.pk,
+            }
+        )
+    return found
+
+
+def smaller(scene: ModelScene) -> TreeModel | None:
+    """A smaller tree of the same data set that does at least as well on unseen rows."""
+    model = scene.model
+    if model.dataset_id is None or model.unseen_accuracy is None:
+        return None
+    others = TreeModel.objects.readable_by(scene.user).defer("document").select_related("family")
+    others = others.filter(dataset_id=model.dataset_id, leaves__lt=model.leaves)
+    return others.filter(unseen_accuracy__gte=model.unseen_accuracy).order_by("leaves", "-unseen_accuracy").first()
+
+
+def rejection(scene: ModelScene) -> ReviewEvent | None:
+    """The step that rejected the model, for those who may read its reason."""
+    if scene.model.state != State.REJECTED or not scene.inside:
+        return None
+    return scene.model.events.select_related("by").filter(after=State.REJECTED).last()
+
+
+def asked_back(scene: ModelScene) -> ReviewEvent | None:
+    """The step by which a reviewer gave a draft back to its owner, for those who may read its note."""
+    if scene.model.state != State.DRAFT or not scene.inside:
+        return None
+    return return_step(scene.model.events.select_related("by").last(), scene.model)
+
+
+def _settings(parameters: dict[str, Any]) -> list[str]:
+    return [
+        f"{name.replace('_', ' ')} {parameters[name]}" for name in SETTINGS if parameters.get(name) not in (None, "")
+    ]
+
+
+def _visible(scene: ModelScene) -> Any:
+    return TreeModel.objects.readable_by(scene.user).filter(family_id=scene.model.family_id)

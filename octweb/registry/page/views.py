@@ -1,0 +1,120 @@
+"""The page of a model in its modes, and the parts of it that are fetched while it is open."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+from django.contrib.auth.decorators import login_required
+from django.http import Http404, HttpRequest, HttpResponse, StreamingHttpResponse
+from django.shortcuts import render
+from django.urls import reverse
+from django.views.decorators.gzip import gzip_page
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
+
+from octweb.audit import actions as audit
+from octweb.core.attachments import as_file
+from octweb.registry.document.rows import example_row
+from octweb.registry.lifecycle import access
+from octweb.registry.models import TreeModel
+from octweb.registry.page import costs, groups, performance, rowsets
+from octweb.registry.page.modes import workspace
+from octweb.registry.page.scene import ModelScene
+from octweb.registry.page.tabs import inspector
+from octweb.registry.page.try_row import try_it
+
+
+def scene_of(request: HttpRequest, pk: uuid.UUID) -> ModelScene:
+    """The model as the caller may see it; 404 if it does not exist or may not be called."""
+    user: Any = request.user
+    models = TreeModel.objects.readable_by(user).select_related("family", "owner", "dataset")
+    try:
+        model = models.get(pk=pk)
+    except TreeModel.DoesNotExist as error:
+        raise Http404("There is no model with this id, or it is not yours and not approved.") from error
+    call_url = request.build_absolute_uri(reverse("api-model-predict", args=[pk]))
+    return ModelScene(
+        model=model,
+        user=user,
+        inside=access.inside(user, model),
+        query={**request.GET.dict(), "call_url": call_url},
+        typed=request.POST.dict() if request.method == "POST" else None,
+    )
+
+
+@login_required
+@require_http_methods(["GET", "HEAD", "POST"])
+@gzip_page  # the tree as a list is long; Django adds random bytes, so that the length gives nothing away
+def detail(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
+    """The page in the mode that the address names; by POST with the answer for a row that was typed."""
+    return render(request, "registry/detail.html", workspace(scene_of(request, pk)))
+
+
+@login_required
+@require_GET
+@gzip_page
+def node(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
+    """The inspector of one node."""
+    return render(request, "registry/inspector/_inspector.html", {"inspector": inspector(scene_of(request, pk))})
+
+
+@login_required
+@require_GET
+def rows(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
+    """A table of rows: of a node, or of a cell of the confusion matrix with the leaves in which they end."""
+    scene = _with_rows(request, pk)
+    asked = rowsets.row_query(scene, scene.query)
+    context: dict[str, Any] = {"model": scene.model, "table": rowsets.table(scene, asked), "tree": scene.tree}
+    context["cell"] = rowsets.cell_of(scene)
+    return render(request, "registry/rows/_panel.html", context)
+
+
+@login_required
+@require_GET
+def rows_csv(request: HttpRequest, pk: uuid.UUID) -> StreamingHttpResponse:
+    """The same rows as a file."""
+    scene = _with_rows(request, pk)
+    asked = rowsets.row_query(scene, scene.query)
+    audit.record("exported", scene.model, by=request.user, format="rows")
+    answer = StreamingHttpResponse(rowsets.csv_of(scene, asked), content_type="text/csv; charset=utf-8")
+    return as_file(answer, f"{scene.model.family.name}-{scene.model.version}-node-{asked.node}-{asked.part}.csv")
+
+
+@login_required
+@require_GET
+def subgroups(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
+    """Accuracy by the values of a column."""
+    scene = _with_rows(request, pk)
+    part = performance.chosen_part(scene)
+    found = groups.groups(scene, scene.query.get("group", ""), part)
+    if found is None:
+        raise Http404("There is no such column, or no rows to group.")
+    return render(request, "registry/performance/_groups.html", {"groups": found, "classes": scene.tree.classes})
+
+
+@login_required
+@require_GET
+def mistake_costs(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
+    """What the mistakes cost, by what a person says that each kind costs."""
+    scene = scene_of(request, pk)
+    found = costs.costs(scene, performance.chosen_part(scene))
+    if found is None:
+        raise Http404("The mistakes of this model are not known, so they have no cost.")
+    context = {"model": scene.model, "costs": found, "inside": scene.inside}
+    return render(request, "registry/performance/_costs_answer.html", context)
+
+
+@login_required
+@require_POST
+def trying(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
+    """The way of a row that was typed in. Values come by POST alone, so that no address, history or log keeps them."""
+    scene = scene_of(request, pk)
+    context = {"model": scene.model, **try_it(scene, example_row(scene.model, inside=scene.inside))}
+    return render(request, "registry/use/_answer.html", context)
+
+
+def _with_rows(request: HttpRequest, pk: uuid.UUID) -> ModelScene:
+    scene = scene_of(request, pk)
+    if scene.rows is None:
+        raise Http404("The rows of this model cannot be shown: they are gone, too many, or not yours.")
+    return scene

@@ -1,0 +1,92 @@
+"""What the prediction path needs of a model, made once for each document: the tree as arrays, its answers as JSON text.
+
+Rows of the same leaf get the same answer, so that an answer is a look-up of ready bytes for each row.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from operator import itemgetter
+from typing import Any
+
+import orjson
+
+from octweb.registry.document.model_files import ParsedModels, model_file
+from octweb.registry.models import TreeModel
+from octweb.registry.prediction.predictions import leaf_answer
+from trainer.data.rows import plain_matrix, plain_rows
+from trainer.dtypes import FloatArray
+from trainer.table import ColumnKind
+from trainer.tree.nodes import Tree
+
+
+@dataclass(frozen=True)
+class CompiledModel:
+    """A tree with what is asked of it again and again."""
+
+    tree: Tree
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """All columns."""
+        return tuple(c.name for c in self.tree.schema)
+
+    @cached_property
+    def numbers_only(self) -> bool:
+        """Whether rows go straight into a matrix: no column is categorical, and there are two or more."""
+        return len(self.names) > 1 and all(c.kind is not ColumnKind.CATEGORICAL for c in self.tree.schema)
+
+    @cached_property
+    def cells(self) -> itemgetter[Any]:
+        """All cells of a row in the order of the schema."""
+        return itemgetter(*self.names)
+
+    @cached_property
+    def records(self) -> list[bytes]:
+        """By node: the record of a prediction, as in `/api/v1/`."""
+        return [orjson.dumps(leaf_answer(self.tree, v.id)) for v in self.tree.nodes]
+
+    @cached_property
+    def labels(self) -> list[bytes]:
+        """By node: the label as a JSON text."""
+        return [orjson.dumps(self.tree.classes[int(k)]) for k in self.tree.labels]
+
+    @cached_property
+    def codes(self) -> list[int]:
+        """By node: the number of its label."""
+        return [int(k) for k in self.tree.labels]
+
+    @cached_property
+    def shares(self) -> list[bytes]:
+        """By node: the class shares separated by commas."""
+        return [orjson.dumps(row)[1:-1] for row in self.tree.probabilities.tolist()]
+
+    @cached_property
+    def numbers(self) -> list[bytes]:
+        """By node: its number."""
+        return [b"%d" % v.id for v in self.tree.nodes]
+
+    def matrix_of(self, rows: Any) -> FloatArray | None:
+        """The matrix of rows that are all plain numbers; None if a closer look is needed."""
+        return self._usual(plain_rows(self.tree.schema, self.cells, rows)) if self.numbers_only else None
+
+    def checked(self, matrix: FloatArray) -> FloatArray | None:
+        """`matrix` if all its cells can be predicted as they are; None if a closer look is needed."""
+        return self._usual(plain_matrix(matrix)) if self.numbers_only else None
+
+    def _usual(self, matrix: FloatArray | None) -> FloatArray | None:
+        """`matrix` unless a value lies outside the training range: such answers are marked."""
+        return None if matrix is None or self.tree.outside(matrix).any() else matrix
+
+
+_compiled: ParsedModels[CompiledModel] = ParsedModels()
+
+
+def compiled(model: TreeModel) -> CompiledModel:
+    """The compiled tree of a model; `document` may be deferred and is then read only when it is not held."""
+    found = _compiled.get(model.sha256)
+    if found is None:
+        found = CompiledModel(model_file(model).tree)
+        _compiled.put(model.sha256, found, len(model.document))
+    return found

@@ -1,0 +1,193 @@
+"""Rows to predictions: one way for the API, the Open Inference Protocol, the model page and the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from octweb.core.tally import ROWS, ModelTally
+from octweb.registry.document.model_files import model_file
+from octweb.registry.models import State, TreeModel
+from trainer.data.changed_form import ChangedForm
+from trainer.data.parsing.values import plain_values, sources_named
+from trainer.data.rows import ParsedRows, parse_rows
+from trainer.dtypes import BoolArray, CodeArray, FloatArray
+from trainer.errors import list_names
+from trainer.prediction.form_report import FormReport, report_forms
+from trainer.table import ColumnSchema
+from trainer.tree.describe import path_in_words
+from trainer.tree.nodes import Tree
+
+if TYPE_CHECKING:
+    from octweb.registry.prediction.recording import RecordedCall
+
+MAX_NOTES = 100
+MISSING = "missing"  # members of an answer: columns of empty cells
+UNSEEN = "unseen_missing"
+DECISION = "decision"
+OUTSIDE = "out_of_range"  # columns of values outside the training range
+
+
+@dataclass(frozen=True, kw_only=True)
+class Predictions:
+    """What a tree says about rows: the matrix it read, the leaf of each row, and notes on how unusual values were treated.
+
+    `proposals` are readings under which a column would fit the training better; the notes have their sentences.
+    """
+
+    tree: Tree
+    matrix: FloatArray
+    leaves: CodeArray
+    notes: tuple[str, ...] = ()
+    proposals: tuple[ChangedForm, ...] = ()
+    decisions: tuple[str, ...] = ()  # ids of the records, where answers are recorded
+
+    def recorded(self, call: RecordedCall | None) -> Predictions:
+        """Return the answers with the ids of their records; None: nothing is recorded."""
+        ids = None if call is None else call.record(self.matrix, self.leaves)
+        return self if ids is None else replace(self, decisions=tuple(ids.texts()))
+
+    def with_forms(self, report: FormReport) -> Predictions:
+        """Return the answers with the report of changed forms; its notes come first."""
+        return replace(self, notes=(*report.notes, *self.notes), proposals=report.proposals)
+
+    @cached_property
+    def marks(self) -> tuple[dict[str, list[str]], ...]:
+        """For each row the columns of unusual cells; () if no row has one.
+
+        These are the empty columns that its path asks, those whose side training has never seen, and those that the tree asks and
+        whose value lies outside the training range.
+        """
+        names = [column.name for column in self.tree.schema]
+        used = [names[j] for j in self.tree.used_columns]
+        kinds = [(OUTSIDE, used, self.tree.outside(self.matrix))]
+        empty = self._empty_cells()
+        if empty.any():
+            kinds = [(MISSING, names, empty), (UNSEEN, names, self.tree.unseen_empty(self.matrix)), *kinds]
+        if not any(cells.any() for _, _, cells in kinds):
+            return ()
+        return tuple(
+            {key: [own[j] for j in np.flatnonzero(cells[i])] for key, own, cells in kinds if cells[i].any()}
+            for i in range(len(self.leaves))
+        )
+
+    @property
+    def unseen(self) -> int:
+        """How many answers rest on a side for empty cells that training has never seen."""
+        return sum(UNSEEN in mark for mark in self.marks)
+
+    @cached_property
+    def _has_empty(self) -> bool:
+        return bool(self.tree.has_empty(self.matrix).any())
+
+    def _empty_cells(self) -> BoolArray:
+        """The empty cells that paths ask; the tree is walked only if a cell is empty."""
+        if not self._has_empty:
+            return np.zeros((0, 0), bool)
+        return self.tree.empty_cells(self.matrix)
+
+    def unusual_cells(self) -> dict[str, dict[str, int]]:
+        """Count empty, unknown, below- and above-range cells by column; a row of ordinary cells costs no count."""
+        if self._has_empty or self.notes or self.marks:
+            return self.tree.unusual_cells(self.matrix)
+        return {}
+
+    def life_counts(self) -> dict[str, dict[str, int]]:
+        """Count what the database keeps of a call: the rows by leaf, and the unusual cells."""
+        return {ROWS: rows_by_leaf(self.leaves)} | self.unusual_cells()
+
+    def records(self, *, explain: bool = False) -> list[dict[str, Any]]:
+        """One record per row; rows of the same leaf share theirs, since they get the same answer."""
+        answers = {int(leaf): leaf_answer(self.tree, int(leaf)) for leaf in set(self.leaves.tolist())}
+        records = [answers[leaf] for leaf in self.leaves.tolist()]
+        if self.marks:
+            records = [record | mark for record, mark in zip(records, self.marks, strict=True)]
+        if self.decisions:
+            records = [record | {DECISION: key} for record, key in zip(records, self.decisions, strict=True)]
+        if not explain:
+            return records
+        return [record | {"path": path} for record, path in zip(records, self.paths(), strict=True)]
+
+    def label_counts(self) -> dict[str, int]:
+        """Rows by predicted class."""
+        counts = np.bincount(self.tree.labels[self.leaves], minlength=len(self.tree.classes))
+        return dict(zip(self.tree.classes, counts.tolist(), strict=True))
+
+    def paths(self) -> list[list[str]]:
+        """The way of each row in words."""
+        return [path_in_words(self.tree, int(leaf), self.matrix[i]) for i, leaf in enumerate(self.leaves)]
+
+
+def rows_by_leaf(leaves: CodeArray) -> dict[str, int]:
+    """Count rows by the number of their leaf."""
+    counts = np.bincount(leaves)
+    return {str(leaf): int(counts[leaf]) for leaf in np.flatnonzero(counts).tolist()}
+
+
+def tally_of(model: TreeModel, api: str) -> ModelTally | None:
+    """Return where the answers of an approved model are counted; None for a model that is not approved."""
+    if model.state != State.APPROVED:
+        return None
+    return ModelTally(str(model.pk), api)
+
+
+def leaf_answer(tree: Tree, leaf: int) -> dict[str, Any]:
+    """Label, class shares and number of a leaf."""
+    shares = tree.probabilities[leaf].tolist()
+    return {
+        "label": tree.classes[int(tree.labels[leaf])],
+        "probabilities": dict(zip(tree.classes, shares, strict=True)),
+        "leaf": leaf,
+    }
+
+
+def predict_rows(model: TreeModel, rows: Sequence[Any]) -> Predictions:
+    """Predict records of column → value, texts in the form of the file; raises RowError naming row and column."""
+    reading = model_file(model).reading
+    rows, notes = without_ignored(model, rows)
+    with sources_named(reading):
+        found = predict_plain(model, plain_values(reading, rows))
+    return replace(found, notes=(*notes, *found.notes)) if notes else found
+
+
+def without_ignored(model: TreeModel, rows: Sequence[Any]) -> tuple[Sequence[Any], tuple[str, ...]]:
+    """The rows without the columns of the file that took no part in the training and without the classes, and a note on them."""
+    file = model_file(model)
+    aside = {*model.ignored, file.target} - {own.name for own in file.tree.schema}
+    if not isinstance(rows, list | tuple):
+        return rows, ()
+    sent = {name for row in rows if type(row) is dict for name in aside & row.keys()}
+    if not sent:
+        return rows, ()
+    kept = [{k: v for k, v in row.items() if k not in aside} if type(row) is dict else row for row in rows]
+    return kept, (f"Columns that took no part in the training are ignored: {list_names(sorted(sent))}.",)
+
+
+def predict_plain(model: TreeModel, rows: Sequence[Any]) -> Predictions:
+    """Predict records in which a text is not a number, whatever the file wrote; raises RowError naming row and column."""
+    tree = model_file(model).tree
+
+    def read(schema: Sequence[ColumnSchema]) -> ParsedRows:
+        return parse_rows(schema, tree.used_columns, rows, refused=tree.refused_columns)
+
+    parsed = read(tree.schema)
+    notes = [str(note) for note in parsed.notes[:MAX_NOTES]]
+    if len(parsed.notes) > MAX_NOTES:
+        notes.append(f"and {len(parsed.notes) - MAX_NOTES:,} more unknown categories.")
+    found = Predictions(tree=tree, matrix=parsed.matrix, leaves=tree.apply(parsed.matrix), notes=tuple(notes))
+    return found.with_forms(
+        report_forms(
+            tree, parsed.matrix, parsed.unknown_words, lambda schema: read(schema).matrix, respelled=parsed.respelled
+        )
+    )
+
+
+def predict_matrix(model: TreeModel, matrix: FloatArray) -> Predictions:
+    """Predict a float64 matrix (n, columns of the model); the caller has checked its cells."""
+    tree = model_file(model).tree
+    found = Predictions(tree=tree, matrix=matrix, leaves=tree.apply(matrix))
+    return found.with_forms(report_forms(tree, matrix, {}))

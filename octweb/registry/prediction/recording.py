@@ -1,0 +1,193 @@
+"""Record the answers of a model: build one frame for each call, before the answer goes out."""
+
+from __future__ import annotations
+
+import os
+import struct
+import time
+import uuid
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+import orjson
+from django.conf import settings
+from django.utils.crypto import salted_hmac
+from rest_framework.exceptions import ValidationError
+
+from octweb.core.spool import WRITER, FrameKind
+from octweb.registry.document.model_files import ParsedModels, model_file
+from octweb.registry.models import Recording, State, TreeModel
+from trainer.dtypes import CodeArray, FloatArray
+from trainer.errors import Refusal, RowError
+from trainer.table import ColumnKind
+from trainer.tree.nodes import Tree
+
+APIS = ("", "v1", "v2", "invocations")  # by their number in a record
+SUBJECT_HEADER = "Octweb-Subject"
+SUBJECT_KEY = "HTTP_OCTWEB_SUBJECT"
+REQUEST_KEY = "HTTP_X_REQUEST_ID"
+MAX_SUBJECT = 64  # characters
+MAX_NAME = 120
+ROWS_HEAD = struct.Struct(
+    "<32s16s16sqBH"
+)  # SHA-256 and id of the model, first id, ns since 1970, API, length of the texts
+ID_DIGITS = 8  # of an id: the place of the row in its call
+_ENDS = [b'%08x"}' % i for i in range(2000)]  # of the records of a JSON answer
+
+
+class Caller(NamedTuple):
+    """Who asked: key of the token or id of the user, name as asked, reference of the call, and HMAC of the person asked about."""
+
+    by: str
+    name: str
+    request: str = ""
+    subject: str = ""
+
+
+class Ids(NamedTuple):
+    """The ids of the rows of a call: `prefix` and the place of the row in hexadecimal."""
+
+    prefix: str
+    rows: int
+
+    @property
+    def first(self) -> str:
+        """The id of the first row; those of the others count up in the last eight digits."""
+        return f"{self.prefix}{0:08x}"
+
+    def texts(self) -> list[str]:
+        return [f"{self.prefix}{i:08x}" for i in range(self.rows)]
+
+    def json_records(self, records: list[bytes], leaves: list[int]) -> list[bytes]:
+        """Return the records of an answer with the member `decision`; `records` by leaf."""
+        begin = {v: records[v][:-1] + b',"decision":"' + self.prefix.encode() for v in set(leaves)}
+        ends = _ENDS if self.rows <= len(_ENDS) else [b'%08x"}' % i for i in range(self.rows)]
+        return [begin[v] + end for v, end in zip(leaves, ends, strict=False)]
+
+
+class Recorder:
+    """Writes the frames of one model."""
+
+    def __init__(self, model: TreeModel) -> None:
+        tree = model_file(model).tree
+        self._used = np.array(tree.used_columns, np.intp)
+        self._sha256 = bytes.fromhex(model.sha256)
+        self._model = model.pk.bytes
+        self._schema = (self._sha256 + self._model, orjson.dumps(_schema(model, tree)))
+
+    def record(self, api: str, caller: Caller, matrix: FloatArray, leaves: CodeArray) -> Ids:
+        """Write the answers of a call; raises SpoolFull."""
+        rows = len(leaves)
+        now = time.time_ns()
+        first = new_id(now)
+        texts = orjson.dumps(list(caller))
+        head = ROWS_HEAD.pack(self._sha256, self._model, first, now, APIS.index(api), len(texts))
+        values = np.take(matrix, self._used, axis=1).tobytes()
+        WRITER.append(
+            FrameKind.ROWS, head + texts + values + leaves.astype("<i4", copy=False).tobytes(), rows, self._schema
+        )
+        text = str(uuid.UUID(bytes=first))
+        return Ids(text[:-ID_DIGITS], rows)
+
+    def refuse(self, api: str, caller: Caller, error: RowError) -> None:
+        """Write that a row got no answer; what a caller wrote in place of a column's name is not kept."""
+        now = time.time_ns()
+        body = {
+            "sha256": self._sha256.hex(),
+            "model": self._model.hex(),
+            "id": new_id(now).hex(),
+            "at": now,
+            "api": APIS.index(api),
+            "caller": list(caller),
+            "row": error.row,
+            "reason": str(error.reason),
+            "column": "" if error.reason is Refusal.COLUMN else error.column or "",
+        }
+        WRITER.append(FrameKind.REFUSED, orjson.dumps(body), 1, self._schema)
+
+
+class RecordedCall(NamedTuple):
+    """A recorder with what is known of one call."""
+
+    recorder: Recorder
+    api: str
+    caller: Caller
+
+    def record(self, matrix: FloatArray, leaves: CodeArray) -> Ids | None:
+        return self.recorder.record(self.api, self.caller, matrix, leaves) if len(leaves) else None
+
+    def refuse(self, error: RowError) -> None:
+        self.recorder.refuse(self.api, self.caller, error)
+
+
+_recorders: ParsedModels[Recorder] = ParsedModels()
+
+
+def is_recorded(model: TreeModel) -> bool:
+    """Return whether each answer of the model is recorded."""
+    return model.state == State.APPROVED and (settings.RECORD == Recording.FULL or model.recording == Recording.FULL)
+
+
+def recorder_of(model: TreeModel) -> Recorder | None:
+    """Return the recorder of a model whose answers are recorded, else None."""
+    if not is_recorded(model):
+        return None
+    key = f"{model.pk}{model.sha256}"
+    found = _recorders.get(key)
+    if found is None:
+        found = Recorder(model)
+        _recorders.put(key, found, 1)
+    return found
+
+
+def call_of(request: Any, model: TreeModel, api: str, name: str) -> RecordedCall | None:
+    """Return what records a call of the REST framework; None if nothing is recorded. Raises ValidationError for a bad subject."""
+    recorder = recorder_of(model)
+    if recorder is None:
+        return None
+    return RecordedCall(recorder, api, caller_of_call(request.META, request.user, request.auth, name))
+
+
+def caller_of_call(meta: Mapping[str, Any], user: Any, token: Any, name: str) -> Caller:
+    """Return who calls, from the headers of a call; raises ValidationError."""
+    by = f"token {token.token_key}" if token is not None else f"user {user.pk}"
+    subject = meta.get(SUBJECT_KEY, "")
+    return Caller(by, name[:MAX_NAME], meta.get(REQUEST_KEY, "")[:64], subject_digest(subject) if subject else "")
+
+
+def subject_digest(subject: str) -> str:
+    """Return the HMAC-SHA-256 under which a person's records are found; the reference itself is not kept. Raises ValidationError."""
+    subject = subject.strip()
+    if not 0 < len(subject) <= MAX_SUBJECT:
+        raise ValidationError({SUBJECT_HEADER: f"A reference to a person has 1 to {MAX_SUBJECT} characters."})
+    return salted_hmac("octweb.decisions.subject", subject, algorithm="sha256").hexdigest()
+
+
+def new_id(now: int) -> bytes:
+    """Return a UUIDv7 of this moment (ns since 1970) whose last 32 bits are 0: there the rows of a call are counted."""
+    random = int.from_bytes(os.urandom(6), "big")
+    value = (now // 1_000_000 & (1 << 48) - 1) << 80 | 7 << 76 | (random >> 30 & 0xFFF) << 64 | 2 << 62
+    return (value | (random & (1 << 30) - 1) << 32).to_bytes(16, "big")
+
+
+def _schema(model: TreeModel, tree: Tree) -> dict[str, Any]:
+    """Return what is needed to read the frames of a model without its file."""
+    columns = []
+    for j in tree.used_columns:
+        own = tree.schema[j]
+        low, high = own.range or (None, None)
+        columns.append(
+            {
+                "name": own.name,
+                "categories": list(own.categories) if own.kind is ColumnKind.CATEGORICAL else None,
+                "missing": own.missing_code,
+                "low": low,
+                "high": high,
+            }
+        )
+    leaves = {
+        str(leaf.id): [int(tree.labels[leaf.id]), tree.probabilities[leaf.id].astype(">f8").tobytes().hex()]
+        for leaf in tree.leaves
+    }
+    return {"sha256": model.sha256, "model": model.pk.hex, "columns": columns, "leaves": leaves}

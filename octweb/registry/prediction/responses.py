@@ -1,0 +1,156 @@
+"""Answers of prediction calls in columns: JSON, Arrow and CSV, with the columns that a predicted file has."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from django.http import HttpResponse
+from drf_orjson_renderer.renderers import ORJSONRenderer
+from rest_framework.request import Request
+
+from octweb.core.parsers import BytesParser
+from octweb.registry.models import TreeModel
+from octweb.registry.prediction.predictions import DECISION, MISSING, OUTSIDE, UNSEEN, Predictions
+from octweb.registry.prediction.request_bodies import ARROW_FILE, ARROW_STREAM, CSV
+from octweb.registry.prediction.retired import retired_headers
+from trainer.data.reader import empty_cell_notes
+from trainer.prediction.form_report import outside_notes
+from trainer.prediction.output_file import CsvWriter, Piece
+
+MAX_HEADER = 1_000  # characters of notes
+
+
+def column_names(classes: tuple[str, ...]) -> list[str]:
+    """Names of the columns of an answer."""
+    return ["label", *(f"probability {c}" for c in classes), "leaf"]
+
+
+def columns_record(found: Predictions) -> dict[str, list[Any]]:
+    """Column → values."""
+    tree = found.tree
+    leaves = found.leaves
+    shares = tree.probabilities[leaves]
+    labels = np.array(tree.classes, object)[tree.labels[leaves]]
+    columns = [labels.tolist(), *(shares[:, k].tolist() for k in range(shares.shape[1])), leaves.tolist()]
+    record = dict(zip(column_names(tree.classes), columns, strict=True))
+    if found.marks:
+        marked = {key for mark in found.marks for key in mark}
+        keys = [*((MISSING, UNSEEN) if MISSING in marked else ()), *((OUTSIDE,) if OUTSIDE in marked else ())]
+        record |= {key: [mark.get(key, []) for mark in found.marks] for key in keys}
+    if found.decisions:
+        record[DECISION] = list(found.decisions)
+    return record
+
+
+def table_answer(model: TreeModel, found: Predictions, media_type: str) -> HttpResponse:
+    """An Arrow stream or a CSV text; which model answered, and notes, are in headers."""
+    content = _arrow(found) if media_type == ARROW_STREAM else _csv(found)
+    response = HttpResponse(content, content_type=media_type)
+    response["Octweb-Model"], response["Octweb-Model-Version"] = model.family.name, str(model.version)
+    for name, value in retired_headers(model).items():
+        response[name] = value
+    for name, value in notes_header(found).items():
+        response[name] = value
+    return response
+
+
+def notes_header(found: Predictions) -> dict[str, str]:
+    """Return the header with the notes of an answer that has no place for them; empty if there are none."""
+    notes = [*found.notes, *mark_notes(found)]
+    return {"Octweb-Notes": _fitting(notes)} if notes else {}
+
+
+def _fitting(notes: list[str]) -> str:
+    """Return a JSON list of as many notes as fit into a header; the last one says how many are left out."""
+    text = json.dumps(notes)
+    kept = len(notes)
+    while len(text) > MAX_HEADER and kept:
+        kept -= 1
+        text = json.dumps([*notes[:kept], f"and {len(notes) - kept:,} more."])
+    return text
+
+
+def mark_notes(found: Predictions) -> list[str]:
+    """Count the answers that rest on unusual cells, for answers that have no place for it in each row."""
+    columns = {name for mark in found.marks for name in mark.get(UNSEEN, ())}
+    notes = empty_cell_notes(sum(MISSING in mark for mark in found.marks), found.unseen, columns)
+    return [*notes, *outside_notes(found.tree, found.matrix)]
+
+
+def _arrow(found: Predictions) -> bytes:
+    tree = found.tree
+    leaves = found.leaves
+    labels = pa.array([tree.classes[int(k)] for k in tree.labels], pa.string())
+    shares = [pa.array(tree.probabilities[:, k]).take(pa.array(leaves)) for k in range(len(tree.classes))]
+    more = [pa.array(found.decisions, pa.string())] if found.decisions else []
+    names = [*column_names(tree.classes), *([DECISION] if more else [])]
+    batch = pa.record_batch([labels.take(pa.array(leaves)), *shares, pa.array(leaves), *more], names=names)
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, batch.schema) as writer:
+        writer.write_batch(batch)
+    return bytes(sink.getvalue())
+
+
+class _DecisionColumn:
+    """The ids of the records as one more column."""
+
+    fields: tuple[tuple[str, Any], ...] = ((DECISION, pa.string()),)
+    piece = 0
+
+    def __init__(self, ids: Sequence[str]) -> None:
+        self.ids = list(ids)
+
+    def of(self, matrix: Any, usable: Any) -> list[list[Any]]:
+        return [self.ids]
+
+    def notes(self) -> list[str]:
+        return []
+
+
+def _csv(found: Predictions) -> str:
+    text = io.StringIO()
+    usable = np.ones(len(found.leaves), bool)
+    column = _DecisionColumn(found.decisions) if found.decisions else None
+    ids = column.of(found.matrix, usable) if column else []
+    CsvWriter(found.tree, text, more=column).write(Piece(1, found.leaves, usable, ids))
+    return text.getvalue()
+
+
+class ArrowStreamParser(BytesParser):
+    media_type = ARROW_STREAM
+
+
+class ArrowFileParser(BytesParser):
+    media_type = ARROW_FILE
+
+
+class CsvParser(BytesParser):
+    media_type = CSV
+
+
+class CsvRenderer(ORJSONRenderer):
+    """Chosen by `Accept: text/csv`; the view writes the table itself, so that only errors come here, as JSON."""
+
+    media_type = CSV
+    format = "csv"
+
+
+class ArrowRenderer(ORJSONRenderer):
+    """The same for Arrow."""
+
+    media_type = ARROW_STREAM
+    format = "arrow"
+
+
+def answer_type(request: Request) -> str:
+    """The media type of the answer: what `Accept` asks for; if it asks for nothing, the type of the body."""
+    chosen: str = request.accepted_renderer.media_type
+    if chosen in (CSV, ARROW_STREAM) or request.headers.get("Accept", "*/*").strip() not in ("", "*/*"):
+        return chosen
+    sent = (request.content_type or "").partition(";")[0].strip().lower()
+    return {CSV: CSV, ARROW_STREAM: ARROW_STREAM, ARROW_FILE: ARROW_STREAM}.get(sent, chosen)

@@ -1,0 +1,1 @@
+"""Show the review of a model: checklist, differences and steps."""

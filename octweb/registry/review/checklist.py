@@ -1,0 +1,261 @@
+"""The reviewer's checklist of a model: what holds, what is open, and what cannot be said."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal
+
+from octweb.core.faults import DamagedDocument, StoreUnavailable
+from octweb.registry.document import claims
+from octweb.registry.document.model_files import model_file
+from octweb.registry.hooks import column_permissions, item_sources
+from octweb.registry.models import ReviewEvent, State, TreeModel
+from octweb.registry.page import performance
+from octweb.registry.page.node import path_rules
+from octweb.registry.page.scene import UNSEEN, ModelScene
+from octweb.registry.review.difference import ChangedAnswers, Difference, difference
+from trainer.errors import TrainerError
+from trainer.tree.numbers import THIN, points_text
+
+ChecklistState = Literal["holds", "open", "cannot be said"]
+LISTED_LEAVES = 3  # weak leaves that the sentence names
+QUOTED = 300  # characters of what somebody wrote
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChecklistItem:
+    """One line of the checklist; `part` is the part of the pages that shows more, or that can change it."""
+
+    key: str
+    title: str
+    state: ChecklistState
+    sentence: str
+    part: str = ""
+
+    def to_json(self) -> dict[str, str]:
+        """Return the record of the API."""
+        return {"item": self.key, "title": self.title, "state": self.state, "sentence": self.sentence}
+
+
+class Reviewed:
+    """A model in review with what the items are read from, each worked out once."""
+
+    def __init__(self, model: TreeModel) -> None:
+        self.model = model
+
+    @cached_property
+    def scene(self) -> ModelScene:
+        return ModelScene(model=self.model, user=None, inside=True)
+
+    @cached_property
+    def served(self) -> TreeModel | None:
+        return self.model.family.versions.served().first()
+
+    @cached_property
+    def difference(self) -> Difference | None:
+        """The difference to the served version; None if there is none, or if this is the served one."""
+        if self.served is None or self.served.pk == self.model.pk:
+            return None
+        return difference(self.model, self.served)
+
+    @cached_property
+    def events(self) -> list[ReviewEvent]:
+        return list(self.model.events.select_related("by"))
+
+
+Source = Callable[[Reviewed], ChecklistItem]
+
+
+def checklist(reviewed: Reviewed) -> list[ChecklistItem]:
+    """Return the items in their order. They tell of rows: show them to the owner and to administrators alone."""
+    found = [_item(key, source, reviewed) for key, source in (_OWN | item_sources).items()]
+    return sorted(found, key=lambda item: ORDER.index(item.key))
+
+
+def open_titles(model: TreeModel) -> list[str]:
+    """Return the titles of the items that speak against an approval without a note."""
+    return [item.title for item in checklist(Reviewed(model)) if item.state == "open"]
+
+
+def _item(key: str, source: Source, reviewed: Reviewed) -> ChecklistItem:
+    try:
+        return source(reviewed)
+    except (TrainerError, DamagedDocument, StoreUnavailable) as error:
+        return ChecklistItem(key=key, title=TITLES[key], state="cannot be said", sentence=str(error))
+
+
+def purpose_of(events: Sequence[ReviewEvent]) -> ReviewEvent | None:
+    """Return the first step that asked for approval with words: what the model is for, whatever was answered later."""
+    return next((e for e in events if _asks(e) and e.reason), None)
+
+
+def answers_of(events: Sequence[ReviewEvent]) -> list[tuple[ReviewEvent, ReviewEvent | None]]:
+    """Return what reviewers sent back, each with the step by which its owner asked again; None: not yet."""
+    found = []
+    for n, event in enumerate(events):
+        sent_back = event.after in (State.DRAFT, State.REJECTED) and event.before == State.IN_REVIEW
+        if sent_back and event.reason and event.by_id != event.model.owner_id:
+            found.append((event, next((e for e in events[n + 1 :] if _asks(e)), None)))
+    return found
+
+
+def _asks(event: ReviewEvent) -> bool:
+    return event.after == State.IN_REVIEW != event.before
+
+
+# ---- the items
+
+
+def _better(reviewed: Reviewed) -> ChecklistItem:
+    verdict = claims.verdict_of(reviewed.model)
+    if verdict is None:
+        return _make_item("better", "cannot be said", "The model file is damaged.")
+    if verdict.kind == "unknown":
+        return _make_item("better", "cannot be said", verdict.sentence)
+    speaks_against = verdict.no_better or verdict.kind == "other_aim"
+    return _make_item("better", "open" if speaks_against else "holds", verdict.sentence, "performance")
+
+
+def _weak_leaves(reviewed: Reviewed) -> ChecklistItem:
+    scene = reviewed.scene
+    if scene.rows is None:
+        return _make_item("leaves", "cannot be said", "The rows are gone, too many to read here, or no longer match.")
+    points = performance.calibration(scene)
+    if not len(scene.part(UNSEEN)):
+        return _make_item(
+            "leaves", "cannot be said", "No rows were held out, so no leaf was tried on unseen rows of its own."
+        )
+    weak = sorted((p for p in points if p["interval"][1] < p["promised"]), key=lambda p: p["seen"] - p["promised"])
+    without = scene.tree.n_leaves - len(points)
+    rest = f" {_leaves(without)} met no unseen row." if without else ""
+    if not weak:
+        return _make_item(
+            "leaves", "holds", f"No leaf is right less often on unseen rows than it promises.{rest}", "performance"
+        )
+    named = " ".join(_leaf_words(scene, p) for p in weak[:LISTED_LEAVES])
+    more = f" And {_leaves(len(weak) - LISTED_LEAVES)} more." if len(weak) > LISTED_LEAVES else ""
+    words = f"{_leaves(len(weak))} of {scene.tree.n_leaves} keep less than they promise. {named}{more}{rest}"
+    return _make_item("leaves", "open", words, "performance")
+
+
+def _leaf_words(scene: ModelScene, point: dict[str, Any]) -> str:
+    way = ", ".join(f"{step['rule']}: {step['answer']}" for step in path_rules(scene, point["leaf"]))
+    return (
+        f"“{point['label']}” ({way or 'no question'}) is right for {points_text(point['seen'])}{THIN}% of its "
+        f"{point['rows']:,} unseen rows and promises {points_text(point['promised'])}{THIN}%."
+    )
+
+
+def _leaves(number: int) -> str:
+    return f"{number} {'leaf' if number == 1 else 'leaves'}"
+
+
+def _wishes(reviewed: Reviewed) -> ChecklistItem:
+    claim = claims.claim_of(reviewed.model)
+    if not claim.wishes:
+        return _make_item("wishes", "holds", "The tree keeps no wishes.")
+    lines = [f"{wish['words']} ({wish['reason'] or 'no reason'})" for wish in claim.wishes]
+    words = f"{'; '.join(lines)}. On training rows all together cost {claim.price_words}."
+    if claim.price_rows is None:
+        return _make_item("wishes", "cannot be said", words, "proof")
+    unexplained = claim.price_rows > 0 and not all(wish["reason"] for wish in claim.wishes)
+    return _make_item("wishes", "open" if unexplained else "holds", words, "proof")
+
+
+def _columns(reviewed: Reviewed) -> ChecklistItem:
+    tree = model_file(reviewed.model).tree
+    asked = [tree.schema[j].name for j in tree.used_columns]
+    if not asked:
+        return _make_item("columns", "holds", "The tree asks no column.")
+    if warnings := claims.warnings_of(reviewed.model):
+        return _make_item("columns", "open", " ".join(warnings))
+    marks = column_permissions(reviewed.model)
+    words = "; ".join(
+        f"{name} ({MARKS.get(str(marks[name]), marks[name])})" if name in marks else name for name in asked
+    )
+    if not any(name in marks for name in asked):
+        return _make_item(
+            "columns", "cannot be said", f"The tree asks {words}. The owner marked none of them.", "decisions"
+        )
+    return _make_item("columns", "holds", f"The tree asks {words}.", "decisions")
+
+
+def _changes(reviewed: Reviewed) -> ChecklistItem:
+    if reviewed.served is None:
+        return _make_item("changes", "holds", "No version of this name is served, so no answer changes.")
+    found = reviewed.difference
+    if found is None:
+        return _make_item("changes", "holds", "This version is the one that is served.")
+    number = found.served.version
+    if found.training is None:
+        words = f"The rows of this version and of version {number}, which is served, cannot be compared."
+        return _make_item("changes", "cannot be said", words, "difference")
+    if found.unseen is None or not found.unseen.rows:
+        words = f"{_changed(found.training, 'training', number)} No unseen rows can be compared."
+        return _make_item("changes", "cannot be said", words, "difference")
+    words = _changed(found.unseen, "unseen", number)
+    if found.unseen.now_wrong <= found.unseen.now_right:
+        return _make_item("changes", "holds", words, "difference")
+    if found.learned or found.other_data:
+        words = f"{words} But version {number} may have been trained on some of these rows, which favours it."
+        return _make_item("changes", "cannot be said", words, "difference")
+    return _make_item("changes", "open", words, "difference")
+
+
+def _changed(counts: ChangedAnswers, kind: str, number: int) -> str:
+    if not counts.different:
+        return f"Version {number}, which is served, gives the same answer for all {counts.rows:,} {kind} rows."
+    return (
+        f"{counts.different:,} of {counts.rows:,} {kind} rows get another answer than from version {number}, which is served: "
+        f"{counts.now_right:,} are now right, {counts.now_wrong:,} now wrong."
+    )
+
+
+def _questions(reviewed: Reviewed) -> ChecklistItem:
+    asked = answers_of(reviewed.events)
+    if not asked:
+        return _make_item("questions", "holds", "No reviewer has sent it back.")
+    unanswered = [back for back, again in asked if again is None or not again.reason]
+    back, again = asked[-1]
+    if unanswered:
+        return _make_item("questions", "open", f"Not answered: “{_quoted(unanswered[-1].reason)}”")
+    assert again is not None
+    return _make_item("questions", "holds", f"Sent back: “{_quoted(back.reason)}” Answered: “{_quoted(again.reason)}”")
+
+
+def _quoted(text: str) -> str:
+    return text if len(text) <= QUOTED else f"{text[:QUOTED]}…"
+
+
+def _make_item(key: str, state: ChecklistState, sentence: str, part: str = "") -> ChecklistItem:
+    return ChecklistItem(key=key, title=TITLES[key], state=state, sentence=sentence, part=part)
+
+
+TITLES = {
+    "better": "Better than one answer for all",
+    "checked": "Checked by the independent program",
+    "dossier": "Dossier made",
+    "leaves": "Leaves keep what they promise",
+    "wishes": "Wishes and what they cost",
+    "columns": "Columns, and what may change in them",
+    "changes": "Changes against the served version",
+    "questions": "Questions of reviewers answered",
+}
+ORDER = list(TITLES)
+MARKS = {
+    "never": "never changes",
+    "up": "only goes up",
+    "down": "only goes down",
+    "whole": "whole numbers",
+    "free": "may change",
+}
+_OWN: dict[str, Source] = {
+    "better": _better,
+    "leaves": _weak_leaves,
+    "wishes": _wishes,
+    "columns": _columns,
+    "changes": _changes,
+    "questions": _questions,
+}

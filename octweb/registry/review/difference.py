@@ -1,0 +1,121 @@
+"""What a version changes against the one that is served: questions that are new or gone, and rows that get another answer."""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from octweb.registry.document.model_files import model_file
+from octweb.registry.document.rows import DatasetRows, rows_of
+from octweb.registry.models import TreeModel
+from trainer.tree.describe import rules_text
+
+SHOWN = 50
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChangedAnswers:
+    """Rows that both versions can answer: how many, how many answers differ, and who is right where they do."""
+
+    rows: int
+    different: int
+    now_right: int
+    now_wrong: int
+
+    @property
+    def neither(self) -> int:
+        return self.different - self.now_right - self.now_wrong
+
+
+@dataclass(frozen=True, kw_only=True)
+class Difference:
+    """A version beside the one that is served. `training` and `unseen` are None if the rows cannot be read.
+
+    `other_data` says that the served version was trained on another data set, which may have had some of these rows; `learned` is the
+    number of the unseen rows that the served version was trained on, where that is known.
+    """
+
+    served: TreeModel
+    lines: tuple[dict[str, str], ...]
+    training: ChangedAnswers | None = None
+    unseen: ChangedAnswers | None = None
+    examples: tuple[dict[str, Any], ...] = ()
+    other_data: bool = False
+    learned: int = 0
+
+
+def difference(model: TreeModel, served: TreeModel) -> Difference:
+    """The difference of `model` to `served`, in rules and in rows of the data that `model` was trained on."""
+    rows = rows_of(model)
+    found = _rows(model, served, rows) if rows is not None else {}
+    other = model.dataset_id != served.dataset_id
+    return Difference(served=served, lines=tuple(_lines(model, served)), other_data=other, **found)
+
+
+def _lines(model: TreeModel, served: TreeModel) -> list[dict[str, str]]:
+    """The rules as a unified list: kept, added or removed."""
+    old, new = (rules_text(model_file(m).tree).splitlines() for m in (served, model))
+    kinds = {"+ ": "added", "- ": "removed", "  ": "kept"}
+    return [{"kind": kinds[x[:2]], "text": x[2:]} for x in difflib.ndiff(old, new) if x[:2] in kinds]
+
+
+def _rows(model: TreeModel, served: TreeModel, rows: DatasetRows) -> dict[str, Any]:
+    """Counts over the rows that both versions can answer, training and unseen rows of `model` apart; none where they cannot be matched."""
+    answered = _answers_of(served, model, rows)
+    if answered is None:
+        return {}
+    here, then = answered
+    both = rows.shown[here]
+    new = model_file(model).tree
+    classes = np.array(new.classes, object)
+    now = classes[new.predict(rows.matrix[here])]
+    actual = classes[rows.codes[here]]
+    training = np.isin(here, rows.training)
+    unseen = np.isin(here, rows.unseen)
+    differs = np.flatnonzero(now != then)
+    before = rows_of(served) if model.dataset_id == served.dataset_id else None
+    learned = 0 if before is None else np.isin(rows.numbers[here][unseen], before.numbers[before.training]).sum()
+    return {
+        "learned": int(learned),
+        "training": _count(now[training], then[training], actual[training]),
+        "unseen": _count(now[unseen], then[unseen], actual[unseen]) if unseen.any() else None,
+        "examples": tuple(
+            {
+                "number": int(both[i]), "called": rows.called, "then": then[i], "now": now[i], "actual": actual[i],
+                "unseen": bool(unseen[i]), "right": bool(now[i] == actual[i]),
+            }
+            for i in differs[:SHOWN]
+        ),
+    }  # fmt: skip
+
+
+def _answers_of(served: TreeModel, model: TreeModel, rows: DatasetRows) -> tuple[np.ndarray, np.ndarray] | None:
+    """Positions in `rows` of the rows that the served tree can answer, and its answers.
+
+    On another data set, such as a newer version, its columns must be those of `model`, with the same categories.
+    """
+    old = model_file(served).tree
+    labels = np.array(old.classes, object)
+    if model.dataset_id == served.dataset_id:
+        before = rows_of(served)
+        if before is None:
+            return None
+        _, here, there = np.intersect1d(rows.numbers, before.numbers, return_indices=True)
+        return here, labels[old.predict(before.matrix[there])]
+    asked = [(c.name, c.kind, c.categories) for c in old.schema]
+    if asked != [(c.name, c.kind, c.categories) for c in model_file(model).tree.schema]:
+        return None
+    return np.arange(len(rows.numbers)), labels[old.predict(rows.matrix)]
+
+
+def _count(now: np.ndarray, then: np.ndarray, actual: np.ndarray) -> ChangedAnswers:
+    different = now != then
+    return ChangedAnswers(
+        rows=len(now),
+        different=int(different.sum()),
+        now_right=int((different & (now == actual)).sum()),
+        now_wrong=int((different & (then == actual)).sum()),
+    )

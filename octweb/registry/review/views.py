@@ -1,0 +1,191 @@
+"""The review of a model on a page: what is asked, what it changes, how good it is, and the steps."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+from django.conf import settings
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.core.exceptions import PermissionDenied
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_GET, require_POST
+from rest_framework.exceptions import APIException
+
+from octweb.core.problems import flatten
+from octweb.registry.document.claims import claim_of, claims
+from octweb.registry.document.model_files import model_file
+from octweb.registry.document.rows import check_again
+from octweb.registry.document.selection import selection_of
+from octweb.registry.lifecycle import actions
+from octweb.registry.models import Family, Recording, ShareLevel, State, TreeModel
+from octweb.registry.page import content, performance
+from octweb.registry.page.scene import ModelScene
+from octweb.registry.review.checklist import Reviewed, answers_of, checklist, purpose_of
+from trainer.training.unseen import unseen_words
+from trainer.tree.render.outline import tree_outline
+
+# steps of the page that set more than the state: verb, arguments
+STEPS: dict[str, tuple[str, dict[str, Any]]] = {
+    "approve": ("approve", {"publish": False}),
+    "approve-only": ("approve", {"publish": False}),
+    "approve-and-serve": ("approve", {"publish": True}),
+}
+
+
+def _model(request: HttpRequest, pk: uuid.UUID) -> TreeModel:
+    """The model, for its owner and for administrators; everybody else gets "not found"."""
+    return TreeModel.objects.select_related("family", "owner", "dataset").get_visible(request.user, pk)
+
+
+@login_required
+@require_GET
+def review_page(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
+    """What a reviewer looks at, and what the owner can do."""
+    return _render_review(request, _model(request, pk))
+
+
+def _render_review(
+    request: HttpRequest, model: TreeModel, *, refused: str = "", at: str = "", status: int = 200
+) -> HttpResponse:
+    """The page; with the words of a refusal beside the form `at`, which keeps what was typed."""
+    reviewed = Reviewed(model)
+    possible = actions.possible(model, request.user)
+    events = reviewed.events
+    items = checklist(reviewed)
+    file = model_file(model)
+    scene = ModelScene(model=model, user=request.user, inside=False)
+    context = {
+        "model": model,
+        "served": reviewed.served,
+        "without": actions.served_without(model),
+        "difference": reviewed.difference,
+        "items": items,
+        "open_items": sum(item.state == "open" for item in items),
+        "first_approvals": actions.approvals(model),
+        "recordings": Recording.choices,
+        "two_approvals": settings.APPROVALS > 1,
+        "claims": claims(model),
+        "claim": claim_of(model),
+        "facts": content.facts(model),
+        "interval": performance.unseen_interval(scene),
+        "unseen_about": unseen_words(file),
+        "base_rate": performance.unseen_base_rate(scene),
+        "selection": selection_of(model),
+        "mistakes": performance.mistakes(scene, performance.chosen_part(scene)),
+        "checked": check_again(model),
+        "fingerprint": file.fingerprint,
+        "certificate": file.certificate,
+        "outline": tree_outline(file.tree),
+        "events": events,
+        "purpose": purpose_of(events),
+        "answers": answers_of(events),
+        "last": events[-1] if events else None,
+        "asked_back": actions.return_step(events[-1] if events else None, model),
+        "possible": possible,
+        "decides": not {"approve", "return", "reject"}.isdisjoint(possible),
+        "own": model.owner_id == request.user.pk,
+        "four_eyes": actions.four_eyes(),
+        "levels": ShareLevel.choices,
+        "shares": model.shares.select_related("user"),
+        "can_delete": model.state not in (State.APPROVED, State.IN_REVIEW),
+        "names": Family.objects.filter(owner=model.owner).exclude(pk=model.family_id).order_by("name")[:100],
+        "refused": {at: refused} if refused else {},
+        "typed": request.POST,
+    }
+    return render(request, "registry/review.html", context, status=status)
+
+
+@login_required
+@require_GET
+def review_list(request: HttpRequest) -> HttpResponse:
+    """What waits: for administrators all of it, for others their own."""
+    waiting = TreeModel.objects.visible_to(request.user).filter(state=State.IN_REVIEW).defer("document")
+    return render(request, "registry/waiting.html", {"waiting": waiting.select_related("family", "owner")[:200]})
+
+
+@login_required
+@require_POST
+def review_step(request: HttpRequest, pk: uuid.UUID, verb: str) -> HttpResponse:
+    """A step, from the page of the review or from the page of the model."""
+    model = _model(request, pk)
+    name, more = STEPS.get(verb, (verb, {}))
+    if name == "approve" and request.POST.get("recording") in Recording.values:
+        more = more | {"recording": request.POST["recording"]}
+    if name not in actions.VERBS:
+        raise Http404("There is no such step.")
+    reason = request.POST.get("reason", "")[:5000]
+    done = actions.TRANSITIONS[name][2] + (" and served" if more.get("publish") else "")
+    return _answer(
+        request, model, lambda: actions.VERBS[name](model, by=request.user, reason=reason, **more), done, at="decide"
+    )
+
+
+@login_required
+@require_POST
+def review_publish(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
+    """Serve an approved model under a name: the one it has, one of its owner's, or a new one."""
+    model = _model(request, pk)
+    name = request.POST.get("name", "")[:90]
+    return _answer(request, model, lambda: actions.publish(model, by=request.user, name=name), "served", at="serve")
+
+
+@login_required
+@require_POST
+def review_stop_serving(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
+    """Serve a model no more; it stays approved."""
+    model = _model(request, pk)
+    reason = request.POST.get("reason", "")[:5000]
+    return _answer(
+        request,
+        model,
+        lambda: actions.stop_serving(model, by=request.user, reason=reason),
+        "no longer served",
+        at="serve",
+    )
+
+
+@login_required
+@require_POST
+def share_with(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
+    """Open the model to one more person, or close it again (`remove`)."""
+    model = _model(request, pk)
+    name = request.POST.get("username", "")[:150]
+    remove = request.POST.get("remove", "")[:150]
+    if remove:
+        return _answer(
+            request,
+            model,
+            lambda: actions.unshare(model, by=request.user, username=remove),
+            f"no longer shared with {remove}",
+            at="share",
+        )
+    level = request.POST.get("level", ShareLevel.READ)
+    return _answer(
+        request,
+        model,
+        lambda: actions.share(model, by=request.user, username=name, level=level),
+        f"shared with {name}",
+        at="share",
+    )
+
+
+def _answer(request: HttpRequest, model: TreeModel, step: Any, done: str, *, at: str) -> HttpResponse:
+    """Take the step and go back to where it was asked for; on the page of the review a refusal stands beside its form."""
+    from_review = request.POST.get("back") == "review"
+    refused = ""
+    status = 200
+    try:
+        messages.success(request, f"{model.title}: {actions.done_words(step(), done)}.")
+    except PermissionDenied as error:
+        refused = str(error)
+        status = 403
+    except APIException as error:
+        refused = "; ".join(e["detail"] for e in flatten(error.detail))
+    if refused and from_review:
+        return _render_review(request, _model(request, model.pk), refused=refused, at=at, status=status)
+    if refused:
+        messages.error(request, refused)
+    return redirect("registry:review-page" if from_review else "registry:detail", model.pk)
