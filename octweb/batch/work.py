@@ -54,7 +54,7 @@ class PredictionChild(Process):
         dataset = model.dataset
         if dataset is None or not dataset.file or dataset.rows > MAX_TRAINING_ROWS:
             return None
-        if not access.inside(self.job.owner, model):
+        if not access.is_owner_or_staff(self.job.owner, model):
             return None
         try:
             return place_in(dataset.file, self.folder / "training.parquet")

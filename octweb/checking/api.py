@@ -77,7 +77,7 @@ class NewComparisonSerializer(serializers.Serializer):
 def own_model(request: Request, pk: uuid.UUID) -> TreeModel:
     """A model with rows that the caller may see; for all others it does not exist here, because the answer says something about the rows."""
     model = readable_model(request, pk)
-    if not access.inside(request.user, model):
+    if not access.is_owner_or_staff(request.user, model):
         raise NotFound("There is no model with this id, or it is not yours.")
     return model
 

@@ -11,7 +11,7 @@ from octweb.core.problems import Conflict
 from octweb.jobs.models import RunStatus
 from octweb.registry.document.claims import claim_of
 from octweb.registry.models import TreeModel
-from octweb.registry.review.checklist import TITLES, ChecklistItem, ChecklistState, Reviewed
+from octweb.registry.review.checklist import TITLES, ChecklistItem, ChecklistState, ReviewedModel
 
 KEY = "checked"
 WORDS: dict[str, tuple[ChecklistState, str]] = {
@@ -29,7 +29,7 @@ def start_check(model: TreeModel) -> None:
         actions.start(owner=model.owner, model=model)
 
 
-def read_item(reviewed: Reviewed) -> ChecklistItem:
+def read_item(reviewed: ReviewedModel) -> ChecklistItem:
     """Return what the last check found."""
     model = reviewed.model
     state, sentence = _finding(model)

@@ -74,7 +74,7 @@ def unpublish(model: TreeModel, *, by: Any) -> Guidance:
 
 
 def _owner(model: TreeModel, by: Any) -> None:
-    if not access.inside(by, model):
+    if not access.is_owner_or_staff(by, model):
         raise PermissionDenied("Only the owner or an administrator may do this.")
 
 

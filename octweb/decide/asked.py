@@ -76,16 +76,20 @@ def asked_of(scene: ModelScene, form: QueryDict, marks: Mapping[str, Any]) -> De
     }
     if trouble:
         return DecisionRequest(
-            title="A typed row", row=None, values=content.typed(scene.model, form.dict()), trouble=trouble, **wishes
+            title="A typed row",
+            row=None,
+            values=content.parse_form_values(scene.model, form.dict()),
+            trouble=trouble,
+            **wishes,
         )
-    place, trouble = content.asked_row(form, scene.rows)
+    place, trouble = content.find_row(form, scene.rows)
     if trouble:
         number = (form.get("line") or form.get("row", ""))[:20]
         return DecisionRequest(title=f"Row {number}", row=None, values={}, number=number, trouble=trouble, **wishes)
     if place is not None:
         return _stored(scene, place, wishes)
     if "typed" in form:
-        return _typed(scene, content.typed(scene.model, form.dict()), wishes, "A typed row")
+        return _typed(scene, content.parse_form_values(scene.model, form.dict()), wishes, "A typed row")
     if scene.rows is not None and len(scene.rows.numbers):
         return _stored(scene, 0, wishes)
     return _typed(scene, example_row(scene.model, inside=scene.inside), wishes, "An example")

@@ -60,7 +60,7 @@ def start(
 
     Raises PermissionDenied, ValidationError and Conflict.
     """
-    if not access.inside(by, model):
+    if not access.is_owner_or_staff(by, model):
         raise PermissionDenied("Only the owner or an administrator can make a dossier: it holds counts of the rows.")
     if model.dataset is None or not model.dataset.file:
         raise ValidationError({"model": "The rows of this model are gone, so there can be no dossier."})
@@ -141,7 +141,7 @@ def content(job: ModelDossier, form: str, *, by: Any) -> bytes:
 
 def _refuse_row_digests(content: bytes, model: TreeModel, by: Any) -> None:
     """Raise DataError if others would get a model file of an earlier version, which shows who was in the training."""
-    if access.inside(by, model):
+    if access.is_owner_or_staff(by, model):
         return
     with zipfile.ZipFile(io.BytesIO(content)) as packed:
         signed = packed.read(MODEL)
@@ -157,7 +157,7 @@ def about(job: ModelDossier) -> dict[str, Any]:
     model = job.model
     said = job.said
     events = list(model.events.select_related("by"))
-    served = registry.served(model.family)
+    served = registry.served_version(model.family)
     chosen = selection_of(model)
     steps = [
         {
@@ -183,7 +183,7 @@ def about(job: ModelDossier) -> dict[str, Any]:
         ENDS: said.get(ENDS, ""),
         "selection": "" if chosen is None else chosen.words,
         "review": steps,
-        "four_eyes": registry.four_eyes(),
+        "four_eyes": registry.needs_four_eyes(),
         "audit": audit.end(),
         "signatures": {
             "Trained by": model.owner.get_username(),

@@ -88,7 +88,7 @@ class DossierView(GenericAPIView):
         wait = _wait(request)
         job = actions.latest_dossier(model)
         if job is None:
-            if not access.inside(request.user, model):
+            if not access.is_owner_or_staff(request.user, model):
                 raise NotFound("There is no dossier of this model. Its owner can make one.")
             first = actions.start(by=request.user, model=model, site=request.build_absolute_uri("/"))
             job = _waited(first, wait)

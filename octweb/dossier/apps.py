@@ -8,7 +8,7 @@ from django.apps import AppConfig
 
 if TYPE_CHECKING:
     from octweb.registry.models import TreeModel
-    from octweb.registry.review.checklist import ChecklistItem, Reviewed
+    from octweb.registry.review.checklist import ChecklistItem, ReviewedModel
 
 
 class DossierConfig(AppConfig):
@@ -21,7 +21,7 @@ class DossierConfig(AppConfig):
         register_preparation(_start)
 
 
-def _item(reviewed: Reviewed) -> ChecklistItem:
+def _item(reviewed: ReviewedModel) -> ChecklistItem:
     from octweb.dossier.review import read_item
 
     return read_item(reviewed)

@@ -11,7 +11,7 @@ from octweb.core.problems import Conflict
 from octweb.dossier import actions
 from octweb.jobs.models import RunStatus
 from octweb.registry.models import TreeModel
-from octweb.registry.review.checklist import TITLES, ChecklistItem, ChecklistState, Reviewed
+from octweb.registry.review.checklist import TITLES, ChecklistItem, ChecklistState, ReviewedModel
 
 KEY = "dossier"
 
@@ -24,7 +24,7 @@ def start_dossier(model: TreeModel) -> None:
         actions.start(by=model.owner, model=model, site=settings.ADDRESS)
 
 
-def read_item(reviewed: Reviewed) -> ChecklistItem:
+def read_item(reviewed: ReviewedModel) -> ChecklistItem:
     """Return whether there is a dossier, and what is not written in it."""
     state, sentence = _finding(reviewed.model)
     return ChecklistItem(key=KEY, title=TITLES[KEY], state=state, sentence=sentence, part="proof")

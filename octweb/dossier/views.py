@@ -37,7 +37,7 @@ def _model(request: HttpRequest, pk: uuid.UUID) -> tuple[TreeModel, bool]:
     )
     if model is None:
         raise Http404("There is no model with this id, or it is not yours and not approved.")
-    return model, access.inside(request.user, model)
+    return model, access.is_owner_or_staff(request.user, model)
 
 
 def _panel(request: HttpRequest, model: TreeModel, inside: bool, refusal: str = "", status: int = 200) -> HttpResponse:

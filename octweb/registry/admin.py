@@ -24,9 +24,9 @@ from rest_framework.exceptions import APIException
 from octweb.core.faults import DamagedDocument
 from octweb.core.problems import flatten
 from octweb.core.templatetags.octweb import percent
-from octweb.registry.document.claims import claims
+from octweb.registry.document.claims import claim_badges
 from octweb.registry.document.model_files import model_file
-from octweb.registry.document.rows import check_again
+from octweb.registry.document.rows import check_claim
 from octweb.registry.hooks import open_points
 from octweb.registry.lifecycle import actions
 from octweb.registry.models import Family, ReviewEvent, TreeModel
@@ -149,7 +149,7 @@ class TreeModelAdmin(ReadOnly):
 
     @admin.display(description="what is claimed")
     def claim(self, model: TreeModel) -> str:
-        return ", ".join(claim.words for claim in claims(model))
+        return ", ".join(claim.words for claim in claim_badges(model))
 
     @admin.display(description="asked for approval")
     def requested(self, model: TreeModel) -> str:
@@ -162,7 +162,7 @@ class TreeModelAdmin(ReadOnly):
     @admin.display(description="checked again from the file")
     @_or_damage
     def checked_again(self, model: TreeModel) -> str:
-        check = check_again(model)
+        check = check_claim(model)
         return check.sentence if check else "not possible: the rows are gone, too many to read here, or no longer match"
 
     @admin.display(description="picture")
@@ -188,7 +188,7 @@ class TreeModelAdmin(ReadOnly):
     @admin.display(description="difference to the version now served")
     @_or_damage
     def difference(self, model: TreeModel) -> SafeString | str:
-        served = actions.served(model.family)
+        served = actions.served_version(model.family)
         if served is None:
             return "no version of this name is served"
         if served.pk == model.pk:
@@ -227,13 +227,13 @@ class TreeModelAdmin(ReadOnly):
     def approve_only_chosen(self, request: HttpRequest, queryset) -> HttpResponse | None:
         return self._approve(request, queryset, False, "approved")
 
-    def _approve(self, request: HttpRequest, queryset, publish: bool, done: str) -> HttpResponse | None:
+    def _approve(self, request: HttpRequest, queryset, publish: bool, outcome: str) -> HttpResponse | None:
         """Ask for a note if the checklist of a chosen model has open items, which need one."""
         step = partial(actions.approve, publish=publish)
-        if any(open_points(m) for m in queryset if "approve" in actions.possible(m, request.user)):
+        if any(open_points(m) for m in queryset if "approve" in actions.possible_steps(m, request.user)):
             words = ("Approve models", "Their checklists have open points", "Say why you approve them all the same")
-            return self._with_reason(request, queryset, step, done, words)
-        self._each(request, queryset, step, done)
+            return self._with_reason(request, queryset, step, outcome, words)
+        self._each(request, queryset, step, outcome)
         return None
 
     @admin.action(description="Serve under its name")
@@ -259,12 +259,12 @@ class TreeModelAdmin(ReadOnly):
         return self._with_reason(request, queryset, actions.reject, "rejected", words)
 
     def _with_reason(
-        self, request: HttpRequest, queryset, step: Callable[..., Any], done: str, words: tuple[str, str, str]
+        self, request: HttpRequest, queryset, step: Callable[..., Any], outcome: str, words: tuple[str, str, str]
     ) -> HttpResponse:
         """Asks for the reason first; the answer comes back to the same action."""
         reason = request.POST.get("reason", "").strip()
         if "reason" in request.POST and reason:
-            self._each(request, queryset, partial(step, reason=reason[:5000]), done)
+            self._each(request, queryset, partial(step, reason=reason[:5000]), outcome)
             return redirect(request.get_full_path())
         context = {
             **self.admin_site.each_context(request),
@@ -278,10 +278,10 @@ class TreeModelAdmin(ReadOnly):
         }
         return TemplateResponse(request, "admin/registry/treemodel/reason.html", context)
 
-    def _each(self, request: HttpRequest, queryset, step: Callable[..., Any], done: str) -> None:
+    def _each(self, request: HttpRequest, queryset, step: Callable[..., Any], outcome: str) -> None:
         for model in queryset:
             try:
-                words = actions.done_words(step(model, by=request.user), done)
+                words = actions.describe_outcome(step(model, by=request.user), outcome)
                 self.message_user(request, f"{model}: {words}.", messages.SUCCESS)
             except PermissionDenied as error:
                 self.message_user(request, f"{model}: {error}", messages.ERROR)
@@ -300,7 +300,7 @@ class FamilyAdmin(ReadOnly):
 
     @admin.display(description="version now served")
     def now_served(self, family: Family) -> str:
-        served = actions.served(family)
+        served = actions.served_version(family)
         return f"version {served.version}" if served else "none"
 
 

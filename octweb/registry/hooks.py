@@ -27,7 +27,7 @@ def column_permissions(model: TreeModel) -> Mapping[str, Any]:
     return _read_permissions(model)
 
 
-# a `checklist.ChecklistItem` of a `checklist.Reviewed`, by the key of the item in `checklist.TITLES`
+# a `checklist.ChecklistItem` of a `checklist.ReviewedModel`, by the key of the item in `checklist.TITLES`
 item_sources: dict[str, Callable[[Any], Any]] = {}
 preparations: list[Callable[[TreeModel], None]] = []
 

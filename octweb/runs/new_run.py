@@ -15,7 +15,7 @@ from octweb.core.problems import Conflict, Unprocessable
 from octweb.datasets import empty_cells
 from octweb.datasets.models import Dataset
 from octweb.jobs import queue
-from octweb.registry.document.sensitivity_frontier import latest_reach
+from octweb.registry.document.sensitivity_frontier import latest_frontier_context
 from octweb.runs import actions, advice
 from octweb.runs.advice import AdviceAnswers
 from octweb.runs.estimate import estimate, trainings_words
@@ -221,7 +221,7 @@ def _context(
         "kept": hidden_values(request.POST, form) if request.method == "POST" else [],
         "touched": form.data.getlist(TOUCHED) if isinstance(form.data, QueryDict) else [],
         "workers_seen": queue.worker_seen(),
-        "reach": latest_reach(request.user, dataset) if method.parameter("sensitivity") else None,
+        "reach": latest_frontier_context(request.user, dataset) if method.parameter("sensitivity") else None,
         "empties": empty_cells.describe_switch(stored),
         "learning": learning,
         "shown_empty": _form_version(stored, learning)[1],

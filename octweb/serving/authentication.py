@@ -14,7 +14,7 @@ from knox.auth import TokenAuthentication
 from knox.crypto import hash_token
 from rest_framework.exceptions import AuthenticationFailed
 
-from octweb.registry.lifecycle.access import alive
+from octweb.registry.lifecycle.access import is_token_valid
 from octweb.serving.models import ApiToken
 
 REMEMBERED = 5.0  # seconds
@@ -31,7 +31,7 @@ class ApiTokenAuthentication(TokenAuthentication):
         found = lookup(token)
         if found is None:
             raise AuthenticationFailed("This token is not known; it may have been revoked. Make a new one.")
-        if not alive(found):
+        if not is_token_valid(found):
             over = (
                 "This token has expired. Make a new one."
                 if found.user.is_active

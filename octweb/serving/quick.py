@@ -35,7 +35,7 @@ from octweb.registry.document.claims import certificate_parameters, certificate_
 from octweb.registry.lifecycle.access import may_call
 from octweb.registry.lifecycle.model_cache import model_by_id, model_by_name
 from octweb.registry.models import State, TreeModel
-from octweb.registry.prediction.compiled_models import CompiledModel, compiled
+from octweb.registry.prediction.compiled_models import CompiledModel, compile_model
 from octweb.registry.prediction.predictions import DECISION, Predictions, predict_rows, rows_by_leaf, tally_of
 from octweb.registry.prediction.recording import Ids, caller_of_call, recorder_of
 from octweb.registry.prediction.responses import columns_record
@@ -83,7 +83,7 @@ class ServedModel:
 
     def __init__(self, model: TreeModel) -> None:
         self.model = model
-        self.tree: CompiledModel = compiled(model)
+        self.tree: CompiledModel = compile_model(model)
         name = model.family.name
         version = model.version
         claim = certificate_status(model)

@@ -109,7 +109,7 @@ def _example(request: HttpRequest) -> dict[str, Any]:
     model = models.filter(owner=user).first() or models.approved().first()
     if model is None:
         return {}
-    inside = access.inside(user, model)
+    inside = access.is_owner_or_staff(user, model)
     row = example_row(model, inside=inside)
     url = request.build_absolute_uri(reverse("api-model-predict", args=[model.pk]))
     try:

@@ -15,9 +15,9 @@ from rest_framework.views import APIView
 from octweb.core.api import PROBLEMS
 from octweb.figures.frontier import frontier_figure
 from octweb.registry.api.request import readable_model
-from octweb.registry.comparing.comparison import compared
-from octweb.registry.comparing.views import picked_of_dataset
-from octweb.registry.document.sensitivity_frontier import reach_of
+from octweb.registry.comparing.comparison import compare_models
+from octweb.registry.comparing.views import models_of_dataset
+from octweb.registry.document.sensitivity_frontier import frontier_context
 from octweb.registry.models import TreeModel
 
 FIGURE: dict[Any, Any] = {200: OpenApiTypes.OBJECT}
@@ -30,8 +30,8 @@ class CompareFigure(APIView):
         parameters=[OpenApiParameter("dataset", OpenApiTypes.UUID)], responses=FIGURE | PROBLEMS(401, 403, 404, 429)
     )
     def get(self, request: Request) -> Response:
-        _, _, picked = picked_of_dataset(request)
-        return Response(frontier_figure([_point(row) for row in compared(picked)["rows"]]))
+        _, _, picked = models_of_dataset(request)
+        return Response(frontier_figure([_point(row) for row in compare_models(picked)["rows"]]))
 
 
 class ReachFigure(APIView):
@@ -39,12 +39,12 @@ class ReachFigure(APIView):
 
     @extend_schema(responses=FIGURE | PROBLEMS(401, 403, 404, 429))
     def get(self, request: Request, pk: uuid.UUID) -> Response:
-        found = reach_of(readable_model(request, pk))
-        if found is None:
+        frontier = frontier_context(readable_model(request, pk))
+        if frontier is None:
             raise Http404(
                 "This model keeps no frontier of sensitivity and specificity: train it with odt and its frontier."
             )
-        return Response(found["figure"])
+        return Response(frontier["figure"])
 
 
 def _point(row: dict[str, Any]) -> dict[str, Any]:

@@ -90,17 +90,17 @@ class ModelExplain(APIView):
     def post(self, request: Request, pk: uuid.UUID) -> Response:
         model = callable_model(request, pk, document=False)
         tree = model_file(model).tree
-        rows, allowed, wanted = _parse_body(request.data, tree, hooks.column_permissions(model))
+        rows, allowed, wanted_class = _parse_body(request.data, tree, hooks.column_permissions(model))
         reading = model_file(model).reading
         rows, _ = without_ignored(model, rows)
         with sources_named(reading):
             parsed = parse_rows(
                 tree.schema, tree.used_columns, plain_values(reading, rows), refused=tree.refused_columns
             )
-        known, source = units.statistics_of(model, inside=may_see_rows(request.user, model))
+        statistics, source = units.statistics_of(model, inside=may_see_rows(request.user, model))
         cost = _costs(request.data)
         try:
-            known = priced(tree.schema, known, cost)
+            statistics = priced(tree.schema, statistics, cost)
         except ParameterError as error:
             raise ValidationError({"cost": str(error)}) from error
         try:
@@ -108,7 +108,7 @@ class ModelExplain(APIView):
         except ParameterError as error:
             raise ValidationError(error.errors) from error
         source = costs_said(source, cost)
-        flipper = Flipper(tree, known, allowed, seconds=SECONDS, least=least)
+        flipper = Flipper(tree, statistics, allowed, seconds=SECONDS, least=least)
         return Response(
             {
                 "model": str(model.pk),
@@ -116,7 +116,7 @@ class ModelExplain(APIView):
                 "version": model.version,
                 "measured_on": source,
                 "least": least,
-                "explanations": [explained(flipper, row, i, wanted) for i, row in enumerate(parsed.matrix)],
+                "explanations": [explained(flipper, row, i, wanted_class) for i, row in enumerate(parsed.matrix)],
                 "notes": [str(note) for note in parsed.notes],
             }
             | retired_member(model),
@@ -126,7 +126,7 @@ class ModelExplain(APIView):
 
 def may_see_rows(user: Any, model: TreeModel) -> bool:
     """Whether the training rows may be shown to this user."""
-    return access.inside(user, model)
+    return access.is_owner_or_staff(user, model)
 
 
 def _costs(body: Any) -> dict[str, Any]:
@@ -154,13 +154,13 @@ def _parse_body(
     if len(rows) > MAX_ROWS:
         raise BodyTooLarge(f"{len(rows):,} rows are too many to explain; {MAX_ROWS} is the limit of one call.")
     change = body.get("change", {})
-    wanted = body.get("wanted")
+    wanted_class = body.get("wanted")
     if not isinstance(change, dict):
         raise ValidationError({"change": "An object is needed: column → free, up, down, whole, fill or never."})
-    if wanted is not None and wanted not in tree.classes:
+    if wanted_class is not None and wanted_class not in tree.classes:
         raise ValidationError({"wanted": f"The model has no such class; it has {', '.join(tree.classes)}."})
     try:
         allowed = permissions(tree.schema, {**marks, **change})
     except ParameterError as error:
         raise ValidationError({"change": str(error)}) from error
-    return rows, allowed, None if wanted is None else tree.classes.index(wanted)
+    return rows, allowed, None if wanted_class is None else tree.classes.index(wanted_class)

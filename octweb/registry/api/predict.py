@@ -34,9 +34,9 @@ from octweb.registry.prediction.responses import (
     ArrowStreamParser,
     CsvParser,
     CsvRenderer,
-    answer_type,
     columns_record,
-    table_answer,
+    response_type,
+    table_response,
 )
 from octweb.registry.prediction.retired import (
     DRY_RUN_PARAMETER,
@@ -81,32 +81,34 @@ class ModelPredict(APIView):
             recorded = recorded_call(request, model, "v1", str(pk))
             call.of(model.family.name, model.version, tally_of_call(request, model, "v1"), recorded)
             explain = flag(request, "explain")
-            kind = answer_type(request)
+            kind = response_type(request)
             if explain and kind != "application/json":
                 raise ValidationError(
                     {"explain": "Paths in words are only in JSON answers: send Accept: application/json."}
                 )
-            found, by_column = predicted(model, request)
-            found = found.recorded(recorded)
-            call.predicted(found.label_counts(), found.unseen, found.life_counts())
+            predictions, by_column = predict_body(model, request)
+            predictions = predictions.recorded(recorded)
+            call.predicted(predictions.label_counts(), predictions.unseen, predictions.life_counts())
         if kind != "application/json":
-            return table_answer(model, found, kind)
+            return table_response(model, predictions, kind)
         if by_column and not explain:
-            answers = {"columns": columns_record(found)}
+            answers = {"columns": columns_record(predictions)}
         else:
-            answers = {"predictions": found.records(explain=explain)}
+            answers = {"predictions": predictions.records(explain=explain)}
         head = {
             "model": str(model.pk),
             "name": model.family.name,
             "version": model.version,
             "certificate": certificate_status(model),
         } | retired_member(model)
-        proposals = {"proposals": [own.to_json() for own in found.proposals]} if found.proposals else {}
-        record = {**head, **answers, "notes": list(found.notes), **proposals}
+        proposals = (
+            {"proposals": [proposal.to_json() for proposal in predictions.proposals]} if predictions.proposals else {}
+        )
+        record = {**head, **answers, "notes": list(predictions.notes), **proposals}
         return Response(record, headers=retired_headers(model))
 
 
-def predicted(model: TreeModel, request: Request) -> tuple[Predictions, bool]:
+def predict_body(model: TreeModel, request: Request) -> tuple[Predictions, bool]:
     """The predictions for the rows of a body, of whatever type, and whether it is JSON columns."""
     body = request.data
     if isinstance(body, bytes):

@@ -35,7 +35,7 @@ POSITIVE = OpenApiParameter(
 
 def _scene(request: Request, pk: uuid.UUID, **query: str) -> ModelScene:
     model = readable_model(request, pk)
-    inside = access.inside(request.user, model)
+    inside = access.is_owner_or_staff(request.user, model)
     scene = ModelScene(model=model, user=request.user, inside=inside, query={**request.query_params.dict(), **query})
     if scene.rows is None:
         raise Http404("The rows of this model cannot be shown: they are gone, too many, or not yours.")
@@ -65,12 +65,12 @@ class _TwoClasses(APIView):
         if part not in (UNSEEN, TRAINING):
             raise ValidationError({"part": f"'{part[:40]}' is neither {UNSEEN} nor {TRAINING}."})
         positive = performance.positive_class(scene)
-        found = performance.curve_of(scene, part, positive)
-        if found is None:
+        curve = performance.curve_of(scene, part, positive)
+        if curve is None:
             raise Http404("There are not two classes, or no such rows.")
         names = scene.tree.classes[positive], scene.tree.classes[1 - positive]
-        own = performance.own_cut(scene, part, positive)
-        return Response(self.draw(found, *names, own=own, **self.marks(scene, part, positive)))
+        tree_point = performance.tree_point(scene, part, positive)
+        return Response(self.draw(curve, *names, own=tree_point, **self.marks(scene, part, positive)))
 
     def marks(self, scene: ModelScene, part: str, positive: int) -> dict[str, Any]:
         """Return further points of the picture."""
@@ -100,8 +100,8 @@ class ThresholdFigure(APIView):
     @extend_schema(responses=FIGURE | PROBLEMS(401, 403, 404, 429))
     def get(self, request: Request, pk: uuid.UUID, node: int) -> Response:
         scene = _scene(request, pk, node=str(node))
-        found = thresholds.costs(scene) if node < len(scene.tree.nodes) else None
-        if found is None or scene.node.split is None:
+        cut_costs = thresholds.costs(scene) if node < len(scene.tree.nodes) else None
+        if cut_costs is None or scene.node.split is None:
             raise Http404(f"This tree has no question with a threshold at node {node}.")
         column = scene.tree.schema[scene.node.split.used[0]]
-        return Response(threshold_figure(found, f"{column.name} ({column.unit})" if column.unit else column.name))
+        return Response(threshold_figure(cut_costs, f"{column.name} ({column.unit})" if column.unit else column.name))

@@ -16,7 +16,14 @@ from octweb.registry.lifecycle import access, actions
 from octweb.registry.lifecycle.importing import FORMS
 from octweb.registry.models import Recording, ReviewEvent, ShareLevel, TreeModel
 from octweb.registry.prediction.retired import RETIRED_HELP
-from octweb.registry.review.checklist import TITLES, ChecklistState, Reviewed, answers_of, checklist, purpose_of
+from octweb.registry.review.checklist import (
+    TITLES,
+    ChecklistState,
+    ReviewedModel,
+    answers_of,
+    build_checklist,
+    purpose_of,
+)
 from trainer.evaluate.verdict import Kind, base_rate, read_verdict
 
 
@@ -103,7 +110,7 @@ class ModelSerializer(serializers.ModelSerializer):
     def get_dataset(self, model: TreeModel) -> str | None:
         """The data set's id, for those who may open it."""
         user = self.context["request"].user
-        if model.dataset_id is None or not access.inside(user, model):
+        if model.dataset_id is None or not access.is_owner_or_staff(user, model):
             return None
         return str(model.dataset_id)
 
@@ -250,7 +257,7 @@ class ModelDetailSerializer(ModelSerializer):
 
     @extend_schema_field(ClaimSerializer(many=True))
     def get_claims(self, model: TreeModel) -> list[dict[str, str]]:
-        return [{"kind": c.kind, "words": c.words, "tip": c.tip} for c in claims.claims(model)]
+        return [{"kind": c.kind, "words": c.words, "tip": c.tip} for c in claims.claim_badges(model)]
 
     def get_warnings(self, model: TreeModel) -> list[str]:
         return claims.warnings_of(model)
@@ -266,7 +273,7 @@ class ModelDetailSerializer(ModelSerializer):
         return claims.claim_of(model).price_rows
 
     def get_served(self, model: TreeModel) -> bool:
-        return model.served_since is not None and actions.served(model.family) == model
+        return model.served_since is not None and actions.served_version(model.family) == model
 
     @extend_schema_field(SizesSerializer(allow_null=True))
     def get_sizes(self, model: TreeModel) -> dict[str, Any] | None:
@@ -281,8 +288,8 @@ class ModelDetailSerializer(ModelSerializer):
 
     def get_columns(self, model: TreeModel) -> list[dict[str, Any]]:
         tree = model_file(model).tree
-        used = set(tree.used_columns)
-        return [column.to_json() | {"used": j in used} for j, column in enumerate(tree.schema)]
+        used_columns = set(tree.used_columns)
+        return [column.to_json() | {"used": j in used_columns} for j, column in enumerate(tree.schema)]
 
     def get_tree(self, model: TreeModel) -> list[dict[str, Any]]:
         return model_file(model).tree.to_json()
@@ -302,23 +309,23 @@ class ModelDetailSerializer(ModelSerializer):
     @extend_schema_field(ReviewStateSerializer)
     def get_review(self, model: TreeModel) -> dict[str, Any]:
         user = self.context["request"].user
-        inside = access.inside(user, model)
+        inside = access.is_owner_or_staff(user, model)
         events = model.events.select_related("by") if inside else []
         return {
             "state": model.state,
-            "possible": actions.possible(model, user),
+            "possible": actions.possible_steps(model, user),
             "history": ReviewEventSerializer(events, many=True).data,
         }
 
     @extend_schema_field(GoodTreesRecordSerializer(allow_null=True))
     def get_good_trees(self, model: TreeModel) -> dict[str, Any] | None:
-        found = agreement(model) if access.inside(self.context["request"].user, model) else None
-        return found if found is not None and found["state"] == "counted" else None
+        record = agreement(model) if access.is_owner_or_staff(self.context["request"].user, model) else None
+        return record if record is not None and record["state"] == "counted" else None
 
     @extend_schema_field(SelectionSerializer(allow_null=True))
     def get_selection(self, model: TreeModel) -> dict[str, Any] | None:
-        found = selection_of(model)
-        return None if found is None else dict(SelectionSerializer(found).data)
+        selection = selection_of(model)
+        return None if selection is None else dict(SelectionSerializer(selection).data)
 
 
 class ChecklistItemSerializer(serializers.Serializer):
@@ -344,7 +351,7 @@ class ReviewPageSerializer(ReviewStateSerializer):
 
     purpose = serializers.CharField(help_text="why the owner asks for approval; later answers do not replace it")
     sent_back = SentBackSerializer(many=True)
-    checklist = ChecklistItemSerializer(many=True)
+    build_checklist = ChecklistItemSerializer(many=True)
     open = serializers.IntegerField(help_text="items of the checklist that are open; an approval then needs a reason")
     approvals = serializers.ListField(
         child=serializers.CharField(), help_text="who approved it so far, where two approvals are wanted"
@@ -353,12 +360,12 @@ class ReviewPageSerializer(ReviewStateSerializer):
 
 def review_record(model: TreeModel, user: Any) -> dict[str, Any]:
     """Return what a reviewer reads; for the owner and administrators alone."""
-    reviewed = Reviewed(model)
+    reviewed = ReviewedModel(model)
     purpose = purpose_of(reviewed.events)
-    items = checklist(reviewed)
+    items = build_checklist(reviewed)
     return {
         "state": model.state,
-        "possible": actions.possible(model, user),
+        "possible": actions.possible_steps(model, user),
         "history": ReviewEventSerializer(reviewed.events, many=True).data,
         "purpose": "" if purpose is None else purpose.reason,
         "sent_back": [

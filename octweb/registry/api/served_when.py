@@ -17,7 +17,7 @@ from octweb.core.problems import Conflict, Gone
 from octweb.registry.api.request import rows_of
 from octweb.registry.api.serializers import RowsSerializer
 from octweb.registry.lifecycle import access
-from octweb.registry.lifecycle.serving_history import Period, moment_or_now, served_period, sha256_at
+from octweb.registry.lifecycle.serving_history import Period, parse_moment_or_now, served_period, sha256_at
 from octweb.registry.models import State, TreeModel
 from octweb.registry.prediction.predictions import predict_rows
 
@@ -61,7 +61,7 @@ class ServedWhen(APIView):
     )
     def get(self, request: Request, name: str) -> Response:
         """Name the version."""
-        moment = moment_or_now(request.query_params.get("at", ""))
+        moment = parse_moment_or_now(request.query_params.get("at", ""))
         return Response(_record(name, moment, served_period(name, moment)))
 
     @extend_schema(
@@ -72,11 +72,11 @@ class ServedWhen(APIView):
     )
     def post(self, request: Request, name: str) -> Response:
         """Answer rows as that version did; the answers do not count as decisions."""
-        moment = moment_or_now(request.query_params.get("at", ""))
+        moment = parse_moment_or_now(request.query_params.get("at", ""))
         period = served_period(name, moment)
         model = _model_of(period, request.user)
-        found = predict_rows(model, rows_of(request.data))
-        answers = {"predictions": found.records(explain=False), "notes": list(found.notes)}
+        predictions = predict_rows(model, rows_of(request.data))
+        answers = {"predictions": predictions.records(explain=False), "notes": list(predictions.notes)}
         return Response(_record(name, moment, period) | answers)
 
 
@@ -85,7 +85,7 @@ def _model_of(period: Period, user) -> TreeModel:
     model = TreeModel.objects.select_related("family").filter(pk=period.model, deleted_at=None).first()
     if model is None:
         raise Gone(f"Version {period.version} was deleted. Its record stays, but it gives no more answers.")
-    if model.state != State.APPROVED and not access.inside(user, model):
+    if model.state != State.APPROVED and not access.is_owner_or_staff(user, model):
         raise PermissionDenied(
             f"Version {period.version} is retired. Only its owner and administrators may ask what it would have answered."
         )

@@ -61,10 +61,10 @@ class TreeFigure(APIView):
         tree = model_file(model).tree
         for size in ("leaves", "coefficients"):
             if (number := _flag(request, size)) is not None:
-                found = frontier_tree(model, size, number)
-                if found is None:
+                point_tree = frontier_tree(model, size, number)
+                if point_tree is None:
                     raise Http404(f"No frontier of this model has a tree with {number} {size}.")
-                tree = found
+                tree = point_tree
         leaves = _numbers(request, "leaf")
         if max(leaves, default=0) >= len(tree.nodes):
             raise ValidationError({"leaf": f"This tree has the nodes 0 to {len(tree.nodes) - 1}."})
@@ -106,7 +106,7 @@ class NodeFigure(APIView):
         number = _flag(request, "picture") or 0
         if node >= len(tree.nodes) or tree.nodes[node].is_leaf:
             raise Http404(f"This tree has no split at node {node}.")
-        rows = data_of(model, inside=access.inside(request.user, model))
+        rows = data_of(model, inside=access.is_owner_or_staff(request.user, model))
         if rows is None:
             raise Http404("The rows of this model cannot be shown: they are gone, too many, or not yours.")
         pictures = split_figures(tree, node, rows.matrix[rows.training], rows.codes[rows.training])
@@ -141,7 +141,7 @@ class CoefficientFrontierFigure(APIView):
 
 
 def _scene(request: Request, model: TreeModel, **query: str) -> ModelScene:
-    inside = access.inside(request.user, model)
+    inside = access.is_owner_or_staff(request.user, model)
     return ModelScene(model=model, user=request.user, inside=inside, query={**request.query_params.dict(), **query})
 
 

@@ -30,7 +30,7 @@ from octweb.registry.api.serializers import (
     review_record,
 )
 from octweb.registry.lifecycle import actions
-from octweb.registry.lifecycle.importing import bring
+from octweb.registry.lifecycle.importing import import_tree
 from octweb.registry.lifecycle.pruning import prune
 from octweb.registry.models import State, TreeModel
 from octweb.registry.page.downloads import FORMATS, download
@@ -49,10 +49,10 @@ class ModelList(ListAPIView):
         models = TreeModel.objects.readable_by(self.request.user).defer("document").select_related("family", "owner")
         query = self.request.query_params
         for name, values in (("state", State.values), ("status", [str(s) for s in Status])):
-            if chosen := query.get(name):
-                if chosen not in values:
-                    raise ValidationError({name: f"'{chosen[:40]}' is not one of {', '.join(values)}."})
-                models = models.filter(**{name: chosen})
+            if value := query.get(name):
+                if value not in values:
+                    raise ValidationError({name: f"'{value[:40]}' is not one of {', '.join(values)}."})
+                models = models.filter(**{name: value})
         if method := query.get("method"):
             models = models.filter(method=_clean(method))
         if family := query.get("name"):
@@ -156,7 +156,7 @@ class ModelReview(GenericAPIView):
         step = form.validated_data
         approves = step["action"] == "approve"
         more = {"publish": step["publish"], "recording": step["recording"]} if approves else {}
-        actions.VERBS[step["action"]](model, by=request.user, reason=step["reason"], **more)
+        actions.STEPS[step["action"]](model, by=request.user, reason=step["reason"], **more)
         return Response(ModelDetailSerializer(model, context={"request": request}).data)
 
 
@@ -231,17 +231,17 @@ class ModelPrune(APIView):
 
     @extend_schema(request=None, responses={201: ModelDetailSerializer} | PROBLEMS(401, 403, 404, 409, 422, 429))
     def post(self, request: Request, pk: uuid.UUID) -> Response:
-        made = prune(readable_model(request, pk), by=request.user)
-        return Response(ModelDetailSerializer(made, context={"request": request}).data, status=201)
+        pruned_model = prune(readable_model(request, pk), by=request.user)
+        return Response(ModelDetailSerializer(pruned_model, context={"request": request}).data, status=201)
 
 
 def _bring_model(user: Any, data: Any) -> TreeModel:
-    """The model of a call; raises ValidationError, Http404 for a data set of others, and what `bring` raises."""
+    """The model of a call; raises ValidationError, Http404 for a data set of others, and what `import_tree` raises."""
     form = BringSerializer(data=data)
     form.is_valid(raise_exception=True)
     values = dict(form.validated_data)
     dataset = Dataset.objects.get_visible(user, values.pop("dataset"))
-    return bring(owner=user, dataset=dataset, source_name=values["file"].name or "model", **values)
+    return import_tree(owner=user, dataset=dataset, source_name=values["file"].name or "model", **values)
 
 
 def _clean(text: str) -> str:

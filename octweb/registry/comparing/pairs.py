@@ -57,11 +57,11 @@ class TreePair:
     @property
     def sentence(self) -> str:
         """What the rows say, never a winner without an interval."""
-        return _sentence(self)
+        return _describe_pair(self)
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Shared:
+class _SharedRows:
     """The rows that both trees can read: positions in either, the kind of each row, and both answers."""
 
     rows: DatasetRows
@@ -72,16 +72,16 @@ class _Shared:
     second: np.ndarray
 
 
-def pair(first: TreeModel, second: TreeModel) -> TreePair:
+def compare_pair(first: TreeModel, second: TreeModel) -> TreePair:
     """The comparison of two models with rows that the caller may see."""
-    shared = _shared(first, second)
-    parts = [] if shared is None else [_part(shared, name) for name in (UNSEEN, TRAINING)]
+    shared = _match_rows(first, second)
+    parts = [] if shared is None else [_compare_rows(shared, name) for name in (UNSEEN, TRAINING)]
     return TreePair(first=first, second=second, parts=tuple(p for p in parts if p.n))
 
 
-def disagreements(first: TreeModel, second: TreeModel) -> Iterator[str]:
+def disagreement_lines(first: TreeModel, second: TreeModel) -> Iterator[str]:
     """The rows on which two trees answer differently, as CSV: line, row, kind, classes, who is right, and every column."""
-    shared = _shared(first, second)
+    shared = _match_rows(first, second)
     file = model_file(first)
     names = [c.name for c in file.tree.schema]
     titles = [f"{m.family.name} (version {m.version})" for m in (first, second)]
@@ -101,7 +101,7 @@ def disagreements(first: TreeModel, second: TreeModel) -> Iterator[str]:
         )
 
 
-def _shared(first: TreeModel, second: TreeModel) -> _Shared | None:
+def _match_rows(first: TreeModel, second: TreeModel) -> _SharedRows | None:
     a = model_file(first)
     b = model_file(second)
     if first.dataset_id is None or first.dataset_id != second.dataset_id or a.target != b.target:
@@ -110,29 +110,29 @@ def _shared(first: TreeModel, second: TreeModel) -> _Shared | None:
     other = rows_of(second)
     if rows is None or other is None:
         return None
-    _, at, there = np.intersect1d(rows.numbers, other.numbers, return_indices=True)
-    seen = np.isin(at, rows.training).astype(int) + np.isin(there, other.training).astype(int)
-    kind = np.array([UNSEEN, "seen by one", TRAINING], dtype=object)[seen]
-    place = {label: k for k, label in enumerate(a.tree.classes)}
-    of_second = np.array([place.get(label, -1) for label in b.tree.classes])
-    return _Shared(
+    _, at, other_at = np.intersect1d(rows.numbers, other.numbers, return_indices=True)
+    times_seen = np.isin(at, rows.training).astype(int) + np.isin(other_at, other.training).astype(int)
+    kind = np.array([UNSEEN, "seen by one", TRAINING], dtype=object)[times_seen]
+    code_of = {label: k for k, label in enumerate(a.tree.classes)}
+    of_second = np.array([code_of.get(label, -1) for label in b.tree.classes])
+    return _SharedRows(
         rows=rows,
         at=at,
         kind=kind,
         codes=rows.codes[at],
         first=a.tree.predict(rows.matrix[at]),
-        second=of_second[b.tree.predict(other.matrix[there])],
+        second=of_second[b.tree.predict(other.matrix[other_at])],
     )
 
 
-def _part(shared: _Shared, name: str) -> PairedRows:
-    chosen = shared.kind == name
-    first, second = (answers[chosen] == shared.codes[chosen] for answers in (shared.first, shared.second))
+def _compare_rows(shared: _SharedRows, name: str) -> PairedRows:
+    selected = shared.kind == name
+    first, second = (answers[selected] == shared.codes[selected] for answers in (shared.first, shared.second))
     alone = int((first & ~second).sum())
     other = int((second & ~first).sum())
-    n = int(chosen.sum())
+    n = int(selected.sum())
     weights, groups = (
-        None if own is None else own[shared.at[chosen]] for own in (shared.rows.weights, shared.rows.groups)
+        None if column is None else column[shared.at[selected]] for column in (shared.rows.weights, shared.rows.groups)
     )
     by_unit = None if weights is None and groups is None else paired_difference(first, second, weights, groups)
     if by_unit is None:
@@ -142,7 +142,7 @@ def _part(shared: _Shared, name: str) -> PairedRows:
     return PairedRows(
         name=name,
         n=n,
-        different=int((shared.first[chosen] != shared.second[chosen]).sum()),
+        different=int((shared.first[selected] != shared.second[selected]).sum()),
         both=int((first & second).sum()),
         first=alone,
         second=other,
@@ -153,19 +153,19 @@ def _part(shared: _Shared, name: str) -> PairedRows:
     )
 
 
-def _sentence(found: TreePair) -> str:
-    part = next((p for p in found.parts if p.name == UNSEEN), None)
+def _describe_pair(trees: TreePair) -> str:
+    part = next((p for p in trees.parts if p.name == UNSEEN), None)
     if part is None or part.interval is None:
         return "There are no rows that neither tree has seen, so nothing can be said about new rows."
     if part.different == 0:
         return f"The two trees give the same answer for all {part.n:,} rows that neither has seen."
-    better, worse = (found.first, found.second) if part.points >= 0 else (found.second, found.first)
+    better, worse = (trees.first, trees.second) if part.points >= 0 else (trees.second, trees.first)
     points = 100 * abs(part.points)
     low, high = sorted(100 * end if part.points >= 0 else -100 * end for end in part.interval)
     span = f"95\u202f% interval {low:.1f} to {high:.1f}".replace("-", "−")
     where = f"On {part.n:,} rows that neither has seen"
-    named = f"t test over {part.over}" if part.over else "McNemar's test"
-    test = f"({named}, p = {part.p:.2g})"
+    test_name = f"t test over {part.over}" if part.over else "McNemar's test"
+    test = f"({test_name}, p = {part.p:.2g})"
     if part.points == 0:
         return f"{where}, both trees are right equally often ({span}) {test}: neither can be called better."
     ahead = f"{where}, the accuracy of {_name(better)} is {points:.1f} points above that of {_name(worse)} ({span})"

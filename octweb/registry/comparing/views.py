@@ -12,9 +12,9 @@ from django.urls import reverse
 from django.views.decorators.http import require_GET
 
 from octweb.core.attachments import as_file
-from octweb.registry.comparing.comparison import compared
-from octweb.registry.comparing.pairs import disagreements, pair
-from octweb.registry.document.claims import claims
+from octweb.registry.comparing.comparison import compare_models
+from octweb.registry.comparing.pairs import compare_pair, disagreement_lines
+from octweb.registry.document.claims import claim_badges
 from octweb.registry.document.model_files import model_file
 from octweb.registry.lifecycle import access
 from octweb.registry.models import TreeModel
@@ -24,7 +24,7 @@ from octweb.registry.page.scene import ModelScene
 from trainer.training.claims import scope_words
 from trainer.tree.render.outline import tree_outline
 
-MOST = 6  # trees side by side
+MAX_SIDE_BY_SIDE = 6  # trees side by side
 MAX_COMPARED = 40
 
 
@@ -32,17 +32,17 @@ MAX_COMPARED = 40
 @require_GET
 def model_compare(request: HttpRequest) -> HttpResponse:
     """Ticked models side by side; without a choice all of a data set, by default of that with the newest model."""
-    ticked = _ticked(request)
+    ticked = _ticked_models(request)
     if len(ticked) > 1:
         return render(request, "registry/compare/side_by_side.html", _side_by_side(request, ticked))
-    datasets, dataset, models = picked_of_dataset(request, ticked[0] if ticked else None)
+    datasets, dataset, models = models_of_dataset(request, ticked[0] if ticked else None)
     url = f"{reverse('api-compare-figure')}?dataset={dataset.pk}" if dataset else ""
     context = {
         "datasets": datasets,
         "dataset": dataset,
         "frontier_url": url if any(m.unseen_accuracy is not None for m in models) else "",
         "ticked": {m.pk for m in ticked},
-        **compared(models),
+        **compare_models(models),
     }
     return render(request, "registry/compare.html", context)
 
@@ -51,10 +51,10 @@ def model_compare(request: HttpRequest) -> HttpResponse:
 @require_GET
 def compare_rows(request: HttpRequest) -> StreamingHttpResponse:
     """The rows on which two models disagree, as CSV; for those who may see the rows of both."""
-    ticked = _ticked(request)
-    if len(ticked) != 2 or not all(_inside(request, m) for m in ticked):
+    ticked = _ticked_models(request)
+    if len(ticked) != 2 or not all(_may_see_rows(request, m) for m in ticked):
         raise Http404("Choose two models whose rows you may see.")
-    answer = StreamingHttpResponse(disagreements(*ticked), content_type="text/csv; charset=utf-8")
+    answer = StreamingHttpResponse(disagreement_lines(*ticked), content_type="text/csv; charset=utf-8")
     names = "-".join(f"{m.family.name}-{m.version}" for m in ticked)
     return as_file(answer, f"disagree-{names}.csv")
 
@@ -63,17 +63,21 @@ def _side_by_side(request: HttpRequest, models: list[TreeModel]) -> dict[str, An
     columns = [_column(request, model) for model in models]
     reference = models[0]
     others = models[1:]
-    pairs = [pair(reference, other) for other in others if _inside(request, reference) and _inside(request, other)]
+    pairs = [
+        compare_pair(reference, other)
+        for other in others
+        if _may_see_rows(request, reference) and _may_see_rows(request, other)
+    ]
     same = len({m.dataset_id for m in models}) == 1
     return {"columns": columns, "pairs": pairs, "same_data": same, "reference": reference}
 
 
 def _column(request: HttpRequest, model: TreeModel) -> dict[str, Any]:
-    scene = ModelScene(model=model, user=request.user, inside=_inside(request, model))
+    scene = ModelScene(model=model, user=request.user, inside=_may_see_rows(request, model))
     file = model_file(model)
     return {
         "model": model,
-        "claims": claims(model),
+        "claims": claim_badges(model),
         "scope": scope_words(file.certificate),
         "base_rate": unseen_base_rate(scene),
         "interval": unseen_interval(scene),
@@ -83,31 +87,31 @@ def _column(request: HttpRequest, model: TreeModel) -> dict[str, Any]:
     }
 
 
-def _ticked(request: HttpRequest) -> list[TreeModel]:
+def _ticked_models(request: HttpRequest) -> list[TreeModel]:
     """The models that the address names, in its order, as far as the caller may see them."""
-    wanted = list(dict.fromkeys(filter(None, map(_uuid, request.GET.getlist("models")))))[:MOST]
-    found = TreeModel.objects.readable_by(request.user).select_related("family", "owner", "dataset").in_bulk(wanted)
-    return [found[pk] for pk in wanted if pk in found]
+    ids = list(dict.fromkeys(filter(None, map(_uuid, request.GET.getlist("models")))))[:MAX_SIDE_BY_SIDE]
+    models = TreeModel.objects.readable_by(request.user).select_related("family", "owner", "dataset").in_bulk(ids)
+    return [models[pk] for pk in ids if pk in models]
 
 
-def _inside(request: HttpRequest, model: TreeModel) -> bool:
+def _may_see_rows(request: HttpRequest, model: TreeModel) -> bool:
     user: Any = request.user
-    return access.inside(user, model)
+    return access.is_owner_or_staff(user, model)
 
 
-def picked_of_dataset(request: HttpRequest, one: TreeModel | None = None) -> tuple[list[Any], Any, list[TreeModel]]:
+def models_of_dataset(request: HttpRequest, one: TreeModel | None = None) -> tuple[list[Any], Any, list[TreeModel]]:
     """The data sets that have models of the caller, the chosen one (the data set of `one` if no other is asked for), and its models."""
     models = TreeModel.objects.readable_by(request.user).select_related("family", "owner", "dataset")
     models = models.filter(dataset__isnull=False)
-    chosen = _uuid(request.GET.get("dataset", "")) or (one.dataset_id if one else None)
+    dataset_id = _uuid(request.GET.get("dataset", "")) or (one.dataset_id if one else None)
     datasets: dict[Any, Any] = {}
     visible = models.defer("document") if request.user.is_staff else models.defer("document").filter(owner=request.user)
     for model in visible[:500]:
         datasets.setdefault(model.dataset_id, model.dataset)
-    if chosen not in datasets:
-        chosen = next(iter(datasets), None)
-    picked = list(visible.filter(dataset_id=chosen).defer(None)[:MAX_COMPARED]) if chosen else []
-    return list(datasets.values()), datasets.get(chosen), picked
+    if dataset_id not in datasets:
+        dataset_id = next(iter(datasets), None)
+    picked = list(visible.filter(dataset_id=dataset_id).defer(None)[:MAX_COMPARED]) if dataset_id else []
+    return list(datasets.values()), datasets.get(dataset_id), picked
 
 
 def _uuid(text: str) -> uuid.UUID | None:

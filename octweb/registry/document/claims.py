@@ -29,7 +29,7 @@ class ClaimBadge:
     tip: str
 
 
-def claims(model: TreeModel) -> list[ClaimBadge]:
+def claim_badges(model: TreeModel) -> list[ClaimBadge]:
     """Return the badges of a model, the one about the whole tree first."""
     try:
         certificate = model_file(model).certificate
@@ -87,21 +87,21 @@ def claim_of(model: TreeModel) -> Claim:
 def certificate_status(model: TreeModel) -> dict[str, Any]:
     """Return the short form that goes with every prediction; wishes and their price only where there are wishes."""
     claim = claim_of(model)
-    found: dict[str, Any] = {
+    status: dict[str, Any] = {
         "guarantee": model.guarantee,
         "status": model.status,
         "gap": model.gap,
         "proved_optimal": claim.proved_optimal,
     }
     if claim.wishes:
-        found["wishes"] = [wish["words"] for wish in claim.wishes]
-        found["price_rows"] = claim.price_rows
-    return found
+        status["wishes"] = [wish["words"] for wish in claim.wishes]
+        status["price_rows"] = claim.price_rows
+    return status
 
 
 def certificate_parameters(model: TreeModel) -> dict[str, str | float | bool]:
     """Return the short form as parameters of the Open Inference Protocol, which are text, numbers or truth values."""
-    found = certificate_status(model)
-    if "wishes" in found:
-        found["wishes"] = "; ".join(found["wishes"])
-    return {name: value for name, value in found.items() if value is not None}
+    parameters = certificate_status(model)
+    if "wishes" in parameters:
+        parameters["wishes"] = "; ".join(parameters["wishes"])
+    return {name: value for name, value in parameters.items() if value is not None}

@@ -16,11 +16,11 @@ def columns_of(model: ModelFile) -> dict[str, Any]:
     tree = model.tree
     rows = tree.nodes[0].rows
     correct = sum(leaf.counts[leaf.label] for leaf in tree.leaves)
-    train = _number(_inside(metrics, "train", "accuracy"), "metrics.train.accuracy")
+    train = _number(_look_up(metrics, "train", "accuracy"), "metrics.train.accuracy")
     train = train if train is not None else correct / max(1, rows)
-    unseen = _inside(metrics, "cross_validation", "accuracy")
+    unseen = _look_up(metrics, "cross_validation", "accuracy")
     if unseen is None:
-        unseen = _inside(metrics, "test", "accuracy")
+        unseen = _look_up(metrics, "test", "accuracy")
     objective = _number(certificate.get("objective"), "certificate.objective")
     try:
         status = Status(certificate.get("status", Status.HEURISTIC))
@@ -40,7 +40,7 @@ def columns_of(model: ModelFile) -> dict[str, Any]:
     }
 
 
-def _inside(record: Any, *keys: str) -> Any:
+def _look_up(record: Any, *keys: str) -> Any:
     for key in keys:
         record = record.get(key) if isinstance(record, dict) else None
     return record

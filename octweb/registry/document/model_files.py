@@ -20,57 +20,57 @@ MAX_ENTRIES = 64
 MAX_CHARACTERS = 50_000_000  # of all documents together; a parsed tree takes a small multiple of its text
 
 
-class ParsedModels(Generic[T]):
+class DocumentCache(Generic[T]):
     """A bounded least-recently-used store of what is made from documents; safe for the threads of a web server."""
 
     def __init__(self, entries: int = MAX_ENTRIES, characters: int = MAX_CHARACTERS) -> None:
         self.entries = entries
         self.characters = characters
-        self._held: OrderedDict[str, tuple[T, int]] = OrderedDict()
+        self._entries: OrderedDict[str, tuple[T, int]] = OrderedDict()
         self._size = 0
         self._lock = threading.Lock()
 
     def get(self, sha256: str) -> T | None:
         with self._lock:
-            found = self._held.get(sha256)
-            if found is None:
+            entry = self._entries.get(sha256)
+            if entry is None:
                 return None
-            self._held.move_to_end(sha256)
-            return found[0]
+            self._entries.move_to_end(sha256)
+            return entry[0]
 
     def put(self, sha256: str, model: T, size: int) -> None:
         with self._lock:
-            if sha256 in self._held:
+            if sha256 in self._entries:
                 return
-            self._held[sha256] = (model, size)
+            self._entries[sha256] = (model, size)
             self._size += size
-            while self._held and (len(self._held) > self.entries or self._size > self.characters):
-                _, (_, gone) = self._held.popitem(last=False)
-                self._size -= gone
+            while self._entries and (len(self._entries) > self.entries or self._size > self.characters):
+                _, (_, evicted_size) = self._entries.popitem(last=False)
+                self._size -= evicted_size
 
     def __len__(self) -> int:
-        return len(self._held)
+        return len(self._entries)
 
 
-_parsed: ParsedModels[ModelFile] = ParsedModels()
+_cache: DocumentCache[ModelFile] = DocumentCache()
 
 
 def model_file(model: TreeModel) -> ModelFile:
     """The parsed document of a model; `document` may be deferred and is then read only when it is not held. Raises DamagedDocument."""
-    found = _parsed.get(model.sha256)
-    if found is None:
+    file = _cache.get(model.sha256)
+    if file is None:
         text = document_of(model)
         try:
-            found = from_json(json.loads(text))
+            file = from_json(json.loads(text))
         except (ModelFileError, ValueError) as error:
-            raise _damaged(model) from error
-        _parsed.put(model.sha256, found, len(text))
-    return found
+            raise _damaged_error(model) from error
+        _cache.put(model.sha256, file, len(text))
+    return file
 
 
 def read_documents(models: Iterable[TreeModel]) -> None:
     """Read the deferred documents of the models that are not held, in one query instead of one for each row of a list."""
-    deferred = {m.pk: m for m in models if "document" in m.get_deferred_fields() and _parsed.get(m.sha256) is None}
+    deferred = {m.pk: m for m in models if "document" in m.get_deferred_fields() and _cache.get(m.sha256) is None}
     for pk, text in TreeModel.objects.filter(pk__in=deferred).values_list("pk", "document"):
         deferred[pk].document = text
 
@@ -78,7 +78,7 @@ def read_documents(models: Iterable[TreeModel]) -> None:
 def document_of(model: TreeModel) -> str:
     """The document, word for word as it was stored; raises DamagedDocument for any other."""
     if hashlib.sha256(model.document.encode("utf-8", "surrogatepass")).hexdigest() != model.sha256:
-        raise _damaged(model)
+        raise _damaged_error(model)
     return model.document
 
 
@@ -91,7 +91,7 @@ def is_damaged(model: TreeModel) -> bool:
     return False
 
 
-def _damaged(model: TreeModel) -> DamagedDocument:
+def _damaged_error(model: TreeModel) -> DamagedDocument:
     return DamagedDocument(
         f"The stored document of {model} was damaged or changed outside octweb, so it cannot predict. "
         "Restore it from a backup, or train it again."

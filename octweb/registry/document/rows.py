@@ -69,13 +69,13 @@ class DatasetRows:
 
     def position(self, number: int) -> int | None:
         """Where the row with this number in the file stands; None if it is not among the rows."""
-        found = np.flatnonzero(self.numbers == number)
-        return int(found[0]) if len(found) else None
+        positions = np.flatnonzero(self.numbers == number)
+        return int(positions[0]) if len(positions) else None
 
     def at_line(self, line: int) -> int | None:
         """Where the row on this line of the uploaded file stands, or the row with this number where lines are not known."""
-        found = np.flatnonzero(self.shown == line)
-        return int(found[0]) if len(found) else None
+        positions = np.flatnonzero(self.shown == line)
+        return int(positions[0]) if len(positions) else None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -132,7 +132,7 @@ def _row_bytes(model: TreeModel) -> int:
     return int(dataset.profile.get("read_bytes") or 20 * dataset.rows * max(1, len(dataset.columns)))
 
 
-def check_again(model: TreeModel) -> Check | None:
+def check_claim(model: TreeModel) -> Check | None:
     """Run the stored tree over the rows it was trained on and compare with what the file claims; None without rows."""
     rows = rows_of(model)
     if rows is None:
@@ -145,37 +145,41 @@ def check_again(model: TreeModel) -> Check | None:
     predicted = file.tree.predict(rows.matrix[rows.training])
     objective: float | None = _objective(model, file.tree.n_leaves, rows, predicted)
     cost = _check_cost(file, rows, predicted)
-    words = f"{correct:,} of {n:,} rows correct, objective {objective:.6g}"
+    result_words = f"{correct:,} of {n:,} rows correct, objective {objective:.6g}"
     if file.certificate.get("costs"):  # the objective is in weights of copies; the cost says the same in the unit
         objective = None
-        words = f"{correct:,} of {n:,} rows correct" + ("" if cost is None else f", {cost[1]}")
+        result_words = f"{correct:,} of {n:,} rows correct" + ("" if cost is None else f", {cost[1]}")
     if not rows.same:
         return Check(
             agrees=False, correct=correct, n=n, objective=objective,
-            sentence=f"no: {words}, but the fingerprint of the rows is another one",
+            sentence=f"no: {result_words}, but the fingerprint of the rows is another one",
         )  # fmt: skip
     claimed = file.metrics.get("train") or {}
     if (claimed.get("correct", correct), claimed.get("n", n)) != (correct, n):
-        said = f"the file says {claimed['correct']:,} of {claimed['n']:,} rows correct"
+        claim_words = f"the file says {claimed['correct']:,} of {claimed['n']:,} rows correct"
         return Check(
             agrees=False, correct=correct, n=n, objective=objective,
-            sentence=f"no: {said}, running its tree gives {correct:,} of {n:,}",
+            sentence=f"no: {claim_words}, running its tree gives {correct:,} of {n:,}",
         )  # fmt: skip
     if cost is not None and not cost[0]:
         reason = f"the file says {number_text(file.certificate['costs']['cost'])}"
-        return Check(agrees=False, correct=correct, n=n, objective=objective, sentence=f"no: {words}, but {reason}")
+        return Check(
+            agrees=False, correct=correct, n=n, objective=objective, sentence=f"no: {result_words}, but {reason}"
+        )
     if objective is not None and not math.isclose(objective, model.objective, abs_tol=TOLERANCE):
         reason = f"the file says {model.objective:.6g}"
-        return Check(agrees=False, correct=correct, n=n, objective=objective, sentence=f"no: {words}, but {reason}")
-    return Check(agrees=True, correct=correct, n=n, objective=objective, sentence=f"yes, {words}")
+        return Check(
+            agrees=False, correct=correct, n=n, objective=objective, sentence=f"no: {result_words}, but {reason}"
+        )
+    return Check(agrees=True, correct=correct, n=n, objective=objective, sentence=f"yes, {result_words}")
 
 
 def _training_weights(file: ModelFile, rows: DatasetRows) -> np.ndarray:
     """Return how much the training rows count in the objective, int64: their weights, with classes balanced as the parameters ask."""
-    own = rows.weights_of(rows.training)
+    row_weights = rows.weights_of(rows.training)
     labels = Labels(name=file.target, classes=tuple(file.tree.classes), codes=rows.codes[rows.training])
-    weighted = class_weighted({"class_weight": file.parameters.get("class_weight")}, labels, own)
-    return own if weighted is None else weighted
+    weighted = class_weighted({"class_weight": file.parameters.get("class_weight")}, labels, row_weights)
+    return row_weights if weighted is None else weighted
 
 
 def answer_costs(file: ModelFile, rows: DatasetRows, at: np.ndarray) -> FloatArray | None:
@@ -193,13 +197,13 @@ def answer_costs(file: ModelFile, rows: DatasetRows, at: np.ndarray) -> FloatArr
     table = read_costs(file.parameters, SettingNames(columns=names, classes=tuple(file.tree.classes)))
     if table is None:
         return None
-    found = np.empty((len(at), len(table.classes)))
+    row_costs = np.empty((len(at), len(table.classes)))
     for true, terms in enumerate(table.terms):
-        own = rows.codes[at] == true
+        of_class = rows.codes[at] == true
         for answer, term in enumerate(terms):
-            cells = 1.0 if term.column is None else rows.matrix[at[own], names.index(term.column)]
-            found[own, answer] = float(term.factor) * cells
-    return found * weights
+            cells = 1.0 if term.column is None else rows.matrix[at[of_class], names.index(term.column)]
+            row_costs[of_class, answer] = float(term.factor) * cells
+    return row_costs * weights
 
 
 def _check_cost(file: ModelFile, rows: DatasetRows, predicted: CodeArray) -> tuple[bool, str] | None:
@@ -207,10 +211,10 @@ def _check_cost(file: ModelFile, rows: DatasetRows, predicted: CodeArray) -> tup
     values = answer_costs(file, rows, rows.training)
     if values is None:
         return None
-    stated = file.certificate["costs"]
+    claimed = file.certificate["costs"]
     cost = float(values[np.arange(len(predicted)), predicted].sum())
-    agrees = math.isclose(cost, stated["cost"], rel_tol=TOLERANCE, abs_tol=TOLERANCE + stated["rounding_error"])
-    return agrees, f"cost {number_text(cost)} {stated['unit']}".strip()
+    agrees = math.isclose(cost, claimed["cost"], rel_tol=TOLERANCE, abs_tol=TOLERANCE + claimed["rounding_error"])
+    return agrees, f"cost {number_text(cost)} {claimed['unit']}".strip()
 
 
 def _objective(model: TreeModel, leaves: int, rows: DatasetRows, predicted: CodeArray) -> float:
@@ -229,10 +233,10 @@ def _objective(model: TreeModel, leaves: int, rows: DatasetRows, predicted: Code
         tn = int(weights[~positive & (predicted != k)].sum())
         value = goal.value(tp, int(weights[positive].sum()), tn, int(weights[~positive].sum()))
         return float(value - penalty * leaves)
-    paid = Fraction(str(file.certificate.get("coefficient_penalty") or 0)) * file.tree.n_coefficients
+    charges = Fraction(str(file.certificate.get("coefficient_penalty") or 0)) * file.tree.n_coefficients
     total = max(1, int(weights.sum()))
-    paid += _column_cost(file, rows, weights) / total
-    return float(Fraction(int(weights[predicted == codes].sum()), total) - penalty * leaves - paid)
+    charges += _column_cost(file, rows, weights) / total
+    return float(Fraction(int(weights[predicted == codes].sum()), total) - penalty * leaves - charges)
 
 
 def _column_cost(file: ModelFile, rows: DatasetRows, weights: np.ndarray) -> Fraction:
@@ -241,8 +245,8 @@ def _column_cost(file: ModelFile, rows: DatasetRows, weights: np.ndarray) -> Fra
     prices = read_column_prices(str(file.parameters.get("column_price") or ""), names)
     if not prices:
         return Fraction(0)
-    asked = file.tree.asked_columns()[file.tree.apply(rows.matrix[rows.training])]
-    return sum((price * int(weights[asked[:, j]].sum()) for j, price in prices.items()), Fraction(0))
+    is_asked = file.tree.asked_columns()[file.tree.apply(rows.matrix[rows.training])]
+    return sum((price * int(weights[is_asked[:, j]].sum()) for j, price in prices.items()), Fraction(0))
 
 
 def record_of(model: TreeModel, row: FloatArray) -> dict[str, Any]:

@@ -28,11 +28,13 @@ class Selection:
     url: str = ""  # of what it was chosen in, for those who may see that
 
 
-def _none(model: TreeModel) -> Selection | None:
+def _no_selection(model: TreeModel) -> Selection | None:
     return None
 
 
-SELECTION: Callable[[TreeModel], Selection | None] = _none  # `octweb.experiments` knows, and sets this in its `ready`
+SELECTION: Callable[[TreeModel], Selection | None] = (
+    _no_selection  # `octweb.experiments` knows, and sets this in its `ready`
+)
 
 
 def selection_of(model: TreeModel) -> Selection | None:

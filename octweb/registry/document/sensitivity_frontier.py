@@ -27,21 +27,21 @@ def points_of(certificate: Mapping[str, Any]) -> list[dict[str, Any]]:
 
     `required` is the sensitivity that a run must ask for to reach the point, rounded so that it asks for no row more.
     """
-    kept = frontier_of(certificate)
-    if kept is None:
+    frontier = frontier_of(certificate)
+    if frontier is None:
         return []
-    return [p | {"required": math.floor(1e6 * p["sensitivity"]) / 1e6} for p in shares(kept)]
+    return [p | {"required": math.floor(1e6 * p["sensitivity"]) / 1e6} for p in shares(frontier)]
 
 
-def reach_of(model: TreeModel) -> dict[str, Any] | None:
+def frontier_context(model: TreeModel) -> dict[str, Any] | None:
     """Context of `registry/_reach.html`, or None for a model without a frontier."""
     file = model_file(model)
-    kept = frontier_of(file.certificate)
+    frontier = frontier_of(file.certificate)
     points = points_of(file.certificate)
-    if kept is None or not points:
+    if frontier is None or not points:
         return None
     # older files do not say whether pairs are missing
-    finished = kept.get("finished")
+    finished = frontier.get("finished")
     goal = file.certificate.get("goal") or {}
     settings = {f"p_{name}": file.parameters.get(name) for name in CARRIED}
     settings = {name: value for name, value in settings.items() if value not in (None, "")}
@@ -62,7 +62,7 @@ def reach_of(model: TreeModel) -> dict[str, Any] | None:
         "positive": goal.get("positive", ""),
         "proved": sum(p["proved"] for p in points),
         "unfinished": finished is False,
-        "figure": reach_figure(points, best, bounds=steps(kept), finished=bool(finished)),
+        "figure": reach_figure(points, best, bounds=steps(frontier), finished=bool(finished)),
         "model": model,
         "dataset": dataset,
     }
@@ -74,9 +74,9 @@ def _rows_of(test_share: float) -> dict[str, Any]:
     return {"evaluation": "test", "test_percent": percent} if percent else {"evaluation": "none"}
 
 
-def latest_reach(user: Any, dataset: Any) -> dict[str, Any] | None:
+def latest_frontier_context(user: Any, dataset: Any) -> dict[str, Any] | None:
     """The frontier of the newest model of a data set that the user owns and that keeps one."""
     methods = [method.id for method in METHODS if method.parameter("frontier")]
-    kept_models = TreeModel.objects.kept().filter(owner=user, dataset=dataset, method__in=methods)
-    models = kept_models.order_by("-created")[:LATEST]
-    return next((reach for reach in map(reach_of, models) if reach is not None), None)
+    candidates = TreeModel.objects.kept().filter(owner=user, dataset=dataset, method__in=methods)
+    models = candidates.order_by("-created")[:LATEST]
+    return next((reach for reach in map(frontier_context, models) if reach is not None), None)

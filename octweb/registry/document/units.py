@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from octweb.registry.document.model_files import ParsedModels, model_file
+from octweb.registry.document.model_files import DocumentCache, model_file
 from octweb.registry.document.rows import rows_of as stored_rows
 from octweb.registry.models import TreeModel
 from trainer.data.column_statistics import ColumnStatistics, is_described
@@ -11,7 +11,7 @@ from trainer.explain.statistics import OF_FILE, coarse, statistics_of_model
 FROM_ROWS = "training rows"
 FROM_TREE = "thresholds of the tree: the training rows are not stored"
 COARSE = "training rows, units rounded to 1, 2 or 5 times a power of ten"
-_statistics: ParsedModels[tuple[ColumnStatistics, ...]] = ParsedModels()
+_statistics: DocumentCache[tuple[ColumnStatistics, ...]] = DocumentCache()
 
 
 def statistics_of(model: TreeModel, *, inside: bool) -> tuple[tuple[ColumnStatistics, ...], str]:
@@ -21,23 +21,23 @@ def statistics_of(model: TreeModel, *, inside: bool) -> tuple[tuple[ColumnStatis
     then they are those of the stored training rows, rounded for users who may not see the rows, not `inside`.
     """
     tree = model_file(model).tree
-    known = _of_rows(model)
-    if known is None:
+    statistics = _statistics_of_rows(model)
+    if statistics is None:
         return statistics_of_model(tree), OF_FILE if is_described(tree) else FROM_TREE
     if not inside:
-        return coarse(known), COARSE
-    return known, COARSE if is_described(tree) else FROM_ROWS
+        return coarse(statistics), COARSE
+    return statistics, COARSE if is_described(tree) else FROM_ROWS
 
 
-def _of_rows(model: TreeModel) -> tuple[ColumnStatistics, ...] | None:
+def _statistics_of_rows(model: TreeModel) -> tuple[ColumnStatistics, ...] | None:
     """Return the statistics with the range of the stored training rows; None without these rows."""
     key = f"{model.sha256}:{model.dataset.sha256 if model.dataset else ''}"
-    known = _statistics.get(key)
-    if known is not None:
-        return known
+    statistics = _statistics.get(key)
+    if statistics is not None:
+        return statistics
     rows = stored_rows(model)
     if rows is None or not rows.same:
         return None
-    known = statistics_of_model(model_file(model).tree, rows.matrix[rows.training])
-    _statistics.put(key, known, 100 * len(known))
-    return known
+    statistics = statistics_of_model(model_file(model).tree, rows.matrix[rows.training])
+    _statistics.put(key, statistics, 100 * len(statistics))
+    return statistics

@@ -31,8 +31,8 @@ from octweb.registry.document.derived_columns import columns_of
 from octweb.registry.hooks import open_points, prepare_checklist
 from octweb.registry.lifecycle import access
 from octweb.registry.lifecycle.audit_trail import record_step
-from octweb.registry.lifecycle.families import claim, family_of
-from octweb.registry.lifecycle.model_cache import forget
+from octweb.registry.lifecycle.families import claim_name, lock_family
+from octweb.registry.lifecycle.model_cache import clear_now_and_on_commit
 from octweb.registry.models import Family, Recording, ReviewEvent, Share, ShareLevel, State, TreeModel
 from trainer.tree.document import without_row_digests
 from trainer.tree.file import from_json
@@ -57,7 +57,7 @@ def register(*, owner, document: dict[str, Any], dataset, title: str, name: str 
     text = json.dumps(document, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     with transaction.atomic():
         audit.hold()
-        family = family_of(owner, name or title or model.name or model.method or "model")
+        family = lock_family(owner, name or title or model.name or model.method or "model")
         latest = TreeModel.objects.filter(family=family).aggregate(latest=Max("version"))["latest"] or 0
         stored = TreeModel.objects.create(
             owner=owner,
@@ -73,17 +73,17 @@ def register(*, owner, document: dict[str, Any], dataset, title: str, name: str 
         )
         event = ReviewEvent.objects.create(model=stored, by=owner, before="", after=State.DRAFT)
         data = {} if dataset is None else {"dataset": str(dataset.pk), "data_sha256": dataset.sha256}
-        said = {"title": stored.title, "created": chain.moment(stored.created)}
-        record_step("trained", event, method=stored.method, sha256=stored.sha256, **said, **data)
-        forget()
+        facts = {"title": stored.title, "created": chain.moment(stored.created)}
+        record_step("trained", event, method=stored.method, sha256=stored.sha256, **facts, **data)
+        clear_now_and_on_commit()
     return stored
 
 
 def ask_for_approval(model: TreeModel, *, by, reason: str = "") -> TreeModel:
     """Send a draft, or a rejected model again, to review; `reason` is a note to the reviewer. Its checklist starts to fill itself."""
-    asked = _move(model, "ask", by, reason)
-    prepare_checklist(asked)
-    return asked
+    model_in_review = _move(model, "ask", by, reason)
+    prepare_checklist(model_in_review)
+    return model_in_review
 
 
 def withdraw(model: TreeModel, *, by, reason: str = "") -> TreeModel:
@@ -103,15 +103,15 @@ def approve(model: TreeModel, *, by, reason: str = "", publish: bool | None = No
     with transaction.atomic():
         audit.hold()
         if _is_first_approval(model, by):
-            _note(model, "first approval", by, reason.strip())
+            _record_note(model, "first approval", by, reason.strip())
             return model
         if recording and recording != model.recording:
             _set_recording(model, by, recording, reason)
         approved = _move(model, "approve", by, reason)
-        if renamed := claim(approved.family):
-            _note(approved, "renamed", by, renamed)
-        now = served(approved.family)
-        if publish or (publish is None and (now is None or now.version < approved.version)):
+        if renamed := claim_name(approved.family):
+            _record_note(approved, "renamed", by, renamed)
+        current = served_version(approved.family)
+        if publish or (publish is None and (current is None or current.version < approved.version)):
             approved.served_since = _serve(approved, by, f"served as {approved}")
     return approved
 
@@ -133,12 +133,12 @@ def _set_recording(model: TreeModel, by, recording: str, reason: str) -> None:
     TreeModel.objects.filter(pk=model.pk).update(recording=recording)
     model.recording = recording
     audit.record("recording", model, by=by, recording=recording, reason=reason.strip())
-    forget()
+    clear_now_and_on_commit()
 
 
 def _require_reason(model: TreeModel, by, reason: str) -> None:
     """Raise ValidationError for an approval without a note while items of the checklist are open."""
-    if reason.strip() or "approve" not in possible(model, by):
+    if reason.strip() or "approve" not in possible_steps(model, by):
         return
     if points := open_points(model):
         raise ValidationError({"reason": f"Open: {'; '.join(points)}. Say in a note why you approve it all the same."})
@@ -148,15 +148,15 @@ def _is_first_approval(model: TreeModel, by) -> bool:
     """Whether this approval is the first of two. Raises PermissionDenied and Conflict as any approval does."""
     if settings.APPROVALS < 2:
         return False
-    held = TreeModel.objects.select_for_update().get(pk=model.pk)
-    return held.state == State.IN_REVIEW and not approvals(held) and _forbidden(held, "approve", by) is None
+    locked = TreeModel.objects.select_for_update().get(pk=model.pk)
+    return locked.state == State.IN_REVIEW and not approvals(locked) and _refusal(locked, "approve", by) is None
 
 
 def approvals(model: TreeModel) -> list[ReviewEvent]:
     """Return the approvals since the owner last asked; the site may want two."""
     events = list(model.events.select_related("by"))
-    asked = max((n for n, e in enumerate(events) if e.after == State.IN_REVIEW != e.before), default=0)
-    return [e for e in events[asked + 1 :] if e.before == e.after == State.IN_REVIEW]
+    last_request = max((n for n, e in enumerate(events) if e.after == State.IN_REVIEW != e.before), default=0)
+    return [e for e in events[last_request + 1 :] if e.before == e.after == State.IN_REVIEW]
 
 
 def publish(model: TreeModel, *, by, name: str = "") -> TreeModel:
@@ -171,17 +171,17 @@ def publish(model: TreeModel, *, by, name: str = "") -> TreeModel:
         raise Unprocessable(f"'{name[:60]}' has no letter from a to z and no digit, of which a served name is made.")
     with transaction.atomic():
         audit.hold()
-        held = TreeModel.objects.select_for_update().select_related("family", "owner").get(pk=model.pk)
-        if held.state != State.APPROVED:
-            raise Conflict(f"{model} is {held.get_state_display().lower()}; only an approved model can be served.")
-        before = str(held)
-        if name and slugify(name) != held.family.name:
-            _rename(held, name)
-        if served(held.family) == held:
-            return held  # nothing changes, so nothing is recorded
-        words = f"served as {held}" + (f", before that {before}" if before != str(held) else "")
-        held.served_since = _serve(held, by, words)
-    return held
+        locked = TreeModel.objects.select_for_update().select_related("family", "owner").get(pk=model.pk)
+        if locked.state != State.APPROVED:
+            raise Conflict(f"{model} is {locked.get_state_display().lower()}; only an approved model can be served.")
+        before = str(locked)
+        if name and slugify(name) != locked.family.name:
+            _rename(locked, name)
+        if served_version(locked.family) == locked:
+            return locked  # nothing changes, so nothing is recorded
+        words = f"served as {locked}" + (f", before that {before}" if before != str(locked) else "")
+        locked.served_since = _serve(locked, by, words)
+    return locked
 
 
 def stop_serving(model: TreeModel, *, by, reason: str = "") -> TreeModel:
@@ -192,17 +192,19 @@ def stop_serving(model: TreeModel, *, by, reason: str = "") -> TreeModel:
     _require_owner(model, by)
     with transaction.atomic():
         audit.hold()
-        held = TreeModel.objects.select_for_update().select_related("family", "owner").get(pk=model.pk)
-        if held.served_since is None:
-            raise Conflict(f"{held} is not served.")
-        first = served(held.family) == held
-        TreeModel.objects.filter(pk=held.pk).update(served_since=None)
-        held.served_since = None
-        now = served(held.family)
-        words = f"no longer served as {held}" + (f"; {now} answers to the name" if first and now else "")
-        _note(held, "no longer served", by, f"{words}: {reason.strip()}" if reason.strip() else words)
-        forget()
-    return held
+        locked = TreeModel.objects.select_for_update().select_related("family", "owner").get(pk=model.pk)
+        if locked.served_since is None:
+            raise Conflict(f"{locked} is not served.")
+        was_default = served_version(locked.family) == locked
+        TreeModel.objects.filter(pk=locked.pk).update(served_since=None)
+        locked.served_since = None
+        successor = served_version(locked.family)
+        words = f"no longer served as {locked}" + (
+            f"; {successor} answers to the name" if was_default and successor else ""
+        )
+        _record_note(locked, "no longer served", by, f"{words}: {reason.strip()}" if reason.strip() else words)
+        clear_now_and_on_commit()
+    return locked
 
 
 def _serve(model: TreeModel, by, words: str) -> datetime:
@@ -211,12 +213,12 @@ def _serve(model: TreeModel, by, words: str) -> datetime:
     now = timezone.now()
     since = now if last is None or last < now else last + timedelta(microseconds=1)
     TreeModel.objects.filter(pk=model.pk).update(served_since=since)
-    _note(model, "served", by, words, served_since=chain.moment(since))
-    forget()
+    _record_note(model, "served", by, words, served_since=chain.moment(since))
+    clear_now_and_on_commit()
     return since
 
 
-def _note(model: TreeModel, what: str, by, words: str, **details: str) -> None:
+def _record_note(model: TreeModel, what: str, by, words: str, **details: str) -> None:
     """A step that leaves the state as it is, in the history and in the chain."""
     event = ReviewEvent.objects.create(model=model, by=by, before=model.state, after=model.state, reason=words)
     record_step(what, event, **details)
@@ -227,7 +229,7 @@ def delete(model: TreeModel) -> None:
     if model.state in (State.APPROVED, State.IN_REVIEW):
         raise Conflict(f"{model} is {model.get_state_display().lower()}. Retire it, or withdraw it from review, first.")
     hide(model)
-    forget()
+    clear_now_and_on_commit()
 
 
 def share(model: TreeModel, *, by, username: str, level: str) -> Share:
@@ -258,14 +260,14 @@ def unshare(model: TreeModel, *, by, username: str) -> None:
 
 
 def _require_owner(model: TreeModel, user) -> None:
-    if not access.inside(user, model):
+    if not access.is_owner_or_staff(user, model):
         raise PermissionDenied("Only the owner or an administrator may do this.")
 
 
 def _rename(model: TreeModel, name: str) -> None:
     """Move the model into another family of its owner, as its next version."""
-    family = family_of(model.owner, name)
-    claim(family)
+    family = lock_family(model.owner, name)
+    claim_name(family)
     latest = TreeModel.objects.filter(family=family).aggregate(latest=Max("version"))["latest"] or 0
     model.family = family
     model.version = latest + 1
@@ -287,7 +289,7 @@ def retire(model: TreeModel, *, by, reason: str = "") -> TreeModel:
     return _move(model, "retire", by, reason)
 
 
-VERBS = {
+STEPS = {
     "ask": ask_for_approval,
     "withdraw": withdraw,
     "approve": approve,
@@ -297,45 +299,45 @@ VERBS = {
 }
 
 
-def done_words(model: TreeModel, done: str) -> str:
+def describe_outcome(model: TreeModel, outcome: str) -> str:
     """Return what a step did: `done`, or that one of two approvals is there."""
-    if done.startswith("approved") and model.state == State.IN_REVIEW:
+    if outcome.startswith("approved") and model.state == State.IN_REVIEW:
         return "approved by the first administrator; a second one must approve it, too"
-    return done
+    return outcome
 
 
-def possible(model: TreeModel, user) -> list[str]:
+def possible_steps(model: TreeModel, user) -> list[str]:
     """The verbs that `user` can use on the model now, in the order of TRANSITIONS."""
     return [
         verb
         for verb, (states, _, _) in TRANSITIONS.items()
-        if model.state in states and _forbidden(model, verb, user) is None
+        if model.state in states and _refusal(model, verb, user) is None
     ]
 
 
 def return_step(last: ReviewEvent | None, model: TreeModel) -> ReviewEvent | None:
     """The last step of a draft if a reviewer gave it back by that; None if its owner took it back, or it was never in review."""
-    back = last is not None and last.before == State.IN_REVIEW and last.after == State.DRAFT
-    return last if last is not None and back and last.reason and last.by_id != model.owner_id else None
+    is_returned = last is not None and last.before == State.IN_REVIEW and last.after == State.DRAFT
+    return last if last is not None and is_returned and last.reason and last.by_id != model.owner_id else None
 
 
-def served(family: Family) -> TreeModel | None:
+def served_version(family: Family) -> TreeModel | None:
     """The version that answers to the family's name: of those that are served the one that was put there last."""
     return family.versions.served().first()
 
 
-def served_of(families: Collection[int]) -> set[uuid.UUID]:
+def ids_of_served_versions(families: Collection[int]) -> set[uuid.UUID]:
     """For each of these families the version that answers to its name."""
     models = TreeModel.objects.served().filter(family__in=families).values_list("family", "pk")
     return set(dict(models.reverse()).values())
 
 
-def served_without(model: TreeModel) -> TreeModel | None:
+def next_served_version(model: TreeModel) -> TreeModel | None:
     """The version that would answer to the name if this one were not served."""
     return model.family.versions.served().exclude(pk=model.pk).first()
 
 
-def four_eyes() -> bool:
+def needs_four_eyes() -> bool:
     """Whether the approver must not be the owner: as OCTWEB_FOUR_EYES says, or else if there are two administrators."""
     if settings.FOUR_EYES is not None:
         return bool(settings.FOUR_EYES)
@@ -344,7 +346,7 @@ def four_eyes() -> bool:
 
 def _move(model: TreeModel, verb: str, by, reason: str) -> TreeModel:
     reason = reason.strip()
-    if (refusal := _forbidden(model, verb, by)) is not None:
+    if (refusal := _refusal(model, verb, by)) is not None:
         raise PermissionDenied(refusal)
     if verb in NEEDS_REASON and not reason:
         raise ValidationError({"reason": NEEDS_REASON[verb]})
@@ -361,21 +363,21 @@ def _move(model: TreeModel, verb: str, by, reason: str) -> TreeModel:
             )
         event = ReviewEvent.objects.create(model=model, by=by, before=before, after=after, reason=reason)
         record_step(verb, event)
-        forget()
+        clear_now_and_on_commit()
     model.state = after
     model.served_since = None
     return model
 
 
-def _forbidden(model: TreeModel, verb: str, user) -> str | None:
+def _refusal(model: TreeModel, verb: str, user) -> str | None:
     """Why `user` may not do this to the model, whatever its state; None if allowed."""
     if verb == "ask" and visit_of(user) is not None:
         return no_part_of_the_demo("Approval")
     if verb not in FOR_STAFF:
-        return None if access.inside(user, model) else "Only the owner or an administrator may do this."
+        return None if access.is_owner_or_staff(user, model) else "Only the owner or an administrator may do this."
     if not user.is_staff:
         return "Only an administrator may review a model."
-    if verb == "approve" and user.pk == model.owner_id and four_eyes():
+    if verb == "approve" and user.pk == model.owner_id and needs_four_eyes():
         return "Four eyes: somebody other than the owner must approve this model."
     if verb == "approve" and settings.APPROVALS > 1 and any(e.by_id == user.pk for e in approvals(model)):
         return "Two approvals: you approved this model already, and another administrator must approve it, too."

@@ -34,7 +34,7 @@ TOLERANCE = timedelta(
 CHUNK_BYTES = 1 << 20
 
 
-class Audit(NamedTuple):
+class AuditReport(NamedTuple):
     """What differs from the chain, and what the chain says too little about to be checked."""
 
     problems: list[str]
@@ -57,102 +57,102 @@ def record_step(what: str, event: ReviewEvent, **details: Any) -> None:
     )
 
 
-def audit_models(models: Iterable[TreeModel]) -> Audit:
+def audit_models(models: Iterable[TreeModel]) -> AuditReport:
     """Compare history, state, file and columns of these models with the chain."""
-    found = Audit([], [])
+    report = AuditReport([], [])
     for model in models:
         records = list(Record.objects.filter(subject="model", subject_id=model.pk))
-        _history(model, records, found)
-        _served(model, records, found)
-        _training(model, next((r for r in records if r.what == "trained"), None), found)
-        _document(model, records, found)
-        _shares(model, records, found)
-        _doubt(model, records, found)
-        _recording(model, records, found)
-    return found
+        _check_history(model, records, report)
+        _check_serving(model, records, report)
+        _check_training(model, next((r for r in records if r.what == "trained"), None), report)
+        _check_document(model, records, report)
+        _check_shares(model, records, report)
+        _check_doubt(model, records, report)
+        _check_recording(model, records, report)
+    return report
 
 
-def audit_datasets(datasets: Iterable[Dataset]) -> Audit:
+def audit_datasets(datasets: Iterable[Dataset]) -> AuditReport:
     """Compare the stored files and the columns of these data sets with the chain."""
-    found = Audit([], [])
+    report = AuditReport([], [])
     for dataset in datasets:
         record = Record.objects.filter(subject="dataset", subject_id=dataset.pk, what="uploaded").first()
         if record is None:
-            found.problems.append(f"The data set {dataset} ({dataset.pk}) has no record of its upload.")
+            report.problems.append(f"The data set {dataset} ({dataset.pk}) has no record of its upload.")
             continue
-        said = record.details
-        kept = {"sha256": dataset.sha256, "rows": dataset.rows}
-        if "file" in said:  # the chain has no names that a visitor of the demo chose
-            kept["file"] = dataset.source_name
-        wrong = [name for name, value in kept.items() if said.get(name) != value]
+        recorded = record.details
+        stored = {"sha256": dataset.sha256, "rows": dataset.rows}
+        if "file" in recorded:  # the chain has no names that a visitor of the demo chose
+            stored["file"] = dataset.source_name
+        wrong = [name for name, value in stored.items() if recorded.get(name) != value]
         if wrong:
-            found.problems.append(
+            report.problems.append(
                 f"record {record.number}: the data set {dataset} says something else ({', '.join(wrong)})."
             )
-        _stored_rows(dataset, record, found)
-    return found
+        _check_stored_file(dataset, record, report)
+    return report
 
 
-def _stored_rows(dataset: Dataset, record: Record, found: Audit) -> None:
+def _check_stored_file(dataset: Dataset, record: Record, report: AuditReport) -> None:
     digest = hashlib.sha256()
     try:
         with dataset.file.open("rb") as stream:
             while piece := stream.read(CHUNK_BYTES):
                 digest.update(piece)
     except (FileNotFoundError, ValueError):
-        found.problems.append(f"record {record.number}: the stored file of the data set {dataset} is gone.")
+        report.problems.append(f"record {record.number}: the stored file of the data set {dataset} is gone.")
         return
     except StoreUnavailable as error:
-        found.unchecked.append(f"the stored file of the data set {dataset}: {error}")
+        report.unchecked.append(f"the stored file of the data set {dataset}: {error}")
         return
     if digest.hexdigest() != record.details.get("sha256"):
-        found.problems.append(f"record {record.number}: the stored file of the data set {dataset} was changed.")
+        report.problems.append(f"record {record.number}: the stored file of the data set {dataset} was changed.")
 
 
-def _history(model: TreeModel, records: list[Record], found: Audit) -> None:
+def _check_history(model: TreeModel, records: list[Record], report: AuditReport) -> None:
     steps = {r.details["event"]: r for r in records if "event" in r.details}
     events = list(model.events.select_related("by"))
-    there = {event.pk for event in events}
+    existing = {event.pk for event in events}
     for event in events:
         record = steps.get(event.pk)
         if record is None:
-            found.problems.append(f"{model}: step {event.pk} of its history ({event.after}) has no record.")
+            report.problems.append(f"{model}: step {event.pk} of its history ({event.after}) has no record.")
         else:
-            _event(model, event, record, found)
-    found.problems.extend(
+            _check_event(model, event, record, report)
+    report.problems.extend(
         f"record {r.number}: the step is missing in the history of {model}."
         for pk, r in steps.items()
-        if pk not in there
+        if pk not in existing
     )
     last = max(steps.values(), key=lambda r: r.number, default=None)
     if last is None:
         return
     if last.details["after"] != model.state:
-        found.problems.append(
+        report.problems.append(
             f"record {last.number}: {model} is {model.state}, but its last record says {last.details['after']}."
         )
     if " version " in last.name and not last.name.endswith(f" version {model.version}"):
-        found.problems.append(f"record {last.number}: {model} had another version number ({last.name}).")
+        report.problems.append(f"record {last.number}: {model} had another version number ({last.name}).")
 
 
-def _event(model: TreeModel, event: ReviewEvent, record: Record, found: Audit) -> None:
-    kept = {"before": event.before, "after": event.after, "reason": event.reason}
-    wrong = [name for name, value in kept.items() if record.details.get(name) != value]
+def _check_event(model: TreeModel, event: ReviewEvent, record: Record, report: AuditReport) -> None:
+    stored = {"before": event.before, "after": event.after, "reason": event.reason}
+    wrong = [name for name, value in stored.items() if record.details.get(name) != value]
     same_user = _is_same_user(event.by, record.details.get("by_id"), record.by)
     if same_user is False:
         wrong.append("by")
     elif same_user is None:
-        found.unchecked.append(
+        report.unchecked.append(
             f"record {record.number}: who took the step of {model}; no account is called {record.by}."
         )
-    if not _same_time(event.at, record.details.get("event_at"), record):
+    if not _is_same_time(event.at, record.details.get("event_at"), record):
         wrong.append("at")
     if wrong:
-        found.problems.append(
+        report.problems.append(
             f"record {record.number}: the history of {model} says something else ({', '.join(wrong)})."
         )
     if "event_at" not in record.details:
-        found.unchecked.append(
+        report.unchecked.append(
             f"record {record.number}: the time of the step of {model}, beyond {TOLERANCE.seconds // 60} minutes."
         )
 
@@ -168,131 +168,131 @@ def _is_same_user(user: Any, recorded_id: int | None, recorded_name: str) -> boo
         return user.pk == recorded_id
     if user.get_username() == recorded_name:
         return True
-    taken = get_user_model().objects.filter(username=recorded_name).exists()
-    return False if taken or not recorded_name else None
+    name_in_use = get_user_model().objects.filter(username=recorded_name).exists()
+    return False if name_in_use or not recorded_name else None
 
 
-def _same_time(at: datetime, said: str | None, record: Record) -> bool:
+def _is_same_time(at: datetime, recorded: str | None, record: Record) -> bool:
     """Whether a time is the recorded one; records without it were written at about that time."""
-    if said is not None:
-        return chain.moment(at) == said
+    if recorded is not None:
+        return chain.moment(at) == recorded
     return abs(at - record.at) <= TOLERANCE
 
 
-def _served(model: TreeModel, records: list[Record], found: Audit) -> None:
+def _check_serving(model: TreeModel, records: list[Record], report: AuditReport) -> None:
     """Compare since when and under which name the model is served with the last step about that."""
     last = next((r for r in reversed(records) if r.what in SERVES | ENDS), None)
     since = model.served_since
     if last is None:
         if since is not None:
-            _unrecorded_service(model, records, found)
+            _report_unrecorded_service(model, records, report)
         return
     if (since is not None) != (last.what in SERVES):
-        found.problems.append(
+        report.problems.append(
             f"record {last.number}: {model} is {'not ' if since is None else ''}served, but its last step about that says otherwise."
         )
         return
     if since is None:
         return
     if "served_since" not in last.details:
-        found.unchecked.append(f"record {last.number}: since when {model} is served.")
+        report.unchecked.append(f"record {last.number}: since when {model} is served.")
     elif chain.moment(since) != last.details["served_since"]:
-        found.problems.append(f"record {last.number}: {model} is served since another time.")
+        report.problems.append(f"record {last.number}: {model} is served since another time.")
     if last.what == "served" and " version " in last.name and last.name != str(model):
-        found.problems.append(f"record {last.number}: {model} is served under another name than {last.name}.")
+        report.problems.append(f"record {last.number}: {model} is served under another name than {last.name}.")
 
 
-def _unrecorded_service(model: TreeModel, records: list[Record], found: Audit) -> None:
+def _report_unrecorded_service(model: TreeModel, records: list[Record], report: AuditReport) -> None:
     """Report a served model without a record of it; earlier versions kept none, and no time of the training either."""
     if any(r.what == "trained" and "created" in r.details for r in records):
-        found.problems.append(f"{model} is served, but no record says so.")
+        report.problems.append(f"{model} is served, but no record says so.")
     else:
-        found.unchecked.append(f"{model}: since when it is served, since no record says it.")
+        report.unchecked.append(f"{model}: since when it is served, since no record says it.")
 
 
-def _training(model: TreeModel, record: Record | None, found: Audit) -> None:
+def _check_training(model: TreeModel, record: Record | None, report: AuditReport) -> None:
     """Compare the columns that no document holds with the record of the training."""
     if record is None:
-        found.unchecked.append(f"{model}: title, data set and SHA-256, since no record tells of its training.")
+        report.unchecked.append(f"{model}: title, data set and SHA-256, since no record tells of its training.")
         return
-    said = record.details
+    recorded = record.details
     wrong = []
-    first = model.events.select_related("by").filter(pk=said.get("event")).first()
+    first = model.events.select_related("by").filter(pk=recorded.get("event")).first()
     if first is not None and first.by_id not in (None, model.owner_id):
         wrong.append("owner")
-    if "title" not in said:
-        found.unchecked.append(f"record {record.number}: the title of {model}.")
-    elif said["title"] != model.title:
+    if "title" not in recorded:
+        report.unchecked.append(f"record {record.number}: the title of {model}.")
+    elif recorded["title"] != model.title:
         wrong.append("title")
-    if not _same_time(model.created, said.get("created"), record):
+    if not _is_same_time(model.created, recorded.get("created"), record):
         wrong.append("created")
-    if model.dataset_id is not None and said.get("dataset", str(model.dataset_id)) != str(model.dataset_id):
+    if model.dataset_id is not None and recorded.get("dataset", str(model.dataset_id)) != str(model.dataset_id):
         wrong.append("dataset")
-    if said.get("method") not in (None, model.method):
+    if recorded.get("method") not in (None, model.method):
         wrong.append("method")
     if wrong:
-        found.problems.append(f"record {record.number}: {model} says something else ({', '.join(wrong)}).")
+        report.problems.append(f"record {record.number}: {model} says something else ({', '.join(wrong)}).")
 
 
-def _document(model: TreeModel, records: list[Record], found: Audit) -> None:
+def _check_document(model: TreeModel, records: list[Record], report: AuditReport) -> None:
     """Hash the model file again, and compute the columns again that are copies from it."""
-    own = hashlib.sha256(model.document.encode("utf-8", "surrogatepass")).hexdigest()
+    sha256 = hashlib.sha256(model.document.encode("utf-8", "surrogatepass")).hexdigest()
     expected = recorded_sha256(records)
     number = next((r.number for r in records if r.what == "trained"), 0)
-    if expected is not None and own != expected:
-        found.problems.append(f"record {number}: the model file of {model} is not the one that was recorded.")
-    if model.sha256 != own:
-        found.problems.append(f"{model}: its SHA-256 is not that of its model file.")
+    if expected is not None and sha256 != expected:
+        report.problems.append(f"record {number}: the model file of {model} is not the one that was recorded.")
+    if model.sha256 != sha256:
+        report.problems.append(f"{model}: its SHA-256 is not that of its model file.")
     try:
         columns = columns_of(from_json(json.loads(model.document)))
     except (ModelFileError, ValueError) as error:
-        found.problems.append(f"{model}: its model file cannot be read: {error}")
+        report.problems.append(f"{model}: its model file cannot be read: {error}")
         return
     wrong = [name for name, value in columns.items() if getattr(model, name) != value]
     if wrong:
-        found.problems.append(f"{model}: its columns are not those of its model file ({', '.join(wrong)}).")
+        report.problems.append(f"{model}: its columns are not those of its model file ({', '.join(wrong)}).")
 
 
 def recorded_sha256(records: Iterable[Record]) -> str | None:
     """Return the SHA-256 of a model's file as the chain has it; None if an old chain does not say it."""
-    found = None
+    sha256 = None
     for record in records:
         if record.what == "trained":
-            found = record.details.get("sha256")
-        elif record.what == REWRITTEN and record.details["sha256_before"] == found:
-            found = record.details["sha256"]
-    return found
+            sha256 = record.details.get("sha256")
+        elif record.what == REWRITTEN and record.details["sha256_before"] == sha256:
+            sha256 = record.details["sha256"]
+    return sha256
 
 
-def _doubt(model: TreeModel, records: list[Record], found: Audit) -> None:
+def _check_doubt(model: TreeModel, records: list[Record], report: AuditReport) -> None:
     """Compare the doubt about the claim with the last check that decided on it."""
     verdicts = (r for r in reversed(records) if r.what == "checked" and r.details.get("verdict") in DOUBTS_AFTER)
     last = next(verdicts, None)
     if last is None:
         if model.doubt == Doubt.REFUTED:
-            found.problems.append(f"{model} is refuted (doubt), but no record says so.")
+            report.problems.append(f"{model} is refuted (doubt), but no record says so.")
     elif model.doubt not in DOUBTS_AFTER[last.details["verdict"]]:
-        found.problems.append(f"record {last.number}: {model} has another verdict (doubt).")
+        report.problems.append(f"record {last.number}: {model} has another verdict (doubt).")
 
 
-def _recording(model: TreeModel, records: list[Record], found: Audit) -> None:
+def _check_recording(model: TreeModel, records: list[Record], report: AuditReport) -> None:
     """Compare what is kept of the answers with the last record of that choice."""
     last = next((r for r in reversed(records) if r.what == "recording"), None)
     if model.recording != (Recording.COUNTS if last is None else last.details["recording"]):
         place = "" if last is None else f"record {last.number}: "
-        found.problems.append(f"{place}{model} keeps something else of its answers (recording) than the chain says.")
+        report.problems.append(f"{place}{model} keeps something else of its answers (recording) than the chain says.")
 
 
-def _shares(model: TreeModel, records: list[Record], found: Audit) -> None:
+def _check_shares(model: TreeModel, records: list[Record], report: AuditReport) -> None:
     """Find shares that nobody recorded, or of another level."""
     steps = [r for r in records if r.what in ("shared", "no longer shared")]
     for share in model.shares.select_related("user"):
         user = share.user
-        own = [r for r in steps if _is_same_user(user, r.details.get("user_id"), r.details["user"])]
-        if own and own[-1].details.get("level") == share.level:
+        steps_of_user = [r for r in steps if _is_same_user(user, r.details.get("user_id"), r.details["user"])]
+        if steps_of_user and steps_of_user[-1].details.get("level") == share.level:
             continue
         unclear = [r for r in steps if _is_same_user(user, r.details.get("user_id"), r.details["user"]) is None]
-        if unclear and not own:
-            found.unchecked.append(f"record {unclear[-1].number}: whether {model} is shared with {user}.")
+        if unclear and not steps_of_user:
+            report.unchecked.append(f"record {unclear[-1].number}: whether {model} is shared with {user}.")
             continue
-        found.problems.append(f"{model} is shared with {user} ({share.level}), but no record says so.")
+        report.problems.append(f"{model} is shared with {user} ({share.level}), but no record says so.")

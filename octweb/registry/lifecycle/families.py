@@ -12,18 +12,18 @@ from octweb.registry.models import Family
 MAX_SLUG = 90  # leaves room for a suffix
 
 
-def family_of(owner, name: str) -> Family:
+def lock_family(owner, name: str) -> Family:
     """The owner's family of this name, locked; a name under which somebody else's model was approved gets a suffix."""
     slug = slugify(name)[:MAX_SLUG].strip("-") or "model"
     for suffix in count(1):
-        found = _suffixed(slug, suffix)
-        if not Family.objects.filter(name=found, public=True).exclude(owner=owner).exists():
-            family, _ = Family.objects.get_or_create(name=found, owner=owner)
+        name_with_suffix = _add_suffix(slug, suffix)
+        if not Family.objects.filter(name=name_with_suffix, public=True).exclude(owner=owner).exists():
+            family, _ = Family.objects.get_or_create(name=name_with_suffix, owner=owner)
             return Family.objects.select_for_update().get(pk=family.pk)
     raise AssertionError  # there is always another number
 
 
-def claim(family: Family) -> str:
+def claim_name(family: Family) -> str:
     """Make the name the family's own, since a version of it is approved; returns what was changed about it, mostly nothing.
 
     Where another model was approved under the name meanwhile, the family gets a suffix.
@@ -32,7 +32,7 @@ def claim(family: Family) -> str:
         return ""
     before = family.name
     for suffix in count(1):
-        name = _suffixed(before, suffix)
+        name = _add_suffix(before, suffix)
         if suffix > 1 and Family.objects.filter(name=name, owner=family.owner_id).exists():
             continue
         try:
@@ -46,5 +46,5 @@ def claim(family: Family) -> str:
     raise AssertionError
 
 
-def _suffixed(slug: str, suffix: int) -> str:
+def _add_suffix(slug: str, suffix: int) -> str:
     return slug if suffix == 1 else f"{slug}-{suffix}"

@@ -15,11 +15,11 @@ from octweb.demo.visits import refuse_more
 from octweb.registry.lifecycle import actions
 from octweb.registry.models import TreeModel
 
-MOST_BYTES = 20_000_000
+MAX_FILE_BYTES = 20_000_000
 FORMS = {"": "found out", "lightgbm": "LightGBM", "pmml": "PMML", "octweb": "octweb"}
 
 
-def bring(
+def import_tree(
     *,
     owner: Any,
     file: BinaryIO,
@@ -35,19 +35,19 @@ def bring(
     fit, TooLarge, Busy, and Conflict for a visitor of the demo who has too many things.
     """
     refuse_more(owner)
-    content = file.read(MOST_BYTES + 1)
-    if len(content) > MOST_BYTES:
-        raise BodyTooLarge(f"The file is larger than {MOST_BYTES // 10**6} MB; such a tree is not taken.")
+    content = file.read(MAX_FILE_BYTES + 1)
+    if len(content) > MAX_FILE_BYTES:
+        raise BodyTooLarge(f"The file is larger than {MAX_FILE_BYTES // 10**6} MB; such a tree is not taken.")
     name = checked_name(title, most=200) or name_of_file(source_name, most=200) or "model"
     rows = path_of(dataset.file)
     refuse_changed(dataset, rows)
-    said = {
+    options = {
         "target": dataset.target,
         "name": name,
         "form": form,
         "classes": [word.strip() for word in classes.split(",")] if classes.strip() else [],
     }
-    document = reader.bring(rows, content, said, dataset.reading)
+    document = reader.bring(rows, content, options, dataset.reading)
     with transaction.atomic():
         refuse_more(owner)
         return actions.register(owner=owner, document=document, dataset=dataset, title=name)

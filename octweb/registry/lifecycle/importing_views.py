@@ -12,7 +12,7 @@ from django.shortcuts import redirect, render
 from rest_framework.exceptions import APIException
 
 from octweb.datasets.models import Dataset
-from octweb.registry.lifecycle.importing import FORMS, MOST_BYTES, bring
+from octweb.registry.lifecycle.importing import FORMS, MAX_FILE_BYTES, import_tree
 from trainer.errors import DataError, TrainerError
 
 
@@ -22,7 +22,7 @@ def model_bring(request: HttpRequest) -> HttpResponse:
     datasets = Dataset.objects.visible_to(request.user).order_by("-created")
     context: dict[str, Any] = {
         "datasets": datasets[:500],
-        "limit": MOST_BYTES // 10**6,
+        "limit": MAX_FILE_BYTES // 10**6,
         "forms": FORMS,
         "chosen": request.POST.get("dataset") or request.GET.get("dataset", ""),
         "title": request.POST.get("title", ""),
@@ -32,7 +32,7 @@ def model_bring(request: HttpRequest) -> HttpResponse:
     if request.method != "POST":
         return render(request, "registry/bring.html", context)
     try:
-        model = bring(
+        model = import_tree(
             owner=request.user,
             file=_file(request),
             source_name=request.FILES["file"].name or "model",
@@ -64,9 +64,9 @@ def _file(request: HttpRequest) -> Any:
 
 def _dataset(datasets: Any, chosen: str) -> Dataset:
     try:
-        found = datasets.filter(pk=uuid.UUID(chosen)).first()
+        dataset = datasets.filter(pk=uuid.UUID(chosen)).first()
     except ValueError:
-        found = None
-    if found is None:
+        dataset = None
+    if dataset is None:
         raise DataError("Choose one of your data sets: the tree is counted on its rows.")
-    return found
+    return dataset

@@ -14,10 +14,10 @@ from django.db import transaction
 
 from octweb.registry.models import TreeModel
 
-REMEMBERED = 2.0  # seconds
-MAX_REMEMBERED = 1000
+CACHE_SECONDS = 2.0  # seconds
+MAX_CACHED = 1000
 
-_known: dict[Any, tuple[float, TreeModel]] = {}
+_cache: dict[Any, tuple[float, TreeModel]] = {}
 _lock = threading.Lock()
 
 
@@ -36,7 +36,7 @@ def model_by_name(name: str, version: int | None) -> TreeModel | None:
     return _look_up((name, version), find)
 
 
-def forget() -> None:
+def clear_now_and_on_commit() -> None:
     """Look all models up again, now and once more when the transaction that is under way is committed."""
     clear()
     transaction.on_commit(clear)
@@ -45,7 +45,7 @@ def forget() -> None:
 def clear() -> None:
     """Look all models up again."""
     with _lock:
-        _known.clear()
+        _cache.clear()
 
 
 def _models() -> Any:
@@ -54,15 +54,15 @@ def _models() -> Any:
 
 def _look_up(key: Any, find: Callable[[], TreeModel | None]) -> TreeModel | None:
     now = time.monotonic()
-    held = _known.get(key)
-    if held is not None and held[0] > now:
-        return held[1]
-    found = find()
+    entry = _cache.get(key)
+    if entry is not None and entry[0] > now:
+        return entry[1]
+    model = find()
     with _lock:
-        if len(_known) >= MAX_REMEMBERED:
-            _known.clear()
-        if found is not None:
-            _known[key] = (now + REMEMBERED, found)
+        if len(_cache) >= MAX_CACHED:
+            _cache.clear()
+        if model is not None:
+            _cache[key] = (now + CACHE_SECONDS, model)
         else:
-            _known.pop(key, None)
-    return found
+            _cache.pop(key, None)
+    return model

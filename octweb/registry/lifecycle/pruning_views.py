@@ -22,13 +22,13 @@ def prune_page(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
     """Make the new version and show it; where there is nothing to prune, say so on the page of the model."""
     model = TreeModel.objects.select_related("family", "owner", "dataset").get_visible(request.user, pk)
     try:
-        made = prune(model, by=request.user)
+        pruned_model = prune(model, by=request.user)
     except APIException as error:
         messages.error(request, " ".join(e["detail"] for e in flatten(error.detail)))
         return redirect("registry:detail", pk=model.pk)
-    left, right = (f"{n} {'leaf' if n == 1 else 'leaves'}" for n in (model.leaves, made.leaves))
+    leaves_before, leaves_after = (f"{n} {'leaf' if n == 1 else 'leaves'}" for n in (model.leaves, pruned_model.leaves))
     messages.success(
         request,
-        f"This is version {made.version}, with {right} instead of {left}. Every row gets the class that it got before.",
+        f"This is version {pruned_model.version}, with {leaves_after} instead of {leaves_before}. Every row gets the class that it got before.",
     )
-    return redirect("registry:detail", pk=made.pk)
+    return redirect("registry:detail", pk=pruned_model.pk)

@@ -60,16 +60,16 @@ def _changes(name: str) -> Iterator[tuple[Record, datetime, tuple[uuid.UUID, _Se
             serving[record.subject_id] = _Service(served_name, int(version), at)
         else:
             serving.pop(record.subject_id, None)
-        own = [(model, service) for model, service in serving.items() if service.name == name]
-        first = max(own, key=lambda one: one[1].since, default=None)
+        candidates = [(model, service) for model, service in serving.items() if service.name == name]
+        first = max(candidates, key=lambda one: one[1].since, default=None)
         if first != before:
             yield record, at, first
             before = first
 
 
 def _time_of(record: Record) -> datetime:
-    said = record.details.get("served_since") or record.details.get("event_at")
-    return record.at if said is None else datetime.fromisoformat(said)
+    recorded = record.details.get("served_since") or record.details.get("event_at")
+    return record.at if recorded is None else datetime.fromisoformat(recorded)
 
 
 def period_at(periods: list[Period], moment: datetime) -> Period | None:
@@ -88,7 +88,7 @@ def parse_moment(text: str) -> datetime:
 
     Raises ValidationError for another text and for a time that has not come yet; today means now.
     """
-    moment = _moment(text)
+    moment = _parse_moment(text)
     now = timezone.now()
     if moment is None:
         raise ValidationError(
@@ -101,7 +101,7 @@ def parse_moment(text: str) -> datetime:
     return moment
 
 
-def _moment(text: str) -> datetime | None:
+def _parse_moment(text: str) -> datetime | None:
     try:
         moment = parse_datetime(text.strip()) if "T" in text or ":" in text else None
         day = parse_date(text.strip()) if moment is None else None
@@ -117,7 +117,7 @@ def _moment(text: str) -> datetime | None:
         return None
 
 
-def moment_or_now(text: str) -> datetime:
+def parse_moment_or_now(text: str) -> datetime:
     return parse_moment(text) if text.strip() else timezone.now()
 
 

@@ -8,7 +8,7 @@ from django.shortcuts import render
 from django.views.decorators.http import require_GET
 from rest_framework.exceptions import ValidationError
 
-from octweb.registry.lifecycle.serving_history import moment_or_now, period_at, served_periods
+from octweb.registry.lifecycle.serving_history import parse_moment_or_now, period_at, served_periods
 from octweb.registry.models import TreeModel
 
 
@@ -22,7 +22,7 @@ def served_when(request: HttpRequest, name: str) -> HttpResponse:
     typed = request.GET.get("at", "")[:60]
     context = {"name": name, "periods": periods[::-1], "typed": typed}
     try:
-        moment = moment_or_now(typed)
+        moment = parse_moment_or_now(typed)
         context |= {"moment": moment, "period": period_at(periods, moment)}
     except ValidationError as error:
         context["refused"] = str(error.detail["at"])  # type: ignore[call-overload, index]

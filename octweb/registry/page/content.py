@@ -107,8 +107,8 @@ def coefficient_frontier(model: TreeModel) -> list[dict[str, Any]]:
 
 def _frontier(model: TreeModel, kind: str) -> list[tuple[int, dict[str, Any]]]:
     """The points that a frontier keeps, each with the number of rows."""
-    kept = _evidence(model, kind)
-    return [(kept["n"], p) for p in kept.get("points", [])]
+    evidence = _evidence(model, kind)
+    return [(evidence["n"], p) for p in evidence.get("points", [])]
 
 
 def _frontier_point(model: TreeModel, n: int, p: dict[str, Any], name: str) -> dict[str, Any]:
@@ -127,8 +127,8 @@ def _frontier_point(model: TreeModel, n: int, p: dict[str, Any], name: str) -> d
 
 def frontier_tree(model: TreeModel, size: str, number: int) -> Tree | None:
     """The tree that a frontier keeps for a number of leaves or of coefficients (`size`), or None if it keeps none."""
-    kept = _evidence(model, {"leaves": Evidence.LEAF_FRONTIER, "coefficients": Evidence.COEFFICIENT_FRONTIER}[size])
-    point: dict[str, Any] = next((p for p in kept.get("points", []) if p[size] == number), {})
+    evidence = _evidence(model, {"leaves": Evidence.LEAF_FRONTIER, "coefficients": Evidence.COEFFICIENT_FRONTIER}[size])
+    point: dict[str, Any] = next((p for p in evidence.get("points", []) if p[size] == number), {})
     return _tree(model, point)
 
 
@@ -147,9 +147,9 @@ def _rules(model: TreeModel, point: dict[str, Any]) -> str:
 
 def optimal_trees(model: TreeModel) -> dict[str, Any]:
     """How many optimal trees there are, and those that were listed, as text."""
-    kept = _evidence(model, Evidence.OPTIMAL_TREES)
-    trees = [_rules(model, {"tree": t}) if isinstance(t, list) else outline(t) for t in kept.get("listed") or ()]
-    return {"count": kept["count"], "trees": trees} if kept.get("count") else {}
+    evidence = _evidence(model, Evidence.OPTIMAL_TREES)
+    trees = [_rules(model, {"tree": t}) if isinstance(t, list) else outline(t) for t in evidence.get("listed") or ()]
+    return {"count": evidence["count"], "trees": trees} if evidence.get("count") else {}
 
 
 def outline(tree: dict[str, Any] | None, indent: str = "") -> str:
@@ -164,8 +164,8 @@ def outline(tree: dict[str, Any] | None, indent: str = "") -> str:
 
 
 def _evidence(model: TreeModel, kind: str) -> dict[str, Any]:
-    found = model_file(model).certificate.get("evidence") or []
-    return next((dict(e) for e in found if e.get("kind") == kind), {})
+    records = model_file(model).certificate.get("evidence") or []
+    return next((dict(e) for e in records if e.get("kind") == kind), {})
 
 
 def splits(model: TreeModel) -> list[dict[str, Any]]:
@@ -196,7 +196,7 @@ def fields(model: TreeModel, chosen: dict[str, Any]) -> list[dict[str, Any]]:
     """The inputs of the form "try it": the columns that the tree reads, those it asks first first, filled with `chosen`."""
     tree = model_file(model).tree
     out = []
-    for j in asked_columns(tree):
+    for j in columns_in_question_order(tree):
         column = tree.schema[j]
         out.append(
             {
@@ -212,12 +212,12 @@ def fields(model: TreeModel, chosen: dict[str, Any]) -> list[dict[str, Any]]:
     return out
 
 
-def asked_columns(tree: Tree) -> list[int]:
+def columns_in_question_order(tree: Tree) -> list[int]:
     """The columns that the tree reads in the order in which it asks them."""
     return list(dict.fromkeys(f for v in tree.branches if v.split is not None for f in v.split.used))
 
 
-def typed(model: TreeModel, query: Mapping[str, str]) -> dict[str, Any]:
+def parse_form_values(model: TreeModel, query: Mapping[str, str]) -> dict[str, Any]:
     """The values of the form as a record; what is not a number stays text, and predicting says what is wrong."""
     file = model_file(model)
     record: dict[str, Any] = {}
@@ -234,12 +234,12 @@ def typed(model: TreeModel, query: Mapping[str, str]) -> dict[str, Any]:
 
 def number_writing(file: ModelFile, column: ColumnSchema) -> NumberWriting:
     """How numbers of a column are typed: with its unit behind them, and whether the file of the training had decimal commas."""
-    own = ColumnParsing.from_json(file.reading).columns.get(column.name)
-    comma = own is not None and own.number is not None and own.number.decimal == ","
+    column_reading = ColumnParsing.from_json(file.reading).columns.get(column.name)
+    comma = column_reading is not None and column_reading.number is not None and column_reading.number.decimal == ","
     return {"unit": unit(column), "decimal_comma": comma}
 
 
-def walk(model: TreeModel, row: Any, *, title: str, actual: str | None = None, values: Any = None) -> Walk:
+def walk_row(model: TreeModel, row: Any, *, title: str, actual: str | None = None, values: Any = None) -> Walk:
     """The way of a row of the matrix through the tree."""
     tree = model_file(model).tree
     leaf = int(tree.apply(row.reshape(1, -1))[0])
@@ -256,7 +256,7 @@ def walk(model: TreeModel, row: Any, *, title: str, actual: str | None = None, v
     )
 
 
-def asked_row(query: Mapping[str, str], rows: DatasetRows | None) -> tuple[int | None, str]:
+def find_row(query: Mapping[str, str], rows: DatasetRows | None) -> tuple[int | None, str]:
     """Where the row stands that `line` names, or `row` by its number; else None, with a sentence why not if one is named."""
     by = "line" if query.get("line", "").strip() else "row"
     number = query.get(by, "").strip()
@@ -264,22 +264,22 @@ def asked_row(query: Mapping[str, str], rows: DatasetRows | None) -> tuple[int |
         return None, ""
     if rows is None:
         return None, "The rows of this model cannot be read, so no row can be followed."
-    word = rows.called if by == "line" else by
+    row_word = rows.called if by == "line" else by
     if not (number.isascii() and number.isdigit() and len(number) < 12):
-        return None, f"'{number[:20]}' is not a {word} number."
+        return None, f"'{number[:20]}' is not a {row_word} number."
     place = rows.at_line(int(number)) if by == "line" else rows.position(int(number))
     if place is not None:
         return place, ""
-    if word == "line":
+    if row_word == "line":
         return None, f"On line {int(number):,} of the uploaded file there is no row that this tree can read."
     return None, f"The data set has no row {int(number):,} that this tree can read."
 
 
-def followed(model: TreeModel, place: int, rows: DatasetRows) -> Walk:
+def follow_row(model: TreeModel, place: int, rows: DatasetRows) -> Walk:
     """The row at `place` on its way."""
     title = f"{rows.called} {int(rows.shown[place]):,}"
     actual = model_file(model).tree.classes[rows.codes[place]]
-    return walk(model, rows.matrix[place], title=title, actual=actual)
+    return walk_row(model, rows.matrix[place], title=title, actual=actual)
 
 
 def rules(model: TreeModel) -> str:

@@ -67,7 +67,7 @@ def _number(text: str) -> float | None:
     return None if isinstance(value, str) or not 0 <= value <= MOST else float(value)
 
 
-def costs(scene: ModelScene, part: str) -> dict[str, Any] | None:
+def cost_context(scene: ModelScene, part: str) -> dict[str, Any] | None:
     """Fields, and the cost per row of the tree, of its leaves with the cheapest answer, and of the cheapest single answer.
 
     Answers are chosen on training rows, costs are counted on the rows of `part`. None if no mistakes are known.
@@ -76,15 +76,15 @@ def costs(scene: ModelScene, part: str) -> dict[str, Any] | None:
     if counts is None or not counts.sum():
         return None
     classes = tuple(scene.tree.classes)
-    asked = costs_of(classes, scene.query)
+    stated_costs = costs_of(classes, scene.query)
     training = np.array(scene.tree.nodes[0].counts, np.int64)
-    constant = int((training @ asked.table).argmin())
+    constant = int((training @ stated_costs.table).argmin())
     always = np.zeros_like(counts)
     always[:, constant] = counts.sum(axis=1)
     ways = [
-        _way("this tree", counts, asked.table),
-        *_cheapest_answers(scene, part, asked.table),
-        _way(f"no tree: always {classes[constant]}", always, asked.table),
+        _way("this tree", counts, stated_costs.table),
+        *_cheapest_answers(scene, part, stated_costs.table),
+        _way(f"no tree: always {classes[constant]}", always, stated_costs.table),
     ]
     least = min(way["mean"] for way in ways)
     return {
@@ -95,15 +95,15 @@ def costs(scene: ModelScene, part: str) -> dict[str, Any] | None:
                 "label": label,
                 "look": swatch(a, len(classes)),
                 "inputs": [
-                    {"name": name, "words": _what(classes, a, at, len(classes)), "text": asked.texts[name]}
+                    {"name": name, "words": _what(classes, a, at, len(classes)), "text": stated_costs.texts[name]}
                     for name, at in _fields(a, len(classes))
                 ],
             }
             for a, label in enumerate(classes)
         ],
-        "errors": asked.errors,
-        "ways": [] if asked.errors else [{**way, "least": way["mean"] == least} for way in ways],
-        "equal": bool((asked.table == 1.0 - np.eye(len(classes))).all()),
+        "errors": stated_costs.errors,
+        "ways": [] if stated_costs.errors else [{**way, "least": way["mean"] == least} for way in ways],
+        "equal": bool((stated_costs.table == 1.0 - np.eye(len(classes))).all()),
         "weights": dict(scene.file.parameters).get("class_weight", "none"),
         "trained": bool(scene.file.certificate.get("costs")),
     }
@@ -120,8 +120,8 @@ def _cheapest_answers(scene: ModelScene, part: str, table: np.ndarray) -> list[d
     answers = np.where(training.sum(axis=1) > 0, (training @ table).argmin(axis=1), [leaf.label for leaf in leaves])
     # of equally cheap answers the tree's own one stays
     for i, leaf in enumerate(leaves):
-        own = training[i] @ table
-        if own[leaf.label] <= own[answers[i]]:
+        leaf_costs = training[i] @ table
+        if leaf_costs[leaf.label] <= leaf_costs[answers[i]]:
             answers[i] = leaf.label
     counts = np.zeros((len(table), len(table)), np.int64)
     np.add.at(counts.T, answers, reached)
@@ -132,15 +132,15 @@ def _cheapest_answers(scene: ModelScene, part: str, table: np.ndarray) -> list[d
 def _way(words: str, counts: np.ndarray, table: np.ndarray) -> dict[str, Any]:
     """Cost per row with its interval, cost in all, and how many rows are wrong."""
     n = int(counts.sum())
-    whole = float((counts * table).sum())
+    total = float((counts * table).sum())
     squares = float((counts * table**2).sum())
-    interval = of_mean(whole, squares, n)
+    interval = of_mean(total, squares, n)
     return {
         "words": words,
-        "mean": whole / n,
-        "per_row": number_text(whole / n),
+        "mean": total / n,
+        "per_row": number_text(total / n),
         "interval": None if interval is None else tuple(number_text(x) for x in interval),
-        "whole": number_text(whole, 6),
+        "whole": number_text(total, 6),
         "wrong": n - int(np.trace(counts)),
-        "finite": math.isfinite(whole),
+        "finite": math.isfinite(total),
     }

@@ -67,13 +67,13 @@ FORMATS: dict[str, DownloadFormat] = {
 def subject_of(model: TreeModel, address: str = "") -> Subject:
     """What is exported of a stored model."""
     file = model_file(model)
-    known, source = statistics_of(model, inside=False)
+    statistics, source = statistics_of(model, inside=False)
     return Subject(
         file=file,
         title=f"{model.title}, version {model.version}",
         sha256=model.sha256,
         document=document_of(model),
-        statistics=None if source == FROM_TREE else known,
+        statistics=None if source == FROM_TREE else statistics,
         permissions=permissions(file.tree.schema, hooks.column_permissions(model)),
         address=address,
         dossier=f"{address}dossier/" if address else "",

@@ -20,9 +20,9 @@ def columns_of(scene: ModelScene) -> list[dict[str, Any]]:
     dataset = scene.model.dataset
     if dataset is None or scene.rows is None:
         return []
-    asked = {scene.tree.schema[j].name for j in scene.tree.used_columns}
+    used_names = {scene.tree.schema[j].name for j in scene.tree.used_columns}
     return [
-        {"name": c["name"], "asked": c["name"] in asked, "role": c.get("role", "feature")}
+        {"name": c["name"], "asked": c["name"] in used_names, "role": c.get("role", "feature")}
         for c in dataset.columns
         if c.get("role") != "target" and c["name"] != scene.file.target
     ]
@@ -39,15 +39,15 @@ def groups(scene: ModelScene, column: str, part: str) -> dict[str, Any] | None:
         return None
     labels, codes = group_rows(values[at])
     classes = len(scene.tree.classes)
-    found = []
+    rows_by_group = []
     small = 0
     for k, label in enumerate(labels):
         rows = at[codes == k]
         if len(rows) < FEWEST:
             small += 1
             continue
-        found.append(_group(scene, label, rows, classes))
-    return {"column": column, "asked": record["asked"], "groups": found, "small": small, "fewest": FEWEST}
+        rows_by_group.append(_group(scene, label, rows, classes))
+    return {"column": column, "asked": record["asked"], "groups": rows_by_group, "small": small, "fewest": FEWEST}
 
 
 def _group(scene: ModelScene, label: str, rows: np.ndarray, classes: int) -> dict[str, Any]:
@@ -57,17 +57,17 @@ def _group(scene: ModelScene, label: str, rows: np.ndarray, classes: int) -> dic
     weights = scene.rows.weights_of(rows)
     right = int(weights[actual == predicted].sum())
     most = int(np.argmax(scene.tree.nodes[0].counts))
-    found = []
+    recalls = []
     for k in range(classes if classes <= 3 else 0):
-        own = actual == k
-        n = int(weights[own].sum())
-        hit = int(weights[own & (predicted == k)].sum())
+        of_class = actual == k
+        n = int(weights[of_class].sum())
+        hit = int(weights[of_class & (predicted == k)].sum())
         share = hit / n if n else None
-        found.append(
+        recalls.append(
             {
                 "label": scene.tree.classes[k],
                 "share": share,
-                "interval": scene.interval_of(predicted[own] == k, rows[own]),
+                "interval": scene.interval_of(predicted[of_class] == k, rows[of_class]),
                 "look": swatch(k, classes),
                 "rows": n,
             }
@@ -79,7 +79,7 @@ def _group(scene: ModelScene, label: str, rows: np.ndarray, classes: int) -> dic
         "base_rate": int(weights[actual == most].sum())
         / int(weights.sum()),  # always the most frequent class of the training
         "interval": scene.interval_of(actual == predicted, rows),
-        "found": found,
+        "found": recalls,
     }
 
 

@@ -12,7 +12,7 @@ from django.views.decorators.http import require_GET
 
 from octweb.core.lists import narrowed, page_of
 from octweb.registry.document.model_files import read_documents
-from octweb.registry.lifecycle.actions import served_of
+from octweb.registry.lifecycle.actions import ids_of_served_versions
 from octweb.registry.models import State, TreeModel
 from octweb.registry.page.downloads import FORMATS, download
 from trainer.certificate import Status
@@ -51,23 +51,23 @@ def _model(request: HttpRequest, pk: uuid.UUID) -> TreeModel:
 def model_list(request: HttpRequest) -> HttpResponse:
     """Models to read, with filters."""
     models = _models(request).defer("document")
-    chosen = {name: request.GET.get(name, "") for name in ("state", "method", "status")}
-    if chosen["state"] in State.values:
-        models = models.filter(state=chosen["state"])
-    if chosen["status"] in list(Status):
-        models = models.filter(status=chosen["status"])
+    filters = {name: request.GET.get(name, "") for name in ("state", "method", "status")}
+    if filters["state"] in State.values:
+        models = models.filter(state=filters["state"])
+    if filters["status"] in list(Status):
+        models = models.filter(status=filters["status"])
     methods = sorted(set(_models(request).order_by().values_list("method", flat=True).distinct()))
-    if chosen["method"] in methods:
-        models = models.filter(method=chosen["method"])
+    if filters["method"] in methods:
+        models = models.filter(method=filters["method"])
     fields = ("title", "family__name", "method", "owner__username")
-    models, shown = narrowed(models, request.GET, fields=fields, sorts=LIST_SORTS)
+    models, list_context = narrowed(models, request.GET, fields=fields, sorts=LIST_SORTS)
     page = page_of(models, request.GET)
     read_documents(page)
-    context = shown | {
+    context = list_context | {
         "page": page,
-        "served": served_of({model.family_id for model in page}),
-        "chosen": chosen,
-        "filtered": any(chosen.values()) or bool(shown["words"]),
+        "served": ids_of_served_versions({model.family_id for model in page}),
+        "chosen": filters,
+        "filtered": any(filters.values()) or bool(list_context["words"]),
         "states": State.choices,
         "statuses": [(str(s), ENDED[s]) for s in Status],
         "methods": methods,

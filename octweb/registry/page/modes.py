@@ -6,10 +6,10 @@ from typing import Any
 
 from django.urls import reverse
 
-from octweb.registry.document.claims import claim_of, claims
-from octweb.registry.document.rows import check_again, example_row
+from octweb.registry.document.claims import claim_badges, claim_of
+from octweb.registry.document.rows import check_claim, example_row
 from octweb.registry.document.selection import selection_of
-from octweb.registry.document.sensitivity_frontier import reach_of
+from octweb.registry.document.sensitivity_frontier import frontier_context
 from octweb.registry.lifecycle import actions
 from octweb.registry.lifecycle.access import may_call
 from octweb.registry.page import content, costs, groups, performance, rowsets, snippets, versions
@@ -17,7 +17,7 @@ from octweb.registry.page.downloads import FORMATS
 from octweb.registry.page.mode import Mode, added_modes
 from octweb.registry.page.scene import ModelScene
 from octweb.registry.page.tabs import inspector
-from octweb.registry.page.try_row import follow, try_it
+from octweb.registry.page.try_row import follow, try_context
 from trainer.convert.source import METHOD
 from trainer.evaluate.verdict import training_base_words
 from trainer.registry import editable_ids
@@ -67,16 +67,16 @@ def _tree(scene: ModelScene) -> dict[str, Any]:
 def _row_counts(scene: ModelScene) -> dict[str, int]:
     """Return how many rows trained the tree and how many were held out: counted on the rows, else as the model file says."""
     metrics = scene.file.metrics
-    said = [int((metrics.get(name) or {}).get("n") or 0) for name in ("train", "test")]
-    training = len(scene.part("training")) or said[0] or sum(scene.tree.nodes[0].counts)
-    return {"training": training, "unseen_rows": len(scene.part("unseen")) or said[1]}
+    claimed = [int((metrics.get(name) or {}).get("n") or 0) for name in ("train", "test")]
+    training = len(scene.part("training")) or claimed[0] or sum(scene.tree.nodes[0].counts)
+    return {"training": training, "unseen_rows": len(scene.part("unseen")) or claimed[1]}
 
 
 def _performance(scene: ModelScene) -> dict[str, Any]:
     part = performance.chosen_part(scene)
     positive = performance.positive_class(scene)
     columns = groups.columns_of(scene)
-    wanted = scene.query.get("group", "")
+    group_column = scene.query.get("group", "")
     row_part = part if part in scene.parts else ""
     return {
         "parts": performance.parts_of(scene),
@@ -85,7 +85,7 @@ def _performance(scene: ModelScene) -> dict[str, Any]:
         "calibration": performance.calibration(scene) if part == "unseen" else [],
         "quality": performance.quality(scene, part, positive) if part != performance.FOLDS else None,
         "cheapest": performance.cheapest_cut(scene, part, positive) if part in scene.parts else None,
-        "costs": costs.costs(scene, part),
+        "costs": costs.cost_context(scene, part),
         "money": performance.money(scene),
         "goal": performance.goal_of(scene, part),
         "price_sentence": price_sentence(scene.file.certificate),
@@ -95,7 +95,7 @@ def _performance(scene: ModelScene) -> dict[str, Any]:
         "two": len(scene.tree.classes) == 2,
         "has_rows": scene.rows is not None,
         "columns": columns,
-        "groups": groups.groups(scene, wanted or columns[0]["name"], row_part) if columns and row_part else None,
+        "groups": groups.groups(scene, group_column or columns[0]["name"], row_part) if columns and row_part else None,
         "unseen_interval": performance.unseen_interval(scene),
     }
 
@@ -108,13 +108,13 @@ def _proof(scene: ModelScene) -> dict[str, Any]:
         **_row_counts(scene),
         "proved": claim_of(model).proved_optimal,
         "brought": model.method == METHOD,
-        "claims": claims(model),
+        "claims": claim_badges(model),
         "goal_words": goal_words(certificate),
         "goal_sentence": goal_sentence(certificate, scene.file.parameters),
         "price_sentence": price_sentence(certificate),
-        "checked": check_again(model) if scene.inside else None,
+        "checked": check_claim(model) if scene.inside else None,
         "splits": content.splits(model),
-        "reach": reach_of(model),
+        "reach": frontier_context(model),
         "leaf_frontier": content.leaf_frontier(model),
         "training_base": training_base_words(scene.file.tree),
         "unsettled_sizes": content.unsettled_sizes(model),
@@ -136,16 +136,16 @@ def _use(scene: ModelScene) -> dict[str, Any]:
         "used": [scene.tree.schema[j].name for j in scene.tree.used_columns],
         "columns": len(scene.tree.schema),
         "predicted": model.predictions.visible_to(scene.user).order_by("-created")[:MOST_PREDICTED],
-        **try_it(scene, example),
+        **try_context(scene, example),
     }
 
 
 def _history(scene: ModelScene) -> dict[str, Any]:
     model = scene.model
     return {
-        "versions": versions.versions(scene),
+        "versions": versions.version_records(scene),
         "events": list(model.events.select_related("by")) if scene.inside else [],
-        "possible": actions.possible(model, scene.user),
+        "possible": actions.possible_steps(model, scene.user),
         "run": getattr(model, "run", None) if scene.inside else None,
     }
 
@@ -160,7 +160,7 @@ MODES: list[Mode] = [
         label="History",
         template="registry/modes/_history.html",
         context=_history,
-        count=lambda scene: versions.count(scene),
+        count=lambda scene: versions.count_versions(scene),
     ),
 ]
 for before, added in added_modes:
@@ -169,14 +169,14 @@ for before, added in added_modes:
 
 def chosen_mode(scene: ModelScene) -> Mode:
     """The mode that the address asks for; the tree otherwise, what is typed into "Try it" under Use."""
-    wanted = scene.query.get("mode", "use" if scene.typed is not None else "tree")
-    shown = [mode for mode in MODES if mode.shown(scene) and not mode.page]
-    return next((mode for mode in shown if mode.id == wanted), shown[0])
+    mode_id = scene.query.get("mode", "use" if scene.typed is not None else "tree")
+    visible = [mode for mode in MODES if mode.shown(scene) and not mode.page]
+    return next((mode for mode in visible if mode.id == mode_id), visible[0])
 
 
 def workspace(scene: ModelScene) -> dict[str, Any]:
     """Everything that the page of a model shows in the chosen mode."""
-    chosen = chosen_mode(scene)
+    current = chosen_mode(scene)
     facts = content.facts(scene.model)
     interval = performance.unseen_interval(scene)
     if interval is not None and scene.model.train_accuracy <= interval[1]:
@@ -188,23 +188,23 @@ def workspace(scene: ModelScene) -> dict[str, Any]:
         "interval": interval,
         "unseen_about": unseen_words(scene.file),
         "selection": selection_of(scene.model),
-        "mode": chosen,
+        "mode": current,
         "modes": [
             {
                 "id": m.id,
                 "label": m.label,
-                "here": m is chosen,
+                "here": m is current,
                 "count": m.count(scene),
                 "url": reverse(m.page, args=[scene.model.pk]) if m.page else f"?mode={m.id}",
             }
             for m in MODES
             if m.shown(scene)
         ],
-        "possible": actions.possible(scene.model, scene.user),
-        "served": actions.served(scene.model.family),
+        "possible": actions.possible_steps(scene.model, scene.user),
+        "served": actions.served_version(scene.model.family),
         "smaller": versions.smaller(scene),
         "rejection": versions.rejection(scene),
         "asked_back": versions.asked_back(scene),
         "editable": scene.model.method in editable_ids() and scene.rows is not None,
-        **chosen.context(scene),
+        **current.context(scene),
     }

@@ -58,11 +58,11 @@ def _answers(tree: Tree, node: int) -> list[str]:
 def path_rules(scene: ModelScene, node: int) -> list[dict[str, Any]]:
     """The questions on the way to a node with the answer each was given."""
     tree = scene.tree
-    found = []
+    steps = []
     for a, b in itertools.pairwise(tree.path_to(node)):
         v = tree.nodes[a]
-        found.append({"id": a, "rule": headline(tree, v).rstrip("?"), "answer": "yes" if b == v.left else "no"})
-    return found
+        steps.append({"id": a, "rule": headline(tree, v).rstrip("?"), "answer": "yes" if b == v.left else "no"})
+    return steps
 
 
 def sides(scene: ModelScene) -> list[dict[str, Any]]:
@@ -136,10 +136,10 @@ def answer_facts(scene: ModelScene) -> dict[str, Any]:
 def leaves_under(scene: ModelScene) -> list[dict[str, Any]]:
     """The leaves below the node, largest first, each with the last question before it."""
     tree = scene.tree
-    found: list[dict[str, Any]] = []
+    leaves: list[dict[str, Any]] = []
     for leaf in leaves_below(tree, scene.node.id):
         parent = tree.nodes[tree.parents[leaf.id]]
-        found.append(
+        leaves.append(
             {
                 "id": leaf.id,
                 "label": tree.classes[leaf.label],
@@ -150,7 +150,7 @@ def leaves_under(scene: ModelScene) -> list[dict[str, Any]]:
                 "answer": "yes" if leaf.id == parent.left else "no",
             }
         )
-    return sorted(found, key=lambda leaf: -leaf["rows"])
+    return sorted(leaves, key=lambda leaf: -leaf["rows"])
 
 
 def idle_at(scene: ModelScene) -> int:
@@ -172,12 +172,12 @@ def terms(scene: ModelScene) -> dict[str, Any] | None:
 
 def heaviest(scene: ModelScene) -> dict[int, tuple[str, ...]]:
     """For each question about many columns the lines of its card: its heaviest columns, and how many more there are."""
-    found = {}
+    lines_by_node = {}
     for v in scene.tree.branches:
         if v.split is not None and v.split.many and (weighed := _terms(scene, v, CARD_NAME)) is not None:
             lines = [f"{t['short']}  {100 * t['share']:.0f}\u202f%" for t in weighed["heavy"]]
-            found[v.id] = (*lines, f"+ {weighed['more']} more") if weighed["more"] else tuple(lines)
-    return found
+            lines_by_node[v.id] = (*lines, f"+ {weighed['more']} more") if weighed["more"] else tuple(lines)
+    return lines_by_node
 
 
 def _terms(scene: ModelScene, v: Node, length: int = NAME_LENGTH) -> dict[str, Any] | None:
@@ -187,12 +187,12 @@ def _terms(scene: ModelScene, v: Node, length: int = NAME_LENGTH) -> dict[str, A
         return None
     (weighed, threshold), names = v.split.weighted, short_names([c.name for c in tree.schema], length)
     X = scene.rows.matrix[scene.reaching(v.id, "training")] if scene.rows is not None else None
-    found: list[dict[str, Any]] = []
+    terms: list[dict[str, Any]] = []
     for f, level, a in weighed:
         column = tree.schema[f]
         value = None if X is None else X[:, f] if level < 0 else (X[:, f] == level).astype(float)
         spread = None if value is None or not np.isfinite(value).any() else float(np.nanstd(value))
-        found.append(
+        terms.append(
             {
                 "name": column.name if level < 0 else f"{column.name} is {column.categories[level]}",
                 "short": names[f] if level < 0 else f"{names[f]} is {column.categories[level]}",
@@ -202,18 +202,18 @@ def _terms(scene: ModelScene, v: Node, length: int = NAME_LENGTH) -> dict[str, A
                 "size": abs(a if spread is None else a * spread),
             }
         )
-    found.sort(key=lambda t: -t["size"])
-    whole = sum(t["size"] for t in found) or 1.0
-    for t in found:
-        t["share"] = t["size"] / whole
+    terms.sort(key=lambda t: -t["size"])
+    total = sum(t["size"] for t in terms) or 1.0
+    for t in terms:
+        t["share"] = t["size"] / total
         t["weight_text"] = None if t["weight"] is None else number_text(t["weight"])
     return {
-        "terms": found,
-        "heavy": found[:HEAVY],
-        "more": max(0, len(found) - HEAVY),
-        "first_ten": sum(t["share"] for t in found[:10]),
+        "terms": terms,
+        "heavy": terms[:HEAVY],
+        "more": max(0, len(terms) - HEAVY),
+        "first_ten": sum(t["share"] for t in terms[:10]),
         "threshold": number_text(threshold, full=True),
-        "many": len(found) > 2,
+        "many": len(terms) > 2,
     }
 
 
@@ -243,11 +243,11 @@ def best_single(scene: ModelScene) -> dict[str, Any] | None:
     if best is None:
         return None
     impurity, j, cut = best
-    own = gini_rows(codes, goes_left(v.split, X), classes)
+    node_impurity = gini_rows(codes, goes_left(v.split, X), classes)
     return {
         "rule": split_text(Threshold(feature=j, threshold=cut), tree.schema),
         "impurity": impurity,
-        "own": own,
+        "own": node_impurity,
         "before": gini_rows(codes, np.ones(len(codes), bool), classes),
-        "same": v.split.cut is not None and v.split.cut[0] == j and abs(impurity - own) < 1e-9,
+        "same": v.split.cut is not None and v.split.cut[0] == j and abs(impurity - node_impurity) < 1e-9,
     }

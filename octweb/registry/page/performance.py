@@ -36,9 +36,9 @@ WORDS = {
 def parts_of(scene: ModelScene) -> list[str]:
     """The kinds of rows that mistakes are known for, the most honest first."""
     metrics = scene.file.metrics
-    found = [UNSEEN] if (metrics.get("test") or {}).get("n") or len(scene.part(UNSEEN)) else []
-    found += [FOLDS] if (metrics.get("cross_validation") or {}).get("confusion") else []
-    return [*found, TRAINING]
+    parts = [UNSEEN] if (metrics.get("test") or {}).get("n") or len(scene.part(UNSEEN)) else []
+    parts += [FOLDS] if (metrics.get("cross_validation") or {}).get("confusion") else []
+    return [*parts, TRAINING]
 
 
 def chosen_part(scene: ModelScene) -> str:
@@ -56,10 +56,10 @@ def confusion(scene: ModelScene, part: str) -> np.ndarray | None:
         np.add.at(counts, (scene.rows.codes[at], scene.predicted[at]), scene.rows.weights_of(at))
         return counts
     name = {UNSEEN: "test", FOLDS: "cross_validation", TRAINING: "train"}[part]
-    kept = (scene.file.metrics.get(name) or {}).get("confusion")
-    if kept is None and part == TRAINING:
+    recorded = (scene.file.metrics.get(name) or {}).get("confusion")
+    if recorded is None and part == TRAINING:
         return _from_leaves(scene)
-    return None if kept is None else np.array(kept, np.int64).reshape(classes, classes)
+    return None if recorded is None else np.array(recorded, np.int64).reshape(classes, classes)
 
 
 def _from_leaves(scene: ModelScene) -> np.ndarray:
@@ -72,19 +72,19 @@ def _from_leaves(scene: ModelScene) -> np.ndarray:
 
 def money(scene: ModelScene) -> dict[str, Any] | None:
     """What the answers of a tree trained with costs cost, beside the best constant answer; None without costs."""
-    stated = scene.file.certificate.get("costs")
-    if not stated:
+    recorded = scene.file.certificate.get("costs")
+    if not recorded:
         return None
     priced = bool(scene.file.certificate.get("column_prices"))
     kinds = (("test", "unseen rows"), ("train", "training rows"))
     measured = [(words, scene.file.metrics.get(name) or {}) for name, words in kinds]
     return {
-        "unit": stated["unit"],
-        "sentence": f"{saving_sentence(scene.file.certificate)} {cost_sentence(stated, priced=priced)}",
-        "constant": stated["best_constant"]["answer"],
+        "unit": recorded["unit"],
+        "sentence": f"{saving_sentence(scene.file.certificate)} {cost_sentence(recorded, priced=priced)}",
+        "constant": recorded["best_constant"]["answer"],
         "costs": [
             {"true": true, "answer": answer, "cost": text}
-            for true, row in stated["costs"].items()
+            for true, row in recorded["costs"].items()
             for answer, text in row.items()
         ],
         "rows": [
@@ -138,7 +138,7 @@ def mistakes(scene: ModelScene, part: str) -> dict[str, Any] | None:
     unit = (scene.file.certificate.get("costs") or {}).get("unit", "")
     rows = []
     for k, label in enumerate(classes):
-        whole = int(counts[k].sum())
+        row_total = int(counts[k].sum())
         cells = [
             {
                 "count": int(c),
@@ -147,8 +147,8 @@ def mistakes(scene: ModelScene, part: str) -> dict[str, Any] | None:
                 "cost": f"{number_text(costs[k][j])} {unit}".strip() if costs and costs[k][j] else "",
                 "right": j == k,
                 "wrong": j != k and c > 0,
-                "share": int(c) / whole if whole else None,
-                "shade": round(6 + 30 * int(c) / whole) if whole and c else 0,
+                "share": int(c) / row_total if row_total else None,
+                "shade": round(6 + 30 * int(c) / row_total) if row_total and c else 0,
                 "look": swatch(j, len(classes)).split()[0],
             }
             for j, c in enumerate(counts[k])
@@ -158,9 +158,9 @@ def mistakes(scene: ModelScene, part: str) -> dict[str, Any] | None:
                 "code": k,
                 "label": label,
                 "look": swatch(k, len(classes)),
-                "rows": whole,
+                "rows": row_total,
                 "cells": cells,
-                "found": int(counts[k, k]) / whole if whole else None,
+                "found": int(counts[k, k]) / row_total if row_total else None,
             }
         )
     right = int(np.trace(counts))
@@ -312,7 +312,7 @@ def cheapest_cut(scene: ModelScene, part: str, positive: int) -> CheapestCut | N
     )  # fmt: skip
 
 
-def own_cut(scene: ModelScene, part: str, positive: int) -> tuple[int, int]:
+def tree_point(scene: ModelScene, part: str, positive: int) -> tuple[int, int]:
     """Of the rows that the tree predicts positive, how many are and how many are not."""
     counts = leaf_counts(scene, part)[[leaf.label == positive for leaf in scene.tree.leaves]]
     return int(counts[:, positive].sum()), int(counts[:, 1 - positive].sum())

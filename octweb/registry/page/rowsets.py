@@ -53,92 +53,92 @@ def row_query(scene: ModelScene, query: Mapping[str, str]) -> RowQuery:
     classes = len(scene.tree.classes)
     columns = len(scene.tree.schema)
     sort = query.get("sort", LINE)
-    known = sort in (LINE, ACTUAL, PREDICTED, LEAF) or _number(sort.removeprefix("c"), columns) is not None
+    limits = sort in (LINE, ACTUAL, PREDICTED, LEAF) or _number(sort.removeprefix("c"), columns) is not None
     return RowQuery(
         part=query.get("part", "") if query.get("part") in parts else parts[-1],
         node=_number(query.get("node", ""), len(scene.tree.nodes)) or 0,
         actual=_number(query.get("actual", ""), classes),
         predicted=_number(query.get("predicted", ""), classes),
         wrong=query.get("wrong", "") in ("1", "on"),
-        sort=sort if known else LINE,
+        sort=sort if limits else LINE,
         descending=query.get("descending", "") == "1",
         page=max(1, _number(query.get("page", ""), 10**7) or 1),
     )
 
 
-def positions(scene: ModelScene, asked: RowQuery) -> np.ndarray:
+def positions(scene: ModelScene, query: RowQuery) -> np.ndarray:
     """The rows asked for in their order, as positions."""
     rows = scene.rows
     if rows is None:
         return np.zeros(0, np.int64)
-    found = scene.reaching(asked.node, asked.part)
+    found = scene.reaching(query.node, query.part)
     actual = rows.codes[found]
     predicted = scene.predicted[found]
     keep = np.ones(len(found), bool)
-    if asked.actual is not None:
-        keep &= actual == asked.actual
-    if asked.predicted is not None:
-        keep &= predicted == asked.predicted
-    if asked.wrong:
+    if query.actual is not None:
+        keep &= actual == query.actual
+    if query.predicted is not None:
+        keep &= predicted == query.predicted
+    if query.wrong:
         keep &= actual != predicted
     found = found[keep]
-    order = np.argsort(_key(scene, asked.sort, found), kind="stable")
-    return found[order[::-1] if asked.descending else order]
+    order = np.argsort(_key(scene, query.sort, found), kind="stable")
+    return found[order[::-1] if query.descending else order]
 
 
-def table(scene: ModelScene, asked: RowQuery) -> dict[str, Any]:
+def table(scene: ModelScene, query: RowQuery) -> dict[str, Any]:
     """A page of the rows for the template: heads with the addresses that sort by them, and cells in words."""
-    found = positions(scene, asked)
-    pages = max(1, math.ceil(len(found) / PAGE))
-    page = min(asked.page, pages)
-    shown = found[(page - 1) * PAGE : page * PAGE]
-    columns = _columns(scene, asked.node)
-    heads = [_head(asked, LINE, line_word(scene)), _head(asked, ACTUAL, "actual"), _head(asked, PREDICTED, "predicted")]
+    all_rows = positions(scene, query)
+    pages = max(1, math.ceil(len(all_rows) / PAGE))
+    page = min(query.page, pages)
+    page_rows = all_rows[(page - 1) * PAGE : page * PAGE]
+    columns = _columns(scene, query.node)
+    heads = [_head(query, LINE, line_word(scene)), _head(query, ACTUAL, "actual"), _head(query, PREDICTED, "predicted")]
     names = short_names([c.name for c in scene.tree.schema], HEAD_NAME)
-    heads += [_head(asked, f"c{j}", names[j], of=scene.tree.schema[j]) for j in columns]
+    heads += [_head(query, f"c{j}", names[j], of=scene.tree.schema[j]) for j in columns]
     return {
-        "asked": asked,
+        "asked": query,
         "heads": heads,
-        "rows": [_row(scene, int(i), columns) for i in shown],
-        "count": len(found),
-        "wrong": int((scene.rows.codes[found] != scene.predicted[found]).sum()) if scene.rows is not None else 0,
+        "rows": [_row(scene, int(i), columns) for i in page_rows],
+        "count": len(all_rows),
+        "wrong": int((scene.rows.codes[all_rows] != scene.predicted[all_rows]).sum()) if scene.rows is not None else 0,
         "page": page,
         "pages": pages,
         "first": (page - 1) * PAGE + 1,
-        "last": (page - 1) * PAGE + len(shown),
-        "before": asked.address(page=page - 1) if page > 1 else "",
-        "after": asked.address(page=page + 1) if page < pages else "",
-        "csv": asked.address(page=None),
-        "parts": [{"name": p, "here": p == asked.part, "address": asked.address(part=p, page=1)} for p in scene.parts],
-        "only_wrong": asked.address(wrong=not asked.wrong, page=1),
+        "last": (page - 1) * PAGE + len(page_rows),
+        "before": query.address(page=page - 1) if page > 1 else "",
+        "after": query.address(page=page + 1) if page < pages else "",
+        "csv": query.address(page=None),
+        "parts": [{"name": p, "here": p == query.part, "address": query.address(part=p, page=1)} for p in scene.parts],
+        "only_wrong": query.address(wrong=not query.wrong, page=1),
     }
 
 
 def cell_of(scene: ModelScene) -> dict[str, Any] | None:
     """Actual and predicted class of the cell of the confusion matrix that the address names, and where its rows end."""
-    asked = row_query(scene, scene.query)
-    if asked.actual is None or asked.predicted is None or scene.rows is None:
+    query = row_query(scene, scene.query)
+    if query.actual is None or query.predicted is None or scene.rows is None:
         return None
-    found = positions(scene, asked)
+    rows = positions(scene, query)
     classes = scene.tree.classes
     return {
-        "actual": classes[asked.actual],
-        "predicted": classes[asked.predicted],
-        "address": asked.address(page=None, sort=None, node=None),
-        "part": part_words(asked.part),
-        "rows": len(found),
-        "ends": performance.where_they_end(scene, found),
+        "actual": classes[query.actual],
+        "predicted": classes[query.predicted],
+        "address": query.address(page=None, sort=None, node=None),
+        "part": part_words(query.part),
+        "rows": len(rows),
+        "ends": performance.where_they_end(scene, rows),
     }
 
 
-def csv_of(scene: ModelScene, asked: RowQuery) -> Iterator[str]:
+def csv_of(scene: ModelScene, query: RowQuery) -> Iterator[str]:
     """All rows as CSV: line, row, leaf, actual and predicted class, then every column of the model with every digit."""
     rows = scene.rows
     tree = scene.tree
     assert rows is not None
     names = [c.name for c in tree.schema]
     yield text_line(["line", "row", "leaf", "actual", "predicted", *names])
-    for i in positions(scene, asked).tolist():
+    for i in positions(scene, query).tolist():
         line = int(rows.lines[i]) if rows.lines is not None else ""
         classes = [tree.classes[rows.codes[i]], tree.classes[scene.predicted[i]]]
         values = [exact_text(tree.schema[j], float(rows.matrix[i, j])) for j in range(len(names))]
@@ -186,30 +186,30 @@ def _row(scene: ModelScene, i: int, columns: list[int]) -> dict[str, Any]:
     }
 
 
-def _head(asked: RowQuery, key: str, words: str, of: ColumnSchema | None = None) -> dict[str, Any]:
-    here = asked.sort == key
+def _head(query: RowQuery, key: str, words: str, of: ColumnSchema | None = None) -> dict[str, Any]:
+    is_sorted = query.sort == key
     return {
         "words": words,
         "full": of.name if of else words,
         "unit": of.unit if of else "",
         "number": key.startswith("c") or key == LINE,
-        "sorted": ("descending" if asked.descending else "ascending") if here else "none",
-        "address": asked.address(sort=key, descending=here and not asked.descending, page=1),
+        "sorted": ("descending" if query.descending else "ascending") if is_sorted else "none",
+        "address": query.address(sort=key, descending=is_sorted and not query.descending, page=1),
     }
 
 
-def _key(scene: ModelScene, sort: str, found: np.ndarray) -> np.ndarray:
+def _key(scene: ModelScene, sort: str, at: np.ndarray) -> np.ndarray:
     rows = scene.rows
     assert rows is not None
     if sort == ACTUAL:
-        return rows.codes[found]
+        return rows.codes[at]
     if sort == PREDICTED:
-        return scene.predicted[found]
+        return scene.predicted[at]
     if sort == LEAF:
-        return scene.leaf_of[found]
+        return scene.leaf_of[at]
     if sort.startswith("c"):
-        return rows.matrix[found, int(sort[1:])]
-    return rows.numbers[found]
+        return rows.matrix[at, int(sort[1:])]
+    return rows.numbers[at]
 
 
 def _cell(column: Any, value: float) -> str:

@@ -74,12 +74,12 @@ class ModelScene:
 
     def below(self, node: int) -> np.ndarray:
         """For each node of the tree whether it lies at or below `node`, bool (nodes,)."""
-        found = np.zeros(len(self.tree.nodes), bool)
-        found[node] = True
+        is_below = np.zeros(len(self.tree.nodes), bool)
+        is_below[node] = True
         for v in self.tree.branches:  # parents come before their children
-            if found[v.id]:
-                found[[v.left, v.right]] = True
-        return found
+            if is_below[v.id]:
+                is_below[[v.left, v.right]] = True
+        return is_below
 
     def reaching(self, node: int, part: str) -> np.ndarray:
         """Positions of the rows of a part that come through `node`."""
@@ -91,8 +91,8 @@ class ModelScene:
         """Held-out rows, or their weights, by node and actual class, int64 (nodes, classes)."""
         counts = np.zeros((len(self.tree.nodes), len(self.tree.classes)), np.int64)
         if self.rows is not None:
-            held = self.rows.unseen
-            np.add.at(counts, (self.leaf_of[held], self.rows.codes[held]), self.rows.weights_of(held))
+            unseen = self.rows.unseen
+            np.add.at(counts, (self.leaf_of[unseen], self.rows.codes[unseen]), self.rows.weights_of(unseen))
             for v in reversed(self.tree.branches):
                 counts[v.id] = counts[v.left] + counts[v.right]
         return counts
@@ -106,7 +106,7 @@ class ModelScene:
         """Return the 95 % interval of a share of rows: `correct`, bool, of the rows at some positions."""
         if self.rows is None or not len(at):
             return None
-        weights, groups = (None if own is None else own[at] for own in (self.rows.weights, self.rows.groups))
+        weights, groups = (None if column is None else column[at] for column in (self.rows.weights, self.rows.groups))
         return of_rows(correct, weights, groups)
 
     def unseen_interval_of(self, v: Node) -> Interval | None:

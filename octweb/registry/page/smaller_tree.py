@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from octweb.registry.document.claims import claims
+from octweb.registry.document.claims import claim_badges
 from octweb.registry.lifecycle import access
 from octweb.registry.models import TreeModel
 from octweb.registry.page.performance import unseen_interval
@@ -15,21 +15,21 @@ from octweb.registry.page.scene import ModelScene
 LOOKED_AT = 5  # smaller models whose rows are compared
 
 
-def smaller(scene: ModelScene) -> dict[str, Any] | None:
+def smaller_model(scene: ModelScene) -> dict[str, Any] | None:
     """The one with the fewest leaves that the user may see, with its interval; None where there is none, or no unseen row."""
-    own = scene.model
-    if own.unseen_accuracy is None or not len(scene.part("unseen")):
+    model = scene.model
+    if model.unseen_accuracy is None or not len(scene.part("unseen")):
         return None
     others = (
         TreeModel.objects.readable_by(scene.user)
-        .filter(dataset_id=own.dataset_id, leaves__lt=own.leaves, unseen_accuracy__gte=own.unseen_accuracy)
+        .filter(dataset_id=model.dataset_id, leaves__lt=model.leaves, unseen_accuracy__gte=model.unseen_accuracy)
         .select_related("family", "dataset")
         .order_by("leaves", "-unseen_accuracy", "pk")
     )
     for other in others[:LOOKED_AT]:
-        there = ModelScene(model=other, user=scene.user, inside=access.inside(scene.user, other))
+        there = ModelScene(model=other, user=scene.user, inside=access.is_owner_or_staff(scene.user, other))
         if _same_unseen(scene, there):
-            return {"model": other, "claim": claims(other)[0].words, "interval": unseen_interval(there)}
+            return {"model": other, "claim": claim_badges(other)[0].words, "interval": unseen_interval(there)}
     return None
 
 

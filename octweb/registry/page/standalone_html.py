@@ -47,9 +47,9 @@ def to_html(subject: Subject) -> str:
     """The file. Units of changes are rounded: it is made to be given to others."""
     tree = subject.file.tree
     if subject.statistics is None:
-        known = statistics_of_model(tree)
+        statistics = statistics_of_model(tree)
     else:
-        known = coarse(subject.statistics)
+        statistics = coarse(subject.statistics)
     measured = (
         "the training rows, rounded"
         if subject.statistics is not None or is_described(tree)
@@ -66,7 +66,7 @@ def to_html(subject: Subject) -> str:
         "target": subject.file.target,
         "style": "\n".join(_asset(name) for name in STYLES),
         "scripts": [_asset(name) for name in SCRIPTS],
-        "payload": {"tree": tree_data(tree, known), "meta": meta},
+        "payload": {"tree": tree_data(tree, statistics), "meta": meta},
         "rules": rules_text(tree),
         "claims": claims(subject),
         "address": subject.address,
@@ -79,28 +79,28 @@ def to_html(subject: Subject) -> str:
 def claims(subject: Subject) -> list[tuple[str, str]]:
     """What the certificate says, line by line."""
     file = subject.file
-    said = dict(file.certificate)
-    claim = read_claim(said)
+    certificate = dict(file.certificate)
+    claim = read_claim(certificate)
     train, test, crossed = (file.metrics.get(k) or {} for k in ("train", "test", "cross_validation"))
-    gap = said.get("gap")
-    bound = said.get("bound")
-    lines = [("Claim", claim_words(said)), ("Scope", claim.scope), ("Method", file.method)]
-    if said.get("costs"):
-        lines.append(("Cost", cost_sentence(said["costs"], priced=bool(said.get("column_prices")))))
-    if sentence := price_sentence(said):
+    gap = certificate.get("gap")
+    bound = certificate.get("bound")
+    lines = [("Claim", claim_words(certificate)), ("Scope", claim.scope), ("Method", file.method)]
+    if certificate.get("costs"):
+        lines.append(("Cost", cost_sentence(certificate["costs"], priced=bool(certificate.get("column_prices")))))
+    if sentence := price_sentence(certificate):
         lines.append(("Prices of columns", sentence))
-    if sentence := goal_sentence(said, file.parameters):
+    if sentence := goal_sentence(certificate, file.parameters):
         lines.append(("Goal", sentence))
-    if said.get("objective") is not None:
-        lines.append(("Objective", number_text(float(said["objective"]), 6)))
+    if certificate.get("objective") is not None:
+        lines.append(("Objective", number_text(float(certificate["objective"]), 6)))
     if bound is not None and gap is not None:
         lines.append(("Bound and gap", f"{number_text(float(bound), 6)}, {gap_words(gap).lower()}"))
     lines += [("Wish", f"{wish['words']} ({wish['price_words']})") for wish in claim.wishes]
     if claim.wishes:
         lines.append(("All wishes together", claim.price_words))
-    for name, found in (("Training rows", train), ("Unseen rows", test)):
-        if found.get("n"):
-            lines.append((name, f"{found['correct']:,} of {found['n']:,} right"))
+    for name, counts in (("Training rows", train), ("Unseen rows", test)):
+        if counts.get("n"):
+            lines.append((name, f"{counts['correct']:,} of {counts['n']:,} right"))
     if crossed.get("accuracy") is not None:
         lines.append(("Cross-validation", f"{points_text(crossed['accuracy'])} % right"))
     if (rate := base_rate(file)) is not None:

@@ -12,7 +12,7 @@ from octweb.figures.split import split_figures
 from octweb.registry.document.claims import claim_of
 from octweb.registry.page import node, rowsets, thresholds
 from octweb.registry.page.scene import ModelScene
-from octweb.registry.page.smaller_tree import smaller
+from octweb.registry.page.smaller_tree import smaller_model
 from octweb.registry.page.tab import Tab, added_tabs
 from trainer.certificate import Guarantee
 from trainer.registry import editable_ids
@@ -29,7 +29,7 @@ def _question(scene: ModelScene) -> dict[str, Any]:
         "sides": node.sides(scene),
         "terms": node.terms(scene),
         "single": node.best_single(scene),
-        "moving": thresholds.moving(scene),
+        "moving": thresholds.threshold_slider(scene),
         "legend": thresholds.legend(scene),
     }
 
@@ -42,20 +42,20 @@ def _pictures(scene: ModelScene) -> list[dict[str, Any]]:
     training = scene.part("training")
     if len(training) > MAX_DESCRIBED_ROWS:
         return [{"url": f"{url}?picture=0", "title": "", "note": "", "warning": ""}]
-    found = split_figures(scene.tree, scene.node.id, scene.rows.matrix[training], scene.rows.codes[training])
+    figures = split_figures(scene.tree, scene.node.id, scene.rows.matrix[training], scene.rows.codes[training])
     words = ("title", "note", "warning")
     return [
         {"url": f"{url}?picture={i}", "declare": _declare(scene, p)} | {w: p.get(w, "") for w in words}
-        for i, p in enumerate(found)
+        for i, p in enumerate(figures)
     ]
 
 
 def _declare(scene: ModelScene, picture: dict[str, Any]) -> str:
     """The page of the data set on which the codes of this warning can be declared; empty where there are none, or no data set."""
-    found = picture.get("undeclared")
-    if not found or not found["codes"] or scene.model.dataset is None:
+    undeclared = picture.get("undeclared")
+    if not undeclared or not undeclared["codes"] or scene.model.dataset is None:
         return ""
-    query = {"column": found["column"], "codes": ", ".join(decimal_text(v) for v in found["codes"])}
+    query = {"column": undeclared["column"], "codes": ", ".join(decimal_text(v) for v in undeclared["codes"])}
     return f"{reverse('datasets:edit', args=[scene.model.dataset_id])}?{urlencode(query)}"
 
 
@@ -67,8 +67,8 @@ def _answer(scene: ModelScene) -> dict[str, Any]:
 
 
 def _rows(scene: ModelScene) -> dict[str, Any]:
-    asked = rowsets.row_query(scene, {**scene.query, "node": str(scene.node.id)})
-    return {"table": rowsets.table(scene, asked)}
+    query = rowsets.row_query(scene, {**scene.query, "node": str(scene.node.id)})
+    return {"table": rowsets.table(scene, query)}
 
 
 def _below(scene: ModelScene) -> dict[str, Any]:
@@ -82,7 +82,7 @@ def _below(scene: ModelScene) -> dict[str, Any]:
         "idle_in_all": len(idle_questions(scene.tree)),
         "prunable": scene.inside and scene.model.guarantee != Guarantee.TREE,
         "small": sum(leaf["rows"] < 30 for leaf in leaves),
-        "smaller": smaller(scene),
+        "smaller": smaller_model(scene),
     }
 
 
@@ -132,22 +132,22 @@ TABS: list[Tab] = [  # applications above this one may add theirs to `tab.regist
 
 def inspector(scene: ModelScene) -> dict[str, Any]:
     """The inspector of the chosen node with the tab that is asked for; without one a question, or a leaf's rows if they may be seen."""
-    shown = [tab for tab in TABS if tab.shown(scene)]
-    wanted = scene.query.get("tab", "")
-    if scene.node.is_leaf and wanted in ("", "question"):
-        wanted = "rows" if scene.rows is not None else "answer"
-    chosen = next((tab for tab in shown if tab.id == wanted), shown[0])
+    visible = [tab for tab in TABS if tab.shown(scene)]
+    tab_id = scene.query.get("tab", "")
+    if scene.node.is_leaf and tab_id in ("", "question"):
+        tab_id = "rows" if scene.rows is not None else "answer"
+    current = next((tab for tab in visible if tab.id == tab_id), visible[0])
     return {
         "model": scene.model,
         "node": node.node_facts(scene),
         "tabs": [
-            {"id": t.id, "label": t.label, "here": t is chosen, "count": t.count(scene), "key": n}
-            for n, t in enumerate(shown, 1)
+            {"id": t.id, "label": t.label, "here": t is current, "count": t.count(scene), "key": n}
+            for n, t in enumerate(visible, 1)
         ],
-        "tab": chosen,
+        "tab": current,
         "inside": scene.inside,
         "editable": scene.model.method in editable_ids() and scene.rows is not None,
         "has_rows": scene.rows is not None,  # else nothing is said of unseen rows: not known is not the same as none
         "classes": len(scene.tree.classes),
-        **chosen.context(scene),
+        **current.context(scene),
     }

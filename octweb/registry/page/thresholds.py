@@ -26,33 +26,33 @@ def costs(scene: ModelScene) -> CutCosts | None:
     return threshold_costs(scene.tree, scene.node.id, scene.rows.matrix[at], scene.rows.codes[at])
 
 
-def moving(scene: ModelScene) -> dict[str, Any] | None:
+def threshold_slider(scene: ModelScene) -> dict[str, Any] | None:
     """What the page needs to move the threshold; None where there is no choice of thresholds."""
-    found = costs(scene)
-    if found is None or scene.node.split is None or len(found.low) < 2:
+    cut_costs = costs(scene)
+    if cut_costs is None or scene.node.split is None or len(cut_costs.low) < 2:
         return None
     return {
-        "own": column_number(found.column, found.own),
-        "hardly": hardly(found),
+        "own": column_number(cut_costs.column, cut_costs.own),
+        "hardly": similar_thresholds(cut_costs),
         "editable": scene.model.method in editable_ids(),
         "method": title_of(scene.model.method),
         **number_writing(scene.file, scene.tree.schema[scene.node.split.used[0]]),
     }
 
 
-def hardly(found: CutCosts) -> dict[str, Any] | None:
+def similar_thresholds(cut_costs: CutCosts) -> dict[str, Any] | None:
     """The thresholds around the tree's own with which hardly more or fewer rows are wrong; None if there is no other."""
-    at = found.at
-    more = found.wrong - found.now
+    at = cut_costs.at
+    more = cut_costs.wrong - cut_costs.now
     if not 0 <= at < len(more):
         return None
-    far = np.flatnonzero(np.abs(more) > max(1, int(HARDLY * found.rows)))
-    first = int(far[far < at].max(initial=-1)) + 1
-    last = int(far[far > at].min(initial=len(more))) - 1
+    costly = np.flatnonzero(np.abs(more) > max(1, int(HARDLY * cut_costs.rows)))
+    first = int(costly[costly < at].max(initial=-1)) + 1
+    last = int(costly[costly > at].min(initial=len(more))) - 1
     if first == last:
         return None
     others = np.delete(more[first : last + 1], at - first)
-    ends = [found.written(i) for i in (first, last)]
+    ends = [cut_costs.written(i) for i in (first, last)]
     return {"from": ends[0], "to": ends[1], "words": _more_words(int(others.min()), int(others.max()))}
 
 

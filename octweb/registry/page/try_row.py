@@ -21,32 +21,32 @@ FLIP_SECONDS = 2.0  # a page does not wait longer for hyperplanes
 
 def follow(scene: ModelScene) -> tuple[Any, str, Any]:
     """The path of the row that the address names, or why there is no such path, and what the field beside the picture says."""
-    place, trouble = content.asked_row(scene.query, scene.rows)
+    place, trouble = content.find_row(scene.query, scene.rows)
     if place is None or scene.rows is None:
         return None, trouble, scene.query.get("line") or scene.query.get("row", "")
-    return content.followed(scene.model, place, scene.rows), "", int(scene.rows.shown[place])
+    return content.follow_row(scene.model, place, scene.rows), "", int(scene.rows.shown[place])
 
 
-def try_it(scene: ModelScene, example: dict[str, Any]) -> dict[str, Any]:
+def try_context(scene: ModelScene, example: dict[str, Any]) -> dict[str, Any]:
     """The form with the columns that the tree asks about, in the order of its questions, and the path of the typed row."""
     if scene.typed is None:
         return {"fields": content.fields(scene.model, example), "try_walk": None, "try_trouble": "", "notes": []}
-    record = content.typed(scene.model, dict(scene.typed))
+    record = content.parse_form_values(scene.model, dict(scene.typed))
     fields = content.fields(scene.model, record)
     try:
-        found = predict_plain(scene.model, [record])
+        predictions = predict_plain(scene.model, [record])
     except TrainerError as error:
         words = str(error).removeprefix("rows[0]: ")
         return {"fields": fields, "try_walk": None, "try_trouble": words, "notes": []}
-    notes = [note.removeprefix("rows[0]: ") for note in found.notes] + mark_notes(found)
-    walk = content.walk(scene.model, found.matrix[0], title="this row", values=record)
-    return {"fields": fields, "try_walk": walk, "try_trouble": "", "notes": notes, "flips": _flips(scene, found)}
+    notes = [note.removeprefix("rows[0]: ") for note in predictions.notes] + mark_notes(predictions)
+    walk = content.walk_row(scene.model, predictions.matrix[0], title="this row", values=record)
+    return {"fields": fields, "try_walk": walk, "try_trouble": "", "notes": notes, "flips": _flips(scene, predictions)}
 
 
-def _flips(scene: ModelScene, found: Predictions) -> dict[str, Any]:
+def _flips(scene: ModelScene, predictions: Predictions) -> dict[str, Any]:
     """The smallest change that gives the typed row another answer, and others, in words; or why there is none."""
-    known, source = units.statistics_of(scene.model, inside=scene.inside)
+    statistics, source = units.statistics_of(scene.model, inside=scene.inside)
     allowed = permissions(scene.tree.schema, hooks.column_permissions(scene.model))
-    record = explained(Flipper(scene.tree, known, allowed, seconds=FLIP_SECONDS), found.matrix[0], 0)
+    record = explained(Flipper(scene.tree, statistics, allowed, seconds=FLIP_SECONDS), predictions.matrix[0], 0)
     flips = [record["flip"], *record["alternatives"]] if record["flip"] else []
     return {"sentences": [flip_text(flip) for flip in flips], "reason": record["no_flip"], "source": source}

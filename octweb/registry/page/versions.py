@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from octweb.core.methods import title_of
-from octweb.registry.document.claims import claims
+from octweb.registry.document.claims import claim_badges
 from octweb.registry.document.model_files import model_file
 from octweb.registry.lifecycle.actions import return_step
 from octweb.registry.models import ReviewEvent, State, TreeModel
@@ -15,28 +15,28 @@ SHOWN = 30
 SETTINGS = ("depth", "max_leaves", "leaf_penalty", "bins", "min_leaf", "topology")
 
 
-def count(scene: ModelScene) -> int | None:
+def count_versions(scene: ModelScene) -> int | None:
     """How many versions there are; None if this is the only one."""
-    found = _visible(scene).count()
-    return found if found > 1 else None
+    number = _visible(scene).count()
+    return number if number > 1 else None
 
 
-def versions(scene: ModelScene) -> list[dict[str, Any]]:
+def version_records(scene: ModelScene) -> list[dict[str, Any]]:
     """Version, method with what differs, claim, wrong training rows, accuracy on unseen rows, leaves, who, state."""
-    found = []
+    records = []
     for model in _visible(scene).select_related("owner", "family").order_by("-version")[:SHOWN]:
         file = model_file(model)
         train = file.metrics.get("train") or {}
-        found.append(
+        records.append(
             {
                 "model": model,
-                "claims": claims(model),
+                "claims": claim_badges(model),
                 "what": ", ".join([title_of(model.method), *_settings(dict(file.parameters))]),
                 "wrong": train["n"] - train["correct"] if train.get("n") else None,
                 "here": model.pk == scene.model.pk,
             }
         )
-    return found
+    return records
 
 
 def smaller(scene: ModelScene) -> TreeModel | None:

@@ -21,7 +21,7 @@ from octweb.registry.page import costs, groups, performance, rowsets
 from octweb.registry.page.modes import workspace
 from octweb.registry.page.scene import ModelScene
 from octweb.registry.page.tabs import inspector
-from octweb.registry.page.try_row import try_it
+from octweb.registry.page.try_row import try_context
 
 
 def scene_of(request: HttpRequest, pk: uuid.UUID) -> ModelScene:
@@ -36,7 +36,7 @@ def scene_of(request: HttpRequest, pk: uuid.UUID) -> ModelScene:
     return ModelScene(
         model=model,
         user=user,
-        inside=access.inside(user, model),
+        inside=access.is_owner_or_staff(user, model),
         query={**request.GET.dict(), "call_url": call_url},
         typed=request.POST.dict() if request.method == "POST" else None,
     )
@@ -63,8 +63,8 @@ def node(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
 def rows(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
     """A table of rows: of a node, or of a cell of the confusion matrix with the leaves in which they end."""
     scene = _with_rows(request, pk)
-    asked = rowsets.row_query(scene, scene.query)
-    context: dict[str, Any] = {"model": scene.model, "table": rowsets.table(scene, asked), "tree": scene.tree}
+    query = rowsets.row_query(scene, scene.query)
+    context: dict[str, Any] = {"model": scene.model, "table": rowsets.table(scene, query), "tree": scene.tree}
     context["cell"] = rowsets.cell_of(scene)
     return render(request, "registry/rows/_panel.html", context)
 
@@ -74,10 +74,10 @@ def rows(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
 def rows_csv(request: HttpRequest, pk: uuid.UUID) -> StreamingHttpResponse:
     """The same rows as a file."""
     scene = _with_rows(request, pk)
-    asked = rowsets.row_query(scene, scene.query)
+    query = rowsets.row_query(scene, scene.query)
     audit.record("exported", scene.model, by=request.user, format="rows")
-    answer = StreamingHttpResponse(rowsets.csv_of(scene, asked), content_type="text/csv; charset=utf-8")
-    return as_file(answer, f"{scene.model.family.name}-{scene.model.version}-node-{asked.node}-{asked.part}.csv")
+    answer = StreamingHttpResponse(rowsets.csv_of(scene, query), content_type="text/csv; charset=utf-8")
+    return as_file(answer, f"{scene.model.family.name}-{scene.model.version}-node-{query.node}-{query.part}.csv")
 
 
 @login_required
@@ -86,10 +86,12 @@ def subgroups(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
     """Accuracy by the values of a column."""
     scene = _with_rows(request, pk)
     part = performance.chosen_part(scene)
-    found = groups.groups(scene, scene.query.get("group", ""), part)
-    if found is None:
+    rows_by_group = groups.groups(scene, scene.query.get("group", ""), part)
+    if rows_by_group is None:
         raise Http404("There is no such column, or no rows to group.")
-    return render(request, "registry/performance/_groups.html", {"groups": found, "classes": scene.tree.classes})
+    return render(
+        request, "registry/performance/_groups.html", {"groups": rows_by_group, "classes": scene.tree.classes}
+    )
 
 
 @login_required
@@ -97,10 +99,10 @@ def subgroups(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
 def mistake_costs(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
     """What the mistakes cost, by what a person says that each kind costs."""
     scene = scene_of(request, pk)
-    found = costs.costs(scene, performance.chosen_part(scene))
-    if found is None:
+    cost_table = costs.cost_context(scene, performance.chosen_part(scene))
+    if cost_table is None:
         raise Http404("The mistakes of this model are not known, so they have no cost.")
-    context = {"model": scene.model, "costs": found, "inside": scene.inside}
+    context = {"model": scene.model, "costs": cost_table, "inside": scene.inside}
     return render(request, "registry/performance/_costs_answer.html", context)
 
 
@@ -109,7 +111,7 @@ def mistake_costs(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
 def trying(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
     """The way of a row that was typed in. Values come by POST alone, so that no address, history or log keeps them."""
     scene = scene_of(request, pk)
-    context = {"model": scene.model, **try_it(scene, example_row(scene.model, inside=scene.inside))}
+    context = {"model": scene.model, **try_context(scene, example_row(scene.model, inside=scene.inside))}
     return render(request, "registry/use/_answer.html", context)
 
 

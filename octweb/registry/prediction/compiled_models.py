@@ -12,7 +12,7 @@ from typing import Any
 
 import orjson
 
-from octweb.registry.document.model_files import ParsedModels, model_file
+from octweb.registry.document.model_files import DocumentCache, model_file
 from octweb.registry.models import TreeModel
 from octweb.registry.prediction.predictions import leaf_answer
 from trainer.data.rows import plain_matrix, plain_rows
@@ -69,24 +69,24 @@ class CompiledModel:
 
     def matrix_of(self, rows: Any) -> FloatArray | None:
         """The matrix of rows that are all plain numbers; None if a closer look is needed."""
-        return self._usual(plain_rows(self.tree.schema, self.cells, rows)) if self.numbers_only else None
+        return self._unless_out_of_range(plain_rows(self.tree.schema, self.cells, rows)) if self.numbers_only else None
 
     def checked(self, matrix: FloatArray) -> FloatArray | None:
         """`matrix` if all its cells can be predicted as they are; None if a closer look is needed."""
-        return self._usual(plain_matrix(matrix)) if self.numbers_only else None
+        return self._unless_out_of_range(plain_matrix(matrix)) if self.numbers_only else None
 
-    def _usual(self, matrix: FloatArray | None) -> FloatArray | None:
+    def _unless_out_of_range(self, matrix: FloatArray | None) -> FloatArray | None:
         """`matrix` unless a value lies outside the training range: such answers are marked."""
         return None if matrix is None or self.tree.outside(matrix).any() else matrix
 
 
-_compiled: ParsedModels[CompiledModel] = ParsedModels()
+_compiled: DocumentCache[CompiledModel] = DocumentCache()
 
 
-def compiled(model: TreeModel) -> CompiledModel:
+def compile_model(model: TreeModel) -> CompiledModel:
     """The compiled tree of a model; `document` may be deferred and is then read only when it is not held."""
-    found = _compiled.get(model.sha256)
-    if found is None:
-        found = CompiledModel(model_file(model).tree)
-        _compiled.put(model.sha256, found, len(model.document))
-    return found
+    model_compiled = _compiled.get(model.sha256)
+    if model_compiled is None:
+        model_compiled = CompiledModel(model_file(model).tree)
+        _compiled.put(model.sha256, model_compiled, len(model.document))
+    return model_compiled

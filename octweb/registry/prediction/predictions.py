@@ -63,8 +63,8 @@ class Predictions:
         whose value lies outside the training range.
         """
         names = [column.name for column in self.tree.schema]
-        used = [names[j] for j in self.tree.used_columns]
-        kinds = [(OUTSIDE, used, self.tree.outside(self.matrix))]
+        used_names = [names[j] for j in self.tree.used_columns]
+        kinds = [(OUTSIDE, used_names, self.tree.outside(self.matrix))]
         empty = self._empty_cells()
         if empty.any():
             kinds = [(MISSING, names, empty), (UNSEEN, names, self.tree.unseen_empty(self.matrix)), *kinds]
@@ -150,21 +150,21 @@ def predict_rows(model: TreeModel, rows: Sequence[Any]) -> Predictions:
     reading = model_file(model).reading
     rows, notes = without_ignored(model, rows)
     with sources_named(reading):
-        found = predict_plain(model, plain_values(reading, rows))
-    return replace(found, notes=(*notes, *found.notes)) if notes else found
+        predictions = predict_plain(model, plain_values(reading, rows))
+    return replace(predictions, notes=(*notes, *predictions.notes)) if notes else predictions
 
 
 def without_ignored(model: TreeModel, rows: Sequence[Any]) -> tuple[Sequence[Any], tuple[str, ...]]:
     """The rows without the columns of the file that took no part in the training and without the classes, and a note on them."""
     file = model_file(model)
-    aside = {*model.ignored, file.target} - {own.name for own in file.tree.schema}
+    aside = {*model.ignored, file.target} - {column.name for column in file.tree.schema}
     if not isinstance(rows, list | tuple):
         return rows, ()
     sent = {name for row in rows if type(row) is dict for name in aside & row.keys()}
     if not sent:
         return rows, ()
-    kept = [{k: v for k, v in row.items() if k not in aside} if type(row) is dict else row for row in rows]
-    return kept, (f"Columns that took no part in the training are ignored: {list_names(sorted(sent))}.",)
+    model_rows = [{k: v for k, v in row.items() if k not in aside} if type(row) is dict else row for row in rows]
+    return model_rows, (f"Columns that took no part in the training are ignored: {list_names(sorted(sent))}.",)
 
 
 def predict_plain(model: TreeModel, rows: Sequence[Any]) -> Predictions:
@@ -178,8 +178,8 @@ def predict_plain(model: TreeModel, rows: Sequence[Any]) -> Predictions:
     notes = [str(note) for note in parsed.notes[:MAX_NOTES]]
     if len(parsed.notes) > MAX_NOTES:
         notes.append(f"and {len(parsed.notes) - MAX_NOTES:,} more unknown categories.")
-    found = Predictions(tree=tree, matrix=parsed.matrix, leaves=tree.apply(parsed.matrix), notes=tuple(notes))
-    return found.with_forms(
+    predictions = Predictions(tree=tree, matrix=parsed.matrix, leaves=tree.apply(parsed.matrix), notes=tuple(notes))
+    return predictions.with_forms(
         report_forms(
             tree, parsed.matrix, parsed.unknown_words, lambda schema: read(schema).matrix, respelled=parsed.respelled
         )
@@ -189,5 +189,5 @@ def predict_plain(model: TreeModel, rows: Sequence[Any]) -> Predictions:
 def predict_matrix(model: TreeModel, matrix: FloatArray) -> Predictions:
     """Predict a float64 matrix (n, columns of the model); the caller has checked its cells."""
     tree = model_file(model).tree
-    found = Predictions(tree=tree, matrix=matrix, leaves=tree.apply(matrix))
-    return found.with_forms(report_forms(tree, matrix, {}))
+    predictions = Predictions(tree=tree, matrix=matrix, leaves=tree.apply(matrix))
+    return predictions.with_forms(report_forms(tree, matrix, {}))

@@ -16,7 +16,7 @@ from django.utils.crypto import salted_hmac
 from rest_framework.exceptions import ValidationError
 
 from octweb.core.spool import WRITER, FrameKind
-from octweb.registry.document.model_files import ParsedModels, model_file
+from octweb.registry.document.model_files import DocumentCache, model_file
 from octweb.registry.models import Recording, State, TreeModel
 from trainer.dtypes import CodeArray, FloatArray
 from trainer.errors import Refusal, RowError
@@ -121,7 +121,7 @@ class RecordedCall(NamedTuple):
         self.recorder.refuse(self.api, self.caller, error)
 
 
-_recorders: ParsedModels[Recorder] = ParsedModels()
+_recorders: DocumentCache[Recorder] = DocumentCache()
 
 
 def is_recorded(model: TreeModel) -> bool:
@@ -134,11 +134,11 @@ def recorder_of(model: TreeModel) -> Recorder | None:
     if not is_recorded(model):
         return None
     key = f"{model.pk}{model.sha256}"
-    found = _recorders.get(key)
-    if found is None:
-        found = Recorder(model)
-        _recorders.put(key, found, 1)
-    return found
+    recorder = _recorders.get(key)
+    if recorder is None:
+        recorder = Recorder(model)
+        _recorders.put(key, recorder, 1)
+    return recorder
 
 
 def call_of(request: Any, model: TreeModel, api: str, name: str) -> RecordedCall | None:
@@ -175,13 +175,13 @@ def _schema(model: TreeModel, tree: Tree) -> dict[str, Any]:
     """Return what is needed to read the frames of a model without its file."""
     columns = []
     for j in tree.used_columns:
-        own = tree.schema[j]
-        low, high = own.range or (None, None)
+        column = tree.schema[j]
+        low, high = column.range or (None, None)
         columns.append(
             {
-                "name": own.name,
-                "categories": list(own.categories) if own.kind is ColumnKind.CATEGORICAL else None,
-                "missing": own.missing_code,
+                "name": column.name,
+                "categories": list(column.categories) if column.kind is ColumnKind.CATEGORICAL else None,
+                "missing": column.missing_code,
                 "low": low,
                 "high": high,
             }

@@ -117,8 +117,8 @@ def _predict(model: TreeModel, raw: RawTable) -> Predictions:
         where = f"{raw.place} {raw.line_numbers[i]}: column '{tree.schema[j].name}'"
         words = f"{where} has no value, and the tree needs one."
         raise RowError(words, row=i, column=tree.schema[j].name, reason=Refusal.EMPTY)
-    found = Predictions(tree=tree, matrix=matrix, leaves=tree.apply(matrix), notes=rows.notes)
-    return found.with_forms(
+    predictions = Predictions(tree=tree, matrix=matrix, leaves=tree.apply(matrix), notes=rows.notes)
+    return predictions.with_forms(
         report_forms(
             tree, matrix, rows.unknown_words, lambda schema: read(schema).table.matrix(), respelled=rows.respelled
         )
@@ -133,7 +133,7 @@ def _arrow_table(content: bytes) -> pa.Table:
     rows = 0
     schema = None
     for message in pa.ipc.MessageReader.open_stream(pa.BufferReader(content)):
-        if message.type in ("record batch", "dictionary") and _compressed(message.metadata.to_pybytes()):
+        if message.type in ("record batch", "dictionary") and _is_compressed(message.metadata.to_pybytes()):
             raise ValueError(
                 "its buffers are compressed; send them uncompressed, and compress the body with Content-Encoding"
             )
@@ -149,31 +149,31 @@ def _arrow_table(content: bytes) -> pa.Table:
     return pa.Table.from_batches(batches, schema=schema)
 
 
-def _compressed(metadata: bytes) -> bool:
+def _is_compressed(metadata: bytes) -> bool:
     """Whether a message's record batch has the member `compression`; the layout is defined in Arrow's Message.fbs."""
-    message = _int(metadata, 0)
-    kind = metadata[_member(metadata, message, 1)]
-    header = _reference(metadata, message, 2)
+    message = _read_int(metadata, 0)
+    kind = metadata[_member_offset(metadata, message, 1)]
+    header = _follow_reference(metadata, message, 2)
     if kind == 2:  # DictionaryBatch: its member `data` is the record batch
-        header = _reference(metadata, header, 1)
-    return _member(metadata, header, 3) != 0
+        header = _follow_reference(metadata, header, 1)
+    return _member_offset(metadata, header, 3) != 0
 
 
-def _int(data: bytes, at: int) -> int:
+def _read_int(data: bytes, at: int) -> int:
     return int(struct.unpack_from("<i", data, at)[0])
 
 
-def _member(data: bytes, table: int, number: int) -> int:
+def _member_offset(data: bytes, table: int, number: int) -> int:
     """The place of a member of a flatbuffers table; 0 where it is absent."""
-    where = table - _int(data, table)
+    where = table - _read_int(data, table)
     size = struct.unpack_from("<H", data, where)[0]
     offset = struct.unpack_from("<H", data, where + 4 + 2 * number)[0] if 4 + 2 * number < size else 0
     return table + offset if offset else 0
 
 
-def _reference(data: bytes, table: int, number: int) -> int:
-    at = _member(data, table, number)
-    return at + _int(data, at)
+def _follow_reference(data: bytes, table: int, number: int) -> int:
+    at = _member_offset(data, table, number)
+    return at + _read_int(data, at)
 
 
 def _decode_column(name: str, column: pa.ChunkedArray) -> pa.Array:
@@ -186,23 +186,23 @@ def _decode_column(name: str, column: pa.ChunkedArray) -> pa.Array:
         raise ParseError(f"Column '{name[:60]}' has the Arrow type {column.type}; send numbers, booleans or texts.")
     array = column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
     if not pa.types.is_dictionary(array.type):
-        return _texts(name, array)
-    words = _texts(name, array.dictionary)
-    _check_room(name, max((len(str(v)) for v in words.to_pylist()), default=0) * len(array))
+        return _decode_texts(name, array)
+    words = _decode_texts(name, array.dictionary)
+    _check_unpacked_size(name, max((len(str(v)) for v in words.to_pylist()), default=0) * len(array))
     return words.take(array.indices)
 
 
-def _texts(name: str, array: pa.Array) -> pa.Array:
+def _decode_texts(name: str, array: pa.Array) -> pa.Array:
     """Numbers as they are, all kinds of texts as one; views may share the room of a text only until then."""
     if pa.types.is_string_view(array.type):
         # each view has 16 bytes, of which the first four are its length (Arrow columnar format)
         lengths = np.frombuffer(array.buffers()[1], np.int32)[::4][array.offset : array.offset + len(array)]
-        _check_room(name, int(lengths[np.asarray(array.is_valid())].sum(dtype=np.int64)))
+        _check_unpacked_size(name, int(lengths[np.asarray(array.is_valid())].sum(dtype=np.int64)))
     elif not pa.types.is_large_string(array.type):
         return array
     return array.cast(pa.string())
 
 
-def _check_room(name: str, size: int) -> None:
+def _check_unpacked_size(name: str, size: int) -> None:
     if size > settings.MAX_PREDICT_BYTES:
         raise BodyTooLarge(f"Column '{name[:60]}' unpacks to more than {settings.MAX_PREDICT_BYTES // 10**6} MB.")

@@ -30,64 +30,64 @@ def column_names(classes: tuple[str, ...]) -> list[str]:
     return ["label", *(f"probability {c}" for c in classes), "leaf"]
 
 
-def columns_record(found: Predictions) -> dict[str, list[Any]]:
+def columns_record(predictions: Predictions) -> dict[str, list[Any]]:
     """Column → values."""
-    tree = found.tree
-    leaves = found.leaves
+    tree = predictions.tree
+    leaves = predictions.leaves
     shares = tree.probabilities[leaves]
     labels = np.array(tree.classes, object)[tree.labels[leaves]]
     columns = [labels.tolist(), *(shares[:, k].tolist() for k in range(shares.shape[1])), leaves.tolist()]
     record = dict(zip(column_names(tree.classes), columns, strict=True))
-    if found.marks:
-        marked = {key for mark in found.marks for key in mark}
-        keys = [*((MISSING, UNSEEN) if MISSING in marked else ()), *((OUTSIDE,) if OUTSIDE in marked else ())]
-        record |= {key: [mark.get(key, []) for mark in found.marks] for key in keys}
-    if found.decisions:
-        record[DECISION] = list(found.decisions)
+    if predictions.marks:
+        mark_keys = {key for mark in predictions.marks for key in mark}
+        keys = [*((MISSING, UNSEEN) if MISSING in mark_keys else ()), *((OUTSIDE,) if OUTSIDE in mark_keys else ())]
+        record |= {key: [mark.get(key, []) for mark in predictions.marks] for key in keys}
+    if predictions.decisions:
+        record[DECISION] = list(predictions.decisions)
     return record
 
 
-def table_answer(model: TreeModel, found: Predictions, media_type: str) -> HttpResponse:
+def table_response(model: TreeModel, predictions: Predictions, media_type: str) -> HttpResponse:
     """An Arrow stream or a CSV text; which model answered, and notes, are in headers."""
-    content = _arrow(found) if media_type == ARROW_STREAM else _csv(found)
+    content = _write_arrow(predictions) if media_type == ARROW_STREAM else _write_csv(predictions)
     response = HttpResponse(content, content_type=media_type)
     response["Octweb-Model"], response["Octweb-Model-Version"] = model.family.name, str(model.version)
     for name, value in retired_headers(model).items():
         response[name] = value
-    for name, value in notes_header(found).items():
+    for name, value in notes_header(predictions).items():
         response[name] = value
     return response
 
 
-def notes_header(found: Predictions) -> dict[str, str]:
+def notes_header(predictions: Predictions) -> dict[str, str]:
     """Return the header with the notes of an answer that has no place for them; empty if there are none."""
-    notes = [*found.notes, *mark_notes(found)]
-    return {"Octweb-Notes": _fitting(notes)} if notes else {}
+    notes = [*predictions.notes, *mark_notes(predictions)]
+    return {"Octweb-Notes": _shorten_notes(notes)} if notes else {}
 
 
-def _fitting(notes: list[str]) -> str:
+def _shorten_notes(notes: list[str]) -> str:
     """Return a JSON list of as many notes as fit into a header; the last one says how many are left out."""
     text = json.dumps(notes)
-    kept = len(notes)
-    while len(text) > MAX_HEADER and kept:
-        kept -= 1
-        text = json.dumps([*notes[:kept], f"and {len(notes) - kept:,} more."])
+    count = len(notes)
+    while len(text) > MAX_HEADER and count:
+        count -= 1
+        text = json.dumps([*notes[:count], f"and {len(notes) - count:,} more."])
     return text
 
 
-def mark_notes(found: Predictions) -> list[str]:
+def mark_notes(predictions: Predictions) -> list[str]:
     """Count the answers that rest on unusual cells, for answers that have no place for it in each row."""
-    columns = {name for mark in found.marks for name in mark.get(UNSEEN, ())}
-    notes = empty_cell_notes(sum(MISSING in mark for mark in found.marks), found.unseen, columns)
-    return [*notes, *outside_notes(found.tree, found.matrix)]
+    columns = {name for mark in predictions.marks for name in mark.get(UNSEEN, ())}
+    notes = empty_cell_notes(sum(MISSING in mark for mark in predictions.marks), predictions.unseen, columns)
+    return [*notes, *outside_notes(predictions.tree, predictions.matrix)]
 
 
-def _arrow(found: Predictions) -> bytes:
-    tree = found.tree
-    leaves = found.leaves
+def _write_arrow(predictions: Predictions) -> bytes:
+    tree = predictions.tree
+    leaves = predictions.leaves
     labels = pa.array([tree.classes[int(k)] for k in tree.labels], pa.string())
     shares = [pa.array(tree.probabilities[:, k]).take(pa.array(leaves)) for k in range(len(tree.classes))]
-    more = [pa.array(found.decisions, pa.string())] if found.decisions else []
+    more = [pa.array(predictions.decisions, pa.string())] if predictions.decisions else []
     names = [*column_names(tree.classes), *([DECISION] if more else [])]
     batch = pa.record_batch([labels.take(pa.array(leaves)), *shares, pa.array(leaves), *more], names=names)
     sink = pa.BufferOutputStream()
@@ -112,12 +112,12 @@ class _DecisionColumn:
         return []
 
 
-def _csv(found: Predictions) -> str:
+def _write_csv(predictions: Predictions) -> str:
     text = io.StringIO()
-    usable = np.ones(len(found.leaves), bool)
-    column = _DecisionColumn(found.decisions) if found.decisions else None
-    ids = column.of(found.matrix, usable) if column else []
-    CsvWriter(found.tree, text, more=column).write(Piece(1, found.leaves, usable, ids))
+    usable = np.ones(len(predictions.leaves), bool)
+    column = _DecisionColumn(predictions.decisions) if predictions.decisions else None
+    ids = column.of(predictions.matrix, usable) if column else []
+    CsvWriter(predictions.tree, text, more=column).write(Piece(1, predictions.leaves, usable, ids))
     return text.getvalue()
 
 
@@ -147,10 +147,10 @@ class ArrowRenderer(ORJSONRenderer):
     format = "arrow"
 
 
-def answer_type(request: Request) -> str:
+def response_type(request: Request) -> str:
     """The media type of the answer: what `Accept` asks for; if it asks for nothing, the type of the body."""
-    chosen: str = request.accepted_renderer.media_type
-    if chosen in (CSV, ARROW_STREAM) or request.headers.get("Accept", "*/*").strip() not in ("", "*/*"):
-        return chosen
+    accepted: str = request.accepted_renderer.media_type
+    if accepted in (CSV, ARROW_STREAM) or request.headers.get("Accept", "*/*").strip() not in ("", "*/*"):
+        return accepted
     sent = (request.content_type or "").partition(";")[0].strip().lower()
-    return {CSV: CSV, ARROW_STREAM: ARROW_STREAM, ARROW_FILE: ARROW_STREAM}.get(sent, chosen)
+    return {CSV: CSV, ARROW_STREAM: ARROW_STREAM, ARROW_FILE: ARROW_STREAM}.get(sent, accepted)

@@ -10,7 +10,7 @@ from rest_framework.request import Request
 
 from octweb.core.problems import Gone
 from octweb.core.tally import ModelTally
-from octweb.registry.lifecycle.access import inside
+from octweb.registry.lifecycle.access import is_owner_or_staff
 from octweb.registry.models import ReviewEvent, State, TreeModel
 from octweb.registry.prediction.predictions import tally_of
 from octweb.registry.prediction.recording import MAX_SUBJECT, SUBJECT_HEADER, RecordedCall, call_of
@@ -58,7 +58,7 @@ def dry_run(request: Request, model: TreeModel) -> bool:
     value = request.headers.get(DRY_RUN_HEADER, "0").strip()
     if value not in ("0", "1"):
         raise ValidationError({DRY_RUN_HEADER: f"'{value[:40]}' is neither 0 nor 1."})
-    if value == "1" and not inside(request.user, model):
+    if value == "1" and not is_owner_or_staff(request.user, model):
         raise PermissionDenied("Only the owner of a model and administrators may ask for a dry run.")
     return value == "1"
 
@@ -76,7 +76,7 @@ def recorded_call(request: Request, model: TreeModel, api: str, name: str) -> Re
 def refuse_if_retired(model: TreeModel) -> None:
     """Raise Gone with the reason if the model is retired."""
     if model.state == State.RETIRED:
-        raise Gone(_reason(model))
+        raise Gone(_retired_sentence(model))
 
 
 def refuse_if_name_retired(name: str, version: int | None) -> None:
@@ -86,7 +86,7 @@ def refuse_if_name_retired(name: str, version: int | None) -> None:
         models = models.filter(version=version)
     model = was_approved(models).select_related("family").order_by("version").last()
     if model is not None:
-        raise Gone(_reason(model))
+        raise Gone(_retired_sentence(model))
 
 
 def was_approved(models):
@@ -94,7 +94,7 @@ def was_approved(models):
     return models.filter(pk__in=ReviewEvent.objects.filter(after=State.APPROVED).values("model"))
 
 
-def _reason(model: TreeModel) -> str:
+def _retired_sentence(model: TreeModel) -> str:
     event = model.events.filter(after=State.RETIRED).exclude(before=State.RETIRED).last()
     sentence = f"{model.family.name} version {model.version} is retired and gives no more answers."
     if event is not None:

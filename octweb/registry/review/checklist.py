@@ -15,7 +15,7 @@ from octweb.registry.models import ReviewEvent, State, TreeModel
 from octweb.registry.page import performance
 from octweb.registry.page.node import path_rules
 from octweb.registry.page.scene import UNSEEN, ModelScene
-from octweb.registry.review.difference import ChangedAnswers, Difference, difference
+from octweb.registry.review.difference import ChangedAnswers, Difference, compare_with_served
 from trainer.errors import TrainerError
 from trainer.tree.numbers import THIN, points_text
 
@@ -39,7 +39,7 @@ class ChecklistItem:
         return {"item": self.key, "title": self.title, "state": self.state, "sentence": self.sentence}
 
 
-class Reviewed:
+class ReviewedModel:
     """A model in review with what the items are read from, each worked out once."""
 
     def __init__(self, model: TreeModel) -> None:
@@ -58,28 +58,28 @@ class Reviewed:
         """The difference to the served version; None if there is none, or if this is the served one."""
         if self.served is None or self.served.pk == self.model.pk:
             return None
-        return difference(self.model, self.served)
+        return compare_with_served(self.model, self.served)
 
     @cached_property
     def events(self) -> list[ReviewEvent]:
         return list(self.model.events.select_related("by"))
 
 
-Source = Callable[[Reviewed], ChecklistItem]
+Source = Callable[[ReviewedModel], ChecklistItem]
 
 
-def checklist(reviewed: Reviewed) -> list[ChecklistItem]:
+def build_checklist(reviewed: ReviewedModel) -> list[ChecklistItem]:
     """Return the items in their order. They tell of rows: show them to the owner and to administrators alone."""
-    found = [_item(key, source, reviewed) for key, source in (_OWN | item_sources).items()]
-    return sorted(found, key=lambda item: ORDER.index(item.key))
+    items = [_item(key, source, reviewed) for key, source in (_OWN | item_sources).items()]
+    return sorted(items, key=lambda item: ORDER.index(item.key))
 
 
 def open_titles(model: TreeModel) -> list[str]:
     """Return the titles of the items that speak against an approval without a note."""
-    return [item.title for item in checklist(Reviewed(model)) if item.state == "open"]
+    return [item.title for item in build_checklist(ReviewedModel(model)) if item.state == "open"]
 
 
-def _item(key: str, source: Source, reviewed: Reviewed) -> ChecklistItem:
+def _item(key: str, source: Source, reviewed: ReviewedModel) -> ChecklistItem:
     try:
         return source(reviewed)
     except (TrainerError, DamagedDocument, StoreUnavailable) as error:
@@ -93,12 +93,12 @@ def purpose_of(events: Sequence[ReviewEvent]) -> ReviewEvent | None:
 
 def answers_of(events: Sequence[ReviewEvent]) -> list[tuple[ReviewEvent, ReviewEvent | None]]:
     """Return what reviewers sent back, each with the step by which its owner asked again; None: not yet."""
-    found = []
+    answers = []
     for n, event in enumerate(events):
         sent_back = event.after in (State.DRAFT, State.REJECTED) and event.before == State.IN_REVIEW
         if sent_back and event.reason and event.by_id != event.model.owner_id:
-            found.append((event, next((e for e in events[n + 1 :] if _asks(e)), None)))
-    return found
+            answers.append((event, next((e for e in events[n + 1 :] if _asks(e)), None)))
+    return answers
 
 
 def _asks(event: ReviewEvent) -> bool:
@@ -108,7 +108,7 @@ def _asks(event: ReviewEvent) -> bool:
 # ---- the items
 
 
-def _better(reviewed: Reviewed) -> ChecklistItem:
+def _better(reviewed: ReviewedModel) -> ChecklistItem:
     verdict = claims.verdict_of(reviewed.model)
     if verdict is None:
         return _make_item("better", "cannot be said", "The model file is damaged.")
@@ -118,7 +118,7 @@ def _better(reviewed: Reviewed) -> ChecklistItem:
     return _make_item("better", "open" if speaks_against else "holds", verdict.sentence, "performance")
 
 
-def _weak_leaves(reviewed: Reviewed) -> ChecklistItem:
+def _weak_leaves(reviewed: ReviewedModel) -> ChecklistItem:
     scene = reviewed.scene
     if scene.rows is None:
         return _make_item("leaves", "cannot be said", "The rows are gone, too many to read here, or no longer match.")
@@ -129,14 +129,14 @@ def _weak_leaves(reviewed: Reviewed) -> ChecklistItem:
         )
     weak = sorted((p for p in points if p["interval"][1] < p["promised"]), key=lambda p: p["seen"] - p["promised"])
     without = scene.tree.n_leaves - len(points)
-    rest = f" {_leaves(without)} met no unseen row." if without else ""
+    unmet = f" {_leaves(without)} met no unseen row." if without else ""
     if not weak:
         return _make_item(
-            "leaves", "holds", f"No leaf is right less often on unseen rows than it promises.{rest}", "performance"
+            "leaves", "holds", f"No leaf is right less often on unseen rows than it promises.{unmet}", "performance"
         )
-    named = " ".join(_leaf_words(scene, p) for p in weak[:LISTED_LEAVES])
+    examples = " ".join(_leaf_words(scene, p) for p in weak[:LISTED_LEAVES])
     more = f" And {_leaves(len(weak) - LISTED_LEAVES)} more." if len(weak) > LISTED_LEAVES else ""
-    words = f"{_leaves(len(weak))} of {scene.tree.n_leaves} keep less than they promise. {named}{more}{rest}"
+    words = f"{_leaves(len(weak))} of {scene.tree.n_leaves} keep less than they promise. {examples}{more}{unmet}"
     return _make_item("leaves", "open", words, "performance")
 
 
@@ -152,7 +152,7 @@ def _leaves(number: int) -> str:
     return f"{number} {'leaf' if number == 1 else 'leaves'}"
 
 
-def _wishes(reviewed: Reviewed) -> ChecklistItem:
+def _wishes(reviewed: ReviewedModel) -> ChecklistItem:
     claim = claims.claim_of(reviewed.model)
     if not claim.wishes:
         return _make_item("wishes", "holds", "The tree keeps no wishes.")
@@ -164,47 +164,47 @@ def _wishes(reviewed: Reviewed) -> ChecklistItem:
     return _make_item("wishes", "open" if unexplained else "holds", words, "proof")
 
 
-def _columns(reviewed: Reviewed) -> ChecklistItem:
+def _columns(reviewed: ReviewedModel) -> ChecklistItem:
     tree = model_file(reviewed.model).tree
-    asked = [tree.schema[j].name for j in tree.used_columns]
-    if not asked:
+    used_names = [tree.schema[j].name for j in tree.used_columns]
+    if not used_names:
         return _make_item("columns", "holds", "The tree asks no column.")
     if warnings := claims.warnings_of(reviewed.model):
         return _make_item("columns", "open", " ".join(warnings))
     marks = column_permissions(reviewed.model)
     words = "; ".join(
-        f"{name} ({MARKS.get(str(marks[name]), marks[name])})" if name in marks else name for name in asked
+        f"{name} ({MARKS.get(str(marks[name]), marks[name])})" if name in marks else name for name in used_names
     )
-    if not any(name in marks for name in asked):
+    if not any(name in marks for name in used_names):
         return _make_item(
             "columns", "cannot be said", f"The tree asks {words}. The owner marked none of them.", "decisions"
         )
     return _make_item("columns", "holds", f"The tree asks {words}.", "decisions")
 
 
-def _changes(reviewed: Reviewed) -> ChecklistItem:
+def _changes(reviewed: ReviewedModel) -> ChecklistItem:
     if reviewed.served is None:
         return _make_item("changes", "holds", "No version of this name is served, so no answer changes.")
-    found = reviewed.difference
-    if found is None:
+    change = reviewed.difference
+    if change is None:
         return _make_item("changes", "holds", "This version is the one that is served.")
-    number = found.served.version
-    if found.training is None:
+    number = change.served.version
+    if change.training is None:
         words = f"The rows of this version and of version {number}, which is served, cannot be compared."
         return _make_item("changes", "cannot be said", words, "difference")
-    if found.unseen is None or not found.unseen.rows:
-        words = f"{_changed(found.training, 'training', number)} No unseen rows can be compared."
+    if change.unseen is None or not change.unseen.rows:
+        words = f"{_describe_changes(change.training, 'training', number)} No unseen rows can be compared."
         return _make_item("changes", "cannot be said", words, "difference")
-    words = _changed(found.unseen, "unseen", number)
-    if found.unseen.now_wrong <= found.unseen.now_right:
+    words = _describe_changes(change.unseen, "unseen", number)
+    if change.unseen.now_wrong <= change.unseen.now_right:
         return _make_item("changes", "holds", words, "difference")
-    if found.learned or found.other_data:
+    if change.learned or change.other_data:
         words = f"{words} But version {number} may have been trained on some of these rows, which favours it."
         return _make_item("changes", "cannot be said", words, "difference")
     return _make_item("changes", "open", words, "difference")
 
 
-def _changed(counts: ChangedAnswers, kind: str, number: int) -> str:
+def _describe_changes(counts: ChangedAnswers, kind: str, number: int) -> str:
     if not counts.different:
         return f"Version {number}, which is served, gives the same answer for all {counts.rows:,} {kind} rows."
     return (
@@ -213,19 +213,21 @@ def _changed(counts: ChangedAnswers, kind: str, number: int) -> str:
     )
 
 
-def _questions(reviewed: Reviewed) -> ChecklistItem:
-    asked = answers_of(reviewed.events)
-    if not asked:
+def _questions(reviewed: ReviewedModel) -> ChecklistItem:
+    answers = answers_of(reviewed.events)
+    if not answers:
         return _make_item("questions", "holds", "No reviewer has sent it back.")
-    unanswered = [back for back, again in asked if again is None or not again.reason]
-    back, again = asked[-1]
+    unanswered = [back for back, again in answers if again is None or not again.reason]
+    back, again = answers[-1]
     if unanswered:
-        return _make_item("questions", "open", f"Not answered: “{_quoted(unanswered[-1].reason)}”")
+        return _make_item("questions", "open", f"Not answered: “{_shorten(unanswered[-1].reason)}”")
     assert again is not None
-    return _make_item("questions", "holds", f"Sent back: “{_quoted(back.reason)}” Answered: “{_quoted(again.reason)}”")
+    return _make_item(
+        "questions", "holds", f"Sent back: “{_shorten(back.reason)}” Answered: “{_shorten(again.reason)}”"
+    )
 
 
-def _quoted(text: str) -> str:
+def _shorten(text: str) -> str:
     return text if len(text) <= QUOTED else f"{text[:QUOTED]}…"
 
 

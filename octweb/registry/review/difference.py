@@ -47,12 +47,12 @@ class Difference:
     learned: int = 0
 
 
-def difference(model: TreeModel, served: TreeModel) -> Difference:
+def compare_with_served(model: TreeModel, served: TreeModel) -> Difference:
     """The difference of `model` to `served`, in rules and in rows of the data that `model` was trained on."""
     rows = rows_of(model)
-    found = _rows(model, served, rows) if rows is not None else {}
+    counts = _rows(model, served, rows) if rows is not None else {}
     other = model.dataset_id != served.dataset_id
-    return Difference(served=served, lines=tuple(_lines(model, served)), other_data=other, **found)
+    return Difference(served=served, lines=tuple(_lines(model, served)), other_data=other, **counts)
 
 
 def _lines(model: TreeModel, served: TreeModel) -> list[dict[str, str]]:
@@ -67,17 +67,17 @@ def _rows(model: TreeModel, served: TreeModel, rows: DatasetRows) -> dict[str, A
     answered = _answers_of(served, model, rows)
     if answered is None:
         return {}
-    here, then = answered
-    both = rows.shown[here]
+    at, then = answered
+    both = rows.shown[at]
     new = model_file(model).tree
     classes = np.array(new.classes, object)
-    now = classes[new.predict(rows.matrix[here])]
-    actual = classes[rows.codes[here]]
-    training = np.isin(here, rows.training)
-    unseen = np.isin(here, rows.unseen)
+    now = classes[new.predict(rows.matrix[at])]
+    actual = classes[rows.codes[at]]
+    training = np.isin(at, rows.training)
+    unseen = np.isin(at, rows.unseen)
     differs = np.flatnonzero(now != then)
     before = rows_of(served) if model.dataset_id == served.dataset_id else None
-    learned = 0 if before is None else np.isin(rows.numbers[here][unseen], before.numbers[before.training]).sum()
+    learned = 0 if before is None else np.isin(rows.numbers[at][unseen], before.numbers[before.training]).sum()
     return {
         "learned": int(learned),
         "training": _count(now[training], then[training], actual[training]),
@@ -103,10 +103,10 @@ def _answers_of(served: TreeModel, model: TreeModel, rows: DatasetRows) -> tuple
         before = rows_of(served)
         if before is None:
             return None
-        _, here, there = np.intersect1d(rows.numbers, before.numbers, return_indices=True)
-        return here, labels[old.predict(before.matrix[there])]
-    asked = [(c.name, c.kind, c.categories) for c in old.schema]
-    if asked != [(c.name, c.kind, c.categories) for c in model_file(model).tree.schema]:
+        _, at, served_at = np.intersect1d(rows.numbers, before.numbers, return_indices=True)
+        return at, labels[old.predict(before.matrix[served_at])]
+    columns = [(c.name, c.kind, c.categories) for c in old.schema]
+    if columns != [(c.name, c.kind, c.categories) for c in model_file(model).tree.schema]:
         return None
     return np.arange(len(rows.numbers)), labels[old.predict(rows.matrix)]
 

@@ -15,15 +15,15 @@ from django.views.decorators.http import require_GET, require_POST
 from rest_framework.exceptions import APIException
 
 from octweb.core.problems import flatten
-from octweb.registry.document.claims import claim_of, claims
+from octweb.registry.document.claims import claim_badges, claim_of
 from octweb.registry.document.model_files import model_file
-from octweb.registry.document.rows import check_again
+from octweb.registry.document.rows import check_claim
 from octweb.registry.document.selection import selection_of
 from octweb.registry.lifecycle import actions
 from octweb.registry.models import Family, Recording, ShareLevel, State, TreeModel
 from octweb.registry.page import content, performance
 from octweb.registry.page.scene import ModelScene
-from octweb.registry.review.checklist import Reviewed, answers_of, checklist, purpose_of
+from octweb.registry.review.checklist import ReviewedModel, answers_of, build_checklist, purpose_of
 from trainer.training.unseen import unseen_words
 from trainer.tree.render.outline import tree_outline
 
@@ -51,23 +51,23 @@ def _render_review(
     request: HttpRequest, model: TreeModel, *, refused: str = "", at: str = "", status: int = 200
 ) -> HttpResponse:
     """The page; with the words of a refusal beside the form `at`, which keeps what was typed."""
-    reviewed = Reviewed(model)
-    possible = actions.possible(model, request.user)
+    reviewed = ReviewedModel(model)
+    possible = actions.possible_steps(model, request.user)
     events = reviewed.events
-    items = checklist(reviewed)
+    items = build_checklist(reviewed)
     file = model_file(model)
     scene = ModelScene(model=model, user=request.user, inside=False)
     context = {
         "model": model,
         "served": reviewed.served,
-        "without": actions.served_without(model),
+        "without": actions.next_served_version(model),
         "difference": reviewed.difference,
         "items": items,
         "open_items": sum(item.state == "open" for item in items),
         "first_approvals": actions.approvals(model),
         "recordings": Recording.choices,
         "two_approvals": settings.APPROVALS > 1,
-        "claims": claims(model),
+        "claims": claim_badges(model),
         "claim": claim_of(model),
         "facts": content.facts(model),
         "interval": performance.unseen_interval(scene),
@@ -75,7 +75,7 @@ def _render_review(
         "base_rate": performance.unseen_base_rate(scene),
         "selection": selection_of(model),
         "mistakes": performance.mistakes(scene, performance.chosen_part(scene)),
-        "checked": check_again(model),
+        "checked": check_claim(model),
         "fingerprint": file.fingerprint,
         "certificate": file.certificate,
         "outline": tree_outline(file.tree),
@@ -87,7 +87,7 @@ def _render_review(
         "possible": possible,
         "decides": not {"approve", "return", "reject"}.isdisjoint(possible),
         "own": model.owner_id == request.user.pk,
-        "four_eyes": actions.four_eyes(),
+        "four_eyes": actions.needs_four_eyes(),
         "levels": ShareLevel.choices,
         "shares": model.shares.select_related("user"),
         "can_delete": model.state not in (State.APPROVED, State.IN_REVIEW),
@@ -114,12 +114,12 @@ def review_step(request: HttpRequest, pk: uuid.UUID, verb: str) -> HttpResponse:
     name, more = STEPS.get(verb, (verb, {}))
     if name == "approve" and request.POST.get("recording") in Recording.values:
         more = more | {"recording": request.POST["recording"]}
-    if name not in actions.VERBS:
+    if name not in actions.STEPS:
         raise Http404("There is no such step.")
     reason = request.POST.get("reason", "")[:5000]
-    done = actions.TRANSITIONS[name][2] + (" and served" if more.get("publish") else "")
-    return _answer(
-        request, model, lambda: actions.VERBS[name](model, by=request.user, reason=reason, **more), done, at="decide"
+    outcome = actions.TRANSITIONS[name][2] + (" and served" if more.get("publish") else "")
+    return _take_step(
+        request, model, lambda: actions.STEPS[name](model, by=request.user, reason=reason, **more), outcome, at="decide"
     )
 
 
@@ -129,7 +129,7 @@ def review_publish(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
     """Serve an approved model under a name: the one it has, one of its owner's, or a new one."""
     model = _model(request, pk)
     name = request.POST.get("name", "")[:90]
-    return _answer(request, model, lambda: actions.publish(model, by=request.user, name=name), "served", at="serve")
+    return _take_step(request, model, lambda: actions.publish(model, by=request.user, name=name), "served", at="serve")
 
 
 @login_required
@@ -138,7 +138,7 @@ def review_stop_serving(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
     """Serve a model no more; it stays approved."""
     model = _model(request, pk)
     reason = request.POST.get("reason", "")[:5000]
-    return _answer(
+    return _take_step(
         request,
         model,
         lambda: actions.stop_serving(model, by=request.user, reason=reason),
@@ -155,7 +155,7 @@ def share_with(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
     name = request.POST.get("username", "")[:150]
     remove = request.POST.get("remove", "")[:150]
     if remove:
-        return _answer(
+        return _take_step(
             request,
             model,
             lambda: actions.unshare(model, by=request.user, username=remove),
@@ -163,7 +163,7 @@ def share_with(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
             at="share",
         )
     level = request.POST.get("level", ShareLevel.READ)
-    return _answer(
+    return _take_step(
         request,
         model,
         lambda: actions.share(model, by=request.user, username=name, level=level),
@@ -172,13 +172,13 @@ def share_with(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
     )
 
 
-def _answer(request: HttpRequest, model: TreeModel, step: Any, done: str, *, at: str) -> HttpResponse:
+def _take_step(request: HttpRequest, model: TreeModel, step: Any, outcome: str, *, at: str) -> HttpResponse:
     """Take the step and go back to where it was asked for; on the page of the review a refusal stands beside its form."""
     from_review = request.POST.get("back") == "review"
     refused = ""
     status = 200
     try:
-        messages.success(request, f"{model.title}: {actions.done_words(step(), done)}.")
+        messages.success(request, f"{model.title}: {actions.describe_outcome(step(), outcome)}.")
     except PermissionDenied as error:
         refused = str(error)
         status = 403

@@ -23,13 +23,13 @@ _count = itertools.count()
 @register.simple_tag
 def claims_of(model: TreeModel) -> list[dict[str, Any]]:
     """Style, icon, words, popover text and an id that no other badge of the page has."""
-    found = []
-    for claim in claims.claims(model):
+    badges_shown = []
+    for claim in claims.claim_badges(model):
         style, icon = LOOK[claim.kind]
-        found.append(
+        badges_shown.append(
             {"id": f"claim-{next(_count)}", "style": style, "icon": icon, "words": claim.words, "tip": claim.tip}
         )
-    return found
+    return badges_shown
 
 
 @register.simple_tag

@@ -20,7 +20,7 @@ from django.utils import timezone
 from octweb.checking import actions
 from octweb.checking.models import ModelCheck, Proof
 from octweb.checking.work import CheckSupervisor
-from octweb.registry.document.claims import certificate_status, claim_of, claims
+from octweb.registry.document.claims import certificate_status, claim_badges, claim_of
 from octweb.registry.document.model_files import model_file
 from octweb.registry.models import Doubt, TreeModel
 from octweb.runs import actions as runs
@@ -139,7 +139,7 @@ def test_refuted_check_takes_the_badge_away(trained):
     assert checked(model).verdict == "refuted"
     model.refresh_from_db()
     assert model.doubt == Doubt.REFUTED
-    assert [badge.words for badge in claims(model)] == ["Refuted by a check"]
+    assert [badge.words for badge in claim_badges(model)] == ["Refuted by a check"]
     assert not certificate_status(model)["proved_optimal"]
 
 
@@ -154,7 +154,7 @@ def test_saved_tree_with_wishes_is_checked_again(trained, owner):
     import_module("octweb.registry.migrations.0009_doubt").doubt_wished(apps, None)
     model.refresh_from_db()
     assert model.doubt == Doubt.PENDING
-    assert [badge.words for badge in claims(model)] == ["To be checked again"]
+    assert [badge.words for badge in claim_badges(model)] == ["To be checked again"]
     assert not certificate_status(model)["proved_optimal"]
     actions.tidy(timezone.now())
     job = ModelCheck.objects.get(model=model)

@@ -21,7 +21,7 @@ from octweb.core.faults import StoreUnavailable
 from octweb.datasets import actions, stored
 from octweb.environment import store_settings
 from octweb.jobs.supervisor import stopping
-from octweb.registry.document.rows import check_again
+from octweb.registry.document.rows import check_claim
 from octweb.registry.lifecycle import actions as registry
 from octweb.runs import actions as runs
 from octweb.runs.models import TrainingRun
@@ -138,7 +138,7 @@ def test_a_run_is_trained_where_the_table_never_was(dataset, owner, elsewhere):
     assert len(copies(there)) == 1
     assert not list((there / "runs").iterdir())
     elsewhere("web")
-    assert check_again(run.model).agrees
+    assert check_claim(run.model).agrees
 
 
 @pytest.mark.one_database

@@ -278,7 +278,7 @@ def test_no_mail_no_webhook_no_sharing_and_no_approval(cart_document, owner, sta
     assert not Wish.objects.exists()
     model.refresh_from_db()
     assert (model.state, model.shares.count()) == ("draft", 0)
-    assert "ask" not in registry.possible(model, visit.user)
+    assert "ask" not in registry.possible_steps(model, visit.user)
     assert "Ask for approval" not in browser.get(reverse("registry:detail", args=[model.pk])).content.decode()
     assert mailoutbox == []
 

@@ -13,7 +13,7 @@ from django.db.models import F
 from rest_framework.exceptions import ValidationError
 
 from octweb.core.problems import Conflict
-from octweb.registry.document.model_files import ParsedModels, model_file
+from octweb.registry.document.model_files import DocumentCache, model_file
 from octweb.registry.lifecycle import actions
 from octweb.registry.lifecycle.model_cache import model_by_name
 from octweb.registry.models import Family, ReviewEvent, State, TreeModel
@@ -113,32 +113,32 @@ def test_the_state_machine(model, staff, state, verb):
     model.refresh_from_db()
     before = ReviewEvent.objects.count()
     if (state, verb) in ALLOWED:
-        actions.VERBS[verb](model, by=staff, reason="because")
+        actions.STEPS[verb](model, by=staff, reason="because")
         model.refresh_from_db()
         assert model.state == ALLOWED[state, verb]
         event = ReviewEvent.objects.exclude(before=F("after")).last()  # approval without a choice also serves
         assert (event.before, event.after, event.by, event.reason) == (state, model.state, staff, "because")
     else:
         with pytest.raises(Conflict):
-            actions.VERBS[verb](model, by=staff, reason="because")
+            actions.STEPS[verb](model, by=staff, reason="because")
         model.refresh_from_db()
         assert model.state == state
         assert ReviewEvent.objects.count() == before
-    assert set(actions.possible(model, staff)) == {v for (s, v) in ALLOWED if s == model.state}
+    assert set(actions.possible_steps(model, staff)) == {v for (s, v) in ALLOWED if s == model.state}
 
 
 @pytest.mark.parametrize("verb", actions.TRANSITIONS)
 def test_a_stranger_may_do_nothing(model, stranger, verb):
     with pytest.raises(PermissionDenied):
-        actions.VERBS[verb](model, by=stranger, reason="x")
+        actions.STEPS[verb](model, by=stranger, reason="x")
 
 
 @pytest.mark.parametrize("verb", ["approve", "reject"])
 def test_only_staff_review(model, owner, verb):
     actions.ask_for_approval(model, by=owner)
     with pytest.raises(PermissionDenied):
-        actions.VERBS[verb](model, by=owner, reason="x")
-    assert actions.possible(model, owner) == ["withdraw"]
+        actions.STEPS[verb](model, by=owner, reason="x")
+    assert actions.possible_steps(model, owner) == ["withdraw"]
 
 
 def test_rejecting_needs_a_reason(model, owner, staff):
@@ -153,7 +153,7 @@ def test_four_eyes(register, staff, settings):
     own = register(owner=staff)
     actions.ask_for_approval(own, by=staff)
     settings.FOUR_EYES = True
-    assert "approve" not in actions.possible(own, staff)
+    assert "approve" not in actions.possible_steps(own, staff)
     with pytest.raises(PermissionDenied, match="Four eyes"):
         actions.approve(own, by=staff)
     settings.FOUR_EYES = False
@@ -162,15 +162,15 @@ def test_four_eyes(register, staff, settings):
 
 def test_the_highest_approved_version_is_served(register, staff):
     models = [register() for _ in range(3)]
-    assert actions.served(models[0].family) is None
+    assert actions.served_version(models[0].family) is None
     for m in models[:2]:
         actions.ask_for_approval(m, by=staff)
         actions.approve(m, by=staff)
-    assert actions.served(models[0].family) == models[1]
+    assert actions.served_version(models[0].family) == models[1]
 
 
 def test_the_store_of_parsed_models_is_bounded(model):
-    store = ParsedModels(entries=2, characters=100)
+    store = DocumentCache(entries=2, characters=100)
     parsed = model_file(model)
     for key, size in (("a", 10), ("b", 10), ("c", 10)):
         store.put(key, parsed, size)

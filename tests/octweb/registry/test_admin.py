@@ -66,13 +66,13 @@ def test_approving_serving_and_both_are_three_actions(admin, register, staff):
     for model in (first, second):
         actions.ask_for_approval(model, by=staff)
     act(admin, "approve_only_chosen", first)
-    assert actions.served(first.family) is None
+    assert actions.served_version(first.family) is None
     act(admin, "approve_chosen", second)
-    assert actions.served(first.family) == second
+    assert actions.served_version(first.family) == second
     act(admin, "serve_chosen", first)
-    assert actions.served(first.family) == first
+    assert actions.served_version(first.family) == first
     assert "no longer served" in act(admin, "stop_serving_chosen", first).content.decode()
-    assert actions.served(first.family) == second
+    assert actions.served_version(first.family) == second
     assert "is not served" in act(admin, "stop_serving_chosen", first).content.decode()
 
 

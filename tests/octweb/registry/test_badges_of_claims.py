@@ -7,7 +7,7 @@ import io
 import pytest
 
 from octweb.datasets import actions as datasets
-from octweb.registry.document.claims import claims
+from octweb.registry.document.claims import claim_badges
 from octweb.registry.lifecycle import actions
 from trainer.training.run import TrainRequest, train
 
@@ -25,4 +25,4 @@ def test_a_badge_names_the_scope(method, owner, media):
     scope = document["certificate"]["scope"]
     assert scope.endswith("at most 3 leaves" if method == "bendoct" else "at least 4 rows in a leaf")
     model = actions.register(owner=owner, document=document, dataset=table, title="T")
-    assert [scope in claim.tip for claim in claims(model)].count(True) == 1
+    assert [scope in claim.tip for claim in claim_badges(model)].count(True) == 1

@@ -98,7 +98,7 @@ def test_a_pmml_file_becomes_a_draft_is_reviewed_and_served(
 
 @pytest.mark.one_database
 def test_our_own_file_keeps_its_tree_and_leaves_its_claims_behind(read_here, dataset, pmml, client_of, owner):
-    first = importing.bring(owner=owner, file=io.BytesIO(pmml), source_name="a.pmml", dataset=dataset)
+    first = importing.import_tree(owner=owner, file=io.BytesIO(pmml), source_name="a.pmml", dataset=dataset)
     forged = json.loads(first.document)
     forged["method"] = "exact"
     forged["certificate"] |= {
@@ -164,7 +164,7 @@ def test_data_sets_of_others_and_strangers(dataset, pmml, client_of, stranger):
 
 
 def test_a_file_that_is_too_large_is_refused_before_it_is_read(dataset, client_of, owner, monkeypatch):
-    monkeypatch.setattr(importing, "MOST_BYTES", 1000)
+    monkeypatch.setattr(importing, "MAX_FILE_BYTES", 1000)
     assert client_of(owner).post(URL, {"file": upload(b"<" * 1001), "dataset": str(dataset.pk)}).status_code == 413
 
 

@@ -21,7 +21,7 @@ from octweb.jobs.models import RunStatus
 from octweb.registry.lifecycle import actions
 from octweb.registry.lifecycle.audit_trail import audit_models
 from octweb.registry.models import State, TreeModel
-from octweb.registry.review.checklist import TITLES, Reviewed, checklist
+from octweb.registry.review.checklist import TITLES, ReviewedModel, build_checklist
 from tests.octweb.runs.conftest import CSV
 from tests.octweb.small_models import trained
 from trainer.training.run import TrainRequest, train
@@ -48,7 +48,7 @@ def fitted(register, data, depth=2, test_share=0.25):
 
 
 def items(model):
-    return {item.key: item for item in checklist(Reviewed(TreeModel.objects.get(pk=model.pk)))}
+    return {item.key: item for item in build_checklist(ReviewedModel(TreeModel.objects.get(pk=model.pk)))}
 
 
 def states(model):
@@ -107,7 +107,7 @@ def test_weak_leaves_are_named_with_their_shares(register, owner):
     text = "x,z,class\n" + "".join(f"{draw.random():.4f},{draw.random():.4f},{draw.choice('ab')}\n" for _ in range(400))
     noise = datasets.create(owner=owner, file=io.BytesIO(text.encode()), source_name="n.csv", name="N", target="class")
     model = fitted(register, noise, depth=5, test_share=0.5)
-    scene = Reviewed(model).scene
+    scene = ReviewedModel(model).scene
     reached = scene.tree.apply(scene.rows.matrix)[scene.rows.unseen]
     weak = []
     for leaf in scene.tree.leaves:
@@ -148,7 +148,7 @@ def test_answers_that_get_worse_are_open(register, data, staff):
     actions.ask_for_approval(better, by=better.owner)
     actions.approve(better, by=staff)
     found = items(worse)["changes"]
-    counts = Reviewed(worse).difference.unseen
+    counts = ReviewedModel(worse).difference.unseen
     assert counts.now_wrong > counts.now_right
     assert found.state == "open"
     assert f"{counts.now_wrong} now wrong" in found.sentence
@@ -211,7 +211,7 @@ def test_a_site_can_ask_for_two_approvals(client, settings, register, data, staf
     assert model.events.last().step == "First approval"
     with pytest.raises(PermissionDenied, match="another administrator"):
         actions.approve(model, by=staff)
-    assert "approve" not in actions.possible(model, staff)
+    assert "approve" not in actions.possible_steps(model, staff)
     approved = actions.approve(model, by=second_staff, publish=True)
     assert approved.state == State.APPROVED
     assert approved.served_since is not None

@@ -33,7 +33,7 @@ def turned(document: str) -> str:
 @pytest.fixture(params=["cut off", "turned"])
 def damaged(request, register, approved, monkeypatch):
     """An approved model with another document, beside a good one of another family."""
-    monkeypatch.setattr(model_files, "_parsed", model_files.ParsedModels())
+    monkeypatch.setattr(model_files, "_cache", model_files.DocumentCache())
     register(title="A good one", document=trained("cart", depth=1))
     text = approved.document[:-40] if request.param == "cut off" else turned(approved.document)
     TreeModel.objects.filter(pk=approved.pk).update(document=text)
@@ -78,7 +78,7 @@ def test_its_page_says_so_and_is_no_server_error(damaged, client, owner):
 
 
 def test_a_file_of_rows_is_not_predicted_by_it(job, monkeypatch):  # noqa: F811
-    monkeypatch.setattr(model_files, "_parsed", model_files.ParsedModels())
+    monkeypatch.setattr(model_files, "_cache", model_files.DocumentCache())
     TreeModel.objects.filter(pk=job.model_id).update(document=turned(job.model.document))
     supervisor = PredictionSupervisor(job_id=str(job.pk), worker="here", stopping=stopping)
     assert supervisor.run() == RunStatus.FAILED

@@ -9,7 +9,7 @@ import pytest
 
 from octweb.datasets import actions as datasets
 from octweb.registry.document.model_files import model_file
-from octweb.registry.document.rows import check_again
+from octweb.registry.document.rows import check_claim
 from octweb.registry.lifecycle import actions
 from octweb.registry.page import performance
 from octweb.registry.page.scene import ModelScene
@@ -97,17 +97,17 @@ def test_cheapest_cut_is_that_of_all_cuts(table, owner, client, part):
 @pytest.mark.one_database
 def test_model_with_costs_is_counted_again_on_its_page(table, owner):
     model = trained_on(table, owner, costs="bad>good=5; good>bad=0.2*first", cost_unit="EUR")
-    found = check_again(model)
+    found = check_claim(model)
     assert found.agrees
     assert found.sentence.startswith("yes, ")
     assert " EUR" in found.sentence
     document = model_file(model).to_json()
     document["certificate"]["costs"]["cost"] += 1
     lie = actions.register(owner=owner, document=document, dataset=table, title="L")
-    assert "but the file says" in check_again(lie).sentence
+    assert "but the file says" in check_claim(lie).sentence
 
 
 @pytest.mark.one_database
 def test_model_with_balanced_classes_is_counted_again_on_its_page(table, owner):
-    found = check_again(trained_on(table, owner, method="exact", class_weight="balanced"))
+    found = check_claim(trained_on(table, owner, method="exact", class_weight="balanced"))
     assert found.agrees, found.sentence

@@ -15,7 +15,7 @@ from octweb.core.templatetags.octweb import seconds
 from octweb.datasets import reader
 from octweb.datasets.models import Dataset
 from octweb.registry.document import rows
-from octweb.registry.document.rows import check_again
+from octweb.registry.document.rows import check_claim
 from octweb.registry.lifecycle import actions
 from octweb.registry.models import State, TreeModel
 from octweb.registry.page import content
@@ -98,21 +98,21 @@ def test_a_large_difference_gets_one_sentence(client, register, dataset, owner, 
 
 @pytest.mark.one_database
 def test_checked_again_from_the_file(register, dataset, cart_document):
-    check = check_again(register(dataset=dataset))
+    check = check_claim(register(dataset=dataset))
     assert check.agrees
     assert check.objective == pytest.approx(cart_document["certificate"]["objective"])
     lie = json.loads(json.dumps(cart_document))
     lie["metrics"]["train"]["correct"] += 1
-    check = check_again(register(document=lie, dataset=dataset))
+    check = check_claim(register(document=lie, dataset=dataset))
     assert not check.agrees
     assert "running its tree gives" in check.sentence
     lie = json.loads(json.dumps(cart_document))
     lie["certificate"]["objective"] += 0.01
-    assert not check_again(register(document=lie, dataset=dataset)).agrees
+    assert not check_claim(register(document=lie, dataset=dataset)).agrees
     lie = json.loads(json.dumps(cart_document))
     lie["fingerprint"] = "0" * 64
-    assert "fingerprint" in check_again(register(document=lie, dataset=dataset)).sentence
-    assert check_again(register()) is None
+    assert "fingerprint" in check_claim(register(document=lie, dataset=dataset)).sentence
+    assert check_claim(register()) is None
 
 
 @pytest.mark.one_database
@@ -130,7 +130,7 @@ def test_the_rows_of_a_large_table_are_read_by_another_process_and_stay_on_the_d
         assert np.array_equal(getattr(here, name), getattr(there, name), equal_nan=True), name
     assert (here.same, here.lines is None) == (there.same, there.lines is None)
     assert list((settings.DATA_DIR / reader.FOLDER).iterdir()) == []
-    assert check_again(model).agrees
+    assert check_claim(model).agrees
     # what cannot be read is said as it is for small tables: there are no rows
     rows._read_rows.cache_clear()
     settings.MAX_READING_SECONDS = 0.01
@@ -192,7 +192,7 @@ def test_a_decimal_comma_is_no_thousands_comma(register, cart_document, text, pl
     for document, expected in ((cart_document, plain), (cart_document | {"reading": reading}, with_comma)):
         model = register(document=document)
         names = [c.name for c in content.model_file(model).tree.schema]
-        assert content.typed(model, {f"try-{names.index('width')}": text})["width"] == expected
+        assert content.parse_form_values(model, {f"try-{names.index('width')}": text})["width"] == expected
 
 
 @pytest.mark.one_database

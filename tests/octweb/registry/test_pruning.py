@@ -10,7 +10,7 @@ import pytest
 from octweb.core.problems import Conflict
 from octweb.registry.document.model_files import model_file
 from octweb.registry.lifecycle import actions
-from octweb.registry.lifecycle.importing import bring
+from octweb.registry.lifecycle.importing import import_tree
 from octweb.registry.lifecycle.pruning import prune
 from octweb.registry.models import TreeModel
 from tests.octweb.demo.test_demo import visitor
@@ -71,7 +71,7 @@ def test_a_visitor_of_the_demo_has_a_limit(grown, settings, client_of, table):  
     with pytest.raises(Conflict, match="1 is the limit"):
         prune(TreeModel.objects.get(), by=visit.user)
     with pytest.raises(Conflict, match="1 is the limit"):  # nor is a tree of another program brought
-        bring(owner=visit.user, file=io.BytesIO(b"{}"), source_name="tree.json", dataset=grown.dataset)
+        import_tree(owner=visit.user, file=io.BytesIO(b"{}"), source_name="tree.json", dataset=grown.dataset)
 
 
 def test_those_who_may_only_read_are_not_offered_it(grown, owner, stranger, client):

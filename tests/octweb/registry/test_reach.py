@@ -10,8 +10,8 @@ import pytest
 from django.core.files.base import ContentFile
 
 from octweb.datasets.models import Dataset
-from octweb.registry.document.rows import check_again
-from octweb.registry.document.sensitivity_frontier import points_of, reach_of
+from octweb.registry.document.rows import check_claim
+from octweb.registry.document.sensitivity_frontier import frontier_context, points_of
 from tests.octweb.small_models import csv_of_small_table, small_table
 from trainer.data.reader import load
 from trainer.training.run import TrainRequest, train
@@ -65,7 +65,7 @@ def test_a_model_with_a_frontier_shows_every_pair_and_asks_for_a_run(client, reg
     assert f"p_sensitivity={points[0]['required']!r}" in text
     assert "p_depth=2" in text
     drawn = client.get(f"/api/v1/models/{model.pk}/figures/reach/").json()
-    assert drawn == json.loads(json.dumps(reach_of(model)["figure"]))
+    assert drawn == json.loads(json.dumps(frontier_context(model)["figure"]))
     plain = register(document=_trained(rows), dataset=dataset)
     assert client.get(f"/api/v1/models/{plain.pk}/figures/reach/").status_code == 404
 
@@ -84,7 +84,7 @@ def test_a_new_run_is_on_the_rows_and_columns_of_the_frontier(
 ):
     document = deepcopy(_trained(rows, frontier=True, select="cart", seed=7))
     document["parameters"]["test_share"] = share
-    reach = reach_of(register(document=document, dataset=dataset))
+    reach = frontier_context(register(document=document, dataset=dataset))
     client.force_login(owner)
     form = client.get(f"/runs/new/?{reach['query']}").context["form"]
     assert form["evaluation"].value() == evaluation
@@ -122,7 +122,7 @@ def test_a_model_without_a_frontier_has_no_such_card(client, register, owner):
 
 def test_the_goal_is_named_and_checked_again_from_the_file(client, register, dataset, owner, rows):
     model = register(document=_trained(rows, sensitivity=0.9), dataset=dataset)
-    assert check_again(model).agrees
+    assert check_claim(model).agrees
     client.force_login(owner)
     assert "sensitivity at least 0.9" in client.get(f"/models/{model.pk}/?mode=proof").content.decode()
 

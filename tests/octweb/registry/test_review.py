@@ -20,7 +20,7 @@ from octweb.registry.lifecycle import actions
 from octweb.registry.lifecycle.audit_trail import audit_models
 from octweb.registry.lifecycle.model_cache import model_by_name
 from octweb.registry.models import Family, Share, ShareLevel, State, TreeModel
-from octweb.registry.review.difference import difference
+from octweb.registry.review.difference import compare_with_served
 from tests.octweb.registry.test_pages import dataset  # noqa: F401 (a fixture)
 from tests.octweb.runs.conftest import CSV
 from tests.octweb.small_models import trained
@@ -65,7 +65,7 @@ def test_the_reviewer_sees_why_and_what_changes(client, staff, second, served):
 
 
 def test_rows_are_counted_as_one_by_one(second, served):
-    found = difference(second, served)
+    found = compare_with_served(second, served)
     examples = [e for e in found.examples if not e["unseen"]]
     if len(found.examples) < 50:
         assert len(examples) == found.training.different
@@ -82,8 +82,8 @@ def test_unseen_rows_that_the_served_version_learned_from_are_said_to_favour_it(
     data = datasets.create(owner=owner, file=file, source_name="a.csv", name="A", target="class")
     model, same = (trained_on(register, data, depth) for depth in (1, 2))
     everything = trained_on(register, data, 2, held_out=0.0)
-    assert difference(model, same).learned == 0  # the same rows were held out of both
-    found = difference(model, everything)
+    assert compare_with_served(model, same).learned == 0  # the same rows were held out of both
+    found = compare_with_served(model, everything)
     assert found.learned == found.unseen.rows > 0
     actions.ask_for_approval(everything, by=everything.owner)
     actions.approve(everything, by=staff)
@@ -114,7 +114,7 @@ def test_a_model_of_newer_data_is_compared_with_the_served_one_on_these_data(cli
     model = trained_on(register, newer, 1)
     actions.ask_for_approval(old, by=owner)
     actions.approve(old, by=staff)
-    found = difference(model, old)
+    found = compare_with_served(model, old)
     rows = rows_of(model)
     assert found.other_data
     assert found.training.rows + found.unseen.rows == newer.rows
@@ -134,7 +134,7 @@ def test_approving_serves_only_where_it_is_asked_for(client, staff, second, serv
     client.post(f"/models/{second.pk}/review/{step}/", {"back": "review", "reason": "Shorter."})
     second.refresh_from_db()
     assert second.state == State.APPROVED
-    assert actions.served(second.family).version == version
+    assert actions.served_version(second.family).version == version
     assert model_by_name(second.family.name, None).version == version
     assert (model_by_name(second.family.name, 2) is not None) is (version == 2)
     assert model_by_name(second.family.name, 1).pk == served.pk  # by its number, whatever the name alone answers with
@@ -175,13 +175,17 @@ def test_a_name_goes_back_to_the_version_that_was_served_before(client, staff, s
     actions.approve(second, by=staff, reason="Shorter.", publish=True)
     assert "then answers with version 1." in page(client, staff, second).content.decode()
     actions.stop_serving(second, by=staff)
-    assert actions.served(second.family) == served
+    assert actions.served_version(second.family) == served
     assert "small-cart version 1 answers to the name" in second.events.last().reason
     with pytest.raises(Conflict, match="not served"):
         actions.stop_serving(second, by=staff)
     actions.retire(served, by=staff)
     served.refresh_from_db()
-    assert (served.served_since, actions.served(served.family), model_by_name("small-cart", 1)) == (None, None, None)
+    assert (served.served_since, actions.served_version(served.family), model_by_name("small-cart", 1)) == (
+        None,
+        None,
+        None,
+    )
 
 
 def test_a_version_that_is_served_is_served_again_without_a_step(staff, served):
@@ -204,19 +208,19 @@ def test_an_older_version_does_not_take_over_by_itself(register, staff, served, 
     for model in (newer, older):
         actions.ask_for_approval(model, by=model.owner)
         actions.approve(model, by=staff)
-    assert actions.served(newer.family).pk == newer.pk
+    assert actions.served_version(newer.family).pk == newer.pk
 
 
 def test_serving_is_a_step_and_is_kept_in_the_history(client, staff, owner, second, served):
     actions.approve(second, by=staff, reason="Shorter.", publish=False)
     client.force_login(owner)
     client.post(f"/models/{second.pk}/publish/", {"name": second.family.name, "back": "review"})
-    assert actions.served(second.family) == second
+    assert actions.served_version(second.family) == second
     assert "served as small-cart version 2" in second.events.last().reason
     actions.publish(served, by=staff)
-    assert actions.served(second.family) == served
+    assert actions.served_version(second.family) == served
     actions.retire(served, by=staff)
-    assert actions.served(second.family) == second
+    assert actions.served_version(second.family) == second
 
 
 def test_a_model_moves_to_the_name_under_which_it_is_served(staff, second, served, register):
@@ -224,8 +228,8 @@ def test_a_model_moves_to_the_name_under_which_it_is_served(staff, second, serve
     actions.approve(second, by=staff, reason="Shorter.")
     moved = actions.publish(second, by=staff, name="credit scores")
     assert (moved.family, moved.version) == (other.family, 2)
-    assert actions.served(other.family) == moved
-    assert actions.served(Family.objects.get(name="small-cart")) == served
+    assert actions.served_version(other.family) == moved
+    assert actions.served_version(Family.objects.get(name="small-cart")) == served
     assert model_by_name("credit-scores", None).pk == moved.pk
 
 
@@ -310,9 +314,9 @@ def test_four_eyes_are_on_with_two_administrators(register, staff, django_user_m
     settings.FOUR_EYES = None
     own = register(owner=staff)
     actions.ask_for_approval(own, by=staff)
-    assert "approve" in actions.possible(own, staff)
+    assert "approve" in actions.possible_steps(own, staff)
     django_user_model.objects.create_superuser("bea", password="a long password")
-    assert "approve" not in actions.possible(own, staff)
+    assert "approve" not in actions.possible_steps(own, staff)
     assert "Four eyes" in page(client, staff, own).content.decode()
 
 

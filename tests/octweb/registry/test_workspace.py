@@ -16,13 +16,13 @@ import pytest
 
 from octweb.datasets import actions as datasets
 from octweb.figures.split.costs import CutCosts
-from octweb.registry.comparing.pairs import pair
+from octweb.registry.comparing.pairs import compare_pair
 from octweb.registry.lifecycle import actions
 from octweb.registry.models import TreeModel
 from octweb.registry.page import costs, groups, node, performance, rowsets, thresholds
 from octweb.registry.page.modes import MODES
 from octweb.registry.page.scene import ModelScene
-from octweb.registry.page.smaller_tree import smaller
+from octweb.registry.page.smaller_tree import smaller_model
 from octweb.registry.page.tabs import TABS
 from trainer.table import ColumnKind, ColumnSchema
 from trainer.training.run import TrainRequest, train
@@ -144,7 +144,7 @@ def test_costs_are_counted_row_by_row(table, owner, client):
     training = scene.part("training")
     at = scene.part("unseen")
     actual = scene.rows.codes
-    found = costs.costs(scene, "unseen")
+    found = costs.cost_context(scene, "unseen")
     assert found["errors"] == []
     tree, relabelled, constant = found["ways"]
     paid = price[actual[at], scene.predicted[at]]
@@ -168,7 +168,7 @@ def test_costs_are_counted_row_by_row(table, owner, client):
     assert "A row of bad predicted good: “-3” is not a number" in refused
     assert "cost per row" not in refused
     crossed = trained_on(table, owner, share=0.0, folds=3)
-    assert [way["words"][:9] for way in costs.costs(scene_of(crossed, owner), "folds")["ways"]] == [
+    assert [way["words"][:9] for way in costs.cost_context(scene_of(crossed, owner), "folds")["ways"]] == [
         "this tree",
         "no tree: ",
     ]
@@ -177,7 +177,7 @@ def test_costs_are_counted_row_by_row(table, owner, client):
 @pytest.mark.one_database
 def test_equal_costs_are_the_share_of_wrong_rows(table, owner):
     scene = scene_of(trained_on(table, owner), owner)
-    found = costs.costs(scene, "training")
+    found = costs.cost_context(scene, "training")
     assert found["equal"]
     assert found["ways"][0]["mean"] == pytest.approx(1 - performance.mistakes(scene, "training")["accuracy"])
     assert found["ways"][1]["changed"] == 0
@@ -270,7 +270,7 @@ def test_leaves_promise_what_training_rows_say_and_unseen_rows_answer(table, own
         at = [i for i in scene.rows.unseen if scene.leaf_of[i] == p["leaf"]]
         assert p["rows"] == len(at) > 0
         assert p["seen"] == pytest.approx(np.mean([scene.rows.codes[i] == p["code"] for i in at]))
-    tp, fp = performance.own_cut(scene, "unseen", 1)
+    tp, fp = performance.tree_point(scene, "unseen", 1)
     predicted = scene.predicted[scene.rows.unseen]
     codes = scene.rows.codes[scene.rows.unseen]
     assert (tp, fp) == (int(((predicted == 1) & (codes == 1)).sum()), int(((predicted == 1) & (codes == 0)).sum()))
@@ -338,7 +338,7 @@ def costs_of(wrong, at, rows=1000):
     ],
 )
 def test_the_range_in_which_hardly_more_rows_are_wrong(wrong, at, ends, words):
-    found = thresholds.hardly(costs_of(wrong, at))
+    found = thresholds.similar_thresholds(costs_of(wrong, at))
     assert found == (ends and {"from": ends[0], "to": ends[1], "words": words})
 
 
@@ -374,7 +374,7 @@ def test_groups_cover_the_rows_and_count_right_ones(table, owner, column):
 def test_two_trees_are_compared_on_rows_that_neither_has_seen(table, owner, client, stranger):
     small = trained_on(table, owner, depth=1)
     large = trained_on(table, owner, depth=4)
-    found = pair(small, large)
+    found = compare_pair(small, large)
     scenes = [scene_of(m, owner) for m in (small, large)]
     for part in found.parts:
         at = scenes[0].part(part.name)
@@ -388,10 +388,13 @@ def test_two_trees_are_compared_on_rows_that_neither_has_seen(table, owner, clie
     unseen = found.parts[0]
     assert unseen.first != unseen.second
     ahead = small if unseen.first > unseen.second else large
-    for either in (found, pair(large, small)):  # the interval is of the difference that is named, whatever the order
+    for either in (
+        found,
+        compare_pair(large, small),
+    ):  # the interval is of the difference that is named, whatever the order
         assert f"the accuracy of {ahead.title} (version {ahead.version}) is" in either.sentence
-    assert found.sentence == pair(large, small).sentence
-    assert pair(small, small).sentence.startswith("The two trees give the same answer")
+    assert found.sentence == compare_pair(large, small).sentence
+    assert compare_pair(small, small).sentence.startswith("The two trees give the same answer")
     client.force_login(owner)
     address = f"models={small.pk}&models={large.pk}"
     page = client.get(f"/models/compare/?{address}").content.decode()
@@ -446,12 +449,12 @@ def test_codes_beside_a_question_lead_to_the_page_that_declares_them(client, own
 
 def test_a_smaller_tree_that_does_as_well_on_the_same_unseen_rows_is_named(table, owner, stranger, client):
     large = trained_on(table, owner, depth=6, min_leaf=1)
-    assert smaller(scene_of(large, owner)) is None
+    assert smaller_model(scene_of(large, owner)) is None
     other_rows = trained_on(table, owner, depth=1, seed=7)
     small = trained_on(table, owner, depth=2)
     assert small.leaves < large.leaves
     TreeModel.objects.filter(pk__in=[small.pk, other_rows.pk]).update(unseen_accuracy=large.unseen_accuracy)
-    found = smaller(scene_of(large, owner))
+    found = smaller_model(scene_of(large, owner))
     assert found["model"] == small  # the one of other rows has fewer leaves
     client.force_login(owner)
     page = " ".join(client.get(f"/models/{large.pk}/?mode=tree&node=0&tab=below").content.decode().split())
@@ -459,7 +462,7 @@ def test_a_smaller_tree_that_does_as_well_on_the_same_unseen_rows_is_named(table
     assert "one answer: " in page.partition("A smaller tree does as well.")[2]
     assert f'href="/models/{small.pk}/"' in page
     TreeModel.objects.filter(pk=small.pk).update(unseen_accuracy=large.unseen_accuracy - 0.001)
-    assert smaller(scene_of(large, owner)) is None
+    assert smaller_model(scene_of(large, owner)) is None
     TreeModel.objects.filter(pk=small.pk).update(unseen_accuracy=large.unseen_accuracy)
     actions.share(large, by=owner, username=stranger.username, level="read")
-    assert smaller(scene_of(large, stranger)) is None  # not theirs to see
+    assert smaller_model(scene_of(large, stranger)) is None  # not theirs to see

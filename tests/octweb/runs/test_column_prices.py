@@ -9,7 +9,7 @@ from django.core.management import CommandError
 from rest_framework.test import APIClient
 
 from octweb.datasets import stored
-from octweb.registry.document.rows import check_again
+from octweb.registry.document.rows import check_claim
 from octweb.registry.lifecycle import actions as models
 from octweb.runs import actions
 from octweb.runs.forms import RunForm
@@ -94,6 +94,6 @@ def test_model_page_says_what_columns_cost(client, owner, dataset, costs):
     assert sentence.startswith("Asking columns costs 1.8")
     for mode in ("performance", "proof"):
         assert sentence in visible(client.get(f"/models/{model.pk}/?mode={mode}").content.decode())
-    assert check_again(model).agrees
+    assert check_claim(model).agrees
     assert claim(file)["column_prices_are"] == sentence
     assert "prices of the columns asked" in objective_words(file.certificate)

@@ -9,7 +9,7 @@ from django.core.management import CommandError
 from rest_framework.test import APIClient
 
 from octweb.datasets import stored
-from octweb.registry.document.rows import check_again
+from octweb.registry.document.rows import check_claim
 from octweb.registry.lifecycle import actions as models
 from octweb.runs import actions
 from octweb.runs.forms import RunForm
@@ -122,5 +122,5 @@ def test_model_page_says_what_was_optimised(client, owner, dataset, goal):
     assert sentence in performance
     proof = visible(client.get(f"/models/{model.pk}/?mode=proof").content.decode())
     assert sentence in proof
-    assert check_again(model).agrees
+    assert check_claim(model).agrees
     assert claim(file)["goal_is"] == sentence

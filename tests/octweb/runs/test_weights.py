@@ -14,7 +14,7 @@ from rest_framework.test import APIClient
 from octweb.datasets import actions as datasets
 from octweb.experiments import actions as experiments
 from octweb.experiments.work import CandidateChild
-from octweb.registry.document.rows import check_again
+from octweb.registry.document.rows import check_claim
 from octweb.registry.lifecycle import actions as registry
 from octweb.runs import actions
 from octweb.runs.child import TrainingProcess
@@ -189,7 +189,7 @@ def test_run_with_weights_makes_a_model_whose_pages_say_so(client, owner, datase
     for mode in ("tree", "performance", "proof"):
         page = client.get(reverse("registry:detail", args=[model.pk]), {"mode": mode}).content.decode()
         assert "Rows count by column &#x27;weight&#x27;" in page
-    assert check_again(model).agrees
+    assert check_claim(model).agrees
     step = Fraction(document["certificate"]["weights"]["step"])
     unit = "of weight" if step == 1 else f"steps of weight {float(step):g}"
     performance = client.get(reverse("registry:detail", args=[model.pk]), {"mode": "performance"}).content.decode()

@@ -11,7 +11,7 @@ from django.urls import reverse
 
 from octweb.datasets import actions as datasets
 from octweb.datasets import stored
-from octweb.registry.comparing.pairs import pair
+from octweb.registry.comparing.pairs import compare_pair
 from octweb.registry.document.model_files import model_file
 from octweb.registry.lifecycle import actions as registry
 from octweb.registry.templatetags.claims import next_run
@@ -57,7 +57,7 @@ def test_workbench_inherits_groups_and_weights(owner, dataset, serve):
 
 def test_comparison_counts_groups_and_next_run_keeps_the_columns(client, owner, dataset):
     models = [model_of(owner, dataset, depth) for depth in (1, 3)]
-    found = pair(*models)
+    found = compare_pair(*models)
     assert {part.over for part in found.parts} == {"groups"}
     assert "McNemar" not in found.sentence
     verdict = replace(read_verdict(model_file(models[0])), settings={"depth": 2})

@@ -69,16 +69,16 @@ class Command(BaseCommand):
         model = read_model(options["model"])
         tree = model.tree
         least = least_of(options["least"])
-        wanted = wanted_class(options["wanted"], tree.classes)
+        class_code = wanted_class(options["wanted"], tree.classes)
         changes = dict(split_argument(text, tree.schema) for text in options["change"])
         allowed = permissions(tree.schema, changes)
         rows = rows_to_explain(model, options["data"], limits=OWN_FILES, **file_options(options))
         numbers = options["row"] or range(1, len(rows.matrix) + 1)
         if strange := [n for n in numbers if not 1 <= n <= len(rows.matrix)]:
             raise DataError(f"There is no row {strange[0]}: the file has the rows 1 to {len(rows.matrix)}.")
-        known = priced(tree.schema, rows.statistics, dict(split_cost(text) for text in options["cost"]))
-        flipper = Flipper(tree, known, allowed, least=least)
-        return [explained(flipper, rows.matrix[n - 1], n, wanted) for n in numbers], rows.source
+        statistics = priced(tree.schema, rows.statistics, dict(split_cost(text) for text in options["cost"]))
+        flipper = Flipper(tree, statistics, allowed, least=least)
+        return [explained(flipper, rows.matrix[n - 1], n, class_code) for n in numbers], rows.source
 
 
 def wanted_class(name: str | None, classes: tuple[str, ...]) -> int | None:

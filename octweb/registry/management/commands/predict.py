@@ -88,8 +88,8 @@ class Command(BaseCommand):
             raise CommandError(
                 "--json needs --output, because the predictions go to standard output otherwise", returncode=2
             )
-        said = any(options[name] for name in ("change", "cost", "least", "units_from"))
-        if said and not options["explain"]:
+        explain_options = any(options[name] for name in ("change", "cost", "least", "units_from"))
+        if explain_options and not options["explain"]:
             raise CommandError(
                 "--change, --cost, --least and --units-from say how rows are explained: add --explain", returncode=2
             )
@@ -97,7 +97,7 @@ class Command(BaseCommand):
             signal.signal(signal.SIGTERM, _on_signal)  # as an exception, so that nothing half-written stays
         exit_with_parent()
         try:
-            found = self._predict(options)
+            summary = self._predict(options)
         except BrokenPipeError:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return
@@ -108,15 +108,15 @@ class Command(BaseCommand):
             raise CommandError(error_text(error)) from error
         except MemoryError as error:
             raise CommandError("out of memory; predict the rows in several files, or send Parquet") from error
-        for note in found.notes:
+        for note in summary.notes:
             self.stderr.write(f"note: {note}")
-        if found.known:
+        if summary.known:
             self.stderr.write(
-                f"note: {found.correct} of {found.known} rows with a known class are correct. "
-                f"Always the most frequent class of the training: {found.base_correct}."
+                f"note: {summary.correct} of {summary.known} rows with a known class are correct. "
+                f"Always the most frequent class of the training: {summary.base_correct}."
             )
         if options["json"]:
-            self.stdout.write(json.dumps(found.to_json()))
+            self.stdout.write(json.dumps(summary.to_json()))
 
     def _predict(self, options: dict[str, Any]) -> PredictionSummary:
         model = read_model(options["model"])
@@ -128,7 +128,7 @@ class Command(BaseCommand):
             cells=OWN_FILES.cells,
         )
         output = options["output"] or _Standard(self.stdout)
-        said: dict[str, Any] = {
+        arguments: dict[str, Any] = {
             "limits": limits,
             "for_spreadsheets": options["for_spreadsheets"],
             "keep_columns": options["keep_columns"],
@@ -136,13 +136,13 @@ class Command(BaseCommand):
             "training": self._training(model, options["training_data"]),
         }
         if options["explain"] or options["explain_with"]:
-            from octweb.registry.prediction.explained_columns import more_columns
+            from octweb.registry.prediction.explained_columns import explained_columns
 
-            said["more"] = more_columns(model, options, limits)
+            arguments["more"] = explained_columns(model, options, limits)
         if not options["progress"]:
-            return predict_file(model, options["data"], output, **said)
+            return predict_file(model, options["data"], output, **arguments)
         with open(options["progress"], "a", encoding="utf-8") as stream:
-            return predict_file(model, options["data"], output, report=_news(stream), **said)
+            return predict_file(model, options["data"], output, report=_news(stream), **arguments)
 
     def _training(self, model: ModelFile, path: str | None) -> TrainingSet | None:
         """The training rows, or None and a note if the file is not the one that trained the model."""
@@ -150,13 +150,13 @@ class Command(BaseCommand):
             return None
         name = os.path.basename(path)
         try:
-            found = read_training_set(model, path, limits=OWN_FILES)
+            training_set = read_training_set(model, path, limits=OWN_FILES)
         except (DataError, OSError) as error:
             self.stderr.write(f"note: {name} was not compared: {error_text(error)}")
             return None
-        if found is None:
+        if training_set is None:
             self.stderr.write(f"note: {name} is not the file that trained the model.")
-        return found
+        return training_set
 
 
 class _Standard(io.TextIOBase):
@@ -178,12 +178,12 @@ def _news(stream: Any) -> Report:
     start = time.monotonic()
     last = [-NEWS_SECONDS]
 
-    def write(phase: str, done: int, total: int) -> None:
+    def write(phase: str, rows: int, total: int) -> None:
         t = time.monotonic() - start
-        if t - last[0] < NEWS_SECONDS and done != total:
+        if t - last[0] < NEWS_SECONDS and rows != total:
             return
         last[0] = t
-        stream.write(json.dumps({"t": round(t, 3), "phase": phase, "rows": done, "of": total}) + "\n")
+        stream.write(json.dumps({"t": round(t, 3), "phase": phase, "rows": rows, "of": total}) + "\n")
         stream.flush()
 
     return write
