@@ -37,7 +37,7 @@ from trainer.tree.render.outline import tree_outline
 
 
 def _or_damage(show: Callable[[Any, TreeModel], Any]) -> Callable[[Any, TreeModel], Any]:
-    """What is wrong with a document that cannot be read, in place of what would be shown of it."""
+    """Show the error of a damaged document instead of its content."""
 
     @wraps(show)
     def shown(self: Any, model: TreeModel) -> Any:

@@ -1,4 +1,4 @@
-"""What apps above the registry tell it of a model; light, because apps are loaded by every command."""
+"""Let apps above the registry register what they know of a model. Imports little, since every command loads it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _read_permissions: Callable[[TreeModel], Mapping[str, Any]] = _no_permissions
 
 
 def register_column_permissions(read: Callable[[TreeModel], Mapping[str, Any]]) -> None:
-    """Set the function that reads them; `octweb.decide`, which stores them, calls this in `ready`."""
+    """Set the function that reads them. `octweb.decide` stores them and calls this in `ready`."""
     global _read_permissions
     _read_permissions = read
 
@@ -33,7 +33,7 @@ preparations: list[Callable[[TreeModel], None]] = []
 
 
 def register_item(key: str, source: Callable[[Any], Any]) -> None:
-    """Add an item of the reviewer's checklist that an app above the registry works out."""
+    """Add an item to the reviewer's checklist."""
     item_sources[key] = source
 
 
@@ -50,18 +50,21 @@ _read_open_points: Callable[[TreeModel], list[str]] = _no_points
 
 
 def register_open_points(read: Callable[[TreeModel], list[str]]) -> None:
-    """Set the function that returns the titles of the open items; the checklist imports the actions of a review, so they cannot import it."""
+    """Set the function that returns the titles of the open items.
+
+    The actions of a review cannot import the checklist, which imports them.
+    """
     global _read_open_points
     _read_open_points = read
 
 
 def open_points(model: TreeModel) -> list[str]:
-    """Return the titles of the items of the checklist that speak against an approval without a note."""
+    """Return the titles of the checklist items that forbid an approval without a note."""
     return _read_open_points(model)
 
 
 def prepare_checklist(model: TreeModel) -> None:
-    """Start what the checklist needs and nobody has started yet."""
+    """Start the jobs whose results the checklist shows."""
     for start in preparations:
         start(model)
 
@@ -74,11 +77,14 @@ _read_agreement: Callable[[TreeModel], dict[str, Any] | None] = _no_agreement
 
 
 def register_agreement(read: Callable[[TreeModel], dict[str, Any] | None]) -> None:
-    """Set the function that reads what is known of the other good trees; `octweb.workbench`, which counts them, calls this in `ready`."""
+    """Set the function that reads what is known of the other good trees.
+
+    `octweb.workbench` counts them and calls this in `ready`.
+    """
     global _read_agreement
     _read_agreement = read
 
 
 def agreement(model: TreeModel) -> dict[str, Any] | None:
-    """Return what is known of the other good trees of a model; for its owner and administrators alone."""
+    """Return what is known of the other good trees of a model. Show it only to its owner and administrators."""
     return _read_agreement(model)

@@ -12,7 +12,7 @@ from octweb.core.ownership import Deletable, OwnedQuerySet
 
 
 class State(models.TextChoices):
-    """Where a model stands in its review."""
+    """The review state of a model."""
 
     DRAFT = "draft", "Draft"
     IN_REVIEW = "in_review", "In review"
@@ -24,7 +24,7 @@ class State(models.TextChoices):
 class Family(models.Model):
     """The name under which versions of a model are served.
 
-    Owners name their drafts as they like: a name belongs to one of them only when a version of it was approved (`public`).
+    Owners choose the names of their drafts freely. A name becomes `public`, and unique, with the first approved version.
     """
 
     name = models.SlugField(max_length=100)
@@ -43,22 +43,22 @@ class Family(models.Model):
 
 
 class TreeModelQuerySet(OwnedQuerySet):
-    """Models by who may see or call them."""
+    """Filter models by who may see or call them."""
 
     def approved(self) -> TreeModelQuerySet:
-        """Models that everyone with a token may call."""
+        """Return the models that everyone with a token may call."""
         return self.filter(state=State.APPROVED)
 
     def served(self) -> TreeModelQuerySet:
-        """Approved versions that were put under their name; of one name the first is the one that answers to it alone."""
+        """Return served versions, newest first. The first one of a name is its default version."""
         return self.approved().filter(served_since__isnull=False).order_by("-served_since", "-version")
 
     def callable_by(self, user) -> TreeModelQuerySet:
-        """Own models, all approved ones, those shared for calls, and for staff every model."""
+        """Return the user's own, the approved and the models shared for calls; all models for staff."""
         return self._open_to(user, (ShareLevel.CALL,))
 
     def readable_by(self, user) -> TreeModelQuerySet:
-        """Those that the user may call, and those shared for reading alone."""
+        """Return the models that the user may call, and those shared for reading."""
         return self._open_to(user, (ShareLevel.READ, ShareLevel.CALL))
 
     def _open_to(self, user, levels: Collection[Any]) -> TreeModelQuerySet:
@@ -71,21 +71,21 @@ class TreeModelQuerySet(OwnedQuerySet):
 
 
 class ShareLevel(models.TextChoices):
-    """What a person may do with a model that was shared with them."""
+    """The permissions that a share grants."""
 
     READ = "read", "Read"
     CALL = "call", "Read and call"
 
 
 class Recording(models.TextChoices):
-    """What is kept of the answers of an approved model."""
+    """How much of the answers of an approved model is recorded."""
 
     COUNTS = "counts", "Counts only"
     FULL = "full", "A record of each answer"
 
 
 class Doubt(models.TextChoices):
-    """Why a claim of a model file is not shown as it stands."""
+    """The reason why pages do not repeat the claim of a model file."""
 
     PENDING = "pending", "To be checked again"
     REFUTED = "refuted", "Refuted by a check"
@@ -93,7 +93,7 @@ class Doubt(models.TextChoices):
 
 
 class TreeModel(Deletable):
-    """One trained tree; `document` is the model file, word for word."""
+    """A trained tree; `document` is the model file, verbatim."""
 
     family = models.ForeignKey(Family, on_delete=models.PROTECT, related_name="versions")
     version = models.PositiveIntegerField()
@@ -103,14 +103,14 @@ class TreeModel(Deletable):
     )
     method = models.CharField(max_length=50)
     state = models.CharField(max_length=20, choices=State, default=State.DRAFT)
-    # since when callers reach it by name; the version of a name that was served last answers to the name without a number
+    # since when callers reach it by name; the default version of a name is the one served last
     served_since = models.DateTimeField(null=True, blank=True, editable=False)
-    # columns of the data set that took no part in the training: whoever sends whole rows of the file may send them
+    # columns of the data set that training did not use; callers may send them nevertheless
     ignored = models.JSONField(default=list, blank=True)
     recording = models.CharField(max_length=10, choices=Recording, default=Recording.COUNTS, editable=False)
     document = models.TextField()
     sha256 = models.CharField(max_length=64)
-    # set by a check that refutes the file, or where a mended fault of the search may have made its claim
+    # set if a check refutes the file, or if a fixed bug may have caused its claim
     doubt = models.CharField(max_length=10, choices=Doubt, blank=True, default="", editable=False)
     # copies from the document for lists and filters
     status = models.CharField(max_length=20)
@@ -134,9 +134,9 @@ class TreeModel(Deletable):
 
 
 class ReviewEvent(models.Model):
-    """A step: who, when, why. The list of them answers what was approved on any day.
+    """One step of a review: who, when and why.
 
-    Where the state stays, the step was about the served name, and the reason says what was done; in review it was the first of two approvals.
+    If the state stays, the step was about the served name and `reason` describes it. In review, it was the first of two approvals.
     """
 
     model = models.ForeignKey(TreeModel, on_delete=models.CASCADE, related_name="events")
@@ -154,7 +154,7 @@ class ReviewEvent(models.Model):
 
     @property
     def step(self) -> str:
-        """What was done, in a word or two."""
+        """Name the step in a word or two."""
         if self.before == State.IN_REVIEW and self.after == State.DRAFT:
             return "Taken back" if self.by_id == self.model.owner_id else "Asked back"
         if self.before == self.after == State.IN_REVIEW:
@@ -163,7 +163,7 @@ class ReviewEvent(models.Model):
 
 
 class Share(models.Model):
-    """A model that is open to one more person, whatever its review says."""
+    """A permission for one more user, independent of the review."""
 
     model = models.ForeignKey(TreeModel, on_delete=models.CASCADE, related_name="shares")
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")

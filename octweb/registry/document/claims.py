@@ -1,4 +1,4 @@
-"""The badges of a model, and the claim that goes with its predictions; `trainer.training.claims` words them."""
+"""Write the badges of a model and the claim sent with its predictions."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def claim_badges(model: TreeModel) -> list[ClaimBadge]:
 
 
 def warnings_of(model: TreeModel) -> list[str]:
-    """Return what speaks against using the tree: it asks a column that names or counts the rows, or classes look alike."""
+    """Return the warnings about a tree: it uses an identifier, or its class names look alike."""
     try:
         tree = model_file(model).tree
     except DamagedDocument:
@@ -60,7 +60,7 @@ def warnings_of(model: TreeModel) -> list[str]:
 
 
 def verdict_of(model: TreeModel) -> TreeVerdict | None:
-    """Return whether the model is better than one answer for all rows; None for a damaged document."""
+    """Compare the model with a constant answer; None for a damaged document."""
     try:
         return read_verdict(model_file(model))
     except DamagedDocument:
@@ -68,7 +68,7 @@ def verdict_of(model: TreeModel) -> TreeVerdict | None:
 
 
 def weights_of(model: TreeModel) -> str:
-    """Return how much training rows count; "" if every row counts one, and for a damaged document."""
+    """Describe the weights of training rows; empty without weights and for a damaged document."""
     try:
         return weight_sentence(model_file(model).certificate)
     except DamagedDocument:
@@ -76,7 +76,7 @@ def weights_of(model: TreeModel) -> str:
 
 
 def claim_of(model: TreeModel) -> Claim:
-    """Return the claim about the whole tree, as far as no doubt stands against it. Raises DamagedDocument."""
+    """Return the claim about the whole tree, weakened by a doubt. Raises DamagedDocument."""
     claim = read_claim(model_file(model).certificate)
     if not model.doubt:
         return claim
@@ -85,7 +85,7 @@ def claim_of(model: TreeModel) -> Claim:
 
 
 def certificate_status(model: TreeModel) -> dict[str, Any]:
-    """Return the short form that goes with every prediction; wishes and their price only where there are wishes."""
+    """Return the short form that goes with every prediction; constraints and their price only if there are any."""
     claim = claim_of(model)
     status: dict[str, Any] = {
         "guarantee": model.guarantee,
@@ -100,7 +100,7 @@ def certificate_status(model: TreeModel) -> dict[str, Any]:
 
 
 def certificate_parameters(model: TreeModel) -> dict[str, str | float | bool]:
-    """Return the short form as parameters of the Open Inference Protocol, which are text, numbers or truth values."""
+    """Return the short form as parameters of the Open Inference Protocol: strings, numbers and booleans."""
     parameters = certificate_status(model)
     if "wishes" in parameters:
         parameters["wishes"] = "; ".join(parameters["wishes"])

@@ -1,4 +1,4 @@
-"""Parsed model files, kept in the process by content hash: a document never changes, so neither does its entry."""
+"""Cache parsed model files by content hash. Documents never change, so entries never expire."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MAX_CHARACTERS = 50_000_000  # of all documents together; a parsed tree takes a 
 
 
 class DocumentCache(Generic[T]):
-    """A bounded least-recently-used store of what is made from documents; safe for the threads of a web server."""
+    """A thread-safe LRU cache of values computed from documents, bounded by entries and by characters."""
 
     def __init__(self, entries: int = MAX_ENTRIES, characters: int = MAX_CHARACTERS) -> None:
         self.entries = entries
@@ -56,7 +56,7 @@ _cache: DocumentCache[ModelFile] = DocumentCache()
 
 
 def model_file(model: TreeModel) -> ModelFile:
-    """The parsed document of a model; `document` may be deferred and is then read only when it is not held. Raises DamagedDocument."""
+    """Return the parsed document of a model. A deferred `document` is read only on a cache miss. Raises DamagedDocument."""
     file = _cache.get(model.sha256)
     if file is None:
         text = document_of(model)
@@ -69,21 +69,21 @@ def model_file(model: TreeModel) -> ModelFile:
 
 
 def read_documents(models: Iterable[TreeModel]) -> None:
-    """Read the deferred documents of the models that are not held, in one query instead of one for each row of a list."""
+    """Read the deferred documents of uncached models in one query."""
     deferred = {m.pk: m for m in models if "document" in m.get_deferred_fields() and _cache.get(m.sha256) is None}
     for pk, text in TreeModel.objects.filter(pk__in=deferred).values_list("pk", "document"):
         deferred[pk].document = text
 
 
 def document_of(model: TreeModel) -> str:
-    """The document, word for word as it was stored; raises DamagedDocument for any other."""
+    """Return the document as it was stored; raises DamagedDocument if its hash differs."""
     if hashlib.sha256(model.document.encode("utf-8", "surrogatepass")).hexdigest() != model.sha256:
         raise _damaged_error(model)
     return model.document
 
 
 def is_damaged(model: TreeModel) -> bool:
-    """Whether the model cannot be read any more."""
+    """Return whether the stored document is unreadable."""
     try:
         model_file(model)
     except DamagedDocument:

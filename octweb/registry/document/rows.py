@@ -1,4 +1,4 @@
-"""The rows behind a model, read again under the model's own schema; and the claim checked again from its file."""
+"""Read the rows behind a model under its schema, and check its claim on them."""
 
 from __future__ import annotations
 
@@ -29,18 +29,17 @@ from trainer.tree.file import ModelFile
 from trainer.tree.numbers import number_text
 
 TOLERANCE = 1e-9
-MAX_CELLS = 20_000_000  # larger data sets are not read for pages
-READ_HERE = 20_000_000  # bytes of rows that the web process reads itself, which takes some times as much; larger ones are read by another
+MAX_CELLS = 20_000_000  # pages do not read larger data sets
+READ_HERE = 20_000_000  # bytes of rows that the web process reads itself; another process reads more
 
 
 @dataclass(frozen=True, kw_only=True)
 class DatasetRows:
-    """Rows of the data set that the model can predict: `matrix` (n, columns), `codes` (n,), `numbers` in the file.
+    """The rows of the data set that the model can predict: `matrix` (n, columns), `codes` (n,), `numbers` in the file.
 
-    `training` are the positions of the rows that it was trained on, `unseen` of those that were held out to judge it; `same` says
-    that the fingerprint of the training rows is the model's.
-    `lines` (n,) are the lines of the uploaded file, None if they are not known. `weights`, int64 (n,), and `groups`, int64 (n,), are
-    those of the training, None if it had none.
+    `training` and `unseen` are the positions of the training and the held-out rows. `same`: the fingerprint of the training rows
+    is that of the model. `lines` (n,) are the lines of the uploaded file, None if unknown. `weights` and `groups`, int64 (n,),
+    are those of the training, None if it had none.
     """
 
     matrix: FloatArray
@@ -59,28 +58,28 @@ class DatasetRows:
 
     @property
     def called(self) -> str:
-        """What people call a row by: the line of the uploaded file, or its number where lines are not known."""
+        """The word for the label of a row: line of the uploaded file, or row if lines are unknown."""
         return "row" if self.lines is None else "line"
 
     @property
     def shown(self) -> np.ndarray:
-        """What `called` says of each row, int64 (n,)."""
+        """The label of each row, int64 (n,): its line, or its number."""
         return self.numbers if self.lines is None else self.lines
 
     def position(self, number: int) -> int | None:
-        """Where the row with this number in the file stands; None if it is not among the rows."""
+        """Return the position of the row with this number; None if it is not among the rows."""
         positions = np.flatnonzero(self.numbers == number)
         return int(positions[0]) if len(positions) else None
 
     def at_line(self, line: int) -> int | None:
-        """Where the row on this line of the uploaded file stands, or the row with this number where lines are not known."""
+        """Return the position of the row on this line, or with this number if lines are unknown."""
         positions = np.flatnonzero(self.shown == line)
         return int(positions[0]) if len(positions) else None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Check:
-    """What came out when the tree was run over the rows again."""
+    """The result of applying the tree to its training rows again."""
 
     agrees: bool
     sentence: str
@@ -90,7 +89,7 @@ class Check:
 
 
 def rows_of(model: TreeModel) -> DatasetRows | None:
-    """The rows of the model's data set; None if it is gone, was changed, or does not fit the model any more."""
+    """Return the rows of the model's data set; None if they are deleted, changed or unreadable."""
     dataset = model.dataset
     if dataset is None or not dataset.file or dataset.rows * max(1, len(dataset.columns)) > MAX_CELLS:
         return None
@@ -101,7 +100,7 @@ def rows_of(model: TreeModel) -> DatasetRows | None:
 
 
 class _Document:
-    """Carries the model into the cache without being part of its key."""
+    """Pass the model to a cached function without making it part of the key."""
 
     def __init__(self, model: TreeModel) -> None:
         self.model = model
@@ -125,7 +124,7 @@ def _read_rows(path: str, data_sha256: str, model_sha256: str, document: _Docume
 
 
 def _row_bytes(model: TreeModel) -> int:
-    """Bytes of the rows in memory; of data sets that were stored before these were counted, what many files have."""
+    """Return the bytes of the rows in memory; an estimate for old data sets without a count."""
     dataset = model.dataset
     if dataset is None:
         return 0
@@ -133,7 +132,7 @@ def _row_bytes(model: TreeModel) -> int:
 
 
 def check_claim(model: TreeModel) -> Check | None:
-    """Run the stored tree over the rows it was trained on and compare with what the file claims; None without rows."""
+    """Apply the stored tree to its training rows and compare with the claim of the file; None without rows."""
     rows = rows_of(model)
     if rows is None:
         return None
@@ -146,7 +145,7 @@ def check_claim(model: TreeModel) -> Check | None:
     objective: float | None = _objective(model, file.tree.n_leaves, rows, predicted)
     cost = _check_cost(file, rows, predicted)
     result_words = f"{correct:,} of {n:,} rows correct, objective {objective:.6g}"
-    if file.certificate.get("costs"):  # the objective is in weights of copies; the cost says the same in the unit
+    if file.certificate.get("costs"):  # the objective is in weights of copies, the cost in its unit
         objective = None
         result_words = f"{correct:,} of {n:,} rows correct" + ("" if cost is None else f", {cost[1]}")
     if not rows.same:
@@ -175,7 +174,7 @@ def check_claim(model: TreeModel) -> Check | None:
 
 
 def _training_weights(file: ModelFile, rows: DatasetRows) -> np.ndarray:
-    """Return how much the training rows count in the objective, int64: their weights, with classes balanced as the parameters ask."""
+    """Return the weights of the training rows in the objective, int64, balanced by class if the parameters say so."""
     row_weights = rows.weights_of(rows.training)
     labels = Labels(name=file.target, classes=tuple(file.tree.classes), codes=rows.codes[rows.training])
     weighted = class_weighted({"class_weight": file.parameters.get("class_weight")}, labels, row_weights)
@@ -183,9 +182,9 @@ def _training_weights(file: ModelFile, rows: DatasetRows) -> np.ndarray:
 
 
 def answer_costs(file: ModelFile, rows: DatasetRows, at: np.ndarray) -> FloatArray | None:
-    """Return what each answer costs in the rows at some positions, times their weights, float64 (rows, classes).
+    """Return the weighted cost of each answer in the rows `at`, float64 (rows, classes).
 
-    None for a model without costs, and where the rows are not those that the file lists costs for.
+    None for a model without costs, and if the file lists costs for other rows.
     """
     if not file.certificate.get("costs"):
         return None
@@ -207,7 +206,7 @@ def answer_costs(file: ModelFile, rows: DatasetRows, at: np.ndarray) -> FloatArr
 
 
 def _check_cost(file: ModelFile, rows: DatasetRows, predicted: CodeArray) -> tuple[bool, str] | None:
-    """Return whether the answers cost on the training rows what the file says, and the cost in words; None if that is not known."""
+    """Compare the cost on the training rows with the file; return agreement and the cost in words, None if unknown."""
     values = answer_costs(file, rows, rows.training)
     if values is None:
         return None
@@ -240,7 +239,7 @@ def _objective(model: TreeModel, leaves: int, rows: DatasetRows, predicted: Code
 
 
 def _column_cost(file: ModelFile, rows: DatasetRows, weights: np.ndarray) -> Fraction:
-    """Return what the training rows pay for the columns that the tree asks, in errors."""
+    """Return the total price of the columns that the training rows are asked, in errors."""
     names = tuple(column.name for column in file.tree.schema)
     prices = read_column_prices(str(file.parameters.get("column_price") or ""), names)
     if not prices:
@@ -250,7 +249,7 @@ def _column_cost(file: ModelFile, rows: DatasetRows, weights: np.ndarray) -> Fra
 
 
 def record_of(model: TreeModel, row: FloatArray) -> dict[str, Any]:
-    """A row as a client sends it: the columns that the tree reads, in their own units."""
+    """Return a row as a client sends it: the columns that the tree reads, in their own units."""
     tree = model_file(model).tree
     record: dict[str, Any] = {}
     for j in tree.used_columns or range(min(1, len(tree.schema))):
@@ -267,7 +266,7 @@ def record_of(model: TreeModel, row: FloatArray) -> dict[str, Any]:
 
 
 def example_row(model: TreeModel, *, inside: bool) -> dict[str, Any]:
-    """A row to paste: the first one of the data set for those who may see it, else one that lies on the tree's own cuts."""
+    """Return an example row: the first of the data set if the user may see it, else one made of the tree's thresholds."""
     rows = rows_of(model) if inside else None
     if rows is not None and len(rows.matrix):
         return record_of(model, rows.matrix[0])

@@ -1,4 +1,4 @@
-"""That a model was chosen among others, and what that choice is worth; light, because apps are loaded by every command."""
+"""Say whether a model was selected among candidates. Imports little, since every command loads it."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Selection:
-    """The accuracy of a model that was looked for among many is too high, so what the choice is worth is said beside it.
+    """The accuracy of a selected model is too optimistic, so pages show an estimate of the selection beside it.
 
-    `accuracy` in [0, 1] with its 95 % interval estimates the whole choice on rows that took no part in it, `correct` of `n`; None if
-    that is not known. `fair` says that the model's own accuracy on unseen rows took no part in its choice.
+    `accuracy` in [0, 1] with its 95 % interval estimates the selection on held-out rows, `correct` of `n`; None if unknown.
+    `fair`: the selection did not use the model's own accuracy on unseen rows.
     """
 
     candidates: int
@@ -25,18 +25,16 @@ class Selection:
     interval: tuple[float, float] | None = None
     correct: int | None = None
     n: int | None = None
-    url: str = ""  # of what it was chosen in, for those who may see that
+    url: str = ""  # page of the experiment, for users who may see it
 
 
 def _no_selection(model: TreeModel) -> Selection | None:
     return None
 
 
-SELECTION: Callable[[TreeModel], Selection | None] = (
-    _no_selection  # `octweb.experiments` knows, and sets this in its `ready`
-)
+SELECTION: Callable[[TreeModel], Selection | None] = _no_selection  # set by `octweb.experiments` in its `ready`
 
 
 def selection_of(model: TreeModel) -> Selection | None:
-    """How the model was chosen; None if it was not chosen among others, as far as this site knows."""
+    """Return how the model was selected; None if it was not."""
     return SELECTION(model)

@@ -1,4 +1,4 @@
-"""What a model's file keeps of the frontier of sensitivity and specificity, and the run that a point of it leads to."""
+"""Read the frontier of sensitivity and specificity from a model file, with the run for each point."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from octweb.registry.models import TreeModel
 from trainer.certificate import Evidence
 from trainer.registry import METHODS
 
-LATEST = 20  # models of a data set that are looked through for a frontier
+LATEST = 20  # models of a data set that are searched for a frontier
 CARRIED = ("depth", "topology", "select", "max_card", "positive", "bins", "time_limit", "seed")
 
 
 def frontier_of(certificate: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The evidence of the frontier, or None if the file keeps none."""
+    """Return the recorded frontier; None if the file has none."""
     return next((e for e in certificate.get("evidence") or () if e.get("kind") == Evidence.FRONTIER), None)
 
 
 def points_of(certificate: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The pairs as shares by rising sensitivity; empty if the file keeps none.
+    """Return the pairs as shares, by rising sensitivity; empty if the file has none.
 
-    `required` is the sensitivity that a run must ask for to reach the point, rounded so that it asks for no row more.
+    `required` is the minimum recall with which a run reaches the point, rounded down so that it requires no further row.
     """
     frontier = frontier_of(certificate)
     if frontier is None:
@@ -34,7 +34,7 @@ def points_of(certificate: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def frontier_context(model: TreeModel) -> dict[str, Any] | None:
-    """Context of `registry/_reach.html`, or None for a model without a frontier."""
+    """Return the context of `registry/_reach.html`; None for a model without a frontier."""
     file = model_file(model)
     frontier = frontier_of(file.certificate)
     points = points_of(file.certificate)
@@ -69,13 +69,13 @@ def frontier_context(model: TreeModel) -> dict[str, Any] | None:
 
 
 def _rows_of(test_share: float) -> dict[str, Any]:
-    """The choice of the form that trains on the rows of the frontier."""
+    """Return the form values that hold out the same rows as the frontier."""
     percent = round(100 * test_share)
     return {"evaluation": "test", "test_percent": percent} if percent else {"evaluation": "none"}
 
 
 def latest_frontier_context(user: Any, dataset: Any) -> dict[str, Any] | None:
-    """The frontier of the newest model of a data set that the user owns and that keeps one."""
+    """Return the frontier of the user's newest model of a data set that has one."""
     methods = [method.id for method in METHODS if method.parameter("frontier")]
     candidates = TreeModel.objects.kept().filter(owner=user, dataset=dataset, method__in=methods)
     models = candidates.order_by("-created")[:LATEST]

@@ -1,4 +1,4 @@
-"""What is known about a model's columns when an answer is explained: units from the training rows, and what may change."""
+"""Choose the column statistics that explanations measure changes with."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _statistics: DocumentCache[tuple[ColumnStatistics, ...]] = DocumentCache()
 
 
 def statistics_of(model: TreeModel, *, inside: bool) -> tuple[tuple[ColumnStatistics, ...], str]:
-    """Return the statistics of the columns, and in words where their units are from.
+    """Return the statistics of the columns, and the source of their units in words.
 
-    Steps and units are those of the model file, so that everybody sees the same smallest change. An older file has none:
-    then they are those of the stored training rows, rounded for users who may not see the rows, not `inside`.
+    Steps and units come from the model file, so that all users see the same smallest change. For older files, they come from the
+    stored training rows, rounded unless the user may see the rows (`inside`).
     """
     tree = model_file(model).tree
     statistics = _statistics_of_rows(model)
@@ -30,7 +30,7 @@ def statistics_of(model: TreeModel, *, inside: bool) -> tuple[tuple[ColumnStatis
 
 
 def _statistics_of_rows(model: TreeModel) -> tuple[ColumnStatistics, ...] | None:
-    """Return the statistics with the range of the stored training rows; None without these rows."""
+    """Return the statistics of the stored training rows; None without these rows."""
     key = f"{model.sha256}:{model.dataset.sha256 if model.dataset else ''}"
     statistics = _statistics.get(key)
     if statistics is not None:

@@ -1,4 +1,4 @@
-"""Who may call a model: one answer for the quick path, the views of `/api/v1/`, `/v2/` and `/invocations`."""
+"""Decide who may read or call a model, for all APIs and pages."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ from octweb.registry.models import Share, ShareLevel, State, TreeModel
 
 
 def is_token_valid(token: Any) -> bool:
-    """Whether a token (None: a session) counts: not expired, its user active."""
+    """Return whether a token has not expired and its user is active; True for a session (None)."""
     return token is None or (token.user.is_active and (token.expiry is None or token.expiry > timezone.now()))
 
 
 def may_call(user: Any, token: Any, model: TreeModel, *, public: bool = False) -> bool:
-    """Whether this user, with this token or without one, may call this model.
+    """Return whether this user, with this token or with a session, may call this model.
 
-    Approved models are for everyone who is known; owners, staff and those with whom it was shared call others, too, but not at a `public` address, which serves
-    approved ones only. `TreeModelQuerySet.callable_by` is the same rule for lists. Tokens of every scope may predict.
+    All signed-in users may call approved models. Owners, staff and users with a share may call others, too, except at a `public`
+    address. `TreeModelQuerySet.callable_by` is the same rule for lists. Tokens of every scope may predict.
     """
     return _is_allowed(user, token, model, public=public, levels=(ShareLevel.CALL,))
 
 
 def may_read(user: Any, token: Any, model: TreeModel) -> bool:
-    """As `may_call`, for looking at the model: those with whom it was shared for reading alone may, too."""
+    """Return whether this user may read this model: as `may_call`, with shares for reading."""
     return _is_allowed(user, token, model, public=False, levels=(ShareLevel.READ, ShareLevel.CALL))
 
 
 def is_owner_or_staff(user: Any, model: TreeModel) -> bool:
-    """Whether this user may see the rows of a model and change it: its owner, and administrators."""
+    """Return whether this user may see the rows of a model and change it."""
     return bool(user.is_staff or user.pk == model.owner_id)
 
 

@@ -1,4 +1,4 @@
-"""What can be done with a model; pages, API, admin and the run queue call these and nothing else writes a model.
+"""Change models. Pages, API, admin and the run queue call these functions; nothing else writes a model.
 
 draft → in review → approved | rejected → retired,  in review → draft (withdrawn, or asked back),  rejected → in review (asked again)
 """
@@ -37,7 +37,7 @@ from octweb.registry.models import Family, Recording, ReviewEvent, Share, ShareL
 from trainer.tree.document import without_row_digests
 from trainer.tree.file import from_json
 
-# verb: states from which it is possible, state after it, what it is called in a refusal
+# step: states before it, state after it, past participle in refusals
 TRANSITIONS: dict[str, tuple[tuple[State, ...], State, str]] = {
     "ask": ((State.DRAFT, State.REJECTED), State.IN_REVIEW, "sent to review"),
     "withdraw": ((State.IN_REVIEW,), State.DRAFT, "withdrawn from review"),
@@ -51,7 +51,7 @@ NEEDS_REASON = {"return": "Say what is missing: the owner reads it.", "reject": 
 
 
 def register(*, owner, document: dict[str, Any], dataset, title: str, name: str | None = None) -> TreeModel:
-    """A trained tree as the next version of its family; raises ModelFileError if the document is damaged."""
+    """Store a trained tree as the next version of its family; raises ModelFileError if the document is damaged."""
     model = from_json(document)
     document = without_row_digests(document)
     text = json.dumps(document, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
@@ -80,7 +80,7 @@ def register(*, owner, document: dict[str, Any], dataset, title: str, name: str 
 
 
 def ask_for_approval(model: TreeModel, *, by, reason: str = "") -> TreeModel:
-    """Send a draft, or a rejected model again, to review; `reason` is a note to the reviewer. Its checklist starts to fill itself."""
+    """Send a draft or rejected model to review and start its checklist; `reason` is a note to the reviewer."""
     model_in_review = _move(model, "ask", by, reason)
     prepare_checklist(model_in_review)
     return model_in_review
@@ -92,12 +92,11 @@ def withdraw(model: TreeModel, *, by, reason: str = "") -> TreeModel:
 
 
 def approve(model: TreeModel, *, by, reason: str = "", publish: bool | None = None, recording: str = "") -> TreeModel:
-    """Let everyone with a token call it by its id; where four eyes are wanted the approver must not be the owner.
+    """Approve a model, so that everyone with a token may call it by its id.
 
-    With `publish` it is also served under its name, which is a step of its own in the history. None serves it if no version is
-    served or the served one is lower, which is what programs get that say nothing.
-    `recording` says what is kept of its answers; empty: as the model says.
-    Open items of the checklist need a `reason`. Where two approvals are wanted, the model stays in review after the first one.
+    `publish` also serves it under its name, as a further step of the history. None, the default of programs, serves it if no
+    version or a lower one is served. `recording` sets how its answers are recorded; empty: unchanged. Open checklist items need a
+    `reason`. If two approvals are required, the model stays in review after the first.
     """
     _require_reason(model, by, reason)
     with transaction.atomic():
@@ -117,7 +116,10 @@ def approve(model: TreeModel, *, by, reason: str = "", publish: bool | None = No
 
 
 def set_recording(model: TreeModel, *, by, recording: str, reason: str) -> TreeModel:
-    """Set what is kept of the answers of a model, with a reason that becomes a record. Raises PermissionDenied and ValidationError."""
+    """Set how the answers of a model are recorded, with a reason for the audit trail.
+
+    Raises PermissionDenied and ValidationError.
+    """
     _require_owner(model, by)
     if recording not in Recording.values:
         raise ValidationError({"recording": f"'{recording[:40]}' is not one of {', '.join(Recording.values)}."})
@@ -145,7 +147,7 @@ def _require_reason(model: TreeModel, by, reason: str) -> None:
 
 
 def _is_first_approval(model: TreeModel, by) -> bool:
-    """Whether this approval is the first of two. Raises PermissionDenied and Conflict as any approval does."""
+    """Return whether this approval would be the first of two."""
     if settings.APPROVALS < 2:
         return False
     locked = TreeModel.objects.select_for_update().get(pk=model.pk)
@@ -153,16 +155,16 @@ def _is_first_approval(model: TreeModel, by) -> bool:
 
 
 def approvals(model: TreeModel) -> list[ReviewEvent]:
-    """Return the approvals since the owner last asked; the site may want two."""
+    """Return the approvals since the owner's last request."""
     events = list(model.events.select_related("by"))
     last_request = max((n for n, e in enumerate(events) if e.after == State.IN_REVIEW != e.before), default=0)
     return [e for e in events[last_request + 1 :] if e.before == e.after == State.IN_REVIEW]
 
 
 def publish(model: TreeModel, *, by, name: str = "") -> TreeModel:
-    """Serve an approved model under its name, in place of the version that was; or under another name of its owner.
+    """Serve an approved model as the default version of its name, or of another name of its owner.
 
-    The version that was is still reached by its number. Under another name the model becomes the next version of that name.
+    Callers still reach the previous version by its number. Under another name, the model becomes the next version of that name.
     Raises PermissionDenied, Conflict and Unprocessable.
     """
     _require_owner(model, by)
@@ -185,9 +187,9 @@ def publish(model: TreeModel, *, by, name: str = "") -> TreeModel:
 
 
 def stop_serving(model: TreeModel, *, by, reason: str = "") -> TreeModel:
-    """Take an approved model from under its name, which the version answers to that was served before, or none.
+    """Stop serving an approved model; it stays approved.
 
-    It stays approved. Raises PermissionDenied and Conflict.
+    The previously served version, if any, takes over the name. Raises PermissionDenied and Conflict.
     """
     _require_owner(model, by)
     with transaction.atomic():
@@ -208,7 +210,7 @@ def stop_serving(model: TreeModel, *, by, reason: str = "") -> TreeModel:
 
 
 def _serve(model: TreeModel, by, words: str) -> datetime:
-    """From now on the name answers with this version. Steps of one moment keep their order."""
+    """Make this version the default of its name. Steps at the same moment keep their order."""
     last = TreeModel.objects.filter(family=model.family_id).aggregate(last=Max("served_since"))["last"]
     now = timezone.now()
     since = now if last is None or last < now else last + timedelta(microseconds=1)
@@ -219,13 +221,13 @@ def _serve(model: TreeModel, by, words: str) -> datetime:
 
 
 def _record_note(model: TreeModel, what: str, by, words: str, **details: str) -> None:
-    """A step that leaves the state as it is, in the history and in the chain."""
+    """Record a step that does not change the state, in the history and in the audit trail."""
     event = ReviewEvent.objects.create(model=model, by=by, before=model.state, after=model.state, reason=words)
     record_step(what, event, **details)
 
 
 def delete(model: TreeModel) -> None:
-    """Hide a model, which can be brought back for some weeks. One that is served or in review must leave that first: Conflict."""
+    """Soft-delete a model; raises Conflict if it is approved or in review."""
     if model.state in (State.APPROVED, State.IN_REVIEW):
         raise Conflict(f"{model} is {model.get_state_display().lower()}. Retire it, or withdraw it from review, first.")
     hide(model)
@@ -233,7 +235,7 @@ def delete(model: TreeModel) -> None:
 
 
 def share(model: TreeModel, *, by, username: str, level: str) -> Share:
-    """Open the model to one more person, for reading or for calls; raises PermissionDenied and ValidationError."""
+    """Share the model with a user, for reading or for calls; raises PermissionDenied and ValidationError."""
     _require_owner(model, by)
     refuse(by, "Sharing")
     person = get_user_model().objects.filter(username=username.strip(), is_active=True).first()
@@ -249,7 +251,7 @@ def share(model: TreeModel, *, by, username: str, level: str) -> Share:
 
 
 def unshare(model: TreeModel, *, by, username: str) -> None:
-    """Close it again."""
+    """Remove the share of a user."""
     _require_owner(model, by)
     with transaction.atomic():
         audit.hold()
@@ -265,7 +267,7 @@ def _require_owner(model: TreeModel, user) -> None:
 
 
 def _rename(model: TreeModel, name: str) -> None:
-    """Move the model into another family of its owner, as its next version."""
+    """Move the model to another family of its owner, as its next version."""
     family = lock_family(model.owner, name)
     claim_name(family)
     latest = TreeModel.objects.filter(family=family).aggregate(latest=Max("version"))["latest"] or 0
@@ -275,17 +277,17 @@ def _rename(model: TreeModel, name: str) -> None:
 
 
 def ask_back(model: TreeModel, *, by, reason: str) -> TreeModel:
-    """Give it back to its owner with what is missing; it is a draft again."""
+    """Return a model to its owner as a draft; `reason` says what is missing."""
     return _move(model, "return", by, reason)
 
 
 def reject(model: TreeModel, *, by, reason: str) -> TreeModel:
-    """Refuse it with a reason that the owner reads."""
+    """Reject a model with a reason for the owner."""
     return _move(model, "reject", by, reason)
 
 
 def retire(model: TreeModel, *, by, reason: str = "") -> TreeModel:
-    """End its life: it stays in the history and is served no more."""
+    """Retire a model: it is no longer served and stays in the history."""
     return _move(model, "retire", by, reason)
 
 
@@ -300,14 +302,14 @@ STEPS = {
 
 
 def describe_outcome(model: TreeModel, outcome: str) -> str:
-    """Return what a step did: `done`, or that one of two approvals is there."""
+    """Return `outcome`, or a sentence if this was the first of two approvals."""
     if outcome.startswith("approved") and model.state == State.IN_REVIEW:
         return "approved by the first administrator; a second one must approve it, too"
     return outcome
 
 
 def possible_steps(model: TreeModel, user) -> list[str]:
-    """The verbs that `user` can use on the model now, in the order of TRANSITIONS."""
+    """Return the steps that `user` can take with the model now, in the order of TRANSITIONS."""
     return [
         verb
         for verb, (states, _, _) in TRANSITIONS.items()
@@ -316,29 +318,29 @@ def possible_steps(model: TreeModel, user) -> list[str]:
 
 
 def return_step(last: ReviewEvent | None, model: TreeModel) -> ReviewEvent | None:
-    """The last step of a draft if a reviewer gave it back by that; None if its owner took it back, or it was never in review."""
+    """Return the last step if it is a reviewer's return of the draft; None if the owner withdrew it."""
     is_returned = last is not None and last.before == State.IN_REVIEW and last.after == State.DRAFT
     return last if last is not None and is_returned and last.reason and last.by_id != model.owner_id else None
 
 
 def served_version(family: Family) -> TreeModel | None:
-    """The version that answers to the family's name: of those that are served the one that was put there last."""
+    """Return the default version of the family's name: the one served last."""
     return family.versions.served().first()
 
 
 def ids_of_served_versions(families: Collection[int]) -> set[uuid.UUID]:
-    """For each of these families the version that answers to its name."""
+    """Return the id of the default version of each family."""
     models = TreeModel.objects.served().filter(family__in=families).values_list("family", "pk")
     return set(dict(models.reverse()).values())
 
 
 def next_served_version(model: TreeModel) -> TreeModel | None:
-    """The version that would answer to the name if this one were not served."""
+    """Return the version that would take over the name if this one were not served."""
     return model.family.versions.served().exclude(pk=model.pk).first()
 
 
 def needs_four_eyes() -> bool:
-    """Whether the approver must not be the owner: as OCTWEB_FOUR_EYES says, or else if there are two administrators."""
+    """Return whether owners may not approve their models: by OCTWEB_FOUR_EYES, else if there are two administrators."""
     if settings.FOUR_EYES is not None:
         return bool(settings.FOUR_EYES)
     return get_user_model().objects.filter(is_staff=True, is_active=True).count() > 1
@@ -354,8 +356,8 @@ def _move(model: TreeModel, verb: str, by, reason: str) -> TreeModel:
     with transaction.atomic():
         audit.hold()
         before = TreeModel.objects.select_for_update().values_list("state", flat=True).get(pk=model.pk)
-        # the update names the states it expects: of two reviewers at the same moment one gets the conflict
-        # no step of the review leaves a model served: one that is approved can only be retired
+        # the update names the expected states, so that one of two simultaneous reviewers gets the conflict
+        # no step leaves a model served: an approved one can only be retired
         if not TreeModel.objects.filter(pk=model.pk, state__in=states).update(state=after, served_since=None):
             raise Conflict(
                 f"{model} is {State(before).label.lower()} and cannot be {words}; "
@@ -370,7 +372,7 @@ def _move(model: TreeModel, verb: str, by, reason: str) -> TreeModel:
 
 
 def _refusal(model: TreeModel, verb: str, user) -> str | None:
-    """Why `user` may not do this to the model, whatever its state; None if allowed."""
+    """Return why `user` may not take this step, whatever the state; None if allowed."""
     if verb == "ask" and visit_of(user) is not None:
         return no_part_of_the_demo("Approval")
     if verb not in FOR_STAFF:

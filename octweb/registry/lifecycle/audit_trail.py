@@ -1,4 +1,4 @@
-"""Models and data sets beside the chain of records: whatever was changed outside of the application is found."""
+"""Compare models and data sets with the audit trail, to find changes made outside the application."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from trainer.tree.file import from_json
 SERVES = {"served", "published"}  # the second by earlier versions
 ENDS = {"no longer served", "retire"}
 REWRITTEN = "digests removed"  # by the migration of the registry that removed digests of training rows
-# what a claim may be called after a check with this verdict; a migration may ask for another check
+# doubts that are consistent with the verdict of the last check; a migration may request another check
 DOUBTS_AFTER: dict[object, set[object]] = {
     "refuted": {Doubt.REFUTED, Doubt.PENDING},
     "proved": {"", Doubt.PENDING, Doubt.OPEN},
@@ -35,14 +35,14 @@ CHUNK_BYTES = 1 << 20
 
 
 class AuditReport(NamedTuple):
-    """What differs from the chain, and what the chain says too little about to be checked."""
+    """The differences from the audit trail, and what old records do not allow to check."""
 
     problems: list[str]
     unchecked: list[str]
 
 
 def record_step(what: str, event: ReviewEvent, **details: Any) -> None:
-    """Put a step of the history of a model into the chain."""
+    """Append a step of a model's history to the audit trail."""
     audit.record(
         what,
         event.model,
@@ -58,7 +58,7 @@ def record_step(what: str, event: ReviewEvent, **details: Any) -> None:
 
 
 def audit_models(models: Iterable[TreeModel]) -> AuditReport:
-    """Compare history, state, file and columns of these models with the chain."""
+    """Compare history, state, file and columns of these models with the audit trail."""
     report = AuditReport([], [])
     for model in models:
         records = list(Record.objects.filter(subject="model", subject_id=model.pk))
@@ -73,7 +73,7 @@ def audit_models(models: Iterable[TreeModel]) -> AuditReport:
 
 
 def audit_datasets(datasets: Iterable[Dataset]) -> AuditReport:
-    """Compare the stored files and the columns of these data sets with the chain."""
+    """Compare the stored files and the columns of these data sets with the audit trail."""
     report = AuditReport([], [])
     for dataset in datasets:
         record = Record.objects.filter(subject="dataset", subject_id=dataset.pk, what="uploaded").first()
@@ -173,14 +173,14 @@ def _is_same_user(user: Any, recorded_id: int | None, recorded_name: str) -> boo
 
 
 def _is_same_time(at: datetime, recorded: str | None, record: Record) -> bool:
-    """Whether a time is the recorded one; records without it were written at about that time."""
+    """Return whether a time is the recorded one; old records without a time are compared with a tolerance."""
     if recorded is not None:
         return chain.moment(at) == recorded
     return abs(at - record.at) <= TOLERANCE
 
 
 def _check_serving(model: TreeModel, records: list[Record], report: AuditReport) -> None:
-    """Compare since when and under which name the model is served with the last step about that."""
+    """Compare the served name and its time with the last step that changed them."""
     last = next((r for r in reversed(records) if r.what in SERVES | ENDS), None)
     since = model.served_since
     if last is None:
@@ -203,7 +203,7 @@ def _check_serving(model: TreeModel, records: list[Record], report: AuditReport)
 
 
 def _report_unrecorded_service(model: TreeModel, records: list[Record], report: AuditReport) -> None:
-    """Report a served model without a record of it; earlier versions kept none, and no time of the training either."""
+    """Report a served model without a record; earlier versions wrote none."""
     if any(r.what == "trained" and "created" in r.details for r in records):
         report.problems.append(f"{model} is served, but no record says so.")
     else:
@@ -211,7 +211,7 @@ def _report_unrecorded_service(model: TreeModel, records: list[Record], report: 
 
 
 def _check_training(model: TreeModel, record: Record | None, report: AuditReport) -> None:
-    """Compare the columns that no document holds with the record of the training."""
+    """Compare the columns that are not in the document with the record of the training."""
     if record is None:
         report.unchecked.append(f"{model}: title, data set and SHA-256, since no record tells of its training.")
         return
@@ -235,7 +235,7 @@ def _check_training(model: TreeModel, record: Record | None, report: AuditReport
 
 
 def _check_document(model: TreeModel, records: list[Record], report: AuditReport) -> None:
-    """Hash the model file again, and compute the columns again that are copies from it."""
+    """Compare the hash of the model file and the columns copied from it."""
     sha256 = hashlib.sha256(model.document.encode("utf-8", "surrogatepass")).hexdigest()
     expected = recorded_sha256(records)
     number = next((r.number for r in records if r.what == "trained"), 0)
@@ -254,7 +254,7 @@ def _check_document(model: TreeModel, records: list[Record], report: AuditReport
 
 
 def recorded_sha256(records: Iterable[Record]) -> str | None:
-    """Return the SHA-256 of a model's file as the chain has it; None if an old chain does not say it."""
+    """Return the recorded SHA-256 of a model's file; None if old records lack it."""
     sha256 = None
     for record in records:
         if record.what == "trained":
@@ -265,7 +265,7 @@ def recorded_sha256(records: Iterable[Record]) -> str | None:
 
 
 def _check_doubt(model: TreeModel, records: list[Record], report: AuditReport) -> None:
-    """Compare the doubt about the claim with the last check that decided on it."""
+    """Compare the doubt about the claim with the last check that decided it."""
     verdicts = (r for r in reversed(records) if r.what == "checked" and r.details.get("verdict") in DOUBTS_AFTER)
     last = next(verdicts, None)
     if last is None:
@@ -276,7 +276,7 @@ def _check_doubt(model: TreeModel, records: list[Record], report: AuditReport) -
 
 
 def _check_recording(model: TreeModel, records: list[Record], report: AuditReport) -> None:
-    """Compare what is kept of the answers with the last record of that choice."""
+    """Compare the recording setting with its last record."""
     last = next((r for r in reversed(records) if r.what == "recording"), None)
     if model.recording != (Recording.COUNTS if last is None else last.details["recording"]):
         place = "" if last is None else f"record {last.number}: "
@@ -284,7 +284,7 @@ def _check_recording(model: TreeModel, records: list[Record], report: AuditRepor
 
 
 def _check_shares(model: TreeModel, records: list[Record], report: AuditReport) -> None:
-    """Find shares that nobody recorded, or of another level."""
+    """Report shares without a record, or with another level."""
     steps = [r for r in records if r.what in ("shared", "no longer shared")]
     for share in model.shares.select_related("user"):
         user = share.user

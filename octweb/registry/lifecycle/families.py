@@ -1,4 +1,4 @@
-"""Names under which models are served: an owner's drafts are invisible to others, approved names are visible to everybody."""
+"""Assign served names: draft names are private to their owner, approved names are public and unique."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MAX_SLUG = 90  # leaves room for a suffix
 
 
 def lock_family(owner, name: str) -> Family:
-    """The owner's family of this name, locked; a name under which somebody else's model was approved gets a suffix."""
+    """Return the owner's family of this name, locked; a name that is public for another user gets a suffix."""
     slug = slugify(name)[:MAX_SLUG].strip("-") or "model"
     for suffix in count(1):
         name_with_suffix = _add_suffix(slug, suffix)
@@ -24,9 +24,9 @@ def lock_family(owner, name: str) -> Family:
 
 
 def claim_name(family: Family) -> str:
-    """Make the name the family's own, since a version of it is approved; returns what was changed about it, mostly nothing.
+    """Make the name of a family public; return what changed in words, mostly nothing.
 
-    Where another model was approved under the name meanwhile, the family gets a suffix.
+    If another family made the name public meanwhile, this one gets a suffix.
     """
     if family.public:
         return ""

@@ -1,4 +1,4 @@
-"""A tree of another program becomes a draft: its file is read by a process of its own and counted on a data set of the user."""
+"""Import a tree of another program as a draft. A separate process reads its file."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ def import_tree(
     classes: str = "",
     form: str = "",
 ) -> TreeModel:
-    """The model of a LightGBM, PMML or octweb file as a draft of `owner`, counted on `dataset`; claims of the file stay behind.
+    """Store the tree of a LightGBM, PMML or octweb file as a draft of `owner`, counted on `dataset`, without its claims.
 
-    `classes`: names with commas, in the order of the source. Raises DataError that says which column, class or element does not
-    fit, TooLarge, Busy, and Conflict for a visitor of the demo who has too many things.
+    `classes`: names with commas, in the order of the source. Raises DataError that names the unsuitable column, class or element,
+    TooLarge, Busy, and Conflict for a demo visitor at the limit.
     """
     refuse_more(owner)
     content = file.read(MAX_FILE_BYTES + 1)

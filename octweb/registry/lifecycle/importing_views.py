@@ -18,7 +18,7 @@ from trainer.errors import DataError, TrainerError
 
 @login_required
 def model_bring(request: HttpRequest) -> HttpResponse:
-    """Choose a file and a data set; the tree becomes a draft, and the page says what does not fit."""
+    """Import a tree as a draft, or show the form with the reasons why it does not fit the data set."""
     datasets = Dataset.objects.visible_to(request.user).order_by("-created")
     context: dict[str, Any] = {
         "datasets": datasets[:500],

@@ -1,6 +1,6 @@
-"""Models by id and by name, remembered for moments: at one row per call the look-up in the database costs more than the prediction.
+"""Cache models by id and by name: for one row, the database query costs more than the prediction.
 
-A step of the review counts at once in the process that made it, in other processes after REMEMBERED seconds.
+A review step is visible at once in its own process, and in other processes after CACHE_SECONDS.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from django.db import transaction
 
 from octweb.registry.models import TreeModel
 
-CACHE_SECONDS = 2.0  # seconds
+CACHE_SECONDS = 2.0
 MAX_CACHED = 1000
 
 _cache: dict[Any, tuple[float, TreeModel]] = {}
@@ -22,12 +22,12 @@ _lock = threading.Lock()
 
 
 def model_by_id(pk: str) -> TreeModel | None:
-    """The model with its family and without its document; who may call it is for the caller to look at."""
+    """Return the model with its family and without its document. The caller checks permissions."""
     return _look_up(pk, lambda: _models().filter(pk=pk).first())
 
 
 def model_by_name(name: str, version: int | None) -> TreeModel | None:
-    """The model that is served under a name; without a version the one that was put there last."""
+    """Return the model served under a name; without a version, the default one."""
 
     def find() -> TreeModel | None:
         models = _models().served().filter(family__name=name)
@@ -37,13 +37,13 @@ def model_by_name(name: str, version: int | None) -> TreeModel | None:
 
 
 def clear_now_and_on_commit() -> None:
-    """Look all models up again, now and once more when the transaction that is under way is committed."""
+    """Clear the cache now and again when the current transaction commits."""
     clear()
     transaction.on_commit(clear)
 
 
 def clear() -> None:
-    """Look all models up again."""
+    """Clear the cache."""
     with _lock:
         _cache.clear()
 

@@ -1,4 +1,4 @@
-"""A model without the questions that change no answer, as the next version of its name."""
+"""Prune splits that change no answer, which gives the next version of a name."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from trainer.tree.idle import pruned
 
 
 def prune(model: TreeModel, *, by: Any) -> TreeModel:
-    """The smaller tree as a draft of `by`; the model itself stays.
+    """Store the pruned tree as a draft of `by`; the model itself stays.
 
-    Raises PermissionDenied for somebody who may not see its rows, Conflict for a visitor of the demo who has too many things, and
-    Unprocessable where no question can be removed.
+    Raises PermissionDenied if the user may not see the rows, Conflict for a demo visitor at the limit, and Unprocessable if no
+    split can be removed.
     """
     if not access.is_owner_or_staff(by, model):
         raise PermissionDenied("Only the owner of a model and administrators make a new version of it.")

@@ -19,7 +19,7 @@ from octweb.registry.models import TreeModel
 @login_required
 @require_POST
 def prune_page(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
-    """Make the new version and show it; where there is nothing to prune, say so on the page of the model."""
+    """Prune the model and show the new version; if nothing can be pruned, say so on its page."""
     model = TreeModel.objects.select_related("family", "owner", "dataset").get_visible(request.user, pk)
     try:
         pruned_model = prune(model, by=request.user)

@@ -1,4 +1,4 @@
-"""Which version a served name answered with, and from when until when: read from the chain of records."""
+"""Read from the audit trail which version a name served at a time."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SEPARATOR = " version "  # between name and version in a record
 
 
 class Period(NamedTuple):
-    """A time in which a name answered with one version; `until` is None for the one that answers now."""
+    """A period in which one version was the default of a name; `until` is None for the current one."""
 
     model: uuid.UUID
     version: int
@@ -36,7 +36,7 @@ class _Service(NamedTuple):
 
 
 def served_periods(name: str) -> list[Period]:
-    """Return the times in which the name answered, first one first."""
+    """Return the periods in which the name was served, oldest first."""
     periods: list[Period] = []
     for record, at, first in _changes(name):
         if periods and periods[-1].until is None:
@@ -48,7 +48,7 @@ def served_periods(name: str) -> list[Period]:
 
 
 def _changes(name: str) -> Iterator[tuple[Record, datetime, tuple[uuid.UUID, _Service] | None]]:
-    """Yield each record after which the name answers with another model, its time, and that model."""
+    """Yield each record that changes the default model of the name, its time, and the new model."""
     steps = Record.objects.filter(subject="model", what__in=SERVES | ENDS).order_by("number")
     under_name = steps.filter(what__in=SERVES, name__startswith=f"{name}{SEPARATOR}").values("subject_id")
     serving: dict[uuid.UUID, _Service] = {}
@@ -73,20 +73,20 @@ def _time_of(record: Record) -> datetime:
 
 
 def period_at(periods: list[Period], moment: datetime) -> Period | None:
-    """Return the period that holds the moment; None if nothing answered then."""
+    """Return the period that contains the moment; None if nothing was served then."""
     return next((p for p in periods if p.since <= moment and (p.until is None or moment < p.until)), None)
 
 
 def sha256_at(period: Period) -> str | None:
-    """Return the SHA-256 of the model file as the chain has it; None if an old chain does not say it."""
+    """Return the recorded SHA-256 of the model file; None if old records lack it."""
     records = Record.objects.filter(subject="model", subject_id=period.model).order_by("number")
     return recorded_sha256(records)
 
 
 def parse_moment(text: str) -> datetime:
-    """Return the moment that a text names; a date means its end, and a time without a zone is in the zone of the site.
+    """Parse a date, which means its end, or a time, by default in the time zone of the site.
 
-    Raises ValidationError for another text and for a time that has not come yet; today means now.
+    Raises ValidationError for other texts and for future times; today means now.
     """
     moment = _parse_moment(text)
     now = timezone.now()
@@ -122,7 +122,7 @@ def parse_moment_or_now(text: str) -> datetime:
 
 
 def served_period(name: str, moment: datetime) -> Period:
-    """Raises 404 if nothing answered to the name then, and says when something did."""
+    """Return the period at a moment; raises 404 with the time of the first one if nothing was served then."""
     periods = served_periods(name)
     period = period_at(periods, moment)
     if period is None:

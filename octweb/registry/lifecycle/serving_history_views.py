@@ -15,7 +15,7 @@ from octweb.registry.models import TreeModel
 @login_required
 @require_GET
 def served_when(request: HttpRequest, name: str) -> HttpResponse:
-    """The times in which a name answered, and the version that answered at a moment that a person types."""
+    """Show the periods of a name, and the version served at the moment that the user types."""
     periods = served_periods(name)
     if not periods:
         raise Http404("No version was ever served under this name.")
