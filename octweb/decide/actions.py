@@ -79,5 +79,5 @@ def _owner(model: TreeModel, by: Any) -> None:
 
 
 def _stored(model: TreeModel, **changes: Any) -> Guidance:
-    found, _ = Guidance.objects.update_or_create(model=model, defaults=changes)
-    return found
+    guidance, _ = Guidance.objects.update_or_create(model=model, defaults=changes)
+    return guidance

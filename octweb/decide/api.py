@@ -49,14 +49,14 @@ class ModelPublicPage(GenericAPIView):
         return TreeModel.objects.select_related("family").get_visible(self.request.user, pk)
 
     def _record(self, model: TreeModel) -> dict[str, Any]:
-        found = actions.guidance_of(model)
-        address = self.request.build_absolute_uri(reverse("public-page", args=[found.key]))
+        guidance = actions.guidance_of(model)
+        address = self.request.build_absolute_uri(reverse("public-page", args=[guidance.key]))
         return {
-            "open": found.public and model.state == State.APPROVED,
-            "address": address if found.public else None,
-            "purpose": found.purpose,
-            "contact": found.contact,
-            "show_training": found.show_training,
+            "open": guidance.public and model.state == State.APPROVED,
+            "address": address if guidance.public else None,
+            "purpose": guidance.purpose,
+            "contact": guidance.contact,
+            "show_training": guidance.show_training,
         }
 
     @extend_schema(

@@ -62,7 +62,7 @@ class DecisionRequest:
 def asked_of(scene: ModelScene, form: QueryDict, marks: Mapping[str, Any]) -> DecisionRequest:
     """What a form asks; without one the first row of the table, or an example on the tree's own cuts."""
     change = _change(scene, form, marks)
-    wanted = form.get("wanted", "")
+    wanted_class = form.get("wanted", "")
     cost, trouble = _cost(scene, form)
     least = form.get("least", COLUMNS)
     if least not in ORDERS:
@@ -72,7 +72,7 @@ def asked_of(scene: ModelScene, form: QueryDict, marks: Mapping[str, Any]) -> De
         "cost": cost,
         "least": least,
         "allowed": permissions(scene.tree.schema, change),
-        "wanted": scene.tree.classes.index(wanted) if wanted in scene.tree.classes else None,
+        "wanted": scene.tree.classes.index(wanted_class) if wanted_class in scene.tree.classes else None,
     }
     if trouble:
         return DecisionRequest(
@@ -119,73 +119,73 @@ def _typed(scene: ModelScene, values: dict[str, Any], wishes: dict[str, Any], ti
 
 def record(scene: ModelScene, row: FloatArray) -> dict[str, Any]:
     """The values of the columns that the tree asks, as they are typed."""
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for j in scene.tree.used_columns:
         column = scene.tree.schema[j]
         value = float(row[j])
         if np.isnan(value):
             continue
         if column.kind is ColumnKind.CATEGORICAL:
-            found[column.name] = column.categories[int(value)] if 0 <= value < len(column.categories) else ""
+            values[column.name] = column.categories[int(value)] if 0 <= value < len(column.categories) else ""
         else:
-            found[column.name] = int(value) if value.is_integer() and abs(value) < 1e15 else value
-    return found
+            values[column.name] = int(value) if value.is_integer() and abs(value) < 1e15 else value
+    return values
 
 
 def _change(scene: ModelScene, form: QueryDict, marks: Mapping[str, Any]) -> dict[str, Any]:
     """Column → words; what the form does not say is as the owner marked it."""
-    found = {name: words for name, words in marks.items() if name in {c.name for c in scene.tree.schema}}
+    changes = {name: words for name, words in marks.items() if name in {c.name for c in scene.tree.schema}}
     for j in scene.tree.used_columns:
         column = scene.tree.schema[j]
         word = form.get(f"may-{j}", "")
         if column.kind is ColumnKind.CATEGORICAL and word == SOME:
             names = [n for n in form.getlist(f"to-{j}") if n in column.categories]
-            found[column.name] = names or "never"
+            changes[column.name] = names or "never"
         elif word in {w for w, _ in choices(column)}:
-            found[column.name] = word
-    return found
+            changes[column.name] = word
+    return changes
 
 
 def _cost(scene: ModelScene, form: QueryDict) -> tuple[dict[str, float], str]:
     """Column → what a change of 1 costs, and what is wrong with it; columns about which the form says nothing are not named."""
-    found: dict[str, Any] = {}
+    prices: dict[str, Any] = {}
     for j in scene.tree.used_columns:
         if text := form.get(f"cost-{j}", "").strip():
             price = typed_number(text)
             if isinstance(price, str):
                 return {}, f"The cost of {label(scene.tree.schema[j].name)}, '{text[:40]}', is not a number."
-            found[scene.tree.schema[j].name] = float(price)
+            prices[scene.tree.schema[j].name] = float(price)
     try:
-        priced(scene.tree.schema, statistics_of_model(scene.tree), found)
+        priced(scene.tree.schema, statistics_of_model(scene.tree), prices)
     except ParameterError as error:
         return {}, f"Cost of a change: {error}"
-    return found, ""
+    return prices, ""
 
 
 def choices(column: Any) -> tuple[tuple[str, str], ...]:
     """What can be said about a column, as a value and in words."""
     if column.kind is ColumnKind.CATEGORICAL:
         return CATEGORY_CHOICES
-    own = BINARY_CHOICES if column.kind is ColumnKind.BINARY else CHOICES
-    return (*own, FILL_CHOICE) if column.missing is MissingPolicy.LEARN else own
+    options = BINARY_CHOICES if column.kind is ColumnKind.BINARY else CHOICES
+    return (*options, FILL_CHOICE) if column.missing is MissingPolicy.LEARN else options
 
 
-def controls(scene: ModelScene, asked: DecisionRequest) -> list[dict[str, Any]]:
+def controls(scene: ModelScene, request: DecisionRequest) -> list[dict[str, Any]]:
     """Of each column that the tree asks: its field, what may change, and for categories which of them can be reached."""
-    found = []
-    for field in content.fields(scene.model, dict(asked.values)):
+    lines = []
+    for field in content.fields(scene.model, dict(request.values)):
         j = int(field["id"].removeprefix("try-"))
         column = scene.tree.schema[j]
-        words = asked.change.get(field["name"], "free")
+        words = request.change.get(field["name"], "free")
         reached = words if isinstance(words, list) else []
-        found.append(
+        lines.append(
             field
             | {
                 "index": j,
                 "choices": choices(column),
-                "cost": None if column.kind is ColumnKind.CATEGORICAL else asked.cost.get(field["name"], ""),
+                "cost": None if column.kind is ColumnKind.CATEGORICAL else request.cost.get(field["name"], ""),
                 "words": SOME if isinstance(words, list) else words,
                 "reachable": [{"name": n, "on": n in reached} for n in column.categories if n != MISSING_CATEGORY],
             }
         )
-    return found
+    return lines

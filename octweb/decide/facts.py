@@ -28,15 +28,15 @@ LISTED = 6
 FORMAT = 1  # of the JSON; names are added to it, never changed
 
 
-def decision(scene: ModelScene, asked: DecisionRequest) -> dict[str, Any]:
+def decision(scene: ModelScene, request: DecisionRequest) -> dict[str, Any]:
     """The record of the decision about the row that is asked."""
-    assert asked.row is not None
+    assert request.row is not None
     tree = scene.tree
-    row = asked.row
-    known, source = statistics_of(scene.model, inside=scene.inside)
-    sizes = priced(tree.schema, known, asked.cost)
-    flipper = Flipper(tree, sizes, asked.allowed, seconds=SECONDS, least=asked.least)
-    found = explained(flipper, row, 0, asked.wanted)
+    row = request.row
+    statistics, source = statistics_of(scene.model, inside=scene.inside)
+    sizes = priced(tree.schema, statistics, request.cost)
+    flipper = Flipper(tree, sizes, request.allowed, seconds=SECONDS, least=request.least)
+    found = explained(flipper, row, 0, request.wanted)
     found.pop("row")
     head: dict[str, Any] = {
         "format": FORMAT,
@@ -44,30 +44,30 @@ def decision(scene: ModelScene, asked: DecisionRequest) -> dict[str, Any]:
         "name": scene.model.family.name,
         "version": scene.model.version,
         "model_sha256": scene.model.sha256,
-        **_row_label(scene, asked.place),
+        **_row_label(scene, request.place),
         "values": record(scene, row),
-        "measured_on": costs_said(source, asked.cost),
-        "cost": dict(asked.cost),
-        "may_change": {tree.schema[j].name: asked.change.get(tree.schema[j].name, "free") for j in tree.used_columns},
+        "measured_on": costs_said(source, request.cost),
+        "cost": dict(request.cost),
+        "may_change": {tree.schema[j].name: request.change.get(tree.schema[j].name, "free") for j in tree.used_columns},
     }
     if found["leaf"] is None:
         return head | found
     label = found["label"]
     others = [v for v in tree.leaves if tree.classes[v.label] != label]
-    aims = others if asked.wanted is None else [v for v in others if v.label == asked.wanted]
+    aims = others if request.wanted is None else [v for v in others if v.label == request.wanted]
     return (
         head
         | found
         | {
             "compared_leaves": len(aims),
-            "actual": tree.classes[scene.rows.codes[asked.place]]
-            if scene.rows is not None and asked.place is not None
+            "actual": tree.classes[scene.rows.codes[request.place]]
+            if scene.rows is not None and request.place is not None
             else None,
             "certainty": certainty(scene, found["leaf"]),
-            "similar": similar(scene, known, asked, found["leaf"]),
+            "similar": similar(scene, statistics, request, found["leaf"]),
             "other_trees": other_trees(scene, row),
             "gaps": gaps(tree, row),
-            "notes": list(asked.notes),
+            "notes": list(request.notes),
         }
     )
 
@@ -99,16 +99,16 @@ def _share(right: int, n: int, interval: Interval | None) -> dict[str, Any] | No
 
 
 def similar(
-    scene: ModelScene, known: tuple[ColumnStatistics, ...], asked: DecisionRequest, leaf: int
+    scene: ModelScene, statistics: tuple[ColumnStatistics, ...], request: DecisionRequest, leaf: int
 ) -> dict[str, Any] | None:
     """The other training rows of the leaf that are most like the row; None for those who may not see them."""
-    if scene.rows is None or asked.row is None:
+    if scene.rows is None or request.row is None:
         return None
     rows = scene.rows
     tree = scene.tree
     at = scene.reaching(leaf, "training")
-    at = at if asked.place is None else at[at != asked.place]
-    order, distances = nearest_rows(tree, known, rows.matrix[at], asked.row, NEAREST)
+    at = at if request.place is None else at[at != request.place]
+    order, distances = nearest_rows(tree, statistics, rows.matrix[at], request.row, NEAREST)
     places = at[order]
     label = tree.nodes[leaf].label
     same = int((distances == 0).sum())
@@ -140,8 +140,8 @@ def other_trees(scene: ModelScene, row: FloatArray) -> dict[str, Any] | None:
     """What all good trees of this model would answer, or else those that a workbench listed; None if none were counted, or for strangers."""
     if not scene.inside:
         return None
-    if (found := votes(scene.model, row)) is not None:
-        return found
+    if (record := votes(scene.model, row)) is not None:
+        return record
     steps = Step.objects.filter(workbench__base=scene.model, kind=Steps.GOOD, state=StepState.DONE)
     step = steps.order_by("created").last()
     listed = (step.result.get("trees") or ()) if step else ()

@@ -28,7 +28,7 @@ CHANGE = 24  # and in the list of changes, which breaks them into lines where it
 LISTED_NAMES = 12
 
 
-def context(scene: ModelScene, asked: DecisionRequest) -> dict[str, Any]:
+def context(scene: ModelScene, request: DecisionRequest) -> dict[str, Any]:
     """The whole page; without a decision where the row cannot be read."""
     tree = scene.tree
     head: dict[str, Any] = {
@@ -36,50 +36,50 @@ def context(scene: ModelScene, asked: DecisionRequest) -> dict[str, Any]:
         "inside": scene.inside,
         "has_rows": scene.rows is not None,
         "called": line_word(scene),
-        "asked": asked,
-        "controls": controls(scene, asked),
+        "asked": request,
+        "controls": controls(scene, request),
         "many": len(tree.used_columns) > LISTED_NAMES,
         "orders": ORDERS.items(),
         "classes": tree.classes,
-        "wanted": None if asked.wanted is None else tree.classes[asked.wanted],
+        "wanted": None if request.wanted is None else tree.classes[request.wanted],
         "decision": None,
     }
-    if asked.row is None:
+    if request.row is None:
         return head
-    found = decision(scene, asked)
-    if found["leaf"] is None:
-        return head | {"trouble": found["no_flip"]}
+    record = decision(scene, request)
+    if record["leaf"] is None:
+        return head | {"trouble": record["no_flip"]}
     columns = {c.name: c for c in tree.schema}
-    code = tree.classes.index(found["label"])
-    steps = [_step(scene, asked, n, step) for n, step in enumerate(found["path"], start=1)]
+    code = tree.classes.index(record["label"])
+    steps = [_step(scene, request, n, step) for n, step in enumerate(record["path"], start=1)]
     return head | {
-        "decision": found,
+        "decision": record,
         "look": swatch(code, len(tree.classes)),
         "legend": [{"label": c, "look": swatch(k, len(tree.classes))} for k, c in enumerate(tree.classes)][:8],
         "steps": steps,
         "pictured": any(step["picture"] for step in steps),
-        "certainty": found["certainty"],
-        "shares": share_picture(found["certainty"]["training"], found["certainty"]["unseen"])
-        if found["certainty"]["training"]
+        "certainty": record["certainty"],
+        "shares": share_picture(record["certainty"]["training"], record["certainty"]["unseen"])
+        if record["certainty"]["training"]
         else None,
-        "flips": _with_short_names([flip_view(f, columns, asked.change) for f in flips_of(found)]),
-        "similar": _similar(found["similar"], tree.classes),
-        "units": units(scene, asked, found),
-        "gaps": gaps_view(found["gaps"]),
+        "flips": _with_short_names([flip_view(f, columns, request.change) for f in flips_of(record)]),
+        "similar": _similar(record["similar"], tree.classes),
+        "units": units(scene, request, record),
+        "gaps": gaps_view(record["gaps"]),
         "carried": tree_data(tree, statistics_of(scene.model, inside=scene.inside)[0]),
     }
 
 
-def flips_of(found: Mapping[str, Any]) -> list[dict[str, Any]]:
+def flips_of(record: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The smallest change and the alternatives."""
-    return [found["flip"], *found["alternatives"]] if found["flip"] else []
+    return [record["flip"], *record["alternatives"]] if record["flip"] else []
 
 
-def _step(scene: ModelScene, asked: DecisionRequest, number: int, step: dict[str, Any]) -> dict[str, Any]:
+def _step(scene: ModelScene, request: DecisionRequest, number: int, step: dict[str, Any]) -> dict[str, Any]:
     tree = scene.tree
     node = tree.nodes[step["node"]]
     assert node.split is not None
-    assert asked.row is not None
+    assert request.row is not None
     column = next((c for c in tree.schema if c.name == step["column"]), None)
     single = len(node.split.used) == 1
     return {
@@ -90,11 +90,11 @@ def _step(scene: ModelScene, asked: DecisionRequest, number: int, step: dict[str
         "terms": [(number_text(a, full=True), name) for name, a in (step.get("terms") or {}).items()],
         "value": value_text(step["value"], column.name)
         if column is not None
-        else node.split.value_text(tree.schema, asked.row),
+        else node.split.value_text(tree.schema, request.row),
         "unit": unit(column) if column is not None else "",
         "answer": step["answer"],
         "away": step_text(step) if step.get("empty") else away_words(step, column),
-        "picture": rows_picture(scene, node, float(asked.row[node.split.used[0]]))
+        "picture": rows_picture(scene, node, float(request.row[node.split.used[0]]))
         if single and not step.get("empty")
         else None,
         "rows": node.rows,
@@ -107,14 +107,14 @@ def _question(split: Split, schema: Sequence[ColumnSchema]) -> str:
     return split.text(schema, 6) if plane is None else f"Is it ≤ {number_text(plane[1], full=True)}"
 
 
-def gaps_view(found: list[dict[str, Any]]) -> dict[str, Any]:
+def gaps_view(gaps: list[dict[str, Any]]) -> dict[str, Any]:
     """Columns with an answer for a missing or unknown value, and the names of those where such a row is refused."""
-    refused = [label(g["column"]) for g in found if g["missing"] is None]
-    answered = [g for g in found if g["missing"]]
+    refused = [label(g["column"]) for g in gaps if g["missing"] is None]
+    answered = [g for g in gaps if g["missing"]]
     return {
-        "unknown": any(g["unknown"] for g in found),
+        "unknown": any(g["unknown"] for g in gaps),
         "unseen": any(not g["missing"]["seen"] for g in answered),
-        "answered": [g for g in found if g["missing"] or g["unknown"]],
+        "answered": [g for g in gaps if g["missing"] or g["unknown"]],
         "refused": refused[:LISTED_NAMES],
         "more": max(0, len(refused) - LISTED_NAMES),
         "all": len(refused),
@@ -183,28 +183,28 @@ def may_words(words: Any) -> str:
     }.get(words, str(words).replace(",", ", "))
 
 
-def _similar(found: dict[str, Any] | None, classes: tuple[str, ...]) -> dict[str, Any] | None:
-    if not found or not found["rows"]:
+def _similar(record: dict[str, Any] | None, classes: tuple[str, ...]) -> dict[str, Any] | None:
+    if not record or not record["rows"]:
         return None
-    names = list(found["rows"][0]["values"])[:5]
+    names = list(record["rows"][0]["values"])[:5]
     rows = [
         r
         | {
             "cells": [value_text(r["values"].get(n), n) for n in names],
             "look": swatch(classes.index(r["actual"]), len(classes)),
         }
-        for r in found["rows"]
+        for r in record["rows"]
     ]
-    return found | {"names": list(zip(short_names(names, HEADING), names, strict=True)), "rows": rows}
+    return record | {"names": list(zip(short_names(names, HEADING), names, strict=True)), "rows": rows}
 
 
-def units(scene: ModelScene, asked: DecisionRequest, found: Mapping[str, Any]) -> str:
+def units(scene: ModelScene, request: DecisionRequest, record: Mapping[str, Any]) -> str:
     """What a size of 1 is in the columns that change, in words."""
-    known = priced(scene.tree.schema, statistics_of(scene.model, inside=scene.inside)[0], asked.cost)
-    names = {name for flip in flips_of(found) for name in flip["changes"]}
+    statistics = priced(scene.tree.schema, statistics_of(scene.model, inside=scene.inside)[0], request.cost)
+    names = {name for flip in flips_of(record) for name in flip["changes"]}
     parts = [
         f"{number_text(s.scale, 3)}{unit(c)} of {label(c.name)}"
-        for c, s in zip(scene.tree.schema, known, strict=True)
+        for c, s in zip(scene.tree.schema, statistics, strict=True)
         if c.name in names and not c.categories
     ]
     parts += [f"another category of {label(c.name)}" for c in scene.tree.schema if c.name in names and c.categories]

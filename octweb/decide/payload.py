@@ -30,9 +30,9 @@ def payload(
     """
     tree = model_file(model).tree
     allowed = permissions(tree.schema, marks_of(model))
-    known = statistics_of(model, inside=inside)[0] if rows else statistics_of_model(tree)
+    statistics = statistics_of(model, inside=inside)[0] if rows else statistics_of_model(tree)
     return {
-        "tree": tree_data(tree, known, allowed, rows=rows, unseen=unseen),
+        "tree": tree_data(tree, statistics, allowed, rows=rows, unseen=unseen),
         "meta": {
             "key": key or model.sha256,
             "permissions": permitted(tree, allowed, rows=rows),

@@ -34,9 +34,9 @@ def rows_picture(scene: ModelScene, node: Node, value: float) -> dict[str, Any] 
     at = scene.reaching(node.id, "training")
     values = scene.rows.matrix[at, flat.feature]
     codes = scene.rows.codes[at]
-    known = np.isfinite(values)
-    values = values[known]
-    codes = codes[known]
+    is_finite = np.isfinite(values)
+    values = values[is_finite]
+    codes = codes[is_finite]
     if not len(values):
         return None
     cuts = [end for end in (flat.low, flat.high) if np.isfinite(end)]
@@ -53,11 +53,11 @@ def rows_picture(scene: ModelScene, node: Node, value: float) -> dict[str, Any] 
     }
 
 
-def _ends(values: np.ndarray, shown: list[float]) -> tuple[float, float]:
+def _ends(values: np.ndarray, marked: list[float]) -> tuple[float, float]:
     """The middle 98 % of the values, widened to what must be seen."""
     low, high = (float(q) for q in np.quantile(values, (0.01, 0.99)))
-    low = min(low, *shown)
-    high = max(high, *shown)
+    low = min(low, *marked)
+    high = max(high, *marked)
     return (low, high) if low < high else (low - 0.5, high + 0.5)
 
 
@@ -102,8 +102,8 @@ def _ticks(low: float, high: float) -> list[float]:
     raw = (high - low) / TICKS
     power = 10.0 ** np.floor(np.log10(raw))
     step = next(m * power for m in (1, 2, 5, 10) if m * power >= raw)
-    found = [float(k * step) for k in range(int(np.ceil(low / step)), int(np.floor(high / step)) + 1)]
-    return [0.0 if abs(t) < step * 1e-9 else float(f"{t:.12g}") for t in found][: 2 * TICKS]
+    ticks = [float(k * step) for k in range(int(np.ceil(low / step)), int(np.floor(high / step)) + 1)]
+    return [0.0 if abs(t) < step * 1e-9 else float(f"{t:.12g}") for t in ticks][: 2 * TICKS]
 
 
 def share_picture(training: dict[str, Any], unseen: dict[str, Any] | None) -> dict[str, Any]:

@@ -22,17 +22,17 @@ from octweb.registry.models import State, TreeModel
 @require_safe
 def public_page(request: HttpRequest, key: uuid.UUID) -> HttpResponse:
     """Purpose, questions, explanation, contact; for everyone who has the address, as long as the model is approved."""
-    found = (
+    guidance = (
         Guidance.objects.select_related("model__family")
         .filter(key=key, public=True, model__state=State.APPROVED, model__deleted_at=None)
         .first()
     )
-    if found is None:
+    if guidance is None:
         raise Http404("There is no public page at this address, or it was closed.")
     context = {
-        "model": found.model,
-        "guidance": found,
-        "payload": payload(found.model, inside=False, rows=found.show_training, heading="h2", key=str(key)),
+        "model": guidance.model,
+        "guidance": guidance,
+        "payload": payload(guidance.model, inside=False, rows=guidance.show_training, heading="h2", key=str(key)),
     }
     answer = render(request, "decide/public.html", context)
     answer["X-Robots-Tag"] = "noindex"

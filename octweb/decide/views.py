@@ -29,23 +29,23 @@ def decision_page(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
     """One decision explained. What is typed comes by POST, so that no address, history or log keeps it."""
     scene = scene_of(request, pk)
     form = request.POST if request.method == "POST" else _address(request.GET)
-    asked = asked_of(scene, form, actions.marks_of(scene.model))
+    decision_request = asked_of(scene, form, actions.marks_of(scene.model))
     if form.get("format") == "json":
-        return _json(scene, asked)
-    return render(request, "decide/decision.html", context(scene, asked))
+        return _json(scene, decision_request)
+    return render(request, "decide/decision.html", context(scene, decision_request))
 
 
 def _address(query: QueryDict) -> QueryDict:
     """What an address may ask: a row by its line or number, the order of changes, and JSON; no values, so that no link carries data."""
-    found = QueryDict(mutable=True)
-    found.update({name: query[name] for name in ("line", "row", "format", "wanted", "least") if name in query})
-    return found
+    address = QueryDict(mutable=True)
+    address.update({name: query[name] for name in ("line", "row", "format", "wanted", "least") if name in query})
+    return address
 
 
-def _json(scene: Any, asked: Any) -> JsonResponse:
-    if asked.row is None:
-        return JsonResponse({"detail": asked.trouble}, status=422)
-    answer = JsonResponse(decision(scene, asked), json_dumps_params={"ensure_ascii": False, "indent": 1})
+def _json(scene: Any, decision_request: Any) -> JsonResponse:
+    if decision_request.row is None:
+        return JsonResponse({"detail": decision_request.trouble}, status=422)
+    answer = JsonResponse(decision(scene, decision_request), json_dumps_params={"ensure_ascii": False, "indent": 1})
     return as_file(answer, f"{scene.model.family.name}-{scene.model.version}-decision.json")
 
 

@@ -106,9 +106,13 @@ class ForkServer:
 
     def takes(self, command: list[str], environment: dict[str, str]) -> bool:
         """Whether a fork is what a process of its own would be."""
-        own = command[: len(self.command)]
+        command_head = command[: len(self.command)]
         name = "".join(command[len(self.command) :][:1])
-        return own == self.command and name in LOADED and _at_loading(environment) == _at_loading(self.environment)
+        return (
+            command_head == self.command
+            and name in LOADED
+            and _at_loading(environment) == _at_loading(self.environment)
+        )
 
     def start(self, command: list[str], folder: Path, environment: dict[str, str]) -> ForkedProcess | None:
         """A fork that runs `command` in `folder` with its output in files there; None where the server is gone."""

@@ -97,14 +97,14 @@ def only_one(kind: type[Kind], *, owner: Any, model: Any, **fields: Any) -> Kind
 def ahead_of(job: Job) -> list[QuerySet[Any]]:
     """The queued jobs of each kind that a worker takes before this one."""
     mine = priority_of(type(job))
-    found = []
+    querysets = []
     for model in job_models():
         queued = model._default_manager.filter(status=RunStatus.QUEUED).exclude(pk=job.pk)
         if priority_of(model) == mine:
-            found.append(queued.filter(created__lt=job.created))
+            querysets.append(queued.filter(created__lt=job.created))
         elif priority_of(model) > mine:
-            found.append(queued)
-    return found
+            querysets.append(queued)
+    return querysets
 
 
 def more_urgent_waits(job: Job, since: datetime) -> bool:

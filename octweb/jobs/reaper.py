@@ -49,14 +49,14 @@ def _end_tasks(now: datetime) -> int:
     tasks = {pk: args["args"][0] for pk, args in begun.values_list("pk", "args_kwargs") if args.get("args")}
     if not tasks:
         return 0
-    held: set[str] = set()
+    running_ids: set[str] = set()
     for model in job_models():
         running = model._default_manager.filter(pk__in=tasks.values(), status=RunStatus.RUNNING)
-        held |= {str(pk) for pk in running.values_list("pk", flat=True)}
-    gone = [pk for pk, job in tasks.items() if job not in held]
+        running_ids |= {str(pk) for pk in running.values_list("pk", flat=True)}
+    finished = [pk for pk, job in tasks.items() if job not in running_ids]
     return (
         DBTaskResult.objects.running()
-        .filter(pk__in=gone)
+        .filter(pk__in=finished)
         .update(
             status=TaskResultStatus.FAILED, finished_at=now, exception_class_path="octweb.jobs.supervisor.LostLease"
         )
@@ -66,20 +66,20 @@ def _end_tasks(now: datetime) -> int:
 def sweep() -> int:
     """Remove the scratch folders that killed workers of this host left of jobs that have ended or are gone; returns how many."""
     folders = {path.name: path for path in Process.scratch().glob("*") if path.is_dir()}
-    held: set[str] = set()
+    in_use: set[str] = set()
     for model in job_models():
         ids = [name for name in folders if _is_id(name)]
-        held |= {
+        in_use |= {
             str(pk)
             for pk in model._default_manager.filter(pk__in=ids)
             .exclude(status__in=FINISHED)
             .values_list("pk", flat=True)
         }
     before = time.time() - TASK_GRACE.total_seconds()
-    gone = [path for name, path in folders.items() if name not in held and path.stat().st_mtime < before]
-    for path in gone:
+    abandoned = [path for name, path in folders.items() if name not in in_use and path.stat().st_mtime < before]
+    for path in abandoned:
         shutil.rmtree(path, ignore_errors=True)
-    return len(gone)
+    return len(abandoned)
 
 
 def _is_id(text: str) -> bool:
@@ -133,8 +133,8 @@ def _resend(model: type[Job], now: datetime) -> int:
         for result in DBTaskResult.objects.filter(status=TaskResultStatus.READY)
         if result.args_kwargs.get("args")
     }
-    lost = [job for job in queued if str(job.pk) not in waiting]
-    for job in lost:
+    missing = [job for job in queued if str(job.pk) not in waiting]
+    for job in missing:
         # a task that just left the queue is about to claim the job; a second task finds nothing to claim
         send(job)
-    return len(lost)
+    return len(missing)

@@ -165,7 +165,7 @@ class Supervisor(ABC):
             attempt = queued.values_list("attempt", flat=True).first()
             if attempt is None:
                 return False
-            taken = queued.filter(attempt=attempt).update(
+            updated = queued.filter(attempt=attempt).update(
                 status=RunStatus.RUNNING,
                 attempt=attempt + 1,
                 worker=self.worker,
@@ -178,15 +178,15 @@ class Supervisor(ABC):
                 progress={},
             )
         self.attempt = attempt + 1
-        return bool(taken)
+        return bool(updated)
 
     @contextmanager
     def _holding(self) -> Iterator[None]:
         """Renew the lease beside what may take longer than it: files that are fetched from or sent to a store far away."""
-        done = threading.Event()
+        finished = threading.Event()
 
         def renew() -> None:
-            while not done.wait(settings.WORKER_LEASE_SECONDS / 3):
+            while not finished.wait(settings.WORKER_LEASE_SECONDS / 3):
                 now = timezone.now()
                 lease = now + timedelta(seconds=settings.WORKER_LEASE_SECONDS)
                 try:
@@ -201,7 +201,7 @@ class Supervisor(ABC):
         try:
             yield
         finally:
-            done.set()
+            finished.set()
             thread.join()
 
     def _watch(self, job: Any, child: Process) -> int:
@@ -251,9 +251,11 @@ class Supervisor(ABC):
 
     def _reason_to_stop(self, child: Process, cancel: bool, late: bool, memory: float) -> float | None:
         """Ask the child to end if there is a reason; returns the time at which it was asked."""
-        used = child.megabytes()
-        if used > memory:
-            self.end_reason = f"The {self.noun} process used {used:,.0f} MB, more than its limit. {self.jobs.ADVICE}"
+        used_megabytes = child.megabytes()
+        if used_megabytes > memory:
+            self.end_reason = (
+                f"The {self.noun} process used {used_megabytes:,.0f} MB, more than its limit. {self.jobs.ADVICE}"
+            )
             child.signal(signal.SIGKILL)
         elif cancel or late or self.preempted or self.stopping.is_set():
             self.late = late
@@ -274,8 +276,8 @@ class Supervisor(ABC):
             "log": self._log(child),
         }
         if records:
-            known = {k: v for k, v in records[-1].items() if k not in {"tree", "columns", "classes"}}
-            changes["progress"] = known | {"received": now.isoformat()}
+            progress = {k: v for k, v in records[-1].items() if k not in {"tree", "columns", "classes"}}
+            changes["progress"] = progress | {"received": now.isoformat()}
         with transaction.atomic():
             if not self._mine().update(**changes):
                 raise LostLease
@@ -350,9 +352,9 @@ class ResultSupervisor(Supervisor):
             self._patiently(lambda: self._release(summary={NOTE: RETRIED_NOTE.format(attempt=self.attempt)}))
             return
         cancelled = self._patiently(lambda: not self._not_cancelled())
-        if code == -signal.SIGKILL and (kept := self.kept_of(child, cancelled)):
+        if code == -signal.SIGKILL and (recovered := self.kept_of(child, cancelled)):
             code = 0
-            summary = kept
+            summary = recovered
         if code != 0 or not child.result.exists():
             error = f"{self.end_reason or _why(code, child.log(), self.noun)} {self.lost}".strip()
             status = RunStatus.CANCELLED if cancelled else RunStatus.FAILED

@@ -163,14 +163,14 @@ def _family(run: TrainingRun) -> Family | None:
 
 def run_reachable(run: TrainingRun, *, owner) -> TrainingRun:
     """A new run with the constraint at what can be reached; raises Conflict if that is not known."""
-    found = reachable(run)
-    if found is None:
+    request = reachable(run)
+    if request is None:
         raise Conflict("It is not known what can be reached. Relax one of the constraints in a new run.")
     return enqueue(
         owner=owner,
         dataset=run.dataset,
         method=run.method,
-        parameters=found.parameters,
+        parameters=request.parameters,
         test_share=run.test_share,
         folds=run.folds,
         group=run.group,
@@ -218,9 +218,9 @@ def _check_start(method: Method, dataset: Dataset, model: TreeModel) -> None:
     for j in tree.used_columns:
         column = tree.schema[j]
         if kinds.get(column.name) != str(column.kind):
-            found = f"is {kinds[column.name]}" if column.name in kinds else "is not among the columns"
+            difference = f"is {kinds[column.name]}" if column.name in kinds else "is not among the columns"
             raise ParameterError(
-                {"warm_start": f"{model} reads '{column.name}' as {column.kind}; in '{dataset.name}' it {found}."}
+                {"warm_start": f"{model} reads '{column.name}' as {column.kind}; in '{dataset.name}' it {difference}."}
             )
 
 

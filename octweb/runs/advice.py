@@ -60,8 +60,8 @@ def kinds(dataset: Dataset) -> list[SplitKind]:
     numbers = _by_cut(dataset, feature_columns(dataset, "numeric"))
     groups = _by_cut(dataset, feature_columns(dataset, "categorical"), least=THREE)
     few = "" if len(numbers) > 1 else "This needs two columns of numbers."
-    named = groups or [c for c in _by_cut(dataset, feature_columns(dataset)) if c.get("cut_category")]
-    one = _cut_words(numbers[0]) if numbers else _group_words(named[0], 1) if named else "age ≤ 40"
+    group_columns = groups or [c for c in _by_cut(dataset, feature_columns(dataset)) if c.get("cut_category")]
+    one = _cut_words(numbers[0]) if numbers else _group_words(group_columns[0], 1) if group_columns else "age ≤ 40"
     return [
         SplitKind(id="one", title="One column", words=f"“{one}?” Easiest to read and to defend."),
         SplitKind(

@@ -34,11 +34,11 @@ class TrainingProcess(Process):
         self.data = place_in(run.dataset.file, self.folder / "data.parquet")
         (self.folder / "schema.json").write_text(json.dumps(run.dataset.columns), encoding="utf-8")
         (self.folder / "reading.json").write_text(json.dumps(run.dataset.reading), encoding="utf-8")
-        known = of_earlier_attempts(run) if get(run.method).warm_start else None
+        start_tree = of_earlier_attempts(run) if get(run.method).warm_start else None
         if (
-            known is not None
+            start_tree is not None
         ):  # an attempt whose worker was killed had begun with what it was given, and went on from there
-            write(ModelFile.of_tree(known), self.folder / START)
+            write(ModelFile.of_tree(start_tree), self.folder / START)
         elif run.warm_start is not None:
             (self.folder / START).write_text(document_of(run.warm_start), encoding="utf-8")
 

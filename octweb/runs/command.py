@@ -211,26 +211,26 @@ def with_schema(reading: dict[str, Any], path: str) -> dict[str, Any]:
 
 def _mentions(options: dict[str, Any]) -> str:
     """Return the options in which a user may name columns, as one text."""
-    named = (*flagged(), "extra", "wishes", "must", "without")
-    return " ".join(str(options[name]) for name in named if options.get(name))
+    option_names = (*flagged(), "extra", "wishes", "must", "without")
+    return " ".join(str(options[name]) for name in option_names if options.get(name))
 
 
-def _special(given: list[str]) -> dict[str, tuple[float, ...]]:
+def _special(items: list[str]) -> dict[str, tuple[float, ...]]:
     """The special values by column; raises ParameterError or DataError if one is not written like income=-7,-8."""
-    found: dict[str, tuple[float, ...]] = {}
-    for item in given:
+    codes_by_column: dict[str, tuple[float, ...]] = {}
+    for item in items:
         name, text = _column_and_codes(item)
         if not name:
             raise ParameterError(
                 {"special": f"'{item[:80]}' does not look like COLUMN=VALUES, as in income=-7,-8,999."}
             )
-        found[name] = parse_codes(text, name)
-    return found
+        codes_by_column[name] = parse_codes(text, name)
+    return codes_by_column
 
 
-def _meanings(given: list[str]) -> dict[str, dict[str, str]]:
+def _meanings(items: list[str]) -> dict[str, dict[str, str]]:
     """Return what the special values mean, by column."""
-    pairs = (_column_and_codes(item) for item in given)
+    pairs = (_column_and_codes(item) for item in items)
     return {name: found for name, text in pairs if (found := parse_meanings(text))}
 
 

@@ -166,8 +166,8 @@ class CostsWidget(ProjectTemplate, forms.Widget):
         if earned is not None:
             values, unit = earned
             return [""] * len(self.classes) ** 2 + [values.get(answer, "") for answer in self.classes] + [unit]
-        stated, unit = stated_costs(text, tuple(self.classes))
-        typed = [stated.get((true, answer), "") for true in self.classes for answer in self.classes]
+        costs, unit = stated_costs(text, tuple(self.classes))
+        typed = [costs.get((true, answer), "") for true in self.classes for answer in self.classes]
         return [*typed, *[""] * len(self.classes), unit]
 
     def value_from_datadict(self, data: Any, files: Any, name: str) -> list[str] | str:
@@ -199,16 +199,16 @@ class CostsField(forms.Field):
             return str(value or "")
         *typed, unit = value
         texts = iter(typed)
-        found = {true: {answer: text for answer in self.classes if (text := next(texts))} for true in self.classes}
-        given: dict[str, Any] = {true: row for true, row in found.items() if row}
+        table = {true: {answer: text for answer in self.classes if (text := next(texts))} for true in self.classes}
+        costs: dict[str, Any] = {true: row for true, row in table.items() if row}
         rewards = {answer: text for answer in self.classes if (text := next(texts))}
-        if given and rewards:
+        if costs and rewards:
             raise forms.ValidationError("Give costs or rewards, not both: empty one of the two tables.")
         if rewards:
             return json.dumps({"unit": unit, "rewards": rewards} if unit else {"rewards": rewards})
-        if not given:
+        if not costs:
             return ""
-        return json.dumps({"unit": unit, "costs": given} if unit else given)
+        return json.dumps({"unit": unit, "costs": costs} if unit else costs)
 
 
 class ColumnsWidget(ProjectTemplate, forms.CheckboxSelectMultiple):
@@ -233,10 +233,10 @@ class ColumnsField(forms.MultipleChoiceField):
     def clean(self, value: Any) -> str:  # type: ignore[override]
         if isinstance(value, str):
             value = [v.strip() for v in value.split(";") if v.strip()]
-        chosen = super().clean(value)
-        for name in chosen:
+        columns = super().clean(value)
+        for name in columns:
             _refuse(name, ";", "this list")
-        return "; ".join(chosen)
+        return "; ".join(columns)
 
 
 class PairsWidget(ProjectTemplate, forms.Widget):
@@ -267,22 +267,22 @@ class PairsWidget(ProjectTemplate, forms.Widget):
 
     def pairs(self, text: str | None) -> list[tuple[str, str]]:
         """The pairs of a text such as 'age + income; sex + region'."""
-        found = []
+        pairs = []
         for item in (text or "").split(";"):
             a, _, b = item.strip().rpartition(self.join) if self.join == " " else item.strip().partition(self.join)
             if a.strip() or b.strip():
-                found.append((a.strip(), b.strip()))
-        return found
+                pairs.append((a.strip(), b.strip()))
+        return pairs
 
     def value_from_datadict(self, data: Any, files: Any, name: str) -> list[tuple[str, str]] | str:
         if name in data:
             return data[name]
-        found = []
+        pairs = []
         for i in range(MOST_ROWS):
             if f"{name}-{i}-a" not in data:
                 break
-            found.append((data.get(f"{name}-{i}-a", ""), data.get(f"{name}-{i}-b", "")))
-        return found
+            pairs.append((data.get(f"{name}-{i}-a", ""), data.get(f"{name}-{i}-b", "")))
+        return pairs
 
     def value_omitted_from_data(self, data: Any, files: Any, name: str) -> bool:
         return name not in data and f"{name}-0-a" not in data
@@ -355,7 +355,7 @@ def _hundredth(value: Any) -> float:
 
 
 def _refuse(name: str, signs: str, where: str) -> None:
-    if found := next((s for s in signs if s in name), ""):
+    if sign := next((s for s in signs if s in name), ""):
         raise forms.ValidationError(
-            f"“{name}” has the sign {found} in its name and cannot stand in {where}. Rename it in the file and upload it again."
+            f"“{name}” has the sign {sign} in its name and cannot stand in {where}. Rename it in the file and upload it again."
         )

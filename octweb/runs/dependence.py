@@ -58,10 +58,10 @@ def check(dataset: Dataset, *, group: str, time: str, weight: str = "", settings
     `settings` are those of the method, where they are known; some do not go with weights.
     """
     names = [*file_columns(dataset), dataset.target]
-    named = {"group": group, "time": time, "weight": weight}
-    for last, field in enumerate(named):
+    columns = {"group": group, "time": time, "weight": weight}
+    for last, field in enumerate(columns):
         with errors_at(field):
-            check_dependence(names, target=dataset.target, **dict(list(named.items())[: last + 1]))
+            check_dependence(names, target=dataset.target, **dict(list(columns.items())[: last + 1]))
     if time or weight:
         _check_cells(dataset, time, weight, settings)
 
@@ -81,9 +81,9 @@ def _check_cells(dataset: Dataset, time: str, weight: str, settings: Mapping[str
     source = _sources(dataset)
     policies = {c["name"]: MissingPolicy(c.get("missing") or MissingPolicy.LEARN) for c in dataset.columns}
     full = [name for name, policy in policies.items() if policy is MissingPolicy.DROP and name != dataset.target]
-    needed = [source.get(name, name) for name in (dataset.target, *full)]
-    raw = raw_columns(dataset, dict.fromkeys([*needed, *filter(None, (time, weight))]))
-    empty = [empty_rows(raw, reading.columns.get(name), name) for name in needed]
+    sources = [source.get(name, name) for name in (dataset.target, *full)]
+    raw = raw_columns(dataset, dict.fromkeys([*sources, *filter(None, (time, weight))]))
+    empty = [empty_rows(raw, reading.columns.get(name), name) for name in sources]
     rows = np.flatnonzero(~np.any(empty, axis=0))
     if time:
         with errors_at("time"):
@@ -117,8 +117,8 @@ def propose_group(dataset: Dataset) -> Proposal | None:
 def propose_time(dataset: Dataset) -> Proposal | None:
     """Return the first column of dates, else the first column of numbers whose name is that of a time."""
     reading = ColumnParsing.from_json(dataset.reading)
-    for name, own in reading.columns.items():
-        if own.date is not None and own.date.form != TIME and name != dataset.target:
+    for name, column_reading in reading.columns.items():
+        if column_reading.date is not None and column_reading.date.form != TIME and name != dataset.target:
             return Proposal(column=name, reason=f"'{name}' holds dates.")
     for column in dataset.columns:
         name = column["name"]

@@ -189,10 +189,10 @@ def corrected(spread: float, residuals: Iterable[tuple[float, float]]) -> tuple[
 
     The prior has mean 0 and the weight of PRIOR runs; the spread shrinks with the weight of the runs, and grows with their own.
     """
-    found = list(residuals)
-    weight = sum(w for _, w in found)
-    mean = sum(w * r for r, w in found) / (PRIOR + weight)
-    around = sum(w * (r - mean) ** 2 for r, w in found)
+    weighted = list(residuals)
+    weight = sum(w for _, w in weighted)
+    mean = sum(w * r for r, w in weighted) / (PRIOR + weight)
+    around = sum(w * (r - mean) ** 2 for r, w in weighted)
     deviation = math.sqrt((PRIOR * spread**2 + around) / (PRIOR + weight))
     return mean, max(LEAST_SPREAD, deviation)
 
@@ -269,9 +269,9 @@ def _round(value: float) -> float:
 
 
 def _source(finished: list[TrainingRun], dataset: Dataset) -> str:
-    here = sum(run.dataset_id == dataset.pk for run in finished)
-    if here:
-        return f"A guess, corrected by {here} earlier run{'s' if here > 1 else ''} on these data."
+    on_dataset = sum(run.dataset_id == dataset.pk for run in finished)
+    if on_dataset:
+        return f"A guess, corrected by {on_dataset} earlier run{'s' if on_dataset > 1 else ''} on these data."
     if finished:
         other = len(finished)
         return f"A guess, corrected by {other} earlier run{'s' if other > 1 else ''} on other data."

@@ -109,10 +109,10 @@ def reported_only(parameter: Parameter) -> bool:
 
 def field_of(parameter: Parameter, dataset: Dataset) -> forms.Field:
     """A form field for a declared parameter; the declaration's own check runs again when the run is queued."""
-    own = reported_only(parameter)  # means something else here than where it is shown first
+    is_reported = reported_only(parameter)  # means something else here than where it is shown first
     common: dict[str, Any] = {
-        "label": parameter.label if own else LABELS.get(parameter.name, parameter.label),
-        "help_text": parameter.help if own else _help_of(parameter),
+        "label": parameter.label if is_reported else LABELS.get(parameter.name, parameter.label),
+        "help_text": parameter.help if is_reported else _help_of(parameter),
         "required": parameter.default is not None
         and not parameter.automatic
         and parameter.type not in {"boolean", "text"},
@@ -136,26 +136,26 @@ def _of_names(parameter: Parameter, dataset: Dataset, common: dict[str, Any]) ->
     """Pickers for the parameters that name columns and classes."""
     classes = [str(c) for c in dataset.profile.get("classes") or ()]
     columns = [c["name"] for c in feature_columns(dataset)]
-    named = {**common, "help_text": ""}
+    names_options = {**common, "help_text": ""}
     if parameter.name == "recall":
         return RecallField(
-            classes=classes, **{**named, "help_text": "The share of a class that must be found. Empty: any."}
+            classes=classes, **{**names_options, "help_text": "The share of a class that must be found. Empty: any."}
         )
     if parameter.name == "costs" and 2 <= len(classes) <= MOST_COST_CLASSES:
         numbers = [c["name"] for c in feature_columns(dataset, "numeric")]
         return CostsField(classes=classes, columns=numbers, **{**common, "help_text": HELP_COSTS})
     if parameter.name == "forbidden":
-        return ColumnsField(columns=columns, **named)
+        return ColumnsField(columns=columns, **names_options)
     if parameter.name == "forbidden_pairs":
         words = ("column", "second column")
-        return PairsField(first=columns, second=columns, join="+", words=words, **named)
+        return PairsField(first=columns, second=columns, join="+", words=words, **names_options)
     if parameter.name == "monotone":
         numbers = [c["name"] for c in feature_columns(dataset, "numeric")]
-        shown = {
-            **named,
+        pair_options = {
+            **names_options,
             "help_text": "Example: a higher income must never make the answer worse. Classes are ordered as listed.",
         }
-        return PairsField(first=numbers, second=["up", "down"], join=" ", words=("column", "direction"), **shown)
+        return PairsField(first=numbers, second=["up", "down"], join=" ", words=("column", "direction"), **pair_options)
     if parameter.name == "fairness_column":
         groups = [c["name"] for c in feature_columns(dataset) if int(c.get("distinct") or 0) <= MOST_GROUPS]
         return PickField(names=groups, none="choose a column", **common)
@@ -298,7 +298,7 @@ class RunForm(SaidForm):
     def add_parameter_errors(self, errors: Mapping[str, str]) -> None:
         """Show the sentences of a ParameterError at their fields."""
         for name, text in errors.items():
-            field = next((own for own in (f"p_{name}", name) if own in self.fields), None)
+            field = next((form_field for form_field in (f"p_{name}", name) if form_field in self.fields), None)
             self.add_error(field, text)
 
     def _named(self, names: tuple[str, ...]) -> list[forms.BoundField]:
@@ -328,21 +328,21 @@ class RunForm(SaidForm):
         return [f for f in self._rest() if getattr(f.field, "advanced", False)]
 
     def _rest(self) -> list[forms.BoundField]:
-        shown = {
+        placed = {
             f.name
             for f in (*self.size_fields(), *self.cost_fields(), *self.answer_cost_fields(), *self.constraint_fields())
         }
-        return [self[f] for f in self.fields if f.startswith("p_") and f not in shown]
+        return [self[f] for f in self.fields if f.startswith("p_") and f not in placed]
 
 
 def offered_parameters(method: Method, wishes: tuple[str, ...]) -> list[Parameter]:
     """The parameters of the method, and requested parameters of other methods."""
-    known = {p.name: p for p in method.parameters}
+    parameters = {p.name: p for p in method.parameters}
     for other in METHODS:
         for parameter in other.parameters:
             if parameter.name in wishes:
-                known.setdefault(parameter.name, parameter)
-    return list(known.values())
+                parameters.setdefault(parameter.name, parameter)
+    return list(parameters.values())
 
 
 def carry_values(data: QueryDict, form: RunForm, before: RunForm | None) -> QueryDict:
@@ -384,19 +384,19 @@ def touched_fields(data: QueryDict, before: RunForm | None) -> list[str]:
         if before is None
         else {n: _display_default(before, n) for n in before.fields if n.startswith("p_") and n in data}
     )
-    changed = {n for n, shown in fields.items() if isinstance(shown, str) and data.get(n) != shown}
+    changed = {n for n, default in fields.items() if isinstance(default, str) and data.get(n) != default}
     return sorted(changed | {n for n in data.getlist(TOUCHED) if n.startswith("p_") and n in data})
 
 
 def hidden_values(data: QueryDict, form: RunForm) -> list[tuple[str, str]]:
     """What was typed for other methods: hidden fields, so that going back to them loses nothing."""
-    shown = [*form.fields, *(f"{name}-" for name in form.fields)]
+    prefixes = [*form.fields, *(f"{name}-" for name in form.fields)]
     return [
         (name, value)
         for name in data
         if name.startswith("p_")
         and name not in form.fields
-        and not any(name.startswith(s) for s in shown if s[-1] == "-")
+        and not any(name.startswith(s) for s in prefixes if s[-1] == "-")
         for value in data.getlist(name)
     ]
 

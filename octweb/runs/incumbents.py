@@ -15,11 +15,11 @@ SHOWN = 50
 
 def incumbents(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Records that brought a new tree, newest first, each with its change against the previous one."""
-    found: list[dict[str, Any]] = []
+    entries: list[dict[str, Any]] = []
     for record in records:
         if "tree" not in record:
             continue
-        before = found[-1] if found else None
+        before = entries[-1] if entries else None
         entry = {
             "line": record["line"],
             "t": record["t"],
@@ -28,8 +28,8 @@ def incumbents(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
             "leaves": record.get("leaves"),
             "change": "first tree" if before is None else _change(before, record),
         }
-        found.append(entry)
-    return found[::-1][:SHOWN]
+        entries.append(entry)
+    return entries[::-1][:SHOWN]
 
 
 def tree_of(run: TrainingRun, record: dict[str, Any]) -> Tree | None:

@@ -83,8 +83,8 @@ class MergedEntries:
         keys = list(self._keys()[places])
         read: dict[tuple[int, Any], ListEntry] = {}
         for number, source in enumerate(self.sources):
-            own = [key["id"] for key in keys if key["number"] == number]
-            read |= {(number, entry.pk): entry for entry in source.read(own)}
+            ids = [key["id"] for key in keys if key["number"] == number]
+            read |= {(number, entry.pk): entry for entry in source.read(ids)}
         ordered = [read.get((key["number"], key["id"])) for key in keys]
         return [entry for entry in ordered if entry is not None]
 

@@ -103,10 +103,16 @@ def chosen_method(data: QueryDict, dataset: Dataset) -> MethodChoice:
     """The method of the form: the one picked by hand, else the one that the answers give."""
     answers = _answers(data)
     posted = data.get("method", "")
-    shown = data.get("shown_method", "")
-    said = answers != AdviceAnswers(ask=data.get("shown_ask", answers.ask), sure=data.get("shown_sure", answers.sure))
-    own = bool(posted) and (not shown or posted != shown or data.get("own") == "1") and not (shown and said)
-    if not own:
+    shown_method = data.get("shown_method", "")
+    answers_changed = answers != AdviceAnswers(
+        ask=data.get("shown_ask", answers.ask), sure=data.get("shown_sure", answers.sure)
+    )
+    is_own_choice = (
+        bool(posted)
+        and (not shown_method or posted != shown_method or data.get("own") == "1")
+        and not (shown_method and answers_changed)
+    )
+    if not is_own_choice:
         answers = _possible(answers, dataset)
         return MethodChoice(method=advice.recommend(answers, dataset, typed(data)), answers=answers, own=False)
     try:
@@ -120,17 +126,17 @@ def chosen_method(data: QueryDict, dataset: Dataset) -> MethodChoice:
 
 def typed(data: QueryDict) -> dict[str, Any]:
     """Depth and constraints as far as anything is typed for them; the form reads and checks them later."""
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for key in data:
         if not key.startswith("p_"):
             continue
         name = key.removeprefix("p_").split("-")[0]
         if any(value.strip() for value in data.getlist(key)):
-            found[name] = data.get(key)
+            values[name] = data.get(key)
     for name in ("depth", "min_leaf"):
-        if not str(found.get(name, "")).strip().isdigit():
-            found.pop(name, None)
-    return found
+        if not str(values.get(name, "")).strip().isdigit():
+            values.pop(name, None)
+    return values
 
 
 def _answers(data: QueryDict) -> AdviceAnswers:
@@ -149,8 +155,8 @@ def _possible(answers: AdviceAnswers, dataset: Dataset) -> AdviceAnswers:
 
 def _dataset(request: HttpRequest, data: QueryDict) -> Dataset | None:
     datasets = Dataset.objects.visible_to(request.user)
-    wanted = data.get("dataset")
-    return datasets.get_visible(request.user, wanted) if wanted else datasets.first()
+    dataset_id = data.get("dataset")
+    return datasets.get_visible(request.user, dataset_id) if dataset_id else datasets.first()
 
 
 def _form(
@@ -162,27 +168,27 @@ def _form(
 
 def _initial(data: QueryDict) -> dict[str, Any]:
     """A link may bring settings along, in the units of the declaration, for example a point of a frontier."""
-    found: dict[str, Any] = {name: value for name, value in data.items() if name.startswith(DECLARED_UNITS)}
+    initial: dict[str, Any] = {name: value for name, value in data.items() if name.startswith(DECLARED_UNITS)}
     for name in ("p_leaf_penalty", "p_time_limit"):
         try:
-            found[name] = float(found[name])
+            initial[name] = float(initial[name])
         except (KeyError, ValueError):
-            found.pop(name, None)
-    return found
+            initial.pop(name, None)
+    return initial
 
 
 def _carry_form(request: HttpRequest, dataset: Dataset, choice: MethodChoice) -> RunForm:
     """The form of the chosen method with what was typed for the previous method."""
     try:
-        shown = get(request.POST.get("shown_method", ""))
+        shown_method = get(request.POST.get("shown_method", ""))
     except ParameterError:
-        shown = choice.method
+        shown_method = choice.method
     before_own = request.POST.get("own") == "1"
     before_answers = AdviceAnswers(
         ask=request.POST.get("shown_ask", "one"), sure=request.POST.get("shown_sure", "proved")
     )
     wishes = () if before_own else advice.wishes(before_answers)
-    before = RunForm(user=request.user, dataset=dataset, method=shown, wishes=wishes)
+    before = RunForm(user=request.user, dataset=dataset, method=shown_method, wishes=wishes)
     blank = _form(request, dataset, choice)
     return _form(request, dataset, choice, carry_values(request.POST, blank, before))
 
@@ -234,10 +240,10 @@ def describe_run(user: Any, dataset: Dataset, method: Method, form: RunForm) -> 
     values = _readable(form, method)
     why = ""
     if chooses(method) and values["bins"] in (None, AUTO):
-        chosen = form.chosen_bins(values)
-        values["bins"] = chosen.bins
-        values["binarise"] = str(chosen.scheme)
-        why = chosen.why
+        bins_choice = form.chosen_bins(values)
+        values["bins"] = bins_choice.bins
+        values["binarise"] = str(bins_choice.scheme)
+        why = bins_choice.why
     evaluation = values.get("evaluation", "test")
     share = (values.get("test_percent") or 25) / 100 if evaluation == "test" else 0.0
     expected = estimate(user=user, dataset=dataset, method=method, values=values, test_share=share)
@@ -265,24 +271,24 @@ def _readable(form: RunForm, method: Method) -> dict[str, Any]:
     """Values by parameter: defaults, over them what is typed and can be read."""
     defaults = {p.name: p.default for p in method.parameters}
     if form.is_bound:
-        shown = RunForm(form.data, user=None, dataset=form.dataset, method=form.method, wishes=_wishes_of(form))
-        return defaults | {k: v for k, v in shown.so_far().items() if v is not None}
-    given = {name.removeprefix("p_"): value for name, value in form.initial.items() if value not in (None, "")}
-    return defaults | _numbers(method, given)
+        copied_form = RunForm(form.data, user=None, dataset=form.dataset, method=form.method, wishes=_wishes_of(form))
+        return defaults | {k: v for k, v in copied_form.so_far().items() if v is not None}
+    initial = {name.removeprefix("p_"): value for name, value in form.initial.items() if value not in (None, "")}
+    return defaults | _numbers(method, initial)
 
 
-def _numbers(method: Method, given: dict[str, Any]) -> dict[str, Any]:
+def _numbers(method: Method, values: dict[str, Any]) -> dict[str, Any]:
     """Values of a link as numbers where the declaration says so; what cannot be read is left out."""
-    found: dict[str, Any] = {}
-    for name, value in given.items():
+    numbers: dict[str, Any] = {}
+    for name, value in values.items():
         parameter = method.parameter(name)
         try:
-            found[name] = (
+            numbers[name] = (
                 parameter.parse(value) if parameter else int(value) if name in ("test_percent", "folds") else value
             )
         except ValueError:
             continue
-    return found
+    return numbers
 
 
 def _wishes_of(form: RunForm) -> tuple[str, ...]:

@@ -64,12 +64,12 @@ def parameters_of(method: Method, options: dict[str, Any]) -> tuple[dict[str, An
 
 def _costs(options: dict[str, Any]) -> dict[str, str]:
     """Return the costs of --cost and --costs as a parameter; nothing without them."""
-    named = options.get("cost") or []
+    cost_options = options.get("cost") or []
     path = options.get("costs")
-    if named and path:
+    if cost_options and path:
         raise ParameterError({"costs": "give --cost or --costs, not both."})
-    if named:
-        return {"costs": "; ".join(named)}
+    if cost_options:
+        return {"costs": "; ".join(cost_options)}
     if not path:
         return {}
     with open(path, encoding="utf-8") as stream:

@@ -45,5 +45,5 @@ def train(method: Method, path: Path) -> None:
     with tempfile.TemporaryDirectory() as folder:
         table = Path(folder) / f"{sample.slug}.csv"
         table.write_text("\n".join(sample.lines()) + "\n", encoding="utf-8")
-        named = ["--name", sample.slug, "--time-limit", SECONDS, "--output", str(path)]
-        call_command("train", str(table), *options, *named)
+        output_options = ["--name", sample.slug, "--time-limit", SECONDS, "--output", str(path)]
+        call_command("train", str(table), *options, *output_options)

@@ -27,25 +27,27 @@ def reachable(run: TrainingRun) -> Reachable | None:
         return None
     best = run.summary.get("best")
     of = run.summary.get("best_of")
-    asked = run.parameters
+    requested = run.parameters
     if of in (None, "specificity"):
-        if any(asked.get(name) in (None, "") for name in ("sensitivity", "specificity")):
+        if any(requested.get(name) in (None, "") for name in ("sensitivity", "specificity")):
             return None
         return Reachable(
-            parameters=asked | {"specificity": None},
+            parameters=requested | {"specificity": None},
             words="with the largest specificity that this sensitivity allows",
         )
     if best is None:
         return None
     if of == "shortfall of the recalls":
-        lower = _lowered(str(asked.get("recall") or ""), float(best))
-        return Reachable(parameters=asked | {"recall": lower}, words=f"with at least {_describe_recalls(lower)} found")
+        lower = _lowered(str(requested.get("recall") or ""), float(best))
+        return Reachable(
+            parameters=requested | {"recall": lower}, words=f"with at least {_describe_recalls(lower)} found"
+        )
     if of == "difference of rates":
         delta = min(1.0, math.ceil(float(best) * STEPS) / STEPS)
         words = f"with rates that differ by at most {100 * delta:.4g}{NARROW}%"
-        return Reachable(parameters=asked | {"fairness_delta": delta}, words=words)
+        return Reachable(parameters=requested | {"fairness_delta": delta}, words=words)
     if of in ("leaves", "columns"):
-        return Reachable(parameters=asked | {f"max_{of}": int(best)}, words=f"with {int(best)} {of}")
+        return Reachable(parameters=requested | {f"max_{of}": int(best)}, words=f"with {int(best)} {of}")
     return None
 
 

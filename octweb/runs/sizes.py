@@ -77,8 +77,8 @@ def open_size(model: TreeModel, leaves: int, *, owner: Any) -> TrainingRun:
 
     Raises Conflict if no training tried this size.
     """
-    found = size_options(model)
-    option = next((own for own in found.options if own.leaves == leaves), None) if found else None
+    sizes = size_options(model)
+    option = next((own for own in sizes.options if own.leaves == leaves), None) if sizes else None
     run = TrainingRun.objects.select_related("dataset", "model__family", "family", "warm_start").get(model=model)
     if option is None:
         raise Conflict(f"The training did not try a tree of {leaves} leaves. Choose one of the sizes shown.")
@@ -87,15 +87,15 @@ def open_size(model: TreeModel, leaves: int, *, owner: Any) -> TrainingRun:
     source = _choosing(run)
     if option.chosen and source is not None:
         return source
-    wanted = dict(run.parameters) | {"leaf_penalty": option.leaf_penalty}
-    twin = next((own for own in _alike(run) if own.parameters == wanted), None)
+    parameters = dict(run.parameters) | {"leaf_penalty": option.leaf_penalty}
+    twin = next((run_or_option for run_or_option in _alike(run) if run_or_option.parameters == parameters), None)
     if twin is not None:
         return twin
     return enqueue(
         owner=owner,
         dataset=run.dataset,
         method=run.method,
-        parameters=wanted,
+        parameters=parameters,
         test_share=run.test_share,
         folds=run.folds,
         group=run.group,
@@ -109,13 +109,13 @@ def _choosing(run: TrainingRun) -> TrainingRun | None:
     """Return the run itself if its size was open, else the newest run that differs in an open size alone."""
     if run.parameters.get("leaf_penalty") == AUTO:
         return run
-    wanted = dict(run.parameters) | {"leaf_penalty": AUTO}
-    return next((own for own in _alike(run) if own.parameters == wanted and own.model is not None), None)
+    parameters = dict(run.parameters) | {"leaf_penalty": AUTO}
+    return next((own for own in _alike(run) if own.parameters == parameters and own.model is not None), None)
 
 
 def _alike(run: TrainingRun) -> Iterable[TrainingRun]:
     """Return the runs of the same owner, data and evaluation that did not fail, newest first."""
     same = {name: getattr(run, name) for name in SAME}
-    found = TrainingRun.objects.filter(**same, deleted_at=None).exclude(status__in=GONE).select_related("model")
-    kept = found.exclude(status=RunStatus.SUCCEEDED, model=None).exclude(model__deleted_at__isnull=False)
-    return kept.order_by("-created")[:LATEST]
+    runs = TrainingRun.objects.filter(**same, deleted_at=None).exclude(status__in=GONE).select_related("model")
+    candidates = runs.exclude(status=RunStatus.SUCCEEDED, model=None).exclude(model__deleted_at__isnull=False)
+    return candidates.order_by("-created")[:LATEST]

@@ -41,10 +41,10 @@ def chooses(method: Method) -> bool:
 
 def chosen_bins(*, dataset: Dataset, method: Method, values: Mapping[str, Any]) -> BinCount:
     """Return the choice for a run with these values, those that are missing being the defaults."""
-    known = {p.name: p.default for p in method.parameters} | {k: v for k, v in values.items() if v is not None}
-    choice = threshold_choice(dataset, method, known, dataset.rows)
+    parameters = {p.name: p.default for p in method.parameters} | {k: v for k, v in values.items() if v is not None}
+    choice = threshold_choice(dataset, method, parameters, dataset.rows)
     return BinCount(
-        scheme=choice.scheme, bins=choice.bins, why=_reason(dataset, method, known, choice.scheme, choice.bins)
+        scheme=choice.scheme, bins=choice.bins, why=_reason(dataset, method, parameters, choice.scheme, choice.bins)
     )
 
 
@@ -68,8 +68,8 @@ def bins_within(dataset: Dataset, method: Method, values: Mapping[str, Any], lon
     """Return the most quantiles with which a fit should take less than `longest` seconds; at least a few."""
     scheme = str(values.get("binarise") or "")
     most = threshold_choice(dataset, method, values, dataset.rows, longest, every=False).bins
-    wanted = questions(dataset, scheme, most)
-    return min(k for k in LADDER if k <= most and questions(dataset, scheme, k) == wanted)
+    most_questions = questions(dataset, scheme, most)
+    return min(k for k in LADDER if k <= most and questions(dataset, scheme, k) == most_questions)
 
 
 def _many(bins: int) -> str:

@@ -108,5 +108,5 @@ def _name(job: TrainingRun) -> str | None:
     if job.family is not None:
         return job.family.name
     method = get(job.method)
-    named = run_name(job.dataset.name, method, job.parameters)
-    return family_name(job.dataset.base_name, method) if job.name == named else None
+    automatic_name = run_name(job.dataset.name, method, job.parameters)
+    return family_name(job.dataset.base_name, method) if job.name == automatic_name else None

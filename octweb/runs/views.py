@@ -44,9 +44,9 @@ def run_list(request: HttpRequest) -> HttpResponse:
     status = request.GET.get("status", "")
     words = request.GET.get("q", "").strip()[:200]
     sort = request.GET.get("sort", "newest")
-    found = listing.MergedEntries(listing.SOURCES, request.user, words=words, status=status, sort=sort)
+    entries = listing.MergedEntries(listing.SOURCES, request.user, words=words, status=status, sort=sort)
     context = {
-        "page": Paginator(found, PAGE_SIZE).get_page(request.GET.get("page")),
+        "page": Paginator(entries, PAGE_SIZE).get_page(request.GET.get("page")),
         "status": status,
         "statuses": [(value, STATES[value].words) for value in (*RunStatus.values, "unreachable")],
         "sort": sort,
@@ -124,11 +124,11 @@ def model_sizes(request: HttpRequest, pk: Any) -> HttpResponse:
     Empty if no size was tried.
     """
     model = TreeModel.objects.get_visible(request.user, pk)
-    own = model.owner_id == request.user.pk
+    is_owner = model.owner_id == request.user.pk
     if request.method == "POST":
-        return _open_size(request, model, own=own)
-    found = size_options(model) if own else None
-    return HttpResponse("") if found is None else render(request, "runs/_sizes.html", {"model": model, "sizes": found})
+        return _open_size(request, model, own=is_owner)
+    sizes = size_options(model) if is_owner else None
+    return HttpResponse("") if sizes is None else render(request, "runs/_sizes.html", {"model": model, "sizes": sizes})
 
 
 def _open_size(request: HttpRequest, model: TreeModel, *, own: bool) -> HttpResponse:
@@ -200,9 +200,9 @@ def _context(request: HttpRequest, run: TrainingRun, wait: Wait | None) -> dict[
     trees = incumbents(records)
     at = _line(request)
     latest = next((r for r in reversed(records) if "tree" in r), None)
-    shown = next((r for r in records if at is not None and r["line"] == at and "tree" in r), None)
-    latest = shown or latest
-    picked = shown is not None
+    shown_record = next((r for r in records if at is not None and r["line"] == at and "tree" in r), None)
+    latest = shown_record or latest
+    picked = shown_record is not None
     clock = _clock(run)
     elapsed = _elapsed(run)
     compile_seconds = compile_seconds_of(run)

@@ -38,11 +38,11 @@ def run_name(dataset: str, method: Method, parameters: Mapping[str, Any]) -> str
         parts.append(f"depth {parameters['depth']}")
     if penalty := stated_penalty(parameters):
         parts.append(f"penalty {100 * penalty:.4g}{NARROW}%")
-    told = {"class_weight"} if parameters.get("goal") == "balanced" else set()  # the goal says it
+    implied = {"class_weight"} if parameters.get("goal") == "balanced" else set()  # the goal says it
     differing = [
         _differing(p, parameters[p.name], str(parameters.get("binarise") or ""))
         for p in method.parameters
-        if p.name in parameters and p.name not in UNNAMED | told and parameters[p.name] not in (p.default, None, "")
+        if p.name in parameters and p.name not in UNNAMED | implied and parameters[p.name] not in (p.default, None, "")
     ]
     parts += differing[:MOST_NAMED]
     if len(differing) > MOST_NAMED:
@@ -53,12 +53,12 @@ def run_name(dataset: str, method: Method, parameters: Mapping[str, Any]) -> str
 def class_words(dataset: Dataset) -> str:
     """Return how many rows each class has, largest first; of many classes only how many they are."""
     counts = zip(dataset.profile.get("class_counts") or (), dataset.profile.get("classes") or (), strict=False)
-    found = sorted(counts, key=lambda pair: -pair[0])
-    if len(found) > MOST_CLASSES:
-        return f"{len(found):,} classes"
-    if not found:
+    by_size = sorted(counts, key=lambda pair: -pair[0])
+    if len(by_size) > MOST_CLASSES:
+        return f"{len(by_size):,} classes"
+    if not by_size:
         return ""
-    (rows, label), *others = found
+    (rows, label), *others = by_size
     return ", ".join(
         [f"{count_words(rows, 'row')} {'is' if rows == 1 else 'are'} {label}", *(f"{n:,} {name}" for n, name in others)]
     )
@@ -116,8 +116,8 @@ def _cost_words(text: str) -> str:
 
 def recalls(text: str) -> list[tuple[str, str]]:
     """Classes and the shares of them that must be found, of 'yes: 0.9; no: 0.8', as percentages with every digit."""
-    named = (item.rpartition(":") for item in text.split(";") if item.strip())
-    return [(name.strip(), f"{(100 * Decimal(share.strip())).normalize():f}{NARROW}%") for name, _, share in named]
+    items = (item.rpartition(":") for item in text.split(";") if item.strip())
+    return [(name.strip(), f"{(100 * Decimal(share.strip())).normalize():f}{NARROW}%") for name, _, share in items]
 
 
 def objective_words(parameters: Mapping[str, Any], method: Method) -> str:
@@ -204,14 +204,14 @@ def _questions(method: Method, values: Mapping[str, Any], columns: int, question
 
 
 def _limits(method: Method, values: Mapping[str, Any]) -> list[str]:
-    found = _declared(method, ("goal", "column_price", *SIZE), values)
+    sentences = _declared(method, ("goal", "column_price", *SIZE), values)
     if values.get("costs"):
-        found.append("Counts what answers cost, not how many rows are wrong.")
+        sentences.append("Counts what answers cost, not how many rows are wrong.")
     if "balanced" in (values.get("class_weight"), values.get("goal")):
-        found.append("Every class counts the same, no matter how many rows it has.")
+        sentences.append("Every class counts the same, no matter how many rows it has.")
     if values.get("time_limit"):
-        found.append(f"After {_time(values['time_limit'])} it stops and keeps the best tree so far.")
-    return found
+        sentences.append(f"After {_time(values['time_limit'])} it stops and keeps the best tree so far.")
+    return sentences
 
 
 def _constraints(method: Method, values: Mapping[str, Any]) -> list[str]:
@@ -221,8 +221,10 @@ def _constraints(method: Method, values: Mapping[str, Any]) -> list[str]:
 
 def _declared(method: Method, names: Iterable[str], values: Mapping[str, Any]) -> list[str]:
     """What the declarations of these parameters say of the values."""
-    found = [method.parameter(name) or DECLARED.get(name) for name in names]
-    return [sentence for p in found if p is not None and p.sentences is not None for sentence in p.sentences(values)]
+    parameters = [method.parameter(name) or DECLARED.get(name) for name in names]
+    return [
+        sentence for p in parameters if p is not None and p.sentences is not None for sentence in p.sentences(values)
+    ]
 
 
 def _proof(method: Method, values: Mapping[str, Any]) -> str:

@@ -100,7 +100,7 @@ class SignOutEverywhere(APIView):
         responses={200: SignedOutSerializer} | PROBLEMS(401, 403, 429),
     )
     def post(self, request: Request) -> Response:
-        kept = request.session.session_key if request.auth is None else None
+        session_key = request.session.session_key if request.auth is None else None
         tokens = actions.revoke_all_tokens(request.user)
-        sessions = actions.end_other_sessions(request.user, kept=kept)
+        sessions = actions.end_other_sessions(request.user, kept=session_key)
         return Response({"tokens": tokens, "sessions": sessions})

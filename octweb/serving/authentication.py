@@ -28,17 +28,17 @@ class ApiTokenAuthentication(TokenAuthentication):
     """Hashed tokens; the token itself becomes `request.auth`, so that its scope can be looked at."""
 
     def authenticate_credentials(self, token: bytes) -> tuple[Any, ApiToken]:
-        found = lookup(token)
-        if found is None:
+        api_token = lookup(token)
+        if api_token is None:
             raise AuthenticationFailed("This token is not known; it may have been revoked. Make a new one.")
-        if not is_token_valid(found):
+        if not is_token_valid(api_token):
             over = (
                 "This token has expired. Make a new one."
-                if found.user.is_active
+                if api_token.user.is_active
                 else "The account of this token is closed."
             )
             raise AuthenticationFailed(over)
-        return found.user, found
+        return api_token.user, api_token
 
 
 def forget(digest: str | None = None) -> None:
@@ -57,15 +57,15 @@ def lookup(token: bytes) -> ApiToken | None:
     except UnicodeDecodeError:
         return None
     now = time.monotonic()
-    held = _known.get(digest)
-    if held is not None and held[0] > now:
-        return held[1]
-    found = ApiToken.objects.select_related("user").filter(digest=digest).first()
+    entry = _known.get(digest)
+    if entry is not None and entry[0] > now:
+        return entry[1]
+    api_token = ApiToken.objects.select_related("user").filter(digest=digest).first()
     with _lock:
         if len(_known) >= MAX_REMEMBERED:
             _known.clear()
-        if found is not None:
-            _known[digest] = (now + REMEMBERED, found)
+        if api_token is not None:
+            _known[digest] = (now + REMEMBERED, api_token)
         else:
             _known.pop(digest, None)
-    return found
+    return api_token

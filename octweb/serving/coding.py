@@ -71,8 +71,8 @@ def _best(accepted: str) -> str:
             weights[name.strip()] = float(parameter.strip().removeprefix("q=") or 1)
         except ValueError:
             continue
-    found = max(CODINGS, key=lambda c: weights.get(c, 0.0))
-    return found if weights.get(found, 0.0) > 0 and weights[found] >= weights.get("identity", 0.0) else ""
+    coding = max(CODINGS, key=lambda c: weights.get(c, 0.0))
+    return coding if weights.get(coding, 0.0) > 0 and weights[coding] >= weights.get("identity", 0.0) else ""
 
 
 def _pieces(stream: Any) -> Iterator[bytes]:
@@ -104,14 +104,14 @@ def _inflated(pieces: Iterator[bytes], window: int) -> Iterator[bytes]:
     engine = zlib.decompressobj(window)
     begun = False
     for piece in pieces:
-        rest = piece
-        while rest:
+        unread = piece
+        while unread:
             if engine.eof:
                 if window == zlib.MAX_WBITS:
                     raise DamagedBody("bytes are left over after its end")
                 engine = zlib.decompressobj(window)
             try:
-                out = engine.decompress(rest, PIECE)
+                out = engine.decompress(unread, PIECE)
             except zlib.error as error:
                 if begun or window != zlib.MAX_WBITS:
                     raise DamagedBody(str(error)) from error
@@ -120,7 +120,7 @@ def _inflated(pieces: Iterator[bytes], window: int) -> Iterator[bytes]:
                 begun = True
                 continue
             begun = True
-            rest = engine.unconsumed_tail or engine.unused_data
+            unread = engine.unconsumed_tail or engine.unused_data
             if out:
                 yield out
     if not engine.eof:

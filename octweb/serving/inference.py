@@ -51,21 +51,21 @@ def metadata(model: TreeModel, versions: list[int]) -> dict[str, Any]:
 
 def configuration(model: TreeModel) -> dict[str, Any]:
     """The same as Triton's model configuration has it: a first dimension for the rows, which have no limit except the limit of a call."""
-    found = metadata(model, [model.version])
+    model_metadata = metadata(model, [model.version])
 
     def tensor(record: dict[str, Any]) -> dict[str, Any]:
         kind = "STRING" if record["datatype"] == TEXT else record["datatype"]
         return {"name": record["name"], "data_type": f"TYPE_{kind}", "dims": record["shape"]}
 
     return {
-        "name": found["name"],
-        "platform": found["platform"],
+        "name": model_metadata["name"],
+        "platform": model_metadata["platform"],
         "backend": "octweb",
         "version_policy": {"specific": {"versions": [model.version]}},
         "max_batch_size": 0,
-        "input": [tensor(r) for r in found["inputs"]],
-        "output": [tensor(r) for r in found["outputs"]],
-        "parameters": {"target": {"string_value": found["parameters"]["target"]}},
+        "input": [tensor(r) for r in model_metadata["inputs"]],
+        "output": [tensor(r) for r in model_metadata["outputs"]],
+        "parameters": {"target": {"string_value": model_metadata["parameters"]["target"]}},
     }
 
 
@@ -86,37 +86,37 @@ def infer(model: TreeModel, inputs: tuple[Tensor, ...], max_rows: int) -> Predic
     return predict_rows(model, rows)
 
 
-def output(found: Predictions, name: str) -> np.ndarray:
+def output(predictions: Predictions, name: str) -> np.ndarray:
     """One output as an array."""
-    tree = found.tree
+    tree = predictions.tree
     if name == "leaf":
-        return found.leaves.astype(np.int64)
+        return predictions.leaves.astype(np.int64)
     if name == "probabilities":
-        return tree.probabilities[found.leaves]
+        return tree.probabilities[predictions.leaves]
     if name == "label":
-        return np.array(tree.classes, object)[tree.labels[found.leaves]]
-    texts = np.empty(len(found.leaves), object)
+        return np.array(tree.classes, object)[tree.labels[predictions.leaves]]
+    texts = np.empty(len(predictions.leaves), object)
     if name == "path":
-        texts[:] = ["\n".join(path) for path in found.paths()]
+        texts[:] = ["\n".join(path) for path in predictions.paths()]
     else:
-        texts[:] = ["\n".join(mark.get(name, ())) for mark in found.marks or [{}] * len(found.leaves)]
+        texts[:] = ["\n".join(mark.get(name, ())) for mark in predictions.marks or [{}] * len(predictions.leaves)]
     return texts
 
 
 def _columns(tree: Tree, inputs: tuple[Tensor, ...]) -> dict[int, np.ndarray]:
     """Values by column of the model, each of shape (rows,)."""
-    known = {c.name: j for j, c in enumerate(tree.schema)}
-    if len(inputs) == 1 and (inputs[0].name not in known or _width(inputs[0]) > 1):
+    position = {c.name: j for j, c in enumerate(tree.schema)}
+    if len(inputs) == 1 and (inputs[0].name not in position or _width(inputs[0]) > 1):
         return _one_table(tree, inputs[0])
     columns: dict[int, np.ndarray] = {}
     for tensor in inputs:
-        if tensor.name not in known:
+        if tensor.name not in position:
             raise ProtocolError(f"There is no input '{tensor.name[:60]}'. {_needs(tree)}")
-        if known[tensor.name] in columns:
+        if position[tensor.name] in columns:
             raise ProtocolError(f"The input '{tensor.name[:60]}' appears twice.")
         if _width(tensor) != 1:
             raise ProtocolError(f"The input '{tensor.name[:60]}' must have the shape [rows] or [rows, 1].")
-        columns[known[tensor.name]] = tensor.values.reshape(-1)
+        columns[position[tensor.name]] = tensor.values.reshape(-1)
     if len({len(values) for values in columns.values()}) > 1:
         raise ProtocolError("The inputs have different numbers of rows.")
     if lacking := [tree.schema[j].name for j in tree.used_columns if j not in columns]:

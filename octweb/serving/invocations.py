@@ -91,14 +91,14 @@ class Invocations(ScoringView):
             model = self._model(request)
             recorded = recorded_call(request, model, "invocations", "/".join(filter(None, self.named(request))))
             call.of(model.family.name, model.version, tally_of_call(request, model, "invocations"), recorded)
-            found, params = _predicted(model, request)
+            predictions, params = _predicted(model, request)
             output = _output_of(params)
-            found = found.recorded(recorded)
-            answers = _answers(found, output, model_file(model).class_values.tolist())
-            call.predicted(found.label_counts(), found.unseen, found.life_counts())
-        headers = {HEADER: f"{model.family.name}/{model.version}"} | notes_header(found)
-        if found.decisions:
-            headers[DECISION_HEADER] = found.decisions[0]
+            predictions = predictions.recorded(recorded)
+            answers = _answers(predictions, output, model_file(model).class_values.tolist())
+            call.predicted(predictions.label_counts(), predictions.unseen, predictions.life_counts())
+        headers = {HEADER: f"{model.family.name}/{model.version}"} | notes_header(predictions)
+        if predictions.decisions:
+            headers[DECISION_HEADER] = predictions.decisions[0]
         return Response({"predictions": answers}, headers=headers)
 
     def _model(self, request: Request) -> TreeModel:
@@ -187,15 +187,15 @@ def _predict(model: TreeModel, rows: list[Any]) -> Predictions:
     tree = file.tree
     parsing = ColumnParsing.from_json(file.reading)
     sent = {name for row in rows if isinstance(row, dict) for name in row}
-    made = set(parsing.names([name for name in parsing.columns if name in sent])) | sent
-    known = {c.name for c in tree.schema} | set(parsing.columns) | {file.target, *model.ignored}
-    extra = sent - known
-    if not extra or any(tree.schema[j].name not in made for j in tree.used_columns):
+    derived = set(parsing.names([name for name in parsing.columns if name in sent])) | sent
+    column_names = {c.name for c in tree.schema} | set(parsing.columns) | {file.target, *model.ignored}
+    extra = sent - column_names
+    if not extra or any(tree.schema[j].name not in derived for j in tree.used_columns):
         return predict_rows(model, rows)
-    kept = [{k: v for k, v in row.items() if k not in extra} if isinstance(row, dict) else row for row in rows]
-    found = predict_rows(model, kept)
+    model_rows = [{k: v for k, v in row.items() if k not in extra} if isinstance(row, dict) else row for row in rows]
+    predictions = predict_rows(model, model_rows)
     note = f"Columns that the model does not know are ignored: {list_names(sorted(extra))}."
-    return replace(found, notes=(note, *found.notes))
+    return replace(predictions, notes=(note, *predictions.notes))
 
 
 def _records(names: list[str], rows: list[Any], place: str) -> list[dict[str, Any]]:
@@ -216,12 +216,12 @@ def _output_of(params: dict[str, Any]) -> str:
     return output
 
 
-def _answers(found: Predictions, output: str, values: list[Any]) -> list[Any]:
+def _answers(predictions: Predictions, output: str, values: list[Any]) -> list[Any]:
     """Return the answers; labels are the `values` of the classes, in their type."""
     if output == "probabilities":
-        return [record["probabilities"] for record in found.records()]
-    labels = [values[code] for code in found.tree.labels[found.leaves].tolist()]
+        return [record["probabilities"] for record in predictions.records()]
+    labels = [values[code] for code in predictions.tree.labels[predictions.leaves].tolist()]
     if output == "label":
         return labels
-    columns = columns_record(found) | {"label": labels}
+    columns = columns_record(predictions) | {"label": labels}
     return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]

@@ -75,10 +75,10 @@ def rows_matrix(content: bytes | bytearray, names: Sequence[str], most: int) -> 
     widths = np.array([len(key) for key in keys])
     order = np.array([place[name] for name in first])
     out = np.empty((rows, len(names)))
-    found, end = _read_rows(text, words, head.end(), np.concatenate(parts), ends, widths, order, POWERS, FIVES, out)
-    if found < 1 or TAIL.match(content, end) is None:
+    row_count, end = _read_rows(text, words, head.end(), np.concatenate(parts), ends, widths, order, POWERS, FIVES, out)
+    if row_count < 1 or TAIL.match(content, end) is None:
         return None
-    return out[:found]
+    return out[:row_count]
 
 
 def padded(content: bytes | bytearray) -> tuple[np.ndarray, np.ndarray]:
@@ -106,15 +106,15 @@ def _first_row(content: bytes | bytearray, start: int) -> dict[str, object] | No
 
 def _before_cells(content: bytes | bytearray, start: int, names: Sequence[str]) -> list[bytes] | None:
     """What stands before each cell of the first row: brace or comma, name and colon, white space as it is."""
-    found = []
+    patterns = []
     at = start
     for name in names:
         match = _before(name).match(content, at)
         if match is None:
             return None
-        found.append(bytes(match[0]))
+        patterns.append(bytes(match[0]))
         at = CELL.match(content, match.end()).end()  # type: ignore[union-attr]
-    return found
+    return patterns
 
 
 @lru_cache(maxsize=10_000)

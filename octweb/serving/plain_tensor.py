@@ -53,8 +53,8 @@ def _small_request(content: bytes | bytearray, outputs: tuple[str, ...]) -> Requ
         title, datatype, (rows, columns), data = tensor["name"], tensor["datatype"], tensor["shape"], tensor["data"]
     except (ValueError, TypeError, KeyError, AttributeError):
         return None
-    found = [type(v) for v in (inputs, title, datatype, tensor["shape"], rows, columns, data)]
-    if found != [list, str, str, list, int, int, list] or datatype not in FLOATING:
+    types = [type(v) for v in (inputs, title, datatype, tensor["shape"], rows, columns, data)]
+    if types != [list, str, str, list, int, int, list] or datatype not in FLOATING:
         return None
     if len(document) != 1 + ("id" in document) or len(tensor) != len(TENSOR_KEYS) or not isinstance(name, str | None):
         return None
@@ -64,8 +64,8 @@ def _small_request(content: bytes | bytearray, outputs: tuple[str, ...]) -> Requ
     if values is None:
         return None
     shape = (rows, columns)
-    made = Tensor(name=title, datatype=datatype, shape=shape, values=values.reshape(shape))
-    return Request(id=name, inputs=(made,), outputs=dict.fromkeys(outputs, False))
+    tensor_read = Tensor(name=title, datatype=datatype, shape=shape, values=values.reshape(shape))
+    return Request(id=name, inputs=(tensor_read,), outputs=dict.fromkeys(outputs, False))
 
 
 def _request(document: Any, outputs: tuple[str, ...]) -> Request | None:
@@ -87,5 +87,5 @@ def _request(document: Any, outputs: tuple[str, ...]) -> Request | None:
     if min(shape) < 1 or len(data) != shape[0] * shape[1]:
         return None
     values = np.frombuffer(data.as_buffer(of_type="d")).reshape(shape)
-    made = Tensor(name=tensor["name"], datatype=datatype, shape=tuple(shape), values=values)
-    return Request(id=name, inputs=(made,), outputs=dict.fromkeys(outputs, False))
+    tensor_read = Tensor(name=tensor["name"], datatype=datatype, shape=tuple(shape), values=values)
+    return Request(id=name, inputs=(tensor_read,), outputs=dict.fromkeys(outputs, False))

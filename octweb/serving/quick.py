@@ -114,10 +114,10 @@ class ServedModel:
 
 def served(model: TreeModel) -> ServedModel:
     """Kept with the remembered model, and so for as long as that is."""
-    found = model.__dict__.get("_served")
-    if found is None:
-        found = model.__dict__["_served"] = ServedModel(model)
-    return found
+    served_model = model.__dict__.get("_served")
+    if served_model is None:
+        served_model = model.__dict__["_served"] = ServedModel(model)
+    return served_model
 
 
 class QuickApplication:
@@ -211,32 +211,34 @@ def _answer(environ: dict[str, Any], body: Callable[[], bytes | bytearray]) -> b
     if WINDOWS.take(caller, *limit, count=False):
         return None
     if v1 is not None:
-        asked = v1[1]
-        model = model_by_id(asked)
+        name = v1[1]
+        model = model_by_id(name)
         if model is None or not may_call(user, token, model) or not _is_json(environ):
             return None
         if model.state == State.RETIRED:  # the views say so
             return None
-        own = served(model)
+        served_model = served(model)
         api = "v1"
-        found = _rows(own, body())
+        answer = _rows(served_model, body())
     else:
         assert v2 is not None
-        asked = f"{v2[1]}/{v2[2]}" if v2[2] else v2[1]
+        name = f"{v2[1]}/{v2[2]}" if v2[2] else v2[1]
         model = model_by_name(v2[1], int(v2[2]) if v2[2] else None)
         if model is None or not may_call(user, token, model, public=True):
             return None
-        own = served(model)
+        served_model = served(model)
         api = "v2"
-        found = _tensors(own, body(), environ.get(HEADER))
+        answer = _tensors(served_model, body(), environ.get(HEADER))
     # only now, since a call that the views answer is counted by them
-    if found is None or WINDOWS.take(caller, *limit):
+    if answer is None or WINDOWS.take(caller, *limit):
         return None
     ids = None
-    if own.recorder is not None:
-        ids = own.recorder.record(api, caller_of_call(environ, user, token, asked), found.matrix, found.leaves)
-    content = found.body(ids)
-    own.count(api, found, time.perf_counter() - start)
+    if served_model.recorder is not None:
+        ids = served_model.recorder.record(
+            api, caller_of_call(environ, user, token, name), answer.matrix, answer.leaves
+        )
+    content = answer.body(ids)
+    served_model.count(api, answer, time.perf_counter() - start)
     return content
 
 
@@ -263,124 +265,124 @@ def _is_json(meta: dict[str, Any]) -> bool:
     return sent == JSON and accept in ("", "*/*", JSON, f"{JSON}, */*")
 
 
-def _rows(own: ServedModel, content: bytes | bytearray) -> Answer | None:
+def _rows(served_model: ServedModel, content: bytes | bytearray) -> Answer | None:
     """An answer of `/api/v1/`."""
     matrix = None
     notes = NOTHING
     unusual: dict[str, dict[str, int]] = {}
     rows: list[Any] = []
-    if len(content) >= SMALL_BYTES and own.tree.numbers_only:
-        matrix = rows_matrix(content, own.tree.names, settings.MAX_PREDICT_ROWS)
-        matrix = None if matrix is None else own.tree.checked(matrix)
+    if len(content) >= SMALL_BYTES and served_model.tree.numbers_only:
+        matrix = rows_matrix(content, served_model.tree.names, settings.MAX_PREDICT_ROWS)
+        matrix = None if matrix is None else served_model.tree.checked(matrix)
     if matrix is None:
         document = strict_json.loads(content)
         if type(document) is not dict or len(document) != 1:
             return None
         if "columns" in document:
-            return _columns(own, document["columns"])
+            return _columns(served_model, document["columns"])
         sent = document.get("rows")
         if type(sent) is not list or not 0 < len(sent) <= settings.MAX_PREDICT_ROWS:
             return None
         rows = sent
-        matrix = own.tree.matrix_of(rows)
+        matrix = served_model.tree.matrix_of(rows)
     if matrix is not None:
-        leaves = own.tree.tree.apply(matrix)
+        leaves = served_model.tree.tree.apply(matrix)
         if len(leaves) == 1:
-            return Answer(matrix, leaves, unusual, partial(_single, own, int(leaves[0])))
+            return Answer(matrix, leaves, unusual, partial(_single, served_model, int(leaves[0])))
     else:
-        found = predict_rows(own.model, rows)
-        if found.marks or found.proposals:
+        predictions = predict_rows(served_model.model, rows)
+        if predictions.marks or predictions.proposals:
             return None
-        matrix = found.matrix
-        leaves = found.leaves
-        notes = found.notes
-        unusual = found.unusual_cells()
-    return Answer(matrix, leaves, unusual, partial(_rows_answer, own, leaves, notes))
+        matrix = predictions.matrix
+        leaves = predictions.leaves
+        notes = predictions.notes
+        unusual = predictions.unusual_cells()
+    return Answer(matrix, leaves, unusual, partial(_rows_answer, served_model, leaves, notes))
 
 
-def _single(own: ServedModel, leaf: int, ids: Ids | None) -> bytes:
+def _single(served_model: ServedModel, leaf: int, ids: Ids | None) -> bytes:
     """An answer to one ordinary row: ready bytes for each leaf, around the id of its record."""
     key = "v1", leaf
-    if key not in own.singles:
-        own.singles[key] = _rows_answer(own, np.array([leaf]), NOTHING, None)
-    whole = own.singles[key]
+    if key not in served_model.singles:
+        served_model.singles[key] = _rows_answer(served_model, np.array([leaf]), NOTHING, None)
+    content = served_model.singles[key]
     if ids is None:
-        return whole
-    return b'%s,"decision":"%s"}],"notes":[]}' % (whole.removesuffix(SINGLE_TAIL), ids.first.encode())
+        return content
+    return b'%s,"decision":"%s"}],"notes":[]}' % (content.removesuffix(SINGLE_TAIL), ids.first.encode())
 
 
-def _columns(own: ServedModel, columns: Any) -> Answer | None:
+def _columns(served_model: ServedModel, columns: Any) -> Answer | None:
     """An answer in columns to columns, if all of them are there and all cells are plain numbers."""
-    if type(columns) is not dict or columns.keys() != set(own.tree.names):
+    if type(columns) is not dict or columns.keys() != set(served_model.tree.names):
         return None
-    lists = [columns[name] for name in own.tree.names]
+    lists = [columns[name] for name in served_model.tree.names]
     if set(map(type, lists)) != {list} or len(set(map(len, lists))) != 1:
         return None
     cells = [c for c in map(plain_numbers, lists) if c is not None]
     if len(cells) < len(lists) or not 0 < len(lists[0]) <= settings.MAX_PREDICT_ROWS:
         return None
-    matrix = own.tree.checked(np.stack(cells, axis=1))
+    matrix = served_model.tree.checked(np.stack(cells, axis=1))
     if matrix is None:
         return None
-    leaves = own.tree.tree.apply(matrix)
-    return Answer(matrix, leaves, {}, partial(_columns_answer, own, matrix, leaves))
+    leaves = served_model.tree.tree.apply(matrix)
+    return Answer(matrix, leaves, {}, partial(_columns_answer, served_model, matrix, leaves))
 
 
-def _columns_answer(own: ServedModel, matrix: np.ndarray, leaves: np.ndarray, ids: Ids | None) -> bytes:
+def _columns_answer(served_model: ServedModel, matrix: np.ndarray, leaves: np.ndarray, ids: Ids | None) -> bytes:
     decisions = () if ids is None else tuple(ids.texts())
-    record = columns_record(Predictions(tree=own.tree.tree, matrix=matrix, leaves=leaves, decisions=decisions))
-    head = own.head_v1.removesuffix(b',"predictions":[')
+    record = columns_record(Predictions(tree=served_model.tree.tree, matrix=matrix, leaves=leaves, decisions=decisions))
+    head = served_model.head_v1.removesuffix(b',"predictions":[')
     return head + b',"columns":' + orjson.dumps(record) + b',"notes":[]}'
 
 
-def _rows_answer(own: ServedModel, leaves: np.ndarray, notes: tuple[str, ...], ids: Ids | None) -> bytes:
-    records = own.tree.records
+def _rows_answer(served_model: ServedModel, leaves: np.ndarray, notes: tuple[str, ...], ids: Ids | None) -> bytes:
+    records = served_model.tree.records
     numbers = leaves.tolist()
     answers = [records[v] for v in numbers] if ids is None else ids.json_records(records, numbers)
     tail = b'],"notes":%s}' % orjson.dumps(notes)
-    return own.head_v1 + b",".join(answers) + tail
+    return served_model.head_v1 + b",".join(answers) + tail
 
 
-def _tensors(own: ServedModel, content: bytes | bytearray, header: str | None) -> Answer | None:
+def _tensors(served_model: ServedModel, content: bytes | bytearray, header: str | None) -> Answer | None:
     """An answer of `/v2/` without binary tensors."""
-    asked = plain_request(content, DEFAULT_OUTPUTS) if header is None else None
-    asked = asked or parse(content, header, OUTPUTS, DEFAULT_OUTPUTS)
-    if any(asked.outputs.values()) or not asked.outputs.keys() <= PLAIN:
+    request = plain_request(content, DEFAULT_OUTPUTS) if header is None else None
+    request = request or parse(content, header, OUTPUTS, DEFAULT_OUTPUTS)
+    if any(request.outputs.values()) or not request.outputs.keys() <= PLAIN:
         return None
-    matrix = _one_matrix(own.tree, asked.inputs)
+    matrix = _one_matrix(served_model.tree, request.inputs)
     notes = NOTHING
     unusual: dict[str, dict[str, int]] = {}
     if matrix is not None:
-        leaves = own.tree.tree.apply(matrix)
-        is_plain = asked.id is None and tuple(asked.outputs) == DEFAULT_OUTPUTS
-        if len(leaves) == 1 and is_plain and own.recorder is None:
+        leaves = served_model.tree.tree.apply(matrix)
+        is_plain = request.id is None and tuple(request.outputs) == DEFAULT_OUTPUTS
+        if len(leaves) == 1 and is_plain and served_model.recorder is None:
             key = "v2", int(leaves[0])
-            if key not in own.singles:
-                own.singles[key] = _tensors_answer(own, asked, leaves, NOTHING, None)
-            ready = own.singles[key]
+            if key not in served_model.singles:
+                served_model.singles[key] = _tensors_answer(served_model, request, leaves, NOTHING, None)
+            ready = served_model.singles[key]
             return Answer(matrix, leaves, unusual, lambda ids: ready)
     else:
-        found = infer(own.model, asked.inputs, settings.MAX_PREDICT_ROWS)
-        if found.marks:
+        predictions = infer(served_model.model, request.inputs, settings.MAX_PREDICT_ROWS)
+        if predictions.marks:
             return None
-        matrix = found.matrix
-        leaves = found.leaves
-        notes = found.notes
-        unusual = found.unusual_cells()
-    return Answer(matrix, leaves, unusual, partial(_tensors_answer, own, asked, leaves, notes))
+        matrix = predictions.matrix
+        leaves = predictions.leaves
+        notes = predictions.notes
+        unusual = predictions.unusual_cells()
+    return Answer(matrix, leaves, unusual, partial(_tensors_answer, served_model, request, leaves, notes))
 
 
 def _tensors_answer(
-    own: ServedModel, asked: Request, leaves: np.ndarray, notes: tuple[str, ...], ids: Ids | None
+    served_model: ServedModel, request: Request, leaves: np.ndarray, notes: tuple[str, ...], ids: Ids | None
 ) -> bytes:
-    parameters = own.parameters | {"notes": "\n".join(notes)} if notes else own.parameters
+    parameters = served_model.parameters | {"notes": "\n".join(notes)} if notes else served_model.parameters
     if ids is not None:
         parameters = parameters | {DECISION: ids.first}
-    head = own.head_v2 | {"parameters": parameters}
-    if asked.id is not None:
-        head["id"] = asked.id
+    head = served_model.head_v2 | {"parameters": parameters}
+    if request.id is not None:
+        head["id"] = request.id
     numbers = leaves.tolist()
-    outputs = b",".join([_output(own.tree, name, numbers) for name in asked.outputs])
+    outputs = b",".join([_output(served_model.tree, name, numbers) for name in request.outputs])
     return orjson.dumps(head)[:-1] + b',"outputs":[' + outputs + b"]}"
 
 

@@ -27,14 +27,16 @@ def reference(request: HttpRequest) -> HttpResponse:
 def groups() -> list[dict[str, Any]]:
     """The calls of each part of the API, in the order of the document; it does not change while the server runs."""
     document = schema_document()
-    known = document["components"]["schemas"]
-    found: dict[str, list[dict[str, Any]]] = {}
+    schemas = document["components"]["schemas"]
+    calls_by_tag: dict[str, list[dict[str, Any]]] = {}
     for path, operations in document["paths"].items():
         for method in METHODS:
             if method in operations:
                 call = operations[method]
-                found.setdefault((call.get("tags") or ["other"])[0], []).append(_call(path, method, call, known))
-    return [{"name": name, "calls": calls} for name, calls in found.items()]
+                calls_by_tag.setdefault((call.get("tags") or ["other"])[0], []).append(
+                    _call(path, method, call, schemas)
+                )
+    return [{"name": name, "calls": calls} for name, calls in calls_by_tag.items()]
 
 
 def _call(path: str, method: str, call: Schema, known: Schema) -> dict[str, Any]:
@@ -73,9 +75,9 @@ def _call(path: str, method: str, call: Schema, known: Schema) -> dict[str, Any]
 def _content(kind: str, content: Schema, known: Schema) -> dict[str, Any]:
     """A body or an answer: its media type, and a skeleton of it where it is JSON or a form."""
     schema = content.get("schema", {})
-    told = kind.endswith("json") or kind.startswith("multipart")
-    shape = skeleton(schema, known) if told else None
-    return {"kind": kind, "shape": json.dumps(shape, indent=2, ensure_ascii=False) if told else ""}
+    has_shape = kind.endswith("json") or kind.startswith("multipart")
+    shape = skeleton(schema, known) if has_shape else None
+    return {"kind": kind, "shape": json.dumps(shape, indent=2, ensure_ascii=False) if has_shape else ""}
 
 
 def skeleton(schema: Schema, known: Schema, depth: int = 0) -> Any:

@@ -91,12 +91,12 @@ def parse(
         raise ProtocolError("'inputs' is missing: a list of tensors.")
     inputs = []
     content_type = _content_type(_parameters(document, "the request"), "the request")
-    rest = body[split:]
+    unread = body[split:]
     for i, record in enumerate(_list(document["inputs"], "inputs")):
-        tensor, rest = _tensor(record, f"inputs[{i}]", rest, content_type)
+        tensor, unread = _tensor(record, f"inputs[{i}]", unread, content_type)
         inputs.append(tensor)
-    if rest:
-        raise ProtocolError(f"{len(rest)} bytes are left over after the last binary tensor.")
+    if unread:
+        raise ProtocolError(f"{len(unread)} bytes are left over after the last binary tensor.")
     if not inputs:
         raise ProtocolError("'inputs' is empty: send one tensor with all columns, or one for each column.")
     return Request(id=name, inputs=tuple(inputs), outputs=_outputs(document, known_outputs, default))
@@ -153,15 +153,15 @@ def _outputs(document: dict[str, Any], known: tuple[str, ...], default: tuple[st
     everything = _flag(_parameters(document, "the request"), "binary_data_output", "the request")
     if document.get("outputs") is None:
         return dict.fromkeys(default, everything)
-    chosen: dict[str, bool] = {}
+    is_binary: dict[str, bool] = {}
     for i, record in enumerate(_list(document["outputs"], "outputs")):
         place = f"outputs[{i}]"
         name = record.get("name") if isinstance(record, dict) else None
         if not isinstance(name, str) or name not in known:
             raise ProtocolError(f"{place}: there is no output {str(name)[:60]!r}; there are {', '.join(known)}.")
-        own = _parameters(record, place)
-        chosen[name] = _flag(own, "binary_data", place) if "binary_data" in own else everything
-    return chosen or dict.fromkeys(default, everything)
+        parameters = _parameters(record, place)
+        is_binary[name] = _flag(parameters, "binary_data", place) if "binary_data" in parameters else everything
+    return is_binary or dict.fromkeys(default, everything)
 
 
 def _flag(parameters: dict[str, Any], name: str, place: str) -> bool:
@@ -191,7 +191,7 @@ def _decoded(text: str | None, i: int, place: str) -> str | None:
     return _utf8(raw, i, place)
 
 
-def _tensor(record: Any, place: str, rest: bytes | bytearray, content_type: str) -> tuple[Tensor, bytes | bytearray]:
+def _tensor(record: Any, place: str, unread: bytes | bytearray, content_type: str) -> tuple[Tensor, bytes | bytearray]:
     if not isinstance(record, dict):
         raise ProtocolError(f"{place} must be an object.")
     name = record.get("name")
@@ -211,29 +211,31 @@ def _tensor(record: Any, place: str, rest: bytes | bytearray, content_type: str)
     parameters = _parameters(record, place)
     encoding = _content_type(parameters, f"{place} ('{name[:60]}')") or content_type
     if "binary_data_size" in parameters:
-        values, rest = _from_bytes(parameters["binary_data_size"], datatype, size, f"{place} ('{name[:60]}')", rest)
+        values, unread = _from_bytes(parameters["binary_data_size"], datatype, size, f"{place} ('{name[:60]}')", unread)
     elif "data" in record:
         values = _from_json(record["data"], datatype, size, shape, f"{place} ('{name[:60]}')")
     else:
         raise ProtocolError(f"{place} ('{name[:60]}'): 'data' is missing.")
     if encoding == BASE64 and datatype == TEXT:
         values = _objects([_decoded(text, i, f"{place} ('{name[:60]}')") for i, text in enumerate(values.tolist())])
-    return Tensor(name=name, datatype=datatype, shape=tuple(shape), values=values.reshape(shape)), rest
+    return Tensor(name=name, datatype=datatype, shape=tuple(shape), values=values.reshape(shape)), unread
 
 
 def _from_bytes(
-    length: Any, datatype: str, size: int, place: str, rest: bytes | bytearray
+    length: Any, datatype: str, size: int, place: str, unread: bytes | bytearray
 ) -> tuple[np.ndarray, bytes | bytearray]:
-    if not isinstance(length, int) or isinstance(length, bool) or not 0 <= length <= len(rest):
-        raise ProtocolError(f"{place}: binary_data_size must be a whole number of at most {len(rest)}, the bytes left.")
-    blob = rest[:length]
-    rest = rest[length:]
+    if not isinstance(length, int) or isinstance(length, bool) or not 0 <= length <= len(unread):
+        raise ProtocolError(
+            f"{place}: binary_data_size must be a whole number of at most {len(unread)}, the bytes left."
+        )
+    blob = unread[:length]
+    unread = unread[length:]
     if datatype == TEXT:
-        return _texts(blob, size, place), rest
+        return _texts(blob, size, place), unread
     values = np.frombuffer(blob, TYPES[datatype]) if length % np.dtype(TYPES[datatype]).itemsize == 0 else np.empty(0)
     if len(values) != size or length != size * np.dtype(TYPES[datatype]).itemsize:
         raise ProtocolError(f"{place}: shape and data disagree: {size} values of {datatype} are not {length} bytes.")
-    return values.astype(np.float64), rest
+    return values.astype(np.float64), unread
 
 
 def _texts(blob: bytes | bytearray, size: int, place: str) -> np.ndarray:

@@ -153,26 +153,26 @@ class Infer(ProtocolView):
     def post(self, request: Request, name: str, version: str | None = None) -> HttpResponse:
         with metrics.count_calls("v2") as call:
             model = served_model(request, name, version)
-            asked = name if version is None else f"{name}/{version}"
-            recorded = recorded_call(request, model, "v2", asked)
+            recorded_name = name if version is None else f"{name}/{version}"
+            recorded = recorded_call(request, model, "v2", recorded_name)
             call.of(model.family.name, model.version, tally_of_call(request, model, "v2"), recorded)
             return self._answer(request, model, call, recorded)
 
     def _answer(
         self, request: Request, model: TreeModel, call: metrics.Call, recorded: RecordedCall | None
     ) -> HttpResponse:
-        asked = parse(limited(request._request), request.headers.get(JSON_LENGTH), OUTPUTS, DEFAULT_OUTPUTS)
-        found = infer(model, asked.inputs, settings.MAX_PREDICT_ROWS).recorded(recorded)
-        call.predicted(found.label_counts(), found.unseen, found.life_counts())
+        inference = parse(limited(request._request), request.headers.get(JSON_LENGTH), OUTPUTS, DEFAULT_OUTPUTS)
+        predictions = infer(model, inference.inputs, settings.MAX_PREDICT_ROWS).recorded(recorded)
+        call.predicted(predictions.label_counts(), predictions.unseen, predictions.life_counts())
         head: dict[str, Any] = {"model_name": model.family.name, "model_version": str(model.version)}
-        if asked.id is not None:
-            head["id"] = asked.id
+        if inference.id is not None:
+            head["id"] = inference.id
         head["parameters"] = certificate_parameters(model)
-        if notes := [*found.notes, *mark_notes(found)]:
+        if notes := [*predictions.notes, *mark_notes(predictions)]:
             head["parameters"]["notes"] = "\n".join(notes)
-        if found.decisions:
-            head["parameters"][DECISION] = found.decisions[0]
-        body, length = answer(head, [(o, output(found, o)) for o in asked.outputs], asked.outputs)
+        if predictions.decisions:
+            head["parameters"][DECISION] = predictions.decisions[0]
+        body, length = answer(head, [(o, output(predictions, o)) for o in inference.outputs], inference.outputs)
         response = HttpResponse(body, content_type="application/json" if length is None else "application/octet-stream")
         if length is not None:
             response[JSON_LENGTH] = str(length)

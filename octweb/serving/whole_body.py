@@ -25,24 +25,24 @@ def whole_body(stream: Any, length: int) -> bytes | bytearray:
     if reader.length != length or stream.buf.tell() or not hasattr(reader.unreader, "sock"):
         return bytes(stream.read(length))
     try:
-        found = _received(reader.unreader, length)
+        body = _received(reader.unreader, length)
     except BaseException:
         stream.failed = True  # it is not known where the next call begins
         raise
-    reader.length -= len(found)
-    return found
+    reader.length -= len(body)
+    return body
 
 
 def _received(unreader: Any, length: int) -> bytearray:
-    held = unreader.take_buffered()
-    unreader.unread(held[length:])  # of the next call
+    buffered = unreader.take_buffered()
+    unreader.unread(buffered[length:])  # of the next call
     content = bytearray(length)
-    at = min(length, len(held))
-    content[:at] = held[:at]
+    at = min(length, len(buffered))
+    content[:at] = buffered[:at]
     view = memoryview(content)
     while at < length:
-        got = unreader.sock.recv_into(view[at:])
-        if not got:
+        size = unreader.sock.recv_into(view[at:])
+        if not size:
             return content[:at]
-        at += got
+        at += size
     return content

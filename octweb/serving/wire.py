@@ -44,15 +44,15 @@ class Body:
         self.unread = length
 
     def read(self, size: int | None = -1) -> bytes:
-        wanted = self.unread if size is None or size < 0 else min(size, self.unread)
-        return self._taken(self.stream.read(wanted), wanted) if wanted else b""
+        length = self.unread if size is None or size < 0 else min(size, self.unread)
+        return self._taken(self.stream.read(length), length) if length else b""
 
     def readline(self, size: int | None = -1) -> bytes:
-        wanted = self.unread if size is None or size < 0 else min(size, self.unread)
-        if not wanted:
+        length = self.unread if size is None or size < 0 else min(size, self.unread)
+        if not length:
             return b""
-        line = self.stream.readline(wanted)
-        return self._taken(line, 1 if line else wanted)
+        line = self.stream.readline(length)
+        return self._taken(line, 1 if line else length)
 
     def __iter__(self) -> Any:
         return iter(self.readline, b"")
@@ -68,13 +68,13 @@ class Body:
             return False
         return True
 
-    def _taken(self, found: bytes, wanted: int) -> bytes:
-        self.unread -= len(found)
-        if len(found) < wanted:
+    def _taken(self, content: bytes, length: int) -> bytes:
+        self.unread -= len(content)
+        if len(content) < length:
             raise CutOff(
                 f"The body is shorter than its Content-Length: {self.unread:,} bytes did not come. Send it again."
             )
-        return found
+        return content
 
 
 class Wire:
@@ -104,16 +104,16 @@ class Wire:
     ) -> Iterable[bytes]:
         """The answer to a call, after its body was read to the end."""
         try:
-            whole, size = _read_body(environ, codings)
+            body, size = _read_body(environ, codings)
         except BodyRefused as error:
             return _refuse(environ, start_response, error, closing=chunked)
         try:
-            inner = environ | {"wsgi.input": whole, "CONTENT_LENGTH": str(size)}
+            inner = environ | {"wsgi.input": body, "CONTENT_LENGTH": str(size)}
             for name in ("HTTP_TRANSFER_ENCODING", "HTTP_CONTENT_ENCODING"):
                 inner.pop(name, None)
             return self._with_room(environ, start_response, inner, size)
         finally:
-            whole.close()
+            body.close()
 
     def _with_room(
         self, environ: dict[str, Any], start_response: Callable[..., Any], inner: dict[str, Any], size: int
@@ -167,9 +167,9 @@ def _read_body(environ: dict[str, Any], codings: str) -> tuple[IO[bytes], int]:
             413, f"The body is larger than {limit // 10**6} MB. Send the rows in several calls."
         ) from error
     except UnknownCoding as error:
-        known = ", ".join(CODINGS)
-        text = f"Content-Encoding '{str(error)[:40]}' is not known. Send one of {known}, or none."
-        raise BodyRefused(415, text, ("Accept-Encoding", known)) from error
+        codings_words = ", ".join(CODINGS)
+        text = f"Content-Encoding '{str(error)[:40]}' is not known. Send one of {codings_words}, or none."
+        raise BodyRefused(415, text, ("Accept-Encoding", codings_words)) from error
     except CutOff as error:
         raise BodyRefused(400, str(error)) from error
     except DamagedBody as error:
@@ -196,9 +196,9 @@ def _refusal(error: BodyRefused) -> tuple[str, list[tuple[str, str]], Iterable[b
 def _call_application(
     application: Application, environ: dict[str, Any]
 ) -> tuple[str, list[tuple[str, str]], Iterable[bytes]]:
-    held: list[Any] = []
-    result = application(environ, lambda status, headers, *rest: held.extend((status, headers)))
-    return held[0], held[1], result
+    response: list[Any] = []
+    result = application(environ, lambda status, headers, *rest: response.extend((status, headers)))
+    return response[0], response[1], result
 
 
 def _send(
@@ -243,24 +243,27 @@ def _compress_response(
     environ: dict[str, Any], headers: list[tuple[str, str]], result: Iterable[bytes]
 ) -> tuple[list[tuple[str, str]], Iterable[bytes]]:
     """The answer in a coding that the caller takes; streams, short answers and answers to HEAD stay as they are."""
-    found = {name.lower(): value for name, value in headers}
-    short = int(found.get("content-length", "0")) < SMALLEST
-    looked = "accept-encoding" in found.get("vary", "").lower()
-    if short or looked or "content-encoding" in found or environ["REQUEST_METHOD"] == "HEAD":
+    header_values = {name.lower(): value for name, value in headers}
+    short = int(header_values.get("content-length", "0")) < SMALLEST
+    looked = "accept-encoding" in header_values.get("vary", "").lower()
+    if short or looked or "content-encoding" in header_values or environ["REQUEST_METHOD"] == "HEAD":
         return headers, result
     try:
         body, coding = compress_body(b"".join(result), environ["HTTP_ACCEPT_ENCODING"])
     finally:
         if hasattr(result, "close"):
             result.close()
-    changed = coded(coding, len(body), found.get("vary", ""))
-    if coding and found.get("etag", "").startswith('"'):
-        changed.append(("ETag", f"W/{found['etag']}"))
+    changed = coded(coding, len(body), header_values.get("vary", ""))
+    if coding and header_values.get("etag", "").startswith('"'):
+        changed.append(("ETag", f"W/{header_values['etag']}"))
     replaced = {name.lower() for name, _ in changed}
     return [(n, v) for n, v in headers if n.lower() not in replaced] + changed, [body]
 
 
 def coded(coding: str, length: int, vary: str = "") -> list[tuple[str, str]]:
     """Headers of an answer that may be in a coding."""
-    found = [("Content-Length", str(length)), ("Vary", f"{vary}, Accept-Encoding" if vary else "Accept-Encoding")]
-    return [*found, ("Content-Encoding", coding)] if coding else found
+    coded_headers = [
+        ("Content-Length", str(length)),
+        ("Vary", f"{vary}, Accept-Encoding" if vary else "Accept-Encoding"),
+    ]
+    return [*coded_headers, ("Content-Encoding", coding)] if coding else coded_headers

@@ -74,11 +74,11 @@ def open_for(
     reasons: dict[str, str] = {}
     if model is not None:
         method = model.method
-        values, kept = _of_model(model, values)
+        values, model_test_share = _of_model(model, values)
         records = model_file(model).certificate.get("wishes") or ()
         wishes = [str(record["wish"]) for record in records]
         reasons = {str(record["wish"]): str(record["reason"]) for record in records if record.get("reason")}
-        test_share = kept if test_share is None else test_share
+        test_share = model_test_share if test_share is None else test_share
     bound = {} if model is None else _bound_columns(model)
     declared = _declared(method)
     checked = declared.settings({"time_limit": EDIT_SECONDS} | values)
@@ -106,13 +106,13 @@ def _of_model(model: TreeModel, changes: Mapping[str, Any]) -> tuple[dict[str, A
     """Settings and share of held-out rows of a model."""
     method = _declared(model.method)
     file = model_file(model)
-    own = {k: v for k, v in file.parameters.items() if method.parameter(k) is not None and v is not None}
-    if own.get("costs") == EACH_ROW and (run := TrainingRun.objects.filter(model=model).first()) is not None:
-        own["costs"] = run.parameters["costs"]  # the rewards, from which the costs of each row were made
-    own["time_limit"] = EDIT_SECONDS
+    parameters = {k: v for k, v in file.parameters.items() if method.parameter(k) is not None and v is not None}
+    if parameters.get("costs") == EACH_ROW and (run := TrainingRun.objects.filter(model=model).first()) is not None:
+        parameters["costs"] = run.parameters["costs"]  # the rewards, from which the costs of each row were made
+    parameters["time_limit"] = EDIT_SECONDS
     support = method.workbench
     assert support is not None
-    return own | dict(support.overrides) | dict(changes), float(file.parameters.get("test_share") or 0)
+    return parameters | dict(support.overrides) | dict(changes), float(file.parameters.get("test_share") or 0)
 
 
 def _bound_columns(model: TreeModel) -> dict[str, str]:
@@ -137,14 +137,14 @@ def ask(bench: Workbench, kind: Any, *, wishes: Sequence[str], request: Mapping[
     if len(wishes) > MOST_WISHES or any(len(w) > MOST_TEXT for w in wishes):
         raise ValidationError({"wishes": f"at most {MOST_WISHES} wishes of {MOST_TEXT:,} characters are possible."})
     with transaction.atomic():
-        held = Workbench.objects.select_for_update().get(pk=bench.pk)
-        last = held.steps.aggregate(last=Max("number"))["last"] or 0
+        locked = Workbench.objects.select_for_update().get(pk=bench.pk)
+        last = locked.steps.aggregate(last=Max("number"))["last"] or 0
         if last >= MOST_STEPS:
             raise Conflict(f"A workbench holds {MOST_STEPS:,} steps. Open a new one from this model.")
         step = Step.objects.create(
-            workbench=held,
+            workbench=locked,
             number=last + 1,
-            parent=held.position,
+            parent=locked.position,
             kind=kind,
             wishes=list(wishes),
             request=dict(request or {}),
@@ -179,9 +179,9 @@ def edit(
         check_wishes(bench, "add", add)
     else:
         check_wishes(bench, "wishes", wishes)
-    said = {w: text for w, text in current_reasons(bench).items() if w in wishes}
-    said |= checked_reasons(reasons or {}, wishes)
-    return ask(bench, StepKind.COMPLETE, wishes=wishes, request={"reasons": said} if said else {})
+    edit_reasons = {w: text for w, text in current_reasons(bench).items() if w in wishes}
+    edit_reasons |= checked_reasons(reasons or {}, wishes)
+    return ask(bench, StepKind.COMPLETE, wishes=wishes, request={"reasons": edit_reasons} if edit_reasons else {})
 
 
 def current_reasons(bench: Workbench) -> dict[str, str]:
@@ -197,9 +197,9 @@ def current(bench: Workbench) -> Step | None:
 
 def last_tree(bench: Workbench, step: Step | None) -> Step | None:
     """The step with the tree that is shown: this one, or, while it has none, the last earlier step that had one."""
-    seen = set()
-    while step is not None and not step.document and step.parent and step.number not in seen:
-        seen.add(step.number)
+    visited = set()
+    while step is not None and not step.document and step.parent and step.number not in visited:
+        visited.add(step.number)
         step = bench.steps.filter(number=step.parent).first()
     return step if step is not None and step.document else None
 
@@ -215,10 +215,10 @@ def ask_good_trees(bench: Workbench, request: Mapping[str, Any]) -> Step:
         names = SettingNames(columns=tuple(column.name for column in schema), classes=tuple(classes))
         check_good_request(good_request(request), names)
     if request.get("agree_rows"):
-        shown = last_tree(bench, current(bench))
-        if shown is None:
+        shown_step = last_tree(bench, current(bench))
+        if shown_step is None:
             raise Conflict("The workbench has no tree yet that others could agree with. Wait for its first answer.")
-        request["agree_step"] = shown.number
+        request["agree_step"] = shown_step.number
     return ask(bench, StepKind.GOOD, wishes=[], request=request)
 
 
@@ -312,15 +312,15 @@ def look_at_unseen(bench: Workbench) -> dict[str, Any] | None:
     if step is None or not step.document:
         raise Conflict("There is no tree yet.")
     file = from_json(json.loads(step.document))
-    found = file.metrics.get("test")
-    if found is not None:
+    metrics = file.metrics.get("test")
+    if metrics is not None:
         rate = base_rate(file)
         with transaction.atomic():
-            held = Workbench.objects.select_for_update().get(pk=bench.pk)
-            held.unseen_looks += 1
-            held.save(update_fields=["unseen_looks"])
-        bench.unseen_looks = held.unseen_looks
-    return found if found is None else found | {"base_rate": None if rate is None else rate.to_json()}
+            locked = Workbench.objects.select_for_update().get(pk=bench.pk)
+            locked.unseen_looks += 1
+            locked.save(update_fields=["unseen_looks"])
+        bench.unseen_looks = locked.unseen_looks
+    return metrics if metrics is None else metrics | {"base_rate": None if rate is None else rate.to_json()}
 
 
 def save_version(bench: Workbench, *, title: str = "") -> TreeModel:
@@ -417,10 +417,10 @@ def open_holding(*, owner: Any, model: TreeModel, node: int, threshold: float) -
     with transaction.atomic():
         bench = open_for(owner=owner, model=model)
         places = {wish.split(None, 2)[1] for wish in wishes}
-        kept = [
+        held_wishes = [
             w for w in current_wishes(bench) if not (w.startswith(("ask ", "leaf ")) and w.split(None, 2)[1] in places)
         ]
-        edit(bench, wishes=[*kept, *wishes])
+        edit(bench, wishes=[*held_wishes, *wishes])
     return bench, place
 
 

@@ -26,8 +26,8 @@ def ask(model: TreeModel, user: Any) -> Step:
         if step is not None and step.state != StepState.FAILED:
             actions.wake_if_needed(step.workbench)
             return step
-        own = Workbench.objects.kept().filter(base=model, owner=user).order_by("created").last()
-        bench = own or actions.open_for(owner=user, model=model)
+        open_bench = Workbench.objects.kept().filter(base=model, owner=user).order_by("created").last()
+        bench = open_bench or actions.open_for(owner=user, model=model)
         rows = max(1, model_file(model).tree.nodes[0].rows // SHARE)
         return actions.ask_good_trees(bench, {"slack_rows": str(rows), "ballot": MOST_TREES})
 
@@ -44,8 +44,8 @@ def agreement(model: TreeModel) -> dict[str, Any] | None:
         return {"state": "not counted"}
     if step.state != StepState.DONE:
         return {"state": "counting"}
-    found = step.result
-    count, rows = found.get("count"), found.get("rows")
+    result = step.result
+    count, rows = result.get("count"), result.get("rows")
     if not count or not rows:
         return {"state": "too many", "bench": str(step.workbench_id)}
     numbers = {
@@ -76,12 +76,12 @@ def votes(model: TreeModel, row: FloatArray) -> dict[str, Any] | None:
         return None
     tree = model_file(model).tree
     try:
-        found = ballot_from_json(step.result["ballot"], tree.schema).votes(row, len(tree.classes))
+        counts = ballot_from_json(step.result["ballot"], tree.schema).votes(row, len(tree.classes))
     except TrainerError:  # a column that this model's file does not keep
         return None
-    if found is None:
+    if counts is None:
         return None
-    answers = {label: n for label, n in zip(tree.classes, found, strict=True) if n}
+    answers = {label: n for label, n in zip(tree.classes, counts, strict=True) if n}
     number = step.result["count"]
     return {
         "counted": number, "at_least": None, "listed": number, "slack": None, "slack_rows": step.request["slack_rows"],

@@ -49,9 +49,9 @@ def _bench(model: TreeModel, owner: Any) -> Workbench | None:
 
 def _context(scene: ModelScene) -> dict[str, Any]:
     bench = _bench(scene.model, scene.user.pk)
-    found = {"bench": bench, "prices": None, "working": False, "other": False, "counts": _counts(scene.model)}
+    context = {"bench": bench, "prices": None, "working": False, "other": False, "counts": _counts(scene.model)}
     if bench is None:
-        return found
+        return context
     first = bench.steps.filter(number=1).first()
     prices = page.price_lines(bench, first, actions.place_of(scene.tree, scene.node.id))
     other = bool(first and first.document) and not _asks_same(first.document, scene.tree, scene.node.id)
@@ -59,7 +59,7 @@ def _context(scene: ModelScene) -> dict[str, Any]:
         prices = None  # the button, which asks again, continues the search
     working = bool(prices and prices["working"])
     failed = first is not None and first.state == StepState.FAILED
-    return found | {"prices": None if other else prices, "working": working, "other": other, "failed": failed}
+    return context | {"prices": None if other else prices, "working": working, "other": other, "failed": failed}
 
 
 def _asks_same(document: str, tree: Tree, node: int) -> bool:

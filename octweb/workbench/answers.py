@@ -52,11 +52,11 @@ def completed(
     reasons: dict[str, str] | None = None,
 ) -> tuple[dict[str, Any], dict[str, Any] | None]:
     """The best tree with the wishes, and what it changes against the version that the editing began with."""
-    found = session.complete(wishes, monitor)
+    solution = session.complete(wishes, monitor)
     try:
-        result = session.result(found, monitor, reasons=reasons)
+        result = session.result(solution, monitor, reasons=reasons)
     except ConflictError as error:
-        return {"status": "infeasible", "conflict": list(error.conflict), "reason": found.reason}, None
+        return {"status": "infeasible", "conflict": list(error.conflict), "reason": solution.reason}, None
     except SolverError as error:
         return {"status": "stopped", "reason": str(error)}, None
     record = dict(result.summary)
@@ -82,8 +82,10 @@ def changes(session: WorkbenchSession, base: Tree, tree: Tree) -> dict[str, Any]
     classes = problem.labels.classes
     lines = []
     for actual, a, b in np.unique(np.column_stack((y, before, after))[moved], axis=0).tolist():
-        own = moved & (y == actual) & (before == a) & (after == b)
-        lines.append({"actual": classes[actual], "from": classes[a], "to": classes[b], "rows": int(weights[own].sum())})
+        selected = moved & (y == actual) & (before == a) & (after == b)
+        lines.append(
+            {"actual": classes[actual], "from": classes[a], "to": classes[b], "rows": int(weights[selected].sum())}
+        )
     right = int(weights[moved & (after == y)].sum())
     wrong = int(weights[moved & (before == y)].sum())
     return {"rows": int(weights[moved].sum()), "now_right": right, "now_wrong": wrong, "by_class": lines}
@@ -93,10 +95,10 @@ def prices(session: WorkbenchSession, wishes: list[str], place: str, monitor: Mo
     """What each question at a place would cost, cheapest first; pieces are passed on while the rest is searched."""
     unit = session.unit
     questions = session.bench.space.questions
-    found: list[dict[str, Any]] = []
-    told = time.monotonic()
+    lines: list[dict[str, Any]] = []
+    reported_at = time.monotonic()
     for price in session.price_list(place, wishes, monitor):
-        found.append(
+        lines.append(
             {
                 "question": questions.text(price.question),
                 "wish": f"ask {place} {questions.wish(price.question)}",
@@ -107,12 +109,12 @@ def prices(session: WorkbenchSession, wishes: list[str], place: str, monitor: Mo
                 "leaves": price.leaves,
             }
         )
-        if time.monotonic() - told > PARTIAL_SECONDS:
-            told = time.monotonic()
-            partial({"place": place, "unit": unit, "prices": _sorted(found), "complete": False})
+        if time.monotonic() - reported_at > PARTIAL_SECONDS:
+            reported_at = time.monotonic()
+            partial({"place": place, "unit": unit, "prices": _sorted(lines), "complete": False})
     stopped = monitor.reason is not None and monitor.reason is not Status.OPTIMAL
-    return {"place": place, "unit": unit, "prices": _sorted(found), "complete": not stopped}
+    return {"place": place, "unit": unit, "prices": _sorted(lines), "complete": not stopped}
 
 
-def _sorted(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    return sorted(found, key=lambda p: (not p["proved"], p["price"]))
+def _sorted(lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return sorted(lines, key=lambda p: (not p["proved"], p["price"]))

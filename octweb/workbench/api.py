@@ -78,8 +78,8 @@ class WorkbenchSerializer(serializers.ModelSerializer):
 
     @extend_schema_field(StepSerializer(allow_null=True))
     def get_step(self, bench: Workbench) -> Any:
-        held = getattr(bench, "current_steps", None)
-        step = actions.current(bench) if held is None else next(iter(held), None)
+        prefetched = getattr(bench, "current_steps", None)
+        step = actions.current(bench) if prefetched is None else next(iter(prefetched), None)
         return None if step is None else StepSerializer(step).data
 
 
@@ -254,10 +254,10 @@ class WorkbenchViewSet(
     @action(detail=True, methods=["get"], url_path=r"edits/(?P<number>\d{1,9})")
     def step(self, request: Request, pk: str | None = None, number: str = "0") -> Response:
         """One step, waited for if it is not answered yet."""
-        found = self.get_object().steps.filter(number=int(number)).first()
-        if found is None:
+        step_record = self.get_object().steps.filter(number=int(number)).first()
+        if step_record is None:
             raise NotFound("There is no step with this number.")
-        return self._answer(found, 200)
+        return self._answer(step_record, 200)
 
     @extend_schema(request=PricesSerializer, responses={201: StepSerializer} | BAD, parameters=[WAIT])
     @action(detail=True, methods=["post"])
@@ -304,10 +304,10 @@ class WorkbenchViewSet(
     def draft(self, request: Request, pk: str | None = None) -> Response:
         """Plotly figure of the tree as it is edited now."""
         bench = self.get_object()
-        shown = actions.last_tree(bench, actions.current(bench))
-        if shown is None:
+        shown_step = actions.last_tree(bench, actions.current(bench))
+        if shown_step is None:
             raise NotFound("No tree is found yet.")
-        return Response(tree_figure(model_of(shown).tree))
+        return Response(tree_figure(model_of(shown_step).tree))
 
     def _good(self, part: str) -> Any:
         """A part of the newest record of good trees."""

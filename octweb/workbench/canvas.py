@@ -31,8 +31,8 @@ def canvas(step: Step, tree: PageNode) -> dict[str, Any] | None:
     if model.tree.n_leaves > MOST_LEAVES:
         return None
     places = dict(_by_node(model.tree, tree))
-    chosen = next((node for node, place in places.items() if place.chosen), None)
-    figure = tree_figure(model.tree, closed=(), room=ROOM, chosen=chosen)
+    chosen_node = next((node for node, place in places.items() if place.chosen), None)
+    figure = tree_figure(model.tree, closed=(), room=ROOM, chosen=chosen_node)
     layout = figure["layout"]
     cards = [Card(places[v["id"]], _label(places[v["id"]], v["label"]), *v["box"]) for v in layout["meta"]["nodes"]]
     return {"figure": figure, "width": layout["width"], "height": layout["height"], "cards": cards}
@@ -45,11 +45,11 @@ def _label(place: PageNode, label: str) -> str:
 
 def _by_node(tree: Any, top: PageNode) -> list[tuple[int, PageNode]]:
     """Each node of the tree with its place."""
-    found = []
+    pairs = []
     left = [(0, top)]
     while left:
         node, place = left.pop()
-        found.append((node, place))
+        pairs.append((node, place))
         if place.yes is not None and place.no is not None:
             left += [(tree.nodes[node].left, place.yes), (tree.nodes[node].right, place.no)]
-    return found
+    return pairs

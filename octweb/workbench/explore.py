@@ -68,15 +68,15 @@ def _leaves(form: Any, request: dict[str, Any]) -> dict[str, Any]:
 
 def _recalls(form: Any, request: dict[str, Any]) -> dict[str, Any]:
     """Least recalls as in 'yes: 0.9; no: 0.8'."""
-    found = {}
+    recalls = {}
     for item in filter(None, (part.strip() for part in form.get("recalls", "").split(";"))):
         name, colon, share = item.rpartition(":")
         if not colon:
             raise ParameterError({"recalls": f"'{item[:80]}' has no share; write as in 'yes: 0.9; no: 0.8'."})
         if amount(share.strip(), "recalls") > 1:
             raise ParameterError({"recalls": f"{share.strip()[:40]} is more than all rows; write 0.9 for 90 %."})
-        found[name.strip()] = share.strip()
-    return {"recalls": found}
+        recalls[name.strip()] = share.strip()
+    return {"recalls": recalls}
 
 
 def _groups(form: Any, request: dict[str, Any]) -> dict[str, Any]:
@@ -101,10 +101,10 @@ def typed(form: Any) -> dict[str, Any]:
 
 def field_errors(refused: Mapping[str, str]) -> dict[str, Any]:
     """The words of a refusal for each field, as sentences, and the field that gets the focus."""
-    known = {name: refused[name] for name in FIELDS if name in refused}
+    messages = {name: refused[name] for name in FIELDS if name in refused}
     return {
-        "refused": {name: text[:1].upper() + text[1:] for name, text in known.items()},
-        "focus": next(iter(known), ""),
+        "refused": {name: text[:1].upper() + text[1:] for name, text in messages.items()},
+        "focus": next(iter(messages), ""),
     }
 
 
@@ -129,8 +129,8 @@ def context(bench: Workbench) -> dict[str, Any]:
             "rates": RATE_WORDS,
             "line": line,
         } | field_errors({})
-    found = step.result
-    first = list((found.get("first_questions") or {}).items())
+    result = step.result
+    first = list((result.get("first_questions") or {}).items())
     total = max([n for _, n in first], default=1)
     return {
         "step": step,
@@ -140,7 +140,7 @@ def context(bench: Workbench) -> dict[str, Any]:
         "rates": RATE_WORDS,
         "line": line,
         "recalls": "; ".join(f"{name}: {share}" for name, share in (step.request.get("recalls") or {}).items()),
-        "found": found,
+        "found": result,
         "working": not step.is_finished,
         "first": [(text, n, 100 * n / total) for text, n in first[:30]],
         "first_more": max(0, len(first) - 30),
@@ -149,18 +149,18 @@ def context(bench: Workbench) -> dict[str, Any]:
                 "name": name, "trees": v["trees"], "least": 100 * v["asked_least"], "most": 100 * v["asked_most"],
                 "width": 100 * (v["asked_most"] - v["asked_least"]), "lost": _importance_range(v),
             }
-            for name, v in sorted((found.get("columns") or {}).items(), key=lambda item: -item[1]["trees"])
+            for name, v in sorted((result.get("columns") or {}).items(), key=lambda item: -item[1]["trees"])
             if v["trees"]
         ],
-        "rows": _disputed(found),
+        "rows": _disputed(result),
         "chips": _chips(step.request),
-        "funnel": _funnel(found),
+        "funnel": _funnel(result),
         "trees": [
-            _outline(tree, kinds) | {"number": k, "picture": picture(tree["nodes"]), "more": _extra_errors(tree, found)}
-            for k, tree in enumerate(found.get("trees") or (), start=1)
+            _outline(tree, kinds) | {"number": k, "picture": picture(tree["nodes"]), "more": _extra_errors(tree, result)}
+            for k, tree in enumerate(result.get("trees") or (), start=1)
         ],
-        "legend": legend(found.get("trees") or []),
-        "within": _slack_rows(found),
+        "legend": legend(result.get("trees") or []),
+        "within": _slack_rows(result),
     } | field_errors(refused_by(step))  # fmt: skip
 
 
@@ -198,37 +198,37 @@ def _fields(request: Mapping[str, Any], left: tuple[str, Any]) -> list[tuple[str
     """Names and values of the form of a request, less one filter."""
     name, value = left
     groups = () if name == "difference" else ("difference", "groups", "rate", "favoured")
-    found = [
+    fields = [
         (n, str(request[n])) for n in ("slack", "max_leaves", "agree_rows", *groups) if request.get(n) and n != name
     ]
-    found += [(n, c) for n in ("without", "must") for c in request.get(n) or () if (n, c) != left]
+    fields += [(n, c) for n in ("without", "must") for c in request.get(n) or () if (n, c) != left]
     recalls = [
         f"{c}: {share}"
         for c, share in (request.get("recalls") or {}).items()
         if (name, value) != ("recalls", (c, share))
     ]
-    return found + ([("recalls", "; ".join(recalls))] if recalls else [])
+    return fields + ([("recalls", "; ".join(recalls))] if recalls else [])
 
 
-def _funnel(found: Mapping[str, Any]) -> list[tuple[str, int]]:
+def _funnel(result: Mapping[str, Any]) -> list[tuple[str, int]]:
     """How many trees each filter leaves, in words."""
     return [
         (
             f"… and {filter_words(line['filter'], line['value'])}" if line["filter"] else "all within the tolerance",
             line["count"],
         )
-        for line in found.get("filters") or ()
+        for line in result.get("filters") or ()
     ]
 
 
 def listed_tree(bench: Workbench, number: int) -> Tree | None:
     """A tree of the newest list of good trees, from 1; None where there is none."""
     step = good_step(bench)
-    shown = last_tree(bench, current(bench))
+    shown_step = last_tree(bench, current(bench))
     trees = (step.result.get("trees") or ()) if step is not None else ()
-    if shown is None or not 1 <= number <= len(trees):
+    if shown_step is None or not 1 <= number <= len(trees):
         return None
-    document = json.loads(shown.document) | {"nodes": trees[number - 1]["nodes"], "certificate": {}}
+    document = json.loads(shown_step.document) | {"nodes": trees[number - 1]["nodes"], "certificate": {}}
     return from_json(document).tree
 
 
@@ -237,15 +237,15 @@ def good_step(bench: Workbench) -> Step | None:
     return bench.steps.filter(kind=StepKind.GOOD).last()
 
 
-def pair(found: Mapping[str, Any], query: Mapping[str, str]) -> dict[str, Any] | None:
+def pair(result: Mapping[str, Any], query: Mapping[str, str]) -> dict[str, Any] | None:
     """Two listed trees to be shown side by side, the first two with different answers unless others are asked for."""
-    trees = found.get("trees") or []
-    differ = found.get("differ") or []
+    trees = result.get("trees") or []
+    differ = result.get("differ") or []
     if len(differ) < 2:
         return None
     second = next((k for k, rows in enumerate(differ[0], start=1) if rows), 2)
     a, b = (_number(query.get(name, ""), len(differ)) or k for name, k in (("a", 1), ("b", second)))
-    of = (found.get("rows") or {}).get("of")
+    of = (result.get("rows") or {}).get("of")
     return {
         "choices": [
             {"number": k, "objective": tree["objective"], "leaves": tree["leaves"]} for k, tree in enumerate(trees[: len(differ)], start=1)
@@ -267,10 +267,10 @@ def _importance_range(column: dict[str, Any]) -> tuple[float, float] | None:
     return None if least is None or most is None else (100 * least, 100 * most)
 
 
-def _disputed(found: dict[str, Any]) -> dict[str, Any] | None:
+def _disputed(result: dict[str, Any]) -> dict[str, Any] | None:
     """The rows whose answer depends on which good tree was chosen, with shares in percent."""
-    rows = found.get("rows")
-    count = found.get("count")
+    rows = result.get("rows")
+    count = result.get("count")
     if not rows or not count:
         return None
     lines = [
@@ -283,19 +283,19 @@ def _disputed(found: dict[str, Any]) -> dict[str, Any] | None:
     return {"depends": rows["depends"], "of": rows["of"], "lines": lines}
 
 
-def _extra_errors(tree: dict[str, Any], found: dict[str, Any]) -> float | None:
+def _extra_errors(tree: dict[str, Any], result: dict[str, Any]) -> float | None:
     """By how many rows a tree is worse than the best, where the number of rows is known."""
-    if not found.get("rows"):
+    if not result.get("rows"):
         return None
-    more = (found["optimum"] - tree["objective"]) * found["rows"]["of"]
+    more = (result["optimum"] - tree["objective"]) * result["rows"]["of"]
     return more if more > ROUNDING else 0.0
 
 
-def _slack_rows(found: dict[str, Any]) -> float | None:
+def _slack_rows(result: dict[str, Any]) -> float | None:
     """How many rows lie between the best objective and the least that counts as good."""
-    if found.get("limit") is None or not found.get("rows"):
+    if result.get("limit") is None or not result.get("rows"):
         return None
-    return (found["optimum"] - found["limit"]) * found["rows"]["of"]
+    return (result["optimum"] - result["limit"]) * result["rows"]["of"]
 
 
 def _outline(tree: dict[str, Any], kinds: Mapping[str, str]) -> dict[str, Any]:

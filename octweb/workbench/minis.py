@@ -40,12 +40,12 @@ def picture(nodes: list[dict[str, Any]]) -> dict[str, Any]:
 
 def legend(trees: list[dict[str, Any]]) -> list[tuple[str, str]]:
     """The look and the name of each class that a leaf of the trees answers, in the order of the classes."""
-    found = {}
+    swatches = {}
     for tree in trees:
         for node in tree["nodes"]:
             if "split" not in node:
-                found[_label(node["counts"])] = (swatch(_label(node["counts"]), len(node["counts"])), node["class"])
-    return [look for _, look in sorted(found.items())]
+                swatches[_label(node["counts"])] = (swatch(_label(node["counts"]), len(node["counts"])), node["class"])
+    return [look for _, look in sorted(swatches.items())]
 
 
 def _label(counts: list[int]) -> int:
@@ -69,15 +69,15 @@ def _columns(nodes: list[dict[str, Any]]) -> dict[int, float]:
     """Leaves side by side in equal steps, each question in the middle above its two sides."""
     xs: dict[int, float] = {}
     number = sum("split" not in node for node in nodes)
-    done = 0
+    placed = 0
 
     def visit(v: int) -> float:
-        nonlocal done
+        nonlocal placed
         if "split" in nodes[v]:
             xs[v] = (visit(nodes[v]["left"]) + visit(nodes[v]["right"])) / 2
         else:
-            xs[v] = WIDTH * (done + 0.5) / number
-            done += 1
+            xs[v] = WIDTH * (placed + 0.5) / number
+            placed += 1
         return xs[v]
 
     visit(0)

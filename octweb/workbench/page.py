@@ -69,41 +69,41 @@ def step_tree(step: Step, wishes: list[str], chosen: str | None) -> PageNode:
     def visit(node: int, place: str) -> PageNode:
         v = tree.nodes[node]
         total = max(1, v.rows)
-        found = PageNode(
+        page_node = PageNode(
             place=place, rows=v.rows, text="", bar=class_bar(tree, v), classes=tree.classes, tags=tags.get(place, [])
         )
-        found.chosen = chosen == found.name
+        page_node.chosen = chosen == page_node.name
         if v.split is None:
-            found.label, found.text = tree.classes[v.label], tree.classes[v.label]
-            found.share = 100 * v.counts[v.label] / total
-            return found
-        found.text = split_text(v.split, tree.schema)
-        found.column = tree.schema[v.split.used[0]].name
-        found.wish = question_wish(found.name, v.split, tree.schema)
+            page_node.label, page_node.text = tree.classes[v.label], tree.classes[v.label]
+            page_node.share = 100 * v.counts[v.label] / total
+            return page_node
+        page_node.text = split_text(v.split, tree.schema)
+        page_node.column = tree.schema[v.split.used[0]].name
+        page_node.wish = question_wish(page_node.name, v.split, tree.schema)
         if v.split.cut is not None:
-            found.threshold = decimal_text(v.split.cut[1])
+            page_node.threshold = decimal_text(v.split.cut[1])
         if v.split.among:
             levels = tree.schema[v.split.used[0]].categories
-            found.categories = [(name, code in v.split.among) for code, name in enumerate(levels)]
-        found.yes = visit(v.left, place + "y")
-        found.no = visit(v.right, place + "n")
-        return found
+            page_node.categories = [(name, code in v.split.among) for code, name in enumerate(levels)]
+        page_node.yes = visit(v.left, place + "y")
+        page_node.no = visit(v.right, place + "n")
+        return page_node
 
     return visit(0, "")
 
 
 def spread(step: Step | None, place: PageNode | None) -> dict[str, Any] | None:
     """What the slider of a threshold needs: its stops, rows by class between them, and the stop that holds now."""
-    found = (step.result.get("spreads") or {}).get(place.name) if step is not None and place is not None else None
-    if not found or place is None or not place.threshold:
+    record = (step.result.get("spreads") or {}).get(place.name) if step is not None and place is not None else None
+    if not record or place is None or not place.threshold:
         return None
-    held = float(place.threshold)
-    below = [i for i, value in enumerate(found["values"]) if float(value) <= held]
-    return found | {
+    threshold = float(place.threshold)
+    below = [i for i, value in enumerate(record["values"]) if float(value) <= threshold]
+    return record | {
         "classes": place.classes,
         "colours": [swatch(k, len(place.classes)) for k in range(len(place.classes))],
         "now": below[-1] if below else 0,
-        "last": len(found["values"]) - 1,
+        "last": len(record["values"]) - 1,
     }
 
 
@@ -146,7 +146,7 @@ def wish_lines(step: Step | None, refused: Mapping[str, str]) -> list[dict[str, 
         return []
     records = step.result.get("wishes") or ()
     prices = {line["wish"]: line["price_words"] for line in lines_of_wishes(step.result)}
-    known = {record["wish"]: prices[record["wish"]] for record in records if record["price"] is not None}
+    price_of = {record["wish"]: prices[record["wish"]] for record in records if record["price"] is not None}
     conflict = set(step.result.get("conflict") or ())
     reasons = step.request.get("reasons") or {}
     lines = []
@@ -154,7 +154,7 @@ def wish_lines(step: Step | None, refused: Mapping[str, str]) -> list[dict[str, 
         lines.append(
             {
                 "number": number, "wish": wish, "words": in_words(wish), "conflict": wish in conflict,
-                "price": known.get(wish), "reason": reasons.get(wish.strip(), ""),
+                "price": price_of.get(wish), "reason": reasons.get(wish.strip(), ""),
                 "refused": refused.get(wish, ""),
             }
         )  # fmt: skip
@@ -199,20 +199,20 @@ def price_lines(bench: Workbench, step: Step | None, place: str) -> dict[str, An
     """The newest price list of a place under the wishes of a step, with the share of the dearest for the bars."""
     if step is None:
         return None
-    asked = bench.steps.filter(kind=StepKind.PRICES, request__place=place).order_by("-number")[:20]
-    found = next((s for s in asked if s.wishes == step.wishes and s.number > step.number), None)
-    if found is None:
+    price_steps = bench.steps.filter(kind=StepKind.PRICES, request__place=place).order_by("-number")[:20]
+    price_step = next((s for s in price_steps if s.wishes == step.wishes and s.number > step.number), None)
+    if price_step is None:
         return None
-    lines = list(found.result.get("prices") or ())
+    lines = list(price_step.result.get("prices") or ())
     best: dict[str, dict[str, Any]] = {}
     for line in lines:  # one line for each column, the cheapest threshold
         best.setdefault(line["column"], line)
     dearest = max([line["price"] for line in best.values()], default=0.0) or 1.0
-    shown = [
+    visible = [
         line | {"percent": 100 * line["price"] / dearest, "amount": line.get("cost", line.get("rows"))}
         for line in list(best.values())[:MOST_SHOWN]
     ]
     return {
-        "step": found, "unit": found.result.get("unit", "rows"), "lines": shown, "of": len(lines), "proved": sum(line["proved"] for line in lines),
-        "working": not found.is_finished, "failed": found.error if found.state == StepState.FAILED else "",
+        "step": price_step, "unit": price_step.result.get("unit", "rows"), "lines": visible, "of": len(lines), "proved": sum(line["proved"] for line in lines),
+        "working": not price_step.is_finished, "failed": price_step.error if price_step.state == StepState.FAILED else "",
     }  # fmt: skip

@@ -21,16 +21,19 @@ def spreads(session: WorkbenchSession, tree: Tree) -> dict[str, dict[str, Any]]:
     than `column <= value` have none.
     """
     problem = session.problem
-    found: dict[str, dict[str, Any]] = {}
+    records: dict[str, dict[str, Any]] = {}
     todo = [(0, "root", np.arange(len(problem.matrix)))]
     while todo:
         number, place, rows = todo.pop()
         split = tree.nodes[number].split
         if split is None:
             continue
-        here = "" if place == "root" else place
+        prefix = "" if place == "root" else place
         yes = goes_left(split, problem.matrix[rows])
-        todo += [(tree.nodes[number].left, here + "y", rows[yes]), (tree.nodes[number].right, here + "n", rows[~yes])]
+        todo += [
+            (tree.nodes[number].left, prefix + "y", rows[yes]),
+            (tree.nodes[number].right, prefix + "n", rows[~yes]),
+        ]
         name = tree.schema[split.used[0]].name
         empty = np.isnan(problem.matrix[rows, split.used[0]])
         values = problem.matrix[rows[~empty], split.used[0]]
@@ -44,10 +47,10 @@ def spreads(session: WorkbenchSession, tree: Tree) -> dict[str, dict[str, Any]]:
         np.add.at(counts, (np.searchsorted(stops, values), problem.y[present]), problem.row_weights[present])
         without = np.zeros(len(tree.classes), np.int64)
         np.add.at(without, problem.y[rows[empty]], problem.row_weights[rows[empty]])
-        found[place] = {
+        records[place] = {
             "column": name,
             "values": [decimal_text(v) for v in stops.tolist()],
             "counts": counts.tolist(),
             "empty": without.tolist(),
         }
-    return found
+    return records

@@ -46,12 +46,12 @@ def _bench(request: HttpRequest, pk: Any) -> Workbench:
 @login_required
 @require_GET
 def bench_list(request: HttpRequest) -> HttpResponse:
-    found = Workbench.objects.visible_to(request.user).select_related("dataset", "owner", "base__family")
+    benches = Workbench.objects.visible_to(request.user).select_related("dataset", "owner", "base__family")
     models = TreeModel.objects.visible_to(request.user).filter(method__in=editable_ids()).exclude(dataset=None)
     fields = ("name", "dataset__name", "base__family__name", "method")
-    found, shown = narrowed(found, request.GET, fields=fields, sorts=LIST_SORTS)
-    context = shown | {
-        "page": page_of(found, request.GET),
+    benches, list_context = narrowed(benches, request.GET, fields=fields, sorts=LIST_SORTS)
+    context = list_context | {
+        "page": page_of(benches, request.GET),
         "models": models.select_related("family").defer("document")[:50],
         "methods": [title_of(name) for name in editable_ids()],
     }
@@ -81,8 +81,8 @@ def _node_query(request: HttpRequest, model: TreeModel) -> str:
     """The query that chooses the card of the node from which a workbench was opened; empty where none was named."""
     node = request.POST.get("node", "")
     tree = model_file(model).tree
-    known = node.isascii() and node.isdigit() and int(node) < len(tree.nodes)
-    return f"?at={actions.place_of(tree, int(node))}" if known else ""
+    is_node = node.isascii() and node.isdigit() and int(node) < len(tree.nodes)
+    return f"?at={actions.place_of(tree, int(node))}" if is_node else ""
 
 
 def _holding(request: HttpRequest, model: TreeModel) -> HttpResponse:
@@ -127,21 +127,21 @@ def bench_live(request: HttpRequest, pk: Any) -> HttpResponse:
 
 def _context(request: HttpRequest, bench: Workbench, at: str = "") -> dict[str, Any]:
     step = actions.current(bench)
-    shown = actions.last_tree(bench, step)
+    shown_step = actions.last_tree(bench, step)
     at = at or request.GET.get("at", "") or "root"
-    tree = None if shown is None else page.step_tree(shown, step.wishes if step else [], at)
+    tree = None if shown_step is None else page.step_tree(shown_step, step.wishes if step else [], at)
     place = page.find(tree, at)
-    result = shown.result if shown else {}
+    result = shown_step.result if shown_step else {}
     wishes = page.wish_lines(step, actions.refused_wishes(bench))
-    prices = page.price_lines(bench, shown, at)
+    prices = page.price_lines(bench, shown_step, at)
     stalled = actions.is_stalled(bench)
     return {
         "bench": bench,
         "step": step,
-        "shown": shown,
+        "shown": shown_step,
         "result": result,
         "tree": tree,
-        "canvas": None if shown is None or tree is None else canvas(shown, tree),
+        "canvas": None if shown_step is None or tree is None else canvas(shown_step, tree),
         "legend": page.legend(tree),
         "place": place,
         "at": at,
@@ -149,11 +149,11 @@ def _context(request: HttpRequest, bench: Workbench, at: str = "") -> dict[str, 
         "wrong": result["n"] - result["correct"] if result else None,
         "wishes": wishes,
         "contradicting": " and ".join(str(w["number"]) for w in wishes if w["conflict"]),
-        "claim": None if shown is None else read_claim(page.model_of(shown).certificate),
+        "claim": None if shown_step is None else read_claim(page.model_of(shown_step).certificate),
         "price": page.price_of(result),
         "history": page.history(bench),
         "prices": prices,
-        "spread": page.spread(shown, place),
+        "spread": page.spread(shown_step, place),
         "stalled": stalled,
         "working": not stalled and (bool(step and not step.is_finished) or bool(prices and prices["working"])),
         "can_undo": bool(step and step.parent),
@@ -193,14 +193,14 @@ def _refused(request: HttpRequest, bench: Workbench, at: str, error: Exception) 
     place = context["place"]
     form = request.POST
     field = "reason" if form.get("label") else FIELD_OF_VERB.get(form.get("verb", ""), "wish")
-    shown = {
+    fields = {
         "wish": True,
         "value": place is not None and place.threshold,
         "height": place is not None and not place.is_leaf,
         "category": place is not None and place.categories,
         "reason": place is not None and place.is_leaf,
     }
-    field = field if shown[field] else "wish"
+    field = field if fields[field] else "wish"
     words = " ".join(error.errors.values()) if isinstance(error, ParameterError) else _error_text(error)
     typed = form.get("wish" if field == "wish" else "value", "")
     # A refresh would take the reason away.
@@ -293,16 +293,16 @@ def bench_prices(request: HttpRequest, pk: Any) -> HttpResponse:
 def bench_unseen(request: HttpRequest, pk: Any) -> HttpResponse:
     bench = _bench(request, pk)
     try:
-        found = actions.look_at_unseen(bench)
-        if found is None:
+        counts = actions.look_at_unseen(bench)
+        if counts is None:
             messages.info(request, "No rows were held out, so accuracy on unseen rows was not evaluated.")
         else:
-            rate = found["base_rate"]
+            rate = counts["base_rate"]
             base = f" Always “{rate['class']}” is right for {points_text(rate['share'])} %." if rate else ""
             times = "once" if bench.unseen_looks == 1 else f"{bench.unseen_looks} times"
             messages.info(
                 request,
-                f"{found['correct']:,} of {found['n']:,} unseen rows are right ({points_text(found['accuracy'])} %).{base} "
+                f"{counts['correct']:,} of {counts['n']:,} unseen rows are right ({points_text(counts['accuracy'])} %).{base} "
                 f"You have checked the unseen rows {times}. Each check weakens them as a test; the count goes into the report.",
             )
     except APIException as error:

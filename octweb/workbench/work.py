@@ -158,7 +158,7 @@ class EditingSupervisor(Supervisor):
             elif "error" in record:
                 step.update(state=StepState.FAILED, error=record["error"], finished=timezone.now())
             else:
-                asked = step.first()
+                current = step.first()
                 document = record.get("document")
                 step.update(
                     state=StepState.DONE,
@@ -166,8 +166,8 @@ class EditingSupervisor(Supervisor):
                     document="" if document is None else json.dumps(document, ensure_ascii=False),
                     finished=timezone.now(),
                 )
-                if asked is not None and asked.kind == StepKind.PROOF:
-                    self._keep_proof(asked)
+                if current is not None and current.kind == StepKind.PROOF:
+                    self._keep_proof(current)
 
     def _keep_proof(self, step: Step) -> None:
         """The proof that the child has written, beside the version that it is for; none where it could not be made, or the version is gone."""

@@ -54,7 +54,7 @@ def _serve() -> dict[str, Any] | None:
     wake = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
     signal.set_wakeup_fd(wake[1], warn_on_full_buffer=False)
     signal.signal(signal.SIGCHLD, lambda *_: None)
-    rest = b""
+    incomplete = b""
     while True:
         ready = select.select([orders, wake[0]], [], [])[0]
         if wake[0] in ready:
@@ -65,7 +65,7 @@ def _serve() -> dict[str, Any] | None:
         if orders in ready:
             if not (piece := os.read(orders, 1 << 16)):
                 return None
-            *lines, rest = (rest + piece).split(b"\n")
+            *lines, incomplete = (incomplete + piece).split(b"\n")
             for line in lines:
                 pid = os.fork()
                 if pid == 0:
@@ -82,11 +82,11 @@ def _serve() -> dict[str, Any] | None:
 
 def _reap_children() -> list[tuple[int, int]]:
     """Children that have ended since the last call, with their exit status, or minus the signal that ended them."""
-    found = []
+    exits = []
     with contextlib.suppress(ChildProcessError):
         while (pair := os.waitpid(-1, os.WNOHANG))[0]:
-            found.append((pair[0], os.waitstatus_to_exitcode(pair[1])))
-    return found
+            exits.append((pair[0], os.waitstatus_to_exitcode(pair[1])))
+    return exits
 
 
 def _say(**record: int) -> None:

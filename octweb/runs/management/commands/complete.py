@@ -79,13 +79,13 @@ class Command(TrainingCommand):
         reasons = checked_reasons(dict(options["reasons"]), options["wishes"])
         monitor = session.monitor()
         self.interrupts.on_start(monitor)
-        found = session.complete(options["wishes"], monitor, prices=not options["no_prices"])
+        solution = session.complete(options["wishes"], monitor, prices=not options["no_prices"])
         try:
             proof = None if options["proof"] is None else Path(options["proof"])
-            result = with_reward(session.result(found, monitor, proof, reasons=reasons), request, earned)
+            result = with_reward(session.result(solution, monitor, proof, reasons=reasons), request, earned)
         except ConflictError as error:
             if options["json"]:
-                record = {"status": INFEASIBLE, "conflict": list(error.conflict), "reason": found.reason}
+                record = {"status": INFEASIBLE, "conflict": list(error.conflict), "reason": solution.reason}
                 self.stdout.write(json.dumps(record))
             raise CommandError(error_text(error), returncode=FAILED) from error
         if options["output"]:

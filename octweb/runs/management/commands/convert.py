@@ -75,19 +75,24 @@ class Command(BaseCommand):
             raise ParameterError({"compare": "needs --data, the rows on which trees are compared."})
         if options["time_limit"] <= 0:
             raise ParameterError({"time-limit": "must be more than 0 seconds."})
-        found = self._source(options)
+        source = self._source(options)
         if not options["data"]:
-            model = uncounted(found, target=options["target"] or "", name=options["name"])
+            model = uncounted(source, target=options["target"] or "", name=options["name"])
             record: dict[str, Any] = {"counted": False}
         else:
-            if found.form == "lightgbm" and not options["target"]:
+            if source.form == "lightgbm" and not options["target"]:
                 raise ParameterError(
                     {"target": "LightGBM does not keep it: say which column of --data has the classes."}
                 )
             raw, reading = _rows(options)
-            model = count_rows(found, raw, reading, target=options["target"] or "", name=options["name"])
-            own = model.certificate
-            record = {"counted": True, "n": own["n"], "correct": own["correct"], "train_accuracy": own["objective"]}
+            model = count_rows(source, raw, reading, target=options["target"] or "", name=options["name"])
+            certificate = model.certificate
+            record = {
+                "counted": True,
+                "n": certificate["n"],
+                "correct": certificate["correct"],
+                "train_accuracy": certificate["objective"],
+            }
         tree = replace(model.tree, schema=with_unknown(model.tree.schema, unknown_policies(options)))
         model = replace(model, tree=tree)
         record |= {"leaves": model.tree.n_leaves, "depth": model.tree.depth, "classes": list(model.tree.classes)}
@@ -98,7 +103,7 @@ class Command(BaseCommand):
             self.stdout.write(f"{record['correct']} of {record['n']} rows correct, {record['leaves']} leaves")
             self.stdout.write(training_base_words(model.tree))
         if options["compare"]:
-            tree, table, labels = fitted_to(found.tree, raw, reading, model.target)
+            tree, table, labels = fitted_to(source.tree, raw, reading, model.target)
             best = rival(tree, table, labels, time_limit=options["time_limit"], on_start=self.interrupts.on_start)
             self.stdout.write(best.words)
             record["compare"] = best.to_json() | {"stopped": self.interrupts.cancelled and not best.settled}
@@ -116,6 +121,6 @@ class Command(BaseCommand):
 
 def _rows(options: dict[str, Any]) -> tuple[RawTable, ColumnParsing]:
     """The rows of --data, and how their cells are read."""
-    given = given_of(options)
-    raw = read_table(options["data"], **given.structure)
-    return raw, reading_of_file(options) or reading_of(raw, given)
+    options_given = given_of(options)
+    raw = read_table(options["data"], **options_given.structure)
+    return raw, reading_of_file(options) or reading_of(raw, options_given)

@@ -73,10 +73,10 @@ class Command(BaseCommand):
             self.stderr.write(
                 f"note: {count_words(cells, 'cell')} of '{column}' hold a category that no question knows"
             )
-        asked = counts.questions.asked
-        if asked.get("from_rows") != asked.get("of_rows"):
+        row_counts = counts.questions.asked
+        if row_counts.get("from_rows") != row_counts.get("of_rows"):
             self.stderr.write(
-                f"note: thresholds come from {asked['from_rows']:,} of {asked['of_rows']:,} rows; the counts are of all rows"
+                f"note: thresholds come from {row_counts['from_rows']:,} of {row_counts['of_rows']:,} rows; the counts are of all rows"
             )
         self.stdout.write(
             f"{count_words(counts.rows, 'row')}, {count_words(len(counts.questions), 'question')}, depth {counts.depth}"
@@ -148,8 +148,20 @@ def _questions(options: dict[str, Any]) -> CountedQuestions | None:
 def _record(counts: Counts) -> dict[str, Any]:
     """Return the JSON of `count`."""
     record = counts.to_json()
-    kept = ("sha256", "source", "rows", "depth", "folds", "key", "suppress", "left_out", "unknown", "asked", "classes")
-    return {name: record[name] for name in kept} | {
+    members = (
+        "sha256",
+        "source",
+        "rows",
+        "depth",
+        "folds",
+        "key",
+        "suppress",
+        "left_out",
+        "unknown",
+        "asked",
+        "classes",
+    )
+    return {name: record[name] for name in members} | {
         "questions": [question["name"] for question in record["questions"]],
         "parts": len(counts.parts),
     }

@@ -105,8 +105,8 @@ class Command(BaseCommand):
         except (TrainerError, OSError) as error:
             raise CommandError(error_text(error), returncode=FAILED) from error
         except KeyboardInterrupt as error:
-            kept = f"; the finished folds are in {options['state']}" if options["state"] else ""
-            raise CommandError(f"interrupted{kept}", returncode=FAILED) from error
+            state_note = f"; the finished folds are in {options['state']}" if options["state"] else ""
+            raise CommandError(f"interrupted{state_note}", returncode=FAILED) from error
 
     def _handle(self, options: dict[str, Any]) -> None:
         exit_with_parent()
@@ -129,32 +129,32 @@ class Command(BaseCommand):
             context=_dask(options["dask"]),
             news=self._news,
         )
-        found = report(study, records)
+        study_report = report(study, records)
         summary = _train_on_all(study, records, options) if options["model"] else {}
         if options["output"]:
             folder = Path(options["output"])
             folder.mkdir(parents=True, exist_ok=True)
-            write_atomically(folder / "results.md", found.to_markdown().encode())
-            write_atomically(folder / "results.csv", found.to_csv().encode())
-            write_atomically(folder / "results.html", evaluation_page(found).encode())
+            write_atomically(folder / "results.md", study_report.to_markdown().encode())
+            write_atomically(folder / "results.csv", study_report.to_csv().encode())
+            write_atomically(folder / "results.html", evaluation_page(study_report).encode())
         if options["json"]:
-            self.stdout.write(json.dumps(found.to_json() | summary, allow_nan=False))
+            self.stdout.write(json.dumps(study_report.to_json() | summary, allow_nan=False))
         else:
-            self.stdout.write(found.to_markdown())
-        failed = [cell for cell in found.cells if cell.failed]
+            self.stdout.write(study_report.to_markdown())
+        failed = [cell for cell in study_report.cells if cell.failed]
         for cell in failed:
             self.stderr.write(f"note: {cell.variant} on {cell.dataset}: {cell.failed} folds failed: {cell.error}")
-        if len(failed) == len(found.cells):
+        if len(failed) == len(study_report.cells):
             raise CommandError("no fold of any method ended with a tree", returncode=FAILED)
 
-    def _news(self, record: FoldRecord, done: int, total: int) -> None:
+    def _news(self, record: FoldRecord, finished: int, total: int) -> None:
         base = (
             ""
             if record.base_correct is None
             else f" (always the most frequent class: {points_text(record.base_correct / record.n)} %)"
         )
         end = record.error or f"{points_text(record.accuracy)} %{base}, {record.leaves} leaves, {record.seconds:.2f} s"
-        self.stderr.write(f"{done}/{total} {record.dataset}, {record.variant}, fold {record.fold + 1}: {end}")
+        self.stderr.write(f"{finished}/{total} {record.dataset}, {record.variant}, fold {record.fold + 1}: {end}")
 
 
 def _train_on_all(study: Study, records: list[FoldRecord], options: dict[str, Any]) -> dict[str, Any]:
@@ -188,9 +188,9 @@ def _variants(options: dict[str, Any]) -> list[Variant]:
     variants = []
     pruned = []
     for method in methods:
-        own = [p.removeprefix(f"{method.id}.") for p in options["extra"] if p.startswith(f"{method.id}.")]
-        taken = [p for p in general if method.parameter(p.partition("=")[0].strip().replace("-", "_"))]
-        raw, _ = parameters_of(method, {**options, "extra": [*taken, *own]})
+        method_options = [p.removeprefix(f"{method.id}.") for p in options["extra"] if p.startswith(f"{method.id}.")]
+        shared_options = [p for p in general if method.parameter(p.partition("=")[0].strip().replace("-", "_"))]
+        raw, _ = parameters_of(method, {**options, "extra": [*shared_options, *method_options]})
         raw.pop("threads", None)
         variants.append(
             Variant(label=method.title, method=method.id, parameters=raw, group="unpruned" if options["pruned"] else "")
@@ -215,7 +215,7 @@ def _variants(options: dict[str, Any]) -> list[Variant]:
 
 def _swept(variant: Variant, sweeps: list[str], methods: list[Method]) -> list[Variant]:
     """The variant with each combination of the values that are swept, as far as its method has the parameters."""
-    found = [variant]
+    variants = [variant]
     method = get(variant.method)
     for sweep in sweeps:
         name, equals, values = sweep.partition("=")
@@ -225,14 +225,14 @@ def _swept(variant: Variant, sweeps: list[str], methods: list[Method]) -> list[V
         if method.parameter(name) is None:
             continue
         texts = list(dict.fromkeys(value.strip() for value in values.split(",")))
-        found = [
+        variants = [
             replace(
                 v, label=f"{v.label}, {name} {text}", parameters={**v.parameters, **_parse_value(method, name, text)}
             )
-            for v in found
+            for v in variants
             for text in texts
         ]
-    return found
+    return variants
 
 
 def _parse_value(method: Method, name: str, text: str) -> dict[str, Any]:
@@ -243,7 +243,7 @@ def _datasets(options: dict[str, Any], note: Callable[[str], Any]) -> list[Study
     """The data sets of the command; `note` takes a sentence on each column that is left out."""
     if options["manifest"]:
         return _from_manifest(options)
-    found = []
+    datasets = []
     reading: dict[str, Any] = {
         "target": options["target"],
         "default_missing": policy_of(options),
@@ -262,8 +262,8 @@ def _datasets(options: dict[str, Any], note: Callable[[str], Any]) -> list[Study
         table, labels, report = load(path, **reading)
         for name, reason in report.left_out.items():
             note(f"note: Column '{name}' was left out: {reason}.")
-        found.append(StudyDataset(name=Path(path).name.split(".")[0], table=table, labels=labels))
-    return found
+        datasets.append(StudyDataset(name=Path(path).name.split(".")[0], table=table, labels=labels))
+    return datasets
 
 
 def _from_manifest(options: dict[str, Any]) -> list[StudyDataset]:
@@ -273,7 +273,7 @@ def _from_manifest(options: dict[str, Any]) -> list[StudyDataset]:
         entries = {entry["name"]: entry for entry in json.loads(path.read_text(encoding="utf-8"))}
     except (ValueError, TypeError, KeyError) as error:
         raise DataError(f"{path} is not a JSON list of data sets with names: {error}.") from error
-    found = []
+    datasets = []
     for name in options["data"]:
         if name not in entries:
             raise ParameterError({"data": f"the manifest has no '{name}'. It has: {', '.join(sorted(entries))}."})
@@ -290,8 +290,8 @@ def _from_manifest(options: dict[str, Any]) -> list[StudyDataset]:
             kinds=dict.fromkeys(entry.get("categorical_features", []), ColumnKind.CATEGORICAL)
             | dict.fromkeys(entry.get("numeric_features", []), ColumnKind.NUMERIC),
         )
-        found.append(StudyDataset(name=name, table=table, labels=labels))
-    return found
+        datasets.append(StudyDataset(name=name, table=table, labels=labels))
+    return datasets
 
 
 def _threads(options: dict[str, Any]) -> tuple[int, ...]:

@@ -45,7 +45,7 @@ class Command(TrainingCommand):
 
     def run(self, options: dict[str, Any]) -> None:
         method = get(options["method"])
-        wanted = Evidence.LEAF_FRONTIER if method.leaf_frontier else Evidence.FRONTIER
+        kind = Evidence.LEAF_FRONTIER if method.leaf_frontier else Evidence.FRONTIER
         raw = self._raw(method, options)
         table, labels = self.data(options)
         request, earned = as_costs(TrainRequest(table=table, labels=labels, method=method.id, parameters=raw))
@@ -53,25 +53,27 @@ class Command(TrainingCommand):
             self._costs(request, best_reward(request, earned), options)
             return
         certificate = train(request, on_start=self.interrupts.on_start).certificate
-        kept = next((e for e in certificate.evidence if e["kind"] == wanted), None)
-        if kept is None:
+        evidence = next((e for e in certificate.evidence if e["kind"] == kind), None)
+        if evidence is None:
             raise CommandError("The rows have only one class, so there is no frontier.", returncode=FAILED)
         if method.leaf_frontier:
-            kept = kept | {"points": with_rows(kept["points"], table, labels)}
-            self._leaves(kept, certificate, table, options)
+            evidence = evidence | {"points": with_rows(evidence["points"], table, labels)}
+            self._leaves(evidence, certificate, table, options)
             return
-        points = shares(kept)
+        points = shares(evidence)
         if options["json"]:
-            record = {"positive": kept["positive"], "status": kept["status"], "seconds": certificate.seconds}
-            record |= {"finished": kept["finished"], "points": points, "bounds": steps(kept)} | weight_record(table)
+            record = {"positive": evidence["positive"], "status": evidence["status"], "seconds": certificate.seconds}
+            record |= {"finished": evidence["finished"], "points": points, "bounds": steps(evidence)} | weight_record(
+                table
+            )
             self.stdout.write(json.dumps(record, allow_nan=False))
             return
-        self.stdout.write(f"positive class: {kept['positive']}\nsensitivity  specificity  proved")
+        self.stdout.write(f"positive class: {evidence['positive']}\nsensitivity  specificity  proved")
         for point in points:
             proof = "yes" if point["proved"] else open_question(point, 2)
             self.stdout.write(f"{point['sensitivity']:11.4f}  {point['specificity']:11.4f}  {proof}")
-        if not kept["finished"]:
-            self.stdout.write(f"stopped ({kept['status']}): other pairs may be reachable")
+        if not evidence["finished"]:
+            self.stdout.write(f"stopped ({evidence['status']}): other pairs may be reachable")
 
     def _raw(self, method: Method, options: dict[str, Any]) -> dict[str, Any]:
         """The parameters, with those that ask for a frontier."""
@@ -85,35 +87,35 @@ class Command(TrainingCommand):
 
     def _costs(self, request: TrainRequest, rewards: dict[str, Any], options: dict) -> None:
         """The least cost for each number of leaves that is worth having; `rewards` as `best_reward` says."""
-        found = cost_frontier(request, self.interrupts.on_start)
-        if found is None:
+        frontier = cost_frontier(request, self.interrupts.on_start)
+        if frontier is None:
             raise CommandError("The rows have only one class, so there is no frontier.", returncode=FAILED)
         if options["json"]:
-            record = {name: value for name, value in asdict(found).items() if value is not None}
-            self.stdout.write(json.dumps(record | {"status": str(found.status)} | rewards, allow_nan=False))
+            record = {name: value for name, value in asdict(frontier).items() if value is not None}
+            self.stdout.write(json.dumps(record | {"status": str(frontier.status)} | rewards, allow_nan=False))
             return
         if rewards:
-            self.stdout.write(best_reward_sentence(rewards, found.unit))
+            self.stdout.write(best_reward_sentence(rewards, frontier.unit))
         bar = "| " if options["markdown"] else ""
-        self.stdout.write(f"{bar}leaves {bar}{f'cost {found.unit}'.rstrip():>14} {bar} proved {bar}".strip())
+        self.stdout.write(f"{bar}leaves {bar}{f'cost {frontier.unit}'.rstrip():>14} {bar} proved {bar}".strip())
         if options["markdown"]:
             self.stdout.write("|---|---|---|")
-        for p in found.points:
+        for p in frontier.points:
             proof = "yes" if p["proved"] else f"at least {number_text(p['least'])}"
             self.stdout.write(f"{bar}{p['leaves']:6d} {bar}{number_text(p['cost']):>14} {bar} {proof} {bar}".strip())
-        for p in found.unsettled:
+        for p in frontier.unsettled:
             self.stdout.write(f"{p['leaves']} leaves: nothing cheaper was found, at least {number_text(p['least'])}")
 
-    def _leaves(self, kept: dict, certificate: Certificate, table: Table, options: dict) -> None:
+    def _leaves(self, evidence: dict, certificate: Certificate, table: Table, options: dict) -> None:
         """Accuracy for each number of leaves that is worth having."""
-        n = kept["n"]
+        n = evidence["n"]
         points = [
             point | {"accuracy": point["correct"] / n, "largest_accuracy": point["bound"] / n}
-            for point in kept["points"]
+            for point in evidence["points"]
         ]
         if options["json"]:
             record = {"n": n, "status": str(certificate.status), "seconds": certificate.seconds}
-            record |= {"points": points, "unsettled": kept["unsettled"]} | weight_record(table)
+            record |= {"points": points, "unsettled": evidence["unsettled"]} | weight_record(table)
             self.stdout.write(json.dumps(record, allow_nan=False))
             return
         bar = "| " if options["markdown"] else ""
@@ -130,6 +132,6 @@ class Command(TrainingCommand):
                 f"{bar}{p['leaves']:6d} {bar}{correct:>8} {bar}{rows}{p['accuracy']:9.4f} {bar} {proof} {bar}".strip()
             )
         self.stderr.write("note: a tree of 1 leaf always gives the most frequent class")
-        for p in kept["unsettled"]:
+        for p in evidence["unsettled"]:
             most = weighed_text(p["bound"], table)
             self.stdout.write(f"{p['leaves']} leaves: nothing better was found, at most {most} {unit}")

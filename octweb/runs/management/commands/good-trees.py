@@ -89,7 +89,7 @@ class Command(TrainingCommand):
 
     def run(self, options: dict[str, Any]) -> None:
         exit_with_parent()
-        wanted = GoodRequest(
+        good_request = GoodRequest(
             slack=options["slack"],
             slack_rows=options["slack_rows"],
             slack_cost=options["slack_cost"],
@@ -115,7 +115,7 @@ class Command(TrainingCommand):
         monitor = session.monitor()
         self.interrupts.on_start(monitor)
         agrees = read_model(options["agrees_with"]).tree if options["agrees_with"] else None
-        record = session.good_trees(wanted, monitor, agrees)
+        record = session.good_trees(good_request, monitor, agrees)
         if options["json"]:
             self.stdout.write(json.dumps(record | weight_record(table) | rewards, allow_nan=False))
             return
@@ -148,10 +148,10 @@ def _at_least_one(most: int | None) -> int | None:
 
 
 def _recalls(texts: list[str]) -> dict[str, str]:
-    found = {}
+    recalls = {}
     for text in texts:
         name, equals, share = text.rpartition("=")
         if not equals:
             raise ParameterError({"recall": f"'{text}' is not CLASS=SHARE."})
-        found[name] = share
-    return found
+        recalls[name] = share
+    return recalls

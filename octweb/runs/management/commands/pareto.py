@@ -52,11 +52,11 @@ class Command(TrainingCommand):
         result = train(request, on_start=self.interrupts.on_start)
         if options["output"]:
             save(result.model, options["output"])
-        kept = {e["kind"]: e for e in result.certificate.evidence}
-        if Evidence.LEAF_FRONTIER not in kept:
+        evidence = {e["kind"]: e for e in result.certificate.evidence}
+        if Evidence.LEAF_FRONTIER not in evidence:
             raise CommandError("The rows have only one class, so there is no frontier.", returncode=FAILED)
-        leaves = kept[Evidence.LEAF_FRONTIER]
-        coefficients = kept[Evidence.COEFFICIENT_FRONTIER]
+        leaves = evidence[Evidence.LEAF_FRONTIER]
+        coefficients = evidence[Evidence.COEFFICIENT_FRONTIER]
         shown = {
             "branchings": with_rows(leaves["points"], table, labels),
             "coefficients": with_rows(coefficients["points"], table, labels),
@@ -92,27 +92,27 @@ class Command(TrainingCommand):
 
     def _costs(self, request: TrainRequest, rewards: dict[str, Any], options: dict[str, Any]) -> None:
         """The least cost by branchings and by coefficients; `rewards` as `best_reward` says."""
-        found = cost_frontier(request, self.interrupts.on_start)
-        if found is None or found.coefficients is None:
+        frontier = cost_frontier(request, self.interrupts.on_start)
+        if frontier is None or frontier.coefficients is None:
             raise CommandError("The rows have only one class, so there is no frontier.", returncode=FAILED)
-        unsettled = [{"branchings": p["leaves"] - 1, "least": p["least"]} for p in found.unsettled]
+        unsettled = [{"branchings": p["leaves"] - 1, "least": p["least"]} for p in frontier.unsettled]
         if options["json"]:
-            record = asdict(found) | {"status": str(found.status), "unsettled": unsettled}
+            record = asdict(frontier) | {"status": str(frontier.status), "unsettled": unsettled}
             record["branchings"] = record.pop("points")
             self.stdout.write(json.dumps(record | rewards, allow_nan=False))
             return
         if rewards:
-            self.stdout.write(best_reward_sentence(rewards, found.unit))
-        for axis, points in (("branchings", found.points), ("coefficients", found.coefficients)):
-            self.stdout.write(f"{axis:>12}  {f'cost {found.unit}'.rstrip():>14}  proved")
+            self.stdout.write(best_reward_sentence(rewards, frontier.unit))
+        for axis, points in (("branchings", frontier.points), ("coefficients", frontier.coefficients)):
+            self.stdout.write(f"{axis:>12}  {f'cost {frontier.unit}'.rstrip():>14}  proved")
             for p in points:
                 proof = "yes" if p["proved"] else f"at least {number_text(p['least'])}"
                 self.stdout.write(f"{p[axis]:12d}  {number_text(p['cost']):>14}  {proof}")
-        unit = f" {found.unit}" if found.unit else ""
-        best = found.best_constant
+        unit = f" {frontier.unit}" if frontier.unit else ""
+        best = frontier.best_constant
         self.stdout.write(f"Always answering {best['answer']} costs {number_text(best['cost'])}{unit}.")
-        if found.status in ENDED_EARLY:
-            self.stdout.write(f"ended early ({found.status}): larger trees may cost less than this says")
+        if frontier.status in ENDED_EARLY:
+            self.stdout.write(f"ended early ({frontier.status}): larger trees may cost less than this says")
         for p in unsettled:
             least = number_text(p["least"])
             self.stdout.write(f"{p['branchings']} branchings: nothing cheaper was found, at least {least}{unit}")

@@ -133,20 +133,20 @@ class Command(TrainingCommand):
         """Train from a folder of counts. Raises ParameterError for what counts do not tell."""
         if method.id != COUNTED:
             raise ParameterError({"method": f"'{method.id}' needs rows. From counts: {COUNTED}."})
-        if named := [name for name in NEED_ROWS if options[name]]:
-            raise ParameterError({named[0]: "it needs rows; a folder of counts has none."})
+        if row_options := [name for name in NEED_ROWS if options[name]]:
+            raise ParameterError({row_options[0]: "it needs rows; a folder of counts has none."})
         counts = read_counts(options["data"])
         if options["target"] not in (None, counts.questions.target):
             raise ParameterError({"target": f"the counts are about '{counts.questions.target}'."})
-        found = train_counts(counts, self.parameters(method, options), name=options["name"])
+        result = train_counts(counts, self.parameters(method, options), name=options["name"])
         if options["output"]:
-            save(found.model, options["output"])
-        if found.certificate.note:
-            self.stderr.write(f"note: {found.certificate.note}")
+            save(result.model, options["output"])
+        if result.certificate.note:
+            self.stderr.write(f"note: {result.certificate.note}")
         if options["json"]:
-            self.stdout.write(json.dumps(found.summary | summary_members(found.model), allow_nan=False))
+            self.stdout.write(json.dumps(result.summary | summary_members(result.model), allow_nan=False))
             return
-        self._write_tree(found.model, found.certificate, found.summary)
+        self._write_tree(result.model, result.certificate, result.summary)
 
     def _train(self, request: TrainRequest, progress: str | None, ended: Status) -> TrainResult:
         if request.left is not None:
@@ -189,9 +189,9 @@ class Command(TrainingCommand):
             proof += f", not proved: {c.unproved}"
         if c.splits is not None:
             proof = splits_words(c.splits_proved or 0, c.splits)
-        counted = "rows" if c.weights is None else "weights"
+        unit = "rows" if c.weights is None else "weights"
         self.stdout.write(
-            f"{c.status}: {c.correct} of {c.n} {counted} correct, {c.leaves} {'leaf' if c.leaves == 1 else 'leaves'}, objective {c.objective:.6g}, {proof}, "
+            f"{c.status}: {c.correct} of {c.n} {unit} correct, {c.leaves} {'leaf' if c.leaves == 1 else 'leaves'}, objective {c.objective:.6g}, {proof}, "
             f"{c.seconds:.3g} s"
         )
         if c.weights is not None:

@@ -16,10 +16,12 @@ class Command(BaseCommand):
         parser.add_argument("methods", nargs="*", help=f"some of {', '.join(precompiled_ids())}; all without a name")
 
     def handle(self, *args, **options):
-        known = precompiled_ids()
-        if unknown := set(options["methods"]) - set(known):
-            raise CommandError(f"Nothing is compiled for {', '.join(sorted(unknown))}; there are {', '.join(known)}.")
-        for method in known:
-            if method in (options["methods"] or known):
+        precompiled = precompiled_ids()
+        if unknown := set(options["methods"]) - set(precompiled):
+            raise CommandError(
+                f"Nothing is compiled for {', '.join(sorted(unknown))}; there are {', '.join(precompiled)}."
+            )
+        for method in precompiled:
+            if method in (options["methods"] or precompiled):
                 warm(method)
                 self.stdout.write(f"{method}: compiled")
