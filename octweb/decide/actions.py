@@ -39,7 +39,7 @@ def mark(model: TreeModel, *, by: Any, change: Mapping[str, Any]) -> Guidance:
         permissions(model_file(model).tree.schema, change)
     except ParameterError as error:
         raise ValidationError({"change": str(error)}) from error
-    return _stored(model, change=dict(change))
+    return _store_guidance(model, change=dict(change))
 
 
 def publish(model: TreeModel, *, by: Any, purpose: str, contact: str, show_training: bool) -> Guidance:
@@ -62,7 +62,7 @@ def publish(model: TreeModel, *, by: Any, purpose: str, contact: str, show_train
         raise ValidationError({"contact": f"At most {MAX_CONTACT} characters."})
     with transaction.atomic():
         audit.record("opened to the public", model, by=by, training_numbers=show_training)
-        return _stored(model, public=True, purpose=purpose, contact=contact, show_training=show_training)
+        return _store_guidance(model, public=True, purpose=purpose, contact=contact, show_training=show_training)
 
 
 def unpublish(model: TreeModel, *, by: Any) -> Guidance:
@@ -70,7 +70,7 @@ def unpublish(model: TreeModel, *, by: Any) -> Guidance:
     _owner(model, by)
     with transaction.atomic():
         audit.record("closed to the public", model, by=by)
-        return _stored(model, public=False)
+        return _store_guidance(model, public=False)
 
 
 def _owner(model: TreeModel, by: Any) -> None:
@@ -78,6 +78,6 @@ def _owner(model: TreeModel, by: Any) -> None:
         raise PermissionDenied("Only the owner or an administrator may do this.")
 
 
-def _stored(model: TreeModel, **changes: Any) -> Guidance:
+def _store_guidance(model: TreeModel, **changes: Any) -> Guidance:
     guidance, _ = Guidance.objects.update_or_create(model=model, defaults=changes)
     return guidance

@@ -87,15 +87,15 @@ def asked_of(scene: ModelScene, form: QueryDict, marks: Mapping[str, Any]) -> De
         number = (form.get("line") or form.get("row", ""))[:20]
         return DecisionRequest(title=f"Row {number}", row=None, values={}, number=number, trouble=trouble, **wishes)
     if place is not None:
-        return _stored(scene, place, wishes)
+        return _stored_record(scene, place, wishes)
     if "typed" in form:
-        return _typed(scene, content.parse_form_values(scene.model, form.dict()), wishes, "A typed row")
+        return _typed_record(scene, content.parse_form_values(scene.model, form.dict()), wishes, "A typed row")
     if scene.rows is not None and len(scene.rows.numbers):
-        return _stored(scene, 0, wishes)
-    return _typed(scene, example_row(scene.model, inside=scene.inside), wishes, "An example")
+        return _stored_record(scene, 0, wishes)
+    return _typed_record(scene, example_row(scene.model, inside=scene.inside), wishes, "An example")
 
 
-def _stored(scene: ModelScene, place: int, wishes: dict[str, Any]) -> DecisionRequest:
+def _stored_record(scene: ModelScene, place: int, wishes: dict[str, Any]) -> DecisionRequest:
     """The row of the table at `place`."""
     rows = scene.rows
     assert rows is not None
@@ -105,7 +105,7 @@ def _stored(scene: ModelScene, place: int, wishes: dict[str, Any]) -> DecisionRe
     return DecisionRequest(title=title, row=row, values=record(scene, row), place=place, number=str(number), **wishes)
 
 
-def _typed(scene: ModelScene, values: dict[str, Any], wishes: dict[str, Any], title: str) -> DecisionRequest:
+def _typed_record(scene: ModelScene, values: dict[str, Any], wishes: dict[str, Any], title: str) -> DecisionRequest:
     tree = scene.tree
     try:
         parsed = parse_rows(tree.schema, tree.used_columns, [values], refused=tree.refused_columns)

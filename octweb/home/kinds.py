@@ -93,7 +93,7 @@ def _of_model(model: TreeModel) -> list[str]:
 
 def _of_workbench(bench: Workbench) -> list[str]:
     found = [f"Its {count_words(bench.steps.count(), 'step')}, wishes and prices go with it."]
-    if saved := workbenches.saved(bench):
+    if saved := workbenches.count_saved_versions(bench):
         was = "that was saved from it stays" if saved == 1 else "that were saved from it stay"
         found.append(capfirst(f"{count_words(saved, 'version')} {was}."))
     return found + ([] if bench.is_finished else ["Its process ends; a search under way goes on when it is back."])

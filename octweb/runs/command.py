@@ -22,7 +22,7 @@ from octweb.datasets.reading_flags import (
     unknown_policies,
 )
 from octweb.runs.interrupts import Cancelled, Interrupts
-from octweb.runs.options import INFEASIBLE, add_parameter_flags, flagged, parameters_of
+from octweb.runs.options import INFEASIBLE, add_parameter_flags, flagged_options, parameters_of
 from trainer.cli.command import error_text
 from trainer.data.parsing.codes import parse_codes, parse_meanings
 from trainer.data.reader import load
@@ -211,7 +211,7 @@ def with_schema(reading: dict[str, Any], path: str) -> dict[str, Any]:
 
 def _mentions(options: dict[str, Any]) -> str:
     """Return the options in which a user may name columns, as one text."""
-    option_names = (*flagged(), "extra", "wishes", "must", "without")
+    option_names = (*flagged_options(), "extra", "wishes", "must", "without")
     return " ".join(str(options[name]) for name in option_names if options.get(name))
 
 

@@ -60,8 +60,8 @@ def estimate(*, user: Any, dataset: Dataset, method: Method, values: Mapping[str
     sizes = dataset.profile.get("class_counts") or [dataset.rows]  # the same rule as the training's, class by class
     rows = max(1, dataset.rows - sum(held_out_of(size, test_share) for size in sizes))
     size = size_of(dataset, method, values, rows)
-    finished = list(_finished(user, method))
-    mean, spread = corrected(method.cost.spread, list(_residuals(finished, method, dataset, size)))
+    finished = list(_finished_runs(user, method))
+    mean, spread = correct_estimate(method.cost.spread, list(_residuals(finished, method, dataset, size)))
     middle = math.log10(seconds_of(method, size)) + mean
     low = 10 ** (middle - WIDTH * spread)
     high = 10 ** (middle + WIDTH * spread)
@@ -184,7 +184,7 @@ def seconds_of(method: Method, size: ProblemSize) -> float:
     return START_SECONDS + method.cost.seconds(size)
 
 
-def corrected(spread: float, residuals: Iterable[tuple[float, float]]) -> tuple[float, float]:
+def correct_estimate(spread: float, residuals: Iterable[tuple[float, float]]) -> tuple[float, float]:
     """Mean and standard deviation of the error of the model in decades, after runs with (residual, weight).
 
     The prior has mean 0 and the weight of PRIOR runs; the spread shrinks with the weight of the runs, and grows with their own.
@@ -197,7 +197,7 @@ def corrected(spread: float, residuals: Iterable[tuple[float, float]]) -> tuple[
     return mean, max(LEAST_SPREAD, deviation)
 
 
-def _finished(user: Any, method: Method) -> Iterable[TrainingRun]:
+def _finished_runs(user: Any, method: Method) -> Iterable[TrainingRun]:
     runs = TrainingRun.objects.visible_to(user).filter(method=method.id, status=RunStatus.SUCCEEDED)
     return runs.select_related("dataset").order_by("-created")[:LOOKED_AT]
 

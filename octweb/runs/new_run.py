@@ -114,7 +114,9 @@ def chosen_method(data: QueryDict, dataset: Dataset) -> MethodChoice:
     )
     if not is_own_choice:
         answers = _possible(answers, dataset)
-        return MethodChoice(method=advice.recommend(answers, dataset, typed(data)), answers=answers, own=False)
+        return MethodChoice(
+            method=advice.recommend(answers, dataset, typed_constraints(data)), answers=answers, own=False
+        )
     try:
         method = get(posted)
         unknown = ""
@@ -124,7 +126,7 @@ def chosen_method(data: QueryDict, dataset: Dataset) -> MethodChoice:
     return MethodChoice(method=method, answers=advice.answers_of(method), own=True, unknown=unknown)
 
 
-def typed(data: QueryDict) -> dict[str, Any]:
+def typed_constraints(data: QueryDict) -> dict[str, Any]:
     """Depth and constraints as far as anything is typed for them; the form reads and checks them later."""
     values: dict[str, Any] = {}
     for key in data:

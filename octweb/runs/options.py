@@ -14,14 +14,14 @@ PROOF_SECONDS = 60.0  # beyond the search; a longer proof is left to the command
 INFEASIBLE = "infeasible"  # status that `train --json` gives, beside a reason, where it is proved that no tree keeps the constraints
 
 
-def flagged() -> dict[str, Parameter]:
+def flagged_options() -> dict[str, Parameter]:
     """Parameters that have a flag of their own, over all methods, by name."""
     return {p.name: p for method in METHODS for p in method.parameters if p.flag}
 
 
 def add_parameter_flags(parser: argparse.ArgumentParser) -> None:
     """--depth, --time-limit, … and --set NAME=VALUE for the rest."""
-    for name, parameter in flagged().items():
+    for name, parameter in flagged_options().items():
         parser.add_argument(
             "--" + name.replace("_", "-"),
             dest=name,
@@ -52,7 +52,7 @@ def parameters_of(method: Method, options: dict[str, Any]) -> tuple[dict[str, An
 
     Raises ParameterError for a malformed or unknown `--set`.
     """
-    raw = {name: options[name] for name in flagged() if options.get(name) is not None}
+    raw = {name: options[name] for name in flagged_options() if options.get(name) is not None}
     unused = [name for name in raw if method.parameter(name) is None]
     for name in unused:
         del raw[name]
@@ -81,7 +81,7 @@ def _costs(options: dict[str, Any]) -> dict[str, str]:
 
 def arguments_of(parameters: Iterable[tuple[str, Any]]) -> list[str]:
     """The command line for checked parameters: the inverse of `parameters_of`."""
-    flags = flagged()
+    flags = flagged_options()
     arguments = []
     for name, value in parameters:
         if value is None:

@@ -38,7 +38,7 @@ def reachable(run: TrainingRun) -> Reachable | None:
     if best is None:
         return None
     if of == "shortfall of the recalls":
-        lower = _lowered(str(requested.get("recall") or ""), float(best))
+        lower = _lower_recall(str(requested.get("recall") or ""), float(best))
         return Reachable(
             parameters=requested | {"recall": lower}, words=f"with at least {_describe_recalls(lower)} found"
         )
@@ -51,7 +51,7 @@ def reachable(run: TrainingRun) -> Reachable | None:
     return None
 
 
-def _lowered(text: str, short: float) -> str:
+def _lower_recall(text: str, short: float) -> str:
     """Recalls such as 'yes: 0.9; no: 0.8', each lower by `short`."""
     parts = []
     for item in filter(None, (i.strip() for i in text.split(";"))):

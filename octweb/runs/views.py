@@ -175,7 +175,7 @@ def _clock(run: TrainingRun) -> float | None:
     return search_seconds(run) or search_end(run) or run.progress.get("t")
 
 
-def _elapsed(run: TrainingRun) -> float | None:
+def _seconds_elapsed(run: TrainingRun) -> float | None:
     """Seconds since the run began, until it ended; None before."""
     return ((run.finished or timezone.now()) - run.started).total_seconds() if run.started else None
 
@@ -204,7 +204,7 @@ def _context(request: HttpRequest, run: TrainingRun, wait: Wait | None) -> dict[
     latest = shown_record or latest
     picked = shown_record is not None
     clock = _clock(run)
-    elapsed = _elapsed(run)
+    elapsed = _seconds_elapsed(run)
     compile_seconds = compile_seconds_of(run)
     return {
         "at": at if picked else None,

@@ -204,7 +204,7 @@ def _questions(method: Method, values: Mapping[str, Any], columns: int, question
 
 
 def _limits(method: Method, values: Mapping[str, Any]) -> list[str]:
-    sentences = _declared(method, ("goal", "column_price", *SIZE), values)
+    sentences = _declared_sentences(method, ("goal", "column_price", *SIZE), values)
     if values.get("costs"):
         sentences.append("Counts what answers cost, not how many rows are wrong.")
     if "balanced" in (values.get("class_weight"), values.get("goal")):
@@ -216,10 +216,10 @@ def _limits(method: Method, values: Mapping[str, Any]) -> list[str]:
 
 def _constraints(method: Method, values: Mapping[str, Any]) -> list[str]:
     """The sentences of all constraints that are asked for, also of those that only another method takes."""
-    return _declared(method, [name for name in CONSTRAINTS if name not in SIZE], values)
+    return _declared_sentences(method, [name for name in CONSTRAINTS if name not in SIZE], values)
 
 
-def _declared(method: Method, names: Iterable[str], values: Mapping[str, Any]) -> list[str]:
+def _declared_sentences(method: Method, names: Iterable[str], values: Mapping[str, Any]) -> list[str]:
     """What the declarations of these parameters say of the values."""
     parameters = [method.parameter(name) or DECLARED.get(name) for name in names]
     return [

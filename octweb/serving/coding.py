@@ -29,15 +29,15 @@ class UnknownCoding(ValueError):
     """A coding that this server cannot read."""
 
 
-def spooled(stream: Any, codings: str, limit: int) -> tuple[IO[bytes], int]:
+def spool_decoded(stream: Any, codings: str, limit: int) -> tuple[IO[bytes], int]:
     """The bytes of `stream`, unpacked, from their begin, and their number; raises the errors above.
 
     `codings` is the value of `Content-Encoding`. Both what is sent and what it unpacks to have at most `limit` bytes.
     """
-    pieces = _limited(_pieces(stream), limit)
+    pieces = _check_size(_pieces(stream), limit)
     for coding in reversed([c.strip().lower() for c in codings.split(",")]):  # the last one was put on last
         if coding not in ("", "identity"):
-            pieces = _limited(_unpacked(pieces, coding), limit)
+            pieces = _check_size(_decompress(pieces, coding), limit)
     out = tempfile.SpooledTemporaryFile(max_size=IN_MEMORY)  # noqa: SIM115  (it outlives this call)
     try:
         for piece in pieces:
@@ -80,7 +80,7 @@ def _pieces(stream: Any) -> Iterator[bytes]:
         yield piece
 
 
-def _limited(pieces: Iterator[bytes], limit: int) -> Iterator[bytes]:
+def _check_size(pieces: Iterator[bytes], limit: int) -> Iterator[bytes]:
     size = 0
     for piece in pieces:
         size += len(piece)
@@ -89,17 +89,17 @@ def _limited(pieces: Iterator[bytes], limit: int) -> Iterator[bytes]:
         yield piece
 
 
-def _unpacked(pieces: Iterator[bytes], coding: str) -> Iterator[bytes]:
+def _decompress(pieces: Iterator[bytes], coding: str) -> Iterator[bytes]:
     if coding in ("gzip", "x-gzip"):
-        return _inflated(pieces, 16 + zlib.MAX_WBITS)
+        return _inflate(pieces, 16 + zlib.MAX_WBITS)
     if coding == "deflate":
-        return _inflated(pieces, zlib.MAX_WBITS)
+        return _inflate(pieces, zlib.MAX_WBITS)
     if coding == "zstd":
         return _zstd(pieces)
     raise UnknownCoding(coding)
 
 
-def _inflated(pieces: Iterator[bytes], window: int) -> Iterator[bytes]:
+def _inflate(pieces: Iterator[bytes], window: int) -> Iterator[bytes]:
     """gzip (several members, too) and deflate, which some clients send without its two bytes in front."""
     engine = zlib.decompressobj(window)
     begun = False

@@ -91,7 +91,7 @@ class Invocations(ScoringView):
             model = self._model(request)
             recorded = recorded_call(request, model, "invocations", "/".join(filter(None, self.named(request))))
             call.of(model.family.name, model.version, tally_of_call(request, model, "invocations"), recorded)
-            predictions, params = _predicted(model, request)
+            predictions, params = _predict_body(model, request)
             output = _output_of(params)
             predictions = predictions.recorded(recorded)
             answers = _answers(predictions, output, model_file(model).class_values.tolist())
@@ -119,7 +119,7 @@ def version(request: HttpRequest) -> HttpResponse:
     return HttpResponse(VERSION, content_type="text/plain")
 
 
-def _predicted(model: TreeModel, request: Request) -> tuple[Predictions, dict[str, Any]]:
+def _predict_body(model: TreeModel, request: Request) -> tuple[Predictions, dict[str, Any]]:
     kind = (request.content_type or "").partition(";")[0].strip().lower()
     content = limited(request._request)
     if kind == CSV:

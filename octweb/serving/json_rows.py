@@ -63,7 +63,7 @@ def rows_matrix(content: bytes | bytearray, names: Sequence[str], most: int) -> 
     place = {name: j for j, name in enumerate(names)}
     if first is None or first.keys() != place.keys():
         return None
-    text, words = padded(content)
+    text, words = pad_content(content)
     rows = int(np.count_nonzero(text[head.end() :] == ord("{")))
     if rows > most:
         return None
@@ -81,7 +81,7 @@ def rows_matrix(content: bytes | bytearray, names: Sequence[str], most: int) -> 
     return out[:row_count]
 
 
-def padded(content: bytes | bytearray) -> tuple[np.ndarray, np.ndarray]:
+def pad_content(content: bytes | bytearray) -> tuple[np.ndarray, np.ndarray]:
     """The characters of a text with zeros behind it, uint8, and at each place the eight that begin there as one uint64."""
     text = np.frombuffer(content + bytes(PADDING), np.uint8)
     return text, np.ndarray(len(text) - 7, "<u8", text, strides=(1,))

@@ -48,7 +48,7 @@ from octweb.serving.json_rows import rows_matrix
 from octweb.serving.plain_tensor import SMALL_BYTES, plain_request
 from octweb.serving.tensors import FLOATING, JSON_LENGTH, TEXT, ProtocolError, Request, Tensor, parse
 from octweb.serving.whole_body import whole_body
-from octweb.serving.wire import CutOff, coded
+from octweb.serving.wire import CutOff, coding_headers
 from trainer.data.rows import plain_numbers
 from trainer.errors import TrainerError
 
@@ -112,7 +112,7 @@ class ServedModel:
             tally.add({ROWS: rows_by_leaf(leaves)} | answer.unusual)
 
 
-def served(model: TreeModel) -> ServedModel:
+def served_model_of(model: TreeModel) -> ServedModel:
     """Kept with the remembered model, and so for as long as that is."""
     served_model = model.__dict__.get("_served")
     if served_model is None:
@@ -150,7 +150,7 @@ class QuickApplication:
         if body is None:
             return self.application(environ, start_response)
         body, coding = compress_body(body, environ.get("HTTP_ACCEPT_ENCODING", ""))
-        start_response("200 OK", [*self.headers, *coded(coding, len(body))])
+        start_response("200 OK", [*self.headers, *coding_headers(coding, len(body))])
         return [body]
 
 
@@ -217,7 +217,7 @@ def _answer(environ: dict[str, Any], body: Callable[[], bytes | bytearray]) -> b
             return None
         if model.state == State.RETIRED:  # the views say so
             return None
-        served_model = served(model)
+        served_model = served_model_of(model)
         api = "v1"
         answer = _rows(served_model, body())
     else:
@@ -226,7 +226,7 @@ def _answer(environ: dict[str, Any], body: Callable[[], bytes | bytearray]) -> b
         model = model_by_name(v2[1], int(v2[2]) if v2[2] else None)
         if model is None or not may_call(user, token, model, public=True):
             return None
-        served_model = served(model)
+        served_model = served_model_of(model)
         api = "v2"
         answer = _tensors(served_model, body(), environ.get(HEADER))
     # only now, since a call that the views answer is counted by them

@@ -82,7 +82,7 @@ def _content(kind: str, content: Schema, known: Schema) -> dict[str, Any]:
 
 def skeleton(schema: Schema, known: Schema, depth: int = 0) -> Any:
     """A value of the schema's shape, with the words for the types as leaves."""
-    schema = _resolved(schema, known)
+    schema = _resolve_schema(schema, known)
     if "properties" in schema:
         if depth >= DEEPEST:
             return "object"
@@ -94,7 +94,7 @@ def skeleton(schema: Schema, known: Schema, depth: int = 0) -> Any:
 
 def type_words(schema: Schema, known: Schema) -> str:
     """The type in words: `integer from 0 to 9`, `one of "a", "b"`, `text (uuid) or null`."""
-    schema = _resolved(schema, known)
+    schema = _resolve_schema(schema, known)
     choices = [type_words(part, known) for part in schema.get("oneOf") or schema.get("anyOf") or ()]
     if choices:
         words = " or ".join(dict.fromkeys(choices))
@@ -110,7 +110,7 @@ def type_words(schema: Schema, known: Schema) -> str:
     return f"{words} or null" if schema.get("nullable") and "null" not in words else words
 
 
-def _resolved(schema: Schema, known: Schema) -> Schema:
+def _resolve_schema(schema: Schema, known: Schema) -> Schema:
     """The schema that a reference names, also the only part of an `allOf`."""
     while "$ref" in schema or len(schema.get("allOf", ())) == 1:
         inner = known[schema["$ref"].rsplit("/", 1)[1]] if "$ref" in schema else schema["allOf"][0]

@@ -181,7 +181,7 @@ def _content_type(parameters: dict[str, Any], place: str) -> str:
     return kind
 
 
-def _decoded(text: str | None, i: int, place: str) -> str | None:
+def _decode_text(text: str | None, i: int, place: str) -> str | None:
     if text is None:
         return None
     try:
@@ -217,7 +217,7 @@ def _tensor(record: Any, place: str, unread: bytes | bytearray, content_type: st
     else:
         raise ProtocolError(f"{place} ('{name[:60]}'): 'data' is missing.")
     if encoding == BASE64 and datatype == TEXT:
-        values = _objects([_decoded(text, i, f"{place} ('{name[:60]}')") for i, text in enumerate(values.tolist())])
+        values = _objects([_decode_text(text, i, f"{place} ('{name[:60]}')") for i, text in enumerate(values.tolist())])
     return Tensor(name=name, datatype=datatype, shape=tuple(shape), values=values.reshape(shape)), unread
 
 

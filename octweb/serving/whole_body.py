@@ -25,7 +25,7 @@ def whole_body(stream: Any, length: int) -> bytes | bytearray:
     if reader.length != length or stream.buf.tell() or not hasattr(reader.unreader, "sock"):
         return bytes(stream.read(length))
     try:
-        body = _received(reader.unreader, length)
+        body = _receive_body(reader.unreader, length)
     except BaseException:
         stream.failed = True  # it is not known where the next call begins
         raise
@@ -33,7 +33,7 @@ def whole_body(stream: Any, length: int) -> bytes | bytearray:
     return body
 
 
-def _received(unreader: Any, length: int) -> bytearray:
+def _receive_body(unreader: Any, length: int) -> bytearray:
     buffered = unreader.take_buffered()
     unreader.unread(buffered[length:])  # of the next call
     content = bytearray(length)

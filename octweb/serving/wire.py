@@ -18,7 +18,7 @@ from octweb.core.headers import security_headers
 from octweb.core.problems import CONTENT_TYPE, Busy, document
 from octweb.core.unavailable import RETRY_SECONDS, reason_of
 from octweb.serving.body_budget import BODY_BUDGET
-from octweb.serving.coding import CODINGS, SMALLEST, DamagedBody, TooLong, UnknownCoding, compress_body, spooled
+from octweb.serving.coding import CODINGS, SMALLEST, DamagedBody, TooLong, UnknownCoding, compress_body, spool_decoded
 
 DROPPED = (
     64_000_000  # bytes of an unread body that are read and dropped: a client that sends on would not read the answer
@@ -161,7 +161,7 @@ def _read_body(environ: dict[str, Any], codings: str) -> tuple[IO[bytes], int]:
     try:
         if int(environ.get("CONTENT_LENGTH") or 0) > limit:
             raise TooLong
-        return spooled(environ["wsgi.input"], codings, limit)
+        return spool_decoded(environ["wsgi.input"], codings, limit)
     except TooLong as error:
         raise BodyRefused(
             413, f"The body is larger than {limit // 10**6} MB. Send the rows in several calls."
@@ -253,14 +253,14 @@ def _compress_response(
     finally:
         if hasattr(result, "close"):
             result.close()
-    changed = coded(coding, len(body), header_values.get("vary", ""))
+    changed = coding_headers(coding, len(body), header_values.get("vary", ""))
     if coding and header_values.get("etag", "").startswith('"'):
         changed.append(("ETag", f"W/{header_values['etag']}"))
     replaced = {name.lower() for name, _ in changed}
     return [(n, v) for n, v in headers if n.lower() not in replaced] + changed, [body]
 
 
-def coded(coding: str, length: int, vary: str = "") -> list[tuple[str, str]]:
+def coding_headers(coding: str, length: int, vary: str = "") -> list[tuple[str, str]]:
     """Headers of an answer that may be in a coding."""
     coded_headers = [
         ("Content-Length", str(length)),

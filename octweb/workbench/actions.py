@@ -80,7 +80,7 @@ def open_for(
         reasons = {str(record["wish"]): str(record["reason"]) for record in records if record.get("reason")}
         test_share = model_test_share if test_share is None else test_share
     bound = {} if model is None else _bound_columns(model)
-    declared = _declared(method)
+    declared = _editable_method(method)
     checked = declared.settings({"time_limit": EDIT_SECONDS} | values)
     settings = within_limits(declared, checked.to_json(), said=values)
     check_settings(declared, checked, dataset)
@@ -104,7 +104,7 @@ def open_for(
 
 def _of_model(model: TreeModel, changes: Mapping[str, Any]) -> tuple[dict[str, Any], float]:
     """Settings and share of held-out rows of a model."""
-    method = _declared(model.method)
+    method = _editable_method(model.method)
     file = model_file(model)
     parameters = {k: v for k, v in file.parameters.items() if method.parameter(k) is not None and v is not None}
     if parameters.get("costs") == EACH_ROW and (run := TrainingRun.objects.filter(model=model).first()) is not None:
@@ -121,7 +121,7 @@ def _bound_columns(model: TreeModel) -> dict[str, str]:
     return {role: rows[role]["column"] for role in ROLES if rows.get(role)}
 
 
-def _declared(method: str) -> Method:
+def _editable_method(method: str) -> Method:
     """The declaration of a method with a workbench."""
     if method not in editable_ids():
         raise Unprocessable(
@@ -352,7 +352,7 @@ def proof_step(bench: Workbench, model: TreeModel) -> Step | None:
     return bench.steps.filter(kind=StepKind.PROOF, request__model=str(model.pk)).last()
 
 
-def saved(bench: Workbench) -> int:
+def count_saved_versions(bench: Workbench) -> int:
     """How many versions were saved here and are still there."""
     models = bench.steps.filter(kind=StepKind.PROOF).values_list("request__model", flat=True)
     return TreeModel.objects.kept().filter(pk__in=list(models)).count()

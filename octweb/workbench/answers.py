@@ -29,7 +29,7 @@ def answer(
 ) -> tuple[dict[str, Any], dict[str, Any] | None]:
     """The result of a step and, of a completion, the model file; proofs are written to the folder. Raises TrainerError."""
     if step["kind"] == "complete":
-        return completed(session, base, step["wishes"], monitor, step["request"].get("reasons"))
+        return complete_tree(session, base, step["wishes"], monitor, step["request"].get("reasons"))
     if step["kind"] == "proof":
         return session.prove(from_json(step["tree"]), folder / proof_name(step["step"]), monitor, PROOF_LIMITS), None
     if step["kind"] == "prices":
@@ -44,7 +44,7 @@ def proof_name(step: int) -> str:
     return f"proof-{step}.jsonl.gz"
 
 
-def completed(
+def complete_tree(
     session: WorkbenchSession,
     base: Tree | None,
     wishes: list[str],
@@ -111,10 +111,10 @@ def prices(session: WorkbenchSession, wishes: list[str], place: str, monitor: Mo
         )
         if time.monotonic() - reported_at > PARTIAL_SECONDS:
             reported_at = time.monotonic()
-            partial({"place": place, "unit": unit, "prices": _sorted(lines), "complete": False})
+            partial({"place": place, "unit": unit, "prices": _sort_prices(lines), "complete": False})
     stopped = monitor.reason is not None and monitor.reason is not Status.OPTIMAL
-    return {"place": place, "unit": unit, "prices": _sorted(lines), "complete": not stopped}
+    return {"place": place, "unit": unit, "prices": _sort_prices(lines), "complete": not stopped}
 
 
-def _sorted(lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _sort_prices(lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return sorted(lines, key=lambda p: (not p["proved"], p["price"]))

@@ -89,7 +89,7 @@ def _groups(form: Any, request: dict[str, Any]) -> dict[str, Any]:
     return {}
 
 
-def typed(form: Any) -> dict[str, Any]:
+def form_values(form: Any) -> dict[str, Any]:
     """What the form shows again beside the words of a refusal."""
     values = {name: form.get(name, "") for name in FIELDS}
     return {
@@ -152,7 +152,7 @@ def context(bench: Workbench) -> dict[str, Any]:
             for name, v in sorted((result.get("columns") or {}).items(), key=lambda item: -item[1]["trees"])
             if v["trees"]
         ],
-        "rows": _disputed(result),
+        "rows": _disputed_rows(result),
         "chips": _chips(step.request),
         "funnel": _funnel(result),
         "trees": [
@@ -267,7 +267,7 @@ def _importance_range(column: dict[str, Any]) -> tuple[float, float] | None:
     return None if least is None or most is None else (100 * least, 100 * most)
 
 
-def _disputed(result: dict[str, Any]) -> dict[str, Any] | None:
+def _disputed_rows(result: dict[str, Any]) -> dict[str, Any] | None:
     """The rows whose answer depends on which good tree was chosen, with shares in percent."""
     rows = result.get("rows")
     count = result.get("count")

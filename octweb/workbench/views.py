@@ -180,14 +180,14 @@ def bench_edit(request: HttpRequest, pk: Any) -> HttpResponse:
             same_place = [w for w in actions.current_wishes(bench) if w != wish and _replaces(wish, w)]
             actions.edit(bench, add=[wish], drop=same_place, reasons=_reasons(request.POST, wish))
     except (TrainerError, APIException, ValueError) as error:
-        return _refused(request, bench, at, error)
+        return _render_refusal(request, bench, at, error)
     return redirect(f"{reverse('workbench:detail', args=[bench.pk])}?at={at}")
 
 
 FIELD_OF_VERB = {"threshold": "value", "depth": "height", "subset": "category", "together": "category"}
 
 
-def _refused(request: HttpRequest, bench: Workbench, at: str, error: Exception) -> HttpResponse:
+def _render_refusal(request: HttpRequest, bench: Workbench, at: str, error: Exception) -> HttpResponse:
     """Show the page with the reason beside the field that was refused, which keeps what was typed."""
     context = _context(request, bench, at)
     place = context["place"]
@@ -335,7 +335,7 @@ def explorer(request: HttpRequest, pk: Any) -> HttpResponse:
         try:
             actions.ask_good_trees(bench, explore.request_of(request.POST))
         except ParameterError as error:
-            return _explorer(request, bench, explore.typed(request.POST) | explore.field_errors(error.errors))
+            return _explorer(request, bench, explore.form_values(request.POST) | explore.field_errors(error.errors))
         except (TrainerError, APIException) as error:
             messages.error(request, _error_text(error))
         return redirect("workbench:explorer", bench.pk)

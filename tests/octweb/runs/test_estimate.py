@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from octweb.runs import actions
-from octweb.runs.estimate import corrected, estimate
+from octweb.runs.estimate import correct_estimate, estimate
 from octweb.runs.models import RunStatus
 from trainer.registry import get
 
@@ -35,7 +35,7 @@ def test_runs_that_have_finished_move_the_estimate(owner, dataset):
 
 
 def test_the_spread_shrinks_with_runs_that_agree_and_not_with_those_that_differ():
-    alone = corrected(0.5, [])
+    alone = correct_estimate(0.5, [])
     assert alone == (0.0, 0.5)
-    assert corrected(0.5, [(0.2, 3.0)] * 5)[1] < 0.5
-    assert corrected(0.5, [(-1.0, 3.0), (1.0, 3.0)])[1] > 0.5
+    assert correct_estimate(0.5, [(0.2, 3.0)] * 5)[1] < 0.5
+    assert correct_estimate(0.5, [(-1.0, 3.0), (1.0, 3.0)])[1] > 0.5

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from octweb.core import strict_json
-from octweb.serving.json_rows import FIVES, POWERS, SMALLEST, _number, _short, padded, rows_matrix
+from octweb.serving.json_rows import FIVES, POWERS, SMALLEST, _number, _short, pad_content, rows_matrix
 
 NAMES = ("a", "b: {c}", "größe")
 HARD = [
@@ -25,7 +25,7 @@ HARD = [
 
 def value(text: str) -> float | None:
     """What the kernel makes of a whole text; None where it is not a number."""
-    content, words = padded(text.encode() + b"}")
+    content, words = pad_content(text.encode() + b"}")
     end, found = _number(content, 0, POWERS, FIVES)
     quick, short = _short(words, 0, POWERS)
     assert not quick or (quick == end and same(short, found)), text
@@ -58,7 +58,7 @@ def test_most_decimals_take_the_short_way():
         if part:
             text += f".{rng.integers(0, 10**part):0{part}d}"
         for sign in ("", "-"):
-            end, found = _short(padded(f"{sign}{text},".encode())[1], 0, POWERS)
+            end, found = _short(pad_content(f"{sign}{text},".encode())[1], 0, POWERS)
             assert (end == len(sign + text) and same(found, float(sign + text))) or digits > 15, text
 
 

@@ -21,7 +21,7 @@ import pyarrow as pa
 import pytest
 
 from octweb.core.management.commands.serve import WORKER, web_command
-from octweb.serving.coding import DamagedBody, TooLong, UnknownCoding, compress_body, spooled
+from octweb.serving.coding import DamagedBody, TooLong, UnknownCoding, compress_body, spool_decoded
 from octweb.serving.wire import DROPPED
 from tests.conftest import ROOT
 
@@ -255,23 +255,23 @@ def test_calls_side_by_side_do_not_mix(port):
     ],
 )
 def test_every_way_to_write_a_coding_is_read(codings, pack):
-    stream, size = spooled(io.BytesIO(pack(DATA)), codings, len(DATA))
+    stream, size = spool_decoded(io.BytesIO(pack(DATA)), codings, len(DATA))
     with stream:
         assert (stream.read(), size) == (DATA, len(DATA))
     with pytest.raises(TooLong):
-        spooled(io.BytesIO(pack(DATA)), codings, len(DATA) - 1)
+        spool_decoded(io.BytesIO(pack(DATA)), codings, len(DATA) - 1)
 
 
 @pytest.mark.parametrize("coding", PACKED)
 def test_a_bomb_is_stopped_early(coding):
     bomb = io.BytesIO(PACKED[coding](bytes(100_000_000)))
     with pytest.raises(TooLong):
-        spooled(bomb, coding, 1_000_000)
+        spool_decoded(bomb, coding, 1_000_000)
     for damaged in (b"", b"x", PACKED[coding](DATA) + b"xyz", PACKED[coding](DATA)[: len(DATA) // 2000]):
         with pytest.raises(DamagedBody):
-            spooled(io.BytesIO(damaged), coding, 10**6)
+            spool_decoded(io.BytesIO(damaged), coding, 10**6)
     with pytest.raises(UnknownCoding):
-        spooled(io.BytesIO(b""), "snappy", 10)
+        spool_decoded(io.BytesIO(b""), "snappy", 10)
 
 
 def test_short_answers_stay_as_they_are():

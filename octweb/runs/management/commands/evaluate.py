@@ -210,10 +210,10 @@ def _variants(options: dict[str, Any]) -> list[Variant]:
         takers = [m for m in methods if not dot or m.id == owner]
         if not any(m.parameter(parameter.replace("-", "_")) for m in takers):
             raise ParameterError({"set": f"no method of this comparison takes '{name}'."})
-    return [v for variant in [*variants, *pruned] for v in _swept(variant, options["sweep"], methods)]
+    return [v for variant in [*variants, *pruned] for v in _sweep_variants(variant, options["sweep"], methods)]
 
 
-def _swept(variant: Variant, sweeps: list[str], methods: list[Method]) -> list[Variant]:
+def _sweep_variants(variant: Variant, sweeps: list[str], methods: list[Method]) -> list[Variant]:
     """The variant with each combination of the values that are swept, as far as its method has the parameters."""
     variants = [variant]
     method = get(variant.method)
