@@ -124,7 +124,7 @@ def test_costs_given_twice_are_refused():
 
 def test_text_that_stands_for_an_array_is_refused_without_it():
     X, y, _ = random_rows(5)
-    with pytest.raises(ValueError, match="stands for an array"):
+    with pytest.raises(ValueError, match="needs an array"):
         make_classifier("exact", depth=2, costs="rows").fit(X, y)
 
 

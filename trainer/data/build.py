@@ -1,4 +1,4 @@
-"""From a raw table to the Table and Labels that are trained on, with a report of everything that was left out."""
+"""Build the Table and Labels of a training from a raw table, with a report of what is left out."""
 
 from __future__ import annotations
 
@@ -21,23 +21,20 @@ TOO_MANY_FOR_ROWS = 50
 
 @dataclass(frozen=True, kw_only=True)
 class LoadReport:
-    """What became of a file: rows read, rows dropped by column (a row with two gaps counts at both), columns left out and why.
-
-    `duplicate_columns` are pairs (column, the earlier column with the same values).
-    """
+    """Rows and columns of a file that were read, dropped or left out."""
 
     rows_read: int
     rows_dropped: int
-    dropped_by_column: Mapping[str, int]
-    left_out: Mapping[str, str]
+    dropped_by_column: Mapping[str, int]  # a row with two empty cells counts in both columns
+    left_out: Mapping[str, str]  # columns with the reason
     constant_columns: tuple[str, ...]
-    duplicate_columns: tuple[tuple[str, str], ...]
+    duplicate_columns: tuple[tuple[str, str], ...]  # column, and the earlier column with the same values
     identifiers: tuple[str, ...] = ()  # used columns that name or count the rows
-    reading_notes: tuple[str, ...] = ()  # what was taken for what in a messy file
+    reading_notes: tuple[str, ...] = ()  # how the cells of a messy file were interpreted
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """The report in sentences; empty if nothing was left out."""
+        """The report in sentences; empty if nothing is left out."""
         out = list(self.reading_notes)
         if self.rows_dropped:
             where = ", ".join(f"{name} ({count})" for name, count in self.dropped_by_column.items())
@@ -64,13 +61,39 @@ def build(
     special: Mapping[str, Sequence[float]] | None = None,
     ignore: Collection[str] = (),
 ) -> tuple[Table, Labels, LoadReport]:
-    """The table, labels and report of `raw`; columns without a word in `kinds` are guessed.
+    """Build the table, labels and report of a training.
 
-    Categories and classes are sorted (numbers by value, else text by code point). Columns without a value, and columns that name or
-    count the rows, are left out unless `kinds`, `missing` or `special` names them. Numbers that count the rows
-    stay if no other column is left. `default_missing` 'category' drops the rows of numeric
-    columns, which cannot have such a category. `special` are values of numeric columns that are codes. Raises DataError with
-    line numbers.
+    Columns without a value, and columns that name or count the rows, are left out unless `kinds`, `missing` or `special`
+    names them. Numbers that count the rows stay if no other column is left.
+
+    Parameters
+    ----------
+    raw : RawTable
+        Cells as text or typed values.
+    target : str
+        Column of the classes.
+    kinds : mapping, optional
+        Kinds by column; other columns are guessed.
+    missing : mapping, optional
+        Policies for empty cells by column.
+    default_missing : MissingPolicy
+        Policy of the other columns. 'category' drops the rows of numeric columns, which cannot have such a category.
+    units : mapping, optional
+        Units by column.
+    special : mapping, optional
+        Values of numeric columns that are codes.
+    ignore : collection of str
+        Columns to leave out.
+
+    Returns
+    -------
+    tuple of Table, Labels and LoadReport
+        Categories and classes are sorted: numbers by value, texts by code point.
+
+    Raises
+    ------
+    DataError
+        If a cell does not fit its column, with line numbers, or if no column or row is left.
     """
     kinds = kinds or {}
     missing = missing or {}
@@ -84,14 +107,14 @@ def build(
     all_cells = {target: Cells.of(raw.column(target))}
     schemas: dict[str, ColumnSchema] = {}
     problems: list[str] = []
-    found = {name: Cells.of(raw.column(name)) for name in raw.names if name != target and name not in ignore}
-    guesses = {name: guess(name, cells, raw) for name, cells in found.items()}
+    cells_by_name = {name: Cells.of(raw.column(name)) for name in raw.names if name != target and name not in ignore}
+    guesses = {name: guess(name, cells, raw) for name, cells in cells_by_name.items()}
     left_out = useless_columns(tuple(guesses.values()), {*kinds, *missing, *special})
-    for name, cells in found.items():
-        guessed = guesses[name]
+    for name, cells in cells_by_name.items():
+        column_guess = guesses[name]
         if name in left_out:
             continue
-        kind = ColumnKind(kinds.get(name, guessed.schema.kind))
+        kind = ColumnKind(kinds.get(name, column_guess.schema.kind))
         policy = MissingPolicy(missing.get(name, _policy_for_kind(default_missing, kind)))
         codes = tuple(sorted({float(v) for v in special.get(name, ())})) if kind is ColumnKind.NUMERIC else ()
         schemas[name] = ColumnSchema(name=name, kind=kind, missing=policy, unit=units.get(name, ""), special=codes)
@@ -120,12 +143,12 @@ def build(
 
 
 def _policy_for_kind(policy: MissingPolicy, kind: ColumnKind) -> MissingPolicy:
-    """What a policy for all columns means for a column of this kind."""
+    """Return the policy of a column of this kind under a policy for all columns."""
     return policy if policy is not MissingPolicy.CATEGORY or kind is ColumnKind.CATEGORICAL else MissingPolicy.DROP
 
 
 def _policy_for_target(policy: MissingPolicy) -> MissingPolicy:
-    """A row without a class cannot train: it is dropped, or refused."""
+    """Return the policy of the target: a row without a class cannot train, so it is dropped or refused."""
     return MissingPolicy.REFUSE if policy is MissingPolicy.REFUSE else MissingPolicy.DROP
 
 
@@ -136,7 +159,7 @@ def check_name(name: str, names: Sequence[str], what: str = "column") -> None:
 
 
 def suggestion(name: str, names: Sequence[str]) -> str:
-    """' Did you mean ...?' for a name that is not there, followed by the names that are."""
+    """Return ' Did you mean ...?' for an unknown name, followed by the known names."""
     return f"{closest(name, names)} Its columns are: {list_names(names, 12)}."
 
 
@@ -151,15 +174,15 @@ def useless_columns(guesses: Sequence[GuessedColumn], named: Collection[str]) ->
         Columns that a user named; only those without a value are left out.
     """
     others = any(not own.identifier and not own.constant for own in guesses)
-    reasons = {own.name: _useless(own, own.name in named, others) for own in guesses}
+    reasons = {guess.name: _useless(guess, guess.name in named, others) for guess in guesses}
     return {name: reason for name, reason in reasons.items() if reason}
 
 
-def _useless(guessed: GuessedColumn, wanted: bool, others: bool) -> str:
-    """Say why a column is left out; "" if it is used. `others`: whether another column can be used."""
+def _useless(guessed: GuessedColumn, named: bool, others: bool) -> str:
+    """Return why a column is left out, or "" if it is used; `others` says whether another column can be used."""
     if guessed.distinct == 0:
         return "it has no value"
-    if wanted or not guessed.identifier:
+    if named or not guessed.identifier:
         return ""
     if guessed.schema.kind is ColumnKind.CATEGORICAL:
         return "its texts name the rows; choose its kind yourself to use it anyway"
@@ -167,7 +190,7 @@ def _useless(guessed: GuessedColumn, wanted: bool, others: bool) -> str:
 
 
 def wrong_words(name: str, kind: ColumnKind, cells: Cells, raw: RawTable) -> tuple[str, ...]:
-    """The places where a column of this kind cannot hold what is written there."""
+    """Return a message for each place whose word does not fit a column of this kind."""
     if kind is ColumnKind.CATEGORICAL:
         return ()
     values = ~cells.marks
@@ -187,21 +210,21 @@ def _rows(
     schemas: Mapping[str, ColumnSchema],
     policies: Mapping[str, MissingPolicy],
 ) -> tuple[BoolArray, dict[str, int]]:
-    """Which rows stay, and how many gaps of each column dropped one."""
+    """Return the mask of rows that stay, and the number of dropped rows by column."""
     keep = np.ones(len(raw), bool)
     dropped: dict[str, int] = {}
     problems: list[str] = []
     for name, cells in all_cells.items():
-        words = gaps(cells, schemas[name].kind if name in schemas else ColumnKind.CATEGORICAL)
+        empty_words = gaps(cells, schemas[name].kind if name in schemas else ColumnKind.CATEGORICAL)
         policy = policies[name]
-        if not words.any() or policy in (MissingPolicy.CATEGORY, MissingPolicy.LEARN):
+        if not empty_words.any() or policy in (MissingPolicy.CATEGORY, MissingPolicy.LEARN):
             continue
         if policy is MissingPolicy.REFUSE:
-            problems += places(raw, cells, words, f"column '{name}' is empty and refuses missing values")
+            problems += places(raw, cells, empty_words, f"column '{name}' is empty and refuses missing values")
             continue
-        gone = words[cells.index]
-        dropped[name] = int(gone.sum())
-        keep &= ~gone
+        dropped_rows = empty_words[cells.index]
+        dropped[name] = int(dropped_rows.sum())
+        keep &= ~dropped_rows
     if problems:
         raise DataError(_several(problems) + " Fill the cells, or choose to drop these rows.", problems=tuple(problems))
     if not keep.any():
@@ -213,7 +236,7 @@ def _rows(
 
 
 def gaps(cells: Cells, kind: ColumnKind) -> BoolArray:
-    """For each word, whether it is missing in a column of this kind: in a column of numbers every mark is."""
+    """Return for each word whether it is an empty cell in a column of this kind; among numbers, every mark is one."""
     return cells.missing if kind is ColumnKind.CATEGORICAL else cells.marks
 
 
@@ -237,7 +260,7 @@ def _labels(target: str, cells: Cells, keep: BoolArray) -> Labels:
 
 
 def _class_type(kind: pa.DataType) -> ClassType | None:
-    """Return the type of classes of a typed column; None for text, which a CSV file has of every value."""
+    """Return the type of classes of a typed column; None for text."""
     if pa.types.is_boolean(kind):
         return ClassType.BOOL
     if pa.types.is_integer(kind):
@@ -246,8 +269,8 @@ def _class_type(kind: pa.DataType) -> ClassType | None:
 
 
 def _codes(cells: Cells, words: Sequence[str]) -> np.ndarray:
-    place = {word: code for code, word in enumerate(words)}
-    return np.fromiter((place.get(w, -1) for w in cells.words), np.int64, len(cells.words))
+    code_of = {word: code for code, word in enumerate(words)}
+    return np.fromiter((code_of.get(w, -1) for w in cells.words), np.int64, len(cells.words))
 
 
 def _column(schema: ColumnSchema, cells: Cells, keep: BoolArray) -> Column:
@@ -262,7 +285,7 @@ def _column(schema: ColumnSchema, cells: Cells, keep: BoolArray) -> Column:
     categories = sorted_words(cells, present & ~empty)
     codes = _codes(cells, categories).astype(np.float64)
     if (present & empty).any() or schema.missing is MissingPolicy.CATEGORY:
-        # a column without a gap here may have one in the rows to be predicted
+        # a column without empty cells here may have some in the rows to predict
         if MISSING_CATEGORY not in categories:
             categories = (*categories, MISSING_CATEGORY)
         codes[empty] = categories.index(MISSING_CATEGORY)
@@ -274,17 +297,17 @@ def _constant(values: FloatArray) -> bool:
 
 
 def duplicate_columns(columns: Sequence[Column]) -> tuple[tuple[str, str], ...]:
-    """Pairs (column, the earlier one of the same kind with the same values and categories); constant columns are left out."""
-    seen: dict[tuple[str, tuple[str, ...], bytes], str] = {}
+    """Return pairs of a column and an earlier one with the same kind, values and categories; constant columns are skipped."""
+    first_names: dict[tuple[str, tuple[str, ...], bytes], str] = {}
     pairs = []
     for column in columns:
         if _constant(column.values):
             continue
         key = (str(column.kind), column.schema.categories, column.values.tobytes())
-        if key in seen:
-            pairs.append((column.name, seen[key]))
+        if key in first_names:
+            pairs.append((column.name, first_names[key]))
         else:
-            seen[key] = column.name
+            first_names[key] = column.name
     return tuple(pairs)
 
 

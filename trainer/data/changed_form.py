@@ -1,6 +1,6 @@
-"""Values that changed their form after the training: numbers in another unit, categories by other words.
+"""Propose how values changed their form since the training: numbers in another unit, categories with other names.
 
-Nothing is read differently because of a proposal. A person sees it, with the number of answers that would change.
+A proposal changes no prediction. It is shown to the user, with the number of answers that it would change.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from trainer.data.parsing.alike import spelling_key
 from trainer.dtypes import FloatArray
 from trainer.table import MISSING_CATEGORY
 
-FEWEST = 8  # numbers below which no factor is proposed
-STRANGE = 0.5  # least share of strange cells in a column whose form has changed
-FITTING = 0.95  # least share of cells that a proposal must explain
-SPREAD = 0.2  # least part of the training range that the middle 90 % must fill, so that not everything shrinks to 0
-SPREAD_SHIFTED = 0.35  # the same where numbers are shifted, too: drifting values fit such a reading more easily
+FEWEST = 8  # with fewer numbers, no factor is proposed
+STRANGE = 0.5  # smallest share of strange cells in a column whose form has changed
+FITTING = 0.95  # smallest share of cells that a proposal must explain
+SPREAD = 0.2  # smallest part of the training range that the middle 90 % must fill; a tiny factor would fit anything
+SPREAD_SHIFTED = 0.35  # the same for readings with an offset, which drifting values fit more easily
 PLAIN_WORTH = 0.9  # a power of ten is proposed if it fits at least this well, compared with the best reading
-MOST_WORDS = 200  # different unknown words beyond which no recoding is looked for
+MOST_WORDS = 200  # with more different unknown words, no recoding is proposed
 NAMED = 3  # pairs of words in a sentence
 SAMPLE = 20_000  # numbers of a column that are kept
 
@@ -38,7 +38,7 @@ UNITS: tuple[tuple[float, str], ...] = (
     (88.42, "mg/dl to µmol/l"), (1 / 88.42, "µmol/l to mg/dl"),
     (18.016, "mmol/l to mg/dl"), (1 / 18.016, "mg/dl to mmol/l"),
 )  # fmt: skip
-SHIFTS: tuple[tuple[float, float, str], ...] = (  # factor, then what is added
+SHIFTS: tuple[tuple[float, float, str], ...] = (  # factor, offset and units
     (5 / 9, -160 / 9, "°F to °C"), (1.8, 32.0, "°C to °F"),
     (1.0, -273.15, "K to °C"), (1.0, 273.15, "°C to K"),
     (1.8, -459.67, "K to °F"), (5 / 9, 459.67 * 5 / 9, "°F to K"),
@@ -55,8 +55,8 @@ SAME_MEANING = (
 class ChangedForm:
     """A column whose values may have another form than in training.
 
-    `factor`, and then `offset`, lead from the cells to the numbers of the training; `words` from the cells to the categories.
-    `strange` of `cells` do not fit as they are, such as `example`. `changed` answers of `rows` would be others; None where nobody counted.
+    `strange` of `cells` do not fit, such as `example`. A number x becomes `factor * x + offset`; `words` maps cells to
+    categories. The proposal would change `changed` of `rows` answers; None if they were not counted.
     """
 
     column: str
@@ -82,7 +82,7 @@ class ChangedForm:
 
     @property
     def sentence(self) -> str:
-        """What was seen, the reading that would fit, and what it would change."""
+        """The strange cells, the reading that would fit, and the answers that it would change."""
         what = (
             "numbers lie outside of the training range"
             if self.factor is not None
@@ -94,7 +94,7 @@ class ChangedForm:
 
     @property
     def guess(self) -> str:
-        """The reading that would fit, and how many answers it would change, as sentences of their own."""
+        """The reading that would fit, and the answers that it would change, as full sentences."""
         return f"{self.reading[0].upper()}{self.reading[1:]}. {self._consequence}".rstrip()
 
     @property
@@ -104,7 +104,7 @@ class ChangedForm:
         return f"Then {self.changed:,} of {self.rows:,} answers would be others."
 
     def to_json(self) -> dict[str, Any]:
-        """The proposal as a dictionary."""
+        """Return the proposal as a dictionary."""
         record: dict[str, Any] = {"column": self.column, "strange": self.strange, "cells": self.cells}
         if self.factor is None:
             record["words"] = dict(self.words)
@@ -115,7 +115,7 @@ class ChangedForm:
         return record | {"sentence": self.sentence}
 
     def reread(self, values: FloatArray, codes: Collection[float] = ()) -> FloatArray:
-        """Return numbers as this reading has them; declared codes stay as they are."""
+        """Return numbers converted by this reading; declared codes do not change."""
         assert self.factor is not None
         read = values * self.factor + self.offset
         return np.where(np.isin(values, tuple(codes)), values, read) if codes else read
@@ -126,7 +126,7 @@ def _times(factor: float) -> str:
 
 
 class _Reading(NamedTuple):
-    """What numbers are multiplied by, what is added then, and the units."""
+    """The conversion `factor * x + offset`, with its units."""
 
     factor: float
     offset: float
@@ -154,51 +154,55 @@ def propose_factor(
     low, high : float
         Ends of the training range.
     codes : collection of float
-        Numbers that are codes and no sizes; they are not looked at.
+        Numbers that are codes; they are ignored.
 
     Returns
     -------
     ChangedForm or None
-        None unless at least half of the numbers lie outside of the range and one reading brings nearly all of them into it. Of
-        several readings the one that fills the range best; a power of ten that fits nearly as well comes before it.
+        None unless at least half of the numbers lie outside the range and a reading brings nearly all of them into it. The
+        reading that fills the range best wins, but a power of ten is preferred if it fits nearly as well.
     """
-    known = values[~np.isnan(values)]
+    numbers = values[~np.isnan(values)]
     if codes:
-        known = known[~np.isin(known, tuple(codes))]
-    outside = (known < low) | (known > high)
+        numbers = numbers[~np.isin(numbers, tuple(codes))]
+    outside = (numbers < low) | (numbers > high)
     strange = int(outside.sum())
-    if len(known) < FEWEST or strange < STRANGE * len(known) or not high > low:
+    if len(numbers) < FEWEST or strange < STRANGE * len(numbers) or not high > low:
         return None
-    first, last = np.quantile(known, (0.05, 0.95))
+    first, last = np.quantile(numbers, (0.05, 0.95))
 
-    def fit(own: _Reading) -> float:
-        """The part of the training range that the numbers fill; 0 if too many lie outside, or if it is too small."""
-        read = known * own.factor + own.offset
-        part = float((last - first) * own.factor / (high - low))
-        spread = SPREAD_SHIFTED if own.offset else SPREAD
-        return part if ((read >= low) & (read <= high)).mean() >= FITTING and part >= spread else 0.0
+    def fit(reading: _Reading) -> float:
+        """Return the part of the training range that the numbers fill; 0 if it is too small, or too many lie outside."""
+        converted = numbers * reading.factor + reading.offset
+        filled_share = float((last - first) * reading.factor / (high - low))
+        spread = SPREAD_SHIFTED if reading.offset else SPREAD
+        return (
+            filled_share
+            if ((converted >= low) & (converted <= high)).mean() >= FITTING and filled_share >= spread
+            else 0.0
+        )
 
     fits = {own: fit(own) for own in READINGS}
     best = max(fits.values())
     if not best:
         return None
-    plain = (own for own in fits if not own.unit and fits[own] >= PLAIN_WORTH * best)
-    chosen = next(plain, None) or max(fits, key=fits.__getitem__)
+    unitless = (own for own in fits if not own.unit and fits[own] >= PLAIN_WORTH * best)
+    best_reading = next(unitless, None) or max(fits, key=fits.__getitem__)
     return ChangedForm(
-        column=column, strange=strange, cells=len(known),
-        factor=chosen.factor, offset=chosen.offset, unit=chosen.unit, example=f"{known[outside][0]:.10g}",
+        column=column, strange=strange, cells=len(numbers),
+        factor=best_reading.factor, offset=best_reading.offset, unit=best_reading.unit, example=f"{numbers[outside][0]:.10g}",
     )  # fmt: skip
 
 
 def propose_words(column: str, unknown: Mapping[str, int], cells: int, categories: Sequence[str]) -> ChangedForm | None:
-    """Propose for each unknown word the category that it may stand for.
+    """Propose a category for each unknown word.
 
     Parameters
     ----------
     column : str
         Name of the column.
     unknown : mapping from str to int
-        The words that are no category, and how many cells have each.
+        Number of cells of each unknown word.
     cells : int
         Cells of the column that are not empty.
     categories : sequence of str
@@ -207,22 +211,22 @@ def propose_words(column: str, unknown: Mapping[str, int], cells: int, categorie
     Returns
     -------
     ChangedForm or None
-        None unless at least half of the cells have an unknown word and nearly all of these have one category each that begins
-        alike or means the same, no two the same one.
+        None unless at least half of the cells have an unknown word, and nearly all of these match exactly one category, each
+        a different one, by their beginning or meaning.
     """
     strange = sum(unknown.values())
     if not strange or strange < STRANGE * cells or len(unknown) > MOST_WORDS:
         return None
-    known = {spelling_key(name): name for name in categories if name != MISSING_CATEGORY}
-    found: dict[str, str] = {}
+    categories_by_key = {spelling_key(name): name for name in categories if name != MISSING_CATEGORY}
+    meanings: dict[str, str] = {}
     for word in unknown:
-        alike = [name for key, name in known.items() if _may_mean(spelling_key(word), key)]
-        if len(alike) == 1:
-            found[word] = alike[0]
-    explained = sum(unknown[word] for word in found)
-    if explained < FITTING * strange or len(set(found.values())) < len(found):
+        candidates = [name for key, name in categories_by_key.items() if _may_mean(spelling_key(word), key)]
+        if len(candidates) == 1:
+            meanings[word] = candidates[0]
+    explained = sum(unknown[word] for word in meanings)
+    if explained < FITTING * strange or len(set(meanings.values())) < len(meanings):
         return None
-    return ChangedForm(column=column, strange=strange, cells=cells, words=found)
+    return ChangedForm(column=column, strange=strange, cells=cells, words=meanings)
 
 
 def _may_mean(word: str, category: str) -> bool:
@@ -235,7 +239,7 @@ def _may_mean(word: str, category: str) -> bool:
 
 @dataclass
 class WatchedColumn:
-    """What is kept of one column while rows pass: the first numbers, or the unknown words."""
+    """A sample of one column of a stream of rows: the first numbers, or the unknown words."""
 
     numbers: list[FloatArray] = field(default_factory=list)
     kept: int = 0
@@ -243,13 +247,13 @@ class WatchedColumn:
     cells: int = 0
 
     def add_numbers(self, values: FloatArray) -> None:
-        """Keep numbers until there are enough."""
+        """Add numbers until the sample is full."""
         if self.kept < SAMPLE:
             self.numbers.append(values[: SAMPLE - self.kept].copy())
             self.kept += len(self.numbers[-1])
 
     def add_words(self, unknown: Mapping[str, int], cells: int) -> None:
-        """Count unknown words, as long as they are few."""
+        """Count unknown words while there are few different ones."""
         self.cells += cells
         if len(self.words) <= MOST_WORDS:
             self.words.update(unknown)

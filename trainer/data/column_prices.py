@@ -1,4 +1,4 @@
-"""Prices of asking columns: 'lab_test=12.5', paid once by each row whose path asks the column."""
+"""Read the prices of columns: 'lab_test=12.5', paid once by each row whose path uses the column."""
 
 from __future__ import annotations
 
@@ -12,24 +12,21 @@ FORM = "Write 'lab_test=12.5; scan=40', or a JSON object of numbers by column"
 
 
 def read_column_prices(text: str, columns: tuple[str, ...]) -> dict[int, Fraction]:
-    """Return the price of each column that a text names, by the place of the column; exact decimals.
-
-    Raises ParameterError if the text cannot be read, or names an unknown column.
-    """
+    """Return exact prices by column index; raise ParameterError if the text cannot be read or names an unknown column."""
     text = text.strip()
-    given = _from_json(text) if text.startswith("{") else [_pair(item, columns) for item in _items(text)]
-    found: dict[int, Fraction] = {}
-    for name, value in given:
+    pairs = _from_json(text) if text.startswith("{") else [_pair(item, columns) for item in _items(text)]
+    prices: dict[int, Fraction] = {}
+    for name, value in pairs:
         if name not in columns:
             raise ParameterError({"column_price": f"'{name[:80]}' is not a column. {FORM}."})
         if not NUMBER.fullmatch(value):
             raise ParameterError(
                 {"column_price": f"'{name}={value[:60]}' has no price. A price is a number that is not negative."}
             )
-        if columns.index(name) in found:
-            raise ParameterError({"column_price": f"'{name}' is named twice. Leave one of the two out."})
-        found[columns.index(name)] = Fraction(value)
-    return found
+        if columns.index(name) in prices:
+            raise ParameterError({"column_price": f"'{name}' is named twice. Remove one of the two."})
+        prices[columns.index(name)] = Fraction(value)
+    return prices
 
 
 def _items(text: str) -> list[str]:

@@ -14,9 +14,9 @@ from trainer.dtypes import CountArray, FloatArray
 from trainer.table import ColumnKind, ColumnSchema
 from trainer.tree.nodes import Tree
 
-LINE = 8  # numbers that a processor reads together
-SAMPLE = 1000  # values that are tried first
-MOST_DECIMALS = 12  # columns with more are taken as continuous
+LINE = 8  # float64 values per cache line
+SAMPLE = 1000  # values to try first
+MOST_DECIMALS = 12  # columns with more decimals are continuous
 CONTINUOUS = MOST_DECIMALS + 1  # `decimals` of such a column in a model file
 
 
@@ -40,7 +40,7 @@ class ColumnStatistics:
 
 
 def statistics(schema: Sequence[ColumnSchema], matrix: FloatArray) -> tuple[ColumnStatistics, ...]:
-    """The statistics of each column over the training rows `matrix`, float64 (n, columns), NaN where missing."""
+    """Return the statistics of each column over the training rows `matrix`, float64 (n, columns), NaN where missing."""
     return tuple(
         ColumnStatistics() if column.kind is ColumnKind.CATEGORICAL else numeric_statistics(values)
         for column, values in zip(schema, _columns_of(matrix), strict=True)
@@ -48,7 +48,7 @@ def statistics(schema: Sequence[ColumnSchema], matrix: FloatArray) -> tuple[Colu
 
 
 def _columns_of(matrix: FloatArray) -> Iterator[FloatArray]:
-    """The columns one by one; as many as a line of memory holds are gathered together."""
+    """Yield the columns, copied in groups of a cache line."""
     for first in range(0, matrix.shape[1], LINE):
         yield from np.ascontiguousarray(matrix[:, first : first + LINE].T)
 
@@ -65,26 +65,26 @@ def describe_columns(tree: Tree, matrix: FloatArray) -> Tree:
     Returns
     -------
     Tree
-        The same tree. Its numeric columns with a value have `decimals`, `change_unit` and `range`. The range is that of the
-        numbers that are no codes, rounded outward to a tenth of the unit, so none of them has to be a value of a row.
+        The same tree. Its numeric columns with a value have `decimals`, `change_unit` and `range`. The range covers the
+        numbers that are no codes, rounded outward to a tenth of the unit, so that its ends reveal no value of a row.
     """
     return replace(tree, schema=describe_schema(tree.schema, matrix))
 
 
 def describe_schema(schema: Sequence[ColumnSchema], matrix: FloatArray) -> tuple[ColumnSchema, ...]:
     """Return the columns as `describe_columns` writes them into a tree."""
-    known = statistics(schema, matrix)
-    columns = zip(schema, known, _columns_of(matrix), strict=True)
+    column_statistics = statistics(schema, matrix)
+    columns = zip(schema, column_statistics, _columns_of(matrix), strict=True)
     return tuple(c if np.isnan(values).all() else _describe(c, s, values) for c, s, values in columns)
 
 
-def _describe(column: ColumnSchema, known: ColumnStatistics, values: FloatArray) -> ColumnSchema:
+def _describe(column: ColumnSchema, column_statistics: ColumnStatistics, values: FloatArray) -> ColumnSchema:
     if column.kind is ColumnKind.CATEGORICAL:
         return column
-    decimals = CONTINUOUS if known.decimals is None else known.decimals
-    unit = rounded_unit(known.scale)
-    low = known.low
-    high = known.high
+    decimals = CONTINUOUS if column_statistics.decimals is None else column_statistics.decimals
+    unit = rounded_unit(column_statistics.scale)
+    low = column_statistics.low
+    high = column_statistics.high
     sizes = values[np.isfinite(values) & ~np.isin(values, column.special)] if column.special else values[:0]
     if len(sizes):
         low = float(sizes.min())
@@ -94,7 +94,7 @@ def _describe(column: ColumnSchema, known: ColumnStatistics, values: FloatArray)
 
 
 def _outward(value: float, unit: float, rounding: str) -> float:
-    """Round an end of a range to a tenth of the unit of change; a value with too many digits for that stays as it is."""
+    """Round an end of a range to a tenth of the unit of change; keep a value with too many digits."""
     step = Decimal(repr(unit)) / 10
     steps = Decimal(repr(value)) / step
     if abs(steps) > LARGEST_EXACT:
@@ -103,55 +103,58 @@ def _outward(value: float, unit: float, rounding: str) -> float:
 
 
 def is_described(tree: Tree) -> bool:
-    """Return whether the model file says in which steps and units each numeric column of the tree changes."""
+    """Return whether each numeric column of the tree has a unit of change."""
     columns = [tree.schema[j] for j in tree.used_columns]
     return all(c.change_unit is not None for c in columns if c.kind is not ColumnKind.CATEGORICAL)
 
 
 def rounded_unit(value: float) -> float:
-    """The nearest of 1, 2 and 5 times a power of ten to a positive number, by ratio."""
+    """Round a positive number to 1, 2 or 5 times a power of ten, the nearest by ratio."""
     power = math.floor(math.log10(value))
-    found = (float(f"{m}e{k}") for k in (power, power + 1) for m in (1, 2, 5))
-    return min((u for u in found if 0 < u < math.inf), key=lambda u: abs(math.log(u) - math.log(value)), default=value)
+    units = (float(f"{m}e{k}") for k in (power, power + 1) for m in (1, 2, 5))
+    return min((u for u in units if 0 < u < math.inf), key=lambda u: abs(math.log(u) - math.log(value)), default=value)
 
 
 def numeric_statistics(values: FloatArray) -> ColumnStatistics:
-    """The unit is the median absolute deviation; the mean absolute deviation if that is 0; 1 if that is 0, too."""
+    """Return the statistics of a numeric column, with the median absolute deviation as unit of change.
+
+    If it is 0, the unit is the mean absolute deviation; if that is 0 too, the unit is 1.
+    """
     finite = np.isfinite(values)
-    known = np.ascontiguousarray(values if finite.all() else values[finite])
-    if not len(known):
+    finite_values = np.ascontiguousarray(values if finite.all() else values[finite])
+    if not len(finite_values):
         return ColumnStatistics()
-    low = float(known.min())
-    high = float(known.max())
+    low = float(finite_values.min())
+    high = float(finite_values.max())
     with np.errstate(over="ignore", invalid="ignore"):
-        deviation = float(known.std())
-        scale = _scale(known, low, high) if low < high else 1.0
+        deviation = float(finite_values.std())
+        scale = _scale(finite_values, low, high) if low < high else 1.0
     return ColumnStatistics(
         scale=scale,
-        decimals=decimals_of(known),
+        decimals=decimals_of(finite_values),
         low=low,
         high=high,
         deviation=deviation if math.isfinite(deviation) else 0.0,
     )
 
 
-def _scale(known: FloatArray, low: float, high: float) -> float:
+def _scale(finite_values: FloatArray, low: float, high: float) -> float:
     """Return the unit of change of finite values that differ."""
-    at_low = known == low
-    if (at_low | (known == high)).all():  # two values, as in a binary column: their numbers of rows tell the medians
+    at_low = finite_values == low
+    if (at_low | (finite_values == high)).all():  # two values, as in a binary column: medians follow from their counts
         rows = int(at_low.sum())
-        few = np.array([low, high]), np.array([rows, len(known) - rows])
-        median = _median_of_few(*few)
-        unit = _median_of_few(np.abs(few[0] - median), few[1])
+        distinct = np.array([low, high]), np.array([rows, len(finite_values) - rows])
+        median = _median_of_few(*distinct)
+        unit = _median_of_few(np.abs(distinct[0] - median), distinct[1])
     else:
-        unit = float(np.median(np.abs(known - np.median(known))))
+        unit = float(np.median(np.abs(finite_values - np.median(finite_values))))
     if not 0 < unit < math.inf:
-        unit = float(np.abs(known - known.mean()).mean())
+        unit = float(np.abs(finite_values - finite_values.mean()).mean())
     return unit if 0 < unit < math.inf else 1.0
 
 
 def _median_of_few(values: FloatArray, rows: CountArray) -> float:
-    """The median of values that occur in many rows each."""
+    """Return the median of distinct values, each with its number of rows."""
     order = np.argsort(values)
     ends = np.cumsum(rows[order])
     middle = np.searchsorted(ends, [(ends[-1] - 1) // 2, ends[-1] // 2], side="right")
@@ -159,10 +162,10 @@ def _median_of_few(values: FloatArray, rows: CountArray) -> float:
 
 
 def decimals_of(values: FloatArray) -> int | None:
-    """The fewest decimals, at most 12, that write every value exactly; None if none do."""
+    """Return the fewest decimals, at most 12, that write every value exactly; None if none do."""
     most = float(np.abs(values).max())
     if most < 2**53 and _fewest_decimals(np.unique(values[:SAMPLE]), most) is None:
-        return None  # some values have too many, and the others need not be sorted
+        return None  # the sample decides, so that the other values need no sorting
     return _fewest_decimals(np.unique(values), most)
 
 

@@ -1,4 +1,4 @@
-"""Read a cost matrix as people write it: 'bad>good=5; good>bad=0.2*amount', or JSON."""
+"""Read a cost matrix from text, 'bad>good=5; good>bad=0.2*amount', or JSON."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ Given = dict[tuple[str, str], str]
 
 
 def read_costs(settings: Mapping[str, Any], names: SettingNames) -> CostTable | None:
-    """Read the costs that the settings give.
+    """Read the cost matrix from the settings.
 
     Costs that are not named are 0 on the diagonal and 1 elsewhere.
 
     Returns
     -------
     CostTable or None
-        None if errors are counted.
+        None without costs; errors are counted then.
 
     Raises
     ------
@@ -41,20 +41,20 @@ def read_costs(settings: Mapping[str, Any], names: SettingNames) -> CostTable | 
     if not text:
         if unit:
             raise ParameterError(
-                {"cost_unit": f"the unit '{unit[:MOST_UNIT]}' needs costs. Give costs, or leave it out."}
+                {"cost_unit": f"the unit '{unit[:MOST_UNIT]}' needs costs. Give costs, or remove the unit."}
             )
         return None
     if text == EACH_ROW:
         return CostTable(classes=names.classes, terms=(), unit=_checked_unit(unit))
-    given, own_unit = _from_json(text, names) if text.startswith("{") else (_from_text(text, names), "")
+    stated, stated_unit = _from_json(text, names) if text.startswith("{") else (_from_text(text, names), "")
     terms = tuple(
         tuple(
-            _term(given.get((true, answer), str(int(true != answer))), f"{true}>{answer}", names)
+            _term(stated.get((true, answer), str(int(true != answer))), f"{true}>{answer}", names)
             for answer in names.classes
         )
         for true in names.classes
     )
-    return CostTable(classes=names.classes, terms=terms, unit=_checked_unit(unit or own_unit))
+    return CostTable(classes=names.classes, terms=terms, unit=_checked_unit(unit or stated_unit))
 
 
 def _checked_unit(unit: str) -> str:
@@ -66,7 +66,7 @@ def _checked_unit(unit: str) -> str:
 
 
 def stated_costs(text: str, classes: tuple[str, ...]) -> tuple[Given, str]:
-    """Return the costs that a text states, by true class and answer, and their unit; nothing of a text that cannot be read."""
+    """Return the costs of a text by true class and answer, and their unit; empty if the text cannot be read."""
     names = SettingNames(columns=(), classes=classes)
     try:
         return _from_json(text, names) if text.startswith("{") else (_from_text(text, names), "")
@@ -75,24 +75,24 @@ def stated_costs(text: str, classes: tuple[str, ...]) -> tuple[Given, str]:
 
 
 def _from_text(text: str, names: SettingNames) -> Given:
-    found: Given = {}
+    costs: Given = {}
     for item in filter(None, (part.strip() for part in text.split(";"))):
         true, answer, value = _parts(item, names)
-        if (true, answer) in found:
-            raise ParameterError({"costs": f"'{true}>{answer}' is named twice. Leave one of the two out."})
-        found[true, answer] = value
-    return found
+        if (true, answer) in costs:
+            raise ParameterError({"costs": f"'{true}>{answer}' is named twice. Remove one of the two."})
+        costs[true, answer] = value
+    return costs
 
 
 def _parts(item: str, names: SettingNames) -> tuple[str, str, str]:
-    """Return true class, answer and cost of "bad>good=5"; names of classes may contain the two signs."""
+    """Return true class, answer and cost of "bad>good=5"; class names may contain '>' and '='."""
     arrows = [match.start() for match in re.finditer(">", item)]
     equals = [match.start() for match in re.finditer("=", item)]
     pairs = [(a, e) for a in arrows for e in equals if a < e]
     parts = [(item[:a].strip(), item[a + 1 : e].strip(), item[e + 1 :].strip()) for a, e in pairs]
-    known = [part for part in parts if part[0] in names.classes and part[1] in names.classes]
-    if known:
-        return known[0]
+    readings = [part for part in parts if part[0] in names.classes and part[1] in names.classes]
+    if readings:
+        return readings[0]
     if not parts:
         raise ParameterError({"costs": f"'{item[:80]}' does not name a true class, an answer and a cost. {FORM}."})
     for name in parts[0][:2]:
@@ -107,19 +107,19 @@ def _from_json(text: str, names: SettingNames) -> tuple[Given, str]:
         raise ParameterError({"costs": f"this is not JSON: {error}."}) from None
     if "rewards" in record and "rewards" not in names.classes:
         raise ParameterError(
-            {"costs": "rewards belong to commands and runs. In Python give fit(X, y, costs=trainer.regrets(rewards))."}
+            {"costs": "rewards work in commands and runs. In Python, use fit(X, y, costs=trainer.regrets(rewards))."}
         )
     by_class = record.get("costs", record)
     if not isinstance(by_class, dict) or not all(isinstance(row, dict) for row in by_class.values()):
         example = '{"unit": "EUR", "costs": {"bad": {"good": 5}}}'
         raise ParameterError({"costs": f"a JSON object of true classes is needed, each with its answers: {example}."})
-    found: Given = {}
+    costs: Given = {}
     for true, row in by_class.items():
         names.label(true, "costs")
         for answer, value in row.items():
             names.label(answer, "costs")
-            found[true, answer] = str(value).strip()
-    return found, str(record.get("unit") or "").strip() if "costs" in record else ""
+            costs[true, answer] = str(value).strip()
+    return costs, str(record.get("unit") or "").strip() if "costs" in record else ""
 
 
 def _term(value: str, pair: str, names: SettingNames) -> CostTerm:

@@ -1,4 +1,4 @@
-"""What each answer costs in each row: a matrix of true classes and answers."""
+"""Costs of answers: a matrix of true classes and answers, and the costs of each row."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from trainer.dtypes import CodeArray, CountArray, FloatArray
 from trainer.errors import ParameterError
 from trainer.table import Table
 
-MOST_COPIES = 1 << 28  # total weight of the copies: what the counts of all searches can hold
+MOST_COPIES = 1 << 28  # total weight of the copies, the limit of the counters of all searches
 MOST_COST = 1 << 61  # a sum of costs, in steps
 FINEST_STEP = -18  # as a power of ten
 COARSEST_STEP = 30
-EACH_ROW = "rows"  # the text of the parameter `costs` where an array gives the costs of each row
+EACH_ROW = "rows"  # value of the parameter `costs` if an array has the costs of each row
 
 
 @dataclass(frozen=True, kw_only=True)
 class CostTerm:
-    """The cost of one answer for one true class: a number, or a column of the table times it."""
+    """The cost of one answer for one true class: a number, or a number times a column of the table."""
 
     factor: Fraction
     column: str | None = None
@@ -68,7 +68,7 @@ class CostBlock(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class RowCosts:
-    """What each answer costs in each row of a table, as integers.
+    """Costs of each answer in each row of a table, as integers.
 
     Parameters
     ----------
@@ -79,13 +79,13 @@ class RowCosts:
     step : Fraction
         One unit of `values`, in the unit of the costs.
     error : float
-        The total cost of any tree changes by at most this much through rounding, in the unit of the costs.
+        Rounding changes the total cost of any tree by at most this much, in the unit of the costs.
     matrix : CostTable
-        The costs as they were given.
+        The costs as stated by the user.
     given : float64 array of shape (n_rows, n_classes), optional
-        The costs of each row as they were given, where each row has its own.
+        The unrounded costs of each row, if each row has its own.
     even : bool
-        Whether the copies of each row weigh the same together, so that the weight of a leaf counts its rows.
+        Whether the copies of all rows have the same total weight, so that the weight of a leaf counts its rows.
     """
 
     values: CountArray
@@ -99,15 +99,15 @@ class RowCosts:
     @property
     def weighted(self) -> CountArray:
         """The costs times the weights of the rows, int64 (rows, classes)."""
-        found: CountArray = self.values * self.weights[:, None]
-        return found
+        products: CountArray = self.values * self.weights[:, None]
+        return products
 
     @property
     def copies(self) -> CountArray:
-        """The weight of the copy of each row and answer, int64 (rows, classes): what the answer saves against the dearest one.
+        """The weight of the copy for each row and answer, int64 (rows, classes): its saving against the dearest answer.
 
-        The weights have no common divisor. Where they are `even`, savings are multiplied by the number of answers, and each copy of a row
-        weighs as much more as makes the copies of all rows weigh the same.
+        The weights have no common divisor. If `even`, savings are multiplied by the number of answers, and each copy of a
+        row gets the same extra weight, so that the copies of all rows have the same total weight.
         """
         return self._undivided // self.divisor
 
@@ -116,14 +116,14 @@ class RowCosts:
         savings = _savings(self.values)
         if self.even:
             savings = self.scale * savings + self._padding_by_row[:, None]
-        found: CountArray = savings * self.weights[:, None]
-        return found
+        copies: CountArray = savings * self.weights[:, None]
+        return copies
 
     @property
     def _padding_by_row(self) -> CountArray:
-        saved = _savings(self.values).sum(axis=1)
-        found: CountArray = saved.max(initial=0) - saved
-        return found
+        totals = _savings(self.values).sum(axis=1)
+        padding: CountArray = totals.max(initial=0) - totals
+        return padding
 
     @property
     def divisor(self) -> int:
@@ -132,45 +132,45 @@ class RowCosts:
 
     @property
     def scale(self) -> int:
-        """What savings are multiplied by in the weights of the copies."""
+        """The factor of savings in the weights of the copies."""
         return self.values.shape[1] if self.even else 1
 
     @property
     def padding(self) -> int:
-        """What the right copies of any tree weigh beyond its savings, before the division."""
+        """The extra weight of the correct copies of any tree beyond its savings, before the division."""
         return int((self._padding_by_row * self.weights).sum()) if self.even else 0
 
     def leaf_size(self, rows: int) -> int:
-        """Return the weight of copies that counts as so many rows in a leaf, where copies are even."""
+        """Return the weight of the copies of this number of rows, if copies are even."""
         one = int(_savings(self.values).sum(axis=1).max()) * self.scale
         return -(-rows * one // self.divisor)
 
     @property
     def dearest(self) -> int:
-        """The largest sum of what the answers of a row save, in steps: what the copies of each row weigh together where they are even."""
+        """The largest sum of savings of a row, in steps; if `even`, the weight of the copies of each row before scaling."""
         return int(_savings(self.values).sum(axis=1).max(initial=0))
 
     def gain(self, cost: int) -> int:
-        """Return the weight of the right copies of a tree whose answers cost `cost` steps."""
+        """Return the weight of the correct copies of a tree whose answers cost `cost` steps."""
         return (self.scale * (self.most - cost) + self.padding) // self.divisor
 
     def cost_of(self, share: Fraction) -> Fraction:
-        """Return the cost in steps of a tree whose right copies have this share of the weight of all copies."""
+        """Return the cost in steps of a tree whose correct copies have this share of the weight of all copies."""
         weight = int(self._undivided.sum())
         return self.most - (share * weight - self.padding) / self.scale
 
     def price_of(self, share: Fraction) -> Fraction:
-        """Return the price of a leaf in steps that is this share of the weight of all copies."""
+        """Convert the price of a leaf from a share of the weight of all copies to steps."""
         return share * int(self._undivided.sum()) / self.scale
 
     @property
     def floor(self) -> int:
-        """What no answer avoids, in steps: the cost of the cheapest answer of each row."""
+        """The unavoidable cost in steps: the sum of the cheapest answer of each row."""
         return int(self.weighted.min(axis=1).sum())
 
     @property
     def most(self) -> int:
-        """The cost of the dearest answer of each row, in steps."""
+        """The sum of the dearest answer of each row, in steps."""
         return int(self.weighted.max(axis=1).sum())
 
     @property
@@ -180,7 +180,7 @@ class RowCosts:
 
     @property
     def best_constant(self) -> int:
-        """The answer that costs least if all rows get it, the first one among equals."""
+        """The cheapest answer for all rows; the first one among equals."""
         return self.constants.index(min(self.constants))
 
     def total(self, answers: CodeArray) -> int:
@@ -189,29 +189,29 @@ class RowCosts:
 
     def by_class(self, codes: CodeArray, answers: CodeArray) -> CountArray:
         """Return the cost of answers by true class and answer, in steps, int64 (classes, classes)."""
-        found = np.zeros((self.values.shape[1],) * 2, np.int64)
-        np.add.at(found, (codes, answers), self.weighted[np.arange(len(answers)), answers])
-        return found
+        totals = np.zeros((self.values.shape[1],) * 2, np.int64)
+        np.add.at(totals, (codes, answers), self.weighted[np.arange(len(answers)), answers])
+        return totals
 
     def in_unit(self, steps: Fraction | int) -> float:
-        """Return a cost in steps in the unit of the costs."""
+        """Convert a cost from steps to the unit of the costs."""
         return float(steps * self.step)
 
     def leaf_share(self, penalty: Fraction) -> Fraction:
-        """Return the price of a leaf as a share of the copies' weight; `penalty` is a share of the best constant answer's cost."""
+        """Convert a leaf penalty from a share of the best constant answer's cost to a share of the weight of all copies."""
         weight = int(self.copies.sum())
         share = penalty * min(self.constants) * self.scale / self.divisor / weight
         if share >= 1:
             most = penalty / share
             raise ParameterError(
-                {"leaf_penalty": f"a leaf would cost more than any tree can save. Give less than {float(most):.4g}."}
+                {"leaf_penalty": f"a leaf would cost more than any tree can save. Use less than {float(most):.4g}."}
             )
         return share
 
 
 def _savings(weighted: CountArray) -> CountArray:
-    found: CountArray = weighted.max(axis=1, keepdims=True) - weighted
-    return found
+    savings: CountArray = weighted.max(axis=1, keepdims=True) - weighted
+    return savings
 
 
 def row_costs(
@@ -223,33 +223,48 @@ def row_costs(
     *,
     even: bool = False,
 ) -> RowCosts:
-    """Return the costs of each row; `given`, float64 (rows, classes), if each row has costs of its own; `even` as in `RowCosts`.
+    """Return the costs of each row as integers.
 
-    Decimals become integers over a common denominator. Where their sum is too large, costs are rounded to the finest power of ten that
-    fits, and `error` says by how much this may change a total.
+    Decimals become integers over a common denominator. If their sum is too large, costs are rounded to the finest power of
+    ten that fits, and `error` bounds the change of a total.
+
+    Parameters
+    ----------
+    matrix : CostTable
+        Costs by true class and answer.
+    table : Table
+        The rows.
+    codes : int32 array of shape (n_rows,)
+        True classes.
+    weights : int64 array of shape (n_rows,), optional
+        Row weights.
+    given : float64 array of shape (n_rows, n_classes), optional
+        Costs of each row, if each row has its own.
+    even : bool
+        As in `RowCosts`.
 
     Raises
     ------
     ParameterError
-        If a column of costs is empty or negative in a row, if costs are too large to count with, or if costs of each row are missing.
+        If a column of costs is empty or negative in a row, if costs are too large, or if `given` is needed and missing.
     """
-    counted = np.ones(len(codes), np.int64) if weights is None else weights.astype(np.int64)
+    row_weights = np.ones(len(codes), np.int64) if weights is None else weights.astype(np.int64)
     if matrix.each_row and given is None:
         raise ParameterError(
             {
-                "costs": f"'{EACH_ROW}' stands for an array, which only fit(X, y, costs=...) takes. Write costs as text or JSON."
+                "costs": f"'{EACH_ROW}' needs an array, which only fit(X, y, costs=...) accepts. Write costs as text or JSON."
             }
         )
     blocks = list(_blocks(matrix, table, codes) if given is None else _given_blocks(given))
     largest = max((max(block.levels) for block in blocks if len(block.rows)), default=Fraction(0))
-    most = MOST_COST / (largest * int(counted.sum()) * len(matrix.classes) ** (3 if even else 1) or 1)
+    most = MOST_COST / (largest * int(row_weights.sum()) * len(matrix.classes) ** (3 if even else 1) or 1)
     for step in _steps(blocks):
         if most * step < 1:
             continue
-        found = _in_steps(matrix, blocks, counted, step, even)
-        if int(found.copies.sum()) <= MOST_COPIES:
-            return replace(found, given=given, error=_rounding_error(found, blocks))
-    raise ParameterError({"costs": "the costs add up to more than can be counted. Give them in a larger unit."})
+        candidate = _in_steps(matrix, blocks, row_weights, step, even)
+        if int(candidate.copies.sum()) <= MOST_COPIES:
+            return replace(candidate, given=given, error=_rounding_error(candidate, blocks))
+    raise ParameterError({"costs": "the sum of the costs is too large. Use a larger unit."})
 
 
 def _blocks(matrix: CostTable, table: Table, codes: CodeArray) -> Iterator[CostBlock]:
@@ -268,9 +283,9 @@ def _blocks(matrix: CostTable, table: Table, codes: CodeArray) -> Iterator[CostB
             yield CostBlock(rows, answer, levels, place.reshape(-1).astype(np.int64))
 
 
-def _given_blocks(given: FloatArray) -> Iterator[CostBlock]:
-    rows = np.arange(len(given))
-    for answer, cells in enumerate(given.T):
+def _given_blocks(costs: FloatArray) -> Iterator[CostBlock]:
+    rows = np.arange(len(costs))
+    for answer, cells in enumerate(costs.T):
         values, place = np.unique(cells + 0.0, return_inverse=True)
         yield CostBlock(rows, answer, [Fraction(repr(float(value))) for value in values], place.reshape(-1))
 
@@ -289,7 +304,7 @@ def _check_cells(name: str, cells: np.ndarray) -> None:
 
 
 def _steps(blocks: list[CostBlock]) -> Iterator[Fraction]:
-    """Yield the step in which all costs are integers, then coarser powers of ten."""
+    """Yield the largest step of which all costs are multiples, then coarser powers of ten."""
     common = 1
     for block in blocks:
         for level in block.levels if len(block.rows) else ():
@@ -305,7 +320,7 @@ def _steps(blocks: list[CostBlock]) -> Iterator[Fraction]:
 
 
 def _in_steps(matrix: CostTable, blocks: list[CostBlock], weights: CountArray, step: Fraction, even: bool) -> RowCosts:
-    """Return the costs as multiples of a step, without the error of rounding."""
+    """Round the costs to multiples of a step; `error` is set to 0."""
     values = np.zeros((len(weights), len(matrix.classes)), np.int64)
     for block in blocks:
         rounded = [_nearest(level, step) for level in block.levels]
@@ -314,22 +329,22 @@ def _in_steps(matrix: CostTable, blocks: list[CostBlock], weights: CountArray, s
 
 
 def _nearest(level: Fraction, step: Fraction) -> int:
-    """Return the multiple of a step nearest to a level, the even one of two; faster than `round` of their ratio."""
+    """Round a level to a number of steps, ties to even; faster than `round` of the ratio."""
     divisor = level.denominator * step.numerator
-    number, rest = divmod(level.numerator * step.denominator, divisor)
-    return number + (2 * rest > divisor or (2 * rest == divisor and number % 2 == 1))
+    number, remainder = divmod(level.numerator * step.denominator, divisor)
+    return number + (2 * remainder > divisor or (2 * remainder == divisor and number % 2 == 1))
 
 
 def _rounding_error(costs: RowCosts, blocks: list[CostBlock]) -> float:
-    """Return by how much rounding may change the total cost of a tree."""
+    """Return an upper bound of the change of a tree's total cost by rounding."""
     errors = np.zeros(costs.values.shape)
     for block in blocks:
-        off = [abs(float(level - _nearest(level, costs.step) * costs.step)) for level in block.levels]
-        errors[block.rows, block.answer] = np.array(off)[block.place]
+        deviations = [abs(float(level - _nearest(level, costs.step) * costs.step)) for level in block.levels]
+        errors[block.rows, block.answer] = np.array(deviations)[block.place]
     return float((errors.max(axis=1) * costs.weights).sum()) * (1 + 1e-12)
 
 
 def _decimal(number: Fraction) -> str:
-    """Return a decimal as people write it."""
+    """Write a number as a decimal, or as a fraction if it has no short one."""
     text = f"{float(number):.15g}"
     return text if Fraction(text) == number else str(number)

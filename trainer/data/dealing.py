@@ -9,8 +9,8 @@ import numpy as np
 from trainer.dtypes import CountArray, FloatArray
 
 MAX_STEPS = 500  # of the improvement
-MAX_SWAPS = 4000  # differences of two kinds of groups that one step compares
-DECIMALS = 9  # two assignments whose imbalance agrees up to this are equally even
+MAX_SWAPS = 4000  # pairs of kinds of groups that one step compares
+DECIMALS = 9  # imbalances that agree to so many decimals are equal
 
 
 def deal_groups(counts: CountArray, shares: FloatArray, seed: int) -> np.ndarray:
@@ -46,12 +46,12 @@ def deal_groups(counts: CountArray, shares: FloatArray, seed: int) -> np.ndarray
 
 def imbalance(counts: CountArray, part: np.ndarray, shares: FloatArray) -> float:
     """Return the statistic that `deal_groups` minimises, for groups with these counts in these parts."""
-    whole = np.column_stack([counts, counts.sum(axis=1)])
-    totals = whole.sum(axis=0)
-    held = np.array([whole[part == b].sum(axis=0) for b in range(len(shares))])
+    counts_and_rows = np.column_stack([counts, counts.sum(axis=1)])
+    totals = counts_and_rows.sum(axis=0)
+    totals_of_parts = np.array([counts_and_rows[part == b].sum(axis=0) for b in range(len(shares))])
     expected = shares[:, None] * totals
-    used = totals > 0
-    return float((((held - expected)[:, used] ** 2) / expected[:, used]).sum())
+    present = totals > 0
+    return float((((totals_of_parts - expected)[:, present] ** 2) / expected[:, present]).sum())
 
 
 def _deal_kinds(kinds: CountArray, members: CountArray, shares: FloatArray) -> CountArray:
@@ -74,10 +74,10 @@ def _deal_kinds(kinds: CountArray, members: CountArray, shares: FloatArray) -> C
 def _fill_empty(kinds: CountArray, amounts: CountArray) -> None:
     """Give each part without a group the smallest group of the part with most groups."""
     for b in np.flatnonzero(amounts.sum(axis=0) == 0):
-        most = int(amounts.sum(axis=0).argmax())
-        held = np.flatnonzero(amounts[:, most])
-        u = held[np.argmin(kinds[held, -1])]
-        amounts[u, most] -= 1
+        donor = int(amounts.sum(axis=0).argmax())
+        kinds_of_part = np.flatnonzero(amounts[:, donor])
+        u = kinds_of_part[np.argmin(kinds[kinds_of_part, -1])]
+        amounts[u, donor] -= 1
         amounts[u, b] += 1
 
 
@@ -87,9 +87,9 @@ def _improve(kinds: CountArray, amounts: CountArray, weights: FloatArray, shares
     pairs = [(u, -1) for u in range(n)]
     if n * n <= MAX_SWAPS:
         pairs += [(u, w) for u, w in itertools.permutations(range(n), 2)]
-    given = np.array([u for u, _ in pairs])
-    taken = np.array([w for _, w in pairs])
-    change = kinds[given] - np.where(taken[:, None] >= 0, kinds[taken], 0)
+    given_kinds = np.array([u for u, _ in pairs])
+    taken_kinds = np.array([w for _, w in pairs])
+    change = kinds[given_kinds] - np.where(taken_kinds[:, None] >= 0, kinds[taken_kinds], 0)
     squares = (change * change * weights).sum(axis=1)
     totals = (kinds * amounts.sum(axis=1)[:, None]).sum(axis=0)
     for _ in range(MAX_STEPS):
@@ -98,7 +98,9 @@ def _improve(kinds: CountArray, amounts: CountArray, weights: FloatArray, shares
         for a, b in itertools.permutations(range(len(shares)), 2):
             slope = weights * (excess[b] / shares[b] - excess[a] / shares[a])
             gain = squares * (1 / shares[a] + 1 / shares[b]) + 2 * change @ slope
-            possible = (amounts[given, a] > 0) & np.where(taken >= 0, amounts[taken, b] > 0, amounts[:, a].sum() > 1)
+            possible = (amounts[given_kinds, a] > 0) & np.where(
+                taken_kinds >= 0, amounts[taken_kinds, b] > 0, amounts[:, a].sum() > 1
+            )
             gain = np.round(np.where(possible, gain, 0.0), DECIMALS)
             i = int(np.argmin(gain))
             if gain[i] < best[0]:
@@ -106,8 +108,8 @@ def _improve(kinds: CountArray, amounts: CountArray, weights: FloatArray, shares
         if best[0] >= -(10.0**-DECIMALS):
             return
         _, a, b, i = best
-        amounts[given[i], a] -= 1
-        amounts[given[i], b] += 1
-        if taken[i] >= 0:
-            amounts[taken[i], b] -= 1
-            amounts[taken[i], a] += 1
+        amounts[given_kinds[i], a] -= 1
+        amounts[given_kinds[i], b] += 1
+        if taken_kinds[i] >= 0:
+            amounts[taken_kinds[i], b] -= 1
+            amounts[taken_kinds[i], a] += 1

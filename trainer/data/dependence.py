@@ -1,4 +1,4 @@
-"""Read which rows belong together, and in which order they came, from columns of a raw table."""
+"""Read the groups and times of rows from columns of a raw table."""
 
 from __future__ import annotations
 
@@ -91,11 +91,15 @@ def read_groups(raw: RawTable, name: str, rows: np.ndarray) -> RowGroups:
 def read_times(raw: RawTable, reading: ColumnParsing, name: str, rows: np.ndarray) -> RowTimes:
     """Return the times of `rows`; raises DataError for an empty cell, and for cells that cannot be ordered."""
     reading.ask([name])
-    own = reading.columns.get(name)
+    column_reading = reading.columns.get(name)
     refuse_empty(
-        raw, own, name, rows, "A row without a time has no place in the order. Fill these cells, or remove these rows."
+        raw,
+        column_reading,
+        name,
+        rows,
+        "A row without a time has no place in the order. Fill these cells, or remove these rows.",
     )
-    cells, values = column_numbers(raw, own, name)
+    cells, values = column_numbers(raw, column_reading, name)
     unordered = np.isnan(values)[cells.index[rows]]
     if unordered.any():
         row = rows[int(np.flatnonzero(unordered)[0])]
@@ -104,29 +108,29 @@ def read_times(raw: RawTable, reading: ColumnParsing, name: str, rows: np.ndarra
             f"Column '{name}' cannot order the rows: {raw.place.lower()} {raw.line_numbers[row]:,} has '{word[:60]}'. "
             "Choose a column of dates or numbers, or write all its dates in one form, such as 2024-12-31."
         )
-    return RowTimes(column=name, values=values[cells.index[rows]], form=number_form(own))
+    return RowTimes(column=name, values=values[cells.index[rows]], form=number_form(column_reading))
 
 
-def number_form(own: ColumnReading | None) -> dict[str, Any] | None:
-    """Return how a column writes numbers or dates, as a model file keeps it; None for plain numbers."""
-    if own is None or own.taken_for not in (DATE, NUMBER):
+def number_form(column_reading: ColumnReading | None) -> dict[str, Any] | None:
+    """Return the number or date format of a column for the model file; None for plain numbers."""
+    if column_reading is None or column_reading.taken_for not in (DATE, NUMBER):
         return None
-    return {name: value for name, value in own.to_json().items() if name != "reason"}
+    return {name: value for name, value in column_reading.to_json().items() if name != "reason"}
 
 
-def empty_rows(raw: RawTable, own: ColumnReading | None, name: str) -> BoolArray:
-    """Return which rows have an empty cell in a column, bool (n,)."""
+def empty_rows(raw: RawTable, column_reading: ColumnReading | None, name: str) -> BoolArray:
+    """Return the mask of rows with an empty cell in a column, bool (n,)."""
     cells = Cells.of(raw.column(name))
     words = cells.marks.copy()
-    if own is not None and own.missing:
-        words |= np.isin(np.array(cells.words, dtype=object), own.missing)
-    found: BoolArray = words[cells.index]
-    return found
+    if column_reading is not None and column_reading.missing:
+        words |= np.isin(np.array(cells.words, dtype=object), column_reading.missing)
+    mask: BoolArray = words[cells.index]
+    return mask
 
 
-def refuse_empty(raw: RawTable, own: ColumnReading | None, name: str, rows: np.ndarray, remedy: str) -> None:
+def refuse_empty(raw: RawTable, column_reading: ColumnReading | None, name: str, rows: np.ndarray, remedy: str) -> None:
     """Raise DataError if a cell of a column is empty in one of the rows."""
-    empty = empty_rows(raw, own, name)[rows]
+    empty = empty_rows(raw, column_reading, name)[rows]
     if not empty.any():
         return
     line = raw.line_numbers[rows[int(np.flatnonzero(empty)[0])]]
@@ -134,29 +138,29 @@ def refuse_empty(raw: RawTable, own: ColumnReading | None, name: str, rows: np.n
     raise DataError(f"Column '{name}' has {count}, the first in {raw.place.lower()} {line:,}. {remedy}")
 
 
-def column_numbers(raw: RawTable, own: ColumnReading | None, name: str) -> tuple[Cells, FloatArray]:
+def column_numbers(raw: RawTable, column_reading: ColumnReading | None, name: str) -> tuple[Cells, FloatArray]:
     """Return the cells of a column, and the number or time of each distinct word; NaN for words that are neither."""
     cells = Cells.of(raw.column(name))
-    return cells, _word_values(cells, own)
+    return cells, _word_values(cells, column_reading)
 
 
-def _word_values(cells: Cells, own: ColumnReading | None) -> FloatArray:
+def _word_values(cells: Cells, column_reading: ColumnReading | None) -> FloatArray:
     """Return a number for each distinct word that rises with time; NaN for words that cannot be ordered."""
-    if own is None or own.taken_for not in (DATE, NUMBER):
+    if column_reading is None or column_reading.taken_for not in (DATE, NUMBER):
         return np.where(cells.numbers, cells.floats(), np.nan)
     values = np.full(len(cells.array), np.nan)
     for i, word in enumerate(cells.words):
-        value = _word_value(word, own)
+        value = _word_value(word, column_reading)
         if value is not None:
             values[i] = value
     return values
 
 
-def _word_value(word: str, own: ColumnReading) -> float | None:
-    if own.number is not None:
-        plain = own.number.plain(word)
+def _word_value(word: str, column_reading: ColumnReading) -> float | None:
+    if column_reading.number is not None:
+        plain = column_reading.number.plain(word)
         return None if plain is None else float(plain)
-    date = own.date
+    date = column_reading.date
     if date is None or date.form == TIME or date.values(word) is None:  # a time of day does not order days
         return None
     moment = moment_of(word, date.form)

@@ -1,4 +1,4 @@
-"""Which cells of a table are empty: by column, together, and what that says about the class."""
+"""Report the empty cells of a table: by column, by pattern, and their dependence on the class."""
 
 from __future__ import annotations
 
@@ -10,42 +10,34 @@ from trainer.dtypes import BoolArray, CountArray
 from trainer.table import Column, Labels, Table
 
 MOST_PATTERNS = 12
-TELLING_LEVEL = 0.001  # of all columns together, by Bonferroni
-TELLING_POINTS = 0.1  # least difference between the shares of a class
+TELLING_LEVEL = 0.001  # significance level of all columns together, by Bonferroni
+TELLING_POINTS = 0.1  # smallest difference between the shares of a class
 
 
 @dataclass(frozen=True, kw_only=True)
 class EmptyColumn:
-    """A column with empty cells: how many, and how many rows of each class have an empty cell there and how many a value.
-
-    `telling` says that the classes of the two groups differ by more than chance explains.
-    """
+    """A column with empty cells."""
 
     name: str
-    empty: int
-    classes_empty: tuple[int, ...]
-    classes_present: tuple[int, ...]
-    telling: bool
+    empty: int  # number of empty cells
+    classes_empty: tuple[int, ...]  # rows of each class with an empty cell
+    classes_present: tuple[int, ...]  # rows of each class with a value
+    telling: bool  # whether the classes of the two groups differ significantly
 
 
 @dataclass(frozen=True, kw_only=True)
 class EmptyReport:
-    """Rows with an empty cell of all rows that have a class, the columns with one, and the sets of columns that are empty together.
-
-    `columns` begin with the one that has most empty cells.
-
-    `patterns` are pairs of column indices (into `columns`) and rows, the most frequent first, at most 12; `other_rows` have another one.
-    """
+    """Empty cells in the rows that have a class."""
 
     rows: int
     rows_with_empty: int
-    columns: tuple[EmptyColumn, ...]
-    patterns: tuple[tuple[tuple[int, ...], int], ...]
-    other_rows: int
+    columns: tuple[EmptyColumn, ...]  # most empty cells first
+    patterns: tuple[tuple[tuple[int, ...], int], ...]  # indices into `columns` that are empty together, and their rows
+    other_rows: int  # rows with a pattern that is not among the 12 most frequent
 
 
 def empty_report(table: Table, labels: Labels) -> EmptyReport:
-    """Return the report of a table in which no row was dropped for an empty cell.
+    """Report the empty cells of a table from which no row was dropped for an empty cell.
 
     Parameters
     ----------
@@ -56,8 +48,8 @@ def empty_report(table: Table, labels: Labels) -> EmptyReport:
     Returns
     -------
     EmptyReport
-        A column is telling if its emptiness and the class are dependent at the level 0.001 divided by the number of columns with empty
-        cells, and the share of some class differs by ten points or more.
+        A column is telling if its emptiness and the class are dependent at the level 0.001 divided by the number of columns
+        with empty cells, and the share of some class differs by ten points or more.
     """
     masks = [(column.name, is_empty(column)) for column in table.columns]
     masks = sorted(((name, mask) for name, mask in masks if mask.any()), key=lambda pair: -int(pair[1].sum()))
@@ -67,9 +59,9 @@ def empty_report(table: Table, labels: Labels) -> EmptyReport:
     level = TELLING_LEVEL / len(masks)
     columns = tuple(_column(name, mask, labels, level) for name, mask in masks)
     kinds, sizes = np.unique(matrix, axis=0, return_counts=True)
-    some = kinds.any(axis=1)
-    kinds = kinds[some]
-    sizes = sizes[some]
+    has_empty = kinds.any(axis=1)
+    kinds = kinds[has_empty]
+    sizes = sizes[has_empty]
     order = np.argsort(-sizes, kind="stable")
     patterns = tuple((tuple(np.flatnonzero(kinds[i]).tolist()), int(sizes[i])) for i in order[:MOST_PATTERNS])
     return EmptyReport(
@@ -82,7 +74,7 @@ def empty_report(table: Table, labels: Labels) -> EmptyReport:
 
 
 def is_empty(column: Column) -> BoolArray:
-    """Boolean (n,): the empty cells of a column, also where they are a category."""
+    """Return the mask of empty cells, bool (n,), also if they are a category."""
     code = column.schema.missing_code
     return column.missing if code is None else column.values == code
 
@@ -105,8 +97,8 @@ def _far_apart(empty: CountArray, present: CountArray) -> bool:
 
 
 def _dependence(empty: CountArray, present: CountArray) -> float:
-    """The p-value of the dependence of emptiness and class: Fisher's exact test for two classes, else chi-square."""
-    from scipy.stats import (  # take long to import, and only tables with empty cells need them
+    """Return the p-value for independence of emptiness and class: Fisher's exact test for two classes, else chi-square."""
+    from scipy.stats import (  # slow to import, and only needed for tables with empty cells
         chi2_contingency,
         fisher_exact,
     )

@@ -1,7 +1,7 @@
-"""Encodings: uploaded columns to the features that solvers search over, and back to splits in the columns' own units.
+"""Encode columns as the features of solvers, and decode features to splits in the columns' units.
 
-The rules of the binary encodings are from Keegan et al. (accelerated BendOCT) and their published tables: categorical columns
-become one column per level (two levels: one column), numeric columns quantile buckets (QB-k) or quantile thresholds (QT-k).
+The binary encodings follow Keegan et al. (accelerated BendOCT) and their published tables. Categorical columns become one
+feature per level (two levels: one feature). Numeric columns become quantile buckets (QB-k) or quantile thresholds (QT-k).
 """
 
 from __future__ import annotations
@@ -22,26 +22,26 @@ from trainer.tree.numbers import decimal_text, middle
 from trainer.tree.splits import Interval, Missing, Split, Subset, Threshold
 from trainer.tree.splits.base import EMPTY, VALUE
 
-MOST_CELLS = 50_000_000  # rows times questions of all thresholds
+MOST_CELLS = 50_000_000  # rows times features of all thresholds
 
 
 class Scheme(StrEnum):
-    """How numeric columns become binary features."""
+    """The rule that turns numeric columns into binary features."""
 
     QUANTILE_THRESHOLDS = "quantile-thresholds"
     QUANTILE_BUCKETS = "quantile-buckets"
-    ALL_THRESHOLDS = "all-thresholds"  # halfway between every two neighbouring values; `bins` plays no part
-    NONE = "none"  # numeric columns are refused: only binary and categorical ones are encoded
+    ALL_THRESHOLDS = "all-thresholds"  # halfway between every two neighbouring values; `bins` is ignored
+    NONE = "none"  # numeric columns are an error; only binary and categorical ones are encoded
 
 
 class Test(StrEnum):
-    """What an encoded feature says about its column."""
+    """The test of an encoded feature on its column."""
 
     VALUE = "value"  # the value itself (numeric encodings)
     LEVEL = "level"  # 1 if the category is `level`
     ABOVE = "above"  # 1 if x > low
     INTERVAL = "interval"  # 1 if low < x ≤ high
-    SPECIAL = "special"  # 1 if low < x ≤ high, where no value but one that is a code lies
+    SPECIAL = "special"  # 1 if low < x ≤ high, an interval that contains a single value, which is a code
     EMPTY = "empty"  # 1 if the cell is empty
 
 
@@ -50,10 +50,10 @@ INTERVALS = (Test.INTERVAL, Test.SPECIAL)
 
 @dataclass(frozen=True, kw_only=True)
 class EncodedFeature:
-    """One feature of an encoding: its name, the index of its column, and the test that it is.
+    """One feature of an encoding: its name, the index of its column, and its test.
 
-    `empty` is what an empty cell has; None if the column of the training rows has none. A value feature of a column with empty cells
-    has it below or above all values, which lie from `low` to `high`.
+    `empty` is the feature's value for an empty cell; None if the column has no empty training cells. For a value feature it
+    lies below or above all values, which lie from `low` to `high`.
     """
 
     name: str
@@ -66,18 +66,18 @@ class EncodedFeature:
 
     @property
     def term(self) -> tuple[int, int]:
-        """The column and, as in the terms of a sum, its category, VALUE or EMPTY."""
+        """The column, and its category, VALUE or EMPTY, as in the terms of a sum."""
         if self.test is Test.EMPTY:
             return self.column, EMPTY
         return self.column, self.level if self.test is Test.LEVEL else VALUE
 
     def apply(self, values: FloatArray) -> FloatArray:
-        """The feature for the column's `values` (n,), as float64."""
-        found = self._present(values)
-        return found if self.empty is None else np.where(np.isnan(values), self.empty, found)
+        """Return the feature, float64 (n,), of the column's `values`, float64 (n,)."""
+        present = self._present(values)
+        return present if self.empty is None else np.where(np.isnan(values), self.empty, present)
 
     def _present(self, values: FloatArray) -> FloatArray:
-        """The feature of the cells that are not empty."""
+        """Return the feature, ignoring empty cells."""
         if self.test is Test.EMPTY:
             return np.zeros(len(values))
         if self.test is Test.VALUE:
@@ -89,7 +89,7 @@ class EncodedFeature:
         return ((values > self.low) & (values <= self.high)).astype(np.float64)
 
     def split(self) -> tuple[Split, bool]:
-        """The split of the own column that this binary feature makes, and whether rows with value 1 go left."""
+        """Return the split of the column for this binary feature, and whether rows with value 1 go left."""
         if self.test is Test.LEVEL:
             return Subset(feature=self.column, codes=(self.level,)), True
         if self.test is Test.EMPTY:
@@ -104,13 +104,13 @@ class EncodedFeature:
         raise DataError(f"The feature '{self.name}' is numeric and makes no split without a threshold.")
 
     def _side(self, *, one_left: bool) -> EmptySide:
-        """Where empty cells go in the split of this binary feature."""
+        """Return the side of empty cells in the split of this binary feature."""
         if self.empty is None:
             return EmptySide.REFUSE
         return EmptySide.LEFT if (self.empty == 1) == one_left else EmptySide.RIGHT
 
     def cut(self, threshold: float) -> tuple[Split, bool]:
-        """The split "this value feature ≤ threshold" of the own column, and whether its sides are exchanged."""
+        """Return the split "this value feature ≤ threshold" of the column, and whether its sides are exchanged."""
         if self.empty is None:
             return Threshold(feature=self.column, threshold=threshold), False
         if self.empty < self.low:  # empty cells lie below all values
@@ -124,39 +124,39 @@ class EncodedFeature:
 
 @dataclass(frozen=True, kw_only=True)
 class Encoding:
-    """Encoded features; `schema` is the schema of the table from which they were made."""
+    """Encoded features, and the schema of the table that they encode."""
 
     features: tuple[EncodedFeature, ...]
     schema: tuple[ColumnSchema, ...]
 
     def matrix(self, table: Table) -> FloatArray:
-        """The features of `table`, float64 of shape (n, features), C-ordered."""
-        out = np.empty((len(table), len(self.features)))
-        self._fill(table, out)
-        return out
+        """Return the features of `table`, float64 of shape (n, features), C-ordered."""
+        matrix = np.empty((len(table), len(self.features)))
+        self._fill(table, matrix)
+        return matrix
 
     def bits(self, table: Table) -> BitArray:
-        """The binary features of `table`, uint8 of shape (n, features), C-ordered."""
-        out = np.empty((len(table), len(self.features)), BIT)
-        self._fill(table, out)
-        return out
+        """Return the binary features of `table`, uint8 of shape (n, features), C-ordered."""
+        bits = np.empty((len(table), len(self.features)), BIT)
+        self._fill(table, bits)
+        return bits
 
     def _fill(self, table: Table, out: np.ndarray) -> None:
-        """Write the features into `out`, some rows at a time."""
+        """Write the features into `out`, block by block."""
         for block in row_blocks(len(table)):
             for h, feature in enumerate(self.features):
                 out[block, h] = feature.apply(table.columns[feature.column].values[block])
 
     def fills(self, features: Sequence[int]) -> tuple[float, ...]:
-        """What a sum of these features reads in place of empty cells, NaN where nothing; () if no number learns."""
-        used = [self.features[h] for h in features]
-        numbers = [f for f in used if f.test is not Test.LEVEL]
+        """Return the fill value of empty cells for each summand, NaN for none; () if no number learns from empty cells."""
+        summands = [self.features[h] for h in features]
+        numbers = [f for f in summands if f.test is not Test.LEVEL]
         if not any(self.schema[f.column].missing is MissingPolicy.LEARN for f in numbers):
             return ()
-        return tuple(math.nan if f.test is not Test.VALUE or f.empty is None else f.empty for f in used)
+        return tuple(math.nan if f.test is not Test.VALUE or f.empty is None else f.empty for f in summands)
 
     def branch(self, feature: int, zero: Draft, one: Draft) -> DraftBranch:
-        """The branch on binary feature `feature` whose subtrees are `zero` (value 0) and `one` (value 1)."""
+        """Return the branch on binary feature `feature` with subtrees `zero` (value 0) and `one` (value 1)."""
         split, one_left = self.features[feature].split()
         return DraftBranch(split=split, left=one if one_left else zero, right=zero if one_left else one)
 
@@ -168,18 +168,28 @@ def encode_binary(
     weights: CountArray | None = None,
     extra: Mapping[int, Sequence[float]] | None = None,
 ) -> Encoding:
-    """The binary encoding of `table`, features in the order of the columns.
+    """Encode a table as binary features, in the order of the columns.
 
-    `extra` lists thresholds beside the quantiles, by the place of their column.
+    A numeric column with empty cells has each feature twice, with the empty cells on either side, and a feature for "the
+    cell is empty". Constant numeric columns are left out. Constant features that the quantile rules produce stay, as in the
+    published tables.
 
-    A numeric column with empty cells has each of its questions twice, with the empty cells on either side, and the question whether the
-    cell is empty; quantiles are those of its values.
+    Parameters
+    ----------
+    table : Table
+    scheme : Scheme
+        Rule for numeric columns.
+    bins : int
+        Number of quantiles.
+    weights : int64 array of shape (n,), optional
+        Row weights. A row of weight w counts w times in quantiles.
+    extra : mapping, optional
+        Thresholds beside the quantiles, by column index.
 
-    A row of weight w counts w times in quantiles, so that weights and repeated rows give the same features.
-
-    Constant numeric columns are left out, as in the published tables; constant features that the quantile rules make are
-    kept, since the published tables keep them. Raises DataError for a numeric column with scheme `none`, and for more than
-    50 million answers (rows times questions) with scheme `all-thresholds`.
+    Raises
+    ------
+    DataError
+        For a numeric column with scheme `none`, and for more than 50 million cells with scheme `all-thresholds`.
     """
     if scheme is Scheme.ALL_THRESHOLDS:
         _refuse_too_many(table, weights)
@@ -190,31 +200,32 @@ def encode_binary(
         else:
             present = ~column.missing
             full = bool(present.all())
-            own = column if full else replace(column, values=column.values[present])
-            counted = weights if weights is None or full else weights[present]
-            found = _questions(j, own, scheme, bins, counted, (extra or {}).get(j, ()))
-            features += found if full else _with_empty(j, own, found)
+            present_column = column if full else replace(column, values=column.values[present])
+            present_weights = weights if weights is None or full else weights[present]
+            questions = _questions(j, present_column, scheme, bins, present_weights, (extra or {}).get(j, ()))
+            features += questions if full else _with_empty(j, present_column, questions)
     return Encoding(features=tuple(features), schema=table.schema)
 
 
 def _with_empty(j: int, present: Column, features: Sequence[EncodedFeature]) -> list[EncodedFeature]:
-    """Each question with the empty cells on either side, and the question whether the cell is empty (missing.md, section 2).
+    """Return each feature with the empty cells on either side, and the feature "the cell is empty" (missing.md, section 2).
 
-    `present` are the cells that are not empty. A question that separates none of them would only ask whether the cell is empty.
+    `present` is the column without empty cells. A feature that is constant on it is left out: it would repeat "the cell is
+    empty".
     """
-    found = [
+    questions = [
         replace(f, name=f"{f.name}, empty {word}", empty=value)
         for f in features
         if np.ptp(f.apply(present.values)) > 0
         for value, word in ((0.0, "no"), (1.0, "yes"))
     ]
-    return [*found, EncodedFeature(name=f"{present.name} is empty", column=j, test=Test.EMPTY, empty=1.0)]
+    return [*questions, EncodedFeature(name=f"{present.name} is empty", column=j, test=Test.EMPTY, empty=1.0)]
 
 
 def _questions(
     j: int, column: Column, scheme: Scheme, bins: int, weights: CountArray | None, extra: Sequence[float]
 ) -> list[EncodedFeature]:
-    """The questions about the values of a numeric or binary column without empty cells."""
+    """Return the features of a numeric or binary column without empty cells."""
     if not len(column.values) or (weights is not None and not weights.any()):
         return []
     low, high = column.values.min(), column.values.max()
@@ -233,30 +244,30 @@ def _questions(
 def _numbers(
     j: int, column: Column, rule: Rule, bins: int, weights: CountArray | None, extra: Sequence[float]
 ) -> list[EncodedFeature]:
-    """Return the questions of a numeric column: by the rule, by the thresholds `extra`, and one for each special value that occurs.
+    """Return the features of a numeric column: by the rule, by `extra` thresholds, and one per special value that occurs.
 
-    The rule looks at the ordinary values.
+    The rule applies to ordinary values only.
     """
     if not column.schema.special or not (special := np.isin(column.values, column.schema.special)).any():
         return _with_extra(j, column, rule(j, column, bins, weights), extra)
     ordinary = column.values[~special]
-    own = None if weights is None else weights[~special]
+    ordinary_weights = None if weights is None else weights[~special]
     features: list[EncodedFeature] = []
-    if len(ordinary) and ordinary.min() < ordinary.max() and (own is None or own.any()):
-        features += _with_extra(j, column, rule(j, replace(column, values=ordinary), bins, own), extra)
+    if len(ordinary) and ordinary.min() < ordinary.max() and (ordinary_weights is None or ordinary_weights.any()):
+        features += _with_extra(j, column, rule(j, replace(column, values=ordinary), bins, ordinary_weights), extra)
     values = np.unique(column.values)
-    for at in np.flatnonzero(np.isin(values, column.schema.special)):
-        low = -math.inf if at == 0 else middle(float(values[at - 1]), float(values[at]))
-        high = math.inf if at == len(values) - 1 else middle(float(values[at]), float(values[at + 1]))
-        name = f"{column.name}={decimal_text(values[at])}"
+    for place in np.flatnonzero(np.isin(values, column.schema.special)):
+        low = -math.inf if place == 0 else middle(float(values[place - 1]), float(values[place]))
+        high = math.inf if place == len(values) - 1 else middle(float(values[place]), float(values[place + 1]))
+        name = f"{column.name}={decimal_text(values[place])}"
         features.append(EncodedFeature(name=name, column=j, test=Test.SPECIAL, low=low, high=high))
     return features
 
 
 def _with_extra(j: int, column: Column, features: list[EncodedFeature], extra: Sequence[float]) -> list[EncodedFeature]:
-    """Return the features and a threshold for each number of `extra` that none of them has."""
-    known = {f.low for f in features}
-    return [*features, *(_above(j, column, cut) for cut in dict.fromkeys(extra) if cut not in known)]
+    """Return the features, with a threshold for each new number of `extra`."""
+    cuts = {f.low for f in features}
+    return [*features, *(_above(j, column, cut) for cut in dict.fromkeys(extra) if cut not in cuts)]
 
 
 def _above(j: int, column: Column, cut: float) -> EncodedFeature:
@@ -264,9 +275,10 @@ def _above(j: int, column: Column, cut: float) -> EncodedFeature:
 
 
 def published_names(encoding: Encoding) -> tuple[str, ...]:
-    """The names of the features as in the published tables of Keegan et al.: `Feat<i>_Num<c>.th<j>`, `.buck<j>`, `Feat<i>_Cat<c>.<level>`.
+    """Return the feature names of the published tables of Keegan et al.
 
-    i is the position of the column, j counts the features of a column, c the categorical columns encoded so far.
+    `Feat<i>_Num<c>.th<j>`, `.buck<j>` or `Feat<i>_Cat<c>.<level>`: i is the index of the column, j counts the features of a
+    column, c the categorical columns so far.
     """
     names: list[str] = []
     categorical = 0
@@ -287,17 +299,17 @@ def published_names(encoding: Encoding) -> tuple[str, ...]:
 
 
 def _published_levels(categories: Sequence[str]) -> list[str]:
-    """Categories as the published names write them: as numbers if all are numbers, with '.0' if one of them is not whole."""
+    """Return categories as the published names write them: numbers get '.0' if one of them is not whole."""
     try:
         values = [float(word) for word in categories]
     except ValueError:
         return list(categories)
-    whole = all(value.is_integer() for value in values)
-    return [str(int(value)) if whole else repr(value) for value in values]
+    all_whole = all(value.is_integer() for value in values)
+    return [str(int(value)) if all_whole else repr(value) for value in values]
 
 
 def encode_numeric(table: Table) -> Encoding:
-    """Numeric and binary columns as they are, categorical ones as one 0/1 feature per category; constant features left out.
+    """Encode a table as numeric features: numbers unchanged, one 0/1 feature per category, without constant features.
 
     A column with empty cells appears twice, with the empty cells below and above all values (missing.md, section 3).
     """
@@ -313,7 +325,7 @@ def encode_numeric(table: Table) -> Encoding:
 
 
 def encode_filled(table: Table, weights: CountArray | None = None, *, indicators: bool = True) -> Encoding:
-    """Return the features that sums weigh: as in the numeric encoding, with empty cells filled (missing.md, section 4).
+    """Encode a table for linear splits: the numeric encoding with empty cells filled (missing.md, section 4).
 
     Parameters
     ----------
@@ -321,7 +333,7 @@ def encode_filled(table: Table, weights: CountArray | None = None, *, indicators
     weights : int64 array of shape (n,), optional
         Row weights of the medians.
     indicators : bool
-        Whether each column with empty cells also has the feature [the cell is empty]. Without them, columns with one value stay.
+        Whether each column with empty cells also has the feature "the cell is empty". If False, columns with one value stay.
     """
     features: list[EncodedFeature] = []
     for j, column in enumerate(table.columns):
@@ -341,19 +353,19 @@ def encode_filled(table: Table, weights: CountArray | None = None, *, indicators
 
 
 def median_of(column: Column, weights: CountArray | None = None) -> float | None:
-    """Return the lower median of the values that are not empty, each counted as often as its weight says; None without values."""
+    """Return the weighted lower median of the values that are not empty; None without values."""
     present = ~column.missing
     values = column.values[present]
     if not len(values):
         return None
-    own = None if weights is None or not weights[present].any() else weights[present]
-    return _order_statistics(values, own, [(_size(values, own) - 1) // 2])[0]
+    present_weights = None if weights is None or not weights[present].any() else weights[present]
+    return _order_statistics(values, present_weights, [(_size(values, present_weights) - 1) // 2])[0]
 
 
 def _virtual(j: int, column: Column) -> list[EncodedFeature]:
-    """The two features of a column with empty cells; one if it has a single value, none if it has no value.
+    """Return the two features of a column with empty cells; one if it has a single value, none if it has no value.
 
-    Raises DataError if no number is left below or above its values.
+    Raise DataError if no number is left below or above its values.
     """
     values = column.values[~column.missing]
     if not len(values):
@@ -371,19 +383,19 @@ def _virtual(j: int, column: Column) -> list[EncodedFeature]:
 
 
 def _levels(j: int, column: Column) -> list[EncodedFeature]:
-    # levels that do not occur would be constant columns; two levels need one column, for the second of them
+    # levels that do not occur would be constant; two levels need one feature, for the second of them
     present = [int(c) for c in np.unique(column.values[~column.missing])]
     if len(present) < 2:
         return []
-    kept = present[1:] if len(present) == 2 else present
+    encoded = present[1:] if len(present) == 2 else present
     names = column.schema.categories
-    return [EncodedFeature(name=f"{column.name}={names[c]}", column=j, test=Test.LEVEL, level=c) for c in kept]
+    return [EncodedFeature(name=f"{column.name}={names[c]}", column=j, test=Test.LEVEL, level=c) for c in encoded]
 
 
 def _order_statistics(values: FloatArray, weights: CountArray | None, places: Sequence[int]) -> list[float]:
-    """The values at `places` (from 0) of the column, sorted, with each row repeated as often as its weight says."""
+    """Return the order statistics at `places` (from 0), with each row repeated by its weight."""
     if weights is None:
-        return (np.sort(values)[list(places)] + 0.0).tolist()  # no zero with a sign
+        return (np.sort(values)[list(places)] + 0.0).tolist()  # turns -0.0 into 0.0
     order = np.argsort(values, kind="stable")
     behind = np.cumsum(weights[order])
     return [float(values[order[np.searchsorted(behind, place, side="right")]]) for place in places]
@@ -397,7 +409,7 @@ def _thresholds(j: int, column: Column, bins: int, weights: CountArray | None) -
     n = _size(column.values, weights)
     # exact integer arithmetic: (n-1) r / bins is rarely a representable fraction
     parts = [divmod((n - 1) * r, bins) for r in range(1, bins)]
-    places = [at for place, rest in parts for at in (place, place + (rest > 0))]
+    places = [at for place, remainder in parts for at in (place, place + (remainder > 0))]
     ordered = _order_statistics(column.values, weights, places)
     cuts = [low if low == high else middle(low, high) for low, high in zip(ordered[::2], ordered[1::2], strict=True)]
     # the published thresholds are quantile + 1e-8, "in effect x > quantile"; a shift would depend on the column's unit
@@ -432,12 +444,12 @@ def _end(value: float) -> str:
 
 
 def _distinct_values(column: Column, weights: CountArray | None) -> FloatArray:
-    """The distinct values of a numeric column in rows that count, rising."""
+    """Return the distinct values in rows of positive weight, sorted."""
     return np.unique(column.values if weights is None else column.values[weights > 0])
 
 
 def _refuse_too_many(table: Table, weights: CountArray | None) -> None:
-    """Raises DataError if all thresholds of the numeric columns would be more answers than fit, before any question is made."""
+    """Raise DataError if all thresholds of the numeric columns would take too many cells."""
     numeric = (column for column in table.columns if column.kind is ColumnKind.NUMERIC)
     questions = sum(max(len(_distinct_values(column, weights)) - 1, 0) for column in numeric)
     if questions * len(table) > MOST_CELLS:
@@ -448,7 +460,7 @@ def _refuse_too_many(table: Table, weights: CountArray | None) -> None:
 
 
 def _every_threshold(j: int, column: Column, bins: int, weights: CountArray | None) -> list[EncodedFeature]:
-    """Halfway between neighbouring values of rows that count, whatever `bins`."""
+    """Return thresholds halfway between neighbouring values in rows of positive weight."""
     cuts = []
     for low, high in itertools.pairwise(_distinct_values(column, weights).tolist()):
         cuts.append(middle(low, high))

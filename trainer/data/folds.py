@@ -1,4 +1,4 @@
-"""Which rows are held out, and which fold judges each row: by chance, by groups, by time, or both."""
+"""Hold out rows and assign folds: at random, by groups, by time, or both."""
 
 from __future__ import annotations
 
@@ -16,20 +16,19 @@ from trainer.tree.numbers import count_words
 
 MOST_FOLDS = 50
 SIGNS = np.array(list("0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"))  # of folds, in a model file
-NO_FOLD = "-"  # the sign of a row that no fold judges
+NO_FOLD = "-"  # the sign of a row that is in no fold
 MOST_HELD_OUT = 0.9  # share of the rows
 TRAINS = "0"
 HELD_OUT = "1"
-SET_ASIDE = "2"  # neither trains nor is judged: an earlier row of a group that is judged
+SET_ASIDE = "2"  # neither trains nor is held out, such as an earlier row of a held-out group
 
 
 @dataclass(frozen=True, kw_only=True)
 class Folds:
-    """Which rows each of `count` folds judges, and which rows train for it.
+    """Validation and training rows of `count` folds.
 
-    `of_row`, int64 of shape (n,), is the fold that judges each row, -1 for none. Without times every other row trains. With
-    times the folds rise with time and only rows of earlier folds, or of none, train. Rows of a group that a fold judges never
-    train for it.
+    `of_row`, int64 of shape (n,), is the fold that validates each row, -1 for none. All other rows train. If `forward`, folds
+    follow time, and only rows of earlier folds, or of none, train. Rows of a group never both train and validate.
     """
 
     of_row: np.ndarray
@@ -38,41 +37,41 @@ class Folds:
     groups: np.ndarray | None = None
 
     def judged(self, fold: int, other: int = -1) -> np.ndarray:
-        """Return the rows, int64, that a fold judges; without the groups of the `other` fold."""
-        chosen = self.of_row == fold
+        """Return the validation rows of a fold, int64, without the groups of the `other` fold."""
+        mask = self.of_row == fold
         if other >= 0:
-            chosen &= ~self._grouped_with(other)
-        return np.flatnonzero(chosen)
+            mask &= ~self._grouped_with(other)
+        return np.flatnonzero(mask)
 
     def training(self, fold: int, other: int = -1) -> np.ndarray:
-        """Return the rows, int64, that train for a fold; without the rows of the `other` fold too."""
-        chosen = np.ones(len(self.of_row), bool)
+        """Return the training rows of a fold, int64, also without the rows of the `other` fold."""
+        mask = np.ones(len(self.of_row), bool)
         for left_out in (fold, other):
             if left_out < 0:
                 continue
-            chosen &= ~self._grouped_with(left_out)
+            mask &= ~self._grouped_with(left_out)
             if self.forward:
-                chosen &= self.of_row < left_out
-        return np.flatnonzero(chosen)
+                mask &= self.of_row < left_out
+        return np.flatnonzero(mask)
 
     def counts(self, codes: np.ndarray, classes: int) -> list[dict[str, Any]]:
-        """Return rows, training rows, groups and rows of each class of every fold; `codes` (n,) are the classes."""
-        found = []
+        """Return rows, training rows, groups and class counts of every fold; `codes` (n,) are the classes."""
+        records = []
         for fold in range(self.count):
-            own = self.judged(fold)
-            record: dict[str, Any] = {"rows": len(own), "training_rows": len(self.training(fold))}
+            rows = self.judged(fold)
+            record: dict[str, Any] = {"rows": len(rows), "training_rows": len(self.training(fold))}
             if self.groups is not None:
-                record["groups"] = len(np.unique(self.groups[own]))
-            found.append(record | {"classes": np.bincount(codes[own], minlength=classes).tolist()})
-        return found
+                record["groups"] = len(np.unique(self.groups[rows]))
+            records.append(record | {"classes": np.bincount(codes[rows], minlength=classes).tolist()})
+        return records
 
     @property
     def signs(self) -> str:
-        """One sign for each row, as a model file keeps it."""
+        """One character per row, for the model file."""
         return "".join(np.where(self.of_row < 0, NO_FOLD, SIGNS[self.of_row]).tolist())
 
     def _grouped_with(self, fold: int) -> np.ndarray:
-        """Return the rows that a fold judges, and all other rows of their groups, as bool (n,)."""
+        """Return the mask of the validation rows of a fold and all other rows of their groups, bool (n,)."""
         judged = self.of_row == fold
         if self.groups is None:
             return judged
@@ -85,13 +84,13 @@ def assign_folds(codes: np.ndarray, folds: int, seed: int, table: Table | None =
     Parameters
     ----------
     codes : int array of shape (n,)
-        The class of each row; class shares are as even as possible over folds that do not follow time.
+        The class of each row. Folds have class shares as even as possible, unless they follow time.
     folds : int
         Number of folds, at least 2.
     seed : int
-        Seed of the shuffle. Times alone decide where there are times.
+        Seed of the shuffle; ignored if there are times.
     table : Table, optional
-        The rows; its `groups` and `times` bind rows together.
+        The rows, whose `groups` and `times` keep rows together.
 
     Raises
     ------
@@ -100,12 +99,14 @@ def assign_folds(codes: np.ndarray, folds: int, seed: int, table: Table | None =
     """
     groups = None if table is None else table.groups
     times = None if table is None else table.times
-    own = None if groups is None else groups.codes
+    group_codes = None if groups is None else groups.codes
     if times is not None:
-        made = Folds(of_row=_time_blocks(times, folds + 1, "folds") - 1, count=folds, forward=True, groups=own)
+        folds_by_time = Folds(
+            of_row=_time_blocks(times, folds + 1, "folds") - 1, count=folds, forward=True, groups=group_codes
+        )
         if groups is not None:
-            _check_training(made, groups, times)
-        return made
+            _check_training(folds_by_time, groups, times)
+        return folds_by_time
     if groups is not None:
         counts, place = _group_counts(codes, groups)
         if len(counts) < folds:
@@ -115,12 +116,14 @@ def assign_folds(codes: np.ndarray, folds: int, seed: int, table: Table | None =
                     f"Choose at most {len(counts)} folds."
                 }
             )
-        return Folds(of_row=deal_groups(counts, np.full(folds, 1 / folds), seed)[place], count=folds, groups=own)
+        return Folds(
+            of_row=deal_groups(counts, np.full(folds, 1 / folds), seed)[place], count=folds, groups=group_codes
+        )
     return Folds(of_row=stratified_folds(codes, folds, seed), count=folds)
 
 
 def inner_folds(codes: np.ndarray, folds: int, seed: int, table: Table) -> Folds | None:
-    """Assign rows to at most `folds` folds inside a training; None if the groups or times of the table allow no two."""
+    """Assign rows to at most `folds` folds inside a training; None if groups or times do not allow two folds."""
     while folds >= 2:
         try:
             return assign_folds(codes, folds, seed, table)
@@ -130,7 +133,7 @@ def inner_folds(codes: np.ndarray, folds: int, seed: int, table: Table) -> Folds
 
 
 def stratified_folds(codes: np.ndarray, folds: int, seed: int) -> np.ndarray:
-    """The fold of each row, int64 (n,): every class is dealt out evenly after a seeded shuffle."""
+    """Return the fold of each row, int64 (n,), with each class dealt evenly after a seeded shuffle."""
     order = np.random.default_rng(seed).permutation(len(codes))
     order = order[np.argsort(codes[order], kind="stable")]
     fold = np.empty(len(codes), np.int64)
@@ -139,11 +142,11 @@ def stratified_folds(codes: np.ndarray, folds: int, seed: int) -> np.ndarray:
 
 
 def holdout(codes: np.ndarray, share: float, seed: int, table: Table | None = None) -> tuple[np.ndarray, np.ndarray]:
-    """Return row indices for training and for testing.
+    """Split the rows into training rows and held-out rows; return their indices.
 
-    Without groups and times every class has its share, and keeps at least one training row. With groups, all rows of a group
-    are on one side. With times, the last rows are held out, and equal times stay together. With both, rows of a held-out group
-    that are earlier than all held-out rows are on neither side.
+    Without groups and times, each class is split by the share and keeps at least one training row. With groups, all rows of
+    a group are on one side. With times, the last rows are held out, and equal times stay together. With both, earlier rows
+    of a held-out group are on neither side.
 
     Parameters
     ----------
@@ -152,9 +155,9 @@ def holdout(codes: np.ndarray, share: float, seed: int, table: Table | None = No
     share : float
         Share of the rows to hold out, from 0 to 0.9.
     seed : int
-        Seed of the shuffle. Times alone decide where there are times.
+        Seed of the shuffle; ignored if there are times.
     table : Table, optional
-        The rows; its `groups` and `times` bind rows together.
+        The rows, whose `groups` and `times` keep rows together.
 
     Raises
     ------
@@ -194,7 +197,7 @@ def _bound_holdout(codes: np.ndarray, share: float, seed: int, table: Table) -> 
 
 
 def _group_counts(codes: np.ndarray, groups: RowGroups) -> tuple[CountArray, np.ndarray]:
-    """Return rows of each class in each group, int64 (groups, classes), and the place of each row's group."""
+    """Return the rows of each class in each group, int64 (groups, classes), and the index of each row's group."""
     place = _places(groups.codes)
     counts = np.zeros((int(place.max()) + 1, int(codes.max()) + 1), np.int64)
     np.add.at(counts, (place, codes), 1)
@@ -202,16 +205,16 @@ def _group_counts(codes: np.ndarray, groups: RowGroups) -> tuple[CountArray, np.
 
 
 def _time_blocks(times: RowTimes, blocks: int, name: str, share: float | None = None) -> np.ndarray:
-    """Cut the rows into blocks that follow each other in time, equal times in one block.
+    """Return the block of each row: blocks follow each other in time, and equal times share a block.
 
-    Every block has about the same number of rows; with a `share` the last of two blocks has about this share.
+    Blocks have about the same size; with a `share`, the last of two blocks has about this share of the rows.
     """
     distinct, place = np.unique(times.values, return_inverse=True)
     if len(distinct) < blocks:
-        needed = f"{blocks - 1} folds need {blocks}" if name == "folds" else "held-out rows need 2"
+        requirement = f"{blocks - 1} folds need {blocks}" if name == "folds" else "held-out rows need 2"
         raise ParameterError(
             {
-                name: f"column '{times.column}' has {count_words(len(distinct), 'different time')}; {needed}. Use another column."
+                name: f"column '{times.column}' has {count_words(len(distinct), 'different time')}; {requirement}. Use another column."
             }
         )
     ends = np.cumsum(np.bincount(place))
@@ -220,9 +223,9 @@ def _time_blocks(times: RowTimes, blocks: int, name: str, share: float | None = 
     start = 0
     rows = 0
     for b in range(blocks - 1):
-        wanted = rows + (n - rows) / (blocks - b) if share is None else n * (1 - share)
+        target = rows + (n - rows) / (blocks - b) if share is None else n * (1 - share)
         last = len(distinct) - (blocks - b)  # every later block needs a time
-        end = start + int(np.abs(ends[start : last + 1] - wanted).argmin())
+        end = start + int(np.abs(ends[start : last + 1] - target).argmin())
         block_of[start : end + 1] = b
         rows = int(ends[end])
         start = end + 1
@@ -243,9 +246,10 @@ def _no_training(groups: RowGroups, times: RowTimes, judged: str) -> str:
 
 
 def training_rows(codes: np.ndarray, rows: Mapping[str, Any] | None, parameters: Mapping[str, Any]) -> np.ndarray:
-    """Positions of the rows that trained a model, among the rows that it reads, which have the classes `codes` (n,).
+    """Return the indices of the rows that trained a model, among the rows that it reads.
 
-    `rows` and `parameters` come from the model file; files that do not say it row by row have the share and the seed.
+    `codes` (n,) are their classes. `rows` and `parameters` come from the model file: either it lists the rows, or the split
+    is repeated from its share and seed.
     """
     signs = (rows or {}).get("held_out")
     if signs and len(signs) == len(codes):
@@ -254,7 +258,7 @@ def training_rows(codes: np.ndarray, rows: Mapping[str, Any] | None, parameters:
 
 
 def unseen_rows(training: np.ndarray, n: int, rows: Mapping[str, Any] | None) -> np.ndarray:
-    """Positions of the rows that were held out to judge the tree: neither `training` nor set aside; `rows` as in `training_rows`."""
+    """Return the indices of the held-out rows: neither `training` nor set aside; `rows` as in `training_rows`."""
     unseen = np.ones(n, bool)
     unseen[training] = False
     signs = (rows or {}).get("held_out")
@@ -270,12 +274,12 @@ def fold_of_signs(signs: str) -> np.ndarray:
 
 
 def held_out_of(members: int, share: float) -> int:
-    """How many rows of a class with so many `members` are held out: at least one stays for the training."""
+    """Return how many rows to hold out of a class with `members` rows; at least one row stays for training."""
     return max(0, min(members - 1, round(share * members)))
 
 
 def check_evaluation(test_share: float, folds: int, rows: int) -> None:
-    """Raise ParameterError unless this share can be held out and `rows` rows can be dealt into this many folds (0: none)."""
+    """Raise ParameterError unless the share and the number of folds (0: none) are possible for `rows` rows."""
     errors = {}
     if not 0 <= test_share <= MOST_HELD_OUT:
         errors["test_share"] = f"must lie between 0 and {MOST_HELD_OUT:g}; it is {test_share:g}."
@@ -294,27 +298,38 @@ def rows_record(
     fold_trees: list[Any] | None,
     costs: np.ndarray | None = None,
 ) -> dict[str, Any]:
-    """Return what a model file states about the rows of `table`.
+    """Return the record of the rows of `table` for a model file.
 
-    `train` and `held_out` hold row indices, `weights` int64 of shape (n,). One sign stands for each row, in the order of the
-    file: in `held_out` 0 if it trained, 1 if it was held out and 2 if neither; in `folds` the number of its fold (0-9, a-z, A-Z)
-    or - for none. Rows of weight 0, which the table lacks, are listed as neither. `costs`, float64 of shape (n, classes), are the costs of each row where each has its own.
+    The record has one character per row, in the order of the file. In `held_out`: 0 training, 1 held out, 2 neither. In
+    `folds`: the fold (0-9, a-z, A-Z), or - for none. Rows of weight 0, which the table lacks, are neither.
+
+    Parameters
+    ----------
+    table : Table
+    train, held_out : int64 array
+        Row indices.
+    folds : Folds, optional
+    weights : int64 array of shape (n,), optional
+    fold_trees : list, optional
+        Record of the tree of each fold.
+    costs : float64 array of shape (n, n_classes), optional
+        Costs of each row, if each row has its own.
     """
-    counted = np.arange(len(table)) if table.weights is None else np.flatnonzero(table.weights.counted)
-    used = len(table) if table.weights is None else len(table.weights.counted)
-    own = weights if weights is not None or table.weights is None else table.weights.values
-    roles = np.full(used, SET_ASIDE)
-    roles[counted[train]] = TRAINS
-    roles[counted[held_out]] = HELD_OUT
+    positions = np.arange(len(table)) if table.weights is None else np.flatnonzero(table.weights.counted)
+    n_rows = len(table) if table.weights is None else len(table.weights.counted)
+    row_weights = weights if weights is not None or table.weights is None else table.weights.values
+    roles = np.full(n_rows, SET_ASIDE)
+    roles[positions[train]] = TRAINS
+    roles[positions[held_out]] = HELD_OUT
     record: dict[str, Any] = {
-        "used": used,
-        "held_out": "".join(roles.tolist()) if len(held_out) or used > len(table) else None,
-        "folds": None if folds is None else "".join(_spread(np.array(list(folds.signs)), counted, used, NO_FOLD)),
-        "weights": None if own is None else _spread(own, counted, used, 0),
+        "used": n_rows,
+        "held_out": "".join(roles.tolist()) if len(held_out) or n_rows > len(table) else None,
+        "folds": None if folds is None else "".join(_spread(np.array(list(folds.signs)), positions, n_rows, NO_FOLD)),
+        "weights": None if row_weights is None else _spread(row_weights, positions, n_rows, 0),
         "fold_trees": fold_trees,
     }
     if costs is not None:
-        record["costs"] = _spread(costs, counted, used, 0)
+        record["costs"] = _spread(costs, positions, n_rows, 0)
     if table.weights is not None:
         record["weight"] = table.weights.to_json()
     if table.groups is not None:
@@ -325,20 +340,20 @@ def rows_record(
     return record
 
 
-def _spread(values: np.ndarray, counted: np.ndarray, used: int, rest: Any) -> list[Any]:
-    """Return the values of the `counted` ones of `used` rows as a list of all of them, `rest` for the others."""
-    spread = np.full((used, *values.shape[1:]), rest, values.dtype)
-    spread[counted] = values
-    found: list[Any] = spread.tolist()
-    return found
+def _spread(values: np.ndarray, positions: np.ndarray, n_rows: int, filler: Any) -> list[Any]:
+    """Return a list of `n_rows` values, with `values` at `positions` and `filler` elsewhere."""
+    spread = np.full((n_rows, *values.shape[1:]), filler, values.dtype)
+    spread[positions] = values
+    rows: list[Any] = spread.tolist()
+    return rows
 
 
 def group_sums(values: np.ndarray, groups: np.ndarray) -> FloatArray:
-    """Return the sum of `values` (n,) over each group, float64, groups in the order of their first row."""
+    """Return the sum of `values` (n,) over each group, float64, with groups in the order of their first row."""
     return np.bincount(_places(groups), weights=values).astype(np.float64)
 
 
 def _places(groups: np.ndarray) -> np.ndarray:
-    """Return the place of each row's group, int64 (n,), among the groups in the order of their first row."""
+    """Return the index of each row's group, int64 (n,), with groups in the order of their first row."""
     _, first, place = np.unique(groups, return_index=True, return_inverse=True)
     return np.argsort(np.argsort(first))[place]

@@ -29,7 +29,7 @@ Built = tuple[Table, Labels, LoadReport]
 
 
 def inspect(X: Any, y: Any = None, *, target: str = "", header: bool | None = None) -> tuple[IntakeFinding, ...]:
-    """Return the intake report of a table: what may be wrong with it, the worst first.
+    """Inspect a table and report possible faults, the worst first.
 
     Parameters
     ----------
@@ -40,12 +40,12 @@ def inspect(X: Any, y: Any = None, *, target: str = "", header: bool | None = No
     target : str
         The column of X to predict, or the name of y.
     header : bool, optional
-        False: the first line of a CSV file is a row, and its columns are called `column 1`, `column 2` and so on.
+        False if the first line of a CSV file is a row; its columns are then called `column 1`, `column 2` and so on.
 
     Returns
     -------
     tuple of IntakeFinding
-        Empty if nothing is found.
+        The findings; empty if there are none.
 
     Raises
     ------
@@ -65,12 +65,12 @@ def inspect(X: Any, y: Any = None, *, target: str = "", header: bool | None = No
         target = target or str(getattr(y, "name", None) or TARGET)
         raw = _with_target(raw, y, target)
     kinds = {name: ColumnKind.CATEGORICAL for name in categorical if name != target}
-    given = ParsingChoices(header=None if header is not False else False)
-    return (*texts, *inspect_raw(raw, reading_of(raw, given), target=target, kinds=kinds))
+    choices = ParsingChoices(header=None if header is not False else False)
+    return (*texts, *inspect_raw(raw, reading_of(raw, choices), target=target, kinds=kinds))
 
 
 def _number_texts(raw: RawTable, but: Collection[str]) -> Iterator[IntakeFinding]:
-    """Yield a finding on each text column of a frame whose cells a file would be read as numbers."""
+    """Yield a finding for each text column of a frame that would be numeric in a file."""
     for name, column in zip(raw.names, raw.columns, strict=True):
         if name in but or not pa.types.is_string(column.type) or not (distinct := number_texts(Cells.of(column))):
             continue
@@ -80,7 +80,7 @@ def _number_texts(raw: RawTable, but: Collection[str]) -> Iterator[IntakeFinding
             severity="high",
             figure=f"{distinct:,} different texts, all of them numbers",
             sentence="The column holds numbers as texts. An estimator takes each text of a data frame for a category.",
-            if_nothing="A tree cannot ask whether the number is large, and a new number is unknown. The rest of this report takes it for numbers.",
+            if_nothing="A tree cannot ask whether the number is large, and a new number is unknown. The rest of this report treats it as numeric.",
         )
 
 
@@ -89,25 +89,25 @@ def inspect_raw(
 ) -> tuple[IntakeFinding, ...]:
     """Return the intake report of rows; see `build_as_read` for `ignore` and the other options.
 
-    A table on which no tree can be trained has a finding that says why, and findings about its cells alone. Raises
-    UnknownColumnError if `raw` does not have a column that is named.
+    If no tree can be trained on the table, a finding states the reason, and the other findings are about its cells only.
+    Raises UnknownColumnError for a column that `raw` does not have.
     """
     check_name(target, raw.names)
     built: Built | None = None
-    trouble: list[IntakeFinding] = []
+    not_trainable: list[IntakeFinding] = []
     try:
         built = build_as_read(raw, reading, target=target, ignore=ignore, **options)
     except UnknownColumnError:
         raise
     except DataError as error:
-        trouble = [_not_trainable(error)]
+        not_trainable = [_not_trainable(error)]
     report = None
     if built is not None:
         learn = dict.fromkeys(built[0].names, MissingPolicy.LEARN)
         learned = build_as_read(raw, reading, target=target, ignore=ignore, **{**options, "missing": learn})
         report = empty_report(learned[0], learned[1])
-    named = {*(options.get("kinds") or {}), *(options.get("missing") or {}), *(options.get("special") or {})}
-    return (*trouble, *inspect_built(raw, reading, target, built, report, ignored=ignore, named=named))
+    chosen_names = {*(options.get("kinds") or {}), *(options.get("missing") or {}), *(options.get("special") or {})}
+    return (*not_trainable, *inspect_built(raw, reading, target, built, report, ignored=ignore, named=chosen_names))
 
 
 def _not_trainable(error: DataError) -> IntakeFinding:
@@ -116,7 +116,7 @@ def _not_trainable(error: DataError) -> IntakeFinding:
         column="",
         severity="high",
         figure=str(error),
-        sentence="No tree can be trained on this table as it is read. What depends on the whole table was not looked for.",
+        sentence="No tree can be trained on this table. Checks of the whole table were skipped.",
         if_nothing="The training is refused with this reason.",
     )
 
@@ -131,17 +131,17 @@ def inspect_built(
     ignored: Collection[str],
     named: Collection[str],
 ) -> tuple[IntakeFinding, ...]:
-    """Return the intake report of rows whose table was built already; None if it cannot be built."""
-    own = reading.for_target(target)
+    """Return the intake report of rows with their built table; `built` is None if the table cannot be built."""
+    target_reading = reading.for_target(target)
     texts = [column.name for column in built[0].schema if column.kind is ColumnKind.CATEGORICAL] if built else []
-    plain = own.without(texts).apply(raw, target=target, needed=())
+    plain = target_reading.without(texts).apply(raw, target=target, needed=())
     derived = set(plain.names) - set(raw.names)
     guesses = infer(plain)
     return findings_of(
         InspectedTable(
             raw=plain,
             target=target,
-            reading=own,
+            reading=target_reading,
             guesses=[replace(g, identifier=False) if g.name in derived else g for g in guesses],
             built=built,
             profile=None if built is None else profile(built[0], built[1]),
@@ -158,7 +158,7 @@ def has_empty(built: Built) -> bool:
 
 
 def _raw_of(X: Any) -> tuple[RawTable, list[str]]:
-    """The rows of a frame or an array, and the names of its declared categories."""
+    """Return the rows of a frame or an array, and the names of its columns with declared categories."""
     import narwhals as nw
 
     frame = nw.from_native(X, eager_only=True, pass_through=True)
@@ -182,11 +182,13 @@ def _frame_column(series: Any) -> pa.Array:
 
 
 def _arrow(cells: Sequence[Any] | np.ndarray) -> pa.Array:
-    """Numbers and booleans as they are, everything else as text."""
+    """Return numbers and booleans unchanged, everything else as text."""
     if isinstance(cells, np.ndarray) and cells.dtype.kind in "biuf":
         return pa.array(cells.astype(np.float64) if cells.dtype.kind == "f" else cells, from_pandas=True)
     empty = [cell is None or (isinstance(cell, float) and cell != cell) for cell in cells]
-    return pa.array([None if gone else str(cell) for gone, cell in zip(empty, cells, strict=True)], pa.string())
+    return pa.array(
+        [None if is_empty_cell else str(cell) for is_empty_cell, cell in zip(empty, cells, strict=True)], pa.string()
+    )
 
 
 def _raw_table(names: Sequence[str], columns: Sequence[pa.Array]) -> RawTable:
@@ -211,4 +213,4 @@ def _with_target(raw: RawTable, y: Any, target: str) -> RawTable:
 
 def to_json(findings: Sequence[IntakeFinding]) -> list[Mapping[str, Any]]:
     """Return the findings as JSON values."""
-    return [own.to_json() for own in findings]
+    return [finding.to_json() for finding in findings]

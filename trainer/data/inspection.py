@@ -30,15 +30,15 @@ HIGH = "high"
 MEDIUM = "medium"
 LOW = "low"
 SEVERITIES = (HIGH, MEDIUM, LOW)
-LEAK_SHARE = 0.98  # least share of rows that one column gets right
-LEAK_RATIO = 0.1  # largest part of the errors of "always the most frequent class" that is left
-FEWEST_ROWS = 20  # smaller tables are right by chance
-ROWS_FOR_EACH_VALUE = 20  # a column with fewer rows for each value learns the rows by heart
+LEAK_SHARE = 0.98  # smallest share of rows that a leak classifies correctly
+LEAK_RATIO = 0.1  # largest share of the baseline's errors that a leak leaves
+FEWEST_ROWS = 20  # in smaller tables, one column can be correct by chance
+ROWS_FOR_EACH_VALUE = 20  # with fewer rows per value, a column memorises the rows
 COMMON_CLASS = 0.8
 MANY_COPIES = 0.1
-HEADER_DOUBT = 0.25  # at least half of the names look like numbers
+HEADER_DOUBT = 0.25  # value of `header_sure` if at least half of the names look like numbers
 SHOWN = 4
-MOST_STRAY = 20  # different words among numbers that are proposed as empty cells
+MOST_STRAY = 20  # with more different words among numbers, no remedy is proposed
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,12 +77,13 @@ class IntakeFinding:
 
 @dataclass(frozen=True, kw_only=True)
 class InspectedTable:
-    """A table as it is read, and what is known about it.
+    """A parsed table with its guesses, profile and empty cells.
 
-    `built` and `profile` are None for a table that cannot be built. `ignored` and `named` are columns that the user left out or named.
+    `built` and `profile` are None for a table that cannot be built. `ignored` and `named` are columns that the user left out
+    or named.
     """
 
-    raw: RawTable  # cells as the reading has them
+    raw: RawTable  # parsed cells
     target: str
     reading: ColumnParsing
     guesses: Sequence[GuessedColumn]
@@ -95,16 +96,16 @@ class InspectedTable:
 
 def findings_of(table: InspectedTable) -> tuple[IntakeFinding, ...]:
     """Return the findings about a table, the worst first."""
-    found = [
+    findings = [
         *_header(table), *_identifiers(table), *_look_alike(table), *_sentinels(table), *_words_among_numbers(table),
         *_words_among_dates(table),
     ]  # fmt: skip
     if table.built is not None and table.profile is not None:
         data, labels, _ = table.built
-        found += [*_leaks(data, labels, table.profile), *_late(table, data, labels), *_table_findings(table.profile)]
+        findings += [*_leaks(data, labels, table.profile), *_late(table, data, labels), *_table_findings(table.profile)]
     if table.empty is not None and table.built is not None:
-        found += _emptiness(table.empty, table.built[1])
-    return tuple(sorted(found, key=lambda own: SEVERITIES.index(own.severity)))
+        findings += _emptiness(table.empty, table.built[1])
+    return tuple(sorted(findings, key=lambda finding: SEVERITIES.index(finding.severity)))
 
 
 def _header(table: InspectedTable) -> Iterable[IntakeFinding]:
@@ -125,35 +126,35 @@ def _header(table: InspectedTable) -> Iterable[IntakeFinding]:
 def _identifiers(table: InspectedTable) -> Iterable[IntakeFinding]:
     features = [own for own in table.guesses if own.name != table.target]
     left_out = {*useless_columns(features, table.named), *table.ignored}
-    for own in features:
-        if not own.identifier:
+    for guess in features:
+        if not guess.identifier:
             continue
-        figure = f"{own.distinct:,} different values; {own.reason.rpartition('; ')[2]}"
-        if own.name in left_out:
-            kind = str(own.schema.kind)
+        figure = f"{guess.distinct:,} different values; {guess.reason.rpartition('; ')[2]}"
+        if guess.name in left_out:
+            kind = str(guess.schema.kind)
             yield IntakeFinding(
                 kind="identifier",
-                column=own.name,
+                column=guess.name,
                 severity=LOW,
                 figure=figure,
                 sentence="The values name or count the rows, which says nothing about a new row. The column is left out.",
-                mend={"column": own.name, "role": "feature", "kind": kind},
+                mend={"column": guess.name, "role": "feature", "kind": kind},
                 if_nothing="No tree uses the column.",
             )
         else:
             yield IntakeFinding(
                 kind="identifier",
-                column=own.name,
+                column=guess.name,
                 severity=HIGH,
                 figure=figure,
                 sentence="The values name or count the rows, which says nothing about a new row.",
-                mend={"column": own.name, "role": "ignored"},
+                mend={"column": guess.name, "role": "ignored"},
                 if_nothing="A tree may ask the column. It is then right on these rows and useless for new ones.",
             )
 
 
 def _look_alike(table: InspectedTable) -> Iterable[IntakeFinding]:
-    kinds = {own.name: own.schema.kind for own in table.guesses}
+    kinds = {guess.name: guess.schema.kind for guess in table.guesses}
     if table.built is not None:
         kinds |= {column.name: column.kind for column in table.built[0].columns}
     unique = {own.name for own in table.guesses if own.identifier}
@@ -166,12 +167,12 @@ def _look_alike(table: InspectedTable) -> Iterable[IntakeFinding]:
         groups = alike_groups(words)
         if not groups:
             continue
-        shown = _alike_figure(groups, words)
+        figure = _alike_figure(groups, words)
         yield IntakeFinding(
             kind="look_alike_classes" if is_target else "other_spelling",
             column=name,
             severity=HIGH if is_target else MEDIUM,
-            figure=shown,
+            figure=figure,
             sentence=f"The column writes {count_words(len(groups), 'value')} in several ways.",
             mend={"column": name, "merge": {word: first for first, *others in groups for word in others}},
             if_nothing=(
@@ -183,25 +184,25 @@ def _look_alike(table: InspectedTable) -> Iterable[IntakeFinding]:
 
 
 def _alike_figure(groups: Sequence[tuple[str, ...]], counts: Mapping[str, int]) -> str:
-    """Write groups of words that look alike with the rows of each."""
-    return "; ".join(", ".join(f"{_visible(w)} ({counts[w]:,})" for w in own[:SHOWN]) for own in groups[:SHOWN])
+    """Describe groups of words that look alike, with the rows of each word."""
+    return "; ".join(", ".join(f"{_visible(w)} ({counts[w]:,})" for w in group[:SHOWN]) for group in groups[:SHOWN])
 
 
 def _visible(word: str) -> str:
-    """A word in quotes, with marks that have no width written as codes."""
+    """Return a word in quotes, with invisible characters as codes."""
     return repr(word) if all(c.isprintable() for c in word) else ascii(word)
 
 
 def _sentinels(table: InspectedTable) -> Iterable[IntakeFinding]:
-    for own in table.reading.columns.values():
-        if own.taken_for == DATE and own.missing and not own.given and own.name != table.target:
-            yield _empty_date(own)
-    taken = {name for own in table.reading.columns.values() for name in own.names if own.special}
+    for column in table.reading.columns.values():
+        if column.taken_for == DATE and column.missing and not column.given and column.name != table.target:
+            yield _empty_date(column)
+    columns_with_codes = {name for own in table.reading.columns.values() for name in own.names if own.special}
     for guess in table.guesses:
         if guess.name == table.target or guess.name in table.ignored:
             continue
-        chosen = _chosen_codes(table, guess.name)
-        if guess.special and not chosen:
+        codes_of_user = _chosen_codes(table, guess.name)
+        if guess.special and not codes_of_user:
             codes = ", ".join(number_text(code) for code in guess.special)
             yield IntakeFinding(
                 kind="sentinel",
@@ -212,31 +213,31 @@ def _sentinels(table: InspectedTable) -> Iterable[IntakeFinding]:
                 mend={"column": guess.name, "missing": [decimal_text(code) for code in guess.special]},
                 if_nothing="A tree compares the codes like measured numbers.",
             )
-        elif guess.schema.kind is ColumnKind.CATEGORICAL and guess.name not in taken:
+        elif guess.schema.kind is ColumnKind.CATEGORICAL and guess.name not in columns_with_codes:
             yield from _missing_words(table, guess)
 
 
 def _chosen_codes(table: InspectedTable, name: str) -> tuple[float, ...]:
     if table.built is None:
         return ()
-    return next((own.special for own in table.built[0].schema if own.name == name), ())
+    return next((column.special for column in table.built[0].schema if column.name == name), ())
 
 
-def _empty_date(own: ColumnReading) -> IntakeFinding:
-    words = ", ".join(own.missing[:SHOWN])
+def _empty_date(column: ColumnReading) -> IntakeFinding:
+    words = ", ".join(column.missing[:SHOWN])
     return IntakeFinding(
         kind="sentinel",
-        column=own.name,
+        column=column.name,
         severity=LOW,
         figure=words,
-        sentence=f"{words} among the dates {'is' if len(own.missing) == 1 else 'are'} read as empty cells, so that the column stays a date.",
-        mend={"column": own.name, "kind": "text"},
+        sentence=f"{words} among the dates {'is' if len(column.missing) == 1 else 'are'} read as empty cells, so that the column stays a date.",
+        mend={"column": column.name, "kind": "text"},
         if_nothing="The cells count as empty.",
     )
 
 
 def _missing_words(table: InspectedTable, guess: GuessedColumn) -> Iterable[IntakeFinding]:
-    """Words such as \\N and <null> in a column of categories; a word of signs alone, such as -, can be a category."""
+    """Yield a finding for words such as \\N and <null> in a categorical column; a word without letters can be a category."""
     words = [w for w in guess.schema.categories if is_missing_word(w) and any(c.isalpha() for c in w)]
     if not words or guess.identifier:
         return
@@ -254,31 +255,37 @@ def _missing_words(table: InspectedTable, guess: GuessedColumn) -> Iterable[Inta
 
 
 def _words_among_numbers(table: InspectedTable) -> Iterable[IntakeFinding]:
-    """Yield a finding on each column of numbers that a few words turn into categories."""
-    for own in table.guesses:
-        if own.name in (table.target, *table.ignored, *table.named) or own.schema.kind is not ColumnKind.CATEGORICAL:
+    """Yield a finding for each column of numbers that a few words turn into categories."""
+    for guess in table.guesses:
+        if (
+            guess.name in (table.target, *table.ignored, *table.named)
+            or guess.schema.kind is not ColumnKind.CATEGORICAL
+        ):
             continue
-        stray = stray_words(Cells.of(table.raw.column(own.name)))
+        stray = stray_words(Cells.of(table.raw.column(guess.name)))
         if stray is None:
             continue
         few = len(stray.words) <= MOST_STRAY
         yield IntakeFinding(
             kind="words_among_numbers",
-            column=own.name,
+            column=guess.name,
             severity=HIGH,
-            figure=f"{stray.figure}; {count_words(own.distinct, 'different value')}",
+            figure=f"{stray.figure}; {count_words(guess.distinct, 'different value')}",
             sentence="A few words turn a column of numbers into categories.",
-            mend={"column": own.name, "missing": list(stray.words)} if few else {},
+            mend={"column": guess.name, "missing": list(stray.words)} if few else {},
             if_nothing="Each number is a category: a tree cannot ask whether it is large, and a new number is unknown.",
         )
 
 
 def _words_among_dates(table: InspectedTable) -> Iterable[IntakeFinding]:
-    """Yield a finding on each column of dates that a few words turn into categories."""
-    for own in table.guesses:
-        if own.name in (table.target, *table.ignored, *table.named) or own.schema.kind is not ColumnKind.CATEGORICAL:
+    """Yield a finding for each column of dates that a few words turn into categories."""
+    for guess in table.guesses:
+        if (
+            guess.name in (table.target, *table.ignored, *table.named)
+            or guess.schema.kind is not ColumnKind.CATEGORICAL
+        ):
             continue
-        cells = Cells.of(table.raw.column(own.name))
+        cells = Cells.of(table.raw.column(guess.name))
         values = np.flatnonzero(~cells.missing)
         sample = [cells.word(i) for i in values[:SAMPLE]]
         form = next((f for f in GUESSED if _mostly_dates(sample, f)), None)
@@ -291,11 +298,11 @@ def _words_among_dates(table: InspectedTable) -> Iterable[IntakeFinding]:
         dates = sum(words.values()) - sum(words[word] for word in odd)
         yield IntakeFinding(
             kind="words_among_dates",
-            column=own.name,
+            column=guess.name,
             severity=HIGH,
             figure=f"{dates:,} of {sum(words.values()):,} values are dates ({form}), but others such as {odd[0][:40]!r} are not",
             sentence="A few words turn a column of dates into categories.",
-            mend={"column": own.name, "missing": odd} if len(odd) <= MOST_STRAY else {},
+            mend={"column": guess.name, "missing": odd} if len(odd) <= MOST_STRAY else {},
             if_nothing="Each date is a category: a tree cannot ask whether it is early or late, and a new date is unknown.",
         )
 
@@ -308,15 +315,15 @@ def _leaks(table: Table, labels: Labels, profile: Profile) -> Iterable[IntakeFin
     n = len(table)
     if n < FEWEST_ROWS:
         return
-    least = max(LEAK_SHARE, 1 - LEAK_RATIO * (1 - profile.baseline))
-    for column, known in zip(table.columns, profile.columns, strict=True):
-        right, right_by_others = _rows_right_by_value(column, labels)
-        few = known.distinct <= max(2 * len(labels.classes), n // ROWS_FOR_EACH_VALUE)
-        by_value = (right if few else right_by_others) >= least * n
-        if not by_value and known.cut_accuracy < least:
+    required_share = max(LEAK_SHARE, 1 - LEAK_RATIO * (1 - profile.baseline))
+    for column, column_profile in zip(table.columns, profile.columns, strict=True):
+        correct, right_by_others = _rows_right_by_value(column, labels)
+        few = column_profile.distinct <= max(2 * len(labels.classes), n // ROWS_FOR_EACH_VALUE)
+        by_value = (correct if few else right_by_others) >= required_share * n
+        if not by_value and column_profile.cut_accuracy < required_share:
             continue
-        right = right if by_value else round(known.cut_accuracy * n)
-        is_coding = by_value and right == n
+        correct = correct if by_value else round(column_profile.cut_accuracy * n)
+        is_coding = by_value and correct == n
         sentence = (
             "The column is the target in another coding: each of its values belongs to one class."
             if is_coding
@@ -326,7 +333,7 @@ def _leaks(table: Table, labels: Labels, profile: Profile) -> Iterable[IntakeFin
             kind="leak",
             column=column.name,
             severity=HIGH,
-            figure=f"{right:,} of {n:,} rows right by this column alone; always the most frequent class: {percent_text(profile.baseline)}",
+            figure=f"{correct:,} of {n:,} rows right by this column alone; always the most frequent class: {percent_text(profile.baseline)}",
             sentence=sentence,
             mend={"column": column.name, "role": "ignored"},
             if_nothing="The tree repeats this column. If new rows do not have it before the outcome, the tree cannot be used.",
@@ -334,25 +341,25 @@ def _leaks(table: Table, labels: Labels, profile: Profile) -> Iterable[IntakeFin
 
 
 def _late(table: InspectedTable, data: Table, labels: Labels) -> Iterable[IntakeFinding]:
-    """Yield a finding on each date that may be known only after the outcome."""
+    """Yield a finding for each date that may be known only after the outcome."""
     rows = np.searchsorted(table.raw.line_numbers, data.row_numbers)
-    used = set(data.names)
-    for own in late_dates(table.raw, table.reading.columns, table.target, rows, labels.codes):
-        if not used.intersection(own.made):
+    feature_names = set(data.names)
+    for date in late_dates(table.raw, table.reading.columns, table.target, rows, labels.codes):
+        if not feature_names.intersection(date.made):
             continue
         yield IntakeFinding(
             kind="date_after_outcome",
-            column=own.column,
-            severity=HIGH if own.certain else MEDIUM,
-            figure=own.figure,
-            sentence=f"This date follows '{own.earlier}'. Is it known before the outcome, or written down after it?",
-            mend={"column": own.column, "columns": list(own.made), "role": "ignored"},
+            column=date.column,
+            severity=HIGH if date.certain else MEDIUM,
+            figure=date.figure,
+            sentence=f"This date follows '{date.earlier}'. Is it known before the outcome, or written down after it?",
+            mend={"column": date.column, "columns": list(date.made), "role": "ignored"},
             if_nothing="A tree may ask a date that new rows do not have yet.",
         )
 
 
 def _rows_right_by_value(column: Column, labels: Labels) -> tuple[int, int]:
-    """Return how many rows have the most frequent class of their value in this column, and of the other rows with their value."""
+    """Return how many rows have the most frequent class of their value, with and without counting the row itself."""
     values = np.where(column.missing, np.inf, column.values)
     _, codes = np.unique(values, return_inverse=True)
     k = len(labels.classes)
@@ -368,13 +375,13 @@ def _emptiness(report: EmptyReport, labels: Labels) -> Iterable[IntakeFinding]:
             continue
         empty = np.array(column.classes_empty) / sum(column.classes_empty)
         present = np.array(column.classes_present) / sum(column.classes_present)
-        at = int(np.abs(empty - present).argmax())
+        label = int(np.abs(empty - present).argmax())
         yield IntakeFinding(
             kind="emptiness_predicts",
             column=column.name,
             severity=MEDIUM,
-            figure=f"'{labels.classes[at]}': {percent_text(float(empty[at]))} where empty, {percent_text(float(present[at]))} elsewhere",
-            sentence="Whether the cell is empty tells about the class. Often this comes from how the data were collected.",
+            figure=f"'{labels.classes[label]}': {percent_text(float(empty[label]))} where empty, {percent_text(float(present[label]))} elsewhere",
+            sentence="Whether the cell is empty depends on the class. Often this comes from how the data were collected.",
             mend={"column": column.name, "role": "ignored"},
             if_nothing="A tree may ask whether the cell is empty. Check that this will be so for new rows.",
         )
@@ -387,7 +394,7 @@ def _table_findings(profile: Profile) -> Iterable[IntakeFinding]:
             column=name,
             severity=LOW,
             figure="1 value",
-            sentence="The column has one value, so no tree can ask it.",
+            sentence="The column has one value, so no tree can use it.",
             mend={"column": name, "role": "ignored"},
             if_nothing="The column has no effect.",
         )
@@ -423,8 +430,8 @@ def _table_findings(profile: Profile) -> Iterable[IntakeFinding]:
 
 
 def identifiers_in(table: Table, names: Collection[str]) -> list[str]:
-    """Return those of the columns `names` of a table that name or count its rows."""
-    return [own.name for own in table.columns if own.name in names and _is_identifier(own)]
+    """Return the columns among `names` that name or count the rows of a table."""
+    return [column.name for column in table.columns if column.name in names and _is_identifier(column)]
 
 
 def _is_identifier(column: Column) -> bool:
@@ -435,12 +442,12 @@ def _is_identifier(column: Column) -> bool:
 
 
 def tree_warnings(tree: Tree, identifiers: Collection[str]) -> list[str]:
-    """Return what speaks against using a tree: asked columns that name or count the rows, and classes that look alike."""
+    """Return warnings about a tree: columns that name or count the rows, and classes that look alike."""
     return [words for words in (warn_identifiers(tree, identifiers), warn_alike_classes(tree)) if words]
 
 
 def warn_alike_classes(tree: Tree) -> str:
-    """Return a warning if classes look alike, with their training rows; "" if none do."""
+    """Return a warning about classes that look alike, with their training rows; "" if there are none."""
     counts = dict(zip(tree.classes, tree.nodes[0].counts, strict=True))
     groups = alike_groups(counts)
     if not groups:
@@ -452,11 +459,11 @@ def warn_alike_classes(tree: Tree) -> str:
 
 
 def warn_identifiers(tree: Tree, identifiers: Collection[str]) -> str:
-    """Return a warning if a tree asks columns that name or count the rows; "" if it asks none."""
-    asked = [tree.schema[j].name for j in tree.used_columns if tree.schema[j].name in identifiers]
-    if not asked:
+    """Return a warning about columns of the tree that name or count the rows; "" if there are none."""
+    used_names = [tree.schema[j].name for j in tree.used_columns if tree.schema[j].name in identifiers]
+    if not used_names:
         return ""
     return (
-        f"The tree asks {list_names(asked)}. {'Its' if len(asked) == 1 else 'Their'} values name or count the training rows, "
+        f"The tree asks {list_names(used_names)}. {'Its' if len(used_names) == 1 else 'Their'} values name or count the training rows, "
         "so the answer says nothing about a new row. Leave the column out and train again."
     )

@@ -1,4 +1,4 @@
-"""Dates that follow another date of the row and tell about the class: they may be known only after the outcome."""
+"""Find dates that may be known only after the outcome: they follow another date and predict the class."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from trainer.dtypes import CodeArray, FloatArray
 from trainer.tree.numbers import percent_text
 
 FEWEST_ROWS = 20  # with both dates
-NOT_BEFORE = 0.98  # least share of these rows in which the date is not the earlier one
-LATER = 0.5  # least share in which it is later
-LEFT_ERRORS = 0.5  # largest part of the errors of "always the most frequent class" that the date leaves
+NOT_BEFORE = 0.98  # smallest share of these rows in which the date is not earlier
+LATER = 0.5  # smallest share of these rows in which the date is later
+LEFT_ERRORS = 0.5  # largest share of the baseline's errors that the date leaves
 WORDS_OF_ENDS = re.compile(
     r"(?:^|[\W_])(?:outcome|closed|closing|ended?|paid|payment|default|discharged?|death|died|cancel\w*|churn\w*|resolved|"
     r"decision|decided|exit|terminat\w*|returned|settled|completed|ende|austritt|bezahlt|entlassung)(?:$|[\W_])",
@@ -29,16 +29,13 @@ WORDS_OF_ENDS = re.compile(
 
 @dataclass(frozen=True, kw_only=True)
 class LateDate:
-    """A column of dates that follow those of another column, and what speaks for it that the outcome comes first.
-
-    `made` are the columns of the table that are made of it. `certain` says that the dates tell the class, and not only their name.
-    """
+    """A column of dates that may be known only after the outcome, with the evidence."""
 
     column: str
-    made: tuple[str, ...]
-    earlier: str
+    made: tuple[str, ...]  # columns of the table that are derived from it
+    earlier: str  # the column of dates that it follows
     figure: str
-    certain: bool
+    certain: bool  # whether the dates predict the class; otherwise only the column's name suggests it
 
 
 def late_dates(
@@ -49,9 +46,9 @@ def late_dates(
     Parameters
     ----------
     raw : RawTable
-        The cells as the reading has them, with the columns that are made of dates.
+        Parsed cells, with the columns that are derived from dates.
     readings : mapping
-        How each column of the file is read.
+        The parsing of each column of the file.
     target : str
         The column of classes.
     rows : int64 array of shape (n,)
@@ -60,9 +57,9 @@ def late_dates(
         Their classes.
     """
     days = {
-        name: _days(raw, own, rows)
-        for name, own in readings.items()
-        if own.taken_for == DATE and own.date is not None and own.date.form != TIME and name != target
+        name: _days(raw, reading, rows)
+        for name, reading in readings.items()
+        if reading.taken_for == DATE and reading.date is not None and reading.date.form != TIME and name != target
     }
     for name, late in days.items():
         pairs = [(earlier, late - days[earlier]) for earlier in days if earlier != name]
@@ -84,24 +81,26 @@ def late_dates(
         )
 
 
-def _days(raw: RawTable, own: ColumnReading, rows: np.ndarray) -> FloatArray:
-    """Return the day of each row, counted from the first day of year 1; NaN where the cell is empty or the days are left out."""
-    assert own.date is not None
-    name = next((made for made in own.names if made.endswith(f" days since {own.date.origin}")), "")
+def _days(raw: RawTable, reading: ColumnReading, rows: np.ndarray) -> FloatArray:
+    """Return the ordinal day of each row; NaN for an empty cell, or if the days are left out."""
+    assert reading.date is not None
+    name = next((made for made in reading.names if made.endswith(f" days since {reading.date.origin}")), "")
     if name not in raw.names:
         return np.full(len(rows), np.nan)
     cells = Cells.of(raw.column(name))
     values = np.where(cells.numbers, cells.floats(), np.nan)[cells.index[rows]]
-    return values + datetime.date.fromisoformat(own.date.origin).toordinal()
+    return values + datetime.date.fromisoformat(reading.date.origin).toordinal()
 
 
 def _follows(gap: FloatArray) -> bool:
-    known = gap[np.isfinite(gap)]
-    return len(known) >= FEWEST_ROWS and bool((known >= 0).mean() >= NOT_BEFORE and (known > 0).mean() >= LATER)
+    known_gaps = gap[np.isfinite(gap)]
+    return len(known_gaps) >= FEWEST_ROWS and bool(
+        (known_gaps >= 0).mean() >= NOT_BEFORE and (known_gaps > 0).mean() >= LATER
+    )
 
 
 def _evidence(gap: FloatArray, filled: np.ndarray, codes: CodeArray) -> str:
-    """Say how well the date tells the class: by being filled, or by the days since the earlier one; "" if it does not."""
+    """Describe how well the date predicts the class: filled or not, or days since the earlier one; "" if it does not."""
     right = {
         "whether it is filled": _best_cut(filled.astype(np.float64), codes),
         "the days between them": _best_cut(np.where(np.isnan(gap), np.inf, gap), codes),
@@ -114,7 +113,7 @@ def _evidence(gap: FloatArray, filled: np.ndarray, codes: CodeArray) -> str:
 
 
 def _best_cut(values: FloatArray, codes: CodeArray) -> float:
-    """Return the largest share of rows that one threshold of the values gets right."""
+    """Return the largest share of rows that one threshold classifies correctly."""
     order = np.argsort(values, kind="stable")
     ordered = values[order]
     onehot = np.zeros((len(codes), int(codes.max()) + 1), np.int64)

@@ -1,4 +1,4 @@
-"""Problem: the rows, labels and objective that a method optimises over."""
+"""Problem: rows, labels and objective of a training."""
 
 from __future__ import annotations
 
@@ -24,17 +24,14 @@ from trainer.tree.shorten import shorten
 
 @dataclass(frozen=True, kw_only=True)
 class SettingNames:
-    """What settings can name, known without the rows: the columns that may be asked, and the classes.
-
-    `texts` are those of the columns that hold categories.
-    """
+    """Names that settings may refer to."""
 
     columns: tuple[str, ...]
     classes: tuple[str, ...]
-    texts: tuple[str, ...] = ()
+    texts: tuple[str, ...] = ()  # categorical columns
 
     def column(self, name: str, parameter: str) -> str:
-        """The name itself; raises ParameterError if no column is called so."""
+        """Return the name; raise ParameterError if no column has it."""
         if name not in self.columns:
             raise ParameterError(
                 {parameter: f"{_unknown(name, 'column', self.columns)} Columns: {list_names(self.columns)}."}
@@ -42,13 +39,13 @@ class SettingNames:
         return name
 
     def number_column(self, name: str, parameter: str) -> str:
-        """Return the name itself; raises ParameterError if no column of numbers is called so."""
+        """Return the name; raise ParameterError if no numeric column has it."""
         if name in self.texts:
             raise ParameterError({parameter: f"'{name}' holds no numbers. Name a column of numbers."})
         return self.column(name, parameter)
 
     def label(self, name: str, parameter: str) -> str:
-        """The name itself; raises ParameterError if no class is called so."""
+        """Return the name; raise ParameterError if no class has it."""
         if name not in self.classes:
             raise ParameterError(
                 {parameter: f"{_unknown(name, 'class', self.classes)} Classes: {list_names(self.classes)}."}
@@ -57,7 +54,7 @@ class SettingNames:
 
 
 def setting_names(table: Table, labels: Labels) -> SettingNames:
-    """Return what settings can name in a table with its labels."""
+    """Return the names of a table and its labels."""
     texts = tuple(column.name for column in table.columns if column.kind is ColumnKind.CATEGORICAL)
     return SettingNames(columns=table.names, classes=labels.classes, texts=texts)
 
@@ -68,21 +65,42 @@ def _unknown(name: str, what: str, names: tuple[str, ...]) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Problem:
-    """A table, its labels, integer row weights and the objective's leaf penalty; only columns that learn have empty cells.
+    """A table, its labels and the objective of a training.
 
-    The objective is `correct / n - leaf_penalty * leaves`, maximised, less
-    `coefficient_penalty` for every coefficient of its splits; `n` is the total weight. `warm_start` is a tree over the
-    same columns that is known already; methods that declare `warm_start` begin with it. `quantile_weights` replaces
-    `weights` in the binary encoding, where classes are weighted and questions are not to depend on it. `follow_unseen` says whether
-    a split of a column without empty training cells answers empty cells at all.
-    `extra_thresholds` join the quantiles of the binary encoding, by the place of their column.
+    Methods maximise `correct / n - leaf_penalty * leaves - coefficient_penalty * coefficients`, where `n` is the total weight.
+    Only columns with the policy 'learn' have empty cells.
 
-    With `costs`, the objective is the weight of correct copies over the weight of all copies, less the penalties: every row has a copy
-    for each answer, which weighs what the answer saves against the dearest one. Methods search `searched`, the problem of these copies.
-    The copies take their features from the rows, `source`.
+    With `costs`, the objective is the weight of correct copies over the weight of all copies, less the penalties. Every row
+    has a copy for each answer, whose weight is the saving of this answer against the dearest one. Methods search `searched`,
+    the problem of these copies; their features come from the rows, `source`.
 
-    `column_prices` says what a row pays, once, if its path asks a column, by the place of the column: in the unit of the costs, or in
-    errors without costs. In `searched` it is per unit of weight, in weight.
+    Parameters
+    ----------
+    table : Table
+    labels : Labels
+    leaf_penalty : Fraction
+        Price of a leaf, as a share of the total weight.
+    coefficient_penalty : Fraction
+        Price of a coefficient of a split.
+    weights : int64 array of shape (n_rows,), optional
+        Row weights.
+    scheme, bins
+        Rule of the binary encoding, and its number of quantiles.
+    extra_thresholds : mapping
+        Thresholds beside the quantiles, by column index.
+    warm_start : Draft, optional
+        A known tree over the same columns, from which methods with `warm_start` begin.
+    quantile_weights : int64 array of shape (n_rows,), optional
+        Row weights of the encoding, if it must not depend on class weights.
+    follow_unseen : bool
+        Whether a split of a column without empty training cells answers empty cells.
+    costs : RowCosts, optional
+        Costs of answers.
+    column_prices : mapping
+        Price that a row pays once if its path uses a column, by column index: in the unit of the costs, or in errors. In
+        `searched`, it is per unit of weight.
+    source : Problem, optional
+        The problem of the rows, for a problem of their copies.
     """
 
     table: Table
@@ -122,12 +140,12 @@ class Problem:
 
     @cached_property
     def row_weights(self) -> CountArray:
-        """int64 of shape (rows,)."""
+        """Row weights, int64 of shape (rows,); 1 without weights."""
         return np.ones(len(self.table), np.int64) if self.weights is None else self.weights.astype(np.int64)
 
     @cached_property
     def matrix(self) -> FloatArray:
-        """The table as the prediction kernel reads it."""
+        """The table as the matrix of the prediction kernel."""
         return self.table.matrix()
 
     @property
@@ -137,7 +155,7 @@ class Problem:
 
     @property
     def names(self) -> SettingNames:
-        """The columns and classes by name."""
+        """The names of columns and classes."""
         return setting_names(self.table, self.labels)
 
     @property
@@ -146,7 +164,7 @@ class Problem:
 
     @cached_property
     def searched(self) -> Problem:
-        """The problem that methods search: of the weighted copies if answers have costs, else the problem itself."""
+        """The problem that methods search: the one of the weighted copies if answers have costs, else this one."""
         if self.costs is None:
             return self
         copies = self.costs.copies
@@ -163,14 +181,14 @@ class Problem:
 
     @cached_property
     def numeric(self) -> Encoding:
-        """Numeric columns as they are, one 0/1 feature per category."""
+        """The numeric encoding: numbers unchanged, one 0/1 feature per category."""
         if self.source is not None:
             return self.source.numeric
         return encode_numeric(self.table)
 
     @cached_property
     def has_empty(self) -> bool:
-        """Whether a cell of the table is empty."""
+        """Whether any cell of the table is empty."""
         return any(column.missing.any() for column in self.table.columns)
 
     @property
@@ -180,26 +198,26 @@ class Problem:
 
     @cached_property
     def filled(self) -> Encoding:
-        """The features of sums over many columns: empty cells filled with the median, and a feature that says where they were."""
+        """The encoding of linear splits: empty cells filled with the median, and a feature that marks them."""
         if self.source is not None:
             return self.source.filled
         return encode_filled(self.table, self.counting_weights)
 
     @cached_property
     def binary(self) -> Encoding:
-        """The binary encoding that `scheme` and `bins` ask for."""
+        """The binary encoding by `scheme` and `bins`."""
         if self.source is not None:
             return self.source.binary
         return encode_binary(self.table, self.scheme, self.bins, self.counting_weights, self.extra_thresholds)
 
     @property
     def question_settings(self) -> dict[str, Any]:
-        """The parameters that give this binary encoding again, without a choice that depends on the rows."""
+        """The parameters that reproduce this binary encoding, without 'auto'."""
         text = extra_thresholds_text(self.table.names, self.extra_thresholds)
         return {"binarise": str(self.scheme), "bins": self.bins, "extra_thresholds": text}
 
     def tree(self, draft: Draft, rows: CountArray | None = None) -> Tree:
-        """The tree of a draft, counted over all rows, or over `rows`, int64 (m,), of the table."""
+        """Build the tree of a draft, with counts over all rows, or over the row indices `rows`, int64 (m,)."""
         take = slice(None) if rows is None else rows
         return grow(
             draft,
@@ -212,11 +230,11 @@ class Problem:
         )
 
     def stored(self, tree: Tree) -> Tree:
-        """The tree in the shortest decimals that send every training row the same way: as it is kept and shown."""
+        """Build the final tree: the shortest decimals that route every training row the same way, and sides of empty cells."""
         return self.settled(self.tree(shorten(tree, self.matrix)))
 
     def settled(self, tree: Tree, rows: CountArray | None = None) -> Tree:
-        """Return the tree, which counts the rows, int64 (m,), with a side or a fill value for the empty cells that none of them has."""
+        """Add sides or fill values for empty cells that no counted row has; `rows`, int64 (m,), are the counted rows."""
         if not any(column.missing is MissingPolicy.LEARN for column in self.table.schema):
             return tree
         take = slice(None) if rows is None else rows
@@ -227,7 +245,7 @@ class Problem:
 
     @cached_property
     def fills(self) -> dict[int, float]:
-        """The median of each column that learns from empty cells, by its place; sums of many columns read it in place of an empty cell."""
+        """The fill value of each column that learns from empty cells, by column index: its median. Linear splits use it."""
         if self.source is not None:
             return self.source.fills
         medians = {
@@ -238,36 +256,36 @@ class Problem:
         return {j: median for j, median in medians.items() if median is not None}
 
     def correct(self, tree: Tree) -> int:
-        """Weight of the rows that `tree` classifies correctly."""
+        """Return the weight of the rows that `tree` classifies correctly."""
         return int(self.row_weights[tree.predict(self.matrix) == self.y].sum())
 
     def gain(self, tree: Tree) -> int:
-        """Return the weight that the objective counts as correct: of the rows, or of their copies where answers have costs."""
+        """Return the correct weight in the objective: of the rows, or of their copies if answers have costs."""
         if self.costs is None:
             return self.correct(tree)
         return self.costs.gain(self.costs.total(tree.predict(self.matrix)))
 
     def paid_weights(self, tree: Tree) -> dict[int, int]:
-        """Return the weight of the rows whose path asks each priced column, by the place of the column."""
+        """Return the weight of the rows whose path uses each priced column, by column index."""
         if not self.column_prices:
             return {}
-        asked = tree.asked_columns()[tree.apply(self.matrix)]
-        return {j: int(self.row_weights[asked[:, j]].sum()) for j in self.column_prices}
+        uses_column = tree.asked_columns()[tree.apply(self.matrix)]
+        return {j: int(self.row_weights[uses_column[:, j]].sum()) for j in self.column_prices}
 
     def column_cost(self, tree: Tree) -> Fraction:
-        """Return what the rows pay for the columns on their paths: in the unit of the costs, or in errors without costs."""
+        """Return the total price of the columns on the rows' paths, in the unit of the costs, or in errors without costs."""
         paid = self.paid_weights(tree)
         return sum((self.column_prices[j] * weight for j, weight in paid.items()), Fraction(0))
 
     def column_share(self, tree: Tree) -> Fraction:
-        """Return what the objective loses through the prices of columns."""
+        """Return the part of the objective that the prices of columns take."""
         cost = self.column_cost(tree)
         if self.costs is not None:
             cost = cost / self.costs.step * self.costs.scale / self.costs.divisor
         return cost / self.searched.n
 
     def objective(self, tree: Tree) -> float:
-        """The objective of `tree` on these rows, from one exact fraction."""
+        """Return the objective of `tree` on these rows, rounded once from an exact fraction."""
         paid = self.leaf_penalty * tree.n_leaves + self.column_share(tree)
         if self.coefficient_penalty:
             paid += self.coefficient_penalty * tree.n_coefficients
@@ -275,25 +293,25 @@ class Problem:
 
 
 def class_weighted(settings: Mapping[str, Any], labels: Labels, weights: CountArray | None) -> CountArray | None:
-    """Row weights, int64 (rows,), with the classes weighted as the parameters ask; None for rows that all count one.
+    """Return row weights, int64 (rows,), with the class weights of the settings; None if all rows count once.
 
-    Raises ParameterError if the weights would be too large to count with, or leaves are counted in them.
+    Raise ParameterError if the weights would be too large, or if min_leaf, which counts rows, is set.
     """
     if settings.get("class_weight") != "balanced":
         return weights
     if int(settings.get("min_leaf") or 1) > 1:
-        raise ParameterError({"min_leaf": "leaves are counted in weights, so it must be 1 with balanced classes."})
+        raise ParameterError({"min_leaf": "it must be 1 when class_weight is 'balanced'."})
     return balanced_weights(labels, weights)
 
 
 def extra_thresholds_text(names: Sequence[str], thresholds: Mapping[int, Sequence[float]]) -> str:
-    """Return thresholds as the parameter `extra_thresholds` takes them: JSON lists by the name of their column."""
+    """Format thresholds for the parameter `extra_thresholds`: JSON lists by column name."""
     listed = {names[j]: list(cuts) for j, cuts in thresholds.items() if cuts}
     return json.dumps(listed, ensure_ascii=False) if listed else ""
 
 
 def read_extra_thresholds(text: str, names: SettingNames) -> dict[int, tuple[float, ...]]:
-    """Return the thresholds of a text by the place of their column; raises ParameterError if it cannot be read."""
+    """Parse thresholds by column index; raise ParameterError if the text cannot be read."""
     if not text.strip():
         return {}
     try:
@@ -314,24 +332,24 @@ def _are_numbers(cuts: Any) -> bool:
     return isinstance(cuts, list) and all(type(cut) in (int, float) and math.isfinite(cut) for cut in cuts)
 
 
-MOST_BALANCED = 1 << 28  # as much as the counts of the searches can hold
+MOST_BALANCED = 1 << 28  # the limit of the counters of all searches
 
 
 def balanced_weights(labels: Labels, weights: CountArray | None) -> CountArray:
-    """Integer weights, int64 (rows,), in the proportion of `weights` within a class, that add up to the same in every class.
+    """Return integer row weights, int64 (rows,), with the same sum in every class, proportional to `weights` within a class.
 
-    Raises ParameterError if the smallest such integers are too large to count with.
+    Raise ParameterError if the smallest such integers are too large.
     """
-    own = np.ones(len(labels.codes), np.int64) if weights is None else weights.astype(np.int64)
-    sizes = [int(own[labels.codes == k].sum()) for k in range(len(labels.classes))]
-    whole = math.lcm(*(size for size in sizes if size))
-    if whole * sum(size > 0 for size in sizes) > MOST_BALANCED:
+    row_weights = np.ones(len(labels.codes), np.int64) if weights is None else weights.astype(np.int64)
+    sizes = [int(row_weights[labels.codes == k].sum()) for k in range(len(labels.classes))]
+    common = math.lcm(*(size for size in sizes if size))
+    if common * sum(size > 0 for size in sizes) > MOST_BALANCED:
         raise ParameterError(
             {
                 "class_weight": f"classes of {', '.join(map(str, sizes))} rows have no small common weight: balanced weights "
                 f"would add up to more than {MOST_BALANCED}. Leave some rows out, or give row weights."
             }
         )
-    factors = np.array([whole // size if size else 0 for size in sizes], np.int64)
-    weighted = own * factors[labels.codes]
+    factors = np.array([common // size if size else 0 for size in sizes], np.int64)
+    weighted = row_weights * factors[labels.codes]
     return weighted // np.gcd.reduce(weighted[weighted > 0])

@@ -1,4 +1,4 @@
-"""What a table looks like: columns, their distributions by class, the best single cuts, and the error no tree can avoid."""
+"""Profile a table: distributions by class, best single splits, and the error that no tree avoids."""
 
 from __future__ import annotations
 
@@ -19,53 +19,43 @@ OTHER = "(other)"
 
 @dataclass(frozen=True, kw_only=True)
 class ColumnProfile:
-    """One column: counts, range (categorical: None), its histogram, and the best tree with one split on it alone.
-
-    `edges` are the ends of the bins (one more than bins; binary and categorical columns have `bars`, a name a bin, instead);
-    `histogram`, int64 of shape (bins, classes), counts the rows. `cut_accuracy` is the share of all rows that one cut at
-    `cut` (x ≤ cut goes left) classifies correctly; for categorical columns one category (`cut_category`) is set against the others.
-    `cut_empty` is the side of rows without a value, "left" or "right", or "only" where the best question is whether the cell is empty.
-    """
+    """One column: counts, range, histogram, and the best tree with one split on it."""
 
     name: str
     kind: ColumnKind
     missing: int
     distinct: int
     zeros: int
-    minimum: float | None
+    minimum: float | None  # None for a categorical column, as the next two
     median: float | None
     maximum: float | None
-    edges: tuple[float, ...]
-    bars: tuple[str, ...]
-    histogram: np.ndarray
-    cut_accuracy: float
-    cut: float | None
-    cut_category: str | None
-    cut_empty: str
+    edges: tuple[float, ...]  # of the bins, one more than bins; empty for binary and categorical columns
+    bars: tuple[str, ...]  # name of each bin of a binary or categorical column
+    histogram: np.ndarray  # int64 (bins, classes), numbers of rows
+    cut_accuracy: float  # share of all rows that the best split classifies correctly
+    cut: float | None  # its threshold; x ≤ cut goes left
+    cut_category: str | None  # its category, against all others
+    cut_empty: str  # side of empty cells, "left" or "right"; "only" if the best split tests for empty cells
     constant: bool
 
 
 @dataclass(frozen=True, kw_only=True)
 class Profile:
-    """A table: its columns, class counts, and what can and cannot be gained.
-
-    `duplicate_rows` are those that equal an earlier row in every column and in class. `baseline` is the accuracy of always saying the largest class. `error_floor` is the share of rows that any tree gets
-    wrong, since rows equal in every column differ in class; `conflicting_rows` are the rows in such groups.
-    """
+    """A table: its columns and class counts, and the limits of any tree on it."""
 
     rows: int
     columns: tuple[ColumnProfile, ...]
     class_counts: Mapping[str, int]
-    baseline: float
-    duplicate_rows: int
-    conflicting_rows: int
-    error_floor: float
+    baseline: float  # accuracy of always predicting the largest class
+    duplicate_rows: int  # rows that equal an earlier row in every column and in class
+    conflicting_rows: int  # rows in groups that are equal in every column and differ in class
+    error_floor: float  # share of rows that any tree misclassifies because of conflicting rows
     constant_columns: tuple[str, ...]
     duplicate_columns: tuple[tuple[str, str], ...]
 
     @property
     def floor_sentence(self) -> str:
-        """The error floor in words."""
+        """The error floor as a sentence."""
         if not self.conflicting_rows:
             return "No two identical rows have different outcomes, so nothing in the data rules out a perfect tree."
         return (
@@ -75,13 +65,13 @@ class Profile:
 
 
 def profile(table: Table, labels: Labels) -> Profile:
-    """The profile of `table` (missing cells allowed) with classes `labels`; at least one row."""
+    """Profile a table with at least one row; cells may be empty."""
     n = len(table)
     k = len(labels.classes)
     counts = labels.counts()
     columns = tuple(_column(column, labels.codes, k) for column in table.columns)
     group = row_groups(table)
-    # rows of every distinct row and class
+    # number of rows by distinct row and class
     joint = np.bincount(group * k + labels.codes, minlength=(int(group.max()) + 1) * k).reshape(-1, k)
     sizes = joint.sum(1)
     best = joint.max(1)
@@ -99,12 +89,12 @@ def profile(table: Table, labels: Labels) -> Profile:
 
 
 def row_groups(table: Table) -> np.ndarray:
-    """A number for each row, int64 (n,), equal exactly for rows that are equal in all columns (missing equals missing)."""
+    """Return a group number for each row, int64 (n,); rows share one if all columns are equal (missing equals missing)."""
     group = np.zeros(len(table), np.int64)
     for column in table.columns:
         values = np.where(column.missing, np.inf, column.values + 0.0)
         codes = np.unique(values, return_inverse=True)[1].reshape(-1).astype(np.int64)
-        # both factors are at most n, so that the product fits
+        # both factors are at most n, so the product fits in int64
         group = np.unique(group * (int(codes.max(initial=0)) + 1) + codes, return_inverse=True)[1].reshape(-1)
     return group.astype(np.int64)
 
@@ -113,11 +103,13 @@ def _column(column: Column, y: np.ndarray, k: int) -> ColumnProfile:
     present = ~column.missing
     values = column.values[present]
     classes = y[present]
-    gone = np.bincount(y[~present], minlength=k)
+    empty_counts = np.bincount(y[~present], minlength=k)
     levels, codes = np.unique(values, return_inverse=True)
     joint = np.bincount(codes.reshape(-1) * k + classes, minlength=len(levels) * k).reshape(-1, k)
     categorical = column.kind is ColumnKind.CATEGORICAL
-    cut_level, correct, side = (*_best_category(joint, gone), "") if categorical else _best_cut(joint, gone)
+    cut_level, correct, side = (
+        (*_best_category(joint, empty_counts), "") if categorical else _best_cut(joint, empty_counts)
+    )
     numeric = len(values) > 0 and not categorical
     cut = category = None
     if cut_level is not None and categorical:
@@ -146,36 +138,37 @@ def _column(column: Column, y: np.ndarray, k: int) -> ColumnProfile:
 
 
 def _shortest_cut(low: float, high: float) -> float:
-    """The cut between two neighbouring values with the fewest digits, as a tree stores it."""
+    """Return the threshold between two neighbouring values with the fewest digits, as trees store it."""
     return shortest_between(low, high) if np.isfinite(low) and np.isfinite(high) else low
 
 
-def _best_cut(joint: np.ndarray, gone: np.ndarray) -> tuple[int | None, int, str]:
-    """The last level on the left of the best cut (None: no cut), the rows it classifies correctly, and where the empty cells go.
+def _best_cut(joint: np.ndarray, empty_counts: np.ndarray) -> tuple[int | None, int, str]:
+    """Find the best threshold of a numeric column.
 
-    `joint` are the rows by level and class, `gone` those with an empty cell by class. The side is "left" or "right"; "only" if the best
-    question is whether the cell is empty.
+    `joint` counts rows by level and class, `empty_counts` rows with an empty cell by class. Return the last level on the
+    left (None: no threshold), the correct rows, and the side of empty cells: "left", "right", or "only" if the best split
+    tests for empty cells.
     """
     total = joint.sum(0)
     left = np.cumsum(joint, axis=0)[:-1]
-    found: list[tuple[int, int | None, str]] = []
-    for side, low, high in (("right", left, total - left + gone), ("left", left + gone, total - left)):
+    candidates: list[tuple[int, int | None, str]] = []
+    for side, low, high in (("right", left, total - left + empty_counts), ("left", left + empty_counts, total - left)):
         if len(left):
             correct = low.max(1) + high.max(1)
-            at = int(correct.argmax())
-            found.append((int(correct[at]), at, side if gone.any() else ""))
-    if gone.any() and len(joint):
-        found.append((int(total.max() + gone.max()), None, "only"))
-    if not found:
-        return None, int((total + gone).max(initial=0)), ""
-    correct_rows, at_level, empty_side = max(found, key=lambda one: one[0])  # the first of those that are equally good
+            level = int(correct.argmax())
+            candidates.append((int(correct[level]), level, side if empty_counts.any() else ""))
+    if empty_counts.any() and len(joint):
+        candidates.append((int(total.max() + empty_counts.max()), None, "only"))
+    if not candidates:
+        return None, int((total + empty_counts).max(initial=0)), ""
+    correct_rows, at_level, empty_side = max(candidates, key=lambda one: one[0])  # the first among equals
     return at_level, correct_rows, empty_side
 
 
-def _best_category(joint: np.ndarray, gone: np.ndarray) -> tuple[int | None, int]:
-    """The level that is best set against all other rows (None: there are none) and the rows it classifies correctly."""
-    total = joint.sum(0) + gone
-    if len(joint) < (1 if gone.any() else 2):
+def _best_category(joint: np.ndarray, empty_counts: np.ndarray) -> tuple[int | None, int]:
+    """Find the best split "one category against all others"; return its level (None: no split) and the correct rows."""
+    total = joint.sum(0) + empty_counts
+    if len(joint) < (1 if empty_counts.any() else 2):
         return None, int(total.max(initial=0))
     correct = joint.max(1) + (total - joint).max(1)
     best = int(correct.argmax())
@@ -185,7 +178,7 @@ def _best_category(joint: np.ndarray, gone: np.ndarray) -> tuple[int | None, int
 def _histogram(
     column: Column, values: FloatArray, levels: FloatArray, joint: np.ndarray, classes: np.ndarray, k: int
 ) -> tuple[tuple[float, ...], tuple[str, ...], np.ndarray]:
-    """Edges (numeric) or names of bars (categorical, binary), and rows by bin and class."""
+    """Return edges (numeric) or names of bars (categorical, binary), and the rows by bin and class."""
     if column.kind is ColumnKind.CATEGORICAL:
         return (), *_bars(column, levels, joint)
     if column.kind is ColumnKind.BINARY or not len(levels):
@@ -209,6 +202,6 @@ def _bars(column: Column, levels: FloatArray, joint: np.ndarray) -> tuple[tuple[
         return tuple(names), joint
     order = np.argsort(-joint.sum(1), kind="stable")
     top = order[:TOP_CATEGORIES]
-    kept: BoolArray = np.zeros(len(names), bool)
-    kept[top] = True
-    return (*(names[i] for i in top), OTHER), np.vstack([joint[top], joint[~kept].sum(0)])
+    shown_levels: BoolArray = np.zeros(len(names), bool)
+    shown_levels[top] = True
+    return (*(names[i] for i in top), OTHER), np.vstack([joint[top], joint[~shown_levels].sum(0)])

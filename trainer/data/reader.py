@@ -1,4 +1,4 @@
-"""From a file to what a method trains on or a tree predicts: `read`, `load`, `load_for_model`."""
+"""Load files for training and prediction: `load`, `load_for_model`."""
 
 from __future__ import annotations
 
@@ -30,9 +30,8 @@ from trainer.errors import DataError, list_names
 from trainer.table import Column, ColumnKind, ColumnSchema, Labels, Table, UnknownPolicy, with_unknown
 from trainer.tree.numbers import column_number, count_words
 
-UNKNOWN_CODE = (
-    -1.0
-)  # a category that the model never saw: every test of a category is false for it, so that it goes right
+# code of a category that training did not have; no test of a category is true for it, so it goes right
+UNKNOWN_CODE = -1.0
 
 NOT_TRAINED = "a category that training did not have; the contract of the table refuses it"
 
@@ -57,27 +56,21 @@ __all__ = [
 
 @dataclass(frozen=True, kw_only=True)
 class ModelRows:
-    """Rows of a file under a model's schema.
+    """Rows of a file under a model's schema."""
 
-    `table` has every column of the schema (NaN: missing; `UNKNOWN_CODE`: unknown category). `labels` is None unless the
-    target column is in the file; its codes are -1 where the class is missing or unknown to the model. `usable`, bool (n,), is
-    False for rows with a gap in a needed column that refuses gaps. `unknown` and `missing` count such cells by column,
-    `respelled` cells with another spelling of a category; `unknown_words` has the words that are unknown.
-    """
-
-    table: Table
-    labels: Labels | None
-    usable: BoolArray
-    unknown: Mapping[str, int]
-    missing: Mapping[str, int]
+    table: Table  # every column of the schema; NaN: missing, `UNKNOWN_CODE`: unknown category
+    labels: Labels | None  # None without target column; the code is -1 for a missing or unknown class
+    usable: BoolArray  # (n,), False for rows with an empty cell in a needed column that refuses empty cells
+    unknown: Mapping[str, int]  # cells with an unknown category, by column
+    missing: Mapping[str, int]  # empty cells, by column
     extra_columns: tuple[str, ...]
     absent_columns: tuple[str, ...]
-    unknown_words: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
-    respelled: Mapping[str, int] = field(default_factory=dict)
+    unknown_words: Mapping[str, Mapping[str, int]] = field(default_factory=dict)  # by column, with their cells
+    respelled: Mapping[str, int] = field(default_factory=dict)  # cells with another spelling of a category, by column
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What was ignored, unknown or missing, in sentences."""
+        """Sentences about ignored columns, unknown categories and empty cells."""
         out = []
         if self.extra_columns:
             out.append(f"Columns that the model does not know are ignored: {', '.join(self.extra_columns)}.")
@@ -91,19 +84,19 @@ class ModelRows:
 
 
 def unknown_words(column: str, cells: int) -> str:
-    """What happens to `cells` with a category that is not in the schema."""
+    """Describe the handling of `cells` with a category that is not in the schema."""
     have = "1 cell has" if cells == 1 else f"{cells:,} cells have"
     return f"Column '{column}': {have} a category that the model does not know; every question about it is answered with no."
 
 
-def empty_words(gone: int, rows: int) -> str:
-    """What happens to `gone` of `rows` rows."""
-    have, get = ("row has", "it gets") if gone == 1 else ("rows have", "they get")
-    return f"{gone:,} of {rows:,} {have} an empty cell in a column that the tree needs, so {get} no prediction."
+def empty_words(unusable: int, rows: int) -> str:
+    """Describe the handling of `unusable` of `rows` rows."""
+    have, get = ("row has", "it gets") if unusable == 1 else ("rows have", "they get")
+    return f"{unusable:,} of {rows:,} {have} an empty cell in a column that the tree needs, so {get} no prediction."
 
 
 def empty_cell_notes(answers: int, unseen: int, columns: Collection[str]) -> list[str]:
-    """How many answers rest on an empty cell, and how many of them on a side that no training row took, in these columns."""
+    """Describe how many answers rest on an empty cell, and on a side for empty cells that no training row took."""
     notes = []
     if answers:
         notes.append(f"{count_words(answers, 'answer')} {'rests' if answers == 1 else 'rest'} on an empty cell.")
@@ -115,7 +108,7 @@ def empty_cell_notes(answers: int, unseen: int, columns: Collection[str]) -> lis
 
 
 def outside_words(column: ColumnSchema, cells: int) -> str:
-    """Say that `cells` of a column lie outside its training range."""
+    """Describe how many cells of a column lie outside its training range."""
     assert column.range is not None
     lie = "1 value lies" if cells == 1 else f"{cells:,} values lie"
     low, high = (column_number(column.name, end) for end in column.range)
@@ -134,9 +127,31 @@ def load(
     reading: ColumnParsing | None = None,
     **options: Any,
 ) -> tuple[Table, Labels, LoadReport]:
-    """Read a file and build its table, labels and report; see `read`, `build_as_read` and `build` for the arguments and errors.
+    """Read a file and build its table, labels and report.
 
-    `given` is what a person said about how it is read; a `reading` of earlier is repeated as it was, and nothing is guessed.
+    Parameters
+    ----------
+    path : str or Path
+        A CSV, Parquet or Excel file.
+    target : str
+        Column of the classes.
+    delimiter, encoding, header, limits
+        As for `read_table`.
+    given : ParsingChoices, optional
+        The user's choices about parsing.
+    reading : ColumnParsing, optional
+        An earlier parsing to repeat, without guessing.
+    **options
+        Arguments of `build_as_read` and `build`.
+
+    Returns
+    -------
+    tuple of Table, Labels and LoadReport
+
+    Raises
+    ------
+    DataError
+        If the file cannot be read, or cannot train a tree.
     """
     given = given or ParsingChoices()
     given = replace(
@@ -147,8 +162,8 @@ def load(
     )
     earlier = reading.given.structure if reading is not None else {}
     earlier |= {"sheet": known_sheet(path, earlier.get("sheet"))}
-    said = {name: value for name, value in given.structure.items() if value is not None}
-    raw = read_table(path, limits=limits, **earlier | said)
+    stated = {name: value for name, value in given.structure.items() if value is not None}
+    raw = read_table(path, limits=limits, **earlier | stated)
     return build_as_read(raw, reading or reading_of(raw, given), target=target, **options)
 
 
@@ -176,51 +191,82 @@ def build_as_read(
     weight: str = "",
     **options: Any,
 ) -> tuple[Table, Labels, LoadReport]:
-    """`build` for the rows as the reading has them; raises DataError for what the reading leaves open in a column that is used.
+    """Parse the columns of a raw table and build its table, labels and report.
 
-    `unknown` says by column, "" for all, what prediction does with a category that training did not have; `meanings` what special values mean, by column and number. Columns are named as they come out of the reading; in `ignore` also as they are in the file. An identifier that the text
-    `mentions` names is not left out, nor is a column that was made from dates. The columns `group` and `time` of the file, which
-    may be ignored, say which rows belong together and how they follow each other; no question asks about the group. The column `weight` says how
-    much each row counts; no question asks it, and rows of weight 0 are left out.
+    Parameters
+    ----------
+    raw : RawTable
+    reading : ColumnParsing
+        The parsing of the columns.
+    target : str
+        Column of the classes.
+    kinds, units, special : mapping, optional
+        As for `build`, by the names of parsed columns.
+    unknown : mapping, optional
+        Policy of predictions for new categories, by column; "" for all columns.
+    meanings : mapping, optional
+        Meanings of special values, by column and number.
+    ignore : collection of str
+        Columns to leave out, by their names in the file or after parsing.
+    mentions : str
+        A text. Identifiers that it names, and columns derived from dates, are not left out.
+    group, time : str
+        Columns of the file with the group and the time of each row, or "". They may be ignored. No split uses the group.
+    weight : str
+        Column of the file with the weight of each row, or "". No split uses it, and rows of weight 0 are left out.
+    **options
+        Other arguments of `build`.
+
+    Raises
+    ------
+    DataError
+        As for `build`, and if a used column can be parsed in two ways and the user has to choose.
     """
     check_name(target, raw.names, "target")
     unknown = dict(unknown or {})
     check_dependence(raw.names, target=target, group=group, time=time, weight=weight)
     ignore = [*ignore, *(name for name in (group, weight) if name and name not in ignore)]
-    own = reading.for_target(target).without(
+    target_reading = reading.for_target(target).without(
         name for name, kind in (kinds or {}).items() if kind == ColumnKind.CATEGORICAL
     )
-    gone = {name for name in ignore if name in raw.names and name != target}
-    own.ask(name for name in raw.names if name not in gone)
-    split = {name for name in gone if own.names([name]) != (name,)}  # dates that are left out as a whole
-    plain = own.apply(_drop_columns(raw, split), target=target, needed=set(own.names(raw.names)) - gone)
-    names = [name for name in plain.names if name != target and name not in gone]
-    named = [name for name in names if name not in raw.names or _is_mentioned(name, mentions)]
+    ignored = {name for name in ignore if name in raw.names and name != target}
+    target_reading.ask(name for name in raw.names if name not in ignored)
+    split = {name for name in ignored if target_reading.names([name]) != (name,)}  # dates that are left out as a whole
+    plain = target_reading.apply(
+        _drop_columns(raw, split), target=target, needed=set(target_reading.names(raw.names)) - ignored
+    )
+    names = [name for name in plain.names if name != target and name not in ignored]
+    mentioned = [name for name in names if name not in raw.names or _is_mentioned(name, mentions)]
     table, labels, report = build(
         plain,
         target=target,
-        kinds=own.given.schema_kinds(names) | dict(kinds or {}),
-        units={name: unit for name, unit in own.units().items() if name in names} | dict(units or {}),
+        kinds=target_reading.given.schema_kinds(names) | dict(kinds or {}),
+        units={name: unit for name, unit in target_reading.units().items() if name in names} | dict(units or {}),
         ignore=[name for name in ignore if name not in split],
-        special=dict.fromkeys(named, ()) | dict(special or {}),  # a column that is named stays
+        special=dict.fromkeys(mentioned, ()) | dict(special or {}),  # a column that is named stays
         **options,
     )
-    for name in unknown.keys() - {EVERY, *own.names(raw.names)}:  # a column that is left out may be named
+    for name in unknown.keys() - {EVERY, *target_reading.names(raw.names)}:  # a column that is left out may be named
         check_name(name, names)
     explained = meanings or {}
     schema = tuple(
         replace(c, meanings=check_meanings(explained.get(c.name, {}), c.special, c.name)) for c in table.schema
     )
     table = table.with_schema(with_unknown(schema, unknown))
-    kept = own.for_model(target, table.names)
-    table = with_dependence(replace(table, reading=kept), raw, reading, group=group, time=time)
+    model_reading = target_reading.for_model(target, table.names)
+    table = with_dependence(replace(table, reading=model_reading), raw, reading, group=group, time=time)
     table, labels = with_weights(table, labels, raw, reading, weight)
-    notes = (*raw.detected.notes, *own.notes_of([*names, target]), *dependence_notes(table), *weight_notes(table))
+    notes = (
+        *raw.detected.notes,
+        *target_reading.notes_of([*names, target]),
+        *dependence_notes(table),
+        *weight_notes(table),
+    )
     return table, labels, replace(report, reading_notes=notes)
 
 
 def _is_mentioned(name: str, text: str) -> bool:
-    """Return whether a text names a column, as a word of its own."""
+    """Return whether a text contains the name of a column as a whole word."""
     return bool(text) and re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text) is not None
 
 
@@ -243,32 +289,32 @@ def read_for_model(
 ) -> RawTable:
     """Read a file for a model that needs the columns `needed`.
 
-    The file is read as it shows itself. If that does not lead to these columns, it is read as the training file was.
-    `header=False` says that its first line is a row. Of a workbook the `sheet` is read, or the one of the training if it is there.
+    The format is detected first. If this does not give the needed columns, the file is read in the format of the training
+    file. `header=False` means that the first line is a row. In a workbook, `sheet` is read, or else the training sheet.
     """
-    said = reading.given.structure
-    trained_sheet = said.pop("sheet")
+    structure = reading.given.structure
+    trained_sheet = structure.pop("sheet")
     sheet = sheet or known_sheet(path, trained_sheet)
     if header is False and not reading.width:
         raise DataError(
             f"The model reads columns by their names. Add a header line with {list_names(sorted(needed), 12)}."
         )
-    silent = all(value is None for value in said.values())
+    silent = all(value is None for value in structure.values())
     try:
         raw = read_table(path, delimiter=delimiter, encoding=encoding, header=header, sheet=sheet, limits=limits)
-        guessed = raw.detected.encoding_sure < 1 and said["encoding"] is not None
+        guessed = raw.detected.encoding_sure < 1 and structure["encoding"] is not None
         if silent or (_has_columns(raw, reading, needed) and not guessed):
             return raw
     except DataError:
         if silent:
             raise
-    said |= {name: value for name, value in (("delimiter", delimiter), ("encoding", encoding)) if value}
-    raw = read_table(path, limits=limits, sheet=sheet, **said)
+    structure |= {name: value for name, value in (("delimiter", delimiter), ("encoding", encoding)) if value}
+    raw = read_table(path, limits=limits, sheet=sheet, **structure)
     return raw if raw.detected.header else _numbered_columns(raw, reading, target)
 
 
 def _has_columns(raw: RawTable, reading: ColumnParsing, needed: Collection[str]) -> bool:
-    """Return whether a file names the columns `needed`; after a training without a header line it must have one to do so."""
+    """Return whether a file has the columns `needed`; a model trained without a header line needs a header of numbered names."""
     if reading.width:
         numbered = {f"column {place}" for place in range(1, reading.width + 1)}
         return (
@@ -278,7 +324,7 @@ def _has_columns(raw: RawTable, reading: ColumnParsing, needed: Collection[str])
 
 
 def _numbered_columns(raw: RawTable, reading: ColumnParsing, target: str | None) -> RawTable:
-    """Return a file without a header line with the names of the training file; only the column of the classes may be absent."""
+    """Name the columns of a file without a header line as in training; only the target may be absent."""
     width = len(raw.names)
     if not reading.width or width == reading.width:
         return raw
@@ -305,16 +351,43 @@ def load_for_model(
     limits: ReadLimits | None = None,
     reading: Mapping[str, Any] | None = None,
 ) -> ModelRows:
-    """Read a file under a model's `schema` and `reading`; `used` are the columns that the tree needs (None: all of them).
+    """Read a file under the schema and the parsing of a model.
 
-    `refused` are those of them in which an empty cell gets no answer (None: by the policies of the schema).
+    Parameters
+    ----------
+    path : str or Path
+    schema : sequence of ColumnSchema
+        Columns of the model.
+    target : str, optional
+        Column of the classes, if they are wanted.
+    classes : sequence of str
+        Classes of the model.
+    used : collection of int, optional
+        Columns that the tree needs; by default all.
+    refused : collection of int, optional
+        Used columns in which an empty cell gets no answer; by default, from the policies of the schema.
+    delimiter, encoding, limits
+        As for `read_table`.
+    reading : mapping, optional
+        The parsing of the columns, as in the model file.
 
-    Raises DataError that names needed columns which are not in the file, and texts in needed numeric columns by line.
+    Returns
+    -------
+    ModelRows
+
+    Raises
+    ------
+    DataError
+        If a needed column is absent, or a needed numeric column holds a text; the message names columns and lines.
     """
-    own = ColumnParsing.from_json(reading)
+    model_reading = ColumnParsing.from_json(reading)
     needed = {schema[j].name for j in (range(len(schema)) if used is None else used)}
-    raw = read_for_model(path, own, needed, target=target, delimiter=delimiter, encoding=encoding, limits=limits)
-    return rows_for_model(raw, schema, target=target, classes=classes, used=used, refused=refused, reading=own)
+    raw = read_for_model(
+        path, model_reading, needed, target=target, delimiter=delimiter, encoding=encoding, limits=limits
+    )
+    return rows_for_model(
+        raw, schema, target=target, classes=classes, used=used, refused=refused, reading=model_reading
+    )
 
 
 def rows_for_model(
@@ -328,7 +401,7 @@ def rows_for_model(
     only_used: bool = False,
     reading: ColumnParsing | None = None,
 ) -> ModelRows:
-    """The same for rows that were read; with `only_used` columns that the tree does not need stay unread (NaN)."""
+    """Do the same for a raw table; with `only_used`, columns that the tree does not need are NaN."""
     needed = {schema[j].name for j in (range(len(schema)) if used is None else used)}
     if reading is not None and reading.columns:
         raw = reading.apply(raw, target=target, needed=needed)
@@ -340,21 +413,21 @@ def rows_for_model(
     missing: dict[str, int] = {}
     problems: list[str] = []
     columns = []
-    for own in schema:
-        if own.name in absent or (only_used and own.name not in needed):
-            columns.append(Column(schema=own, values=np.full(len(raw), np.nan)))
+    for column_schema in schema:
+        if column_schema.name in absent or (only_used and column_schema.name not in needed):
+            columns.append(Column(schema=column_schema, values=np.full(len(raw), np.nan)))
             continue
-        read = _read_column(own, raw, own.name in needed)
+        read = _read_column(column_schema, raw, column_schema.name in needed)
         columns.append(read.column)
         problems += read.wrong
         if read.unknown:
-            unknown[own.name] = read.unknown
+            unknown[column_schema.name] = read.unknown
         if read.respelled:
-            respelled[own.name] = read.respelled
+            respelled[column_schema.name] = read.respelled
         empty = read.column.missing
         if empty.any():
-            missing[own.name] = int(empty.sum())
-            if own.name in refusing:
+            missing[column_schema.name] = int(empty.sum())
+            if column_schema.name in refusing:
                 usable &= ~empty
     if problems:
         raise several(problems)
@@ -374,7 +447,7 @@ def rows_for_model(
 def refusing_columns(
     schema: Sequence[ColumnSchema], used: Collection[int] | None, refused: Collection[int] | None
 ) -> frozenset[str]:
-    """Names of the used columns in which an empty cell gets no answer; by the policies of the schema if `refused` is None."""
+    """Return the used columns in which an empty cell gets no answer; by the policies of the schema if `refused` is None."""
     if refused is None:
         places = range(len(schema)) if used is None else used
         refused = [j for j in places if not schema[j].answers_empty]
@@ -382,7 +455,7 @@ def refusing_columns(
 
 
 def several(problems: Sequence[str]) -> DataError:
-    """The error for places that were found: the first one in words, all of them in `problems`."""
+    """Return the error for several problems: its message is the first one, `problems` lists all."""
     more = f" ({len(problems)} places are listed.)" if len(problems) > 1 else ""
     return DataError(problems[0] + more, problems=tuple(problems))
 
@@ -390,7 +463,7 @@ def several(problems: Sequence[str]) -> DataError:
 def check_columns(
     names: Sequence[str], schema: Sequence[ColumnSchema], *, target: str | None, used: Collection[int] | None
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Columns of the schema that are absent, and names that it does not know; raises DataError if a needed one is absent."""
+    """Return absent columns of the schema, and names that it lacks; raise DataError if a needed column is absent."""
     needed = {schema[j].name for j in (range(len(schema)) if used is None else used)}
     absent = tuple(c.name for c in schema if c.name not in names)
     lacking = [name for name in absent if name in needed]
@@ -401,72 +474,72 @@ def check_columns(
             f"{', '.join(lacking[:20])}.{suggestion(lacking[0], names)}",
             problems=problems,
         )
-    known = {c.name for c in schema}
-    return absent, tuple(n for n in names if n != target and n not in known)
+    schema_names = {c.name for c in schema}
+    return absent, tuple(n for n in names if n != target and n not in schema_names)
 
 
 class ReadColumn(NamedTuple):
-    """A column under its schema, its unknown words and how many cells have each, its other spellings, and what is wrong in it."""
+    """A column read under its schema."""
 
     column: Column
-    unknown: Mapping[str, int] = MappingProxyType({})
-    respelled: int = 0
-    wrong: tuple[str, ...] = ()
+    unknown: Mapping[str, int] = MappingProxyType({})  # unknown words, with their cells
+    respelled: int = 0  # cells with another spelling of a category
+    wrong: tuple[str, ...] = ()  # messages about cells that do not fit
 
 
-def _read_column(own: ColumnSchema, raw: RawTable, needed: bool) -> ReadColumn:
-    """Read a column under its schema; what is wrong is looked for in a needed one only."""
-    cells_of = raw.column(own.name)
-    values = _plain_numbers(own, cells_of)
+def _read_column(column_schema: ColumnSchema, raw: RawTable, needed: bool) -> ReadColumn:
+    """Read a column under its schema; only a needed column is checked."""
+    cells_of = raw.column(column_schema.name)
+    values = _plain_numbers(column_schema, cells_of)
     if values is not None:
-        return ReadColumn(Column(schema=own, values=values))
+        return ReadColumn(Column(schema=column_schema, values=values))
     cells = Cells.of(cells_of)
     # a model compares any number, also in a column of 0 and 1
-    kind = own.kind if own.kind is ColumnKind.CATEGORICAL else ColumnKind.NUMERIC
-    wrong = wrong_words(own.name, kind, cells, raw) if needed else ()
-    column, strange, respelled = _under_schema(own, cells)
-    if needed and strange.any() and own.unknown is UnknownPolicy.REFUSE:
-        wrong += places(raw, cells, strange, f"column '{own.name}' has %s, {NOT_TRAINED}")
+    kind = column_schema.kind if column_schema.kind is ColumnKind.CATEGORICAL else ColumnKind.NUMERIC
+    wrong = wrong_words(column_schema.name, kind, cells, raw) if needed else ()
+    column, strange, respelled = _under_schema(column_schema, cells)
+    if needed and strange.any() and column_schema.unknown is UnknownPolicy.REFUSE:
+        wrong += places(raw, cells, strange, f"column '{column_schema.name}' has %s, {NOT_TRAINED}")
     unknown = {cells.word(i): int(cells.counts[i]) for i in np.flatnonzero(strange)}
     return ReadColumn(column, unknown, int(cells.counts[respelled].sum()), wrong)
 
 
-def _plain_numbers(own: ColumnSchema, column: pa.Array) -> FloatArray | None:
-    """Typed numbers of a numeric or binary column without the way over text; None if a cell needs a closer look."""
-    if own.kind is ColumnKind.CATEGORICAL or not any(test(column.type) for test in TYPED):
+def _plain_numbers(column_schema: ColumnSchema, column: pa.Array) -> FloatArray | None:
+    """Return typed numbers of a numeric or binary column, without parsing text; None if a cell needs parsing."""
+    if column_schema.kind is ColumnKind.CATEGORICAL or not any(test(column.type) for test in TYPED):
         return None
     values = column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
-    rest = values[~np.isnan(values)] if column.null_count or np.isnan(values).any() else values
-    if not (np.abs(rest) < LARGEST_EXACT).all():  # infinite, or whole numbers that were rounded
+    filled = values[~np.isnan(values)] if column.null_count or np.isnan(values).any() else values
+    if not (np.abs(filled) < LARGEST_EXACT).all():  # infinite, or whole numbers that were rounded
         return None
     return values + 0.0
 
 
-def _under_schema(own: ColumnSchema, cells: Cells) -> tuple[Column, BoolArray, BoolArray]:
-    """The column of a known schema, and for each word whether it is an unknown category, and another spelling of a known one."""
+def _under_schema(column_schema: ColumnSchema, cells: Cells) -> tuple[Column, BoolArray, BoolArray]:
+    """Return the column, and for each word whether it is an unknown category, and whether it is another spelling of one."""
     respelled = np.zeros(len(cells.words), bool)
-    if own.kind is not ColumnKind.CATEGORICAL:
+    if column_schema.kind is not ColumnKind.CATEGORICAL:
         values = cells.floats()
-        values[gaps(cells, own.kind)] = np.nan
-        return Column(schema=own, values=values[cells.index]), np.zeros(len(cells.words), bool), respelled
-    codes, strange = category_codes(cells.words, own)
-    # a word that the model knows as a category is one, even where it could mean 'missing'
+        values[gaps(cells, column_schema.kind)] = np.nan
+        return Column(schema=column_schema, values=values[cells.index]), np.zeros(len(cells.words), bool), respelled
+    codes, strange = category_codes(cells.words, column_schema)
+    # a category of the model is no empty cell, even if the word could mean 'missing'
     empty = cells.marks & (codes == UNKNOWN_CODE)
     if (strange & ~empty).any():
-        spellings = Spellings(own.categories)
+        spellings = Spellings(column_schema.categories)
         for i in np.flatnonzero(strange & ~empty):
             code = spellings.code(cells.words[i])
-            if code is not None and code != own.missing_code:
+            if code is not None and code != column_schema.missing_code:
                 codes[i] = code
                 strange[i] = False
                 respelled[i] = True
-    codes[empty] = np.nan if own.missing_code is None else own.missing_code
-    return Column(schema=own, values=codes[cells.index]), strange & ~empty, respelled
+    codes[empty] = np.nan if column_schema.missing_code is None else column_schema.missing_code
+    return Column(schema=column_schema, values=codes[cells.index]), strange & ~empty, respelled
 
 
-def category_codes(words: Sequence[str], own: ColumnSchema) -> tuple[np.ndarray, BoolArray]:
-    """The code of each word as float64, `UNKNOWN_CODE` where the schema does not have it, and which those are."""
-    place = {word: float(code) for code, word in enumerate(own.categories)}
+def category_codes(words: Sequence[str], column_schema: ColumnSchema) -> tuple[np.ndarray, BoolArray]:
+    """Return the code of each word, float64, `UNKNOWN_CODE` for unknown words, and the mask of unknown words."""
+    place = {word: float(code) for code, word in enumerate(column_schema.categories)}
     codes = np.fromiter((place.get(w, UNKNOWN_CODE) for w in words), np.float64, len(words))
     return codes, codes == UNKNOWN_CODE
 

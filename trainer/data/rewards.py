@@ -1,4 +1,4 @@
-"""Rewards of answers as costs: what the best answer of a row earns more."""
+"""Convert rewards of answers to costs: the difference to the best answer of the row."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ EXAMPLE = '{"unit": "EUR", "rewards": {"drug": "gain_drug", "none": 0}}'
 
 @dataclass(frozen=True, kw_only=True)
 class RewardTable:
-    """What each answer earns in a row, in the order of the classes: a number, or a column of the table times a number."""
+    """The reward of each answer, in the order of the classes: a number, or a number times a column of the table."""
 
     terms: tuple[CostTerm, ...]
     unit: str = ""
@@ -73,7 +73,7 @@ def read_rewards(text: str, names: SettingNames) -> RewardTable | None:
 
 
 def stated_rewards(text: str) -> tuple[dict[str, str], str] | None:
-    """Return the rewards that a text states, by answer, and their unit; None if it states none."""
+    """Return the rewards of a text by answer, and their unit; None if it has none."""
     record = _record(text)
     by_answer = None if record is None else record.get("rewards")
     if record is None or not isinstance(by_answer, dict) or any(isinstance(v, dict) for v in by_answer.values()):
@@ -102,21 +102,21 @@ def split_rewards(table: Table, rewards: RewardTable) -> tuple[Table, FloatArray
         levels, place = np.unique(cells + 0.0, return_inverse=True)
         products = [float(term.factor * Fraction(repr(float(level)))) for level in levels]
         values[:, answer] = np.array(products)[place.reshape(-1)]
-    left = tuple(column for column in table.columns if column.schema.name not in rewards.columns)
-    if not left:
+    features = tuple(column for column in table.columns if column.schema.name not in rewards.columns)
+    if not features:
         raise ParameterError({"costs": "every column holds rewards, so there is none to ask."})
-    return replace(table, columns=left), values
+    return replace(table, columns=features), values
 
 
 def regrets(rewards: Any) -> FloatArray:
-    """Return the costs that stand for rewards: what the best answer of each row earns more.
+    """Convert rewards to costs: the difference to the best answer of the row.
 
-    The tree of least regret has the highest reward. Differences are taken between decimals, not between doubles.
+    The tree of least regret has the highest reward. Differences are exact in decimals.
 
     Parameters
     ----------
     rewards : array of shape (n_rows, n_answers)
-        What each answer earns in each row; may be negative.
+        Reward of each answer in each row; may be negative.
 
     Returns
     -------
@@ -142,9 +142,9 @@ def regrets(rewards: Any) -> FloatArray:
 def reward_record(
     rewards: FloatArray, answers: CodeArray, classes: tuple[str, ...], unit: str, weights: CountArray | None = None
 ) -> dict[str, Any]:
-    """Return what the answers to some rows earn, in total and per row, beside the best single answer.
+    """Return the reward of some answers, in total and per row, and that of the best single answer.
 
-    `weights`, int64 (rows,), say how often each row counts; None: once.
+    `weights`, int64 (rows,), are row weights; None: 1.
     """
     counts = np.ones(len(answers)) if weights is None else weights.astype(np.float64)
     reward = float(counts @ rewards[np.arange(len(answers)), answers])
@@ -164,7 +164,7 @@ def _record(text: str) -> Mapping[str, Any] | None:
     try:
         record = json.loads(text, parse_float=str, parse_int=str)
     except (ValueError, RecursionError):
-        return None  # `read_costs` says what is wrong
+        return None  # `read_costs` reports the error
     return record if isinstance(record, dict) else None
 
 

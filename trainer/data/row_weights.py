@@ -16,13 +16,13 @@ from trainer.errors import DataError
 from trainer.table import Labels, RowWeights, Table
 from trainer.tree.numbers import count_words, number_text
 
-MOST_WEIGHT = 1e300  # a sum of larger ones may be infinite
+MOST_WEIGHT = 1e300  # the sum of larger weights may overflow
 
 
 def with_weights(
     table: Table, labels: Labels, raw: RawTable, reading: ColumnParsing, weight: str
 ) -> tuple[Table, Labels]:
-    """Return the rows that weigh anything, with their weights.
+    """Return the rows of positive weight, with their weights.
 
     Parameters
     ----------
@@ -51,12 +51,14 @@ def with_weights(
 
 def read_weights(raw: RawTable, reading: ColumnParsing, name: str, rows: np.ndarray) -> RowWeights:
     """Return the weights of `rows` of a raw table; raises DataError as `with_weights` does."""
-    given, form = _read_cells(raw, reading, name, rows)
-    counted = given > 0
-    found = whole_weights(given)
-    values = np.where(counted, np.maximum(found.weights, 1), 0)  # rounding takes no row out
-    step = _step(given, values, exact=not found.error)
-    return RowWeights(column=name, values=values[counted], given=given[counted], step=step, counted=counted, form=form)
+    raw_weights, form = _read_cells(raw, reading, name, rows)
+    counted = raw_weights > 0
+    integers = whole_weights(raw_weights)
+    values = np.where(counted, np.maximum(integers.weights, 1), 0)  # so that rounding drops no row
+    step = _step(raw_weights, values, exact=not integers.error)
+    return RowWeights(
+        column=name, values=values[counted], given=raw_weights[counted], step=step, counted=counted, form=form
+    )
 
 
 def weight_notes(table: Table) -> list[str]:
@@ -66,37 +68,41 @@ def weight_notes(table: Table) -> list[str]:
         return []
     total = number_text(float(weights.step) * int(weights.values.sum()))
     notes = [f"Rows count by column '{weights.column}': {count_words(len(table), 'row')} of weight {total}."]
-    gone = int((~weights.counted).sum())
-    if gone:
-        notes.append(f"{count_words(gone, 'row')} of weight 0 {'was' if gone == 1 else 'were'} left out.")
+    weightless = int((~weights.counted).sum())
+    if weightless:
+        notes.append(f"{count_words(weightless, 'row')} of weight 0 {'was' if weightless == 1 else 'were'} left out.")
     return notes
 
 
 def _read_cells(raw: RawTable, reading: ColumnParsing, name: str, rows: np.ndarray) -> tuple[np.ndarray, dict | None]:
-    """Return the weight of each row, float64, and how the column writes numbers."""
+    """Return the weight of each row, float64, and the number format of the column."""
     reading.ask([name])
-    own = reading.columns.get(name)
-    refuse_empty(raw, own, name, rows, "A row without a weight cannot count. Fill these cells; 0 leaves a row out.")
-    cells, numbers = column_numbers(raw, own if own is not None and own.taken_for == NUMBER else None, name)
-    given = numbers[cells.index[rows]]
+    column_reading = reading.columns.get(name)
+    refuse_empty(
+        raw, column_reading, name, rows, "A row without a weight cannot count. Fill these cells; 0 leaves a row out."
+    )
+    cells, numbers = column_numbers(
+        raw, column_reading if column_reading is not None and column_reading.taken_for == NUMBER else None, name
+    )
+    raw_weights = numbers[cells.index[rows]]
     for wrong, words in (
-        (np.isnan(given), "is not a number. Write each weight as a number that is not negative."),
-        (given < 0, "is negative. Write 0 for a row that does not count."),
-        (given > MOST_WEIGHT, f"is too large. The largest weight is {MOST_WEIGHT:g}."),
+        (np.isnan(raw_weights), "is not a number. Write each weight as a number that is not negative."),
+        (raw_weights < 0, "is negative. Write 0 for a row that does not count."),
+        (raw_weights > MOST_WEIGHT, f"is too large. The largest weight is {MOST_WEIGHT:g}."),
     ):
         if wrong.any():
             row = rows[int(np.flatnonzero(wrong)[0])]
             line = f"{raw.place.lower()} {raw.line_numbers[row]:,}"
             raise DataError(f"Column '{name}' gives no weight in {line}: '{cells.word(cells.index[row])[:60]}' {words}")
-    if not given.any():
+    if not raw_weights.any():
         raise DataError(f"Every weight in column '{name}' is 0, so no row counts. Choose another column.")
-    return given, number_form(own)
+    return raw_weights, number_form(column_reading)
 
 
-def _step(given: np.ndarray, values: np.ndarray, *, exact: bool) -> Fraction:
-    """Return the weight that one unit of the integers `values` stands for."""
-    first = int(np.argmax(given))
+def _step(raw_weights: np.ndarray, values: np.ndarray, *, exact: bool) -> Fraction:
+    """Return the weight of one unit of the integers `values`."""
+    first = int(np.argmax(raw_weights))
     if exact:
-        weight = Fraction(repr(float(given[first]))).limit_denominator(10**12)
+        weight = Fraction(repr(float(raw_weights[first]))).limit_denominator(10**12)
         return weight / int(values[first])
-    return Fraction(repr(float(given.sum() / values.sum())))
+    return Fraction(repr(float(raw_weights.sum() / values.sum())))

@@ -1,6 +1,6 @@
-"""How far an accuracy or a cost on unseen rows may be off: by rows, by folds, by groups of rows.
+"""Confidence intervals at 95 % of an accuracy or a cost on unseen rows: by rows, folds or groups.
 
-n rows, k of them correct; z the normal quantile of the level. All intervals are at 95 %.
+n is the number of rows, k the number of correct ones, and z the normal quantile.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from trainer.dtypes import BoolArray, CountArray, FloatArray
 Z95 = 1.959963984540054
 TAIL = 0.975  # the quantile of Student's t for an interval at 95 %
 RESAMPLES = 2000
-MAX_GROUPS = 1000  # more groups are joined to so many at random before they are resampled
+MAX_GROUPS = 1000  # more groups are merged at random to this number before resampling
 Interval = tuple[float, float]
 
 
 def wilson(k: float, n: float, *, z: float = Z95) -> Interval | None:
-    """Wilson's score interval for the share k / n, within [0, 1]; None without rows (Wilson, 1927)."""
+    """Return Wilson's score interval for the share k / n, within [0, 1]; None without rows (Wilson, 1927)."""
     if n <= 0:
         return None
     p = k / n
@@ -47,7 +47,7 @@ def of_folds(correct: float, n: float, folds: int) -> Interval | None:
 
 
 def of_groups(correct: FloatArray, n: FloatArray, folds: int = 0) -> Interval | None:
-    """Return the interval of an accuracy that was counted on groups of rows that belong together.
+    """Return the interval of an accuracy over groups of dependent rows.
 
     Parameters
     ----------
@@ -68,13 +68,13 @@ def of_groups(correct: FloatArray, n: FloatArray, folds: int = 0) -> Interval | 
     the ratio of the normal quantile to that of Student's t with groups − 1 degrees of freedom, squared, and by folds as in
     `of_folds`. Wilson's interval is taken over so many rows.
     """
-    used = n > 0
-    rows = effective_rows(correct[used], n[used])
+    has_rows = n > 0
+    rows = effective_rows(correct[has_rows], n[has_rows])
     if rows is None or folds == 1:
         return None
     if folds:
         rows /= 1 + folds / (folds - 1)
-    return wilson(rows * float(correct[used].sum() / n[used].sum()), rows)
+    return wilson(rows * float(correct[has_rows].sum() / n[has_rows].sum()), rows)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,7 +88,7 @@ class WeightSums:
 
     @classmethod
     def of(cls, correct: FloatArray, n: FloatArray) -> WeightSums:
-        """Return the sums of rows: the weight of each where it is correct, else 0, and its weight; float64 (rows,)."""
+        """Return the sums over rows with weights `n`; `correct` is the weight of a correct row, else 0; float64 (rows,)."""
         return cls(
             n=float(n.sum()),
             correct=float(correct.sum()),
@@ -136,14 +136,14 @@ def of_weights(sums: WeightSums, folds: int = 0) -> Interval | None:
 
 
 def of_rows(correct: BoolArray, weights: CountArray | None = None, groups: np.ndarray | None = None) -> Interval | None:
-    """Return the interval of the share of correct rows: over their groups, else their weights, else rows.
+    """Return the interval of the share of correct rows: by groups if there are any, else by weights or rows.
 
     Parameters
     ----------
     correct : bool array of shape (rows,)
         Whether each row is correct.
     weights : int64 array of shape (rows,), optional
-        How much each row counts.
+        Row weights.
     groups : int64 array of shape (rows,), optional
         The group of each row.
 
@@ -152,47 +152,52 @@ def of_rows(correct: BoolArray, weights: CountArray | None = None, groups: np.nd
     Over groups the variance of the share is that of the ratio by linearisation, and the quantile is Student's t with groups − 1
     degrees of freedom (Korn & Graubard, 1998): as `of_groups`, without draws, since pages show many such shares.
     """
-    own = np.ones(len(correct)) if weights is None else weights.astype(np.float64)
+    row_weights = np.ones(len(correct)) if weights is None else weights.astype(np.float64)
     if groups is None:
-        return of_weights(WeightSums.of(own * correct, own))
+        return of_weights(WeightSums.of(row_weights * correct, row_weights))
     from scipy.special import stdtrit  # slow to import, and only needed where rows have groups
 
     _, place = np.unique(groups, return_inverse=True)
-    n = np.bincount(place, weights=own)
-    right = np.bincount(place, weights=own * correct)
+    n = np.bincount(place, weights=row_weights)
+    correct_weight = np.bincount(place, weights=row_weights * correct)
     count = len(n)
     if count < 2:
         return None
-    share = float(right.sum() / n.sum())
+    share = float(correct_weight.sum() / n.sum())
     spread = share * (1 - share)
-    variance = count / (count - 1) * float(((right - share * n) ** 2).sum()) / float(n.sum()) ** 2
+    variance = count / (count - 1) * float(((correct_weight - share * n) ** 2).sum()) / float(n.sum()) ** 2
     rows = spread / variance if variance > 0 and spread > 0 else float(count)
-    rows = min(rows, WeightSums.of(own * correct, own).effective_rows) * (Z95 / float(stdtrit(count - 1, TAIL))) ** 2
+    rows = (
+        min(rows, WeightSums.of(row_weights * correct, row_weights).effective_rows)
+        * (Z95 / float(stdtrit(count - 1, TAIL))) ** 2
+    )
     return wilson(rows * share, rows)
 
 
 def widest(intervals: Iterable[Interval | None]) -> Interval | None:
     """Return the widest interval; None if one of them is None, or there is none."""
-    found = list(intervals)
-    if not found or any(own is None for own in found):
-        return None
-    return max((own for own in found if own is not None), key=lambda own: own[1] - own[0])
+    known = []
+    for interval in intervals:
+        if interval is None:
+            return None
+        known.append(interval)
+    return max(known, key=lambda interval: interval[1] - interval[0], default=None)
 
 
 def of_costs(costs: FloatArray, n: FloatArray, *, least: float = 0.0) -> Interval | None:
-    """Return the interval of a cost per row that was counted on rows, or on groups of rows that belong together.
+    """Return the interval of a cost per row, over rows or groups of dependent rows.
 
     Parameters
     ----------
     costs, n : float64 arrays of shape (groups,)
-        Cost and weight of the rows of each group; of each row where rows have no groups.
+        Cost and weight of each group; of each row if rows have no groups.
     least : float
-        The least possible cost per row; minus infinity for savings, which may be negative.
+        Lower limit of the cost per row; minus infinity for savings, which may be negative.
 
     Returns
     -------
     tuple of two floats, or None
-        None for fewer than two groups with rows, and where all of them cost the same per row.
+        None for fewer than two groups with rows, and if all of them have the same cost per row.
 
     Notes
     -----
@@ -201,12 +206,12 @@ def of_costs(costs: FloatArray, n: FloatArray, *, least: float = 0.0) -> Interva
     """
     from scipy.special import stdtrit  # slow to import, and only needed where answers have costs
 
-    used = n > 0
-    groups = int(used.sum())
-    if groups < 2 or np.ptp(costs[used] / n[used]) == 0:
+    has_rows = n > 0
+    groups = int(has_rows.sum())
+    if groups < 2 or np.ptp(costs[has_rows] / n[has_rows]) == 0:
         return None
-    mean = float(costs[used].sum() / n[used].sum())
-    low, high = np.quantile(_resampled(costs[used], n[used]), (1 - TAIL, TAIL))
+    mean = float(costs[has_rows].sum() / n[has_rows].sum())
+    low, high = np.quantile(_resampled(costs[has_rows], n[has_rows]), (1 - TAIL, TAIL))
     factor = float(stdtrit(groups - 1, TAIL)) / Z95 * math.sqrt(groups / (groups - 1))
     return max(least, mean - factor * (mean - float(low))), mean + factor * (float(high) - mean)
 
@@ -218,8 +223,8 @@ def _resampled(total: FloatArray, n: FloatArray) -> FloatArray:
         batch = rng.permutation(len(n)) % MAX_GROUPS
         total = np.bincount(batch, weights=total).astype(np.float64)
         n = np.bincount(batch, weights=n).astype(np.float64)
-    drawn = rng.multinomial(len(n), np.full(len(n), 1 / len(n)), size=RESAMPLES)
-    ratios: FloatArray = (drawn @ total) / (drawn @ n)
+    multiplicities = rng.multinomial(len(n), np.full(len(n), 1 / len(n)), size=RESAMPLES)
+    ratios: FloatArray = (multiplicities @ total) / (multiplicities @ n)
     return ratios
 
 
@@ -230,8 +235,8 @@ def effective_rows(correct: FloatArray, n: FloatArray) -> float | None:
     groups = len(n)
     if groups < 2:
         return None
-    drawn = min(groups, MAX_GROUPS)
-    variance = float(np.var(_resampled(correct, n))) * drawn / (drawn - 1)
+    groups_drawn = min(groups, MAX_GROUPS)
+    variance = float(np.var(_resampled(correct, n))) * groups_drawn / (groups_drawn - 1)
     share = float(correct.sum() / n.sum())
     spread = share * (1 - share)
     rows = spread / variance if variance > 0 and spread > 0 else float(groups)

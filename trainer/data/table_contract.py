@@ -1,4 +1,4 @@
-"""The contract of a table: what each column and the target mean, in one record."""
+"""The contract of a table: the meaning of each column and of the target, in one record."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def model_contract(model: ModelFile) -> dict[str, Any]:
     Parameters
     ----------
     model : ModelFile
-        A file of any version; what an older one does not state is left out, or follows from its other members.
+        A file of any version. Members that an older file lacks are derived from others, or left out.
 
     Returns
     -------
@@ -29,9 +29,14 @@ def model_contract(model: ModelFile) -> dict[str, Any]:
         `target` and `columns`, as `table_contract` in the JSON Schema of model files.
     """
     tree = model.tree
-    used = {tree.schema[j].name for j in tree.used_columns}
+    used_names = {tree.schema[j].name for j in tree.used_columns}
     return table_contract(
-        tree.schema, model.reading, target=model.target, classes=tree.classes, class_type=model.class_type, asked=used
+        tree.schema,
+        model.reading,
+        target=model.target,
+        classes=tree.classes,
+        class_type=model.class_type,
+        asked=used_names,
     )
 
 
@@ -51,53 +56,57 @@ def table_contract(
     schema : sequence of ColumnSchema
         The columns without the target.
     reading : mapping or None
-        How the file was read, as a model file stores it.
+        The parsing of the file, as a model file stores it.
     target : str
         The name of the target.
     classes : sequence of str
         The classes in their order.
     class_type : ClassType, optional
-        The type of the classes; None: their texts tell it.
+        The type of the classes; by default guessed from their texts.
     asked : collection of str, optional
-        The columns that a tree asks; None if there is no tree.
+        The columns that a tree uses; None if there is no tree.
 
     Returns
     -------
     dict
         `target` and `columns`, as `table_contract` in the JSON Schema of model files.
     """
-    known = class_type or class_type_of(classes)
+    type_of_classes = class_type or class_type_of(classes)
     parsing = ColumnParsing.from_json(reading)
     sources = {made: own for own in parsing.columns.values() for made in own.names}
     columns = [_column(own, sources.get(own.name)) for own in schema]
     if asked is not None:
         columns = [column | {"asked": column["name"] in asked} for column in columns]
     record = {
-        "target": {"name": target, "type": str(known), "classes": class_values(classes, known).tolist()},
+        "target": {
+            "name": target,
+            "type": str(type_of_classes),
+            "classes": class_values(classes, type_of_classes).tolist(),
+        },
         "columns": columns,
     }
     return record | ({"header": False} if parsing.width else {})
 
 
-def _column(own: ColumnSchema, reading: ColumnReading | None) -> dict[str, Any]:
-    categorical = own.kind is ColumnKind.CATEGORICAL
+def _column(schema: ColumnSchema, reading: ColumnReading | None) -> dict[str, Any]:
+    categorical = schema.kind is ColumnKind.CATEGORICAL
     record: dict[str, Any] = {
-        "name": own.name,
-        "source": own.name if reading is None else reading.name,
-        "kind": str(own.kind),
-        "unit": own.unit,
+        "name": schema.name,
+        "source": schema.name if reading is None else reading.name,
+        "kind": str(schema.kind),
+        "unit": schema.unit,
         "ordered": not categorical,
-        "empty": str(own.missing),
-        "unknown": str(own.unknown if categorical else UnknownPolicy.REFUSE),
-        "codes": {decimal_text(value): CODE for value in own.special},
+        "empty": str(schema.missing),
+        "unknown": str(schema.unknown if categorical else UnknownPolicy.REFUSE),
+        "codes": {decimal_text(value): CODE for value in schema.special},
         "spellings": {},
     }
     if categorical:
-        record["categories"] = list(own.categories)
-    if own.range is not None:
-        record["range"] = list(own.range)
-    if own.meanings:
-        record["meanings"] = dict(own.meanings)
+        record["categories"] = list(schema.categories)
+    if schema.range is not None:
+        record["range"] = list(schema.range)
+    if schema.meanings:
+        record["meanings"] = dict(schema.meanings)
     if reading is not None and reading.special:
         record |= {} if reading.taken_for == PLAIN else {"read_as": reading.words}
         record["codes"] |= dict.fromkeys(reading.missing, EMPTY)
@@ -125,12 +134,12 @@ def _line(column: Mapping[str, Any]) -> str:
     if "range" in column:
         low, high = column["range"]
         parts.append(f"from {decimal_text(low)} to {decimal_text(high)}")
-    said = column.get("meanings", {})
+    meanings = column.get("meanings", {})
     parts += [
-        f"{word} means {meaning}{f' ({said[word]})' if word in said else ''}"
+        f"{word} means {meaning}{f' ({meanings[word]})' if word in meanings else ''}"
         for word, meaning in column["codes"].items()
     ]
     parts += [f"{word} is read as {category}" for word, category in column["spellings"].items()]
     parts += [f"empty cells: {column['empty']}", f"unknown values: {column['unknown']}"]
-    asked = "" if column.get("asked", True) else " (not asked by the tree)"
-    return f"{column['name']}{asked}: {'; '.join(parts)}"
+    unused = "" if column.get("asked", True) else " (not asked by the tree)"
+    return f"{column['name']}{unused}: {'; '.join(parts)}"

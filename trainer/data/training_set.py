@@ -21,7 +21,7 @@ from trainer.tree.nodes import Tree
 class TrainingSet:
     """The training rows in the columns that a tree uses, with their classes.
 
-    The set lives in memory only. A model file, and every other file that leaves the server, holds no digest of a row.
+    The set lives in memory only: no file that leaves the server contains a digest of a row.
 
     Parameters
     ----------
@@ -66,12 +66,12 @@ def read_training_set(model: ModelFile, path: str | Path, *, limits: ReadLimits 
     names = {column.name for column in model.tree.schema}
     raw = read_for_model(path, ColumnParsing.from_json(model.reading), names, target=model.target, limits=limits)
     try:
-        found = training_part(model, raw)
+        part = training_part(model, raw)
     except DataError:  # the columns are not those of the training
         return None
-    if found is None:
+    if part is None:
         return None
-    table, labels = found
+    table, labels = part
     return TrainingSet(model.tree, table.matrix(), labels.codes)
 
 
@@ -91,9 +91,9 @@ def training_part(model: ModelFile, raw: RawTable) -> tuple[Table, Labels] | Non
         return None
     table = rows.table.take(keep)
     labels = rows.labels.take(keep)
-    at = training_rows(labels.codes, model.rows, model.parameters)
-    table = table.take(at)
-    labels = labels.take(at)
+    positions = training_rows(labels.codes, model.rows, model.parameters)
+    table = table.take(positions)
+    labels = labels.take(positions)
     if model.fingerprint != fingerprint(table, labels):
         return None
     return table, labels

@@ -133,7 +133,7 @@ def test_empty_reward_is_named(trial, tmp_path, capsys):
 
 
 def test_rewards_elsewhere_are_refused(trial):
-    with pytest.raises(ValueError, match="rewards belong to commands and runs"):
+    with pytest.raises(ValueError, match="rewards work in commands and runs"):
         make_classifier("exact", costs=REWARDS).fit(trial[["p", "q", "gain"]], trial["treatment"])
 
 
