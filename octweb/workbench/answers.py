@@ -103,7 +103,7 @@ def prices(session: WorkbenchSession, wishes: list[str], place: str, monitor: Mo
                 "question": questions.text(price.question),
                 "wish": f"ask {place} {questions.wish(price.question)}",
                 "column": questions.column_name(price.question),
-                **session.priced(price.price),
+                **session.price_record(price.price),
                 "proved": price.proved,
                 "errors": price.errors if session.problem.costs is None else None,  # not of copies of rows
                 "leaves": price.leaves,

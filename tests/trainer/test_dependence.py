@@ -91,7 +91,7 @@ def test_trees_of_forward_folds_are_grown_on_earlier_rows_only():
     for f, nodes in enumerate(result.model.rows["fold_trees"]):
         rows = folds.training(f)
         assert nodes[0]["counts"] == np.bincount(y[rows], minlength=2).tolist()
-        assert rows.max() < folds.judged(f).min()
+        assert rows.max() < folds.validation(f).min()
 
 
 def test_rows_of_a_held_out_group_before_the_cut_are_set_aside():

@@ -27,7 +27,7 @@ from trainer.sklearn_api.notebook import StoppedWarning, describe_progress, prog
 from trainer.tree.describe import split_text
 from trainer.tree.render.html import tree_html
 from trainer.tree.render.paper import hover_text
-from trainer.tree.render.tokens import LIGHT, resolved
+from trainer.tree.render.tokens import LIGHT, resolve_tokens
 
 X = np.array([[i, i % 7] for i in range(60)], float)
 Y = np.where(X[:, 0] > 29, "late", "early")
@@ -70,7 +70,7 @@ def test_the_colours_are_those_of_the_pages():
     known = dict(re.findall(r"--([a-z0-9-]+):\s*(#[0-9a-f]+)", light))
     assert {name: known[name] for name in LIGHT} == LIGHT
     with pytest.raises(KeyError):
-        resolved({"a": ["var(--no-such-colour)"]})
+        resolve_tokens({"a": ["var(--no-such-colour)"]})
 
 
 @pytest.mark.parametrize("classes", [2, 5, 25])

@@ -43,7 +43,7 @@ def fitted_to(tree: Tree, raw: RawTable, reading: ColumnParsing, target: str) ->
     own = replace(table, columns=tuple(columns))
     moved = {j: i for i, j in enumerate(chosen)}
     nodes = tuple(
-        v if v.split is None else replace(v, split=v.split.renamed(lambda j: moved[j], lambda _, code: code))
+        v if v.split is None else replace(v, split=v.split.rename(lambda j: moved[j], lambda _, code: code))
         for v in tree.nodes
     )
     return Tree(schema=own.schema, classes=tree.classes, nodes=nodes), own, _labels(labels, tree.classes)

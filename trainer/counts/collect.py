@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from trainer.counts.folder import CountedQuestions, Counts, Part, check_size, suppressed, write_counts
+from trainer.counts.folder import CountedQuestions, Counts, Part, check_size, suppress_small, write_counts
 from trainer.counts.kernels import add_counts
 from trainer.counts.sets import number_of_sets
 from trainer.counts.source import Source
@@ -104,7 +104,7 @@ def _count_into(request: CountRequest, folder: Path, say: Report, note: Callable
         state = _State.begin(name, questions, request)
     _collect(request, source, state, digests, folder, say)
     counts = state.result(request, source)
-    counts = suppressed(counts, request.suppress) if request.suppress else counts
+    counts = suppress_small(counts, request.suppress) if request.suppress else counts
     write_counts(counts, folder)
     _State.forget(folder)
     return counts
@@ -112,9 +112,9 @@ def _count_into(request: CountRequest, folder: Path, say: Report, note: Callable
 
 def _structure(request: CountRequest) -> dict[str, Any]:
     """Return how the files are written: as the request says, else as the earlier counts read theirs."""
-    given = request.given.structure
-    if request.questions is None or any(value is not None for value in given.values()):
-        return given
+    structure = request.given.structure
+    if request.questions is None or any(value is not None for value in structure.values()):
+        return structure
     return ColumnParsing.from_json(request.questions.reading).given.structure
 
 
@@ -145,7 +145,7 @@ def make_questions(
 ) -> CountedQuestions:
     """Return the questions that training would ask, from all rows or every k-th of them, and the classes of all rows."""
     parts, stride, rows = _sample(request, source, report)
-    raw = _together(parts)
+    raw = _concatenate(parts)
     options = dict(request.options)
     if request.key is not None:
         options["ignore"] = [*options.get("ignore", ()), request.key]
@@ -172,7 +172,7 @@ def make_questions(
 
 def _sample(request: CountRequest, source: Source, report: Report) -> tuple[list[RawTable], int, int]:
     """Return every k-th row, and the first row of each class that these lack, with k and the number of all rows."""
-    kept: list[tuple[np.ndarray, RawTable]] = []
+    pieces: list[tuple[np.ndarray, RawTable]] = []
     first: dict[str, RawTable] = {}
     stride = 1
     rows = 0
@@ -188,50 +188,50 @@ def _sample(request: CountRequest, source: Source, report: Report) -> tuple[list
             raise DataError(
                 f"Column '{request.target}' has more than {MOST_CLASSES:,} different values: these are no classes. Choose another target."
             )
-        kept.append(_every(np.arange(rows, rows + len(raw)), raw, stride))
+        pieces.append(_every(np.arange(rows, rows + len(raw)), raw, stride))
         rows += len(raw)
-        while sum(len(index) for index, _ in kept) > 2 * SAMPLE:
+        while sum(len(index) for index, _ in pieces) > 2 * SAMPLE:
             stride *= 2
-            kept = [_every(index, part, stride) for index, part in kept]
+            pieces = [_every(index, part, stride) for index, part in pieces]
         report("questions", rows)
-    parts = [part for _, part in kept if len(part)]
+    parts = [part for _, part in pieces if len(part)]
     there = {word for part in parts for word in Cells.of(part.column(request.target)).words}
     return [*parts, *(row for word, row in first.items() if word not in there)], stride, rows
 
 
 def _every(index: np.ndarray, rows: RawTable, stride: int) -> tuple[np.ndarray, RawTable]:
     """Return the rows whose place in the source, int64 (rows,), divides by `stride`."""
-    chosen = index % stride == 0
-    return (index, rows) if stride == 1 else (index[chosen], _take(rows, np.flatnonzero(chosen)))
+    mask = index % stride == 0
+    return (index, rows) if stride == 1 else (index[mask], _take(rows, np.flatnonzero(mask)))
 
 
 def _take(raw: RawTable, rows: np.ndarray) -> RawTable:
-    chosen = pa.array(rows)
-    return replace(raw, columns=tuple(c.take(chosen) for c in raw.columns), line_numbers=raw.line_numbers[rows])
+    indices = pa.array(rows)
+    return replace(raw, columns=tuple(c.take(indices) for c in raw.columns), line_numbers=raw.line_numbers[rows])
 
 
-def _together(parts: Sequence[RawTable]) -> RawTable:
+def _concatenate(parts: Sequence[RawTable]) -> RawTable:
     """Return pieces of one or more files as one table. Raises DataError if a column is missing in one or has another type."""
     first = parts[0]
     if len(parts) == 1:
         return first
     columns = []
     for name in first.names:
-        found = []
+        arrays = []
         for part in parts:
             if name not in part.names:
                 raise DataError(f"A file of the source has no column '{name}'. All files need the same columns.")
-            found.append(part.column(name))
-        plain = any(part.detected.format == "csv" for part in parts) and len({own.type for own in found}) > 1
-        columns.append(_joined(name, [as_text(own) for own in found] if plain else found))
+            arrays.append(part.column(name))
+        plain = any(part.detected.format == "csv" for part in parts) and len({array.type for array in arrays}) > 1
+        columns.append(_join_arrays(name, [as_text(own) for own in arrays] if plain else arrays))
     lines = np.concatenate([part.line_numbers for part in parts])
     return RawTable(names=first.names, columns=tuple(columns), line_numbers=lines, detected=first.detected)
 
 
-def _joined(name: str, arrays: list[pa.Array]) -> pa.Array:
+def _join_arrays(name: str, arrays: list[pa.Array]) -> pa.Array:
     """Return the pieces of a column as one; whole numbers beside numbers become numbers."""
     types = {array.type for array in arrays}
-    if any(pa.types.is_dictionary(own) for own in types):  # declared categories; pieces may number them differently
+    if any(pa.types.is_dictionary(kind) for kind in types):  # declared categories; pieces may number them differently
         arrays = [own if pa.types.is_dictionary(own.type) else as_text(own).dictionary_encode() for own in arrays]
         return pa.chunked_array(arrays).unify_dictionaries().combine_chunks()
     if len(types) > 1 and all(pa.types.is_integer(t) or pa.types.is_floating(t) for t in types):
@@ -348,23 +348,23 @@ def _collect(
 ) -> None:
     """Count all rows from where the state stands. Raises DataError for a file that changed meanwhile."""
     encoding = state.questions.encoding
-    used = sorted({feature.column for feature in encoding.features})
+    used_columns = sorted({feature.column for feature in encoding.features})
     reading = ColumnParsing.from_json(state.questions.reading)
-    names = {encoding.schema[j].name for j in used}
-    wanted = reading.sources(names) | {state.questions.target, *([request.key] if request.key else [])}
+    names = {encoding.schema[j].name for j in used_columns}
+    needed_names = reading.sources(names) | {state.questions.target, *([request.key] if request.key else [])}
     last = time.monotonic()
     threads = request.threads or os.cpu_count() or 1
     with ThreadPoolExecutor(threads) as pool:
-        done = sum(part.rows for part in state.parts) + state.file_rows
-        for piece in source.pieces(wanted, first=state.file, start=state.start):
+        rows_done = sum(part.rows for part in state.parts) + state.file_rows
+        for piece in source.pieces(needed_names, first=state.file, start=state.start):
             if piece.file != state.file:
                 _end_file(state, source, digests)
-            bits, groups = _rows_of(piece.rows, state, request, reading, used)
+            bits, groups = _rows_of(piece.rows, state, request, reading, used_columns)
             _add(bits, groups, state.numbers, request.depth, pool, threads)
             state.start = piece.start + len(piece.rows)
             state.file_rows += len(bits)
-            done += len(bits)
-            report("counting", done)
+            rows_done += len(bits)
+            report("counting", rows_done)
             if time.monotonic() - last > SECONDS:
                 state.keep(folder)
                 last = time.monotonic()
@@ -388,16 +388,16 @@ def _rows_of(
     questions = state.questions
     encoding = questions.encoding
     rows = rows_for_model(
-        raw, encoding.schema, target=questions.target, classes=questions.classes, used=used, refused=_refused(questions),
+        raw, encoding.schema, target=questions.target, classes=questions.classes, used=used, refused=_refused_columns(questions),
         only_used=True, reading=reading,
     )  # fmt: skip
     state.unknown.update(rows.unknown)
     if rows.labels is None:
         raise DataError(f"There is no column '{questions.target}'.")
     codes = rows.labels.codes
-    known = codes >= 0
-    keep = rows.usable & known
-    _count_left_out(state, rows, known)
+    has_class = codes >= 0
+    keep = rows.usable & has_class
+    _count_left_out(state, rows, has_class)
     groups = codes.astype(np.int64)
     if request.key is not None:
         if request.key not in raw.names:
@@ -413,7 +413,7 @@ def _count_left_out(state: _State, rows: ModelRows, known: np.ndarray) -> None:
         state.left_out["an empty cell in a column whose questions know none"] += int(unusable.sum())
 
 
-def _refused(questions: CountedQuestions) -> list[int]:
+def _refused_columns(questions: CountedQuestions) -> list[int]:
     """Return the columns in which an empty cell has no answer, since the rows that made the questions had none."""
     schema = questions.encoding.schema
     refused = set()
@@ -445,8 +445,8 @@ def _add(
         flat[group, 0] += len(rows)
         blocks = [rows[start : start + BLOCK] for start in range(0, len(rows), BLOCK)]
         shares = [blocks[i::threads] for i in range(min(threads, len(blocks)))]
-        for found in pool.map(lambda share: _of_blocks(columns, share, depth, flat.shape[1]), shares):
-            flat[group] += found
+        for partial in pool.map(lambda share: _of_blocks(columns, share, depth, flat.shape[1]), shares):
+            flat[group] += partial
 
 
 def _of_blocks(columns: BitArray, blocks: Sequence[np.ndarray], depth: int, sets: int) -> CountArray:

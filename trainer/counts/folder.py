@@ -197,11 +197,11 @@ class Counts:
         ends = self.total if fold is None else (self.low[fold], self.high[fold])
         low = np.zeros(len(self.questions.classes), np.int64)
         high = low.copy()
-        chosen = sorted(no)
-        for taken in range(1 << len(chosen)):  # inclusion and exclusion over the answers no
-            members = yes | {q for i, q in enumerate(chosen) if taken >> i & 1}
+        no_questions = sorted(no)
+        for subset in range(1 << len(no_questions)):  # inclusion and exclusion over the answers no
+            members = yes | {q for i, q in enumerate(no_questions) if subset >> i & 1}
             at = place(len(self.questions), members)
-            odd = bool(taken.bit_count() & 1)
+            odd = bool(subset.bit_count() & 1)
             low += -ends[1][:, at] if odd else ends[0][:, at]
             high += -ends[0][:, at] if odd else ends[1][:, at]
         return np.maximum(low, 0), high
@@ -222,7 +222,7 @@ def check_size(questions: int, classes: int, folds: int, depth: int) -> int:
     return numbers
 
 
-def suppressed(counts: Counts, least: int) -> Counts:
+def suppress_small(counts: Counts, least: int) -> Counts:
     """Return the counts with each number from 1 to `least` − 1 as the interval of these numbers. Raises ParameterError.
 
     Reasons for which so few rows are left out are not stated.
@@ -236,11 +236,13 @@ def suppressed(counts: Counts, least: int) -> Counts:
     low[secret] = 1
     high = counts.high.copy()
     high[secret] = least - 1
-    own = {
+    other_counts = {
         name: {reason: n for reason, n in getattr(counts, name).items() if n >= least}
         for name in ("left_out", "unknown")
     }
-    return replace(counts, low=low, high=high, suppress=least, left_out=own["left_out"], unknown=own["unknown"])
+    return replace(
+        counts, low=low, high=high, suppress=least, left_out=other_counts["left_out"], unknown=other_counts["unknown"]
+    )
 
 
 def merge(several: Sequence[Counts]) -> Counts:
@@ -282,8 +284,8 @@ def _check_same(first: Counts, other: Counts) -> None:
         (name, first.questions.to_json()[name], other.questions.to_json()[name]) for name in first.questions.to_json()
     ]
     pairs += [("depth", first.depth, other.depth), ("folds", first.folds, other.folds), ("key", first.key, other.key)]
-    for name, own, others in pairs:
-        if own != others:
+    for name, value, others in pairs:
+        if value != others:
             raise DataError(
                 f"Counts of different questions do not add up: their '{name}' differ. Count each source with "
                 "--questions and the counts.json of the first one."
@@ -362,9 +364,9 @@ def read_counts(folder: str | Path) -> Counts:
 
 
 def _read_numbers(path: Path, shape: tuple[int, ...]) -> tuple[CountArray, CountArray]:
-    with np.load(path, allow_pickle=False) as found:
-        low = found["low"]
-        high = found["high"] if "high" in found.files else low
+    with np.load(path, allow_pickle=False) as archive:
+        low = archive["low"]
+        high = archive["high"] if "high" in archive.files else low
     for end in (low, high):
         if end.shape != shape or end.dtype != np.int64 or end.min() < 0:
             raise ValueError(f"counts.npz holds {end.dtype} {end.shape} and not int64 {shape}")

@@ -20,26 +20,26 @@ def add_counts(words, depth, out):
     triple_at = pair_at + questions * (questions - 1) // 2
     both = np.empty(width, np.uint64)
     for a in range(questions):
-        own = 0
+        pair_start = 0
         for w in range(width):
-            own += ctpop(words[a, w])
-        out[1 + a] += own
+            pair_start += ctpop(words[a, w])
+        out[1 + a] += pair_start
         if depth < 2:
             continue
         for b in range(a + 1, questions):
-            own = 0
+            pair_start = 0
             for w in range(width):
                 both[w] = words[a, w] & words[b, w]
-                own += ctpop(both[w])
-            out[pair_at] += own
+                pair_start += ctpop(both[w])
+            out[pair_at] += pair_start
             pair_at += 1
             if depth < 3:
                 continue
-            rest = questions - b - 1
-            if own:
+            remaining = questions - b - 1
+            if pair_start:
                 for c in range(b + 1, questions):
-                    own = 0
+                    pair_start = 0
                     for w in range(width):
-                        own += ctpop(both[w] & words[c, w])
-                    out[triple_at + c - b - 1] += own
-            triple_at += rest
+                        pair_start += ctpop(both[w] & words[c, w])
+                    out[triple_at + c - b - 1] += pair_start
+            triple_at += remaining

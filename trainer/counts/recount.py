@@ -48,21 +48,21 @@ def recount(model: ModelFile, source: Source) -> Recount:
     tree = model.tree
     reading = ColumnParsing.from_json(model.reading)
     names = {tree.schema[j].name for j in tree.used_columns}
-    wanted = reading.sources(names) | {model.target}
+    needed_names = reading.sources(names) | {model.target}
     leaves = np.zeros((len(tree.nodes), len(tree.classes)), np.int64)
     no_answer = 0
     no_class = 0
-    for piece in source.pieces(wanted):
+    for piece in source.pieces(needed_names):
         rows = rows_for_model(
             piece.rows, tree.schema, target=model.target, classes=tree.classes, used=tree.used_columns,
             refused=tree.refused_columns, only_used=True, reading=reading,
         )  # fmt: skip
         if rows.labels is None:
             raise DataError(f"{source.name(piece.file)} has no column '{model.target}', so nothing can be compared.")
-        known = rows.labels.codes >= 0
-        keep = known & rows.usable
-        no_class += int((~known).sum())
-        no_answer += int((known & ~rows.usable).sum())
+        has_class = rows.labels.codes >= 0
+        keep = has_class & rows.usable
+        no_class += int((~has_class).sum())
+        no_answer += int((has_class & ~rows.usable).sum())
         reached = tree.apply(rows.table.matrix()[keep])
         np.add.at(leaves, (reached, rows.labels.codes[keep]), 1)
     listed = np.array([node.counts for node in tree.nodes], np.int64)

@@ -79,13 +79,13 @@ class TreeSearch:
 
     def _best_of_two(self, node: Counted, depth: int) -> BestByLeaves:
         """Return the best trees of depth 0, 1 or 2."""
-        own = node.own
+        node_counts = node.own
         other = node.other
-        leaf = int(self._won(own.total))
+        leaf = int(self._won(node_counts.total))
         if depth == 0 or not self.allowed.any():
             return BestByLeaves(correct=(leaf,), roots=(None,))
-        yes = self._won(own.one)
-        no = self._won(own.total[:, None] - other.one)
+        yes = self._won(node_counts.one)
+        no = self._won(node_counts.total[:, None] - other.one)
         choices: list[Choice] = [(leaf, None), self._pick(no + yes, (1, 1))]
         if depth == 2:
             below_yes, below_no = self._split_sides(node)
@@ -102,20 +102,20 @@ class TreeSearch:
 
     def _split_sides(self, node: Counted) -> tuple[CountArray, CountArray]:
         """Return what the best second question wins on the side yes and on the side no of each first question, int64 (questions,)."""
-        own = node.own
+        node_counts = node.own
         other = node.other
-        classes, questions = own.one.shape
-        total = own.total[:, None, None]
+        classes, questions = node_counts.one.shape
+        total = node_counts.total[:, None, None]
         won_yes = np.empty(questions, np.int64)
         won_no = np.empty(questions, np.int64)
         step = max(1, BLOCK // (questions * classes))
         for start in range(0, questions, step):
             rows = slice(start, start + step)
-            pairs = own.two[:, rows]
+            pairs = node_counts.two[:, rows]
             without = other.two[:, rows]
             both = self._won(pairs)
-            yes_no = self._won(own.one[:, rows, None] - without)
-            no_yes = self._won(own.one[:, None] - without)
+            yes_no = self._won(node_counts.one[:, rows, None] - without)
+            no_yes = self._won(node_counts.one[:, None] - without)
             no_no = self._won(total - other.one[:, rows, None] - other.one[:, None] + pairs)
             won_yes[rows] = np.where(self.allowed, both + yes_no, 2 * IMPOSSIBLE).max(axis=1)
             won_no[rows] = np.where(self.allowed, no_yes + no_no, 2 * IMPOSSIBLE).max(axis=1)
@@ -133,9 +133,9 @@ class TreeSearch:
                         choices[no + yes - 1] = (won_no + won_yes, (question, no, yes))
         return _rising(choices)
 
-    def _shape(self, node: Counted, depth: int, leaves: int, found: BestByLeaves | None = None) -> Shape:
-        found = found or self._best_of_two(node, depth)
-        root = found.roots[min(leaves, len(found.roots)) - 1]
+    def _shape(self, node: Counted, depth: int, leaves: int, best: BestByLeaves | None = None) -> Shape:
+        best = best or self._best_of_two(node, depth)
+        root = best.roots[min(leaves, len(best.roots)) - 1]
         if root is None:
             return -1
         question, no, yes = root
@@ -144,8 +144,8 @@ class TreeSearch:
 
     @cached_property
     def _root(self) -> Counted:
-        own = self._end(self.own)
-        return Counted(own=own, other=own if self.other is self.own else self._end(self.other))
+        root_counts = self._end(self.own)
+        return Counted(own=root_counts, other=root_counts if self.other is self.own else self._end(self.other))
 
     def _end(self, counts: CountArray) -> End:
         questions = len(self.allowed)
@@ -159,20 +159,22 @@ class TreeSearch:
 
     def _sides(self, node: Counted, question: int, depth: int) -> tuple[Counted, Counted]:
         """Return the rows of a node that answer no and yes; pairs of questions are known below the root of a tree of depth 3 only."""
-        own = self._yes(node.own, self.own, question, depth)
+        yes_counts = self._yes(node.own, self.own, question, depth)
         if node.other is node.own:
-            rest = _less(node.own, own)
-            return Counted(own=rest, other=rest), Counted(own=own, other=own)
+            no_counts = _less(node.own, yes_counts)
+            return Counted(own=no_counts, other=no_counts), Counted(own=yes_counts, other=yes_counts)
         other = self._yes(node.other, self.other, question, depth)
-        return Counted(own=_less(node.own, other), other=_less(node.other, own)), Counted(own=own, other=other)
+        return Counted(own=_less(node.own, other), other=_less(node.other, yes_counts)), Counted(
+            own=yes_counts, other=other
+        )
 
     def _yes(self, end: End, counts: CountArray, question: int, depth: int) -> End:
         two = np.zeros_like(end.two)
         if depth == 3:
             questions = len(self.allowed)
-            own = np.array([[question]], np.int64)
+            indices = np.array([[question]], np.int64)
             each = np.arange(questions, dtype=np.int64)
-            two = np.take(counts, triple_places(questions, own, each[:, None], each[None]), axis=1)
+            two = np.take(counts, triple_places(questions, indices, each[:, None], each[None]), axis=1)
         return End(total=end.one[:, question], one=end.two[:, question], two=two)
 
     def _won(self, counts: CountArray) -> CountArray:
@@ -190,7 +192,7 @@ def _less(end: End, rows: End) -> End:
 
 def _rising(choices: Sequence[Choice]) -> BestByLeaves:
     """Return the best of at most 1, 2, … leaves from the best of exactly so many."""
-    kept = [choices[0]]
+    rising = [choices[0]]
     for choice in choices[1:]:
-        kept.append(choice if choice[0] > kept[-1][0] else kept[-1])
-    return BestByLeaves(correct=tuple(won for won, _ in kept), roots=tuple(root for _, root in kept))
+        rising.append(choice if choice[0] > rising[-1][0] else rising[-1])
+    return BestByLeaves(correct=tuple(won for won, _ in rising), roots=tuple(root for _, root in rising))

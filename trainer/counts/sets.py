@@ -18,11 +18,11 @@ def number_of_sets(questions: int, depth: int) -> int:
 
 def place(questions: int, members: set[int]) -> int:
     """Return the place of a set of at most three questions."""
-    chosen = np.array([[[q]] for q in sorted(members)], np.int64)
-    if not len(chosen):
+    indices = np.array([[[q]] for q in sorted(members)], np.int64)
+    if not len(indices):
         return 0
-    second = chosen[min(1, len(chosen) - 1)]
-    return int(triple_places(questions, chosen[0], second, chosen[-1])[0, 0])
+    second = indices[min(1, len(indices) - 1)]
+    return int(triple_places(questions, indices[0], second, indices[-1])[0, 0])
 
 
 def pair_places(questions: int) -> CountArray:
@@ -38,9 +38,9 @@ def triple_places(questions: int, a: CountArray, b: CountArray, c: CountArray) -
     low = np.minimum(np.minimum(a, b), c)
     high = np.maximum(np.maximum(a, b), c)
     middle = a + b + c - low - high
-    rest = questions - low - 1
+    remaining = questions - low - 1
     second = middle - low - 1
-    within = second * (2 * rest - second - 1) // 2 + high - middle - 1
+    within = second * (2 * remaining - second - 1) // 2 + high - middle - 1
     left = questions - low
     before = comb(questions, 3) - left * (left - 1) * (left - 2) // 6
     triples = 1 + questions + comb(questions, 2) + before + within

@@ -54,8 +54,8 @@ class Source:
             return (self.path,)
         if not self.path.is_dir():
             raise DataError(f"There is no file or folder '{self.path}'.")
-        found = sorted(p for p in self.path.rglob("*") if p.is_file() and p.name.lower().endswith(ENDINGS))
-        visible = tuple(p for p in found if not any(s.startswith((".", "_")) for s in p.relative_to(self.path).parts))
+        paths = sorted(p for p in self.path.rglob("*") if p.is_file() and p.name.lower().endswith(ENDINGS))
+        visible = tuple(p for p in paths if not any(s.startswith((".", "_")) for s in p.relative_to(self.path).parts))
         if not visible:
             raise DataError(f"The folder '{self.path.name}' has no file that ends in {', '.join(ENDINGS)}.")
         return visible
@@ -65,10 +65,10 @@ class Source:
         """The places of the files of a folder that have no rows. Raises DataError if no file has one."""
         if len(self.files) == 1:  # reading it says what is wrong
             return frozenset()
-        found = frozenset(place for place, path in enumerate(self.files) if _has_no_rows(path, self.structure))
-        if len(found) == len(self.files):
+        empty_files = frozenset(place for place, path in enumerate(self.files) if _has_no_rows(path, self.structure))
+        if len(empty_files) == len(self.files):
             raise DataError(f"No file of the folder '{self.path.name}' has a row.")
-        return found
+        return empty_files
 
     def digest(self, file: int) -> str:
         """Return the SHA-256 of a file."""
@@ -80,35 +80,37 @@ class Source:
         path = self.files[file]
         return path.name if path == self.path else str(path.relative_to(self.path))
 
-    def pieces(self, wanted: Collection[str] | None = None, *, first: int = 0, start: int = 0) -> Iterator[SourcePiece]:
+    def pieces(
+        self, column_names: Collection[str] | None = None, *, first: int = 0, start: int = 0
+    ) -> Iterator[SourcePiece]:
         """Yield the rows from row `start` of file `first` on, with the columns `wanted` (None: all). Raises DataError, OSError."""
         for file in range(first, len(self.files)):
             if file in self.empty:
                 continue
             try:
-                for piece in self._of_file(file, wanted):
+                for piece in self._of_file(file, column_names):
                     if file > first or piece.start >= start:
                         yield piece
             except DataError as error:
                 raise DataError(f"{self.name(file)}: {error}", problems=error.problems) from error
 
-    def _of_file(self, file: int, wanted: Collection[str] | None) -> Iterator[SourcePiece]:
+    def _of_file(self, file: int, column_names: Collection[str] | None) -> Iterator[SourcePiece]:
         path = self.files[file]
         if is_parquet(path):
             with ParquetPieces(path, self.limits) as pieces:
                 start = 0
-                for rows in pieces.read(pieces.names if wanted is None else wanted, PIECE):
+                for rows in pieces.read(pieces.names if column_names is None else column_names, PIECE):
                     yield SourcePiece(file=file, start=start, rows=rows)
                     start += len(rows)
             return
-        whole = read_table(path, limits=self.limits, **self.structure)
-        chosen = [j for j, name in enumerate(whole.names) if wanted is None or name in wanted]
-        for start in range(0, len(whole), PIECE):
+        table = read_table(path, limits=self.limits, **self.structure)
+        positions = [j for j, name in enumerate(table.names) if column_names is None or name in column_names]
+        for start in range(0, len(table), PIECE):
             rows = RawTable(
-                names=tuple(whole.names[j] for j in chosen),
-                columns=tuple(whole.columns[j].slice(start, PIECE) for j in chosen),
-                line_numbers=whole.line_numbers[start : start + PIECE],
-                detected=whole.detected,
+                names=tuple(table.names[j] for j in positions),
+                columns=tuple(table.columns[j].slice(start, PIECE) for j in positions),
+                line_numbers=table.line_numbers[start : start + PIECE],
+                detected=table.detected,
             )
             yield SourcePiece(file=file, start=start, rows=rows)
 
@@ -122,5 +124,5 @@ def _has_no_rows(path: Path, structure: Mapping[str, Any]) -> bool:
         return False
     with path.open("rb") as bare, gzip.open(bare) if is_gzip(path) else bare as stream:
         lines = (line for line in iter(lambda: stream.readline(LONGEST_LINE), b"") if line.strip())
-        found = list(itertools.islice(lines, 2))
-    return len(found) < (1 if structure.get("header") is False else 2)
+        first_lines = list(itertools.islice(lines, 2))
+    return len(first_lines) < (1 if structure.get("header") is False else 2)

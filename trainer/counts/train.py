@@ -67,12 +67,12 @@ def train_counts(counts: Counts, parameters: Mapping[str, Any] | None = None, *,
     settings = _settings(counts, parameters or {}, method)
     low, high = counts.total
     penalty = exact_fraction(settings["leaf_penalty"] or 0)
-    found = _search(counts, settings, low, high)
-    best = found.best
+    search = _search(counts, settings, low, high)
+    best = search.best
     leaves = cheapest(best, penalty, counts.rows, settings["max_leaves"])
     if best.correct[leaves - 1] < 0:
         raise InfeasibleError("No tree has so many rows in each leaf. Allow fewer rows per leaf.")
-    tree = tree_of(found.shape(leaves), counts)
+    tree = tree_of(search.shape(leaves), counts)
     upper = best if high is low else _search(counts, settings, high, low).best
     certificate = _certificate(counts, method, settings, tree, penalty, upper, time.monotonic() - start)
     claim = certificate.to_json()
@@ -97,32 +97,32 @@ def train_counts(counts: Counts, parameters: Mapping[str, Any] | None = None, *,
 
 def _settings(counts: Counts, parameters: Mapping[str, Any], method: Method) -> Settings:
     """Return the checked settings, with those that were chosen when the rows were counted."""
-    asked = counts.questions.asked
-    given = dict(parameters)
-    given.setdefault("depth", min(counts.depth, 3))
-    if given.get("leaf_penalty") in (None, AUTO):
-        given["leaf_penalty"] = 0.0  # counts have no rows to set aside
-    settings = method.settings(given)
-    for own in method.parameters:
-        if own.name in KEPT or own.name in PLAIN or settings[own.name] == own.default:
+    stated = counts.questions.asked
+    values = dict(parameters)
+    values.setdefault("depth", min(counts.depth, 3))
+    if values.get("leaf_penalty") in (None, AUTO):
+        values["leaf_penalty"] = 0.0  # counts have no rows to set aside
+    settings = method.settings(values)
+    for parameter in method.parameters:
+        if parameter.name in KEPT or parameter.name in PLAIN or settings[parameter.name] == parameter.default:
             continue
-        if own.name in ASKED and settings[own.name] == asked.get(own.name):
+        if parameter.name in ASKED and settings[parameter.name] == stated.get(parameter.name):
             continue
         reason = (
             "was chosen when the rows were counted: count again"
-            if own.name in ASKED
+            if parameter.name in ASKED
             else "needs rows: train from the table"
         )
-        raise ParameterError({own.name: f"it {reason}. From counts: {', '.join(KEPT)}."})
+        raise ParameterError({parameter.name: f"it {reason}. From counts: {', '.join(KEPT)}."})
     if settings["depth"] > counts.depth:
         raise ParameterError(
             {"depth": f"choose at most {counts.depth}, the depth of the counts, not {settings['depth']}."}
         )
-    chosen = {name: asked[name] for name in ASKED if name in asked}
-    return method.settings(given | chosen)
+    encoding_settings = {name: stated[name] for name in ASKED if name in stated}
+    return method.settings(values | encoding_settings)
 
 
-def _allowed(counts: Counts, settings: Settings) -> BoolArray:
+def _allowed_questions(counts: Counts, settings: Settings) -> BoolArray:
     """Return which questions may be asked. Raises ParameterError for a forbidden column that does not exist."""
     encoding = counts.questions.encoding
     columns = tuple(column.name for column in encoding.schema)
@@ -131,11 +131,11 @@ def _allowed(counts: Counts, settings: Settings) -> BoolArray:
     return np.array([columns[feature.column] not in banned for feature in encoding.features], bool)
 
 
-def _search(counts: Counts, settings: Settings, own: CountArray, other: CountArray) -> TreeSearch:
+def _search(counts: Counts, settings: Settings, low: CountArray, other: CountArray) -> TreeSearch:
     return TreeSearch(
-        own=own,
+        own=low,
         other=other,
-        allowed=_allowed(counts, settings),
+        allowed=_allowed_questions(counts, settings),
         depth=settings["depth"],
         min_leaf=settings["min_leaf"] or 1,
     )
@@ -154,10 +154,10 @@ def tree_of(shape: Shape, counts: Counts) -> Tree:
     queue: deque[tuple[Shape, set[int], set[int], int]] = deque([(shape, set(), set(), 0)])
     while queue:
         item, yes, no, above = queue.popleft()
-        own, _ = counts.of_path(yes, no)
-        label = int(own.argmax()) if own.any() else above
+        counts_of_node, _ = counts.of_path(yes, no)
+        label = int(counts_of_node.argmax()) if counts_of_node.any() else above
         number = len(nodes)
-        tally = tuple(own.tolist())
+        tally = tuple(counts_of_node.tolist())
         if not isinstance(item, tuple):
             nodes.append(Node(id=number, counts=tally, label=label))
             continue
@@ -172,20 +172,20 @@ def tree_of(shape: Shape, counts: Counts) -> Tree:
 
 def leaf_paths(tree: Tree, counts: Counts) -> list[tuple[int, set[int], set[int]]]:
     """Return each leaf with the questions that its rows answer with yes and with no."""
-    asked = {feature.split(): q for q, feature in enumerate(counts.questions.encoding.features)}
-    found = []
+    question_of_split = {feature.split(): q for q, feature in enumerate(counts.questions.encoding.features)}
+    paths = []
     queue: list[tuple[int, set[int], set[int]]] = [(0, set(), set())]
     while queue:
         number, yes, no = queue.pop()
         node = tree.nodes[number]
         if node.split is None:
-            found.append((number, yes, no))
+            paths.append((number, yes, no))
             continue
-        one_left = (node.split, True) in asked
-        question = asked[node.split, one_left]
+        one_left = (node.split, True) in question_of_split
+        question = question_of_split[node.split, one_left]
         queue.append((node.left if one_left else node.right, yes | {question}, no))
         queue.append((node.right if one_left else node.left, yes, no | {question}))
-    return found
+    return paths
 
 
 def _judge(tree: Tree, counts: Counts, fold: int | None) -> dict[str, Any]:
@@ -215,15 +215,17 @@ def cross_validate(counts: Counts, settings: Settings) -> tuple[dict[str, Any], 
     confusion = np.zeros((classes, classes), np.int64)
     accuracies: list[float] = []
     trees: list[Tree] = []
-    for fold, own in enumerate(counts.low):
-        rest = total - own
-        rows = int(rest[:, 0].sum())
-        if not rows or not own[:, 0].any():
+    for fold, fold_counts in enumerate(counts.low):
+        training_counts = total - fold_counts
+        rows = int(training_counts[:, 0].sum())
+        if not rows or not fold_counts[:, 0].any():
             ended = f"fold {fold + 1} of {counts.folds} has no rows to judge or to train on"
             return {"folds": counts.folds, "finished": fold, "accuracies": accuracies, "ended": ended}, trees
-        found = _search(counts, settings, rest, rest)
-        best = found.best
-        tree = tree_of(found.shape(cheapest(best, penalty, rows, settings["max_leaves"])), _without(counts, rest))
+        search = _search(counts, settings, training_counts, training_counts)
+        best = search.best
+        tree = tree_of(
+            search.shape(cheapest(best, penalty, rows, settings["max_leaves"])), _without(counts, training_counts)
+        )
         judged = _judge(tree, counts, fold)
         confusion += np.asarray(judged["confusion"])
         accuracies.append(judged["accuracy"])
@@ -253,7 +255,7 @@ def _certificate(
     correct = sum(leaf.counts[leaf.label] for leaf in tree.leaves)
     value = Fraction(correct, n) - penalty * tree.n_leaves
     capped = replace(
-        upper, correct=tuple(min(own, n) for own in upper.correct)
+        upper, correct=tuple(min(rows, n) for rows in upper.correct)
     )  # ends of secret counts may exceed the rows
     leaves = cheapest(capped, penalty, n, settings["max_leaves"])
     bound = max(Fraction(capped.correct[leaves - 1], n) - penalty * leaves, value)
@@ -291,15 +293,15 @@ def space_words(counts: Counts) -> str:
     encoding = counts.questions.encoding
     levels = sum(encoding.schema[f.column].kind is ColumnKind.CATEGORICAL for f in encoding.features)
     others = len(encoding.features) - levels
-    found = [count_noun(others, "question about numbers", "questions about numbers")] if others else []
-    found += [count_noun(levels, "category", "categories")] if levels else []
-    return f"{' and '.join(found) or 'no question'} of the counts"
+    parts = [count_noun(others, "question about numbers", "questions about numbers")] if others else []
+    parts += [count_noun(levels, "category", "categories")] if levels else []
+    return f"{' and '.join(parts) or 'no question'} of the counts"
 
 
 def _summary(model: ModelFile, certificate: Certificate, counts: Counts) -> dict[str, Any]:
     """Return the JSON of `train`."""
     claim = read_claim(model.certificate)
-    own = {
+    summary = {
         "method": METHOD, "status": str(certificate.status), "claim": claim.words, "proved_optimal": claim.proved_optimal,
         "objective": certificate.objective, "bound": certificate.bound, "gap": certificate.gap, "scope": certificate.scope,
         "unproved": certificate.unproved, "note": certificate.note, "train_accuracy": certificate.correct / certificate.n,
@@ -311,4 +313,4 @@ def _summary(model: ModelFile, certificate: Certificate, counts: Counts) -> dict
         "metrics": {name: {k: v for k, v in m.items() if k != "confusion"} for name, m in model.metrics.items()},
     }  # fmt: skip
     unseen = unseen_accuracy(model.metrics)
-    return own if unseen is None else own | {"unseen_accuracy": unseen}
+    return summary if unseen is None else summary | {"unseen_accuracy": unseen}

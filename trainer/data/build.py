@@ -173,7 +173,7 @@ def useless_columns(guesses: Sequence[GuessedColumn], named: Collection[str]) ->
     named : collection of str
         Columns that a user named; only those without a value are left out.
     """
-    others = any(not own.identifier and not own.constant for own in guesses)
+    others = any(not guess.identifier and not guess.constant for guess in guesses)
     reasons = {guess.name: _useless(guess, guess.name in named, others) for guess in guesses}
     return {name: reason for name, reason in reasons.items() if reason}
 
@@ -198,8 +198,8 @@ def wrong_words(name: str, kind: ColumnKind, cells: Cells, raw: RawTable) -> tup
         wrong = values & ~np.isin(cells.floats(), (0.0, 1.0))
         return places(raw, cells, wrong, f"column '{name}' is binary, but has %s; only 0, 1, true and false are binary")
     wrong = values & ~cells.numbers & ~cells.truths
-    found = places(raw, cells, wrong, f"column '{name}' is numeric, but has %s, which is not a finite number")
-    return found + places(
+    messages = places(raw, cells, wrong, f"column '{name}' is numeric, but has %s, which is not a finite number")
+    return messages + places(
         raw, cells, values & cells.inexact, f"column '{name}' has %s, which is rounded beyond 2^53; make it categorical"
     )
 

@@ -125,7 +125,7 @@ def _times(factor: float) -> str:
     return f"multiplied by {factor:.10g}" if factor >= 1 else f"divided by {1 / factor:.10g}"
 
 
-class _Reading(NamedTuple):
+class _Conversion(NamedTuple):
     """The conversion `factor * x + offset`, with its units."""
 
     factor: float
@@ -134,9 +134,9 @@ class _Reading(NamedTuple):
 
 
 READINGS = (
-    *(_Reading(factor, 0.0, "") for factor in POWERS),
-    *(_Reading(factor, 0.0, unit) for factor, unit in UNITS),
-    *(_Reading(*shift) for shift in SHIFTS),
+    *(_Conversion(factor, 0.0, "") for factor in POWERS),
+    *(_Conversion(factor, 0.0, unit) for factor, unit in UNITS),
+    *(_Conversion(*shift) for shift in SHIFTS),
 )
 
 
@@ -171,7 +171,7 @@ def propose_factor(
         return None
     first, last = np.quantile(numbers, (0.05, 0.95))
 
-    def fit(reading: _Reading) -> float:
+    def fit(reading: _Conversion) -> float:
         """Return the part of the training range that the numbers fill; 0 if it is too small, or too many lie outside."""
         converted = numbers * reading.factor + reading.offset
         filled_share = float((last - first) * reading.factor / (high - low))
@@ -182,11 +182,11 @@ def propose_factor(
             else 0.0
         )
 
-    fits = {own: fit(own) for own in READINGS}
+    fits = {reading: fit(reading) for reading in READINGS}
     best = max(fits.values())
     if not best:
         return None
-    unitless = (own for own in fits if not own.unit and fits[own] >= PLAIN_WORTH * best)
+    unitless = (reading for reading in fits if not reading.unit and fits[reading] >= PLAIN_WORTH * best)
     best_reading = next(unitless, None) or max(fits, key=fits.__getitem__)
     return ChangedForm(
         column=column, strange=strange, cells=len(numbers),

@@ -36,7 +36,7 @@ class Folds:
     forward: bool = False
     groups: np.ndarray | None = None
 
-    def judged(self, fold: int, other: int = -1) -> np.ndarray:
+    def validation(self, fold: int, other: int = -1) -> np.ndarray:
         """Return the validation rows of a fold, int64, without the groups of the `other` fold."""
         mask = self.of_row == fold
         if other >= 0:
@@ -58,7 +58,7 @@ class Folds:
         """Return rows, training rows, groups and class counts of every fold; `codes` (n,) are the classes."""
         records = []
         for fold in range(self.count):
-            rows = self.judged(fold)
+            rows = self.validation(fold)
             record: dict[str, Any] = {"rows": len(rows), "training_rows": len(self.training(fold))}
             if self.groups is not None:
                 record["groups"] = len(np.unique(self.groups[rows]))

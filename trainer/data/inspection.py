@@ -124,7 +124,7 @@ def _header(table: InspectedTable) -> Iterable[IntakeFinding]:
 
 
 def _identifiers(table: InspectedTable) -> Iterable[IntakeFinding]:
-    features = [own for own in table.guesses if own.name != table.target]
+    features = [guess for guess in table.guesses if guess.name != table.target]
     left_out = {*useless_columns(features, table.named), *table.ignored}
     for guess in features:
         if not guess.identifier:
@@ -157,7 +157,7 @@ def _look_alike(table: InspectedTable) -> Iterable[IntakeFinding]:
     kinds = {guess.name: guess.schema.kind for guess in table.guesses}
     if table.built is not None:
         kinds |= {column.name: column.kind for column in table.built[0].columns}
-    unique = {own.name for own in table.guesses if own.identifier}
+    unique = {guess.name for guess in table.guesses if guess.identifier}
     for name in table.raw.names:
         is_target = name == table.target
         if not is_target and (kinds.get(name) is not ColumnKind.CATEGORICAL or name in table.ignored or name in unique):
@@ -197,7 +197,7 @@ def _sentinels(table: InspectedTable) -> Iterable[IntakeFinding]:
     for column in table.reading.columns.values():
         if column.taken_for == DATE and column.missing and not column.given and column.name != table.target:
             yield _empty_date(column)
-    columns_with_codes = {name for own in table.reading.columns.values() for name in own.names if own.special}
+    columns_with_codes = {name for column in table.reading.columns.values() for name in column.names if column.special}
     for guess in table.guesses:
         if guess.name == table.target or guess.name in table.ignored:
             continue

@@ -84,7 +84,7 @@ def late_dates(
 def _days(raw: RawTable, reading: ColumnReading, rows: np.ndarray) -> FloatArray:
     """Return the ordinal day of each row; NaN for an empty cell, or if the days are left out."""
     assert reading.date is not None
-    name = next((made for made in reading.names if made.endswith(f" days since {reading.date.origin}")), "")
+    name = next((derived for derived in reading.names if derived.endswith(f" days since {reading.date.origin}")), "")
     if name not in raw.names:
         return np.full(len(rows), np.nan)
     cells = Cells.of(raw.column(name))

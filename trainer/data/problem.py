@@ -34,7 +34,7 @@ class SettingNames:
         """Return the name; raise ParameterError if no column has it."""
         if name not in self.columns:
             raise ParameterError(
-                {parameter: f"{_unknown(name, 'column', self.columns)} Columns: {list_names(self.columns)}."}
+                {parameter: f"{_unknown_name(name, 'column', self.columns)} Columns: {list_names(self.columns)}."}
             )
         return name
 
@@ -48,7 +48,7 @@ class SettingNames:
         """Return the name; raise ParameterError if no class has it."""
         if name not in self.classes:
             raise ParameterError(
-                {parameter: f"{_unknown(name, 'class', self.classes)} Classes: {list_names(self.classes)}."}
+                {parameter: f"{_unknown_name(name, 'class', self.classes)} Classes: {list_names(self.classes)}."}
             )
         return name
 
@@ -59,7 +59,7 @@ def setting_names(table: Table, labels: Labels) -> SettingNames:
     return SettingNames(columns=table.names, classes=labels.classes, texts=texts)
 
 
-def _unknown(name: str, what: str, names: tuple[str, ...]) -> str:
+def _unknown_name(name: str, what: str, names: tuple[str, ...]) -> str:
     return f"'{name[:80]}' is not a {what}.{closest(name, names)}"
 
 
@@ -229,11 +229,11 @@ class Problem:
             costs=None if self.costs is None else self.costs.weighted[take],
         )
 
-    def stored(self, tree: Tree) -> Tree:
+    def finish(self, tree: Tree) -> Tree:
         """Build the final tree: the shortest decimals that route every training row the same way, and sides of empty cells."""
-        return self.settled(self.tree(shorten(tree, self.matrix)))
+        return self.settle(self.tree(shorten(tree, self.matrix)))
 
-    def settled(self, tree: Tree, rows: CountArray | None = None) -> Tree:
+    def settle(self, tree: Tree, rows: CountArray | None = None) -> Tree:
         """Add sides or fill values for empty cells that no counted row has; `rows`, int64 (m,), are the counted rows."""
         if not any(column.missing is MissingPolicy.LEARN for column in self.table.schema):
             return tree

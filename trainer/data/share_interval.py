@@ -211,12 +211,12 @@ def of_costs(costs: FloatArray, n: FloatArray, *, least: float = 0.0) -> Interva
     if groups < 2 or np.ptp(costs[has_rows] / n[has_rows]) == 0:
         return None
     mean = float(costs[has_rows].sum() / n[has_rows].sum())
-    low, high = np.quantile(_resampled(costs[has_rows], n[has_rows]), (1 - TAIL, TAIL))
+    low, high = np.quantile(_resample(costs[has_rows], n[has_rows]), (1 - TAIL, TAIL))
     factor = float(stdtrit(groups - 1, TAIL)) / Z95 * math.sqrt(groups / (groups - 1))
     return max(least, mean - factor * (mean - float(low))), mean + factor * (float(high) - mean)
 
 
-def _resampled(total: FloatArray, n: FloatArray) -> FloatArray:
+def _resample(total: FloatArray, n: FloatArray) -> FloatArray:
     """Return the ratio of the sums of `total` and `n` over resampled groups, float64 (RESAMPLES,)."""
     rng = np.random.default_rng(0)
     if len(n) > MAX_GROUPS:
@@ -236,7 +236,7 @@ def effective_rows(correct: FloatArray, n: FloatArray) -> float | None:
     if groups < 2:
         return None
     groups_drawn = min(groups, MAX_GROUPS)
-    variance = float(np.var(_resampled(correct, n))) * groups_drawn / (groups_drawn - 1)
+    variance = float(np.var(_resample(correct, n))) * groups_drawn / (groups_drawn - 1)
     share = float(correct.sum() / n.sum())
     spread = share * (1 - share)
     rows = spread / variance if variance > 0 and spread > 0 else float(groups)

@@ -73,7 +73,7 @@ def table_contract(
     """
     type_of_classes = class_type or class_type_of(classes)
     parsing = ColumnParsing.from_json(reading)
-    sources = {made: own for own in parsing.columns.values() for made in own.names}
+    sources = {derived: column for column in parsing.columns.values() for derived in column.names}
     columns = [_column(own, sources.get(own.name)) for own in schema]
     if asked is not None:
         columns = [column | {"asked": column["name"] in asked} for column in columns]

@@ -87,4 +87,4 @@ class Bench:
 
     def tree(self, shape: LabelledShape) -> Tree:
         """The tree of a shape (question, yes, no) in the columns' own units, counted over the training rows."""
-        return self.problem.settled(self.problem.tree(self.space.questions.draft(shape)))
+        return self.problem.settle(self.problem.tree(self.space.questions.draft(shape)))

@@ -137,7 +137,7 @@ def in_short_decimals(problem: Problem, splits: Sequence[Split]) -> list[Split]:
 
     found = []
     for split in splits:
-        short, _ = split.shortened(values, problem.matrix, np.arange(len(problem.matrix)))
+        short, _ = split.shorten(values, problem.matrix, np.arange(len(problem.matrix)))
         same = short == split or np.array_equal(goes_left(short, problem.matrix), goes_left(split, problem.matrix))
         found.append(short if same else split)
     return found

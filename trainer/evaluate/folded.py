@@ -69,7 +69,7 @@ def _confusion(
     whole = np.zeros((classes, classes), np.int64)
     for f, nodes in enumerate(trees):
         tree = tree_from_json(nodes, schema=model.tree.schema, classes=model.tree.classes)
-        unseen = folds.judged(f)
+        unseen = folds.validation(f)
         weights = dataset.weights(unseen)
         whole += metrics_of(tree, dataset.table.take(unseen).matrix(), dataset.labels.codes[unseen], weights)[
             "confusion"

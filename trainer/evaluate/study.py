@@ -296,7 +296,7 @@ def _fold(task: _Task) -> FoldRecord:
     codes = task.dataset.labels.codes
     rows, folds = _assign(task.dataset, task.folds, task.seed, task.test_share)
     inside = rows[folds.training(task.fold, task.second)]
-    outside = rows[folds.judged(task.fold, task.second)]
+    outside = rows[folds.validation(task.fold, task.second)]
     if not len(inside) or not len(outside):
         return FoldRecord(**task.head, error="No row is left to train on, or to judge the tree on.", status="failed")
     method = get(task.variant.method)
@@ -337,7 +337,7 @@ def _fold(task: _Task) -> FoldRecord:
     correct = _correct(result.tree, dataset, outside)
     weights = dataset.weights(outside)
     n = int(weights.sum())
-    second = rows[folds.judged(task.second, task.fold)] if task.second >= 0 else rows[:0]
+    second = rows[folds.validation(task.second, task.fold)] if task.second >= 0 else rows[:0]
     certificate = result.certificate
     return FoldRecord(
         **task.head,

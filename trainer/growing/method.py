@@ -209,12 +209,12 @@ def _choose_alpha(
     used = 0
     for f in range(folds):
         rows = made.training(f)
-        test = made.judged(f)
+        test = made.validation(f)
         growth = grown(rows, f"choose pruning, fold {f + 1} of {folds}")
         if not growth.finished:
             break
         used = f + 1
-        tree = problem.settled(problem.tree(growth.draft, rows), rows)
+        tree = problem.settle(problem.tree(growth.draft, rows), rows)
         wrong += pruned_errors(tree, problem.matrix[test], problem.y[test], problem.row_weights[test], grid)
     alpha = grid[int(np.flatnonzero(wrong == wrong.min())[-1])] if used else Fraction(0)
     return alpha, used, used == folds

@@ -440,7 +440,7 @@ def _texts(series: nw.Series) -> list[str | None]:
     cells = series.to_list()
     kind = str(series.dtype)
     if kind in ("Object", "Categorical", "Enum", "Unknown"):
-        present = [cell for gone, cell in zip(missing, cells, strict=True) if not (gone or _is_missing(cell))]
+        present = [cell for is_null, cell in zip(missing, cells, strict=True) if not (is_null or _is_missing(cell))]
         declared = kind in ("Categorical", "Enum")  # such as the intervals of pandas' cut
         odd = next((c for c in present if isinstance(c, ODD) or not (declared or isinstance(c, PLAIN))), None)
         if odd is not None:
@@ -448,13 +448,13 @@ def _texts(series: nw.Series) -> list[str | None]:
                 f"Column '{series.name}' holds {type(odd).__name__}. Turn it into a number or a text before training."
             )
         types: dict[str, type] = {}
-        for gone, cell in zip(missing, cells, strict=True):
-            if not (gone or _is_missing(cell)) and types.setdefault(str(cell), type(cell)) is not type(cell):
+        for is_null, cell in zip(missing, cells, strict=True):
+            if not (is_null or _is_missing(cell)) and types.setdefault(str(cell), type(cell)) is not type(cell):
                 raise ValueError(
                     f"Column '{series.name}' has '{cell}' as text and as a number, which would become one category. "
                     "Make the whole column text, or numbers."
                 )
-    return [None if gone or _is_missing(cell) else str(cell) for gone, cell in zip(missing, cells, strict=True)]
+    return [None if is_null or _is_missing(cell) else str(cell) for is_null, cell in zip(missing, cells, strict=True)]
 
 
 MISSING_ALLOWED = "one of learn, drop, refuse, or a dictionary from columns to these"

@@ -60,7 +60,7 @@ def _rename_split(
     def column(feature: int) -> int:
         return columns[old[feature].name]
 
-    return split.renamed(column, code)
+    return split.rename(column, code)
 
 
 def binary_tree(

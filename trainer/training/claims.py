@@ -70,8 +70,8 @@ class Claim:
     @property
     def tip(self) -> str:
         """The explanation of the words, with the scope."""
-        said = f"{self.explanation[0].upper()}{self.explanation[1:]}."
-        return f"{said} Scope: {self.scope.rstrip('.')}." if self.scope else said
+        sentence = f"{self.explanation[0].upper()}{self.explanation[1:]}."
+        return f"{sentence} Scope: {self.scope.rstrip('.')}." if self.scope else sentence
 
 
 def read_claim(certificate: Mapping[str, Any]) -> Claim:
@@ -93,8 +93,8 @@ def read_claim(certificate: Mapping[str, Any]) -> Claim:
     if not wishes:
         return Claim(kind=kind, words=words, explanation=explanation, scope=scope)
     least, proved, unit = price_of_wishes(certificate)
-    counted = f"{len(wishes)} wish{'' if len(wishes) == 1 else 'es'}"
-    words = f"Best with {counted}" if kind == "proved" else f"{words} with {counted}"
+    wish_count = f"{len(wishes)} wish{'' if len(wishes) == 1 else 'es'}"
+    words = f"Best with {wish_count}" if kind == "proved" else f"{words} with {wish_count}"
     price = price_words(least, unit)
     if least is not None:
         price = price if proved else f"at least {price}"
@@ -175,8 +175,8 @@ def objective_words(certificate: Mapping[str, Any]) -> str:
     if certificate.get("costs"):
         priced = " + prices of the columns asked" if certificate.get("column_prices") else ""
         return _cost_words(certificate["costs"]) + priced
-    counted = "the weight of training rows" if certificate.get("weights") else "training rows"
-    words = f"share of {counted} right − {certificate.get('leaf_penalty') or 0} × leaves"
+    rows_counted = "the weight of training rows" if certificate.get("weights") else "training rows"
+    words = f"share of {rows_counted} right − {certificate.get('leaf_penalty') or 0} × leaves"
     penalty = certificate.get("coefficient_penalty")
     words += f" − {penalty} × coefficients" if penalty else ""
     return words + (" − prices of the columns asked, in errors per row" if certificate.get("column_prices") else "")
@@ -184,15 +184,16 @@ def objective_words(certificate: Mapping[str, Any]) -> str:
 
 def price_sentence(certificate: Mapping[str, Any]) -> str:
     """Return what the training rows pay for the columns that a tree asks; empty without prices of columns."""
-    stated = certificate.get("column_prices")
-    if not stated:
+    prices = certificate.get("column_prices")
+    if not prices:
         return ""
-    unit = f" {stated['unit']}" if stated["unit"] else ("" if certificate.get("costs") else " errors")
-    counted = counted_words(certificate)
+    unit = f" {prices['unit']}" if prices["unit"] else ("" if certificate.get("costs") else " errors")
+    rows_counted = counted_words(certificate)
     parts = [
-        f"{name} at {price}{unit} for {stated['paid'][name]:,} {counted}" for name, price in stated["prices"].items()
+        f"{name} at {price}{unit} for {prices['paid'][name]:,} {rows_counted}"
+        for name, price in prices["prices"].items()
     ]
-    return f"Asking columns costs {number_text(stated['cost'])}{unit} on the training rows: {'; '.join(parts)}. A row pays once."
+    return f"Asking columns costs {number_text(prices['cost'])}{unit} on the training rows: {'; '.join(parts)}. A row pays once."
 
 
 def goal_words(certificate: Mapping[str, Any]) -> str:
@@ -232,8 +233,8 @@ def _cost_words(costs: Mapping[str, Any]) -> str:
     if not costs["costs"]:
         return f"{words} (each row has its own costs)"
     pairs = [(true, answer, text) for true, row in costs["costs"].items() for answer, text in row.items()]
-    named = [f"{true}>{answer}={text}" for true, answer, text in pairs if text != str(int(true != answer))]
-    return f"{words} (true class>answer: {'; '.join(named) or 'errors'})"
+    pair_texts = [f"{true}>{answer}={text}" for true, answer, text in pairs if text != str(int(true != answer))]
+    return f"{words} (true class>answer: {'; '.join(pair_texts) or 'errors'})"
 
 
 def cost_sentence(costs: Mapping[str, Any], *, priced: bool = False, wishes: bool = False) -> str:
@@ -250,13 +251,13 @@ def cost_sentence(costs: Mapping[str, Any], *, priced: bool = False, wishes: boo
     if costs["floor"]:
         words += f" No answer avoids {number_text(costs['floor'])}{unit}."
     if costs["least"] is not None:
-        words += f" No tree of this scope{' that keeps the wishes' if wishes else ''} costs less than {number_text(costs['least'])}{unit}{_included(costs, priced)}."
+        words += f" No tree of this scope{' that keeps the wishes' if wishes else ''} costs less than {number_text(costs['least'])}{unit}{_included_costs(costs, priced)}."
     if costs["rounding_error"]:
         words += f" Costs were rounded: any total may differ by up to {number_text(costs['rounding_error'])}{unit}."
     return words
 
 
-def _included(costs: Mapping[str, Any], priced: bool) -> str:
+def _included_costs(costs: Mapping[str, Any], priced: bool) -> str:
     """Return what a proved cost includes beside the answers: " with its leaves and columns", or an empty text."""
     parts = [name for name, counts in (("leaves", costs["leaf_price"]), ("columns", priced)) if counts]
     return f" with its {' and '.join(parts)}" if parts else ""
@@ -291,8 +292,8 @@ def weight_sentence(certificate: Mapping[str, Any]) -> str:
 
 def size_sentence(sizes: Mapping[str, Any], unit: str = "") -> str:
     """Return how the training chose the number of leaves; `sizes` as in a model file, `unit` of the costs."""
-    chosen = next((one for one in sizes["tried"] if one["chosen"]), None)
-    if chosen is None:
+    chosen_size = next((one for one in sizes["tried"] if one["chosen"]), None)
+    if chosen_size is None:
         return f"Size: not chosen by the data, every leaf is allowed (leaf penalty 0). {sizes['reason']}"
     others = [
         f"{count_words(one['leaves'], 'leaf', 'leaves')} {unseen_words(one['unseen'], sizes['measure'], unit)}"
@@ -300,9 +301,9 @@ def size_sentence(sizes: Mapping[str, Any], unit: str = "") -> str:
         if not one["chosen"]
     ]
     words = (
-        f"Size chosen by the data: {count_words(chosen['leaves'], 'leaf', 'leaves')} "
-        f"(leaf penalty {number_text(chosen['leaf_penalty'])}). "
-        f"Training rows that were set aside: {unseen_words(chosen['unseen'], sizes['measure'], unit)}"
+        f"Size chosen by the data: {count_words(chosen_size['leaves'], 'leaf', 'leaves')} "
+        f"(leaf penalty {number_text(chosen_size['leaf_penalty'])}). "
+        f"Training rows that were set aside: {unseen_words(chosen_size['unseen'], sizes['measure'], unit)}"
     )
     return f"{words}; {', '.join(others)}." if others else f"{words}."
 
@@ -326,7 +327,7 @@ def saving_sentence(certificate: Mapping[str, Any]) -> str:
     if certificate.get("guarantee") == Guarantee.TREE and proves(
         str(certificate.get("status")), certificate.get("gap")
     ):
-        included = _included(costs, bool(certificate.get("column_prices")))
+        included = _included_costs(costs, bool(certificate.get("column_prices")))
         words += "; no tree of this scope saves more" + included.replace(" with", " after the price of", 1)
     return f"{words}."
 
@@ -362,8 +363,8 @@ def _claim_texts(certificate: Mapping[str, Any]) -> tuple[Kind, str, str]:
     if counts_costs:
         return "gap", gap_words(gap), f"no {others} costs less than {_least_words(certificate)} on the training rows"
     bound = certificate.get("bound")
-    named = "the bound" if bound is None else number_text(float(bound), 6)
-    return "gap", gap_words(gap), f"no {others} has an objective above {named} on the training rows"
+    bound_text = "the bound" if bound is None else number_text(float(bound), 6)
+    return "gap", gap_words(gap), f"no {others} has an objective above {bound_text} on the training rows"
 
 
 def _least_words(certificate: Mapping[str, Any]) -> str:

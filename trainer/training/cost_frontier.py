@@ -66,21 +66,21 @@ def cost_frontier(request: TrainRequest, on_start: Callable[[Monitor], None] | N
     evidence = {part["kind"]: part for part in solution.evidence}
     if Evidence.LEAF_FRONTIER not in evidence:
         return None
-    kept = evidence[Evidence.LEAF_FRONTIER]
+    frontier = evidence[Evidence.LEAF_FRONTIER]
     coefficients = evidence.get(Evidence.COEFFICIENT_FRONTIER)
 
     def cost_of(weight: int) -> float:
         return costs.in_unit(costs.cost_of(Fraction(weight, searched.n)))
 
     def in_unit(point: dict[str, Any]) -> dict[str, Any]:
-        found: dict[str, Any] = {
+        record: dict[str, Any] = {
             axis: point[axis] for axis in ("leaves", "branchings", "coefficients") if axis in point
         }
-        found |= {"cost": cost_of(point["correct"]), "least": cost_of(point["bound"]), "proved": point["proved"]}
+        record |= {"cost": cost_of(point["correct"]), "least": cost_of(point["bound"]), "proved": point["proved"]}
         if "tree" in point:  # counted over copies
             copies = tree_from_json(point["tree"], schema=searched.table.schema, classes=searched.labels.classes)
-            found["tree"] = problem.settled(problem.tree(to_draft(copies))).to_json()
-        return found
+            record["tree"] = problem.settle(problem.tree(to_draft(copies))).to_json()
+        return record
 
     best = costs.best_constant
     return CostFrontier(
@@ -92,7 +92,7 @@ def cost_frontier(request: TrainRequest, on_start: Callable[[Monitor], None] | N
             "answer": problem.labels.classes[best],
             "cost": costs.in_unit(costs.constants[best]),
         },
-        points=[in_unit(point) for point in kept["points"]],
+        points=[in_unit(point) for point in frontier["points"]],
         coefficients=None if coefficients is None else [in_unit(point) for point in coefficients["points"]],
-        unsettled=[{"leaves": part["leaves"], "least": cost_of(part["bound"])} for part in kept["unsettled"]],
+        unsettled=[{"leaves": part["leaves"], "least": cost_of(part["bound"])} for part in frontier["unsettled"]],
     )

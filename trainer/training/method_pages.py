@@ -52,12 +52,12 @@ def tree_text(method: Method, model: ModelFile) -> str:
     settings = [f"{shape} {model.parameters[shape]}"] if shape in model.parameters else []
     if model.parameters.get("leaf_penalty"):
         settings.append(f"leaf penalty {number_text(float(model.parameters['leaf_penalty']))}")
-    said = f" with {' and '.join(settings)}" if settings else ""
+    settings_text = f" with {' and '.join(settings)}" if settings else ""
     return "\n".join(
         [
             f"![A tree of {method.id} for the sample {model.name}]({TREES}/{method.id}.svg)",
             "",
-            f"A tree that `{method.id}` trained on the sample *{model.name}*{said}: {model.tree.n_leaves} leaves, {right:,} of {rows:,} rows right. "
+            f"A tree that `{method.id}` trained on the sample *{model.name}*{settings_text}: {model.tree.n_leaves} leaves, {right:,} of {rows:,} rows right. "
             f"{claim_words(model.certificate)} [The model file]({TREES}/{method.id}.json).",
             "",
             f"Paper: {method.paper}.",
@@ -80,12 +80,12 @@ def page_with_tree(text: str, method: Method, model: ModelFile) -> str:
     return _replace_between(text, TREE_BEGIN, TREE_END, tree_text(method, model), method)
 
 
-def _replace_between(text: str, begin: str, end: str, made: str, method: Method) -> str:
+def _replace_between(text: str, begin: str, end: str, content: str, method: Method) -> str:
     before, first, rest = text.partition(begin)
     _, last, after = rest.partition(end)
     if not first or not last:
         raise DataError(f"The page of '{method.id}' lacks the line '{begin}' or '{end}'.")
-    return f"{before}{begin}\n{made}\n{end}{after}"
+    return f"{before}{begin}\n{content}\n{end}{after}"
 
 
 def model_path(folder: Path, method: Method) -> Path:
@@ -102,9 +102,9 @@ def pages(folder: Path) -> Iterator[tuple[Path, str, str]]:
         if not tree.exists():
             raise DataError(f"{tree} is missing; `manage.py methods --write {folder}` trains it.")
         model = read_model(tree)
-        drawn = tree.with_suffix(".svg")
+        svg_path = tree.with_suffix(".svg")
         yield path, text, page_with_tree(page_with_table(text, method), method, model)
-        yield drawn, drawn.read_text(encoding="utf-8") if drawn.exists() else "", picture(model)
+        yield svg_path, svg_path.read_text(encoding="utf-8") if svg_path.exists() else "", picture(model)
 
 
 def write_pages(folder: Path) -> list[Path]:

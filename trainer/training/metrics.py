@@ -30,12 +30,12 @@ def metrics_of(
     """
     correct, confusion = training_counts(tree, matrix, codes, weights)
     n = int(confusion.sum())
-    found = {"n": n, "correct": correct, "accuracy": correct / n, "confusion": confusion.tolist()}
+    record = {"n": n, "correct": correct, "accuracy": correct / n, "confusion": confusion.tolist()}
     if costs is None:
-        return found
+        return record
     by_class = costs.by_class(codes, tree.predict(matrix))
     cost = int(by_class.sum())
-    return found | {
+    return record | {
         "cost": costs.in_unit(cost),
         "cost_per_row": costs.in_unit(Fraction(cost, n)),
         "constant_cost": costs.in_unit(costs.constants[constant]),
@@ -67,7 +67,7 @@ def held_out_costs(tree: Tree, table: Table, costs: RowCosts | None, constant: i
         "cost_interval": of_costs(group_sums(each * float(costs.step), groups), n),
         "saved_interval": of_costs(group_sums(saved * float(costs.step), groups), n, least=-math.inf),
     }
-    return {name: None if own is None else list(own) for name, own in intervals.items()}
+    return {name: None if interval is None else list(interval) for name, interval in intervals.items()}
 
 
 class JudgedRows:
@@ -80,10 +80,10 @@ class JudgedRows:
 
     def add(self, tree: Tree, table: Table, codes: np.ndarray, weights: np.ndarray | None) -> None:
         """Count the rows of a fold; `codes` (n,) are their classes."""
-        own = np.ones(len(codes)) if weights is None else weights.astype(np.float64)
+        row_weights = np.ones(len(codes)) if weights is None else weights.astype(np.float64)
         self._groups.append(np.arange(len(codes)) if table.groups is None else table.groups.codes)
-        self._correct.append(own * (tree.predict(table.matrix()) == codes))
-        self._weights.append(own)
+        self._correct.append(row_weights * (tree.predict(table.matrix()) == codes))
+        self._weights.append(row_weights)
 
     def _weight_sums(self) -> WeightSums:
         return WeightSums.of(np.concatenate(self._correct), np.concatenate(self._weights))
@@ -103,7 +103,7 @@ class JudgedRows:
         elif table.weights is not None:
             intervals.append(of_weights(self._weight_sums(), folds))
         if table.times is not None and folds:
-            sums = [np.array([own.sum() for own in part]) for part in (self._correct, self._weights)]
+            sums = [np.array([column.sum() for column in part]) for part in (self._correct, self._weights)]
             intervals.append(of_groups(sums[0], sums[1], folds))
         interval = widest(intervals)
         return record | {"interval": None if interval is None else list(interval)}
@@ -132,13 +132,13 @@ def unseen_accuracy(metrics: Mapping[str, Any]) -> dict[str, Any] | None:
     """
     crossed = metrics.get("cross_validation") or {}
     test = metrics.get("test") or {}
-    used = crossed if crossed.get("accuracy") is not None else test
-    if not used.get("n"):
+    source = crossed if crossed.get("accuracy") is not None else test
+    if not source.get("n"):
         return None
-    correct = int(used["correct"])
-    n = int(used["n"])
+    correct = int(source["correct"])
+    n = int(source["n"])
     record: dict[str, Any] = {"accuracy": correct / n, "correct": correct, "n": n}
-    if "interval" in used:
-        return record | {name: used[name] for name in ("groups", "rows", "interval") if name in used}
-    interval = of_folds(correct, n, len(crossed["accuracies"])) if used is crossed else wilson(correct, n)
+    if "interval" in source:
+        return record | {name: source[name] for name in ("groups", "rows", "interval") if name in source}
+    interval = of_folds(correct, n, len(crossed["accuracies"])) if source is crossed else wilson(correct, n)
     return record | {"interval": None if interval is None else list(interval)}

@@ -96,21 +96,21 @@ def _proof(
         words = "The proof steps know errors and leaves, and no prices of columns."
         raise NotProved(f"{words} A check searches these trees by itself, as far as that takes seconds.")
     if method.proof is ProofKind.HYPERPLANES:
-        known = None if solution.proof is None else solution.proof(stop)
-        found = known or planes_proof(problem, settings, Fraction(solution.bound), stop)
+        own_proof = None if solution.proof is None else solution.proof(stop)
+        proof = own_proof or planes_proof(problem, settings, Fraction(solution.bound), stop)
     elif solution.proof is not None:
-        found = solution.proof(stop)
+        proof = solution.proof(stop)
     elif solution.questions is not None:
-        found = _afterwards(solution.questions(), problem, settings, cost_of(solution, problem), stop)
+        proof = _afterwards(solution.questions(), problem, settings, cost_of(solution, problem), stop)
     elif method.proof is ProofKind.SAME_TREES and "binarise" in settings:
-        found = _of_same_trees(problem, settings, solution, stop)
+        proof = _of_same_trees(problem, settings, solution, stop)
     else:
         raise NotProved(f"There are no proof steps yet for what '{method.id}' was asked to do.")
-    if found is None:
+    if proof is None:
         raise NotProved("The proof would have been larger, or taken longer, than is allowed.")
-    if settings.get("then_fewest") and solution.finished and found.goals is None:  # which are of each number of leaves
-        return with_smaller(problem, settings, found, problem.tree(solution.draft).n_leaves, stop)
-    return found
+    if settings.get("then_fewest") and solution.finished and proof.goals is None:  # which are of each number of leaves
+        return with_smaller(problem, settings, proof, problem.tree(solution.draft).n_leaves, stop)
+    return proof
 
 
 def _of_same_trees(
@@ -118,13 +118,13 @@ def _of_same_trees(
 ) -> ProofSteps | None:
     """The proof of the exact search over the same trees, and within the restrictions where they make the best tree worse."""
     cost = cost_of(solution, problem)
-    found = _afterwards(problem.binary.bits(problem.table), problem, settings, cost, stop)
+    proof = _afterwards(problem.binary.bits(problem.table), problem, settings, cost, stop)
     if (
-        found is None
+        proof is None
         or not active_constraints(settings)
-        or (_rows(found, problem) >= cost and not _paths_forbidden(settings))
+        or (_rows(proof, problem) >= cost and not _paths_forbidden(settings))
     ):
-        return found
+        return proof
     if beyond := active_constraints(settings).difference(LIMITS):
         return _within_rules(problem, settings, cost, beyond, stop)
     return restricted_proof(constrained_bench(problem, settings), (), cost, settings["depth"], stop)

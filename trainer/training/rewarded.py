@@ -29,8 +29,8 @@ def as_costs(request: TrainRequest) -> tuple[TrainRequest, FloatArray | None]:
     if rewards is None:
         return request, None
     table, earned = split_rewards(request.table, rewards)
-    stated = {**parameters, "costs": EACH_ROW, "cost_unit": parameters.get("cost_unit") or rewards.unit}
-    return replace(request, table=table, parameters=stated, costs=regrets(earned)), earned
+    settings = {**parameters, "costs": EACH_ROW, "cost_unit": parameters.get("cost_unit") or rewards.unit}
+    return replace(request, table=table, parameters=settings, costs=regrets(earned)), earned
 
 
 def with_reward(result: TrainResult, request: TrainRequest, earned: FloatArray | None) -> TrainResult:

@@ -116,7 +116,7 @@ def train(
     monitor = Monitor(limits_of(settings), sink)
     if on_start is not None:
         on_start(monitor)
-    asked = settings
+    requested = settings
     problem, settings, size = settle_size(method, problem, settings, monitor)
     tree, certificate, solution = fit(method, problem, settings, monitor, request.left)
     monitor.report(
@@ -132,7 +132,7 @@ def train(
     if folds is not None and (monitor.cancelled or request.left is not None):
         folds = None
     if folds is not None:
-        metrics["cross_validation"], trees, questions = _cross_validate(method, request, asked, monitor, folds)
+        metrics["cross_validation"], trees, questions = _cross_validate(method, request, requested, monitor, folds)
         small = sum(len(one.nodes) for one in trees) <= MAX_FOLD_NODES
         fold_trees = [nodes_of_fold(one) for one in trees] if small else None
     claim = certificate.to_json() | _best_question(request, tree, problem, (train_rows, test_rows), folds)
@@ -176,7 +176,7 @@ def _best_question(
     """Return how often the best single question is right on the unseen rows; nothing for a tree that asks no more, or with costs."""
     if tree.n_leaves <= 2 or problem.costs is not None or request.left is not None:
         return {}
-    parts = [held_out] if folds is None else [(folds.training(f), folds.judged(f)) for f in range(request.folds)]
+    parts = [held_out] if folds is None else [(folds.training(f), folds.validation(f)) for f in range(request.folds)]
     if not all(len(judged) for _, judged in parts):
         return {}
     weights = row_weights(request, np.arange(len(request.table)))
@@ -251,7 +251,7 @@ def fit(
                 "Simplifying the tree lost correct rows; this is a defect of the program, not of the data."
             )
         tree = simpler
-    tree = problem.stored(tree)
+    tree = problem.finish(tree)
     return tree, certify(method, problem, settings, solution, tree, monitor), solution
 
 
@@ -260,8 +260,8 @@ def _without_copies(problem: Problem, solution: Solution) -> Solution:
     if problem.costs is None:
         return solution
     rows = np.nonzero(problem.costs.copies)[0]
-    kept = tuple(_of_rows(e, rows) for e in solution.evidence if e["kind"] not in LISTS_TREES)
-    return replace(solution, evidence=kept)
+    evidence = tuple(_of_rows(e, rows) for e in solution.evidence if e["kind"] not in LISTS_TREES)
+    return replace(solution, evidence=evidence)
 
 
 def _of_rows(part: dict[str, Any], rows: np.ndarray) -> dict[str, Any]:
@@ -286,11 +286,11 @@ def certify(
         bound = max(bound, objective)
     status = solution.status(method.guarantee, monitor)
     gap = relative_gap(objective, bound)
-    wanted = float(settings.get("mip_gap") or 0.0)
+    allowed_gap = float(settings.get("mip_gap") or 0.0)
     # a search that was stopped has proved a tree only if bound and objective are the same number; solvers that finish round theirs
     near = OPTIMAL_GAP if solution.finished else SAME
     # a gap of exactly what was asked for may come out a little larger in floats
-    closed = gap is not None and gap <= max(near, wanted + SAME)
+    closed = gap is not None and gap <= max(near, allowed_gap + SAME)
     if closed and not solution.unproved and method.guarantee is Guarantee.TREE:
         status = Status.OPTIMAL
     elif status is Status.OPTIMAL:
@@ -306,7 +306,7 @@ def certify(
         objective=objective,
         bound=bound,
         gap=gap,
-        mip_gap=wanted,
+        mip_gap=allowed_gap,
         scope=scope_of(method, problem, settings, solution.scope, solution.wishes),
         splits=len(tree.branches) if method.guarantee is Guarantee.SPLITS else None,
         splits_proved=len(proved) if method.guarantee is Guarantee.SPLITS else None,
@@ -395,9 +395,9 @@ def objective_of(problem: Problem, tree: Tree, goal: Goal | None) -> float:
         return problem.objective(tree)
     positive = problem.y == problem.labels.classes.index(goal.positive)
     weights = problem.row_weights
-    said = tree.predict(problem.matrix) == problem.labels.classes.index(goal.positive)
-    tp = int(weights[positive & said].sum())
-    tn = int(weights[~positive & ~said].sum())
+    predicted_positive = tree.predict(problem.matrix) == problem.labels.classes.index(goal.positive)
+    tp = int(weights[positive & predicted_positive].sum())
+    tn = int(weights[~positive & ~predicted_positive].sum())
     counts = (tp, int(weights[positive].sum()), tn, int(weights[~positive].sum()))
     if not goal.admits(*counts):
         raise SolverError(
@@ -415,7 +415,7 @@ def progress_writer(stream: IO[str], problem_of: Callable[[], Problem | None] = 
         if draft is not None and problem is not None:
             tree = problem.tree(draft)
             if progress.phase != CHECK:  # then it is the tree that is kept, in its shortest decimals already
-                tree = problem.stored(tree)
+                tree = problem.finish(tree)
             record["correct"], record["leaves"] = problem.correct(tree), tree.n_leaves
             if len(tree.nodes) <= MAX_TREE_IN_PROGRESS:
                 record |= {
@@ -438,14 +438,14 @@ def training_problem(request: TrainRequest) -> Problem:
 
 def _problem(request: TrainRequest, settings: Settings, rows: np.ndarray, start: Tree | None = None) -> Problem:
     weights = None if request.weights is None else request.weights[rows]
-    given = None if request.costs is None else request.costs[rows]
+    row_costs = None if request.costs is None else request.costs[rows]
     return pose(
         request.table.take(rows),
         request.labels.take(rows),
         settings,
         weights=weights,
         start=start,
-        given_costs=given,
+        given_costs=row_costs,
     )
 
 
@@ -500,7 +500,7 @@ def _cross_validate(
             cancel.set()
         if monitor.cancelled:
             break  # the tree of this fold is not the one that the settings ask for
-        test = folds.judged(f)
+        test = folds.validation(f)
         judged = request.table.take(test)
         result = metrics_of(tree, judged.matrix(), codes[test], row_weights(request, test))
         judged_rows.add(tree, judged, codes[test], row_weights(request, test))
@@ -517,27 +517,27 @@ def _cross_validate(
             questions,
         )
     counts = int(np.trace(confusion)), int(confusion.sum())
-    found = crossed_metrics(request.folds, accuracies, leaves, confusion, counts)
+    metrics = crossed_metrics(request.folds, accuracies, leaves, confusion, counts)
     table = request.table
     if table.groups is not None or table.times is not None or table.weights is not None:
-        found |= judged_rows.to_json(table, request.folds)
+        metrics |= judged_rows.to_json(table, request.folds)
     if table.groups is not None or table.times is not None:
-        found["by_fold"] = folds.counts(codes, k)
-    return found, trees, questions
+        metrics["by_fold"] = folds.counts(codes, k)
+    return metrics, trees, questions
 
 
 def _forward_cancel(outer: Monitor, inner: Monitor) -> threading.Event:
     """Pass a cancel of the whole run on to the fold that is running."""
-    done = threading.Event()
+    finished = threading.Event()
 
     def watch() -> None:
-        while not done.wait(TICK):
+        while not finished.wait(TICK):
             if outer.cancelled:
                 inner.stop(Status.CANCELLED)
                 return
 
     threading.Thread(target=watch, name="cancel", daemon=True).start()
-    return done
+    return finished
 
 
 def save(model: ModelFile, path: str | Path) -> None:

@@ -55,11 +55,11 @@ def _not_worth_it(file: ModelFile) -> str:
     if certificate.get("status") in ENDED:
         return "The search ended before it found a question that improves the objective."
     if certificate.get("guarantee") != Guarantee.TREE:
-        return f"No question was kept: either none{within} makes the classes purer, or pruning removed it{_priced(settings, ('pruning',))}."
+        return f"No question was kept: either none{within} makes the classes purer, or pruning removed it{_price_words(settings, ('pruning',))}."
     if certificate.get("status") != Status.OPTIMAL:
         return "The search ended before it found a question that improves the objective."
     if str(certificate.get("leaf_penalty") or "0") != "0":
-        return f"No question{within} improves the objective enough to pay for a second leaf{_priced(settings)}."
+        return f"No question{within} improves the objective enough to pay for a second leaf{_price_words(settings)}."
     if certificate.get("coefficient_penalty"):
         return f"No question{within} improves the objective enough to pay for its columns (coefficient_penalty)."
     if certificate.get("costs"):
@@ -82,16 +82,16 @@ def _limits(file: ModelFile) -> str:
 
 
 def _limits_of(method: Method, settings: Settings) -> list[str]:
-    found = []
+    limits = []
     for p in method.parameters:
         words = p.restricts(settings) if p.restricts is not None and p.name != "depth" else []
         if words:
             more = f" and {len(words) - NAMED} more" if len(words) > NAMED else ""
-            found.append(f"{p.name}: {', '.join(words[:NAMED])}{more}")
-    return found
+            limits.append(f"{p.name}: {', '.join(words[:NAMED])}{more}")
+    return limits
 
 
-def _priced(settings: Mapping[str, Any], names: Sequence[str] = ("leaf_penalty", "paper_lambda")) -> str:
+def _price_words(settings: Mapping[str, Any], names: Sequence[str] = ("leaf_penalty", "paper_lambda")) -> str:
     """The prices of a leaf that the settings name."""
     prices = [name for name in names if str(settings.get(name) or 0) not in ("0", "0.0")]
     return f" ({', '.join(f'{name} {settings[name]}' for name in prices)})" if prices else ""

@@ -45,7 +45,7 @@ def best_question(problem: Problem) -> Tree | None:
     if upper_seconds(greedy.cost, size) > LONGEST_SECONDS:
         return None
     solution = greedy.solve(replace(problem, warm_start=None), _settings(), Monitor(Limits()))
-    return problem.stored(problem.tree(solution.draft))
+    return problem.finish(problem.tree(solution.draft))
 
 
 def _settings() -> Settings:
@@ -77,8 +77,8 @@ def judge_best_question(
     correct = 0
     n = 0
     for trained, judged in parts:
-        own = None if weights is None else weights[trained]
-        tree = best_question(pose(table.take(trained), labels.take(trained), _settings(), weights=own))
+        row_weights = None if weights is None else weights[trained]
+        tree = best_question(pose(table.take(trained), labels.take(trained), _settings(), weights=row_weights))
         if tree is None or not len(judged):
             return {}
         other = None if weights is None else weights[judged]

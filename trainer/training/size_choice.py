@@ -77,9 +77,9 @@ def settle_size(method: Method, problem: Problem, settings: Settings, monitor: M
     record = _choose(method, problem, settings, monitor)
     penalty = next((one["leaf_penalty"] for one in record["tried"] if one["chosen"]), 0.0)
     share = Fraction(str(penalty))
-    stated = Settings(settings.to_json() | {"leaf_penalty": penalty})
-    own = share if problem.costs is None else problem.costs.leaf_share(share)
-    return SizedProblem(replace(problem, leaf_penalty=own), stated, record)
+    settings_with_penalty = Settings(settings.to_json() | {"leaf_penalty": penalty})
+    leaf_share = share if problem.costs is None else problem.costs.leaf_share(share)
+    return SizedProblem(replace(problem, leaf_penalty=leaf_share), settings_with_penalty, record)
 
 
 def _choose(method: Method, problem: Problem, settings: Settings, monitor: Monitor) -> dict[str, Any]:
@@ -129,13 +129,13 @@ def _measure(method: Method, problem: Problem, settings: Settings, monitor: Moni
     weights = np.zeros(len(parts))
     for k, (folds, fold) in enumerate(parts):
         monitor.report(phase=f"choosing the size: part {k + 1} of {len(parts)}")
-        judged = folds.judged(fold)
+        judged = folds.validation(fold)
         part = _pose_part(problem, settings, folds.training(fold))
         losses[k] = _judge(problem, part, _best(method, part, settings, monitor), judged, losses.shape[1])
         weights[k] = _weight(problem, judged)
     monitor.report(phase="choosing the size: all rows")
-    whole = problem if _seconds(method, problem, settings) <= MOST_SECONDS else coarse
-    sizes = _sizes(whole, _best(method, whole, settings, monitor))
+    measured = problem if _seconds(method, problem, settings) <= MOST_SECONDS else coarse
+    sizes = _sizes(measured, _best(method, measured, settings, monitor))
     if monitor.stopped():
         return _not_chosen("The training ended before the trees of all sizes were judged.")
     return _record(problem, sizes, losses, weights, deals[0].count)
@@ -145,8 +145,12 @@ def _deal_folds(problem: Problem, settings: Settings, repeats: int) -> list[Fold
     """Return the folds inside the training rows, dealt several times; once where they follow time."""
     seed = settings.get("seed", 0)
     dealt = [inner_folds(problem.y, FOLDS, seed + again, problem.table) for again in range(repeats)]
-    found = [folds for folds in dealt if folds is not None]
-    return found[:1] if found and found[0].forward else [own for own in found if own.count == found[0].count]
+    possible = [folds for folds in dealt if folds is not None]
+    return (
+        possible[:1]
+        if possible and possible[0].forward
+        else [dealt_folds for dealt_folds in possible if dealt_folds.count == possible[0].count]
+    )
 
 
 def _seconds(method: Method, problem: Problem, settings: Settings) -> float:
@@ -164,14 +168,14 @@ def _seconds(method: Method, problem: Problem, settings: Settings) -> float:
 def _pose_part(problem: Problem, settings: Settings, rows: CountArray) -> Problem:
     """Return the problem of some of the rows, with few thresholds where the settings leave them open."""
     weights = problem.quantile_weights
-    given = None if problem.costs is None else problem.costs.given
+    row_costs = None if problem.costs is None else problem.costs.given
     few = settings.to_json() | ({"bins": QUANTILES} if settings.get("bins") == AUTO else {})
     return pose(
         problem.table.take(rows),
         problem.labels.take(rows),
         Settings(few),
         weights=None if weights is None else weights[rows],
-        given_costs=None if given is None else given[rows],
+        given_costs=None if row_costs is None else row_costs[rows],
     )
 
 
@@ -187,12 +191,12 @@ def _best(method: Method, problem: Problem, settings: Settings, monitor: Monitor
 def _judge(problem: Problem, part: Problem, drafts: Sequence[SizedDraft], judged: CountArray, most: int) -> FloatArray:
     """Return what the trees of at most 1, 2, … `most` leaves lose on the judged rows, float64: weight of wrong rows, or cost."""
     matrix = problem.matrix[judged]
-    known: dict[Draft, float] = {}
+    accuracy_of: dict[Draft, float] = {}
     for one in drafts:
-        if one.draft not in known:
-            known[one.draft] = _loss(problem, part.settled(part.tree(one.draft)), matrix, judged)
-    found = [known[one.draft] for one in drafts[:most]]
-    return np.array(found + found[-1:] * (most - len(found)))
+        if one.draft not in accuracy_of:
+            accuracy_of[one.draft] = _loss(problem, part.settle(part.tree(one.draft)), matrix, judged)
+    accuracies = [accuracy_of[one.draft] for one in drafts[:most]]
+    return np.array(accuracies + accuracies[-1:] * (most - len(accuracies)))
 
 
 def _loss(problem: Problem, tree: Tree, matrix: FloatArray, judged: CountArray) -> float:
@@ -218,15 +222,19 @@ def _sizes(problem: Problem, drafts: Sequence[SizedDraft]) -> list[_Size]:
     for draft in drafts:
         errors.setdefault(draft.leaves, draft.errors)
     sizes: list[_Size] = []
-    here = min(errors)
+    fewest_errors = min(errors)
     high = Fraction(1)
     while True:
-        slopes = {n: Fraction(errors[here] - errors[n], n - here) / unit for n in errors if n > here}
+        slopes = {
+            n: Fraction(errors[fewest_errors] - errors[n], n - fewest_errors) / unit
+            for n in errors
+            if n > fewest_errors
+        }
         low = max((slope for slope in slopes.values() if slope > 0), default=Fraction(0))
-        sizes.append(_Size(here, low, high))
+        sizes.append(_Size(fewest_errors, low, high))
         if not low:
             return sizes
-        here = max(n for n, slope in slopes.items() if slope == low)
+        fewest_errors = max(n for n, slope in slopes.items() if slope == low)
         high = low
 
 
@@ -239,7 +247,7 @@ def _record(
     each = losses[:, [s.leaves - 1 for s, _ in listed]] / weights[:, None]
     # the same rows are judged in each repeat, which counts as no further fold
     errors = each.std(axis=0, ddof=1) / math.sqrt(folds)
-    chosen = simplest_within_error(means, errors)
+    chosen_index = simplest_within_error(means, errors)
     accuracy = problem.costs is None
     return {
         "reason": "",
@@ -252,7 +260,7 @@ def _record(
                 "leaf_penalty": penalty,
                 "unseen": float(1 - mean if accuracy else mean),
                 "error": float(error),
-                "chosen": k == chosen,
+                "chosen": k == chosen_index,
             }
             for k, ((size, penalty), mean, error) in enumerate(zip(listed, means, errors, strict=True))
         ],
@@ -272,7 +280,7 @@ def _penalty(size: _Size) -> float | None:
     high = min(size.high, 4 * size.low, Fraction(str(MOST_PENALTY)))
     middle = math.sqrt(size.low * high)
     for digits in range(1, DIGITS + 1):
-        found = float(f"{middle:.{digits}g}")
-        if size.low < Fraction(str(found)) < high:
-            return found
+        candidate = float(f"{middle:.{digits}g}")
+        if size.low < Fraction(str(candidate)) < high:
+            return candidate
     return None

@@ -65,17 +65,17 @@ def dependence_summary(model: ModelFile) -> dict[str, Any]:
     """Return the members "group", "time" and "unseen_accuracy" of `train --json`, each where it applies."""
     rows = model.rows or {}
     signs = rows.get("held_out") or ""
-    found: dict[str, Any] = {}
+    summary: dict[str, Any] = {}
     for name in ("group", "time"):
         if name in rows:
-            found[name] = {"column": rows[name]["column"]}
+            summary[name] = {"column": rows[name]["column"]}
     by_fold = (model.metrics.get("cross_validation") or {}).get("by_fold")
-    if found and by_fold:
-        found |= {"by_fold": by_fold}
-    if found and SET_ASIDE in signs:
-        found |= {"set_aside": signs.count(SET_ASIDE)}
+    if summary and by_fold:
+        summary |= {"by_fold": by_fold}
+    if summary and SET_ASIDE in signs:
+        summary |= {"set_aside": signs.count(SET_ASIDE)}
     unseen = unseen_accuracy(model.metrics)
-    return found if unseen is None else found | {"unseen_accuracy": unseen}
+    return summary if unseen is None else summary | {"unseen_accuracy": unseen}
 
 
 def _cost_summary(certificate: Certificate) -> dict[str, Any]:
@@ -83,5 +83,7 @@ def _cost_summary(certificate: Certificate) -> dict[str, Any]:
     costs = certificate.costs
     if costs is None:
         return {}
-    named = {"cost_unit": costs["unit"]}
-    return named | {name: costs[name] for name in ("cost", "cost_per_row", "best_constant", "least", "rounding_error")}
+    costs_record = {"cost_unit": costs["unit"]}
+    return costs_record | {
+        name: costs[name] for name in ("cost", "cost_per_row", "best_constant", "least", "rounding_error")
+    }

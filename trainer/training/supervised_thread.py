@@ -55,8 +55,8 @@ def solve(method: Method, problem: Problem, settings: Settings, monitor: Monitor
             if monitor.stopped():
                 stopped = min(stopped, time.perf_counter())
                 if can_leave and monitor.phase == COMPILING and time.perf_counter() - stopped > COMPILER_GRACE_SECONDS:
-                    known = not method.unsearched(problem, settings)
-                    return _left_behind(method, call.thread, monitor, known=known)
+                    is_scope_known = not method.unsearched(problem, settings)
+                    return _left_behind(method, call.thread, monitor, known=is_scope_known)
     return call.result()
 
 
@@ -100,7 +100,7 @@ class _Call(Generic[Result]):
         self.thread: threading.Thread
 
     def start(self) -> None:
-        self.thread = _started(self._run)
+        self.thread = _start_thread(self._run)
 
     def result(self) -> Result:
         """Return what the call returned; raise what it raised."""
@@ -128,7 +128,7 @@ def _supervised_ticks(thread: threading.Thread, monitor: Monitor) -> Iterator[No
             monitor.emit()
 
 
-def _started(work: Callable[[], None]) -> threading.Thread:
+def _start_thread(work: Callable[[], None]) -> threading.Thread:
     _threads[:] = [one for one in _threads if one.is_alive()]
     thread = threading.Thread(target=work, name="solve", daemon=True)
     _threads.append(thread)

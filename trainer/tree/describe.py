@@ -95,6 +95,6 @@ def path_in_words(tree: Tree, leaf: int, row: FloatArray) -> list[str]:
             continue
         answer = "yes" if following == v.left else "no"
         empty = [label(tree.schema[j].name) for j in v.split.empty_in(row)]
-        here = empty_text(empty, answer) if empty else f"Here {value_text(v.split, tree.schema, row)}: {answer}"
-        sentences.append(f"{split_text(v.split, tree.schema)}? {here}")
+        answer_text = empty_text(empty, answer) if empty else f"Here {value_text(v.split, tree.schema, row)}: {answer}"
+        sentences.append(f"{split_text(v.split, tree.schema)}? {answer_text}")
     return [*sentences, f"So it is {leaf_text(tree, tree.nodes[leaf])}"]

@@ -36,19 +36,19 @@ def document(
 ) -> dict[str, Any]:
     """The document of a tree's `nodes`, with what else `record` has to say."""
     empty = {"name": "", "method": "", "parameters": {}, "metrics": {}, "fingerprint": "", "certificate": {}}
-    own = empty | record
+    members = empty | record
     return {
         "format": FORMAT,
         "format_version": FORMAT_VERSION,
         "version": version,
-        "name": own.pop("name"),
-        "method": own.pop("method"),
+        "name": members.pop("name"),
+        "method": members.pop("method"),
         "target": target,
         "classes": list(classes),
         "columns": [column.to_json() for column in schema],
         "nodes": list(nodes),
         "contract": _contract(schema, classes, class_type),
-        **own,
+        **members,
     }
 
 
@@ -86,8 +86,8 @@ def columns_of(document: Mapping[str, Any]) -> tuple[ColumnSchema, ...]:
     """The columns of a checked document; raises ModelFileError if one is damaged or two have the same name."""
     added = document.get("contract", {}).get("columns", {})
     try:
-        found = [ColumnSchema.from_json(record) for record in document["columns"]]
-        schema = tuple(column.with_contract(added.get(column.name, {})) for column in found)
+        columns = [ColumnSchema.from_json(record) for record in document["columns"]]
+        schema = tuple(column.with_contract(added.get(column.name, {})) for column in columns)
     except DataError as error:
         raise ModelFileError(str(error)) from error
     if len({column.name for column in schema}) != len(schema):
@@ -97,8 +97,8 @@ def columns_of(document: Mapping[str, Any]) -> tuple[ColumnSchema, ...]:
 
 def class_type_in(document: Mapping[str, Any]) -> ClassType:
     """Return the type of the classes of a checked document; a file without a contract has the one of their texts."""
-    stated = document.get("contract", {}).get("target", {}).get("type")
-    return class_type_of(document["classes"]) if stated is None else ClassType(stated)
+    type_name = document.get("contract", {}).get("target", {}).get("type")
+    return class_type_of(document["classes"]) if type_name is None else ClassType(type_name)
 
 
 def read_document(path: str | Path) -> dict[str, Any]:
@@ -107,11 +107,11 @@ def read_document(path: str | Path) -> dict[str, Any]:
     if path.stat().st_size > MAX_BYTES:
         raise ModelFileError(f"The model file is larger than {MAX_BYTES // 10**6} MB and is not read.")
     try:
-        found = json.loads(path.read_bytes(), parse_constant=_refuse_constant)
+        record = json.loads(path.read_bytes(), parse_constant=_refuse_constant)
     except (UnicodeDecodeError, ValueError, RecursionError) as error:
         raise ModelFileError(f"The model file is not JSON: {error}.") from error
-    check(found)
-    return without_row_digests(found)
+    check(record)
+    return without_row_digests(record)
 
 
 def without_row_digests(document: Mapping[str, Any]) -> dict[str, Any]:
@@ -126,10 +126,10 @@ def publishable(content: bytes) -> bytes:
     document = json.loads(content)
     if ROW_DIGESTS not in document:
         return content
-    return serialised(without_row_digests(document))
+    return serialise(without_row_digests(document))
 
 
-def serialised(document: Mapping[str, Any]) -> bytes:
+def serialise(document: Mapping[str, Any]) -> bytes:
     """Return the document as the bytes of a model file."""
     return json.dumps(document, ensure_ascii=False, indent=1, allow_nan=False).encode()
 
@@ -141,7 +141,7 @@ def _refuse_constant(name: str) -> None:
 def write_document(document: Mapping[str, Any], path: str | Path) -> None:
     """Write a document after checking it against its schema; the old file stays until the new one is complete."""
     check(document)
-    write_atomically(Path(path), serialised(without_row_digests(document)))
+    write_atomically(Path(path), serialise(without_row_digests(document)))
 
 
 def write_atomically(path: Path, content: bytes) -> None:

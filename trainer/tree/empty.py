@@ -77,8 +77,8 @@ def _learns(tree: Tree, split: Split) -> bool:
 def _settle_sum(split: Split, holes: Collection[int], fills: Mapping[int, float], follow: bool) -> Split:
     """Fill the columns without empty training cells too, or refuse their empty cells; `holes` are those with some."""
     complete = {f for f in split.numbers if f not in holes}
-    seen = len(complete) < len(split.numbers)
-    if not (follow or seen):
+    has_empty = len(complete) < len(split.numbers)
+    if not (follow or has_empty):
         return split.with_empty(EmptySide.REFUSE)
     filled = {f: fills[f] for f in complete if follow and f in fills}
-    return split.with_filled(filled).with_empty(EmptySide.FILL, seen=seen)
+    return split.with_filled(filled).with_empty(EmptySide.FILL, seen=has_empty)

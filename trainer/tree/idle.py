@@ -27,11 +27,11 @@ def idle_questions(tree: Tree) -> frozenset[int]:
 
 def _only_label(tree: Tree) -> list[int | None]:
     """For each node the class that all leaves at or below it predict; None where they predict several."""
-    found: list[int | None] = [v.label if v.is_leaf else None for v in tree.nodes]
+    labels: list[int | None] = [v.label if v.is_leaf else None for v in tree.nodes]
     for v in reversed(tree.branches):  # children come after their parents
-        if found[v.left] == found[v.right]:
-            found[v.id] = found[v.left]
-    return found
+        if labels[v.left] == labels[v.right]:
+            labels[v.id] = labels[v.left]
+    return labels
 
 
 def without_idle(tree: Tree) -> Tree:
@@ -43,13 +43,13 @@ def without_idle(tree: Tree) -> Tree:
             order += [tree.nodes[at].left, tree.nodes[at].right]
     place = {at: number for number, at in enumerate(order)}
 
-    def renumbered(v: Node) -> Node:
+    def renumber(v: Node) -> Node:
         same = label[v.id]
         if same is not None:
             return Node(id=place[v.id], counts=v.counts, label=same)
         return replace(v, id=place[v.id], left=place[v.left], right=place[v.right])
 
-    return replace(tree, nodes=tuple(renumbered(tree.nodes[at]) for at in order))
+    return replace(tree, nodes=tuple(renumber(tree.nodes[at]) for at in order))
 
 
 def pruned(model: ModelFile) -> ModelFile:
@@ -67,17 +67,17 @@ def pruned(model: ModelFile) -> ModelFile:
 
 def _certificate(before: Mapping[str, Any], tree: Tree) -> dict[str, Any]:
     """What the certificate says of the smaller tree; it has no bound, since nothing was claimed of the whole tree."""
-    found = dict(before)
-    own: dict[str, Any] = {"leaves": tree.n_leaves, "depth": tree.depth}
-    if found.get("splits") is not None:
-        own |= {"splits": len(tree.branches), "splits_proved": sum(v.split_proved for v in tree.branches)}
+    certificate = dict(before)
+    counts: dict[str, Any] = {"leaves": tree.n_leaves, "depth": tree.depth}
+    if certificate.get("splits") is not None:
+        counts |= {"splits": len(tree.branches), "splits_proved": sum(v.split_proved for v in tree.branches)}
     rows = tree.nodes[0].rows
-    if (price := _price(found)) and rows:
+    if (price := _price(certificate)) and rows:
         correct = sum(v.counts[v.label] for v in tree.leaves)
-        own["objective"] = float(Fraction(correct, rows) - price * tree.n_leaves)
-    said = str(found.get("note") or "")
-    notes = said if NOTE in said else f"{said} {NOTE}".strip()
-    return found | {name: value for name, value in own.items() if name in found} | {"note": notes}
+        counts["objective"] = float(Fraction(correct, rows) - price * tree.n_leaves)
+    note = str(certificate.get("note") or "")
+    notes = note if NOTE in note else f"{note} {NOTE}".strip()
+    return certificate | {name: value for name, value in counts.items() if name in certificate} | {"note": notes}
 
 
 def _price(certificate: Mapping[str, Any]) -> Fraction:

@@ -161,11 +161,11 @@ class Tree:
     @cached_property
     def unknown_refused(self) -> tuple[int, ...]:
         """Indices of the asked columns whose contract refuses a category that training did not have, sorted."""
-        own = self.schema
+        columns = self.schema
         return tuple(
             j
             for j in self.used_columns
-            if own[j].kind is ColumnKind.CATEGORICAL and own[j].unknown is UnknownPolicy.REFUSE
+            if columns[j].kind is ColumnKind.CATEGORICAL and columns[j].unknown is UnknownPolicy.REFUSE
         )
 
     def has_empty(self, X: FloatArray) -> BoolArray:
@@ -175,8 +175,8 @@ class Tree:
     def _empty_used(self, cells: FloatArray) -> BoolArray:
         """Boolean (n, used columns): the empty ones among the `cells` of the columns that some question asks."""
         codes = np.array([np.nan if (code := self.schema[j].missing_code) is None else code for j in self.used_columns])
-        found: BoolArray = np.isnan(cells) | (cells == codes)
-        return found
+        mask: BoolArray = np.isnan(cells) | (cells == codes)
+        return mask
 
     def unusual_cells(self, X: FloatArray) -> dict[str, dict[str, int]]:
         """Count the unusual cells of the columns that some question asks.
@@ -208,9 +208,9 @@ class Tree:
         }
         names = [self.schema[j].name for j in self.used_columns]
         return {
-            kind: {name: n for name, n in zip(names, found.sum(axis=0).tolist(), strict=True) if n}
-            for kind, found in kinds.items()
-            if found.any()
+            kind: {name: n for name, n in zip(names, cells.sum(axis=0).tolist(), strict=True) if n}
+            for kind, cells in kinds.items()
+            if cells.any()
         }
 
     @cached_property
@@ -228,25 +228,25 @@ class Tree:
         """Boolean (n, used columns): the cells outside the training range of a column that some question asks; a code is no size."""
         low, high = self._ranges
         cells = X[:, self.used_columns]
-        found: BoolArray = (cells < low) | (cells > high)
+        mask: BoolArray = (cells < low) | (cells > high)
         for k, codes in self._codes:
-            found[:, k] &= ~np.isin(cells[:, k], codes)
-        return found
+            mask[:, k] &= ~np.isin(cells[:, k], codes)
+        return mask
 
     def empty_cells(self, X: FloatArray) -> BoolArray:
         """Boolean (n, columns): the empty cells of each row in the columns that its path asks."""
-        found = np.zeros((len(X), len(self.schema)), bool)
+        mask = np.zeros((len(X), len(self.schema)), bool)
         rows = self.reach(X)
         for v in self.branches:
             for f in () if v.split is None else v.split.used:
                 cells = X[rows[v.id], f]
                 code = self.schema[f].missing_code
-                found[rows[v.id], f] |= np.isnan(cells) if code is None else cells == code
-        return found
+                mask[rows[v.id], f] |= np.isnan(cells) if code is None else cells == code
+        return mask
 
     def unseen_empty(self, X: FloatArray) -> BoolArray:
         """Boolean (n, columns): where the answer of a row rests on a side for empty cells that no training row has taken."""
-        found = np.zeros((len(X), len(self.schema)), bool)
+        mask = np.zeros((len(X), len(self.schema)), bool)
         rows = self.reach(X)
         for v in self.branches:
             if v.split is None:
@@ -254,8 +254,8 @@ class Tree:
             for f in v.split.used:
                 # in a categorical column empty cells that training has seen are a category
                 if self.schema[f].kind is ColumnKind.CATEGORICAL or v.split.unseen_empty(self.schema[f]):
-                    found[rows[v.id], f] |= np.isnan(X[rows[v.id], f])
-        return found
+                    mask[rows[v.id], f] |= np.isnan(X[rows[v.id], f])
+        return mask
 
     def apply(self, X: FloatArray) -> CodeArray:
         """The leaf of each row, int32 (n,); X float64 (n, columns), categories as codes."""
@@ -279,13 +279,13 @@ class Tree:
 
     def asked_columns(self) -> np.ndarray:
         """Return whether the path to a node asks a column, bool (nodes, columns)."""
-        asked = np.zeros((len(self.nodes), len(self.schema)), bool)
+        uses_column = np.zeros((len(self.nodes), len(self.schema)), bool)
         for v in self.branches:  # a parent comes before its children
             assert v.split is not None
-            asked[v.left] = asked[v.id]
-            asked[v.left, list(v.split.used)] = True
-            asked[v.right] = asked[v.left]
-        return asked
+            uses_column[v.left] = uses_column[v.id]
+            uses_column[v.left, list(v.split.used)] = True
+            uses_column[v.right] = uses_column[v.left]
+        return uses_column
 
     def path_to(self, node: int) -> list[int]:
         """Node ids from the root to `node`, both included."""
@@ -327,9 +327,9 @@ class Tree:
         from plotly.graph_objects import Figure
 
         from trainer.tree.render.figure import tree_figure
-        from trainer.tree.render.tokens import resolved
+        from trainer.tree.render.tokens import resolve_tokens
 
-        return Figure(resolved(tree_figure(self, room=(width, height))))
+        return Figure(resolve_tokens(tree_figure(self, room=(width, height))))
 
     def __repr__(self) -> str:
         """In one line; `rules_text` and `to_json` have all of it."""
@@ -348,8 +348,8 @@ class Tree:
     @staticmethod
     def load(path: str) -> Tree:
         """Read the tree of a model file; raises ModelFileError if it is damaged."""
-        found = read_document(path)
-        return tree_from_json(found["nodes"], schema=columns_of(found), classes=found["classes"])
+        document = read_document(path)
+        return tree_from_json(document["nodes"], schema=columns_of(document), classes=document["classes"])
 
 
 def grow(
@@ -501,8 +501,8 @@ def tree_from_json(
             if record.get("class") not in code:
                 raise ModelFileError(f"Leaf {i} predicts '{record.get('class')}', which is not one of the classes.")
             nodes.append(Node(id=i, counts=counts, label=code[record["class"]]))
-    used = [c for v in nodes if not v.is_leaf for c in (v.left, v.right)]
-    if sorted(used) != list(range(1, len(nodes))):
+    child_ids = [c for v in nodes if not v.is_leaf for c in (v.left, v.right)]
+    if sorted(child_ids) != list(range(1, len(nodes))):
         raise ModelFileError("The nodes do not form one tree: a node has no parent or more than one.")
     return Tree(schema=tuple(schema), classes=tuple(classes), nodes=tuple(nodes))
 

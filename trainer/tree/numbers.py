@@ -101,13 +101,13 @@ def shortest_between(low: float, high: float) -> float:
     if a < 0 < b and abs(middle) * 4 <= b - a:
         return 0.0
     for digits in range(1, MAX_DIGITS + 1):
-        found = [
+        candidates = [
             c
             for rounding in (ROUND_HALF_EVEN, ROUND_FLOOR, ROUND_CEILING)
             if a < (c := Context(prec=digits, rounding=rounding).plus(middle)) < b and low < float(c) < high
         ]
-        if found:
-            return float(min(found, key=lambda c: (abs(WIDE.subtract(c, middle)), c)))
+        if candidates:
+            return float(min(candidates, key=lambda c: (abs(WIDE.subtract(c, middle)), c)))
     return low
 
 
@@ -118,14 +118,14 @@ def round_digits(value: float, digits: int) -> float:
 
 def label(name: str) -> str:
     """A name on one line; quoted if it is empty or has blanks at its ends, so the blanks can be seen."""
-    shown = " ".join(name.split()) if any(c in name for c in "\r\n\t\v\f\u2028\u2029\x85") else name
-    return f'"{shown}"' if not shown or shown != shown.strip() else shown
+    text = " ".join(name.split()) if any(c in name for c in "\r\n\t\v\f\u2028\u2029\x85") else name
+    return f'"{text}"' if not text or text != text.strip() else text
 
 
 def in_list(name: str) -> str:
     """A name among others with commas between them: quoted if it has a comma of its own."""
-    shown = label(name)
-    return f'"{shown}"' if "," in shown and not shown.startswith('"') else shown
+    text = label(name)
+    return f'"{text}"' if "," in text and not text.startswith('"') else text
 
 
 def unit(column: ColumnSchema) -> str:
@@ -151,5 +151,5 @@ def _plain_decimal(value: Decimal) -> str:
 
 def middle(low: float, high: float) -> float:
     """Halfway from `low` to `high`, never `high` itself: neighbours of one unit in the last place are told apart, too."""
-    found = low / 2 + high / 2 if math.isinf(high - low) else low + (high - low) / 2
-    return found if low <= found < high else low
+    mean = low / 2 + high / 2 if math.isinf(high - low) else low + (high - low) / 2
+    return mean if low <= mean < high else low

@@ -39,7 +39,7 @@ def collapses(tree: Tree) -> list[Alpha]:
         return Fraction(error[v] - below[v], n * (leaves[v] - 1))
 
     branches = {node.id for node in nodes if node.split is not None}
-    found: list[Alpha] = [math.inf] * len(nodes)
+    thresholds: list[Alpha] = [math.inf] * len(nodes)
     # an entry is out of date where the branch below it has shrunk since
     heap = [(link(v), v, leaves[v]) for v in branches]
     heapq.heapify(heap)
@@ -49,7 +49,7 @@ def collapses(tree: Tree) -> list[Alpha]:
         if v not in branches or leaves[v] != size:
             continue
         alpha = max(alpha, g)
-        found[v] = alpha
+        thresholds[v] = alpha
         _remove_branch(tree, v, branches)
         saved = size - 1
         added = error[v] - below[v]
@@ -61,7 +61,7 @@ def collapses(tree: Tree) -> list[Alpha]:
             leaves[u] -= saved
             heapq.heappush(heap, (link(u), u, leaves[u]))
             u = parent[u]
-    return found
+    return thresholds
 
 
 def _remove_branch(tree: Tree, v: int, branches: set[int]) -> None:
@@ -74,17 +74,17 @@ def _remove_branch(tree: Tree, v: int, branches: set[int]) -> None:
             stack += (tree.nodes[u].left, tree.nodes[u].right)
 
 
-def alphas(found: Sequence[Alpha]) -> tuple[Fraction, ...]:
+def alphas(thresholds: Sequence[Alpha]) -> tuple[Fraction, ...]:
     """The alphas at which the tree changes, rising, 0 first."""
-    return tuple(sorted({Fraction(0), *(a for a in found if isinstance(a, Fraction))}))
+    return tuple(sorted({Fraction(0), *(a for a in thresholds if isinstance(a, Fraction))}))
 
 
 def prune(tree: Tree, alpha: Fraction) -> Draft:
     """The smallest tree that minimises error rate + alpha x leaves, as a draft that keeps the impurities of its splits."""
-    found = collapses(tree)
+    thresholds = collapses(tree)
     drafts: dict[int, Draft] = {}
     for v in reversed(tree.nodes):
-        if v.split is None or found[v.id] <= alpha:
+        if v.split is None or thresholds[v.id] <= alpha:
             drafts[v.id] = DraftLeaf(label=v.label)
         else:
             drafts[v.id] = replace(to_draft_branch(v), left=drafts[v.left], right=drafts[v.right])
@@ -102,7 +102,7 @@ def pruned_errors(tree: Tree, X: FloatArray, y: CodeArray, w: CountArray, grid: 
     int64 (len(grid),), from one routing of the rows: a node decides from the alpha on at which it collapses to that at which one
     above it does.
     """
-    found = collapses(tree)
+    thresholds = collapses(tree)
     classes = len(tree.nodes[0].counts)
     flat = tree.apply(X).astype(np.int64) * classes + y
     counts = np.bincount(flat, weights=w, minlength=len(tree.nodes) * classes).astype(np.int64)
@@ -113,11 +113,11 @@ def pruned_errors(tree: Tree, X: FloatArray, y: CodeArray, w: CountArray, grid: 
             counts[v.id] = counts[v.left] + counts[v.right]
     ends: list[Alpha] = [math.inf] * len(tree.nodes)  # from when on a node above decides
     for v in tree.nodes:
-        first: Alpha = Fraction(0) if v.split is None else found[v.id]
+        first: Alpha = Fraction(0) if v.split is None else thresholds[v.id]
         if first < ends[v.id]:
             missed = int(counts[v.id].sum() - counts[v.id, v.label])
             change[0 if v.split is None else bisect_left(grid, first)] += missed
             change[bisect_left(grid, ends[v.id])] -= missed
         if v.split is not None:
-            ends[v.left] = ends[v.right] = min(found[v.id], ends[v.id])
+            ends[v.left] = ends[v.right] = min(thresholds[v.id], ends[v.id])
     return np.cumsum(change[:-1])

@@ -41,13 +41,13 @@ def flatten(rows: Sequence[tuple[Split | None, int, int]], schema: Sequence[Colu
     coefficients: list[float] = []
     fills: list[float] = []
     member: list[np.ndarray] = []
-    used = 0
+    n_terms = 0
     for v, (split, left, right) in enumerate(rows):
         if split is None:
             nodes[v] = (LEAF, -1, v, v, 0, 0)
             continue
         test = split.flat(schema)
-        start = used if test.member else len(terms)
+        start = n_terms if test.member else len(terms)
         nodes[v] = (
             -test.test if test.empty_left else test.test,
             test.feature,
@@ -61,7 +61,7 @@ def flatten(rows: Sequence[tuple[Split | None, int, int]], schema: Sequence[Colu
         coefficients += test.coefficients
         fills += test.fills or (math.nan,) * len(test.terms)
         member.append(np.array(test.member, np.uint8))
-        used += len(test.member)
+        n_terms += len(test.member)
     return FlatTree(
         nodes=nodes,
         cuts=cuts,

@@ -41,13 +41,13 @@ def rules_of(tree: Tree) -> list[Rule]:
     The order counts: "no" to a bucket is "below or above", which is not a condition, and holds for the rows that the rules
     of "yes" left over.
     """
-    found: list[Rule] = []
+    rules: list[Rule] = []
     stack: list[tuple[int, tuple[Condition, ...], tuple[str, ...]]] = [(0, (), ())]
     while stack:
         node, conditions, words = stack.pop()
         v = tree.nodes[node]
         if v.split is None:
-            found.append(
+            rules.append(
                 Rule(
                     conditions=conditions, label=tree.classes[v.label], rows=v.rows, correct=v.counts[v.label],
                     leaf=v.id, words=words,
@@ -58,4 +58,4 @@ def rules_of(tree: Tree) -> list[Rule]:
         for child, left, answer in ((v.right, False, "no"), (v.left, True, "yes")):
             more = v.split.conditions(tree.schema, left)
             stack.append((child, conditions + more, (*words, f"{question}? {answer}")))
-    return found
+    return rules

@@ -27,22 +27,22 @@ def shorten(tree: Tree, matrix: FloatArray) -> Draft:
         return np.unique(column[~np.isnan(column)])
 
     rows: dict[int, np.ndarray] = {0: np.arange(len(matrix))}
-    made = {}
+    splits = {}
     for v in tree.branches:  # parents come before their children
         if v.split is None:
             continue
-        here = rows.pop(v.id)
-        left = rows_go_left(v.split, matrix, here)
-        rows[v.left], rows[v.right] = here[left], here[~left]
-        split, exchanged = v.split.shortened(values, matrix, here)
-        same = np.array_equal(rows_go_left(split, matrix, here) != exchanged, left)
-        made[v.id] = (split, exchanged) if same else (v.split, False)
+        node_rows = rows.pop(v.id)
+        left = rows_go_left(v.split, matrix, node_rows)
+        rows[v.left], rows[v.right] = node_rows[left], node_rows[~left]
+        split, exchanged = v.split.shorten(values, matrix, node_rows)
+        same = np.array_equal(rows_go_left(split, matrix, node_rows) != exchanged, left)
+        splits[v.id] = (split, exchanged) if same else (v.split, False)
     drafts: dict[int, Draft] = {}
     for v in reversed(tree.nodes):
         if v.split is None:
             drafts[v.id] = DraftLeaf(label=v.label)
             continue
-        split, exchanged = made[v.id]
+        split, exchanged = splits[v.id]
         low = drafts.pop(v.left)
         high = drafts.pop(v.right)
         left_side, right_side = (high, low) if exchanged else (low, high)

@@ -35,13 +35,13 @@ class Ballot:
         if any(split.empty_in(row[0]) for split in self.questions):
             return None
         yes = [bool(goes_left(split, row)[0]) for split in self.questions]
-        found = [0] * classes
+        votes = [0] * classes
         for tree in self.trees:
             part = tree
             while isinstance(part, list):
                 part = part[1] if yes[part[0]] else part[2]
-            found[part] += 1
-        return found
+            votes[part] += 1
+        return votes
 
 
 def ballot_record(bench: Workbench, good: GoodTrees, schema: Sequence[ColumnSchema]) -> dict[str, Any]:

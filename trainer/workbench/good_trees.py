@@ -62,8 +62,8 @@ class GoodRequest:
 
 def good_request(values: Mapping[str, Any]) -> GoodRequest:
     """Build a request from the members of a mapping that a request has."""
-    known = {f.name for f in fields(GoodRequest)}
-    return GoodRequest(**{name: value for name, value in values.items() if name in known})
+    members = {f.name for f in fields(GoodRequest)}
+    return GoodRequest(**{name: value for name, value in values.items() if name in members})
 
 
 def choice_of(request: GoodRequest, agrees: Tree | None, agree_rows: list[int] | None) -> GoodTreeFilter:
@@ -77,12 +77,12 @@ def choice_of(request: GoodRequest, agrees: Tree | None, agree_rows: list[int] |
 
 def filters_of_request(request: GoodRequest) -> list[Filter]:
     """The filters one by one: columns, leaves, recalls, groups, answers."""
-    found: list[Filter] = [("without", name) for name in request.without]
-    found += [("must", name) for name in request.must]
-    found += [("max_leaves", request.max_leaves)] if request.max_leaves is not None else []
-    found += [("recalls", [name, share]) for name, share in request.recalls.items()]
-    found += [("difference", request.difference)] if request.difference is not None else []
-    return found + ([("agree_rows", request.agree_rows)] if request.agree_rows is not None else [])
+    filters: list[Filter] = [("without", name) for name in request.without]
+    filters += [("must", name) for name in request.must]
+    filters += [("max_leaves", request.max_leaves)] if request.max_leaves is not None else []
+    filters += [("recalls", [name, share]) for name, share in request.recalls.items()]
+    filters += [("difference", request.difference)] if request.difference is not None else []
+    return filters + ([("agree_rows", request.agree_rows)] if request.agree_rows is not None else [])
 
 
 def with_filters(request: GoodRequest, filters: Sequence[Filter]) -> GoodRequest:
@@ -118,7 +118,7 @@ class GoodRecord:
         self.left: list[str] = []
         self.differ: list[list[int]] = []
 
-    def build(self, monitor: Monitor, told: Callable[[dict[str, Any]], None] | None = None) -> dict[str, Any]:
+    def build(self, monitor: Monitor, report: Callable[[dict[str, Any]], None] | None = None) -> dict[str, Any]:
         """All parts, the counts first; `told` gets them before the slow ones are counted."""
         good = self.good
         record: dict[str, Any] = {
@@ -134,7 +134,7 @@ class GoodRecord:
             "tolerance": self._part("tolerance", self._tolerance),
             "columns": self._part("columns", self._columns),
             "rows": self._part("rows", self._rows),
-            "trees": self._part("trees", self._listed) or [],
+            "trees": self._part("trees", self._list_trees) or [],
         }
         record["differ"] = self.differ
         if record["count"] and record["count"] <= self.request.ballot:
@@ -142,11 +142,11 @@ class GoodRecord:
             record["ballot"] = self._part("ballot", lambda: ballot_record(self.bench, self.good, schema))
         if self.request.agree_rows is not None:
             record["agree_rows"] = len(self.good.filters.answers)
-        if told is not None and not self.left:
-            told({**record, "status": COUNTING, "seconds": monitor.elapsed()})
+        if report is not None and not self.left:
+            report({**record, "status": COUNTING, "seconds": monitor.elapsed()})
         if self.request.sample:
-            drawn = self._part("sample", lambda: good.sample(self.request.sample, seed=self.seed))
-            record["sample"] = [self.tree(shape) for shape in drawn or []]
+            sample = self._part("sample", lambda: good.sample(self.request.sample, seed=self.seed))
+            record["sample"] = [self.tree(shape) for shape in sample or []]
         if self.request.distinct:
             record["count_distinct"] = self._part("count_distinct", lambda: good.distinct)
         if filters := filters_of_request(self.request):
@@ -156,11 +156,11 @@ class GoodRecord:
             record["answers"], record["answers_complete"] = answers
             if not answers[1]:
                 self.left.append("answers (at least this many)")
-        lost = self._importance()
+        importance = self._importance()
         if record["columns"] is not None:
             unknown = (None, None)
             record["columns"] = {
-                name: of | dict(zip(IMPORTANCE, lost.get(name, unknown), strict=True))
+                name: of | dict(zip(IMPORTANCE, importance.get(name, unknown), strict=True))
                 for name, of in record["columns"].items()
             }
         if record["count"] is None:
@@ -170,9 +170,9 @@ class GoodRecord:
         record["seconds"] = monitor.elapsed()
         return record
 
-    def _part(self, name: str, made: Callable[[], T]) -> T | None:
+    def _part(self, name: str, compute: Callable[[], T]) -> T | None:
         try:
-            return made()
+            return compute()
         except SearchStopped:
             self.left.append(name)
             return None
@@ -195,21 +195,21 @@ class GoodRecord:
         if costs is None:
             return {}
         ends = {"optimum_cost": self.good.least, "limit_cost": self.good.limit}
-        found: dict[str, Any] = {
+        record: dict[str, Any] = {
             name: costs.in_unit(costs.cost_of(1 - Fraction(cost, self.Q) / self.searched.n))
             for name, cost in ends.items()
         }
-        return found | {"cost_unit": costs.matrix.unit, "rounding_error": costs.error}
+        return record | {"cost_unit": costs.matrix.unit, "rounding_error": costs.error}
 
     def _first_columns(self) -> list[dict[str, Any]]:
         """By the column of the first question how many trees there are, and what they ask then on each side; "" where that is a leaf."""
         names = self.problem.table.names
 
-        def named(numbers: dict[int | None, int]) -> dict[str, int]:
+        def by_column(numbers: dict[int | None, int]) -> dict[str, int]:
             return {"" if c is None else names[c]: n for c, n in sorted(numbers.items(), key=lambda item: -item[1])}
 
         return [
-            {"column": names[column], "trees": of.trees, "yes": named(of.yes), "no": named(of.no)}
+            {"column": names[column], "trees": of.trees, "yes": by_column(of.yes), "no": by_column(of.no)}
             for column, of in sorted(self.good.first_columns.items(), key=lambda item: -item[1].trees)
         ]
 
@@ -217,13 +217,13 @@ class GoodRecord:
         """Shares of the least cost above it, and how many trees are within each; at most MOST_STEPS of them, and the last."""
         numbers = self.good.numbers()
         least = self.good.least + rows_beyond(self.problem) * self.Q
-        kept = numbers[:: max(1, len(numbers) // MOST_STEPS)]
-        kept += numbers[-1:] if numbers and kept[-1] != numbers[-1] else []
-        return [[float((cost - self.good.least) / least) if least else 0.0, number] for cost, number in kept]
+        steps = numbers[:: max(1, len(numbers) // MOST_STEPS)]
+        steps += numbers[-1:] if numbers and steps[-1] != numbers[-1] else []
+        return [[float((cost - self.good.least) / least) if least else 0.0, number] for cost, number in steps]
 
     def _funnel(self, filters: list[Filter], monitor: Monitor) -> list[dict[str, Any]]:
         """How many trees are left after each filter, one after the other, and before the first."""
-        found: list[dict[str, Any]] = []
+        stages: list[dict[str, Any]] = []
         for k in range(len(filters) + 1):
             if k == len(filters):
                 number = self.good.count
@@ -234,8 +234,8 @@ class GoodRecord:
                     **choice_of(with_filters(self.request, filters[:k]), None, None),
                 ).count  # fmt: skip
             filter_, value = filters[k - 1] if k else (None, None)
-            found.append({"filter": filter_, "value": value, "count": number})
-        return found
+            stages.append({"filter": filter_, "value": value, "count": number})
+        return stages
 
     def _columns(self) -> dict[str, dict[str, Any]]:
         n, (lo, hi) = self.searched.n, self.good.asked
@@ -261,22 +261,22 @@ class GoodRecord:
             return float(share) if costs is None else costs.in_unit(costs.price_of(share) / self.problem.n)
 
         names = self.problem.table.names
-        found: dict[str, tuple[float, float]] = {}
+        losses: dict[str, tuple[float, float]] = {}
         try:
             for column, (least, most) in self.good.importances():
-                found[names[column]] = lost(least), lost(most)
+                losses[names[column]] = lost(least), lost(most)
         except SearchStopped:
-            left = len(names) - len(found)
-            self.left.append("importance" if not found else f"importance of {left} of {len(names)} columns")
-        return found
+            left = len(names) - len(losses)
+            self.left.append("importance" if not losses else f"importance of {left} of {len(names)} columns")
+        return losses
 
     def _rows(self) -> dict[str, Any]:
         """On how many rows the good trees disagree, and how the most disputed rows are answered, exactly."""
         problem = self.problem
-        found = self._disputed()
+        disputed_rows = self._disputed_rows()
         classes = problem.labels.classes
         return {
-            "depends": sum(int(problem.row_weights[row]) for row, _ in found),
+            "depends": sum(int(problem.row_weights[row]) for row, _ in disputed_rows),
             "of": problem.n,
             "listed": [
                 {
@@ -285,30 +285,30 @@ class GoodRecord:
                     "answers": {classes[k]: int(number) for k, number in enumerate(votes) if number},
                     "disagree": float(Fraction(self.good.count - int(votes.max()), self.good.count)),
                 }
-                for row, votes in found[: self.request.disputed]
+                for row, votes in disputed_rows[: self.request.disputed]
             ],
         }
 
-    def _disputed(self) -> list[tuple[int, np.ndarray]]:
+    def _disputed_rows(self) -> list[tuple[int, np.ndarray]]:
         """The rows that good trees answer differently, each once, with the number of trees for each class."""
-        found = self.good.disputed()
+        disputed = self.good.disputed()
         if self.problem.costs is None:
-            return found
+            return disputed
         rows = rows_of_copies(self.problem)
-        return list({int(rows[copy]): votes for copy, votes in reversed(found)}.items())[::-1]
+        return list({int(rows[copy]): votes for copy, votes in reversed(disputed)}.items())[::-1]
 
-    def _listed(self) -> list[dict[str, Any]]:
+    def _list_trees(self) -> list[dict[str, Any]]:
         shapes = [shape for _, shape in self.good.first(self.request.listed)]
-        said = [self.good.said(shape) for shape in shapes[:MOST_COMPARED]]
+        trees = [self.good.said(shape) for shape in shapes[:MOST_COMPARED]]
         weights = self.bench.space.weights
         # copies of each row weigh as much as those of any other
-        self.differ = [[int(weights[a != b].sum()) * self.problem.n // self.searched.n for b in said] for a in said]
+        self.differ = [[int(weights[a != b].sum()) * self.problem.n // self.searched.n for b in trees] for a in trees]
         return [self.tree(shape) for shape in shapes]
 
     def tree(self, shape: LabelledShape) -> dict[str, Any]:
         """Objective, leaves and nodes of a tree, counted over the rows; the cost of its answers if they have costs."""
         problem = self.problem
-        tree: Tree = problem.settled(problem.tree(self.bench.space.questions.draft(shape)))
+        tree: Tree = problem.settle(problem.tree(self.bench.space.questions.draft(shape)))
         record = {"objective": problem.objective(tree), "leaves": tree.n_leaves, "nodes": tree.to_json()}
         if problem.costs is None:
             return record
@@ -318,8 +318,8 @@ class GoodRecord:
 def rows_of_copies(problem: Problem) -> CountArray:
     """Return the row of each copy that is searched, int64 (copies,)."""
     assert problem.costs is not None
-    found: CountArray = np.nonzero(problem.costs.copies)[0]
-    return found
+    rows: CountArray = np.nonzero(problem.costs.copies)[0]
+    return rows
 
 
 def rows_beyond(problem: Problem) -> Fraction:

@@ -162,7 +162,7 @@ class WorkbenchSession:
 
     def complete(self, wishes: Sequence[str], monitor: Monitor, *, prices: bool = True) -> Completion:
         """The best tree that keeps the wishes, or the conflict between them; without `prices` nothing is said of other trees."""
-        return ticked(
+        return run_in_thread(
             lambda: self.bench.complete(wishes, prices=prices, time_limit=monitor.remaining(), stop=monitor.stopped),
             monitor,
             self.bench,
@@ -174,7 +174,7 @@ class WorkbenchSession:
 
     def result(
         self,
-        found: Completion,
+        completion: Completion,
         monitor: Monitor,
         proof: Path | None = None,
         limits: ProofLimits | None = None,
@@ -186,19 +186,19 @@ class WorkbenchSession:
 
         Raises ConflictError, and SolverError if there is no tree yet.
         """
-        if found.conflict:
-            texts = tuple(w.text for w in found.conflict)
+        if completion.conflict:
+            texts = tuple(w.text for w in completion.conflict)
             raise ConflictError(
-                f"No tree keeps all these wishes: {'; '.join(texts)}. {found.reason} Take one of them back.", texts
+                f"No tree keeps all these wishes: {'; '.join(texts)}. {completion.reason} Take one of them back.", texts
             )
-        if not found.found:
+        if not completion.found:
             raise SolverError("The search was stopped before it found a tree with these wishes. Give it more time.")
-        solution = self._solution(found)
-        tree = self.problem.settled(self.problem.tree(self.bench.space.questions.draft(found.tree)))
+        solution = self._solution(completion)
+        tree = self.problem.settle(self.problem.tree(self.bench.space.questions.draft(completion.tree)))
         certificate = certify(self.method, self.problem, self.settings, solution, tree, monitor)
         record: dict[str, Any] = certificate.to_json()
-        record["wishes"] = self.wishes(found, reasons or {})
-        record["optimum"] = self._optimum(found)
+        record["wishes"] = self.wishes(completion, reasons or {})
+        record["optimum"] = self._optimum(completion)
         if proof is not None:
             monitor.report(phase="proof")
             record["evidence"] = [
@@ -244,26 +244,31 @@ class WorkbenchSession:
         if len(rows.y) * max(1, questions) ** max(1, self.settings["depth"] - 1) > CONFIRMED_WORK:
             return
         document = model.to_json()
-        seen = CheckedRows(
+        checked_rows = CheckedRows(
             columns=[column.values for column in rows.table.columns],
             labels=rows.y,
             weights=rows.row_weights,
             plain=rows.row_weights if rows.quantile_weights is None else rows.quantile_weights,
             costs=None if rows.costs is None else rows.costs.given,
         )
-        costs = answer_costs(document, seen)
+        costs = answer_costs(document, checked_rows)
         document = searched_model(document, costs)
-        seen = seen if costs is None else copies_of(seen, costs)
-        found, _ = small.best(document, seen)
+        checked_rows = checked_rows if costs is None else copies_of(checked_rows, costs)
+        best_tree, _ = small.best(document, checked_rows)
         optimum = document["certificate"].get("optimum")
-        known = [(found.value if found is not None and found.whole else None, document["certificate"]["objective"])]
+        values = [
+            (
+                best_tree.value if best_tree is not None and best_tree.whole else None,
+                document["certificate"]["objective"],
+            )
+        ]
         if optimum is not None and optimum["proved"]:
             dropped = range(len(document["certificate"]["wishes"]))
-            known.append((small.optimum_without(document, seen, dropped), optimum["objective"]))
-        for value, claimed in known:
+            values.append((small.optimum_without(document, checked_rows, dropped), optimum["objective"]))
+        for value, claimed in values:
             if value is not None and value > exact_fraction(repr(claimed)) + TOLERANCE:
                 raise SolverError(
-                    f"Two searches disagree: a plain search found a tree with objective {float(value):.9g}, better than the "
+                    f"Two searches disagree: a plain search best_tree a tree with objective {float(value):.9g}, better than the "
                     f"{claimed:.9g} that was called optimal. Nothing is claimed. Please report this with your table."
                 )
 
@@ -279,7 +284,7 @@ class WorkbenchSession:
             proof=lambda stop: self._proof(wishes, bound, stop),
         )
         monitor.report(phase="proof")
-        return ticked(
+        return run_in_thread(
             lambda: write_proof(
                 proof,
                 self.searched,
@@ -297,30 +302,32 @@ class WorkbenchSession:
         """How a tree does on the training rows, and on the held-out ones if there are some."""
         costs = self.problem.costs
         constant = 0 if costs is None else costs.best_constant
-        found = {"train": metrics_of(tree, self.problem.matrix, self.problem.y, self.problem.weights, costs, constant)}
+        metrics = {
+            "train": metrics_of(tree, self.problem.matrix, self.problem.y, self.problem.weights, costs, constant)
+        }
         if len(self.held_out):
             r = self.request
             weights = row_weights(r, self.held_out)
             unseen = r.table.take(self.held_out)
             codes = r.labels.codes[self.held_out]
             costs = row_costs_of(r, self.settings, self.held_out)
-            found["test"] = metrics_of(tree, unseen.matrix(), codes, weights, costs, constant)
-            found["test"] |= held_out_groups(tree, unseen, codes, weights)
-            found["test"] |= held_out_costs(tree, unseen, costs, constant)
-        return found
+            metrics["test"] = metrics_of(tree, unseen.matrix(), codes, weights, costs, constant)
+            metrics["test"] |= held_out_groups(tree, unseen, codes, weights)
+            metrics["test"] |= held_out_costs(tree, unseen, costs, constant)
+        return metrics
 
-    def _solution(self, found: Completion) -> Solution:
+    def _solution(self, completion: Completion) -> Solution:
         return Solution(
-            draft=self.bench.space.questions.draft(found.tree),
-            bound=self.objective(found.bound),
+            draft=self.bench.space.questions.draft(completion.tree),
+            bound=self.objective(completion.bound),
             scope=self.bench.scope,
-            finished=found.optimal,
-            wishes=tuple(w.text for w in dict.fromkeys(found.wishes)),
-            nodes=found.states,
+            finished=completion.optimal,
+            wishes=tuple(w.text for w in dict.fromkeys(completion.wishes)),
+            nodes=completion.states,
             encoded_features=self.encoded_features,
             solver_version=VERSION,
-            evidence=({"kind": Evidence.WISHES, "cost": str(found.cost), "bound": str(found.bound)},),
-            proof=lambda stop: self._proof(tuple(dict.fromkeys(found.wishes)), found.bound, stop),
+            evidence=({"kind": Evidence.WISHES, "cost": str(completion.cost), "bound": str(completion.bound)},),
+            proof=lambda stop: self._proof(tuple(dict.fromkeys(completion.wishes)), completion.bound, stop),
         )
 
     def _proof(self, wishes: Sequence[EditConstraint], bound: Fraction, stop: Callable[[], bool]) -> ProofSteps | None:
@@ -331,8 +338,8 @@ class WorkbenchSession:
         if isinstance(self.bench, SubsetWorkbench):
             return subset_proof(self.bench, bound)
         assert isinstance(self.bench, NumericWorkbench)
-        if (made := numeric_proof(self.bench, bound, depth)) is not None:
-            return made
+        if (proof := numeric_proof(self.bench, bound, depth)) is not None:
+            return proof
         bench = Workbench(as_questions(self.searched), depth=depth)  # has the same trees
         return restricted_proof(bench, bench.wishes([w.text for w in wishes]), bound, depth, stop)
 
@@ -354,34 +361,34 @@ class WorkbenchSession:
         costs = self.problem.costs
         return "rows" if costs is None else costs.matrix.unit or "costs"
 
-    def priced(self, price: Fraction) -> dict[str, float]:
-        """Return a price, in the weight that is searched, as a share of the objective, and in rows or as `cost` in the unit of the costs."""
+    def price_record(self, price: Fraction) -> dict[str, float]:
+        """Convert a price from searched weight to a share of the objective, and to rows or the unit of the costs."""
         share = price / self.searched.n
         costs = self.problem.costs
         if costs is None:
             return {"price": float(share), "rows": float(price)}
         return {"price": float(share), "cost": costs.in_unit(costs.price_of(share))}
 
-    def wishes(self, found: Completion, reasons: Mapping[str, str]) -> list[dict[str, Any]]:
+    def wishes(self, completion: Completion, reasons: Mapping[str, str]) -> list[dict[str, Any]]:
         """Each wish with the objective that is won back if it alone is dropped, None if that is not known, and its reason if it has one.
 
         Raises ParameterError for a reason without its wish.
         """
-        prices = {p.wish: p.price for p in found.prices}
+        prices = {p.wish: p.price for p in completion.prices}
         n = self.searched.n
-        known = {w: prices.get(w) for w in found.wishes}
-        said = checked_reasons(reasons, [w.text for w in known])
+        price_of_wish = {w: prices.get(w) for w in completion.wishes}
+        reason_texts = checked_reasons(reasons, [w.text for w in price_of_wish])
         return [
             {"wish": w.text, "price": None if p is None else float(p / n)}
-            | ({"reason": said[w.text]} if w.text in said else {})
-            for w, p in known.items()
+            | ({"reason": reason_texts[w.text]} if w.text in reason_texts else {})
+            for w, p in price_of_wish.items()
         ]
 
-    def _optimum(self, found: Completion) -> dict[str, Any] | None:
-        if found.optimum is None:
+    def _optimum(self, completion: Completion) -> dict[str, Any] | None:
+        if completion.optimum is None:
             return None
-        cost = found.optimum.cost
-        bound = found.optimum.bound
+        cost = completion.optimum.cost
+        bound = completion.optimum.bound
         record = {"objective": self.objective(cost), "bound": self.objective(bound), "proved": cost == bound}
         costs = self.problem.costs
         return record if costs is None else record | {"objective_cost": costs.in_unit(costs.price_of(Fraction(1)))}
@@ -393,7 +400,7 @@ class WorkbenchSession:
         request: GoodRequest,
         monitor: Monitor,
         agrees: Tree | None = None,
-        told: Callable[[dict[str, Any]], None] | None = None,
+        report: Callable[[dict[str, Any]], None] | None = None,
     ) -> dict[str, Any]:
         """The record of `good-trees`: counts as exact integers, None for what was left where the time was over.
 
@@ -401,10 +408,14 @@ class WorkbenchSession:
         """
         if not all(0 <= number <= MOST_LISTED for number in (request.listed, request.disputed, request.sample)):
             raise ParameterError({"list": f"0 to {MOST_LISTED:,} trees and rows can be listed or drawn."})
-        return ticked(lambda: self._good_trees(request, monitor, agrees, told), monitor, self.bench)
+        return run_in_thread(lambda: self._good_trees(request, monitor, agrees, report), monitor, self.bench)
 
     def _good_trees(
-        self, request: GoodRequest, monitor: Monitor, agrees: Tree | None, told: Callable[[dict[str, Any]], None] | None
+        self,
+        request: GoodRequest,
+        monitor: Monitor,
+        agrees: Tree | None,
+        report: Callable[[dict[str, Any]], None] | None,
     ) -> dict[str, Any]:
         bench = self.bench
         if not isinstance(bench, Workbench):
@@ -423,8 +434,8 @@ class WorkbenchSession:
         problem = self._good_problem
         costs = problem.costs
         if costs is not None and request.slack_cost is not None:
-            wanted = amount(request.slack_cost, "slack_cost") / costs.step / costs.price_of(Fraction(1))
-            request = replace(request, slack_rows=wanted * problem.searched.n)
+            slack = amount(request.slack_cost, "slack_cost") / costs.step / costs.price_of(Fraction(1))
+            request = replace(request, slack_rows=slack * problem.searched.n)
         rows = self.agree_rows(request)
         choice = choice_of(request, agrees, rows if rows is None or costs is None else self._copies(rows))
         try:
@@ -434,7 +445,7 @@ class WorkbenchSession:
             )  # fmt: skip
         except SearchStopped:
             raise SolverError("The search was stopped before the best tree was known. Give it more time.") from None
-        return GoodRecord(bench, good, request, seed=self.settings["seed"], problem=problem).build(monitor, told)
+        return GoodRecord(bench, good, request, seed=self.settings["seed"], problem=problem).build(monitor, report)
 
     @cached_property
     def _good_problem(self) -> Problem:
@@ -461,16 +472,16 @@ class WorkbenchSession:
         if text.lower() == "all":
             return None
         place = {int(number): row for row, number in enumerate(self.problem.table.row_numbers)}
-        found: dict[int, None] = {}
+        rows: dict[int, None] = {}
         for lines in line_ranges(text, most=max(place)):
-            own = [place[line] for line in lines if line in place]
-            if not own:
+            listed_rows = [place[line] for line in lines if line in place]
+            if not listed_rows:
                 words = f"line {lines.start:,} of the file holds no row that trains."
                 if len(lines) > 1:
                     words = f"lines {lines.start:,} to {lines.stop - 1:,} of the file hold no row that trains."
                 raise ParameterError({"agree_rows": words})
-            found |= dict.fromkeys(own)
-        return list(found)
+            rows |= dict.fromkeys(listed_rows)
+        return list(rows)
 
 
 def check_good_request(request: GoodRequest, names: SettingNames) -> None:
@@ -524,8 +535,8 @@ def line_ranges(text: str, *, most: int) -> list[range]:
     return out
 
 
-def ticked(work: Callable[[], T], monitor: Monitor, bench: Bench) -> T:
-    """The result of `work`, which runs in a thread while this one looks at time, memory and signals."""
+def run_in_thread(work: Callable[[], T], monitor: Monitor, bench: Bench) -> T:
+    """Run `work` in a thread and return its result; meanwhile check time, memory and signals in this one."""
     outcome: list[T | BaseException] = []
 
     def run() -> None:

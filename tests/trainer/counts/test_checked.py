@@ -12,7 +12,7 @@ import pytest
 
 from tests.trainer.counts.tables import KEY, counted, random_rows, write_rows
 from trainer.check.recount import verdict, verify
-from trainer.counts.folder import NUMBERS, RECORD, read_counts, suppressed, write_counts
+from trainer.counts.folder import NUMBERS, RECORD, read_counts, suppress_small, write_counts
 from trainer.counts.train import train_counts
 from trainer.tree.file import write
 
@@ -156,7 +156,7 @@ def test_secret_counts_are_checked_at_their_ends(tmp_path, count):
     proved = 0
     for seed in range(2 * count):
         path = write_rows(random_rows(np.random.default_rng(seed)), tmp_path / f"{seed}.csv")
-        secret = suppressed(counted(path, tmp_path / f"{seed}-whole"), 3)
+        secret = suppress_small(counted(path, tmp_path / f"{seed}-whole"), 3)
         write_counts(secret, tmp_path / str(seed))
         model = train_counts(secret, {"leaf_penalty": 0.02}).model
         document = model.to_json()

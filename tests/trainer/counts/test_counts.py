@@ -18,7 +18,7 @@ from trainer.check.recount import verdict, verify
 from trainer.counts import collect, source
 from trainer.counts.collect import CountRequest
 from trainer.counts.collect import count as count_source
-from trainer.counts.folder import NUMBERS, Counts, merge, read_counts, suppressed, write_counts
+from trainer.counts.folder import NUMBERS, Counts, merge, read_counts, suppress_small, write_counts
 from trainer.counts.kernels import add_counts
 from trainer.counts.recount import recount
 from trainer.counts.sets import number_of_sets, pair_places, place
@@ -296,7 +296,7 @@ def test_secret_numbers_leave_true_intervals_and_a_true_gap(tmp_path, count, lea
         rng = np.random.default_rng(seed)
         path = write_rows(random_rows(rng), tmp_path / f"{seed}.csv")
         whole = counted(path, tmp_path / f"{seed}-whole")
-        secret = suppressed(whole, least)
+        secret = suppress_small(whole, least)
         assert (secret.low <= whole.low).all()
         assert (whole.low <= secret.high).all()
         assert not ((secret.low > 0) & (secret.low < least) & (secret.high != least - 1)).any()

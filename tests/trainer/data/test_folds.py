@@ -48,7 +48,7 @@ def test_folds_of_random_tables_keep_groups_and_times_apart(group, time):
         codes, table = random_table(seed, group=group, time=time)
         folds = assign_folds(codes, 4, seed, table)
         for fold in range(4):
-            assert_apart(table, folds.training(fold), folds.judged(fold))
+            assert_apart(table, folds.training(fold), folds.validation(fold))
         counted = np.bincount(folds.of_row[folds.of_row >= 0], minlength=4)
         assert (counted > 0).all()
         assert (folds.of_row >= 0).all() is np.True_ or time
@@ -75,7 +75,7 @@ def test_two_folds_left_out_train_without_both_of_them():
         folds = assign_folds(codes, 3, seed, table)
         for fold, other in itertools.combinations(range(3), 2):
             train = folds.training(fold, other)
-            for judged in (folds.judged(fold, other), folds.judged(other, fold)):
+            for judged in (folds.validation(fold, other), folds.validation(other, fold)):
                 assert not set(table.groups.codes[train]) & set(table.groups.codes[judged])
                 if table.times is not None and len(train) and len(judged):
                     assert table.times.values[train].max() < table.times.values[judged].min()
@@ -174,7 +174,7 @@ def test_folds_without_times_train_on_all_other_rows():
     folds = Folds(of_row=np.array([0, 1, 2, 0]), count=3)
     assert folds.training(0).tolist() == [1, 2]
     assert folds.training(0, 2).tolist() == [1]
-    assert folds.judged(0).tolist() == [0, 3]
+    assert folds.validation(0).tolist() == [0, 3]
 
 
 # -- columns of a file -------------------------------------------------------------------------------------------------

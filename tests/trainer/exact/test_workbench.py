@@ -396,10 +396,10 @@ def test_questions_are_in_the_decimals_of_the_trees_that_training_stores(seed):
     questions = bench.space.questions
     known = len(questions.splits)
     tree = bench.tree(bench.complete([]).tree)
-    assert tree == problem.stored(tree)
+    assert tree == problem.finish(tree)
     for number in range(questions.encoded):
         split = questions.splits[number]
-        trained = problem.stored(
+        trained = problem.finish(
             problem.tree(DraftBranch(split=split, left=DraftLeaf(label=0), right=DraftLeaf(label=0)))
         )
         assert trained.nodes[0].split == split

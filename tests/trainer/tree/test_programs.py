@@ -147,7 +147,7 @@ def c_cell(value):
     if value is None:
         return "{NAN, NULL}"
     if isinstance(value, str):
-        return f"{{NAN, {c.quoted(value)}}}"
+        return f"{{NAN, {c.quote(value)}}}"
     return "{%s, NULL}" % ("HUGE_VAL" if value == math.inf else "-HUGE_VAL" if value == -math.inf else repr(value))
 
 
@@ -190,7 +190,7 @@ def test_r_in_r(count, tmp_path):
         script.append(f'source("{tmp_path}/t{k}.R")')
         for record in records(tree, rows):
             values = ", ".join(f"`{at}` = {r_cell(v)}" for at, v in enumerate(record.values()))
-            names = ", ".join(map(r.quoted, record))
+            names = ", ".join(map(r.quote, record))
             script.append(f"cat(leaf(setNames(list({values}), c({names}))), '\\n')")
     (tmp_path / "run.R").write_text("\n".join(script), encoding="utf-8")
     answers = run(["Rscript", "--vanilla", str(tmp_path / "run.R")]).split()
@@ -198,7 +198,7 @@ def test_r_in_r(count, tmp_path):
 
 
 def r_cell(value):
-    return "NA" if value is None else r.quoted(value) if isinstance(value, str) else r.literal(value)
+    return "NA" if value is None else r.quote(value) if isinstance(value, str) else r.literal(value)
 
 
 def sheet_tree(seed):

@@ -237,9 +237,9 @@ def test_hyperplanes_over_many_rows_get_the_same_decimals_as_over_few(seed, monk
     coefficients = tuple(float(a) for a in rng.normal(size=3) / np.maximum(matrix.std(axis=0), 1e-3))
     threshold = float(np.median(matrix @ np.array(coefficients)))
     split = Linear(features=(0, 1, 2), coefficients=coefficients, threshold=threshold, levels=(-1, -1, -1))
-    slow = split.shortened(lambda feature: matrix[:, feature], matrix, np.arange(len(matrix)))
+    slow = split.shorten(lambda feature: matrix[:, feature], matrix, np.arange(len(matrix)))
     monkeypatch.setattr(sys.modules[Linear.__module__], "FEW", 16)
-    assert split.shortened(lambda feature: matrix[:, feature], matrix, np.arange(len(matrix))) == slow
+    assert split.shorten(lambda feature: matrix[:, feature], matrix, np.arange(len(matrix))) == slow
 
 
 @seeds(40)
@@ -250,7 +250,7 @@ def test_the_first_column_has_1_before_it_where_doubles_allow_no_division_by_its
     coefficients = tuple(float(a) for a in (1 / size) * rng.choice([-1, 1], 2))
     sums = coefficients[0] * matrix[:, 0] + coefficients[1] * matrix[:, 1]
     split = Linear(features=(0, 1), coefficients=coefficients, threshold=float(np.median(sums)), levels=(-1, -1))
-    made, exchanged = split.shortened(lambda feature: matrix[:, feature], matrix, np.arange(len(matrix)))
+    made, exchanged = split.shorten(lambda feature: matrix[:, feature], matrix, np.arange(len(matrix)))
     assert isinstance(made, Linear)
     assert made.coefficients[0] == 1
     assert np.array_equal(made.goes_left(matrix) != exchanged, split.goes_left(matrix))

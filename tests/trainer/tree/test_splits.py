@@ -47,7 +47,7 @@ def test_a_smaller_set_sends_the_same_rows(seed, most):
     rows = np.zeros((30, 4))
     rows[:, 3] = rng.choice(rng.permutation(5)[: most + 1], 30)  # one side of any set has at most `most` of them
     split = Subset(feature=3, codes=tuple(sorted(rng.permutation(5)[: rng.integers(1, 5)].tolist())))
-    found = split.limited(most, (0, 0, 0, 5), rows)
+    found = split.limit_categories(most, (0, 0, 0, 5), rows)
     seen = {int(v) for v in rows[:, 3]}
     if min(len(seen & set(split.codes)), len(seen - set(split.codes))) <= most:
         assert min(len(found.codes), 5 - len(found.codes)) <= most
@@ -55,7 +55,7 @@ def test_a_smaller_set_sends_the_same_rows(seed, most):
 
 
 def test_other_splits_have_no_set_to_make_smaller():
-    assert all(split.limited(1, (0, 0, 0, 5), np.zeros((2, 4))) is split for split in (CUT, BAND, LINE, PLANE))
+    assert all(split.limit_categories(1, (0, 0, 0, 5), np.zeros((2, 4))) is split for split in (CUT, BAND, LINE, PLANE))
 
 
 @pytest.mark.parametrize(

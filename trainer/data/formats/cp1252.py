@@ -48,8 +48,8 @@ def example(content: bytes) -> tuple[str, int] | None:
     first = int(places[0])
     start = content.rfind(b"\n", 0, first) + 1
     line = content[start : start + 10_000].split(b"\n", 1)[0].decode(ENCODING)
-    found = WORD.search(line)
-    return (found.group()[:30] if found else line[:30]), content.count(b"\n", 0, first) + 1
+    match = WORD.search(line)
+    return (match.group()[:30] if match else line[:30]), content.count(b"\n", 0, first) + 1
 
 
 def _odd(raw: np.ndarray, places: np.ndarray) -> float:
@@ -60,7 +60,7 @@ def _odd(raw: np.ndarray, places: np.ndarray) -> float:
     letter = (kind == SMALL) | (kind == CAPITAL)
     inside = (kind == SIGN) & _letters(before) & _letters(after)
     capital = (kind == CAPITAL) & (before == SMALL)
-    accents = letter & _accented(raw, places - 1) & _accented(raw, places + 1)
+    accents = letter & _is_accented_letter(raw, places - 1) & _is_accented_letter(raw, places + 1)
     return float(np.mean(inside | capital | accents))
 
 
@@ -73,6 +73,6 @@ def _letters(kinds: np.ndarray) -> np.ndarray:
     return (kinds == SMALL) | (kinds == CAPITAL)
 
 
-def _accented(raw: np.ndarray, at: np.ndarray) -> np.ndarray:
+def _is_accented_letter(raw: np.ndarray, at: np.ndarray) -> np.ndarray:
     """Whether there is a letter beyond ASCII."""
     return _letters(_surrounding_text(raw, at)) & (raw[np.clip(at, 0, len(raw) - 1)] >= 128)

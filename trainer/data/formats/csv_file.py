@@ -57,30 +57,34 @@ def read_csv(
     cut = _Cut(body, delimiter, encoding=(name, why, sure), header=header is not False, limits=limits)
     del body
     if skip_top is not None or skip_bottom is not None:
-        return cut.table(layouts.skipped(cut.body, skip_top or 0, skip_bottom or 0), look=skip_bottom is None)
-    said = layouts.sep_line(cut.body)
+        return cut.table(layouts.skip_lines(cut.body, skip_top or 0, skip_bottom or 0), look=skip_bottom is None)
+    stated_layout = layouts.sep_line(cut.body)
     refusal = None
     try:
-        found = cut.table(said)
+        found = cut.table(stated_layout)
     except DataError as error:
         refusal = error.with_traceback(None)  # what was made of the file is given back before it is looked at again
     if refusal is not None:
-        around = _around(cut, said)
+        around = _table_layout(cut, stated_layout)
         if around is None:
             raise refusal
         return cut.table(around)
-    if said is not None:
+    if stated_layout is not None:
         return found
     if cut.header and len(found.names) == 1 and (around := layouts.find(cut.body, delimiter)) is not None:
         return cut.table(around)
     return found
 
 
-def _around(cut: _Cut, said: layouts.TableLayout | None) -> layouts.TableLayout | None:
+def _table_layout(cut: _Cut, stated_layout: layouts.TableLayout | None) -> layouts.TableLayout | None:
     """Where the table is in a file that also has other lines."""
     if not cut.header:
         return None
-    return layouts.find(cut.body, cut.delimiter) if said is None else layouts.inside(cut.body, said, cut.delimiter)
+    return (
+        layouts.find(cut.body, cut.delimiter)
+        if stated_layout is None
+        else layouts.find_inside(cut.body, stated_layout, cut.delimiter)
+    )
 
 
 @dataclass(frozen=True)
@@ -104,15 +108,15 @@ class _Cut:
             body = body[around.start : around.end]
         guess = _delimiter(body, self.delimiter or (around.delimiter if around is not None else None))
         if around is not None and around.delimiter and self.delimiter is None:
-            told = around.top[:1] and around.top[0][1].startswith("sep=")
-            guess = replace(guess, reason=FIRST_LINE if told else BY_TABLE)
+            states_delimiter = around.top[:1] and around.top[0][1].startswith("sep=")
+            guess = replace(guess, reason=FIRST_LINE if states_delimiter else BY_TABLE)
         found = scan(
             body, guess.delimiter.encode(), most_records=limits.rows + int(header), most_bytes=limits.line_bytes
         )
         found = _shift_lines(found, before)
         row_names = header and _has_row_names(body, found, guess.delimiter)
         names = _check(body, found, guess, header, limits, row_names=row_names)
-        index = next((own for own in (R_ROW_NAMES, PANDAS_INDEX) if header and names[0] == own), "")
+        index = next((marker for marker in (R_ROW_NAMES, PANDAS_INDEX) if header and names[0] == marker), "")
         columns = _cells(body, found, guess.delimiter, len(names), header)
         hollow = [j for j, name in enumerate(names, 1) if not name]
         columns = tuple(column for name, column in zip(names, columns, strict=True) if name)
@@ -121,11 +125,11 @@ class _Cut:
         top = around.top if around is not None else ()
         bottom = around.bottom if around is not None else ()
         if look and header and (more := layouts.footers(names, columns, lines, found.quoted_breaks)):
-            kept = len(lines) - more
-            cells = [[str(c[i].as_py()) for c in columns] for i in range(kept, len(lines))]
-            own = tuple((int(n), guess.delimiter.join(row)[:200]) for n, row in zip(lines[kept:], cells, strict=True))
-            columns = tuple(c.slice(0, kept) for c in columns)
-            lines = lines[:kept]
+            n_rows = len(lines) - more
+            cells = [[str(c[i].as_py()) for c in columns] for i in range(n_rows, len(lines))]
+            own = tuple((int(n), guess.delimiter.join(row)[:200]) for n, row in zip(lines[n_rows:], cells, strict=True))
+            columns = tuple(c.slice(0, n_rows) for c in columns)
+            lines = lines[:n_rows]
             bottom = (*own, *bottom)
         sure, reason = _header_guess(body, found, guess.delimiter, header, columns)
         if hollow:
@@ -148,16 +152,16 @@ class _Cut:
         return RawTable(names=names, columns=columns, line_numbers=lines, detected=detected)
 
 
-def _shift_lines(found: Scan, before: int) -> Scan:
+def _shift_lines(scan_result: Scan, before: int) -> Scan:
     """The scan of a part of a file with the lines of the file."""
     if not before:
-        return found
-    excess = found.excess
+        return scan_result
+    excess = scan_result.excess
     return replace(
-        found,
-        lines=found.lines + before,
-        unclosed=None if found.unclosed is None else found.unclosed + before,
-        after_quote=tuple(line + before for line in found.after_quote),
+        scan_result,
+        lines=scan_result.lines + before,
+        unclosed=None if scan_result.unclosed is None else scan_result.unclosed + before,
+        after_quote=tuple(line + before for line in scan_result.after_quote),
         excess=None if excess is None else replace(excess, line=excess.line + before if excess.line else 0),
     )
 
@@ -180,38 +184,39 @@ def _delimiter(body: bytes, delimiter: str | None) -> DelimiterGuess:
 
 
 def _check(
-    body: bytes, found: Scan, guess: DelimiterGuess, header: bool, limits: ReadLimits, *, row_names: bool
+    body: bytes, scan_result: Scan, guess: DelimiterGuess, header: bool, limits: ReadLimits, *, row_names: bool
 ) -> tuple[str, ...]:
     """Refuse what is not a table, with every place; the column names otherwise, "" for a column that has neither name nor value."""
     name = DELIMITER_NAMES.get(guess.delimiter, guess.delimiter)
-    if found.excess is not None:
-        raise _excess(found.excess, limits)
-    if found.unclosed is not None:
+    if scan_result.excess is not None:
+        raise _excess(scan_result.excess, limits)
+    if scan_result.unclosed is not None:
         raise DataError(
-            f"Line {found.unclosed}: the quote that opens here is never closed. Close it, or double it if it belongs to the value.",
-            problems=(f"Line {found.unclosed}: a quote is opened and never closed.",),
+            f"Line {scan_result.unclosed}: the quote that opens here is never closed. Close it, or double it if it belongs to the value.",
+            problems=(f"Line {scan_result.unclosed}: a quote is opened and never closed.",),
         )
-    if found.after_quote:
-        places = [f"Line {line}: text follows a closing quote." for line in found.after_quote]
+    if scan_result.after_quote:
+        places = [f"Line {line}: text follows a closing quote." for line in scan_result.after_quote]
         raise DataError(
             first_of(places) + " Write a quote inside a quoted value twice, or remove the quotes.",
             problems=_first_problems(places),
         )
-    if not len(found.starts):
+    if not len(scan_result.starts):
         raise DataError("The file is empty. Choose a file with a header line and rows.")
-    width = int(found.fields[0]) + int(row_names)
-    rows = len(found.starts) - int(header)
+    width = int(scan_result.fields[0]) + int(row_names)
+    rows = len(scan_result.starts) - int(header)
     _check_size(rows, width, limits)
     problems: list[str] = []
-    names = _header_names(body, found, guess.delimiter, problems, row_names) if header else _numbered(width)
+    names = _header_names(body, scan_result, guess.delimiter, problems, row_names) if header else _numbered_names(width)
     if "" in names:
-        problems += _nameless(body, found, guess.delimiter, names)
+        problems += _nameless(body, scan_result, guess.delimiter, names)
     if header and rows == 0:
-        problems.append(f"Line {found.lines[0]} is the only line: there is a header but no row.")
-    first = f"the header has {width}" if header else f"line {found.lines[0]} has {width}"
-    ragged = np.flatnonzero(found.fields[int(header) :] != width) + int(header)
+        problems.append(f"Line {scan_result.lines[0]} is the only line: there is a header but no row.")
+    first = f"the header has {width}" if header else f"line {scan_result.lines[0]} has {width}"
+    ragged = np.flatnonzero(scan_result.fields[int(header) :] != width) + int(header)
     places = [
-        f"Line {found.lines[i]} has {found.fields[i]} {_values(found.fields[i])}; {first}." for i in ragged[:LISTED]
+        f"Line {scan_result.lines[i]} has {scan_result.fields[i]} {_values(scan_result.fields[i])}; {first}."
+        for i in ragged[:LISTED]
     ]
     if len(ragged) > LISTED:
         places.append(f"... and {len(ragged) - LISTED} more rows of another length.")
@@ -222,7 +227,7 @@ def _check(
             if places
             else ""
         )
-        if header and rows and len(ragged) == rows and (found.fields[1:] == width + 1).all():
+        if header and rows and len(ragged) == rows and (scan_result.fields[1:] == width + 1).all():
             advice += " If each line begins with a row name, give that column a name in the header."
         if header and len(problems) > len(places) and rows:
             advice += NO_HEADER
@@ -255,10 +260,12 @@ def _excess(excess: Excess, limits: ReadLimits) -> DataError:
     )
 
 
-def _header_names(body: bytes, found: Scan, delimiter: str, problems: list[str], row_names: bool) -> tuple[str, ...]:
-    names = tuple(name.strip() for name in _record(body, found, 0, delimiter))
+def _header_names(
+    body: bytes, scan_result: Scan, delimiter: str, problems: list[str], row_names: bool
+) -> tuple[str, ...]:
+    names = tuple(name.strip() for name in _record(body, scan_result, 0, delimiter))
     names = _with_row_index(names, row_names)
-    line = found.lines[0]
+    line = scan_result.lines[0]
     if long := too_long(names):
         problems += [f"Line {line}: {words}" for words in long]
         return names
@@ -275,42 +282,44 @@ def _with_row_index(names: tuple[str, ...], row_names: bool) -> tuple[str, ...]:
     """Name the first column where R or pandas left its name out: no field at all, or an empty one."""
     if row_names:
         return (R_ROW_NAMES, *names)
-    rest = names[1:]
-    if not names[0] and rest and all(rest) and PANDAS_INDEX not in rest:
-        return (PANDAS_INDEX, *rest)
+    other_names = names[1:]
+    if not names[0] and other_names and all(other_names) and PANDAS_INDEX not in other_names:
+        return (PANDAS_INDEX, *other_names)
     return names
 
 
-def _has_row_names(body: bytes, found: Scan, delimiter: str) -> bool:
+def _has_row_names(body: bytes, scan_result: Scan, delimiter: str) -> bool:
     """Return whether the header has one field less than each row, as R writes a table with row names.
 
     The first values must be different and in quotes, as the header is, or count the rows from 1.
     """
-    fields = found.fields
+    fields = scan_result.fields
     if (
         len(fields) <= FEWEST_NAMED_ROWS
         or not (fields[1:] == fields[0] + 1).all()
-        or found.after_quote
-        or found.unclosed
+        or scan_result.after_quote
+        or scan_result.unclosed
     ):
         return False
-    quoted = bool((np.frombuffer(body, np.uint8)[found.starts] == ord('"')).all())
-    first = _cells(body, found, delimiter, int(fields[1]), header=True)[0].to_pylist()
+    quoted = bool((np.frombuffer(body, np.uint8)[scan_result.starts] == ord('"')).all())
+    first = _cells(body, scan_result, delimiter, int(fields[1]), header=True)[0].to_pylist()
     counts = first == [str(i) for i in range(1, len(first) + 1)]
     return counts or (quoted and len(set(first)) == len(first))
 
 
-def _nameless(body: bytes, found: Scan, delimiter: str, names: Sequence[str]) -> list[str]:
+def _nameless(body: bytes, scan_result: Scan, delimiter: str, names: Sequence[str]) -> list[str]:
     """What is wrong with columns without a name: those at the end that have no value either come from a delimiter that ends every
     line, and are left out."""
     places = [j for j, name in enumerate(names) if not name]
     width = len(names)
-    if any(names) and not names[-1] and len(found.starts) > 1 and (found.fields == width).all():
-        columns = _cells(body, found, delimiter, width, header=True)
+    if any(names) and not names[-1] and len(scan_result.starts) > 1 and (scan_result.fields == width).all():
+        columns = _cells(body, scan_result, delimiter, width, header=True)
         filled = [bool(name) or not _blank(column) for name, column in zip(names, columns, strict=True)]
         end = max(j for j in range(width) if filled[j])
         places = [j for j in places if j < end or filled[j]]
-    return [f"Line {found.lines[0]}: the header of column {j + 1} is empty. Give the column a name." for j in places]
+    return [
+        f"Line {scan_result.lines[0]}: the header of column {j + 1} is empty. Give the column a name." for j in places
+    ]
 
 
 def _blank(column: pa.Array) -> bool:
@@ -318,33 +327,33 @@ def _blank(column: pa.Array) -> bool:
 
 
 def _hollow_words(places: Sequence[int]) -> str:
-    shown = ", ".join(map(str, places[:LISTED]))
-    return f"Column {shown} has" if len(places) == 1 else f"Columns {shown} have"
+    listed_places = ", ".join(map(str, places[:LISTED]))
+    return f"Column {listed_places} has" if len(places) == 1 else f"Columns {listed_places} have"
 
 
-def _numbered(width: int) -> tuple[str, ...]:
+def _numbered_names(width: int) -> tuple[str, ...]:
     return tuple(f"column {j}" for j in range(1, width + 1))
 
 
-def _record(body: bytes, found: Scan, record: int, delimiter: str) -> list[str]:
+def _record(body: bytes, scan_result: Scan, record: int, delimiter: str) -> list[str]:
     """The cells of one record, for the header line."""
-    line = body[found.starts[record] : found.ends[record]]
-    columns = _parse(line + b"\n", delimiter, int(found.fields[record]), newlines=True)
+    line = body[scan_result.starts[record] : scan_result.ends[record]]
+    columns = _parse(line + b"\n", delimiter, int(scan_result.fields[record]), newlines=True)
     return [column[0].as_py() for column in columns]
 
 
-def _cells(body: bytes, found: Scan, delimiter: str, width: int, header: bool) -> tuple[pa.Array, ...]:
+def _cells(body: bytes, scan_result: Scan, delimiter: str, width: int, header: bool) -> tuple[pa.Array, ...]:
     first = int(header)
-    rows = len(found.starts) - first
-    if found.blank:
+    rows = len(scan_result.starts) - first
+    if scan_result.blank:
         # a line of spaces is blank to a person, but a row to the parser
         view = memoryview(body)
-        pieces = [view[found.starts[i] : found.ends[i]] for i in range(first, len(found.starts))]
+        pieces = [view[scan_result.starts[i] : scan_result.ends[i]] for i in range(first, len(scan_result.starts))]
         part: bytes | memoryview = b"\n".join(pieces) + b"\n"
     else:
-        part = memoryview(body)[found.starts[first] :]  # no copy
-    longest = int((found.ends - found.starts).max())
-    columns = _parse(part, delimiter, width, newlines=found.quoted_breaks, block=max(BLOCK, 2 * longest))
+        part = memoryview(body)[scan_result.starts[first] :]  # no copy
+    longest = int((scan_result.ends - scan_result.starts).max())
+    columns = _parse(part, delimiter, width, newlines=scan_result.quoted_breaks, block=max(BLOCK, 2 * longest))
     if len(columns[0]) != rows:
         raise DataError(
             f"The parser found {len(columns[0])} rows where {rows} were counted; check the quotes of the file."
@@ -381,16 +390,18 @@ def _parse(
 
 
 def _header_guess(
-    body: bytes, found: Scan, delimiter: str, header: bool, columns: tuple[pa.Array, ...]
+    body: bytes, scan_result: Scan, delimiter: str, header: bool, columns: tuple[pa.Array, ...]
 ) -> tuple[float, str]:
     """How sure it is that the first line is (or is not) a header, and why."""
-    first = _record(body, found, 0, delimiter)
+    first = _record(body, scan_result, 0, delimiter)
     numbers = [_is_number(cell) for cell in first]
     below = [_is_number(column[0].as_py()) for column in columns]
     like_header = not any(numbers)
     if header:
-        named = columns[len(columns) - len(first) :] if len(first) < len(columns) else columns  # without R's row names
-        repeated = [cell for cell, column in zip(first, named, strict=False) if _stands_again(cell, column)]
+        named_columns = (
+            columns[len(columns) - len(first) :] if len(first) < len(columns) else columns
+        )  # without R's row names
+        repeated = [cell for cell, column in zip(first, named_columns, strict=False) if _stands_again(cell, column)]
         if repeated or not like_header:
             share = (sum(numbers) + len(repeated)) / len(numbers)
             return round(0.5 * (1 - share), 2), _row_words(sum(numbers), repeated, len(numbers))

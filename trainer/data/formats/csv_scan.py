@@ -272,23 +272,23 @@ def sniff(body: bytes) -> DelimiterGuess:
     lines = [line for line in QUOTED.sub("", text).split("\n") if line.strip()][:SAMPLE_LINES]
     best: tuple[float, int, str] | None = None
     for delimiter in DELIMITERS:
-        wanted = lines[0].count(delimiter) if lines else 0
-        if not wanted:
+        delimiter_count = lines[0].count(delimiter) if lines else 0
+        if not delimiter_count:
             continue
-        share = sum(line.count(delimiter) == wanted for line in lines) / len(lines)
-        if best is None or (share, wanted) > best[:2]:
-            best = (share, wanted, delimiter)
+        share = sum(line.count(delimiter) == delimiter_count for line in lines) / len(lines)
+        if best is None or (share, delimiter_count) > best[:2]:
+            best = (share, delimiter_count, delimiter)
     if best is None and SPACED.match(text):
         return DelimiterGuess(delimiter=" ", sure=1.0, reason="Spaces part the quoted names of the first line.")
     if best is None:
         return DelimiterGuess(
             delimiter=",", sure=0.0, reason="The first line has no comma, semicolon, tab or bar: one column."
         )
-    share, wanted, delimiter = best
+    share, delimiter_count, delimiter = best
     word = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}[delimiter]
     same = round(share * len(lines))
     return DelimiterGuess(
         delimiter=delimiter,
         sure=round(share, 2),
-        reason=_separated_words(word, same, len(lines), wanted + 1),
+        reason=_separated_words(word, same, len(lines), delimiter_count + 1),
     )

@@ -158,13 +158,13 @@ def decode(content: bytes, encoding: str | None) -> DecodedText:
     try:
         utf8 = _to_utf8(content, name)
     except UnicodeError as error:
-        found = cp1252.example(content) if silent and encoding == "utf-8" else None
-        if found is None:
+        example_word = cp1252.example(content) if silent and encoding == "utf-8" else None
+        if example_word is None:
             raise _undecodable(content, name, error) from error
         encoding = cp1252.ENCODING
-        reason = WESTERN.format(*found)
+        reason = WESTERN.format(*example_word)
         sure = cp1252.SURE
-        utf8 = _recoded(content, encoding)
+        utf8 = _recode(content, encoding)
     utf8 = utf8.removeprefix(codecs.BOM_UTF8)
     zero = utf8.find(b"\0")
     if zero >= 0:
@@ -195,10 +195,10 @@ def _to_utf8(content: bytes, name: str) -> bytes:
                 content.decode("utf-8")  # raises with the position in the whole file
         decoder.decode(b"", final=True)
         return content
-    return _recoded(content, name)
+    return _recode(content, name)
 
 
-def _recoded(content: bytes, name: str) -> bytes:
+def _recode(content: bytes, name: str) -> bytes:
     """Piece by piece, because Python's own text takes up to four bytes per character."""
     make = codecs.lookup(name).incrementaldecoder
     if make is None:

@@ -52,39 +52,39 @@ class TableLayout:
 
 def sep_line(body: bytes) -> TableLayout | None:
     """The layout that a first line such as `sep=;` gives; None without such a line."""
-    found = SEP.match(body)
-    if found is None or found[1] == b'"':
+    match = SEP.match(body)
+    if match is None or match[1] == b'"':
         return None
-    delimiter = found[1].decode("latin-1")
-    return TableLayout(start=found.end(), end=len(body), delimiter=delimiter, top=((1, f"sep={delimiter}"),))
+    delimiter = match[1].decode("latin-1")
+    return TableLayout(start=match.end(), end=len(body), delimiter=delimiter, top=((1, f"sep={delimiter}"),))
 
 
-def inside(body: bytes, outer: TableLayout, delimiter: str | None) -> TableLayout | None:
+def find_inside(body: bytes, outer: TableLayout, delimiter: str | None) -> TableLayout | None:
     """The layout of what follows a first line such as `sep=;`, with the lines of the whole file; None without evidence."""
-    found = find(body[outer.start :], delimiter or outer.delimiter)
-    if found is None:
+    inner = find(body[outer.start :], delimiter or outer.delimiter)
+    if inner is None:
         return None
     before = body.count(b"\n", 0, outer.start)
-    moved = [tuple((line + before, text) for line, text in lines) for lines in (found.top, found.bottom)]
+    moved = [tuple((line + before, text) for line, text in lines) for lines in (inner.top, inner.bottom)]
     return TableLayout(
-        start=outer.start + found.start,
-        end=outer.start + found.end,
-        delimiter=found.delimiter,
+        start=outer.start + inner.start,
+        end=outer.start + inner.end,
+        delimiter=inner.delimiter,
         top=(*outer.top, *moved[0]),
         bottom=moved[1],
     )
 
 
-def skipped(body: bytes, top: int, bottom: int) -> TableLayout:
+def skip_lines(body: bytes, top: int, bottom: int) -> TableLayout:
     """The layout without the first `top` lines and the last `bottom` lines that are not blank; DataError if none is left."""
     lines = body.split(b"\n")
     start = sum(len(line) + 1 for line in lines[:top])
     full = [i for i, line in enumerate(lines) if line.strip() and i >= top]
     if len(full) <= bottom:
-        asked = " and ".join(f"{n} at the {end}" for n, end in ((top, "top"), (bottom, "bottom")) if n)
+        counts = " and ".join(f"{n} at the {end}" for n, end in ((top, "top"), (bottom, "bottom")) if n)
         count = body.rstrip().count(b"\n") + 1
         raise DataError(
-            f"No line is left: the file has {count} line{'s'[: count != 1]}, and {asked} are to be left out. Leave fewer lines out."
+            f"No line is left: the file has {count} line{'s'[: count != 1]}, and {counts} are to be left out. Leave fewer lines out."
         )
     cut = full[len(full) - bottom] if bottom else len(lines)
     end = sum(len(line) + 1 for line in lines[:cut]) if cut < len(lines) else len(body)
@@ -100,9 +100,9 @@ def find(body: bytes, delimiter: str | None) -> TableLayout | None:
     """The layout of a file that is not a plain table of rows; None if there is no evidence for one."""
     best: tuple[float, int, TableLayout] | None = None
     for one in DELIMITERS if delimiter is None else (delimiter,):
-        found = _with(body, one)
-        if found is not None and (best is None or found[:2] > best[:2]):
-            best = found
+        layout = _with(body, one)
+        if layout is not None and (best is None or layout[:2] > best[:2]):
+            best = layout
     if delimiter is None and best is not None and (plain := _other_delimiter(body, best[1], best[2])) is not None:
         best = _with(body, plain)
     return None if best is None else best[2]
@@ -128,8 +128,8 @@ def footers(names: Sequence[str], columns: Sequence[pa.Array], lines: np.ndarray
         full = [j for j, cell in enumerate(cells) if cell]
         gap = not quoted and bool(lines[i] - lines[i - 1] > 1)
         # a row without gaps may be one of the table, unless a blank line parts a total from it
-        whole = len(full) == width and not (gap and TOTALS.fullmatch(cells[0].rstrip(": ")))
-        if not full or not _is_footer([cells[j] for j in full], width, gap) or whole:
+        is_complete = len(full) == width and not (gap and TOTALS.fullmatch(cells[0].rstrip(": ")))
+        if not full or not _is_footer([cells[j] for j in full], width, gap) or is_complete:
             filler = not full and count  # an empty row between the table and what was cut
             if not filler:
                 break
@@ -164,27 +164,27 @@ def _with(body: bytes, delimiter: str) -> tuple[float, int, TableLayout] | None:
         head = head[: head.rfind(b"\n") + 1]
     if not head.strip():
         return None
-    found = scan(head, delimiter.encode())
-    width = _usual_width(found)
-    first = None if width is None else _header(head, found, delimiter, width)
+    scan_result = scan(head, delimiter.encode())
+    width = _usual_width(scan_result)
+    first = None if width is None else _header(head, scan_result, delimiter, width)
     if width is None or first is None:
         return None
-    share = float((found.fields[first:] == width).mean())
-    top = _lines(head, found, range(first), 0)
+    share = float((scan_result.fields[first:] == width).mean())
+    top = _lines(head, scan_result, range(first), 0)
     end, bottom = _end(body, delimiter, width, None if len(body) > SAMPLE_BYTES else first)
     if not top and not bottom:
         return None
-    start = int(found.starts[first])
+    start = int(scan_result.starts[first])
     return share, width, TableLayout(start=start, end=end, delimiter=delimiter, top=top, bottom=bottom)
 
 
-def _usual_width(found: Scan) -> int | None:
+def _usual_width(scan_result: Scan) -> int | None:
     """The number of fields that at least half of the records have; None if it is one, or there is none."""
-    if found.after_quote or len(found.fields) < FEWEST_ROWS + 1:
+    if scan_result.after_quote or len(scan_result.fields) < FEWEST_ROWS + 1:
         return None
-    widths = np.bincount(found.fields)
+    widths = np.bincount(scan_result.fields)
     width = int(widths.argmax())
-    enough = 2 * widths[width] >= len(found.fields) and widths[width] > FEWEST_ROWS
+    enough = 2 * widths[width] >= len(scan_result.fields) and widths[width] > FEWEST_ROWS
     return width if width > 1 and enough else None
 
 
@@ -196,83 +196,87 @@ def _end(body: bytes, delimiter: str, width: int, head: int | None) -> tuple[int
         if not start or not body[start:].strip() or b'"' in body[start:]:  # whether a quote is open here is not known
             return len(body), ()
     tail = body[start:]
-    found = scan(tail, delimiter.encode())
-    last = _last_row(tail, found, delimiter, width, head or 0)
-    if last == len(found.fields) - 1:
+    scan_result = scan(tail, delimiter.encode())
+    last = _last_row(tail, scan_result, delimiter, width, head or 0)
+    if last == len(scan_result.fields) - 1:
         return len(body), ()
     before = body.count(b"\n", 0, start)
-    return start + int(found.ends[last]), _lines(tail, found, range(last + 1, len(found.fields)), before)
+    return start + int(scan_result.ends[last]), _lines(
+        tail, scan_result, range(last + 1, len(scan_result.fields)), before
+    )
 
 
-def _header(body: bytes, found: Scan, delimiter: str, width: int) -> int | None:
+def _header(body: bytes, scan_result: Scan, delimiter: str, width: int) -> int | None:
     """The record that is the header: full, with different names that are not numbers, and nothing but titles above it."""
-    for i in range(min(MOST_TITLES, len(found.fields) - FEWEST_ROWS)):
-        cells = _cells(body, found, i, delimiter)
+    for i in range(min(MOST_TITLES, len(scan_result.fields) - FEWEST_ROWS)):
+        cells = _cells(body, scan_result, i, delimiter)
         names = [cell for cell in cells if cell]
         numbers = any(NUMBER_LIKE.fullmatch(name) for name in names)
         distinct = len(cells) == width and len(names) == len(set(names)) and not (numbers and i)
         if any("\t" in name for name in names):  # these are several names
             return None
-        if distinct and (len(names) == width or _hollow_end(body, found, delimiter, i, len(names))):
+        if distinct and (len(names) == width or _hollow_end(body, scan_result, delimiter, i, len(names))):
             return i
-        gap = not found.quoted_breaks and bool(found.lines[i + 1] - found.lines[i] > 1)
-        behind_gap = gap or _gap_above_header(body, found, delimiter, width, i)
+        gap = not scan_result.quoted_breaks and bool(scan_result.lines[i + 1] - scan_result.lines[i] > 1)
+        behind_gap = gap or _gap_above_header(body, scan_result, delimiter, width, i)
         if len(names) > 1 and not behind_gap and not cells[0].startswith("#"):
             return None
     return None
 
 
-def _hollow_end(body: bytes, found: Scan, delimiter: str, i: int, named: int) -> bool:
+def _hollow_end(body: bytes, scan_result: Scan, delimiter: str, i: int, n_named: int) -> bool:
     """Whether the columns after the first `named` ones have neither a name in record `i` nor a value in the records below it."""
-    below = [_cells(body, found, j, delimiter) for j in range(i, min(i + LOOKED_AT, len(found.fields)))]
-    return named > 1 and len(below) > 1 and not any(any(cells[named:]) for cells in below)
+    below = [_cells(body, scan_result, j, delimiter) for j in range(i, min(i + LOOKED_AT, len(scan_result.fields)))]
+    return n_named > 1 and len(below) > 1 and not any(any(cells[n_named:]) for cells in below)
 
 
-def _gap_above_header(body: bytes, found: Scan, delimiter: str, width: int, i: int) -> bool:
+def _gap_above_header(body: bytes, scan_result: Scan, delimiter: str, width: int, i: int) -> bool:
     """Whether a blank line separates the lines from `i` on from the table."""
-    if found.quoted_breaks:
+    if scan_result.quoted_breaks:
         return False
-    for j in range(i, min(MOST_TITLES, len(found.fields) - 1)):
-        if found.fields[j] == width and len(set(_cells(body, found, j, delimiter)) - {""}) == width:
+    for j in range(i, min(MOST_TITLES, len(scan_result.fields) - 1)):
+        if scan_result.fields[j] == width and len(set(_cells(body, scan_result, j, delimiter)) - {""}) == width:
             return False
-        if found.lines[j + 1] - found.lines[j] > 1:
+        if scan_result.lines[j + 1] - scan_result.lines[j] > 1:
             return True
     return False
 
 
-def _last_row(body: bytes, found: Scan, delimiter: str, width: int, head: int) -> int:
+def _last_row(body: bytes, scan_result: Scan, delimiter: str, width: int, head: int) -> int:
     """The last record that is a row; those below it are footers that are not as long as a row."""
-    last = len(found.fields) - 1
+    last = len(scan_result.fields) - 1
     for i in range(last, max(head + FEWEST_ROWS, last - MOST_FOOTERS), -1):
-        cells = [cell for cell in _cells(body, found, i, delimiter) if cell]
-        gap = not found.quoted_breaks and bool(found.lines[i] - found.lines[i - 1] > 1)
-        below_gap = gap or _gap_between(found, i, head, width)
-        if found.fields[i] == width or not cells or not _is_footer(cells, width, below_gap):
+        cells = [cell for cell in _cells(body, scan_result, i, delimiter) if cell]
+        gap = not scan_result.quoted_breaks and bool(scan_result.lines[i] - scan_result.lines[i - 1] > 1)
+        below_gap = gap or _gap_between(scan_result, i, head, width)
+        if scan_result.fields[i] == width or not cells or not _is_footer(cells, width, below_gap):
             return i
         last = i - 1
     return last
 
 
-def _gap_between(found: Scan, i: int, head: int, width: int) -> bool:
+def _gap_between(scan_result: Scan, i: int, head: int, width: int) -> bool:
     """Whether a blank line parts record `i` from the last row that is as long as the header."""
-    if found.quoted_breaks:
+    if scan_result.quoted_breaks:
         return False
     j = i
-    while j > head and found.fields[j] != width:
-        if found.lines[j] - found.lines[j - 1] > 1:
+    while j > head and scan_result.fields[j] != width:
+        if scan_result.lines[j] - scan_result.lines[j - 1] > 1:
             return True
         j -= 1
     return False
 
 
-def _cells(body: bytes, found: Scan, record: int, delimiter: str) -> list[str]:
+def _cells(body: bytes, scan_result: Scan, record: int, delimiter: str) -> list[str]:
     # whole, with a tab at its end, which can be a delimiter
-    text = body[found.starts[record] : found.ends[record]].decode("utf-8", "replace").strip("\r\n")
+    text = body[scan_result.starts[record] : scan_result.ends[record]].decode("utf-8", "replace").strip("\r\n")
     return [cell.strip() for cell in next(csv.reader([text], delimiter=delimiter), [])]
 
 
-def _lines(body: bytes, found: Scan, records: range, before: int) -> tuple[Line, ...]:
-    return tuple((int(found.lines[i]) + before, _text(body[found.starts[i] : found.ends[i]])) for i in records)
+def _lines(body: bytes, scan_result: Scan, records: range, before: int) -> tuple[Line, ...]:
+    return tuple(
+        (int(scan_result.lines[i]) + before, _text(body[scan_result.starts[i] : scan_result.ends[i]])) for i in records
+    )
 
 
 def _text(line: bytes) -> str:

@@ -150,8 +150,8 @@ def pandas_index(schema: pa.Schema) -> str:
         columns = json.loads((schema.metadata or {})[b"pandas"])["index_columns"]
     except (KeyError, TypeError, ValueError):
         return ""
-    named = [name for name in columns if isinstance(name, str)] if isinstance(columns, list) else []
-    return named[0] if len(named) == 1 and named[0] in schema.names else ""
+    text_names = [name for name in columns if isinstance(name, str)] if isinstance(columns, list) else []
+    return text_names[0] if len(text_names) == 1 and text_names[0] in schema.names else ""
 
 
 class ParquetPieces:
@@ -182,31 +182,31 @@ class ParquetPieces:
     def __exit__(self, *error: object) -> None:
         self._file.close()
 
-    def read(self, wanted: Collection[str], size: int) -> Iterator[RawTable]:
+    def read(self, column_names: Collection[str], size: int) -> Iterator[RawTable]:
         """Pieces of at most `size` rows with the columns `wanted` only, each knowing its row numbers in the file."""
-        chosen = [name for name in self.names if name in wanted]
-        self._refuse(wanted)
-        if not chosen:  # nothing but the number of rows matters
+        present = [name for name in self.names if name in column_names]
+        self._refuse(column_names)
+        if not present:  # nothing but the number of rows matters
             numbers = np.arange(1, self.rows + 1)
             for start in range(0, self.rows, size):
                 yield RawTable(names=(), columns=(), line_numbers=numbers[start : start + size], detected=PARQUET)
             return
-        for before, batch in self._batches(chosen, size):
-            yield _piece(_with_categories(pa.Table.from_batches([batch]), self._file), chosen, before)
+        for before, batch in self._batches(present, size):
+            yield _piece(_with_categories(pa.Table.from_batches([batch]), self._file), present, before)
 
-    def read_all(self, wanted: Collection[str], size: int) -> Iterator[tuple[RawTable, pa.RecordBatch]]:
+    def read_all(self, column_names: Collection[str], size: int) -> Iterator[tuple[RawTable, pa.RecordBatch]]:
         """The same pieces, each beside all columns of its rows as they are in the file."""
-        chosen = [name for name in self.names if name in wanted]
-        self._refuse(wanted)
+        present = [name for name in self.names if name in column_names]
+        self._refuse(column_names)
         for before, batch in self._batches(list(self.names), size):
-            part = _with_categories(pa.Table.from_batches([batch]).select(chosen), self._file)
-            yield _piece(part, chosen, before), batch
+            part = _with_categories(pa.Table.from_batches([batch]).select(present), self._file)
+            yield _piece(part, present, before), batch
 
-    def _refuse(self, wanted: Collection[str]) -> None:
+    def _refuse(self, column_names: Collection[str]) -> None:
         """Raise DataError for a file without rows, and for columns among `wanted` that cannot be read."""
         if self.rows == 0:
             raise DataError("The file has no row. Choose a file with rows.")
-        fields = [field for field in self._file.schema_arrow if field.name in wanted]
+        fields = [field for field in self._file.schema_arrow if field.name in column_names]
         if problems := _schema_problems(pa.schema(fields), self.rows) if fields else []:
             raise DataError(first_of(problems), problems=tuple(problems))
 

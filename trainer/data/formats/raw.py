@@ -58,7 +58,7 @@ class DetectedFormat:
 
     def to_json(self) -> dict[str, Any]:
         """As a dictionary, without what only some files have."""
-        record = {own.name: getattr(self, own.name) for own in fields(self)}
+        record = {member.name: getattr(self, member.name) for member in fields(self)}
         return {name: value for name, value in record.items() if name not in RARE or value}
 
     @classmethod

@@ -56,17 +56,17 @@ def load_parquet(path: str | Path) -> tuple[Table, Labels | None]:
         if record["format_version"] != FORMAT_VERSION:
             raise DataError(f"The stored table has format {record['format_version']}, which this program cannot read.")
         columns = tuple(
-            Column(schema=ColumnSchema.from_json(own), values=_array(stored, str(j), np.float64))
-            for j, own in enumerate(record["columns"])
+            Column(schema=ColumnSchema.from_json(column_record), values=_array(stored, str(j), np.float64))
+            for j, column_record in enumerate(record["columns"])
         )
         table = Table(columns=columns, row_numbers=_array(stored, ROWS, np.int64))
-        own = record["labels"]
+        column_record = record["labels"]
         labels = None
-        if own is not None:
-            stated = own.get("type")
+        if column_record is not None:
+            type_name = column_record.get("type")
             labels = Labels(
-                name=own["name"], classes=tuple(own["classes"]), codes=_array(stored, LABELS, CODE),
-                type=None if stated is None else ClassType(stated),
+                name=column_record["name"], classes=tuple(column_record["classes"]), codes=_array(stored, LABELS, CODE),
+                type=None if type_name is None else ClassType(type_name),
             )  # fmt: skip
         expected = record["fingerprint"]
     except (pa.ArrowException, OSError, KeyError, TypeError, ValueError) as error:

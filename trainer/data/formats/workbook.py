@@ -123,10 +123,10 @@ def read_workbook(
         raise DataError(f"The file is larger than {limits.bytes} bytes. Leave rows or columns out.")
     with _damaged_workbook(), zipfile.ZipFile(path) as archive, tempfile.NamedTemporaryFile(suffix=".xlsx") as copy:
         sheets = _sheets(archive)
-        chosen = _chosen_sheet(sheets, sheet)
-        scan = _copy_parts(archive, chosen.part, copy, limits)
+        sheet_part = _chosen_sheet(sheets, sheet)
+        scan = _copy_parts(archive, sheet_part.part, copy, limits)
         _check_size(scan, limits)
-        body, kinds = _lines_of(copy.name, chosen.name, scan)
+        body, kinds = _lines_of(copy.name, sheet_part.name, scan)
     try:
         raw = read_csv(
             body,
@@ -148,11 +148,11 @@ def read_workbook(
         delimiter="",
         delimiter_reason="A workbook has no delimiter.",
         header_reason=raw.detected.header_reason.replace("line", "row"),
-        sheet=chosen.name,
-        sheets=tuple(own.name for own in sheets),
-        remarks=tuple(_remarks(chosen, sheets, sheet, scan)),
+        sheet=sheet_part.name,
+        sheets=tuple(part.name for part in sheets),
+        remarks=tuple(_remarks(sheet_part, sheets, sheet, scan)),
     )
-    columns = tuple(_typed(column, kinds[raw.line_numbers - 1, j]) for j, column in enumerate(raw.columns))
+    columns = tuple(_typed_column(column, kinds[raw.line_numbers - 1, j]) for j, column in enumerate(raw.columns))
     return replace(raw, columns=columns, detected=detected)
 
 
@@ -196,7 +196,7 @@ def _content(archive: zipfile.ZipFile, part: str) -> bytes:
 def _sheets(archive: zipfile.ZipFile) -> list[SheetPart]:
     """Return the worksheets in their order."""
     targets: dict[str, str] = {}
-    found: list[SheetPart] = []
+    parts: list[SheetPart] = []
 
     def add_target(name: str, attributes: dict[str, str]) -> None:
         if name.endswith("Relationship") and attributes.get("Type", "").endswith("/worksheet"):
@@ -209,24 +209,24 @@ def _sheets(archive: zipfile.ZipFile) -> list[SheetPart]:
         relation = next((value for key, value in attributes.items() if key.rpartition(":")[2] == "id"), "")
         if relation in targets:
             visible = attributes.get("state", "visible") == "visible"
-            found.append(SheetPart(attributes["name"], targets[relation], visible))
+            parts.append(SheetPart(attributes["name"], targets[relation], visible))
 
     _parser(add_target).Parse(_content(archive, RELATIONS), True)
     _parser(add_sheet).Parse(_content(archive, WORKBOOK), True)
-    if not found:
+    if not parts:
         raise DataError("The workbook has no worksheet. Save the table as a sheet, or as .csv.")
-    return found
+    return parts
 
 
-def _chosen_sheet(sheets: Sequence[SheetPart], wanted: str | None) -> SheetPart:
-    names = [own.name for own in sheets]
-    if wanted is None:
+def _chosen_sheet(sheets: Sequence[SheetPart], name: str | None) -> SheetPart:
+    names = [part.name for part in sheets]
+    if name is None:
         return next((own for own in sheets if own.visible), sheets[0])
-    if wanted not in names:
+    if name not in names:
         raise DataError(
-            f"There is no sheet '{wanted[:60]}'.{closest(wanted, names)} The sheets are: {list_names(names, 12)}."
+            f"There is no sheet '{name[:60]}'.{closest(name, names)} The sheets are: {list_names(names, 12)}."
         )
-    return sheets[names.index(wanted)]
+    return sheets[names.index(name)]
 
 
 def _copy_parts(archive: zipfile.ZipFile, sheet: str, target: Any, limits: ReadLimits) -> SheetScan:
@@ -284,9 +284,9 @@ class _Scanner:
             self._add_merged(attributes["ref"])
 
     def _start_cell(self, attributes: dict[str, str]) -> None:
-        own = CELL.fullmatch(attributes.get("r", ""))
-        self.column = _column_number(own[1]) if own else self.column + 1
-        self.row = int(own[2]) if own else self.row
+        reference = CELL.fullmatch(attributes.get("r", ""))
+        self.column = _column_number(reference[1]) if reference else self.column + 1
+        self.row = int(reference[2]) if reference else self.row
         self.found.rows = max(self.found.rows, self.row)
         self.found.columns = max(self.found.columns, self.column)
         kind = attributes.get("t", "")
@@ -330,8 +330,8 @@ def _column_letters(number: int) -> str:
     """Return the letters of a column, the inverse of `_column_number`."""
     letters = ""
     while number:
-        number, rest = divmod(number - 1, 26)
-        letters = chr(ord("A") + rest) + letters
+        number, remainder = divmod(number - 1, 26)
+        letters = chr(ord("A") + remainder) + letters
     return letters
 
 
@@ -406,7 +406,7 @@ def _text_of(cell: Any) -> tuple[str, int]:
     return cell.isoformat(), TIME
 
 
-def _typed(column: pa.Array, kinds: np.ndarray) -> pa.Array:
+def _typed_column(column: pa.Array, kinds: np.ndarray) -> pa.Array:
     """Return a column of CSV with the type that all of its cells have in the sheet; dates and times stay text."""
     present = set(np.unique(kinds).tolist()) - {EMPTY}
     if present == {NUMBER} or present == {TRUTH}:
@@ -423,10 +423,10 @@ def _in_rows(sentence: str) -> str:
     return re.sub(r"\b([Ll])ine (?=\d)", lambda found: "Row " if found[1] == "L" else "row ", sentence)
 
 
-def _remarks(chosen: SheetPart, sheets: Sequence[SheetPart], wanted: str | None, scan: SheetScan) -> Iterator[str]:
+def _remarks(chosen: SheetPart, sheets: Sequence[SheetPart], requested: str | None, scan: SheetScan) -> Iterator[str]:
     """Say what was chosen, and which cells have no value of their own."""
-    others = [own.name for own in sheets if own is not chosen]
-    if others and wanted is None:
+    others = [part.name for part in sheets if part is not chosen]
+    if others and requested is None:
         yield f"The sheet '{chosen.name}' is read. The workbook also has {list_names(others, 6)}."
     if scan.unstored:
         have = "1 cell has" if scan.unstored == 1 else f"{scan.unstored:,} cells have"

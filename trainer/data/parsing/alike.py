@@ -42,7 +42,7 @@ class Spellings:
         places: dict[str, list[int]] = {}
         for code, word in enumerate(self._categories):
             places.setdefault(spelling_key(word), []).append(code)
-        return {key: own[0] for key, own in places.items() if len(own) == 1}
+        return {key: codes[0] for key, codes in places.items() if len(codes) == 1}
 
     @cached_property
     def _truths(self) -> dict[str, str]:
@@ -66,7 +66,7 @@ def alike_groups(counts: Mapping[str, int]) -> list[tuple[str, ...]]:
     groups: dict[str, list[str]] = {}
     for word in counts:
         groups.setdefault(keys[word], []).append(word)
-    return [tuple(sorted(own, key=lambda w: (-counts[w], w))) for own in groups.values() if len(own) > 1]
+    return [tuple(sorted(group, key=lambda w: (-counts[w], w))) for group in groups.values() if len(group) > 1]
 
 
 def keys_of(words: Iterable[str]) -> dict[str, str]:

@@ -71,8 +71,8 @@ class Cells:
     @cached_property
     def infinite(self) -> BoolArray:
         """For each word, whether it means infinity or is a number too large for float64."""
-        named = self._is_in(INFINITE)
-        return named | (self._decimal & ~np.isfinite(self._floats))
+        infinite_words = self._is_in(INFINITE)
+        return infinite_words | (self._decimal & ~np.isfinite(self._floats))
 
     @cached_property
     def truths(self) -> BoolArray:
@@ -95,8 +95,8 @@ class Cells:
         out = np.abs(np.nan_to_num(self._floats)) >= LARGEST_EXACT
         for i in np.flatnonzero(out):
             # scientific notation is a rounded number in the first place
-            whole = LONG.match(self.word(i))
-            out[i] = whole is not None and abs(int(whole[1])) > LARGEST_EXACT
+            match = LONG.match(self.word(i))
+            out[i] = match is not None and abs(int(match[1])) > LARGEST_EXACT
         return out
 
     @cached_property

@@ -26,19 +26,19 @@ def likely_codes(values: FloatArray, rows: CountArray | None = None) -> dict[flo
     values. Each stands in two rows at least.
     """
     finite = np.isfinite(values)
-    found, place = np.unique(values[finite], return_inverse=True)
-    counts = np.bincount(place.ravel(), None if rows is None else rows[finite], len(found)).astype(np.int64)
-    often = {float(v): int(n) for v, n in zip(found, counts, strict=True) if n >= FEWEST_ROWS}
+    distinct, place = np.unique(values[finite], return_inverse=True)
+    counts = np.bincount(place.ravel(), None if rows is None else rows[finite], len(distinct)).astype(np.int64)
+    often = {float(v): int(n) for v, n in zip(distinct, counts, strict=True) if n >= FEWEST_ROWS}
     low = [v for v in BELOW if v in often]
     high = [v for v in ABOVE if v in often]
-    rest = found[~np.isin(found, [*low, *high])]
-    if not len(rest):
+    ordinary = distinct[~np.isin(distinct, [*low, *high])]
+    if not len(ordinary):
         return {}
-    codes = low if rest.min() >= 0 else []
+    codes = low if ordinary.min() >= 0 else []
     # a single −1 or a value close to the others is more likely a number
-    if codes == [-1.0] and len(rest) < 5:
+    if codes == [-1.0] and len(ordinary) < 5:
         codes = []
-    codes += [v for v in high if v >= APART * max(float(rest.max()), 1.0)]
+    codes += [v for v in high if v >= APART * max(float(ordinary.max()), 1.0)]
     return {code: often[code] for code in sorted(codes)}
 
 
@@ -51,7 +51,7 @@ def codes_text(rows: Mapping[float, int]) -> str:
 
 def parse_codes(text: str, column: str) -> tuple[float, ...]:
     """Special values as a person writes them, "-7, -8: refused; 999", rising; raises DataError that names the column."""
-    found = []
+    codes = []
     for part, _ in _parts(text):
         try:
             number = float(part)
@@ -61,10 +61,10 @@ def parse_codes(text: str, column: str) -> tuple[float, ...]:
             raise DataError(
                 f"'{part[:40]}' is not a number: special values of '{column}' look like -7, -8: refused, 999."
             )
-        found.append(number + 0.0)
-    if len(found) > MOST:
-        raise DataError(f"Column '{column}' has {len(found)} special values; at most {MOST} can be declared.")
-    return tuple(sorted(set(found)))
+        codes.append(number + 0.0)
+    if len(codes) > MOST:
+        raise DataError(f"Column '{column}' has {len(codes)} special values; at most {MOST} can be declared.")
+    return tuple(sorted(set(codes)))
 
 
 def parse_meanings(text: str) -> dict[str, str]:
@@ -77,18 +77,18 @@ def check_meanings(meanings: Mapping[str, str], codes: Iterable[float], column: 
 
     Commas and semicolons part codes where people write them, so a meaning has slashes instead.
     """
-    known = set(codes)
-    found = {}
+    declared = set(codes)
+    meanings_by_code = {}
     for word, meaning in meanings.items():
         try:
             code = float(word.replace("−", "-")) + 0.0
         except ValueError:
             code = np.nan
-        if code not in known:
-            shown = ", ".join(map(decimal_text, sorted(known))) or "none"
-            raise DataError(f"'{word[:40]}' is no code of column '{column}'. Its codes are: {shown}.")
-        found[decimal_text(code)] = " ".join(re.sub(r"[,;]", " / ", meaning).split())[:MEANING]
-    return found
+        if code not in declared:
+            code_list = ", ".join(map(decimal_text, sorted(declared))) or "none"
+            raise DataError(f"'{word[:40]}' is no code of column '{column}'. Its codes are: {code_list}.")
+        meanings_by_code[decimal_text(code)] = " ".join(re.sub(r"[,;]", " / ", meaning).split())[:MEANING]
+    return meanings_by_code
 
 
 def write_codes(codes: Iterable[float], meanings: Mapping[str, str]) -> str:

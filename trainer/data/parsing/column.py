@@ -156,15 +156,17 @@ class ColumnReading:
             return (column,), nothing, None  # a column of typed numbers is one already
         cells = Cells.of(column)
         marks = cells.marks if self.taken_for != PLAIN else np.zeros(len(cells.words), bool)
-        found = [
+        parsed = [
             ("",) * len(self.names) if mark else self.texts(word) for word, mark in zip(cells.words, marks, strict=True)
         ]
-        wrong = np.array([own is None for own in found], bool)
-        made = tuple(
-            pa.array([None if own is None else own[j] for own in found], pa.string()).take(pa.array(cells.index))
+        wrong = np.array([values is None for values in parsed], bool)
+        derived = tuple(
+            pa.array([None if values is None else values[j] for values in parsed], pa.string()).take(
+                pa.array(cells.index)
+            )
             for j in range(len(self.names))
         )
-        return made, wrong[cells.index], cells
+        return derived, wrong[cells.index], cells
 
 
 def _is_known_date(date: DateForm) -> bool:

@@ -44,10 +44,10 @@ LARGEST_TWO_DIGIT_YEAR = 69  # as POSIX has it: 69 to 99 are 1969 to 1999
 
 def _pattern(form: str) -> re.Pattern[str]:
     pieces = re.findall("yyyy|yy|mmm|mm|dd|[^ymd]+", form)
-    made = "".join(PIECES.get(piece) or re.escape(piece) for piece in pieces)
+    pattern = "".join(PIECES.get(piece) or re.escape(piece) for piece in pieces)
     if form == "yyyymmdd":
-        made = made.replace("{1,2}", "{2}")
-    return re.compile(rf"{made}(?:[T ]\s*{CLOCK})?", re.ASCII)
+        pattern = pattern.replace("{1,2}", "{2}")
+    return re.compile(rf"{pattern}(?:[T ]\s*{CLOCK})?", re.ASCII)
 
 
 PATTERNS = {form: _pattern(form) for form in FORMATS} | {TIME: re.compile(CLOCK, re.ASCII)}
@@ -65,10 +65,10 @@ class Moment:
 
 def moment_of(word: str, form: str) -> Moment | None:
     """What a word means in this form; None if it is not written so, or there is no such day or time."""
-    found = PATTERNS[form].fullmatch(fold_characters(word))
-    if found is None:
+    match = PATTERNS[form].fullmatch(fold_characters(word))
+    if match is None:
         return None
-    parts = found.groupdict()
+    parts = match.groupdict()
     minutes = _minutes(parts) if parts["H"] is not None else None
     if parts["H"] is not None and minutes is None:
         return None
@@ -81,25 +81,25 @@ def moment_of(word: str, form: str) -> Moment | None:
 
 def stand_ins(words: Sequence[str]) -> tuple[str, ...]:
     """Return the words that stand for "no date", such as 9999-12-31 and 0000-00-00; none if there are more than three."""
-    found = tuple(word for word in words if _is_stand_in(word))
-    return found if len(found) <= MOST_STAND_INS else ()
+    words_of_stand_ins = tuple(word for word in words if _is_stand_in(word))
+    return words_of_stand_ins if len(words_of_stand_ins) <= MOST_STAND_INS else ()
 
 
 def _is_stand_in(word: str) -> bool:
-    found = STAND_IN.fullmatch(word.strip())
-    if found is None:
+    match = STAND_IN.fullmatch(word.strip())
+    if match is None:
         return False
-    year = int(found["y"] or found["y2"] or found["y3"])
+    year = int(match["y"] or match["y2"] or match["y3"])
     return not FIRST_YEAR <= year <= LAST_YEAR
 
 
 def _date(parts: dict[str, str | None]) -> datetime.date | None:
     name = (parts.get("name") or "").lower()
     if name:
-        known = FULL_MONTHS if len(name) > 3 else MONTHS
-        if name not in known:
+        month_names = FULL_MONTHS if len(name) > 3 else MONTHS
+        if name not in month_names:
             return None
-        month = known.index(name) + 1
+        month = month_names.index(name) + 1
     else:
         month = int(parts["m"] or 0)
     year = int(parts.get("y") or 0)
@@ -166,12 +166,16 @@ class DateForm:
 def form_for(words: Sequence[str], form: str) -> tuple[DateForm, tuple[str, ...]]:
     """The form with what the words show (first year, times, zone), and the words that are not written in it."""
     moments = {word: moment_of(word, form) for word in words}
-    known = [moment for moment in moments.values() if moment is not None]
-    clock = bool(known) and form != TIME and sum(m.minutes is not None for m in known) * 2 > len(known)
-    zones = [m.zone for m in known]
+    known_moments = [moment for moment in moments.values() if moment is not None]
+    clock = (
+        bool(known_moments)
+        and form != TIME
+        and sum(m.minutes is not None for m in known_moments) * 2 > len(known_moments)
+    )
+    zones = [m.zone for m in known_moments]
     zone = max(set(zones), key=zones.count) if zones else ""
-    years = [m.date.year for m in known if m.date is not None]
-    made = DateForm(form=form, origin=f"{min(years)}-01-01" if years else "", clock=clock, zone=zone)
-    if not known:
-        return made, tuple(words)
-    return made, tuple(word for word in words if made.values(word) is None)
+    years = [m.date.year for m in known_moments if m.date is not None]
+    date_form = DateForm(form=form, origin=f"{min(years)}-01-01" if years else "", clock=clock, zone=zone)
+    if not known_moments:
+        return date_form, tuple(words)
+    return date_form, tuple(word for word in words if date_form.values(word) is None)

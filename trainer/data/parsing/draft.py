@@ -27,8 +27,8 @@ class Words:
 
     def rows(self, chosen: Sequence[str]) -> int:
         """Rows of the chosen words."""
-        wanted = set(chosen)
-        return int(sum(n for word, n in zip(self.words, self.counts.tolist(), strict=True) if word in wanted))
+        word_set = set(chosen)
+        return int(sum(n for word, n in zip(self.words, self.counts.tolist(), strict=True) if word in word_set))
 
     def where(self, word: str) -> str:
         """'line 7' of a word."""
@@ -36,8 +36,8 @@ class Words:
 
     def first(self, chosen: Sequence[str]) -> str:
         """The one of the chosen words that stands first in the file."""
-        wanted = set(chosen)
-        at = [i for i, word in enumerate(self.words) if word in wanted]
+        word_set = set(chosen)
+        at = [i for i, word in enumerate(self.words) if word in word_set]
         return self.words[min(at, key=lambda i: int(self.lines[i]))]
 
 
@@ -57,7 +57,7 @@ def gaps_reason(words: Words, gaps: Sequence[str]) -> str:
         return ""
     rows = words.rows(gaps)
     word = words.first(gaps)
-    return f"; {quoted(gaps)} in {rows} {'cell means' if rows == 1 else 'cells means'} missing (first on {words.where(word).lower()})"
+    return f"; {quote_words(gaps)} in {rows} {'cell means' if rows == 1 else 'cells means'} missing (first on {words.where(word).lower()})"
 
 
 def how_many(words: Words, odd: Sequence[str]) -> str:
@@ -65,7 +65,7 @@ def how_many(words: Words, odd: Sequence[str]) -> str:
     return "" if rows == 1 else f" ({rows} such cells)"
 
 
-def quoted(some: Sequence[str], most: int = 5) -> str:
+def quote_words(some: Sequence[str], most: int = 5) -> str:
     return ", ".join(f"'{word}'" for word in some[:most]) + (
         f" and {len(some) - most} more" if len(some) > most else ""
     )

@@ -37,15 +37,15 @@ class ParsingChoices:
     sheet: str | None = None
 
     def __post_init__(self) -> None:
-        for name, known, what in (
+        for name, allowed_values, what in (
             ("decimal", DECIMALS, "decimal sign"),
             ("thousands", THOUSANDS, "thousands separator"),
         ):
             for sign in getattr(self, name).values():
-                if sign not in known:
-                    shown = ", ".join(repr(one) for one in known)
+                if sign not in allowed_values:
+                    value_list = ", ".join(repr(one) for one in allowed_values)
                     raise DataError(
-                        f"{sign[:20]!r} is not a {what}: it is one of {shown}, or a word such as comma or point."
+                        f"{sign[:20]!r} is not a {what}: it is one of {value_list}, or a word such as comma or point."
                     )
         for spec in self.kinds.values():
             kind_of(spec)
@@ -65,8 +65,8 @@ class ParsingChoices:
 
     def sign(self, what: str, column: str) -> str | None:
         """The `decimal` or `thousands` that was given for a column; None if nothing was."""
-        own = getattr(self, what)
-        return own.get(column, own.get(EVERY))
+        signs_by_column = getattr(self, what)
+        return signs_by_column.get(column, signs_by_column.get(EVERY))
 
     def words(self, column: str) -> tuple[str, ...]:
         """The words that mean "missing" in a column."""
@@ -75,8 +75,8 @@ class ParsingChoices:
     def schema_kinds(self, names: Iterable[str]) -> dict[str, ColumnKind]:
         """The kinds of columns that follow, for the `names` that were given one."""
         kinds = {TEXT: ColumnKind.CATEGORICAL, NUMBER: ColumnKind.NUMERIC, "binary": ColumnKind.BINARY}
-        found = {name: kind_of(spec)[0] for name, spec in self.kinds.items() if name in set(names)}
-        return {name: kinds[what] for name, what in found.items() if what not in (DATE, TIME)}
+        kinds_by_column = {name: kind_of(spec)[0] for name, spec in self.kinds.items() if name in set(names)}
+        return {name: kinds[what] for name, what in kinds_by_column.items() if what not in (DATE, TIME)}
 
     def to_json(self) -> dict[str, Any]:
         """What was said, without what was not."""
@@ -103,7 +103,7 @@ class ParsingChoices:
         )  # fmt: skip
 
 
-def signs(given: Any) -> dict[str, str]:
+def signs(choices: Any) -> dict[str, str]:
     """Signs by column from a sign for all of them or from an object; a sign may be said in words."""
-    pairs = given.items() if isinstance(given, Mapping) else [(EVERY, given)] if given is not None else []
+    pairs = choices.items() if isinstance(choices, Mapping) else [(EVERY, choices)] if choices is not None else []
     return {str(name): WORDS.get(str(sign), str(sign)) for name, sign in pairs}

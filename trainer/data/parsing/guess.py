@@ -17,7 +17,7 @@ from trainer.data.formats.raw import RawTable
 from trainer.data.parsing.cells import Cells
 from trainer.data.parsing.column import ASK, DATE, NUMBER, PLAIN, TEXT, ColumnReading, kind_of
 from trainer.data.parsing.dates import FORMATS, GUESSED, TIME, moment_of
-from trainer.data.parsing.draft import SAMPLE, SLIPS, Draft, Words, gaps_reason, how_many, quoted
+from trainer.data.parsing.draft import SAMPLE, SLIPS, Draft, Words, gaps_reason, how_many, quote_words
 from trainer.data.parsing.given import ParsingChoices
 from trainer.data.parsing.guess_dates import dates_of, no_dates
 from trainer.data.parsing.numbers import (
@@ -38,69 +38,71 @@ FEW_VALUES = 10  # with so many different numbers or fewer, and a word among the
 MOST_LETTERS = 4  # of a word that looks like a number with a unit or a month beside it
 
 
-def guess_columns(raw: RawTable, given: ParsingChoices) -> dict[str, ColumnReading]:
+def guess_columns(raw: RawTable, choices: ParsingChoices) -> dict[str, ColumnReading]:
     """The columns that are read in another way than a clean file, kept as text though something looks like numbers, or questions."""
-    drafts = [_draft(name, column, raw, given) for name, column in zip(raw.names, raw.columns, strict=True)]
-    known = _Decimals(raw, drafts)
-    settled = [_settle(draft, known, given) for draft in drafts]
+    drafts = [_draft(name, column, raw, choices) for name, column in zip(raw.names, raw.columns, strict=True)]
+    decimals = _Decimals(raw, drafts)
+    settled = [_settle(draft, decimals, choices) for draft in drafts]
     thousands = {s.number.thousands for s in settled if s.number is not None and s.number.thousands}
-    settled = [_as_elsewhere(own, draft, thousands, given) for own, draft in zip(settled, drafts, strict=True)]
-    if known.found == {","}:
-        settled = [_points_are_thousands(own, raw, known) for own in settled]
-    elif not known.found:
-        settled = _maybe_thousands(settled, raw, given)
+    settled = [
+        _as_elsewhere(reading, draft, thousands, choices) for reading, draft in zip(settled, drafts, strict=True)
+    ]
+    if decimals.found == {","}:
+        settled = [_points_are_thousands(reading, raw, decimals) for reading in settled]
+    elif not decimals.found:
+        settled = _maybe_thousands(settled, raw, choices)
     return {own.name: own for own in settled if own.taken_for != PLAIN or own.missing or own.reason}
 
 
-def _draft(name: str, column: pa.Array, raw: RawTable, given: ParsingChoices) -> Draft:
+def _draft(name: str, column: pa.Array, raw: RawTable, choices: ParsingChoices) -> Draft:
     untouched = Draft(ColumnReading(name=name, taken_for=PLAIN))
-    if given.merge.get(name) and pa.types.is_string(column.type):
+    if choices.merge.get(name) and pa.types.is_string(column.type):
         return Draft(
             ColumnReading(
-                name=name, taken_for=PLAIN, missing=given.words(name), spellings=given.merge[name],
+                name=name, taken_for=PLAIN, missing=choices.words(name), spellings=choices.merge[name],
                 reason="you said so", given=True,
             )
         )  # fmt: skip
-    spec, how = kind_of(given.kinds[name]) if name in given.kinds else ("", "")
+    spec, how = kind_of(choices.kinds[name]) if name in choices.kinds else ("", "")
     if spec == TEXT:
-        return Draft(_plain_or_missing(name, given, TEXT, "you said so"))
+        return Draft(_plain_or_missing(name, choices, TEXT, "you said so"))
     if not pa.types.is_string(column.type) or (name == raw.detected.index and not spec):
         return untouched  # the name of each row is left out, so that a date in it need not be taken apart
-    signs = [given.sign(what, name) for what in ("decimal", "thousands")]
-    if not spec and not given.words(name) and signs[0] in (None, ".") and not signs[1] and _all_plain(column):
+    signs = [choices.sign(what, name) for what in ("decimal", "thousands")]
+    if not spec and not choices.words(name) and signs[0] in (None, ".") and not signs[1] and _all_plain(column):
         return untouched
-    words = _word_column(name, column, raw, set(given.words(name)))
+    words = _word_column(name, column, raw, set(choices.words(name)))
     if not words.words or spec == "binary":
-        return Draft(_plain_or_missing(name, given, PLAIN, "you said so"))
+        return Draft(_plain_or_missing(name, choices, PLAIN, "you said so"))
     if spec in (DATE, TIME):
         forms = (TIME,) if spec == TIME else (how,) if how else FORMATS
-        return Draft(dates_of(words, forms, given, said=True) or no_dates(words, forms))
-    asked = bool(spec or given.words(name)) or any(sign is not None for sign in signs)
-    if words.plain.all() and not asked:
+        return Draft(dates_of(words, forms, choices, is_chosen=True) or no_dates(words, forms))
+    is_requested = bool(spec or choices.words(name)) or any(sign is not None for sign in signs)
+    if words.plain.all() and not is_requested:
         return untouched
     if not spec and not _worth_a_look(words):
-        return Draft(_plain_or_missing(name, given, PLAIN, "you said so"))
-    if not spec and (found := dates_of(words, (*GUESSED, TIME), given, said=False)) is not None:
-        return Draft(found)
-    return _with_a_note(_numbers(words, given, how, said=spec == NUMBER), words)
+        return Draft(_plain_or_missing(name, choices, PLAIN, "you said so"))
+    if not spec and (date_reading := dates_of(words, (*GUESSED, TIME), choices, is_chosen=False)) is not None:
+        return Draft(date_reading)
+    return _with_a_note(_numbers(words, choices, how, is_chosen=spec == NUMBER), words)
 
 
 def _with_a_note(draft: Draft, words: Words) -> Draft:
     """Many words that look like numbers and are none in any known form stay text, but not silently."""
-    own = draft.reading
-    if own.taken_for != PLAIN or own.given or draft.ways or len(words.words) <= FEW_VALUES:
+    reading = draft.reading
+    if reading.taken_for != PLAIN or reading.given or draft.ways or len(words.words) <= FEW_VALUES:
         return draft
     odd = [w for w, plain in zip(words.words, words.plain, strict=True) if not plain and not _is_number(w)]
     if not odd or 10 * sum(_like_a_number(word) for word in words.words) < 9 * len(words.words):
         return draft
     word = words.first([w for w in odd if moment_of(w, TIME) is None] or odd)
     reason = f"its values look like numbers or times, but not in a form that is known, such as '{word[:60]}' on {words.where(word).lower()}"
-    return Draft(replace(own, taken_for=TEXT, reason=reason))
+    return Draft(replace(reading, taken_for=TEXT, reason=reason))
 
 
 def _is_number(word: str) -> bool:
-    own = parts_of(word)
-    return own is not None and bool(ways_of(own.core))
+    number_parts = parts_of(word)
+    return number_parts is not None and bool(ways_of(number_parts.core))
 
 
 def _like_a_number(word: str) -> bool:
@@ -109,11 +111,11 @@ def _like_a_number(word: str) -> bool:
     return begin[:1].isdigit() and sum(c.isalpha() for c in word) <= MOST_LETTERS
 
 
-def _plain_or_missing(name: str, given: ParsingChoices, taken_for: str, reason: str) -> ColumnReading:
-    said = bool(given.words(name)) or taken_for == TEXT
+def _plain_or_missing(name: str, choices: ParsingChoices, taken_for: str, reason: str) -> ColumnReading:
+    is_chosen = bool(choices.words(name)) or taken_for == TEXT
     return ColumnReading(
-        name=name, taken_for=PLAIN if given.words(name) else taken_for, missing=given.words(name),
-        reason=reason if said else "", given=said,
+        name=name, taken_for=PLAIN if choices.words(name) else taken_for, missing=choices.words(name),
+        reason=reason if is_chosen else "", given=is_chosen,
     )  # fmt: skip
 
 
@@ -149,31 +151,35 @@ def _worth_a_look(words: Words) -> bool:
 # -- numbers -----------------------------------------------------------------------------------------------------------
 
 
-def _numbers(words: Words, given: ParsingChoices, how: str, *, said: bool) -> Draft:
+def _numbers(words: Words, choices: ParsingChoices, how: str, *, is_chosen: bool) -> Draft:
     """Numbers as far as the column alone shows; with `ways` if the other columns may show more."""
-    name, extra = words.name, given.words(words.name)
+    name, extra = words.name, choices.words(words.name)
     gaps = tuple(w for w, plain in zip(words.words, words.plain, strict=True) if not plain and is_missing_word(w))
     values = [(w, bool(p)) for w, p in zip(words.words, words.plain, strict=True) if w not in set(gaps)]
-    parts = {w: own for w, _ in values if (own := parts_of(w)) is not None and ways_of(own.core)}
+    parts = {
+        w: number_parts for w, _ in values if (number_parts := parts_of(w)) is not None and ways_of(number_parts.core)
+    }
     odd = [w for w, _ in values if w not in parts]
     plain = all(p for _, p in values)
-    signs = given.sign("decimal", name), given.sign("thousands", name)
-    asked = said or how or any(sign is not None for sign in signs)
-    if (plain and not asked and not gaps) or not parts:
-        return Draft(_plain_or_missing(name, given, PLAIN, "you said so") if not said else _no_numbers(words, odd))
+    signs = choices.sign("decimal", name), choices.sign("thousands", name)
+    is_requested = is_chosen or how or any(sign is not None for sign in signs)
+    if (plain and not is_requested and not gaps) or not parts:
+        return Draft(
+            _plain_or_missing(name, choices, PLAIN, "you said so") if not is_chosen else _no_numbers(words, odd)
+        )
     if odd:
-        return Draft(_with_odd(words, parts, odd, given, plain_parts=_plain_parts(values), said=said))
-    if plain and gaps and not said and _may_be_codes(words, parts):
+        return Draft(_with_odd(words, parts, odd, choices, plain_parts=_plain_parts(values), is_chosen=is_chosen))
+    if plain and gaps and not is_chosen and _may_be_codes(words, parts):
         return Draft(_codes_beside(words, gaps))
     units = {own.unit for own in parts.values()}
     if len(units) > 1:
         return Draft(_several_units(words, parts))
-    if (doubt := _doubtful_negatives(words, parts, said=bool(asked))) is not None:
+    if (doubt := _doubtful_negatives(words, parts, is_chosen=bool(is_requested))) is not None:
         return Draft(doubt)
     ways = _possible(parts, signs, how)
     if not ways:
         return Draft(_no_common_way(words, parts, signs, how))
-    draft = ColumnReading(name=name, taken_for=NUMBER, missing=(*extra, *gaps), given=bool(said or how or extra))
+    draft = ColumnReading(name=name, taken_for=NUMBER, missing=(*extra, *gaps), given=bool(is_chosen or how or extra))
     return Draft(draft, words, ways, parts, gaps)
 
 
@@ -184,15 +190,15 @@ def _plain_parts(values: Sequence[tuple[str, bool]]) -> bool:
 
 def _possible(parts: dict[str, NumberParts], signs: tuple[str | None, str | None], how: str) -> frozenset[Way]:
     """The ways of writing that all cells have, of those that were not ruled out."""
-    ways = frozenset(_allowed(signs, how))
-    for core in {own.core for own in parts.values()}:
+    ways = frozenset(_allowed_ways(signs, how))
+    for core in {number_parts.core for number_parts in parts.values()}:
         ways &= ways_of(core)
         if not ways:
             break
     return ways
 
 
-def _allowed(signs: tuple[str | None, str | None], how: str) -> list[Way]:
+def _allowed_ways(signs: tuple[str | None, str | None], how: str) -> list[Way]:
     """The ways that agree with the decimal sign and the thousands separator that were given, and with the switch `how`."""
     if len(how) > 1:
         return [(how[0], how[1:])]
@@ -205,10 +211,10 @@ def _with_odd(
     words: Words,
     parts: dict[str, NumberParts],
     odd: Sequence[str],
-    given: ParsingChoices,
+    user_choices: ParsingChoices,
     *,
     plain_parts: bool,
-    said: bool,
+    is_chosen: bool,
 ) -> ColumnReading:
     """A column with some words that are not numbers: a typing error that a person has to look at, or a column of text."""
     numbers = words.rows(list(parts))
@@ -216,12 +222,12 @@ def _with_odd(
     word = words.first(odd)
     facts = f"{words.where(word)}: column '{words.name}' has '{word[:60]}' among {numbers} numbers"
     choices = ("text",)
-    if said or (not plain_parts and words.rows(odd) <= SLIPS * all_rows):
+    if is_chosen or (not plain_parts and words.rows(odd) <= SLIPS * all_rows):
         return ColumnReading(
             name=words.name, taken_for=ASK, question=facts + how_many(words, odd), choices=choices, odd=tuple(odd)
         )
-    if given.words(words.name):
-        return _plain_or_missing(words.name, given, PLAIN, "you said so")
+    if user_choices.words(words.name):
+        return _plain_or_missing(words.name, user_choices, PLAIN, "you said so")
     if 2 * numbers > all_rows and len(parts) > FEW_VALUES:
         reason = f"{numbers} of {all_rows} values are numbers, but {words.where(word).lower()} has '{word[:60]}'"
         return ColumnReading(name=words.name, taken_for=TEXT, reason=reason, choices=("number",), odd=tuple(odd))
@@ -240,15 +246,15 @@ def _may_be_codes(words: Words, parts: dict[str, NumberParts]) -> bool:
 
 def _codes_beside(words: Words, gaps: Sequence[str]) -> ColumnReading:
     reason = (
-        f"only {len(words.words) - len(gaps)} different numbers beside {quoted(gaps)}: kept as categories, as codes are; choose number "
-        f"to read {quoted(gaps)} as missing"
+        f"only {len(words.words) - len(gaps)} different numbers beside {quote_words(gaps)}: kept as categories, as codes are; choose number "
+        f"to read {quote_words(gaps)} as missing"
     )
     return ColumnReading(name=words.name, taken_for=TEXT, reason=reason, choices=("number",))
 
 
 def _several_units(words: Words, parts: dict[str, NumberParts]) -> ColumnReading:
     rows = {
-        unit: words.rows([w for w, own in parts.items() if own.unit == unit])
+        unit: words.rows([w for w, number_parts in parts.items() if number_parts.unit == unit])
         for unit in {p.unit for p in parts.values()}
     }
     usual = max(rows, key=lambda unit: (rows[unit], unit))
@@ -260,21 +266,21 @@ def _several_units(words: Words, parts: dict[str, NumberParts]) -> ColumnReading
     return ColumnReading(name=words.name, taken_for=ASK, question=question, choices=(TEXT,))
 
 
-def _doubtful_negatives(words: Words, parts: dict[str, NumberParts], *, said: bool) -> ColumnReading | None:
+def _doubtful_negatives(words: Words, parts: dict[str, NumberParts], *, is_chosen: bool) -> ColumnReading | None:
     """What speaks against numbers such as (5) and 5- that are negative; None if nothing does, or there are none."""
-    marked = {word: own for word, own in parts.items() if own.negative}
-    styles = {own.negative for own in marked.values()}
+    negatives = {word: number_parts for word, number_parts in parts.items() if number_parts.negative}
+    styles = {number_parts.negative for number_parts in negatives.values()}
     if not styles:
         return None
-    word = words.first(list(marked))
+    word = words.first(list(negatives))
     if len(styles) > 1:
         question = f"{words.where(word)}: column '{words.name}' has '{word[:60]}', but negative numbers are written in another way, too"
         return ColumnReading(name=words.name, taken_for=ASK, question=question, choices=(TEXT,))
     if BRACKETS in styles:
-        sure = len(marked) < len(parts)
+        sure = len(negatives) < len(parts)
     else:  # 5- can be a grade, or an open range
-        sure = any("." in own.core or "," in own.core for own in marked.values())
-    if sure or said:
+        sure = any("." in number_parts.core or "," in number_parts.core for number_parts in negatives.values())
+    if sure or is_chosen:
         return None
     reason = f"{words.where(word).lower()} has '{word[:60]}', which may be a negative number or a code"
     return ColumnReading(name=words.name, taken_for=TEXT, reason=reason, choices=(NUMBER,))
@@ -283,9 +289,11 @@ def _doubtful_negatives(words: Words, parts: dict[str, NumberParts], *, said: bo
 def _no_common_way(
     words: Words, parts: dict[str, NumberParts], signs: tuple[str | None, str | None], how: str
 ) -> ColumnReading:
-    """No way fits all cells: the first one that does not fit the way of most, or the way that was said."""
-    fit = {way: words.rows([w for w, own in parts.items() if way in ways_of(own.core)]) for way in BODIES}
-    allowed = _allowed(signs, how)
+    """No way fits all cells: the first one that does not fit the way of most, or the way that the user chose."""
+    fit = {
+        way: words.rows([w for w, number_parts in parts.items() if way in ways_of(number_parts.core)]) for way in BODIES
+    }
+    allowed = _allowed_ways(signs, how)
     way = max(allowed or list(BODIES), key=lambda w: (fit[w], -list(BODIES).index(w)))
     word = words.first([w for w, own in parts.items() if way not in ways_of(own.core)])
     form = NumberForm(decimal=way[0], thousands=way[1]).words
@@ -334,39 +342,39 @@ def points_fit_thousands(column: pa.Array) -> bool:
 
 
 def _uses_signs(draft: Draft) -> bool:
-    return any("," in own.core or "." in own.core for own in draft.parts.values())
+    return any("," in number_parts.core or "." in number_parts.core for number_parts in draft.parts.values())
 
 
-def _settle(draft: Draft, known: _Decimals, given: ParsingChoices) -> ColumnReading:
+def _settle(draft: Draft, decimals: _Decimals, choices: ParsingChoices) -> ColumnReading:
     """The reading of a column of numbers: its decimal sign is known from its own cells, from other columns, or not at all."""
-    own = draft.reading
+    reading = draft.reading
     words = draft.words
     if words is None or not draft.ways:
-        return own
+        return reading
     ways = draft.ways
     why = ""
     if len({way[0] for way in ways}) > 1 and _uses_signs(draft):
-        if len(known.found) != 1:
-            return _open_sign(words, draft, known)
-        sign = next(iter(known.found))
+        if len(decimals.found) != 1:
+            return _open_sign(words, draft, decimals)
+        sign = next(iter(decimals.found))
         if (".", "") in ways and sign == ".":
             ways = frozenset({(".", "")})
         ways = frozenset(way for way in ways if way[0] == sign)
-        why = f"; the decimal {NAMES[sign]} is taken from column '{known.by[sign]}': this column alone does not tell"
+        why = f"; the decimal {NAMES[sign]} is taken from column '{decimals.by[sign]}': this column alone does not tell"
     way = min(ways, key=lambda w: (w[1] != "", w[0] != ".", w[1]))
     cores = [p.core for p in draft.parts.values()]
-    if way[1] and not own.given and account_like(cores):
+    if way[1] and not reading.given and account_like(cores):
         reason = (
             "every value has the same number of groups of digits, as telephone numbers and accounts have: kept as text"
         )
-        return ColumnReading(name=own.name, taken_for=TEXT, reason=reason, choices=("number",))
+        return ColumnReading(name=reading.name, taken_for=TEXT, reason=reason, choices=("number",))
     unit = next(iter(draft.parts.values())).unit
-    negative = max(own.negative for own in draft.parts.values())
+    negative = max(parts.negative for parts in draft.parts.values())
     form = NumberForm(decimal=way[0], thousands=way[1], unit=unit, negative=negative)
-    if form == NumberForm() and not own.missing and not own.given and words.plain.all():
-        return ColumnReading(name=own.name, taken_for=PLAIN)
+    if form == NumberForm() and not reading.missing and not reading.given and words.plain.all():
+        return ColumnReading(name=reading.name, taken_for=PLAIN)
     reason = _number_reason(words, draft, form) + why
-    return replace(own, number=form, reason=reason, choices=(*_other_ways(draft, form), TEXT))
+    return replace(reading, number=form, reason=reason, choices=(*_other_ways(draft, form), TEXT))
 
 
 def _open_sign(words: Words, draft: Draft, known: _Decimals) -> ColumnReading:
@@ -377,7 +385,9 @@ def _open_sign(words: Words, draft: Draft, known: _Decimals) -> ColumnReading:
             return ColumnReading(name=words.name, taken_for=PLAIN)
         form = NumberForm()
         return replace(draft.reading, number=form, reason=_number_reason(words, draft, form), choices=(TEXT,))
-    word = words.first([w for w, own in draft.parts.items() if "," in own.core or "." in own.core])
+    word = words.first(
+        [w for w, number_parts in draft.parts.items() if "," in number_parts.core or "." in number_parts.core]
+    )
     sign = NAMES["," if "," in draft.parts[word].core else "."]
     many = "the other columns have both signs" if known.found else "no other value of the file tells"
     question = f"{words.where(word)}: column '{words.name}' has '{word}': its {sign} can be a decimal sign or stand between thousands, and {many}"
@@ -397,40 +407,42 @@ def _other_ways(draft: Draft, form: NumberForm | None) -> tuple[str, ...]:
     return tuple(f"number:{decimal}{thousands}" for decimal, thousands in simplest.values())
 
 
-def _as_elsewhere(own: ColumnReading, draft: Draft, thousands: set[str], given: ParsingChoices) -> ColumnReading:
+def _as_elsewhere(reading: ColumnReading, draft: Draft, thousands: set[str], choices: ParsingChoices) -> ColumnReading:
     """A column too small for thousands takes the separator that the other columns have, for the rows to come."""
-    if own.number is None or own.number.thousands or len(thousands) != 1 or own.given:
-        return own
+    if reading.number is None or reading.number.thousands or len(thousands) != 1 or reading.given:
+        return reading
     sign = next(iter(thousands))
-    if (own.number.decimal, sign) not in draft.ways or given.sign("thousands", own.name) == "":
-        return own
+    if (reading.number.decimal, sign) not in draft.ways or choices.sign("thousands", reading.name) == "":
+        return reading
     return replace(
-        own,
-        number=replace(own.number, thousands=sign),
-        reason=own.reason + f"; {NAMES[sign]} between thousands as elsewhere",
+        reading,
+        number=replace(reading.number, thousands=sign),
+        reason=reading.reason + f"; {NAMES[sign]} between thousands as elsewhere",
     )
 
 
-def _points_are_thousands(own: ColumnReading, raw: RawTable, known: _Decimals) -> ColumnReading:
+def _points_are_thousands(reading: ColumnReading, raw: RawTable, decimals: _Decimals) -> ColumnReading:
     """In a file with decimal commas, points separate thousands if each is followed by three digits."""
-    if own.taken_for != PLAIN or own.missing:
-        return own
-    column = raw.column(own.name)
+    if reading.taken_for != PLAIN or reading.missing:
+        return reading
+    column = raw.column(reading.name)
     if not pa.types.is_string(column.type) or not pc.any(pc.match_substring(column, ".")).as_py():
-        return own
+        return reading
     if not points_fit_thousands(column) or not _is_plain(column):
-        return own
-    reason = f"points between thousands: column '{known.by[',']}' has decimal commas, and every point stands before three digits"
+        return reading
+    reason = f"points between thousands: column '{decimals.by[',']}' has decimal commas, and every point stands before three digits"
     form = NumberForm(decimal=",", thousands=".")
     return ColumnReading(
-        name=own.name, taken_for=NUMBER, number=form, reason=reason, choices=("number:,.", "number:.", TEXT)
+        name=reading.name, taken_for=NUMBER, number=form, reason=reason, choices=("number:,.", "number:.", TEXT)
     )
 
 
-def _maybe_thousands(settled: Sequence[ColumnReading], raw: RawTable, given: ParsingChoices) -> list[ColumnReading]:
+def _maybe_thousands(settled: Sequence[ColumnReading], raw: RawTable, choices: ParsingChoices) -> list[ColumnReading]:
     """Plain columns where every point stands before three digits, in a file where no point is surely a decimal sign, get a note."""
     pointed = {
-        own.name for own in settled if own.taken_for == PLAIN and not own.missing and _has_points(raw.column(own.name))
+        reading.name
+        for reading in settled
+        if reading.taken_for == PLAIN and not reading.missing and _has_points(raw.column(reading.name))
     }
     if not all(_points_look_like_thousands(raw.column(name)) for name in pointed):
         return list(settled)
@@ -438,10 +450,11 @@ def _maybe_thousands(settled: Sequence[ColumnReading], raw: RawTable, given: Par
     doubt = {
         n
         for n in pointed
-        if n not in given.kinds and given.sign("decimal", n) is None and given.sign("thousands", n) is None
+        if n not in choices.kinds and choices.sign("decimal", n) is None and choices.sign("thousands", n) is None
     }
     return [
-        replace(own, reason=reason, choices=("number:,.", "number:.")) if own.name in doubt else own for own in settled
+        replace(reading, reason=reason, choices=("number:,.", "number:.")) if reading.name in doubt else reading
+        for reading in settled
     ]
 
 
@@ -470,9 +483,9 @@ def _number_reason(words: Words, draft: Draft, form: NumberForm) -> str:
         (form.decimal, f"decimal {NAMES[form.decimal]}"),
         (form.thousands, f"{NAMES[form.thousands]} between thousands"),
     ):
-        shown = [w for w, own in draft.parts.items() if sign and sign in own.core]
-        if shown and (sign != "." or form.thousands or form.decimal != "."):
-            word = words.first(shown)
+        words_with_sign = [w for w, number_parts in draft.parts.items() if sign and sign in number_parts.core]
+        if words_with_sign and (sign != "." or form.thousands or form.decimal != "."):
+            word = words.first(words_with_sign)
             reason += f"; {what}, as {words.where(word).lower()} has '{word}'"
     if form.negative:
         word = words.first([w for w, own in draft.parts.items() if own.negative])

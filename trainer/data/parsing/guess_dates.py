@@ -11,7 +11,7 @@ from trainer.data.parsing.given import ParsingChoices
 from trainer.data.parsing.words import is_missing_word
 
 
-def dates_of(words: Words, forms: Sequence[str], given: ParsingChoices, *, said: bool) -> ColumnReading | None:
+def dates_of(words: Words, forms: Sequence[str], given: ParsingChoices, *, is_chosen: bool) -> ColumnReading | None:
     """The dates or times that a column holds, or the question which; None if it does not seem to hold any."""
     odd_dates = stand_ins(words.words)
     gaps = tuple(word for word in words.words if is_missing_word(word) or word in odd_dates)
@@ -20,14 +20,14 @@ def dates_of(words: Words, forms: Sequence[str], given: ParsingChoices, *, said:
     likely = [f for f in forms if sample and 2 * sum(moment_of(word, f) is not None for word in sample) >= len(sample)]
     if not likely:
         return None
-    found = {form: form_for(values, form) for form in likely}
-    fitting = {form: made for form, (made, odd) in found.items() if not odd}
+    forms_and_odd = {form: form_for(values, form) for form in likely}
+    fitting = {form: date_form for form, (date_form, odd) in forms_and_odd.items() if not odd}
     missing = (*given.words(words.name), *gaps)
     if len(fitting) == 1 or _same_days(fitting, values):
         made = next(iter(fitting.values()))
         return ColumnReading(
-            name=words.name, taken_for=DATE, date=made, missing=missing, given=said or bool(given.words(words.name)),
-            reason=_date_reason(words, made, values, likely, found, gaps),
+            name=words.name, taken_for=DATE, date=made, missing=missing, given=is_chosen or bool(given.words(words.name)),
+            reason=_date_reason(words, made, values, likely, forms_and_odd, gaps),
             choices=(*map(_date_switch, fitting), TEXT),
         )  # fmt: skip
     choices = (*(_date_switch(form) for form in (fitting or likely)), TEXT)
@@ -39,15 +39,15 @@ def dates_of(words: Words, forms: Sequence[str], given: ParsingChoices, *, said:
             "tells which"
         )
         return ColumnReading(name=words.name, taken_for=ASK, question=question, choices=choices)
-    made, odd = min(found.values(), key=lambda pair: words.rows(pair[1]))
+    made, odd = min(forms_and_odd.values(), key=lambda pair: words.rows(pair[1]))
     between = all(any(moment_of(word, form) is not None for form in likely) for word in odd)
-    if not (said or between or words.rows(odd) <= SLIPS * words.counts.sum()):
+    if not (is_chosen or between or words.rows(odd) <= SLIPS * words.counts.sum()):
         return None
-    if likely == [TIME] and not said and any(moment_of(word, TIME) is None for word in odd):
+    if likely == [TIME] and not is_chosen and any(moment_of(word, TIME) is None for word in odd):
         return None  # durations such as 30:15 are not times of day
     word = words.first(odd)
     question = f"{words.where(word)}: column '{words.name}' has '{word[:60]}' among dates as {_date_name(made)}"
-    if said and len(forms) == 1:
+    if is_chosen and len(forms) == 1:
         choices = (TEXT,)  # the person named this form already
     no_dates_at_all = tuple(word for word in odd if all(moment_of(word, form) is None for form in likely))
     return ColumnReading(
@@ -73,19 +73,19 @@ def _date_switch(form: str) -> str:
     return TIME if form == TIME else f"date:{form}"
 
 
-def _date_name(made: DateForm) -> str:
-    clock = " with a time of day" if made.clock else ""
-    zone = f" and the zone {made.zone}" if made.zone else ""
-    return ("times of day" if made.form == TIME else made.form) + clock + zone
+def _date_name(date_form: DateForm) -> str:
+    clock = " with a time of day" if date_form.clock else ""
+    zone = f" and the zone {date_form.zone}" if date_form.zone else ""
+    return ("times of day" if date_form.form == TIME else date_form.form) + clock + zone
 
 
 def _date_reason(
-    words: Words, made: DateForm, values: Sequence[str], likely: Sequence[str], found: dict[str, tuple[DateForm, tuple[str, ...]]],
+    words: Words, date_form: DateForm, values: Sequence[str], likely: Sequence[str], odd_words: dict[str, tuple[DateForm, tuple[str, ...]]],
     gaps: Sequence[str],
 ) -> str:  # fmt: skip
-    reason = f"all {words.rows(values)} values are {_date_name(made)}"
+    reason = f"all {words.rows(values)} values are {_date_name(date_form)}"
     for form in likely:
-        if form != made.form and found[form][1]:
-            word = words.first(found[form][1])
+        if form != date_form.form and odd_words[form][1]:
+            word = words.first(odd_words[form][1])
             reason += f"; not {form}, since {words.where(word).lower()} has '{word}'"
     return reason + gaps_reason(words, gaps)

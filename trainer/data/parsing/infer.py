@@ -191,13 +191,15 @@ def _like_numbers(cells: Cells) -> np.ndarray:
 
 
 def _numeric(cells: Cells, values: np.ndarray, n: int, distinct: int) -> tuple[ColumnKind, str]:
-    found = np.unique(cells.floats()[values & cells.numbers])
-    if np.isin(found, (0.0, 1.0)).all() and not cells.infinite[values].any():
-        return ColumnKind.BINARY, "only 0 and 1" if len(found) == 2 else f"only the number {found[0]:g}"
-    if cells.whole[values].all() and len(found) <= FEW_VALUES:
-        shown = ", ".join(f"{v:.0f}" for v in found)
+    numbers = np.unique(cells.floats()[values & cells.numbers])
+    if np.isin(numbers, (0.0, 1.0)).all() and not cells.infinite[values].any():
+        return ColumnKind.BINARY, "only 0 and 1" if len(numbers) == 2 else f"only the number {numbers[0]:g}"
+    if cells.whole[values].all() and len(numbers) <= FEW_VALUES:
+        value_list = ", ".join(f"{v:.0f}" for v in numbers)
         only = (
-            f"whole numbers with only {len(found)} values ({shown})" if len(found) > 1 else f"only the number {shown}"
+            f"whole numbers with only {len(numbers)} values ({value_list})"
+            if len(numbers) > 1
+            else f"only the number {value_list}"
         )
         return ColumnKind.NUMERIC, f"{only}: kept as numbers; choose categorical if they are codes"
     return ColumnKind.NUMERIC, f"all {n} values are numbers"
@@ -220,12 +222,12 @@ def numbers_rows(name: str, values: FloatArray) -> str:
     """
     if not len(values) or not (values == np.round(values)).all():
         return ""
-    found, counts = np.unique(values, return_counts=True)
+    distinct, counts = np.unique(values, return_counts=True)
     repeats = _equal_repeats(counts)
-    if len(found) <= FEW_VALUES or not repeats:
+    if len(distinct) <= FEW_VALUES or not repeats:
         return ""
     each = f", each number in {repeats} rows" if repeats > 1 else ""
-    if _is_counter(values, found):
+    if _is_counter(values, distinct):
         return f"it numbers the rows{each}"
     if _is_id_name(name):
         return (
@@ -234,16 +236,16 @@ def numbers_rows(name: str, values: FloatArray) -> str:
     return ""
 
 
-def _is_counter(values: FloatArray, found: FloatArray) -> bool:
+def _is_counter(values: FloatArray, distinct: FloatArray) -> bool:
     """Return whether the values run through their sorted distinct numbers `found` in order, with few numbers left out."""
     steps = np.diff(values)
     if not ((steps >= 0).all() or (steps <= 0).all()):
         return False
-    gaps = np.diff(found)
+    gaps = np.diff(distinct)
     if (gaps == gaps[0]).all():
         return True
-    places = (found[-1] - found[0]) / np.gcd.reduce(gaps.astype(np.int64)) + 1
-    return len(found) >= FEWEST_WITH_GAPS and bool(places <= LARGEST_GAP_FACTOR * len(found))
+    places = (distinct[-1] - distinct[0]) / np.gcd.reduce(gaps.astype(np.int64)) + 1
+    return len(distinct) >= FEWEST_WITH_GAPS and bool(places <= LARGEST_GAP_FACTOR * len(distinct))
 
 
 def _equal_repeats(counts: np.ndarray) -> int:

@@ -49,27 +49,27 @@ class NumberParts:
 def parts_of(word: str) -> NumberParts | None:
     """Sign, core and unit of a word; None if it is not one number with at most one known unit beside it."""
     text, negative = _positive(fold_characters(word))
-    found = PARTS.fullmatch(text)
-    if found is None:
+    match = PARTS.fullmatch(text)
+    if match is None:
         return None
-    first, before, second, core, after = found.groups()
+    first, before, second, core, after = match.groups()
     if (first or second) and (negative or (first and second)):
         return None
     if before.strip() and after.strip():
         return None
     unit = before.strip() or after.strip()
-    known = unit_of(unit) if unit else ""
-    if known is None or (known and not _may_stand(known, before, after)):
+    canonical_unit = unit_of(unit) if unit else ""
+    if canonical_unit is None or (canonical_unit and not _may_stand(canonical_unit, before, after)):
         return None
-    return NumberParts("-" if negative else first or second, core, known, negative)
+    return NumberParts("-" if negative else first or second, core, canonical_unit, negative)
 
 
 def _positive(text: str) -> tuple[str, str]:
     """A text without the brackets or the minus behind it that make it negative, and which of the two it had."""
-    if (found := BRACKETED.fullmatch(text)) is not None:
-        return "".join(found.groups()), BRACKETS
-    if (found := MINUS_BEHIND.fullmatch(text)) is not None:
-        return "".join(found.groups()), BEHIND
+    if (match := BRACKETED.fullmatch(text)) is not None:
+        return "".join(match.groups()), BRACKETS
+    if (match := MINUS_BEHIND.fullmatch(text)) is not None:
+        return "".join(match.groups()), BEHIND
     return text, ""
 
 
@@ -81,11 +81,11 @@ def _may_stand(unit: str, before: str, after: str) -> bool:
 
 
 def _body(decimal: str, thousands: str) -> re.Pattern[str]:
-    whole = r"0|[1-9][0-9]*"
+    integer_digits = r"0|[1-9][0-9]*"
     if thousands:
-        whole = rf"[1-9][0-9]{{0,2}}(?:{re.escape(thousands)}[0-9]{{3}})+|{whole}"
+        integer_digits = rf"[1-9][0-9]{{0,2}}(?:{re.escape(thousands)}[0-9]{{3}})+|{integer_digits}"
     point = re.escape(decimal)
-    return re.compile(rf"(?:(?:{whole})(?:{point}[0-9]*)?|{point}[0-9]+)(?:[eE][+-]?[0-9]{{1,5}})?", re.ASCII)
+    return re.compile(rf"(?:(?:{integer_digits})(?:{point}[0-9]*)?|{point}[0-9]+)(?:[eE][+-]?[0-9]{{1,5}})?", re.ASCII)
 
 
 BODIES = {(d, t): _body(d, t) for d in DECIMALS for t in THOUSANDS if d != t}
@@ -123,11 +123,11 @@ class NumberForm:
     @property
     def words(self) -> str:
         """The form in words."""
-        said = [f"decimal {NAMES[self.decimal]}"] if self.decimal != "." or self.thousands else []
-        said += [f"{NAMES[self.thousands]} between thousands"] if self.thousands else []
-        said += [f"the unit {self.unit}"] if self.unit else []
-        said += [NEGATIVE[self.negative]] if self.negative else []
-        return ", ".join(said) or "plain numbers"
+        parts = [f"decimal {NAMES[self.decimal]}"] if self.decimal != "." or self.thousands else []
+        parts += [f"{NAMES[self.thousands]} between thousands"] if self.thousands else []
+        parts += [f"the unit {self.unit}"] if self.unit else []
+        parts += [NEGATIVE[self.negative]] if self.negative else []
+        return ", ".join(parts) or "plain numbers"
 
 
 def account_like(cores: Sequence[str]) -> bool:

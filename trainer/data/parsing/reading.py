@@ -39,65 +39,67 @@ class ColumnParsing:
     width: int = 0
     given: ParsingChoices = field(default_factory=ParsingChoices)
 
-    def read_again(self, raw: RawTable, given: ParsingChoices) -> ColumnParsing:
+    def read_again(self, raw: RawTable, choices: ParsingChoices) -> ColumnParsing:
         """Return the reading in which the columns that `given` names are read as it says; the others stay. Raises DataError."""
         old = self.given
-        missing = {name: (*old.missing.get(name, ()), *words) for name, words in given.missing.items()}
+        missing = {name: (*old.missing.get(name, ()), *words) for name, words in choices.missing.items()}
         both = replace(
             old,
-            kinds={**old.kinds, **given.kinds},
+            kinds={**old.kinds, **choices.kinds},
             missing={**old.missing, **{name: tuple(dict.fromkeys(words)) for name, words in missing.items()}},
-            merge={**old.merge, **given.merge},
+            merge={**old.merge, **choices.merge},
         )
-        found = reading_of(raw, both)
-        named = set(given.columns())
-        kept = {name: own for name, own in self.columns.items() if name not in named}
+        reading = reading_of(raw, both)
+        chosen_names = set(choices.columns())
+        other_columns = {name: column for name, column in self.columns.items() if name not in chosen_names}
         return replace(
-            self, columns=kept | {name: own for name, own in found.columns.items() if name in named}, given=found.given
+            self,
+            columns=other_columns | {name: own for name, own in reading.columns.items() if name in chosen_names},
+            given=reading.given,
         )
 
     @property
     def special(self) -> bool:
         """Whether anything is read in another way than in a clean file."""
-        said = any(value is not None for value in self.given.structure.values())
-        return said or bool(self.top or self.bottom) or any(own.special for own in self.columns.values())
+        has_structure = any(value is not None for value in self.given.structure.values())
+        return has_structure or bool(self.top or self.bottom) or any(column.special for column in self.columns.values())
 
     @property
     def notes(self) -> tuple[str, ...]:
         """What was taken for what, in sentences."""
-        return self.notes_of([made for own in self.columns.values() for made in own.names])
+        return self.notes_of([derived for column in self.columns.values() for derived in column.names])
 
     def notes_of(self, names: Iterable[str]) -> tuple[str, ...]:
         """The same for the lines around the table and those columns that become some of `names`."""
-        wanted = set(names)
+        name_set = set(names)
         out: list[str] = []
         out += around_notes(self.top, self.bottom)
         if self.width:
             out.append(f"The file has no header line: its columns are called 'column 1' to 'column {self.width}'.")
-        for own in self.columns.values():
-            if wanted.isdisjoint(own.names):
+        for reading in self.columns.values():
+            if name_set.isdisjoint(reading.names):
                 continue
-            out += _merge_notes(own)
-            if own.taken_for == PLAIN and own.missing:
+            out += _merge_notes(reading)
+            if reading.taken_for == PLAIN and reading.missing:
                 out.append(
-                    f"Column '{own.name}': {_means_missing(self.given.words(own.name) or own.missing)}, as you said."
+                    f"Column '{reading.name}': {_means_missing(self.given.words(reading.name) or reading.missing)}, as you said."
                 )
-            elif own.taken_for != PLAIN and own.special:
-                said = self.given.words(own.name)
+            elif reading.taken_for != PLAIN and reading.special:
+                chosen_words = self.given.words(reading.name)
                 out.append(
-                    f"Column '{own.name}' is read as {own.words}: {own.reason}"
-                    + (f"; {_means_missing(said)}, as you said." if said else ".")
+                    f"Column '{reading.name}' is read as {reading.words}: {reading.reason}"
+                    + (f"; {_means_missing(chosen_words)}, as you said." if chosen_words else ".")
                 )
-            elif own.taken_for == PLAIN and own.reason and not own.given:
-                out.append(f"Column '{own.name}' is read as it stands: {own.reason}.{_say(own)}")
-            elif own.taken_for == TEXT and not own.given:
-                out.append(f"Column '{own.name}' is kept as text: {own.reason}.{_say(own)}")
+            elif reading.taken_for == PLAIN and reading.reason and not reading.given:
+                out.append(f"Column '{reading.name}' is read as it stands: {reading.reason}.{_say(reading)}")
+            elif reading.taken_for == TEXT and not reading.given:
+                out.append(f"Column '{reading.name}' is kept as text: {reading.reason}.{_say(reading)}")
         return tuple(out)
 
-    def ask(self, wanted: Iterable[str]) -> None:
+    def ask(self, names: Iterable[str]) -> None:
         """Raise DataError for the open questions of the columns `wanted`."""
-        chosen = set(wanted)
-        open_ones = [own for own in self.columns.values() if own.taken_for == ASK and own.name in chosen]
+        name_set = set(names)
+        open_ones = [column for column in self.columns.values() if column.taken_for == ASK and column.name in name_set]
         if open_ones:
             problems = tuple(f"{own.question}.{_say(own)}" for own in open_ones)
             more = f" ({len(problems)} columns are open.)" if len(problems) > 1 else ""
@@ -108,7 +110,7 @@ class ColumnParsing:
         if target is None or target not in self.columns or self.columns[target].taken_for == PLAIN:
             return self
         words = self.given.words(target)
-        others = {name: own for name, own in self.columns.items() if name != target}
+        others = {name: column for name, column in self.columns.items() if name != target}
         if words:
             others[target] = ColumnReading(
                 name=target, taken_for=PLAIN, missing=words, reason="you said so", given=True
@@ -117,40 +119,40 @@ class ColumnParsing:
 
     def without(self, names: Iterable[str]) -> ColumnParsing:
         """The same with the columns `names` as they stand: they were chosen to be categories."""
-        gone = {name for name in names if name in self.columns and self.columns[name].taken_for != PLAIN}
+        plain_again = {name for name in names if name in self.columns and self.columns[name].taken_for != PLAIN}
         return (
-            replace(self, columns={name: own for name, own in self.columns.items() if name not in gone})
-            if gone
+            replace(self, columns={name: column for name, column in self.columns.items() if name not in plain_again})
+            if plain_again
             else self
         )
 
     def names(self, raw_names: Sequence[str]) -> tuple[str, ...]:
         """The names of the columns that a table with these names has when it was read."""
         return tuple(
-            made for name in raw_names for made in (self.columns[name].names if name in self.columns else (name,))
+            derived for name in raw_names for derived in (self.columns[name].names if name in self.columns else (name,))
         )
 
     def sources(self, names: Collection[str]) -> set[str]:
         """The columns of the file that are needed for the columns `names`, these themselves included."""
-        made_of = {made: own.name for own in self.columns.values() for made in own.names}
-        return set(names) | {made_of[name] for name in names if name in made_of}
+        source_of = {derived: column.name for column in self.columns.values() for derived in column.names}
+        return set(names) | {source_of[name] for name in names if name in source_of}
 
     def apply(self, raw: RawTable, *, target: str | None = None, needed: Collection[str] | None = None) -> RawTable:
         """The table in the plain form of a clean file. Cells that do not fit are missing, or, in the columns `needed` (of those that
         come out; None: all), raise a DataError that names their lines."""
-        own = self.for_target(target)
+        target_parsing = self.for_target(target)
         names: list[str] = []
         columns: list[pa.Array] = []
         problems: list[str] = []
         for name, column in zip(raw.names, raw.columns, strict=True):
-            reading = own.columns.get(name)
+            reading = target_parsing.columns.get(name)
             if reading is None:
                 names.append(name)
                 columns.append(column)
                 continue
-            made, wrong, cells = reading.columns(column)
+            derived, wrong, cells = reading.columns(column)
             names += reading.names
-            columns += made
+            columns += derived
             if wrong.any() and cells is not None and (needed is None or not set(reading.names).isdisjoint(needed)):
                 bad = np.zeros(len(cells.words), bool)
                 bad[cells.index[wrong]] = True
@@ -158,21 +160,21 @@ class ColumnParsing:
         if problems:
             more = f" ({len(problems)} places are listed.)" if len(problems) > 1 else ""
             raise DataError(problems[0] + more, problems=tuple(problems))
-        _refuse_twins(names, own)
+        _refuse_twins(names, target_parsing)
         return replace(raw, names=tuple(names), columns=tuple(columns))
 
     def units(self) -> dict[str, str]:
         """The units by column."""
-        return {own.name: own.unit for own in self.columns.values() if own.unit}
+        return {column.name: column.unit for column in self.columns.values() if column.unit}
 
     def for_model(self, target: str, names: Collection[str]) -> dict[str, Any] | None:
         """What a model file keeps that has the columns `names`; None if a clean file would be read in the same way."""
-        own = self.for_target(target)
-        kept = {
-            name: replace(column, choices=(), question="", reason="") for name, column in own.columns.items()
+        target_parsing = self.for_target(target)
+        columns = {
+            name: replace(column, choices=(), question="", reason="") for name, column in target_parsing.columns.items()
             if column.special and (name == target or not set(column.names).isdisjoint(names))
         }  # fmt: skip
-        small = replace(own, columns=kept, given=ParsingChoices(**own.given.structure))
+        small = replace(target_parsing, columns=columns, given=ParsingChoices(**target_parsing.given.structure))
         return small.to_json() if small.special else None
 
     def to_json(self) -> dict[str, Any]:
@@ -180,7 +182,7 @@ class ColumnParsing:
         record: dict[str, Any] = {name: getattr(self, name) for name in ("delimiter", "encoding")}
         record |= {name: [list(pair) for pair in getattr(self, name)] for name in ("top", "bottom")}
         record["width"] = self.width
-        record["columns"] = {name: own.to_json() for name, own in self.columns.items()}
+        record["columns"] = {name: column.to_json() for name, column in self.columns.items()}
         record["given"] = self.given.to_json()
         return {name: value for name, value in record.items() if value}
 
@@ -190,7 +192,9 @@ class ColumnParsing:
         record = record or {}
         try:
             return cls(
-                columns={name: ColumnReading.from_json(name, own) for name, own in record.get("columns", {}).items()},
+                columns={
+                    name: ColumnReading.from_json(name, column) for name, column in record.get("columns", {}).items()
+                },
                 delimiter=str(record.get("delimiter", "")),
                 encoding=str(record.get("encoding", "")),
                 top=tuple((int(line), str(text)) for line, text in record.get("top", ())),
@@ -202,19 +206,19 @@ class ColumnParsing:
             raise DataError(f"The reading of the table is damaged: {error}.") from error
 
 
-def reading_of(raw: RawTable, given: ParsingChoices | None = None) -> ColumnParsing:
+def reading_of(raw: RawTable, choices: ParsingChoices | None = None) -> ColumnParsing:
     """How the columns of `raw` are to be read, with reasons; raises DataError for names that are not there."""
-    given = given or ParsingChoices()
-    for name in given.columns():
+    choices = choices or ParsingChoices()
+    for name in choices.columns():
         if name not in raw.names:
             raise DataError(
                 f"There is no column '{name}' in the file.{closest(name, raw.names)} Its columns are: {list_names(raw.names, 12)}."
             )
-    given = replace(given, merge={name: words or _alike(raw, name) for name, words in given.merge.items()})
-    found = raw.detected
+    choices = replace(choices, merge={name: words or _alike(raw, name) for name, words in choices.merge.items()})
+    detected = raw.detected
     return ColumnParsing(
-        columns=guess_columns(raw, given), delimiter=found.delimiter, encoding=found.encoding, top=tuple(found.top),
-        bottom=tuple(found.bottom), width=0 if found.header else len(raw.names), given=given,
+        columns=guess_columns(raw, choices), delimiter=detected.delimiter, encoding=detected.encoding, top=tuple(detected.top),
+        bottom=tuple(detected.bottom), width=0 if detected.header else len(raw.names), given=choices,
     )  # fmt: skip
 
 
@@ -224,12 +228,12 @@ def _alike(raw: RawTable, name: str) -> dict[str, str]:
     return merged_spellings(dict(zip(cells.words, cells.counts.tolist(), strict=True)))
 
 
-def _merge_notes(own: ColumnReading) -> list[str]:
-    if not own.spellings:
+def _merge_notes(reading: ColumnReading) -> list[str]:
+    if not reading.spellings:
         return []
-    pairs = [f"'{word}' is read as '{other}'" for word, other in own.spellings.items()]
-    shown = ", ".join(pairs[:5]) + (f" and {len(pairs) - 5} more" if len(pairs) > 5 else "")
-    return [f"Column '{own.name}': {shown}, as you said."]
+    pairs = [f"'{word}' is read as '{other}'" for word, other in reading.spellings.items()]
+    pair_list = ", ".join(pairs[:5]) + (f" and {len(pairs) - 5} more" if len(pairs) > 5 else "")
+    return [f"Column '{reading.name}': {pair_list}, as you said."]
 
 
 def around_notes(top: Sequence[Line], bottom: Sequence[Line]) -> list[str]:
@@ -237,32 +241,38 @@ def around_notes(top: Sequence[Line], bottom: Sequence[Line]) -> list[str]:
     out = []
     for lines, what in ((top, "above"), (bottom, "below")):
         if lines:
-            shown = "; ".join(f"line {line}: '{text[:60]}'" for line, text in lines[:3])
+            line_list = "; ".join(f"line {line}: '{text[:60]}'" for line, text in lines[:3])
             words = "1 line" if len(lines) == 1 else f"{len(lines)} lines"
-            out.append(f"{words} {what} the table {'is' if len(lines) == 1 else 'are'} left out ({shown}).")
+            out.append(f"{words} {what} the table {'is' if len(lines) == 1 else 'are'} left out ({line_list}).")
     return out
 
 
 def _means_missing(words: Sequence[str]) -> str:
     """ "'999' means missing"."""
-    shown = ", ".join(f"'{word}'" for word in words[:5]) + (f" and {len(words) - 5} more" if len(words) > 5 else "")
-    return f"{shown} {'means' if len(words) == 1 else 'mean'} missing"
+    word_list = ", ".join(f"'{word}'" for word in words[:5]) + (f" and {len(words) - 5} more" if len(words) > 5 else "")
+    return f"{word_list} {'means' if len(words) == 1 else 'mean'} missing"
 
 
-def _say(own: ColumnReading) -> str:
-    said = " or ".join(f"--kind '{own.name}={choice}'" for choice in own.choices)
-    if 0 < len(own.odd) <= MOST_ODD:
-        words = " ".join(f"--missing '{own.name}={word}'" for word in own.odd)
-        said = f"{words} if {'this means' if len(own.odd) == 1 else 'these mean'} that the cell is empty, or {said}"
-    return f" Say {said}, or correct the file." if own.taken_for == ASK else f" To change that: {said}." if said else ""
+def _say(reading: ColumnReading) -> str:
+    switches = " or ".join(f"--kind '{reading.name}={choice}'" for choice in reading.choices)
+    if 0 < len(reading.odd) <= MOST_ODD:
+        words = " ".join(f"--missing '{reading.name}={word}'" for word in reading.odd)
+        switches = f"{words} if {'this means' if len(reading.odd) == 1 else 'these mean'} that the cell is empty, or {switches}"
+    return (
+        f" Say {switches}, or correct the file."
+        if reading.taken_for == ASK
+        else f" To change that: {switches}."
+        if switches
+        else ""
+    )
 
 
 def _refuse_twins(names: Sequence[str], reading: ColumnParsing) -> None:
-    for own in reading.columns.values():
-        if own.date is not None:
-            for name in own.names:
+    for column in reading.columns.values():
+        if column.date is not None:
+            for name in column.names:
                 if list(names).count(name) > 1:
                     raise DataError(
-                        f"The date column '{own.name}' would make a column '{name}', which is in the file already. Rename one, or say "
-                        f"--kind '{own.name}=text'."
+                        f"The date column '{column.name}' would make a column '{name}', which is in the file already. Rename one, or say "
+                        f"--kind '{column.name}=text'."
                     )

@@ -19,7 +19,7 @@ def plain_values(reading: Mapping[str, Any] | None, rows: Sequence[Any]) -> Sequ
 
     JSON numbers stay as they are. Without a reading the rows are given back untouched.
     """
-    columns = [own for own in ColumnParsing.from_json(reading).columns.values() if own.special]
+    columns = [column for column in ColumnParsing.from_json(reading).columns.values() if column.special]
     if not columns or not isinstance(rows, list | tuple):
         return rows
     return [_plain_row(columns, i, row) if type(row) is dict else row for i, row in enumerate(rows)]
@@ -31,45 +31,47 @@ def sources_named(reading: Mapping[str, Any] | None) -> Iterator[None]:
     try:
         yield
     except RowError as error:
-        own = next((c for c in ColumnParsing.from_json(reading).columns.values() if error.column in c.names), None)
-        if own is None or own.name == error.column:
+        source_column = next(
+            (c for c in ColumnParsing.from_json(reading).columns.values() if error.column in c.names), None
+        )
+        if source_column is None or source_column.name == error.column:
             raise
-        words = f"{error} It is made from '{own.name}': send that column."
+        words = f"{error} It is made from '{source_column.name}': send that column."
         raise RowError(words, row=error.row, column=error.column, reason=error.reason) from error
 
 
 def _plain_row(columns: Sequence[ColumnReading], i: int, row: dict[str, Any]) -> dict[str, Any]:
     out = dict(row)
-    for own in columns:
-        if own.name not in out:
+    for column in columns:
+        if column.name not in out:
             continue
-        cell = out[own.name]
-        if own.date is not None:
-            if twins := [name for name in own.names if name in out]:
-                raise RowError(f"rows[{i}]: send '{own.name}' or '{twins[0]}', not both.", row=i, column=own.name)
-            del out[own.name]
-            out |= dict(zip(own.names, _values(own, i, cell), strict=True))
+        cell = out[column.name]
+        if column.date is not None:
+            if twins := [name for name in column.names if name in out]:
+                raise RowError(f"rows[{i}]: send '{column.name}' or '{twins[0]}', not both.", row=i, column=column.name)
+            del out[column.name]
+            out |= dict(zip(column.names, _values(column, i, cell), strict=True))
         elif isinstance(cell, str):
-            out[own.name] = _values(own, i, cell)[0]
+            out[column.name] = _values(column, i, cell)[0]
     return out
 
 
-def _values(own: ColumnReading, i: int, cell: Any) -> list[Any]:
+def _values(column: ColumnReading, i: int, cell: Any) -> list[Any]:
     """The values of the columns that a cell becomes; None if it is missing."""
     word = cell.strip() if isinstance(cell, str) else cell
-    gap = word is None or word == "" or word in own.missing or ((own.number or own.date) and word in MARKS)
+    gap = word is None or word == "" or word in column.missing or ((column.number or column.date) and word in MARKS)
     if gap:
-        return [None] * len(own.names)
-    texts = own.texts(word) if isinstance(word, str) else None
+        return [None] * len(column.names)
+    texts = column.texts(word) if isinstance(word, str) else None
     if texts is None:
         raise RowError(
-            f"rows[{i}]: column '{own.name}' is read as {own.words}, but has {str(cell)[:60]!r}.",
+            f"rows[{i}]: column '{column.name}' is read as {column.words}, but has {str(cell)[:60]!r}.",
             row=i,
-            column=own.name,
+            column=column.name,
         )
-    if own.number is None and own.date is None:
+    if column.number is None and column.date is None:
         return list(texts)
-    return [text if name.endswith(WEEKDAY) else _number(text) for name, text in zip(own.names, texts, strict=True)]
+    return [text if name.endswith(WEEKDAY) else _number(text) for name, text in zip(column.names, texts, strict=True)]
 
 
 def _number(text: str) -> int | float:

@@ -26,10 +26,10 @@ UNITS = (
 
 def _by_lower(words: list[str]) -> dict[str, str]:
     """Units by their letters in lower case, where only one has them: 'KG' is kg, but 'MW' and 'mW' are kept apart."""
-    found: dict[str, list[str]] = {}
+    spellings: dict[str, list[str]] = {}
     for word in words:
-        found.setdefault(word.lower(), []).append(word)
-    return {lower: own[0] for lower, own in found.items() if len(own) == 1}
+        spellings.setdefault(word.lower(), []).append(word)
+    return {lower: forms[0] for lower, forms in spellings.items() if len(forms) == 1}
 
 
 KNOWN_UNITS = {word: word for word in (*CURRENCIES, *UNITS)}

@@ -342,7 +342,7 @@ def _optima(problem: Problem, settings: Settings, monitor: Monitor) -> dict[str,
     if found is None:
         return {"kind": Evidence.OPTIMAL_TREES, "count": None, "listed": []}
 
-    trees = [problem.stored(problem.tree(_draft(problem, shape))).to_json() for shape in found.trees]
+    trees = [problem.finish(problem.tree(_draft(problem, shape))).to_json() for shape in found.trees]
     return {"kind": Evidence.OPTIMAL_TREES, "count": str(found.count), "listed": trees}
 
 
@@ -357,7 +357,7 @@ def _leaf_frontier(problem: Problem, points: list[FrontierPoint]) -> dict[str, o
 
 def _point(problem: Problem, p: FrontierPoint) -> dict[str, object]:
     """The correct rows, the most that are possible, and the tree, which shows that so many can be right."""
-    tree = problem.stored(problem.tree(_draft(problem, p.shape))).to_json()
+    tree = problem.finish(problem.tree(_draft(problem, p.shape))).to_json()
     right = problem.n - p.errors
     most = problem.n - p.bound
     return {"leaves": p.leaves, "correct": right, "bound": most, "proved": right == most, "tree": tree}

@@ -214,7 +214,7 @@ def _leaf_points(problem: Problem, sizes: list[SizeOptimum]) -> list[dict[str, A
                 "correct": s.correct,
                 "bound": bound,
                 "proved": bound == s.correct,
-                "tree": problem.stored(problem.tree(s.draft)).to_json(),
+                "tree": problem.finish(problem.tree(s.draft)).to_json(),
             }
         )
     return points
@@ -297,6 +297,6 @@ def _draw_sparse(
 
 def _size_and_correct(problem: Problem, draft: Draft) -> tuple[int, int, Tree]:
     """Return non-zero coefficients, correct rows and the tree; a threshold or subset counts as one coefficient."""
-    tree = problem.stored(problem.tree(draft))
+    tree = problem.finish(problem.tree(draft))
     coefficients = sum(v.split.parts() for v in tree.branches if v.split is not None)
     return coefficients, problem.correct(tree), tree

@@ -90,7 +90,7 @@ def _train_test_pairs(problem: Problem, seed: int) -> list[tuple[np.ndarray, np.
         folds = inner_folds(problem.y, min(FOLDS, n), seed, problem.table) or assign_folds(
             problem.y, min(FOLDS, n), seed
         )
-        parts = [(folds.training(f), folds.judged(f)) for f in range(folds.count)]
+        parts = [(folds.training(f), folds.validation(f)) for f in range(folds.count)]
         return [(np.sort(rng.permutation(train)[: int(1.2 * SAMPLE_ROWS)]), test) for train, test in parts]
     orders = [rng.permutation(n) for _ in range(FOLDS)]
     return [(np.sort(order[:SAMPLE_ROWS]), np.sort(order[SAMPLE_ROWS:])) for order in orders]

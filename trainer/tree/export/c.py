@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from trainer.tree.export.nested import Braces, decimal_literal, nested, refuse_null, refuse_unknown
+from trainer.tree.export.nested import Braces, decimal_literal, nested_code, refuse_null, refuse_unknown
 from trainer.tree.nodes import Tree
 
 
@@ -26,9 +26,9 @@ def to_c(tree: Tree, name: str = "octweb") -> str:
         "",
     ]
     lines += [f"enum {{ {name}_columns = {len(place)}, {name}_classes = {len(tree.classes)} }};"]
-    names = ", ".join(quoted(tree.schema[j].name) for j in tree.used_columns) or "0"
+    names = ", ".join(quote(tree.schema[j].name) for j in tree.used_columns) or "0"
     lines += [f"const char *const {name}_names[] = {{{names}}};"]
-    lines += [f"const char *const {name}_labels[] = {{{', '.join(map(quoted, tree.classes))}}};", ""]
+    lines += [f"const char *const {name}_labels[] = {{{', '.join(map(quote, tree.classes))}}};", ""]
     lines += [f"static int {name}_is(const octweb_cell *cell, const char *word, const char *missing) {{"]
     lines += [
         "    const char *text = cell->text ? cell->text : missing;",
@@ -37,8 +37,8 @@ def to_c(tree: Tree, name: str = "octweb") -> str:
         "",
     ]
     lines += [f"int {name}_leaf(const octweb_cell *row) {{", "    (void)row;", f"    (void){name}_is;"]
-    own = dialect(tree, name, place)
-    lines += [*refuse_unknown(tree, own, lambda column: "return -1;"), *nested(tree, own), "}", ""]
+    braces = dialect(tree, name, place)
+    lines += [*refuse_unknown(tree, braces, lambda column: "return -1;"), *nested_code(tree, braces), "}", ""]
     lines += [f"const char *{name}_predict(const octweb_cell *row) {{", f"    switch ({name}_leaf(row)) {{"]
     lines += [f"        case {v.id}: return {name}_labels[{v.label}];" for v in tree.leaves]
     lines += ["        default: return NULL;", "    }", "}", ""]
@@ -50,7 +50,7 @@ def to_c(tree: Tree, name: str = "octweb") -> str:
     return "\n".join(lines) + "\n"
 
 
-def quoted(value: str) -> str:
+def quote(value: str) -> str:
     """A text in UTF-8 as a literal; three digits end each escape, and ?? begins none."""
     plain = "".join(
         chr(b) if 32 <= b < 127 and chr(b) not in '"\\?' else f"\\{b:03o}"
@@ -65,7 +65,7 @@ def dialect(tree: Tree, name: str, place: dict[int, int]) -> Braces:
         schema=tree.schema,
         number=lambda j: f"row[{place[j]}].number",
         same=lambda j, word, missing: (
-            f"{name}_is(&row[{place[j]}], {quoted(word)}, {'NULL' if missing is None else quoted(missing)})"
+            f"{name}_is(&row[{place[j]}], {quote(word)}, {'NULL' if missing is None else quote(missing)})"
         ),
         literal=lambda x: decimal_literal(x, "HUGE_VAL"),
         flag=lambda test: f"(double)({test})",

@@ -76,9 +76,9 @@ class Python:
         return f"{python_number(low)} < number(row, {self._name(column)}) <= {python_number(high)}"
 
     def category_in(self, column: int, codes: Sequence[int]) -> str:
-        own = self.schema[column]
-        names = ", ".join(python_text(own.categories[code]) for code in codes)
-        return f"{python_category(own)} in {{{names}}}" if names else "False"
+        column_schema = self.schema[column]
+        names = ", ".join(python_text(column_schema.categories[code]) for code in codes)
+        return f"{python_category(column_schema)} in {{{names}}}" if names else "False"
 
     def sum_at_most(self, terms: Sequence[Term], threshold: float, fills: Sequence[float]) -> str:
         parts = ["0.0"]
@@ -87,12 +87,12 @@ class Python:
         return f"{' + '.join(parts)} <= {threshold!r}"
 
     def _term(self, column: int, level: int, fill: float) -> str:
-        own = self.schema[column]
+        column_schema = self.schema[column]
         if level == EMPTY:
             return f"float({self.is_empty(column)})"
         if level >= 0:
-            return f"float({python_category(own)} == {python_text(own.categories[level])})"
-        return python_value(own) if math.isnan(fill) else f"filled(row, {self._name(column)}, {fill!r})"
+            return f"float({python_category(column_schema)} == {python_text(column_schema.categories[level])})"
+        return python_value(column_schema) if math.isnan(fill) else f"filled(row, {self._name(column)}, {fill!r})"
 
     def _name(self, column: int) -> str:
         return python_text(self.schema[column].name)
@@ -121,9 +121,9 @@ class Sql:
         return f"{above} AND {below}"
 
     def category_in(self, column: int, codes: Sequence[int]) -> str:
-        own = self.schema[column]
-        names = ", ".join(sql_text(own.categories[code]) for code in codes)
-        return f"{sql_category(own)} IN ({names})" if names else "1 = 0"
+        column_schema = self.schema[column]
+        names = ", ".join(sql_text(column_schema.categories[code]) for code in codes)
+        return f"{sql_category(column_schema)} IN ({names})" if names else "1 = 0"
 
     def sum_at_most(self, terms: Sequence[Term], threshold: float, fills: Sequence[float]) -> str:
         parts = ["0.0"]
@@ -132,11 +132,11 @@ class Sql:
         return f"{' + '.join(parts)} <= {threshold!r}"
 
     def _term(self, column: int, level: int, fill: float) -> str:
-        own = self.schema[column]
+        column_schema = self.schema[column]
         if level == EMPTY:
             return f"CASE WHEN {self.is_empty(column)} THEN 1.0 ELSE 0.0 END"
         if level >= 0:
-            return f"CASE WHEN {sql_category(own)} = {sql_text(own.categories[level])} THEN 1.0 ELSE 0.0 END"
+            return f"CASE WHEN {sql_category(column_schema)} = {sql_text(column_schema.categories[level])} THEN 1.0 ELSE 0.0 END"
         return self._name(column) if math.isnan(fill) else f"COALESCE({self._name(column)}, {fill!r})"
 
     def _name(self, column: int) -> str:
@@ -163,8 +163,8 @@ def to_python(tree: Tree) -> str:
     lines += [_KNOWN_HELPER.rstrip()] if tree.unknown_refused else []
     lines += ["", "", "def leaf(row):"]
     for j in tree.unknown_refused:
-        known = ", ".join(map(python_text, dict.fromkeys((*tree.schema[j].categories, MISSING_CATEGORY))))
-        lines.append(f"    check_known(row, {python_text(tree.schema[j].name)}, {{{known}}})")
+        categories = ", ".join(map(python_text, dict.fromkeys((*tree.schema[j].categories, MISSING_CATEGORY))))
+        lines.append(f"    check_known(row, {python_text(tree.schema[j].name)}, {{{categories}}})")
     dialect = Python(schema=tree.schema)
     stack: list[tuple[int | str, int]] = [(0, 1)]
     while stack:
@@ -207,9 +207,9 @@ def to_sql(tree: Tree, output: Literal["label", "leaf"] = "label") -> str:
 
     if tree.depth > MAX_PYTHON_DEPTH:
         raise DataError(f"The tree has depth {tree.depth}; databases read nested CASE up to about {MAX_PYTHON_DEPTH}.")
-    found = visit(0, 0)
+    expression = visit(0, 0)
     for j in reversed(tree.unknown_refused):
         name = sql_name(tree.schema[j].name)
         words = ", ".join(map(sql_text, dict.fromkeys((*tree.schema[j].categories, MISSING_CATEGORY))))
-        found = f"CASE WHEN {name} IS NULL OR {name} IN ({words}) THEN {found} END"
-    return found + "\n"
+        expression = f"CASE WHEN {name} IS NULL OR {name} IN ({words}) THEN {expression} END"
+    return expression + "\n"

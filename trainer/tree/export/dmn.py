@@ -128,10 +128,10 @@ class Feel:
         return f"(if {test} then 1 else 0)"
 
     def _category(self, column: int, code: int) -> str:
-        own = self.tree.schema[column]
-        word = own.categories[code]
+        column_schema = self.tree.schema[column]
+        word = column_schema.categories[code]
         test = f"{variable(column)} = {json.dumps(word, ensure_ascii=False)}"
-        return f"({variable(column)} = null or {test})" if word == missing_category(own) else _sure(test)
+        return f"({variable(column)} = null or {test})" if word == missing_category(column_schema) else _sure(test)
 
 
 def _sure(test: str) -> str:

@@ -48,17 +48,17 @@ def formula(tree: Tree, row: int = 2, *, leaf: bool = False) -> str:
     def visit(node: int) -> str:
         v = tree.nodes[node]
         if v.split is None:
-            return str(v.id) if leaf else quoted(tree.classes[v.label])
+            return str(v.id) if leaf else quote(tree.classes[v.label])
         return f"IF({v.split.expression(dialect)},{visit(v.left)},{visit(v.right)})"
 
-    found = visit(0)
+    expression = visit(0)
     for j in reversed(tree.unknown_refused):
         words = dict.fromkeys((*tree.schema[j].categories, MISSING_CATEGORY))
-        known = [f'{dialect.cells[j]}=""', *(f"EXACT({dialect.cells[j]},{quoted(word)})" for word in words)]
-        found = f"IF(OR({','.join(known)}),{found},NA())"
-    if len(found) > MAX_LENGTH:
-        raise DataError(f"The formula has {len(found):,} characters; spreadsheets read {MAX_LENGTH:,}.")
-    return found
+        conditions = [f'{dialect.cells[j]}=""', *(f"EXACT({dialect.cells[j]},{quote(word)})" for word in words)]
+        expression = f"IF(OR({','.join(conditions)}),{expression},NA())"
+    if len(expression) > MAX_LENGTH:
+        raise DataError(f"The formula has {len(expression):,} characters; spreadsheets read {MAX_LENGTH:,}.")
+    return expression
 
 
 class Sheet:
@@ -108,13 +108,13 @@ class Sheet:
         return f"IF({self.is_empty(column) if level == EMPTY else self._category(column, level)},1,0)"
 
     def _category(self, column: int, code: int) -> str:
-        own = self.tree.schema[column]
+        column_schema = self.tree.schema[column]
         cell = self.cells[column]
-        if own.kind is not ColumnKind.CATEGORICAL:
-            raise DataError(f"The column '{own.name}' has no categories.")
-        name = own.categories[code]
-        test = f"EXACT({cell},{quoted(name)})"
-        if name == missing_category(own):
+        if column_schema.kind is not ColumnKind.CATEGORICAL:
+            raise DataError(f"The column '{column_schema.name}' has no categories.")
+        name = column_schema.categories[code]
+        test = f"EXACT({cell},{quote(name)})"
+        if name == missing_category(column_schema):
             return f"OR(ISBLANK({cell}),{test})"
         return f"AND(NOT(ISBLANK({cell})),{test})" if name == "" else test
 
@@ -127,7 +127,7 @@ def number(value: float) -> str:
     return text
 
 
-def quoted(value: str) -> str:
+def quote(value: str) -> str:
     """A text in quotes, in pieces if it is long; raises DataError for a text that sheets cannot hold."""
     if any(ord(c) < 32 or 0xD800 <= ord(c) < 0xE000 for c in value):
         raise DataError(f"A formula cannot write the text {value!r}: it has a control character. Rename it.")
@@ -146,6 +146,6 @@ def _letters(at: int) -> str:
     text = ""
     at += 1
     while at:
-        at, rest = divmod(at - 1, 26)
-        text = chr(65 + rest) + text
+        at, remainder = divmod(at - 1, 26)
+        text = chr(65 + remainder) + text
     return text

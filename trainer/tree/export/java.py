@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from trainer.errors import DataError
-from trainer.tree.export.nested import Braces, by_name, json_text, nested, refusal_words, refuse_unknown
+from trainer.tree.export.nested import Braces, by_name, json_text, nested_code, refusal_words, refuse_unknown
 from trainer.tree.nodes import Tree
 
 MAX_NODES = 1_000  # a method of Java holds 64 kB of code
@@ -33,9 +33,9 @@ def to_java(tree: Tree, name: str = "OctwebTree") -> str:
     lines = ["// A classification tree: leaf(row), predict(row), probabilities(row); row is a map of columns."]
     lines += ["import java.util.Map;", "", f"public final class {name} {{", f"    private {name}() {{}}", ""]
     lines += [f"    public static final String[] CLASSES = {{{classes}}};", _HELPERS]
-    own = dialect(tree)
-    lines += ["    public static int leaf(Map<String, ?> row) {", *refuse_unknown(tree, own, _refusal, level=2)]
-    lines += [*nested(tree, own, level=2), "    }", ""]
+    braces = dialect(tree)
+    lines += ["    public static int leaf(Map<String, ?> row) {", *refuse_unknown(tree, braces, _refusal, level=2)]
+    lines += [*nested_code(tree, braces, level=2), "    }", ""]
     lines += ["    public static String predict(Map<String, ?> row) {", "        switch (leaf(row)) {"]
     lines += [f"            case {v.id}: return CLASSES[{v.label}];" for v in tree.leaves]
     lines += _end()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from trainer.tree.export.nested import Braces, by_name, json_text, nested, refusal_words, refuse_unknown
+from trainer.tree.export.nested import Braces, by_name, json_text, nested_code, refusal_words, refuse_unknown
 from trainer.tree.nodes import Tree
 
 _HELPERS = """
@@ -36,9 +36,9 @@ def to_javascript(tree: Tree) -> str:
     lines = ["// A classification tree: leaf(row), predict(row), probabilities(row); row is an object of columns."]
     lines += [f"const CLASSES = {json.dumps(list(tree.classes))};", f"const LABELS = {json.dumps(labels)};"]
     lines += [f"const SHARES = {json.dumps(shares)};", _HELPERS, "export function leaf(row) {"]
-    own = dialect(tree)
-    lines += refuse_unknown(tree, own, _refusal, indent="  ")
-    lines += nested(tree, own, indent="  ")
+    braces = dialect(tree)
+    lines += refuse_unknown(tree, braces, _refusal, indent="  ")
+    lines += nested_code(tree, braces, indent="  ")
     lines += ["}", "", "export function predict(row) {", "  return LABELS[leaf(row)];", "}", ""]
     lines += ["// pairs of class and share", "export function probabilities(row) {"]
     lines += ["  return SHARES[leaf(row)].map((share, k) => [CLASSES[k], share]);", "}"]

@@ -75,8 +75,8 @@ class Braces:
         return value if math.isnan(fill) else self.choose(self.empty(value), self.literal(fill), value)
 
     def _category(self, column: int, code: int) -> str:
-        own: ColumnSchema = self.schema[column]
-        return self.same(column, own.categories[code], missing_category(own))
+        column_schema: ColumnSchema = self.schema[column]
+        return self.same(column, column_schema.categories[code], missing_category(column_schema))
 
 
 def by_name(
@@ -102,7 +102,7 @@ def by_name(
     )
 
 
-def nested(tree: Tree, dialect: Braces, *, indent: str = "    ", level: int = 1, end: str = ";") -> list[str]:
+def nested_code(tree: Tree, dialect: Braces, *, indent: str = "    ", level: int = 1, end: str = ";") -> list[str]:
     """The questions as lines of if and else that return the leaf; raises DataError for a tree that is too deep."""
     if tree.depth > MAX_DEPTH:
         raise DataError(f"The tree has depth {tree.depth}; programs are written up to {MAX_DEPTH}.")
@@ -130,8 +130,8 @@ def refuse_unknown(
     for j in tree.unknown_refused:
         column = tree.schema[j]
         words = dict.fromkeys((*column.categories, MISSING_CATEGORY))  # an empty cell is no unknown value
-        known = " || ".join(dialect.same(j, word, MISSING_CATEGORY) for word in words)
-        lines += [f"if (!({known})) {{", f"{indent}{refusal(column.name)}", "}"]
+        is_known = " || ".join(dialect.same(j, word, MISSING_CATEGORY) for word in words)
+        lines += [f"if (!({is_known})) {{", f"{indent}{refusal(column.name)}", "}"]
     return [indent * level + line for line in lines]
 
 

@@ -226,9 +226,9 @@ class _Builder:
             value = self.number(column)
             low = self._add("GreaterOrEqual", [value, self._constant(np.zeros(1))])
             high = self._add("Less", [value, self._constant(np.full(1, float(size)))])
-            known = self._add("And", [low, high])
-            whole = self._add("Where", [known, value, self._constant(np.full(1, float(size)))])
-            out = self._add("Cast", [whole], to=7)  # int64
+            in_range = self._add("And", [low, high])
+            code_or_size = self._add("Where", [in_range, value, self._constant(np.full(1, float(size)))])
+            out = self._add("Cast", [code_or_size], to=7)  # int64
         self._codes[column] = out
         return out
 
@@ -282,8 +282,8 @@ class _Builder:
         if self.features:
             matrix = self.features[0] if len(self.features) == 1 else self._add("Concat", self.features, axis=1)
             number = self._add("TreeEnsembleRegressor", [matrix], domain="ai.onnx.ml", **self._ensemble())
-            whole = self._add("Cast", [number], to=7)
-            self._add("Reshape", [whole, flat], out=LEAF)
+            integer = self._add("Cast", [number], to=7)
+            self._add("Reshape", [integer, flat], out=LEAF)
         else:
             source = next(iter(self.names.values()), TENSOR)
             rows = self._add("Gather", [self._add("Shape", [source]), self._constant(np.zeros(1, np.int64))], axis=0)

@@ -71,8 +71,8 @@ def to_pmml(tree: Tree, *, target: str = "class", name: str = "octweb tree") -> 
 class _FieldNames:
     """Field names of one document, which must differ."""
 
-    def __init__(self, taken: list[str]) -> None:
-        self._taken = set(taken)
+    def __init__(self, used_names: list[str]) -> None:
+        self._taken = set(used_names)
 
     def new(self, wish: str) -> str:
         """`wish`, or `wish` with underscores until no other field has the name."""
@@ -178,21 +178,21 @@ class _Writer:
                 expression = total
         if expression is None:
             raise DataError(f"The linear split of node {node} has no terms.")
-        return self._derived(f"sum at node {node}", expression)
+        return self._derive_field(f"sum at node {node}", expression)
 
     def _indicator(self, column: int, level: int) -> str:
         """The derived field that is 1 for one category of a column, or for its empty cells."""
         if level == EMPTY and (column, level) not in self._indicators:
             choice = _if_missing(self.name(column), _number(1.0), _number(0.0))
-            self._indicators[column, level] = self._derived(f"{self.name(column)} is empty", choice)
+            self._indicators[column, level] = self._derive_field(f"{self.name(column)} is empty", choice)
         elif (column, level) not in self._indicators:
             category = self.tree.schema[column].categories[level]
             discrete = {"field": self.name(column), "value": category, "mapMissingTo": "0"}
             wish = f"{self.name(column)} is {category}"
-            self._indicators[column, level] = self._derived(wish, ET.Element("NormDiscrete", discrete))
+            self._indicators[column, level] = self._derive_field(wish, ET.Element("NormDiscrete", discrete))
         return self._indicators[column, level]
 
-    def _derived(self, wish: str, expression: ET.Element) -> str:
+    def _derive_field(self, wish: str, expression: ET.Element) -> str:
         name = self.names.new(wish)
         attributes = {"name": name, "optype": "continuous", "dataType": "double"}
         ET.SubElement(self.local, "DerivedField", attributes).append(expression)

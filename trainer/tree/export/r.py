@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from trainer.errors import DataError
-from trainer.tree.export.nested import Braces, decimal_literal, nested, refusal_words, refuse_null, refuse_unknown
+from trainer.tree.export.nested import Braces, decimal_literal, nested_code, refusal_words, refuse_null, refuse_unknown
 from trainer.tree.nodes import Tree
 
 _HELPERS = """
@@ -30,15 +30,15 @@ def to_r(tree: Tree) -> str:
     """
     refuse_null(tree, "R")
     lines = ["# A classification tree: leaf(row), predict_row(row), probabilities(row), predict_rows(data)."]
-    lines += [f"classes <- c({', '.join(map(quoted, tree.classes))})"]
+    lines += [f"classes <- c({', '.join(map(quote, tree.classes))})"]
     labels = ", ".join(f"`{v.id}` = {v.label + 1}L" for v in tree.leaves)
     shares = ",\n  ".join(
         f"`{v.id}` = c({', '.join(literal(p) for p in tree.probabilities[v.id].tolist())})" for v in tree.leaves
     )
     lines += [f"labels <- c({labels})", f"shares <- list(\n  {shares}\n)", _HELPERS, "leaf <- function(row) {"]
-    own = dialect(tree)
-    lines += refuse_unknown(tree, own, lambda column: f"stop({quoted(refusal_words(column))})", indent="  ")
-    lines += nested(tree, own, indent="  ", end="")
+    braces = dialect(tree)
+    lines += refuse_unknown(tree, braces, lambda column: f"stop({quote(refusal_words(column))})", indent="  ")
+    lines += nested_code(tree, braces, indent="  ", end="")
     lines += ["}", "", "predict_row <- function(row) classes[[labels[[as.character(leaf(row))]]]]", ""]
     lines += ["probabilities <- function(row) setNames(shares[[as.character(leaf(row))]], classes)", ""]
     lines += ["predict_rows <- function(data) {"]
@@ -46,7 +46,7 @@ def to_r(tree: Tree) -> str:
     return "\n".join(lines) + "\n"
 
 
-def quoted(value: str) -> str:
+def quote(value: str) -> str:
     """A text as a literal in ASCII."""
     if any(0xD800 <= ord(c) < 0xE000 for c in value):
         raise DataError(f"R cannot write the text {value!r}: it has half a surrogate pair. Rename it.")
@@ -66,9 +66,9 @@ def dialect(tree: Tree) -> Braces:
     schema = tree.schema
     return Braces(
         schema=schema,
-        number=lambda j: f"number(row, {quoted(schema[j].name)})",
+        number=lambda j: f"number(row, {quote(schema[j].name)})",
         same=lambda j, word, missing: (
-            f"is_category(row, {quoted(schema[j].name)}, {quoted(word)}{'' if missing is None else ', ' + quoted(missing)})"
+            f"is_category(row, {quote(schema[j].name)}, {quote(word)}{'' if missing is None else ', ' + quote(missing)})"
         ),
         literal=literal,
         flag=lambda test: f"as.numeric({test})",

@@ -96,24 +96,24 @@ def tree_figure(
 
 
 def _bands(placed: PlacedBoxes, groups: Sequence[tuple[ClassStyle, list[int]]]) -> list[dict[str, Any]]:
-    whole = placed.tree.nodes[0].rows
+    n_rows = placed.tree.nodes[0].rows
     outlines: list[list[list[Point]]] = [[] for _ in groups]
     steps = STEPS if len(placed.boxes) <= MANY else MANY_STEPS
     for parent in placed.boxes.values():
-        start = parent.x - band(parent.node.rows, whole) / 2
+        start = parent.x - band(parent.node.rows, n_rows) / 2
         for _, child in placed.children(parent):
-            full = band(child.node.rows, whole)
+            full = band(child.node.rows, n_rows)
             middles = _middles((start + full / 2, parent.bottom), (child.x, child.top), full, steps)
             at = -full / 2
             for g, (_, codes) in enumerate(groups):
-                width = band(sum(child.node.counts[k] for k in codes), whole)
+                width = band(sum(child.node.counts[k] for k in codes), n_rows)
                 if width:
                     outlines[g].append(_ribbon(middles, at, at + max(width, 0.8)))
                 at += width
             start += full
     return [
-        _filled_shapes(found, style, opacity=RIBBON, name=f"rows: {style.name}")
-        for (style, _), found in zip(groups, outlines, strict=True)
+        _filled_shapes(outline, style, opacity=RIBBON, name=f"rows: {style.name}")
+        for (style, _), outline in zip(groups, outlines, strict=True)
     ]
 
 
@@ -123,7 +123,7 @@ def _middles(start: Point, end: Point, width: float, steps: int) -> list[tuple[f
     Where it runs nearly level it would be thin, since it is measured across the page: it is widened there, as long as it stays clear
     of the band beside it and of the levels above and below. Bands that are steep keep their width.
     """
-    found = []
+    points = []
     across = abs(end[0] - start[0])
     down = end[1] - start[1]
     slope = 2 * across / down  # half-way
@@ -132,8 +132,8 @@ def _middles(start: Point, end: Point, width: float, steps: int) -> list[tuple[f
     for i in range(steps + 1):
         t = i / steps
         x, y = _curve(start, end, t)
-        found.append((x, y, 1 + most * (4 * t * (1 - t)) ** 2))
-    return found
+        points.append((x, y, 1 + most * (4 * t * (1 - t)) ** 2))
+    return points
 
 
 def _ribbon(middles: Sequence[tuple[float, float, float]], left: float, right: float) -> list[Point]:
@@ -210,7 +210,7 @@ def _card_outline(box: Box, r: float = 4.0) -> list[Point]:
 
 def _bars(placed: PlacedBoxes, groups: Sequence[tuple[ClassStyle, list[int]]]) -> list[dict[str, Any]]:
     """One trace for each class: its part of each class bar, the squares of its leaves, its leaves in closed cards."""
-    found: list[list[list[Point]]] = [[] for _ in groups]
+    outlines: list[list[list[Point]]] = [[] for _ in groups]
     group_of = {k: g for g, (_, codes) in enumerate(groups) for k in codes}
     for box in placed.boxes.values():
         v = box.node
@@ -218,23 +218,25 @@ def _bars(placed: PlacedBoxes, groups: Sequence[tuple[ClassStyle, list[int]]]) -
         for g, (_, codes) in enumerate(groups):
             width = box.inner * sum(v.counts[k] for k in codes) / max(1, v.rows)
             if width:
-                found[g].append(_rectangle(at, bar_top(box), width, BAR))
+                outlines[g].append(_rectangle(at, bar_top(box), width, BAR))
             at += width
         if v.is_leaf:
-            found[group_of[v.label]].append(_rectangle(box.left + PAD, box.top + 8 + 2.5, SWATCH, SWATCH))
+            outlines[group_of[v.label]].append(_rectangle(box.left + PAD, box.top + 8 + 2.5, SWATCH, SWATCH))
         elif box.closed:
-            _strip(placed, box, found, group_of)
-    return [_filled_shapes(f, style, opacity=1, name=style.name) for (style, _), f in zip(groups, found, strict=True)]
+            _strip(placed, box, outlines, group_of)
+    return [
+        _filled_shapes(f, style, opacity=1, name=style.name) for (style, _), f in zip(groups, outlines, strict=True)
+    ]
 
 
-def _strip(placed: PlacedBoxes, box: Box, found: list[list[list[Point]]], group_of: Mapping[int, int]) -> None:
+def _strip(placed: PlacedBoxes, box: Box, outlines: list[list[list[Point]]], group_of: Mapping[int, int]) -> None:
     """The leaves below a closed card in their order: width = rows, colour = answer."""
     at = box.left + PAD
     leaves = leaves_below(placed.tree, box.node.id)
     for leaf in leaves:
         width = box.inner * leaf.rows / max(1, box.node.rows)
         if width:
-            found[group_of[leaf.label]].append(_rectangle(at, strip_top(box), max(0.6, width - 0.8), STRIP))
+            outlines[group_of[leaf.label]].append(_rectangle(at, strip_top(box), max(0.6, width - 0.8), STRIP))
         at += width
 
 

@@ -35,12 +35,12 @@ def tree_html(tree: Tree, lines: Sequence[str] = ()) -> str:
 def _legend(tree: Tree) -> str:
     """The name of each class beside its colour; above 20 classes the last ones share theirs."""
     size = len(tree.classes)
-    own = len(tree.classes) if len(tree.classes) <= MAX_CLASSES else MAX_CLASSES - 1
-    named = [(colour(k, size), name) for k, name in enumerate(tree.classes[:own])]
-    if own < size:
-        named.append((colour(own, size), f"Other ({size - own} classes)"))
+    n_coloured = len(tree.classes) if len(tree.classes) <= MAX_CLASSES else MAX_CLASSES - 1
+    entries = [(colour(k, size), name) for k, name in enumerate(tree.classes[:n_coloured])]
+    if n_coloured < size:
+        entries.append((colour(n_coloured, size), f"Other ({size - n_coloured} classes)"))
     return " ".join(
         f'<span style="white-space:nowrap;margin-right:12px"><span style="display:inline-block;width:10px;height:10px;border-radius:2px;'
         f'background:{fill};margin-right:5px"></span>{escape(name)}</span>'
-        for fill, name in named
+        for fill, name in entries
     )

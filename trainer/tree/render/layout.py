@@ -242,8 +242,8 @@ def _card_lines(tree: Tree, words: str, split: Split, width: float) -> tuple[str
     if split.among:
         return tuple(wrap(words, width, FONT, LINES))
     short = wrap(words, width, FONT, NUMBER_LINES)
-    whole = wrap(rule(tree, split), width, FONT, NUMBER_LINES)
-    return tuple(whole if len(whole) <= len(short) else short)
+    wrapped = wrap(rule(tree, split), width, FONT, NUMBER_LINES)
+    return tuple(wrapped if len(wrapped) <= len(short) else short)
 
 
 def _level_tops(plan: _Plan, nodes: Sequence[Node], room: float) -> tuple[list[float], float]:
@@ -265,7 +265,7 @@ def _spans(plan: _Plan, nodes: Sequence[Node]) -> dict[int, Span]:
     """How far each card reaches from its centre, with the words beside the band above it."""
     halves = {v.id: plan.width(v) / 2 for v in nodes}
     spans = {i: (-half, half) for i, half in halves.items()}
-    whole = plan.tree.nodes[0].rows
+    n_rows = plan.tree.nodes[0].rows
     for parent in nodes:
         if plan.ends(parent):
             continue
@@ -274,7 +274,7 @@ def _spans(plan: _Plan, nodes: Sequence[Node]) -> dict[int, Span]:
             rows = plan.tree.nodes[child].rows
             if not fits_beside_band(2 * half):
                 continue
-            reach = max(half, band(rows, whole) / 2 + AWAY + text_width(band_text(answer, rows), SMALL))
+            reach = max(half, band(rows, n_rows) / 2 + AWAY + text_width(band_text(answer, rows), SMALL))
             spans[child] = (-reach, half) if answer == "yes" else (-half, reach)
     return spans
 
@@ -284,9 +284,9 @@ def _across(plan: _Plan, nodes: Sequence[Node], spans: Mapping[int, Span]) -> di
     offset: dict[int, float] = {}
     contour: dict[int, list[Span]] = {}  # leftmost and rightmost of each level below
     for v in reversed(nodes):
-        own = spans[v.id]
+        span = spans[v.id]
         if plan.ends(v):
-            contour[v.id] = [own]
+            contour[v.id] = [span]
             continue
         left = contour.pop(v.left)
         right = contour.pop(v.right)
@@ -296,7 +296,7 @@ def _across(plan: _Plan, nodes: Sequence[Node], spans: Mapping[int, Span]) -> di
             low = left[depth][0] - half if depth < len(left) else right[depth][0] + half
             high = right[depth][1] + half if depth < len(right) else left[depth][1] - half
             below.append((low, high))
-        contour[v.id] = [own, *below]
+        contour[v.id] = [span, *below]
     x = {0: 0.0}
     for v in nodes:
         if not plan.ends(v):
@@ -309,9 +309,9 @@ def _least_distance(left: list[Span], right: list[Span]) -> float:
     return max(a[1] - b[0] + GAP for a, b in zip(left, right, strict=False))
 
 
-def band(rows: int, whole: int) -> float:
+def band(rows: int, n_rows: int) -> float:
     """The width of the band that carries `rows` of `whole` rows."""
-    return BAND * rows / max(1, whole)
+    return BAND * rows / max(1, n_rows)
 
 
 def band_text(answer: str, rows: int) -> str:
@@ -326,15 +326,15 @@ def fits_beside_band(width: float) -> bool:
 
 def leaves_below(tree: Tree, node: int) -> list[Node]:
     """The leaves below a node from left to right; a leaf itself."""
-    found = []
+    leaves = []
     waiting = [node]
     while waiting:
         v = tree.nodes[waiting.pop()]
         if v.is_leaf:
-            found.append(v)
+            leaves.append(v)
         else:
             waiting += [v.right, v.left]
-    return found
+    return leaves
 
 
 def bar_top(box: Box) -> float:

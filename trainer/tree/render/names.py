@@ -18,13 +18,13 @@ def short_names(names: Sequence[str], length: int = NAME_LENGTH) -> list[str]:
     Of names that begin or end alike the common part is left out ("…region_14…"), since the middle tells them apart; others
     lose their middle. Where two would look the same, both keep more letters.
     """
-    found = [_without_common(name, [n for n in names if n != name and len(n) > length], length) for name in names]
+    shortened = [_without_common(name, [n for n in names if n != name and len(n) > length], length) for name in names]
     for room in (length + 8, 2 * length, 4 * length, max(map(len, names), default=0)):
-        twice = {s for s in found if found.count(s) > 1}
+        twice = {s for s in shortened if shortened.count(s) > 1}
         if not twice:
             break
-        found = [short(name, room) if s in twice else s for name, s in zip(names, found, strict=True)]
-    return found
+        shortened = [short(name, room) if s in twice else s for name, s in zip(names, shortened, strict=True)]
+    return shortened
 
 
 def named_styles(styles: Sequence[ClassStyle]) -> list[tuple[ClassStyle, list[int], str]]:

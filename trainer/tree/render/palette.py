@@ -53,9 +53,9 @@ class ClassStyle:
 
 def class_styles(classes: Sequence[str]) -> list[ClassStyle]:
     """The style of each class in its order; above 20 classes all from the 20th on share the style of "Other (k classes)"."""
-    own = len(classes) if len(classes) <= MAX_CLASSES else MAX_CLASSES - 1
-    other = f"Other ({len(classes) - own} classes)"
-    return [_style(k, name) if k < own else _contrasting(other) for k, name in enumerate(classes)]
+    n_coloured = len(classes) if len(classes) <= MAX_CLASSES else MAX_CLASSES - 1
+    other = f"Other ({len(classes) - n_coloured} classes)"
+    return [_style(k, name) if k < n_coloured else _contrasting(other) for k, name in enumerate(classes)]
 
 
 def distinct_styles(styles: Sequence[ClassStyle]) -> list[tuple[ClassStyle, list[int]]]:
@@ -126,22 +126,22 @@ def fit(text: str, width: float, size: float) -> str:
 
 def wrap(text: str, width: float, size: float, lines: int) -> list[str]:
     """`text` in at most `lines` lines of `width` pixels, broken at spaces, underscores, units, where LikeThis a word begins, and where … is followed by one; the last ends in … where cut."""
-    done: list[str] = []
+    finished: list[str] = []
     line = ""
     for piece in _pieces(text):
         if line and text_width((line + piece).rstrip(), size) > width:
-            done.append(line.rstrip())
+            finished.append(line.rstrip())
             line = ""
         line += piece
         while text_width(line.rstrip(), size) > width and len(line) > 1:  # one word longer than a line
             keep = next(i for i in range(len(line), 0, -1) if i == 1 or text_width(line[:i], size) <= width)
-            done.append(line[:keep])
+            finished.append(line[:keep])
             line = line[keep:]
-    done += [line.rstrip()] if line.strip() else []
-    if len(done) <= lines:
-        return done or [""]
-    last = fit(done[lines - 1] + "……", width, size).rstrip("…")
-    return [*done[: lines - 1], CUT_NUMBER.sub("", last) + "…"]
+    finished += [line.rstrip()] if line.strip() else []
+    if len(finished) <= lines:
+        return finished or [""]
+    last = fit(finished[lines - 1] + "……", width, size).rstrip("…")
+    return [*finished[: lines - 1], CUT_NUMBER.sub("", last) + "…"]
 
 
 def number_width(text: str, size: float) -> float:

@@ -41,16 +41,16 @@ def colour(k: int, classes: int) -> str:
 
 def pictures(tree: Tree) -> list[Picture]:
     """Pictures that show the tree from the root down, at most 40, each small enough for a page."""
-    found: list[Picture] = []
+    drawings: list[Picture] = []
     waiting = [0]
-    while waiting and len(found) < MOST:
+    while waiting and len(drawings) < MOST:
         node = waiting.pop(0)
         part, ids = below(tree, node)
         placed = place(part, closed=first_view(part, ROOM))
         closed = tuple(ids[i] for i in sorted(placed.closed & placed.boxes.keys()))
-        found.append(Picture(node=node, goes_on=closed, svg=_svg(placed, ids, tree.nodes[0].rows)))
+        drawings.append(Picture(node=node, goes_on=closed, svg=_svg(placed, ids, tree.nodes[0].rows)))
         waiting += closed
-    return found
+    return drawings
 
 
 def below(tree: Tree, node: int) -> tuple[Tree, list[int]]:
@@ -82,33 +82,33 @@ def hover_text(tree: Tree, v: Node) -> str:
     return "\n".join([head, *(f"{n:,} {c}" for n, c in present), f"{v.rows:,} training rows in all"])
 
 
-def _svg(placed: PlacedBoxes, ids: list[int], whole: int) -> str:
+def _svg(placed: PlacedBoxes, ids: list[int], n_rows: int) -> str:
     scale = min(1.0, PAPER / placed.width)
     size = f'width="{scale * placed.width:.0f}" height="{scale * placed.height:.0f}"'
-    said = f"Tree from node {ids[0]} down: {len(placed.boxes)} nodes. The rules in words follow in the text."
+    title = f"Tree from node {ids[0]} down: {len(placed.boxes)} nodes. The rules in words follow in the text."
     parts = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {placed.width:.0f} {placed.height:.0f}" {size}']
-    parts.append(f' role="img" aria-label="{escape(said)}" font-family="Inter, DejaVu Sans, Arial, sans-serif">')
+    parts.append(f' role="img" aria-label="{escape(title)}" font-family="Inter, DejaVu Sans, Arial, sans-serif">')
     for box in placed.boxes.values():
         at = box.x
-        widths = {child.node.id: band(child.node.rows, whole) for _, child in placed.children(box)}
+        widths = {child.node.id: band(child.node.rows, n_rows) for _, child in placed.children(box)}
         at -= sum(widths.values()) / 2
         for answer, child in placed.children(box):
-            parts.append(_bands(placed, box, child, at, whole))
+            parts.append(_bands(placed, box, child, at, n_rows))
             at += widths[child.node.id]
             parts.append(_answer(answer, child))
     parts += [_card(placed, box, ids[box.node.id]) for box in placed.boxes.values()]
     return "".join([*parts, "</svg>"])
 
 
-def _bands(placed: PlacedBoxes, box: Box, child: Box, start: float, whole: int) -> str:
+def _bands(placed: PlacedBoxes, box: Box, child: Box, start: float, n_rows: int) -> str:
     """The band from a card to one below it, one ribbon for each class."""
     out = []
     classes = len(placed.tree.classes)
     a = start
-    b = child.x - band(child.node.rows, whole) / 2
+    b = child.x - band(child.node.rows, n_rows) / 2
     middle = (box.bottom + child.top) / 2
     for k, count in enumerate(child.node.counts):
-        w = band(count, whole)
+        w = band(count, n_rows)
         if not count:
             continue
         out.append(

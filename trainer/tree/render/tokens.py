@@ -23,10 +23,10 @@ LIGHT = {
 VARIABLE = re.compile(r"var\(--([a-z0-9-]+)\)")
 
 
-def resolved(figure: Any) -> Any:
+def resolve_tokens(figure: Any) -> Any:
     """A figure whose colours are variables of a page, with the colours themselves; raises KeyError for an unknown variable."""
     if isinstance(figure, dict):
-        return {key: resolved(value) for key, value in figure.items()}
+        return {key: resolve_tokens(value) for key, value in figure.items()}
     if isinstance(figure, (list, tuple)):
-        return [resolved(value) for value in figure]
+        return [resolve_tokens(value) for value in figure]
     return VARIABLE.sub(lambda found: LIGHT[found[1]], figure) if isinstance(figure, str) else figure

@@ -73,7 +73,7 @@ class _Text:
 
 def words_trace(placed: PlacedBoxes, lit: set[int], unseen: Unseen) -> dict[str, Any]:
     words = _Text()
-    whole = placed.tree.nodes[0].rows
+    n_rows = placed.tree.nodes[0].rows
     for box in placed.boxes.values():
         if box.node.is_leaf:
             _leaf_words(words, placed, box, unseen)
@@ -85,7 +85,7 @@ def words_trace(placed: PlacedBoxes, lit: set[int], unseen: Unseen) -> dict[str,
             if not fits_beside_band(child.width):
                 continue
             side = -1 if answer == "yes" else 1
-            x = child.x + side * (band(child.node.rows, whole) / 2 + AWAY)
+            x = child.x + side * (band(child.node.rows, n_rows) / 2 + AWAY)
             at = "left" if side < 0 else "right"
             colour = "var(--ink)" if on else "var(--ink-2)"
             words.add(f"<b>{text}</b>" if on else text, x, child.top - 9, at=at, colour=colour)
@@ -161,9 +161,9 @@ def leaf_share(v: Node) -> str:
     return _percent(v.counts[v.label], v.rows)
 
 
-def _percent(part: float, whole: float) -> str:
+def _percent(part: float, total: float) -> str:
     """A share in percent; all and none have no digit behind the point."""
-    return f"{points_text(part / whole, 0 if part in (0, whole) else 1)}\u202f%"
+    return f"{points_text(part / total, 0 if part in (0, total) else 1)}\u202f%"
 
 
 def rows_text(n: int) -> str:

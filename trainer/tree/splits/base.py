@@ -156,7 +156,7 @@ class Split(ABC):
         """The split from its dictionary; raises ModelFileError if it does not fit the schema."""
 
     @abstractmethod
-    def renamed(self, column: Callable[[int], int], code: Callable[[int, int], int]) -> Split:
+    def rename(self, column: Callable[[int], int], code: Callable[[int, int], int]) -> Split:
         """The same test on other columns; `code(feature, level)` is -1 for a category that there is not."""
 
     @abstractmethod
@@ -272,7 +272,7 @@ class Split(ABC):
         """The test in one line: its text, or how many columns it weighs; at most `most` categories are listed."""
         return f"Weighs {len(self.used)} columns" if self.many else self.text(schema, most)
 
-    def limited(self, most: int, sizes: Sequence[int], matrix: FloatArray) -> Split:
+    def limit_categories(self, most: int, sizes: Sequence[int], matrix: FloatArray) -> Split:
         """The same test of the rows `matrix` with at most `most` of the sizes[j] categories of column j on one of its sides."""
         return self
 
@@ -288,7 +288,7 @@ class Split(ABC):
         """The test as a hyperplane: its terms, its threshold, and whether its sides are exchanged; None if it is not a hyperplane."""
         return None
 
-    def shortened(self, values: Values, matrix: FloatArray, rows: CountArray) -> tuple[Split, bool]:
+    def shorten(self, values: Values, matrix: FloatArray, rows: CountArray) -> tuple[Split, bool]:
         """The same test in its shortest decimals of those training `rows` of `matrix` that reach it, and whether its sides are exchanged."""
         return self, False
 

@@ -67,13 +67,13 @@ class Interval(NumericSplit):
         high = math.inf if record.get("high") is None else finite(record["high"])
         return cls(feature=column_index(record["feature"], schema), low=low, high=high, **read_empty(record))
 
-    def renamed(self, column: Callable[[int], int], code: Callable[[int, int], int]) -> Interval:
+    def rename(self, column: Callable[[int], int], code: Callable[[int, int], int]) -> Interval:
         return replace(self, feature=column(self.feature))
 
     def code(self, schema: Schema) -> float | None:
         """The only special value of the column between two finite ends; None if there is none, or more than one."""
-        found = [value for value in schema[self.feature].special if self.low < value <= self.high]
-        return found[0] if len(found) == 1 and math.isfinite(self.low) and math.isfinite(self.high) else None
+        codes = [value for value in schema[self.feature].special if self.low < value <= self.high]
+        return codes[0] if len(codes) == 1 and math.isfinite(self.low) and math.isfinite(self.high) else None
 
     def brief(self, schema: Schema, most: int | None = None) -> str:
         """A question about a code names the code: codes are not numbers. `text` has the ends."""
@@ -95,8 +95,8 @@ class Interval(NumericSplit):
         if math.isinf(self.high):
             return f"{name} > {low}{words}"
         code = self.code(schema)
-        named = "" if code is None else f" (the code {number_text(code, full=True)})"
-        return f"{low} < {name} ≤ {high}{unit(column)}{named}{self.empty_words()}"
+        code_note = "" if code is None else f" (the code {number_text(code, full=True)})"
+        return f"{low} < {name} ≤ {high}{unit(column)}{code_note}{self.empty_words()}"
 
     def value_text(self, schema: Schema, row: FloatArray) -> str:
         return column_number(schema[self.feature].name, float(row[self.feature]))
@@ -137,6 +137,6 @@ class Interval(NumericSplit):
     def wish(self, schema: Schema) -> str:
         return f"{schema[self.feature].name} between {self.low!r} and {self.high!r}{self.empty_wish()}"
 
-    def shortened(self, values: Values, matrix: FloatArray, rows: CountArray) -> tuple[Split, bool]:
+    def shorten(self, values: Values, matrix: FloatArray, rows: CountArray) -> tuple[Split, bool]:
         low, high = (shortest_cut(end, values(self.feature)) for end in (self.low, self.high))
         return (replace(self, low=low, high=high) if low < high else self), False

@@ -114,11 +114,11 @@ class Linear(NumericSplit):
         return {f: fill for f, fill in zip(self.features, self.fills, strict=False) if not math.isnan(fill)}
 
     def with_filled(self, fills: Mapping[int, float]) -> Linear:
-        own = tuple(
+        terms = tuple(
             fills.get(f, fill) if level == VALUE else fill
             for f, level, fill in zip(self.features, self.levels, self.fills, strict=True)
         )
-        return replace(self, fills=own)
+        return replace(self, fills=terms)
 
     def sums(self, matrix: FloatArray) -> FloatArray:
         """The sum of every row, float64 (n,), in the order and arithmetic of the kernel."""
@@ -184,18 +184,18 @@ class Linear(NumericSplit):
             **empty,
         )
 
-    def renamed(self, column: Callable[[int], int], code: Callable[[int, int], int]) -> Linear:
-        kept = [
+    def rename(self, column: Callable[[int], int], code: Callable[[int, int], int]) -> Linear:
+        positions = [
             (column(f), lv if lv < 0 else code(f, lv), a, fill)
             for (f, lv, a), fill in zip(self.terms, self.replacements, strict=True)
             if lv < 0 or code(f, lv) >= 0
         ]
         return replace(
             self,
-            features=tuple(f for f, _, _, _ in kept),
-            coefficients=tuple(a for _, _, a, _ in kept),
-            levels=tuple(lv for _, lv, _, _ in kept),
-            fills=tuple(fill for _, _, _, fill in kept) if self.fills else (),
+            features=tuple(f for f, _, _, _ in positions),
+            coefficients=tuple(a for _, _, a, _ in positions),
+            levels=tuple(lv for _, lv, _, _ in positions),
+            fills=tuple(fill for _, _, _, fill in positions) if self.fills else (),
         )
 
     def text(self, schema: Schema, most: int | None = None) -> str:
@@ -278,7 +278,7 @@ class Linear(NumericSplit):
     def plane(self) -> tuple[tuple[Term, ...], float, bool] | None:
         return self.terms, self.threshold, False
 
-    def shortened(self, values: Values, matrix: FloatArray, rows: CountArray) -> tuple[Split, bool]:
+    def shorten(self, values: Values, matrix: FloatArray, rows: CountArray) -> tuple[Split, bool]:
         """Coefficients divided by the first, which is then 1, and rounded as long as the rows go the same way.
 
         The fewest digits are taken that leave half of the gap between the two sides, and a threshold in its middle. If doubles
@@ -292,9 +292,9 @@ class Linear(NumericSplit):
             return self, False
         size = np.abs(self.coefficients)
         for h in dict.fromkeys([0, *np.argsort(-size, kind="stable").tolist()]):
-            found = self._led_by(h)._divided(inside, left)
-            if found is not None:
-                return found
+            divided = self._led_by(h)._divide(inside, left)
+            if divided is not None:
+                return divided
         return self, False
 
     def _led_by(self, h: int) -> Linear:
@@ -308,7 +308,7 @@ class Linear(NumericSplit):
             fills=tuple(self.fills[k] for k in order) if self.fills else (),
         )
 
-    def _divided(self, rows: FloatArray, left: BoolArray) -> tuple[Split, bool] | None:
+    def _divide(self, rows: FloatArray, left: BoolArray) -> tuple[Split, bool] | None:
         """The sum divided by its first coefficient and rounded, if the rows then go the same way."""
         first = self.coefficients[0]
         if first == 0:
@@ -318,41 +318,41 @@ class Linear(NumericSplit):
         if not all(math.isfinite(a) and (a != 0) == (b != 0) for a, b in zip(scaled, self.coefficients, strict=True)):
             return None
         width = _gap(replace(self, coefficients=tuple(scaled)), rows, low_side)
-        wanted = KEPT * (width[1] - width[0]) if width else 0.0
+        least_gap = KEPT * (width[1] - width[0]) if width else 0.0
         near = _nearest_rows(self.sums(rows), left) if len(rows) > FEW else np.zeros(0, np.int64)
         close = rows[near]
         close_side = low_side[near]
         for digits in range(1, MAX_DIGITS + 1):
-            made = replace(self, coefficients=tuple(round_digits(a, digits) for a in scaled))
-            if len(near) and not _parts(made, close, close_side, wanted):
+            candidate = replace(self, coefficients=tuple(round_digits(a, digits) for a in scaled))
+            if len(near) and not _parts(candidate, close, close_side, least_gap):
                 continue  # all rows leave at most the gap that some leave
-            gap = _gap(made, rows, low_side)
-            if gap is not None and gap[1] - gap[0] >= wanted:
-                made = replace(made, threshold=shortest_between(*gap))
+            gap = _gap(candidate, rows, low_side)
+            if gap is not None and gap[1] - gap[0] >= least_gap:
+                candidate = replace(candidate, threshold=shortest_between(*gap))
                 return (
-                    (made.with_empty(OTHER_SIDE[made.missing], seen=made.missing_seen), True)
+                    (candidate.with_empty(OTHER_SIDE[candidate.missing], seen=candidate.missing_seen), True)
                     if first < 0
-                    else (made, False)
+                    else (candidate, False)
                 )
         return None
 
 
 def _nearest_rows(sums: FloatArray, left: BoolArray) -> CountArray:
     """The rows of both sides that lie nearest to the threshold, at most FEW / 4 of each."""
-    kept = []
+    positions = []
     for side, distance in ((left, -sums), (~left, sums)):
         rows = np.flatnonzero(side)
         most = FEW // 4
-        kept.append(rows[np.argpartition(distance[rows], most)[:most]] if len(rows) > most else rows)
-    return np.concatenate(kept)
+        positions.append(rows[np.argpartition(distance[rows], most)[:most]] if len(rows) > most else rows)
+    return np.concatenate(positions)
 
 
-def _parts(split: Linear, rows: FloatArray, low_side: BoolArray, wanted: float) -> bool:
+def _parts(split: Linear, rows: FloatArray, low_side: BoolArray, least_gap: float) -> bool:
     """Whether the sums of the low side lie below the others by `wanted` or more."""
     sums = split.sums(rows)
     low = float(sums[low_side].max())
     high = float(sums[~low_side].min())
-    return low < high and high - low >= wanted
+    return low < high and high - low >= least_gap
 
 
 def _gap(split: Linear, rows: FloatArray, low_side: BoolArray) -> tuple[float, float] | None:
@@ -363,9 +363,9 @@ def _gap(split: Linear, rows: FloatArray, low_side: BoolArray) -> tuple[float, f
     return (low, high) if low < high and math.isfinite(low) and math.isfinite(high) else None
 
 
-def _same_side(shown: float, total: float, threshold: float) -> bool:
+def _same_side(rounded_total: float, total: float, threshold: float) -> bool:
     """Whether the number that is shown compares with the threshold as the sum does."""
-    return (shown < threshold, shown == threshold) == (total < threshold, total == threshold)
+    return (rounded_total < threshold, rounded_total == threshold) == (total < threshold, total == threshold)
 
 
 def _category_name(schema: Schema, feature: int, level: int) -> str | None:
@@ -416,9 +416,9 @@ def linear(
     A threshold is recomputed by division, so a caller that needs exact routing checks the rows again. `fills` as in `Linear`.
     """
     levels = [-1] * len(features) if levels is None else list(levels)
-    kept = [h for h, a in enumerate(coefficients) if a != 0.0]
-    terms = [(features[h], float(coefficients[h]), levels[h]) for h in kept]
-    own_fills = tuple(fills[h] for h in kept) if fills else ()
+    positions = [h for h, a in enumerate(coefficients) if a != 0.0]
+    terms = [(features[h], float(coefficients[h]), levels[h]) for h in positions]
+    own_fills = tuple(fills[h] for h in positions) if fills else ()
     if len({f for f, _, _ in terms}) == 1 and all(lv >= 0 for _, _, lv in terms):
         feature = terms[0][0]
         score = np.zeros(len(schema[feature].categories))

@@ -70,7 +70,7 @@ class Missing(Split):
             )
         return cls(feature=feature)
 
-    def renamed(self, column: Callable[[int], int], code: Callable[[int, int], int]) -> Missing:
+    def rename(self, column: Callable[[int], int], code: Callable[[int, int], int]) -> Missing:
         return replace(self, feature=column(self.feature))
 
     def text(self, schema: Schema, most: int | None = None) -> str:

@@ -50,7 +50,7 @@ class Subset(Split):
         """The smaller of the set and the others, at least one."""
         return max(1, min(len(self.codes), len(schema[self.feature].categories) - len(self.codes)))
 
-    def limited(self, most: int, sizes: Sequence[int], matrix: FloatArray) -> Subset:
+    def limit_categories(self, most: int, sizes: Sequence[int], matrix: FloatArray) -> Subset:
         """Categories that no row has may stand on either side, so they change sides if the limit asks for it."""
         every = set(range(sizes[self.feature]))
         if min(len(self.codes), len(every) - len(self.codes)) <= most:
@@ -78,7 +78,7 @@ class Subset(Split):
         codes = (category_code(feature, name, schema) for name in record["categories"])
         return cls(feature=feature, codes=tuple(sorted(codes)))
 
-    def renamed(self, column: Callable[[int], int], code: Callable[[int, int], int]) -> Subset:
+    def rename(self, column: Callable[[int], int], code: Callable[[int, int], int]) -> Subset:
         codes = {code(self.feature, c) for c in self.codes} - {-1}
         return replace(self, feature=column(self.feature), codes=tuple(sorted(codes)))
 

@@ -62,7 +62,7 @@ class Threshold(NumericSplit):
         feature = column_index(record["feature"], schema)
         return cls(feature=feature, threshold=finite(record["threshold"]), **read_empty(record))
 
-    def renamed(self, column: Callable[[int], int], code: Callable[[int, int], int]) -> Threshold:
+    def rename(self, column: Callable[[int], int], code: Callable[[int, int], int]) -> Threshold:
         return replace(self, feature=column(self.feature))
 
     def text(self, schema: Schema, most: int | None = None) -> str:
@@ -94,7 +94,7 @@ class Threshold(NumericSplit):
     def plane(self) -> tuple[tuple[Term, ...], float, bool] | None:
         return ((self.feature, -1, 1.0),), self.threshold, False
 
-    def shortened(self, values: Values, matrix: FloatArray, rows: CountArray) -> tuple[Split, bool]:
+    def shorten(self, values: Values, matrix: FloatArray, rows: CountArray) -> tuple[Split, bool]:
         return replace(self, threshold=shortest_cut(self.threshold, values(self.feature))), False
 
 

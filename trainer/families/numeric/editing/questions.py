@@ -64,7 +64,7 @@ class ThresholdQuestions(Questions):
         if feature.test is not Test.VALUE:
             return feature.split()[0]
         split, _ = feature.cut(threshold_after(self.levels[f], rank))
-        short, _ = split.shortened(self._values, self.problem.matrix, np.arange(len(self.problem.matrix)))
+        short, _ = split.shorten(self._values, self.problem.matrix, np.arange(len(self.problem.matrix)))
         same = np.array_equal(goes_left(short, self.problem.matrix), goes_left(split, self.problem.matrix))
         return short if same else split
 
