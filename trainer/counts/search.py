@@ -158,7 +158,7 @@ class TreeSearch:
         return End(total=counts[:, 0], one=one, two=two)
 
     def _sides(self, node: Counted, question: int, depth: int) -> tuple[Counted, Counted]:
-        """Return the rows of a node that answer no and yes; pairs of questions are known below the root of a tree of depth 3 only."""
+        """Return the counts of the no and yes sides of a node; pairs are counted only below the root of depth 3."""
         yes_counts = self._yes(node.own, self.own, question, depth)
         if node.other is node.own:
             no_counts = _less(node.own, yes_counts)

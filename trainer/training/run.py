@@ -1,6 +1,6 @@
-"""A training run on one page: problem, method, tree, check, model file.
+"""A training run: problem, method, tree, certificate, model file.
 
-The method runs in a worker thread (`trainer.training.supervised_thread`), since Python delivers signals to the main thread only.
+The method runs in a worker thread (`trainer.training.supervised_thread`), because Python delivers signals to the main thread.
 """
 
 from __future__ import annotations
@@ -48,24 +48,44 @@ from trainer.tree.file import ModelFile
 from trainer.tree.nodes import Draft, Tree, simplify, to_draft
 
 TOLERANCE = 1e-9
-SAME = 1e-12  # gap of one number that was computed in two ways
-MAX_FOLD_NODES = 20_000  # larger trees of folds are not kept in the model file
-MAX_TREE_IN_PROGRESS = 255  # nodes; a larger incumbent is not repeated in every progress line
+SAME = 1e-12  # largest gap between two computations of the same number
+MAX_FOLD_NODES = 20_000  # with more nodes, the trees of folds are not stored in the model file
+MAX_TREE_IN_PROGRESS = 255  # nodes; a larger incumbent is not written into progress lines
 
 
 LISTS_TREES = (Evidence.LEAF_FRONTIER, Evidence.COEFFICIENT_FRONTIER, Evidence.OPTIMAL_TREES)
-CHECK = "check"  # the phase in which the tree that is kept is reported
+CHECK = "check"  # the phase that reports the final tree
 
 
 @dataclass(frozen=True, kw_only=True)
 class TrainRequest:
-    """What to train on which rows; `test_share` in [0, 0.9] or `folds` ≥ 2 ask for accuracy on unseen rows.
+    """A training: rows, method, settings and evaluation.
 
-    `warm_start` is a tree to begin with, its columns and classes matched by name. Folds begin without it: it may have seen
-    their held-out rows. `proof` is the file that the proof of the bound is written to, within `proof_limits`.
-    `left` is what a training of this request had found when it was killed: it is kept, and nothing is searched.
-    `costs`, float64 (rows, classes), is what each answer costs in each row, where rows have costs of their own: the parameter `costs` is
-    then "rows".
+    Parameters
+    ----------
+    table, labels
+        The rows and their classes.
+    method : str
+        Id of the method.
+    parameters : mapping
+        Its settings.
+    test_share : float
+        Share of the rows to hold out, in [0, 0.9].
+    folds : int
+        Number of folds of a cross-validation, at least 2; 0 for none.
+    weights : int64 array of shape (n_rows,), optional
+        Row weights.
+    name : str
+        Name of the model.
+    warm_start : Tree, optional
+        A tree to begin with; its columns and classes are matched by name. Folds ignore it, because it may have seen their
+        held-out rows.
+    proof : Path, optional
+        File for the proof of the bound, within `proof_limits`.
+    left : RecoveredRun, optional
+        The state of a killed run of this request. Its tree is kept, and no search is started.
+    costs : float64 array of shape (n_rows, n_classes), optional
+        Cost of each answer in each row, if the parameter `costs` is "rows".
     """
 
     table: Table
@@ -96,9 +116,24 @@ class TrainResult:
 def train(
     request: TrainRequest, *, sink: Sink | None = None, on_start: Callable[[Monitor], None] | None = None
 ) -> TrainResult:
-    """Train, check and evaluate; raises TrainerError with a sentence fit for the person who asked.
+    """Train a tree, certify it, and evaluate it on unseen rows.
 
-    `on_start` receives the monitor, so that the caller can cancel from a signal handler or another thread.
+    Parameters
+    ----------
+    request : TrainRequest
+    sink : callable, optional
+        Receives the progress.
+    on_start : callable, optional
+        Receives the monitor, so that the caller can cancel from a signal handler or another thread.
+
+    Returns
+    -------
+    TrainResult
+
+    Raises
+    ------
+    TrainerError
+        If the request cannot be trained; the message is for the user.
     """
     method = get(request.method)
     settings = method.settings(request.parameters)
@@ -109,9 +144,9 @@ def train(
     folds = assign_folds(request.labels.codes, request.folds, seed, request.table) if request.folds else None
     settings = with_positive(
         request.labels.take(train_rows), row_weights(request, train_rows), settings
-    )  # the folds look for the same class
+    )  # so that all folds have the same positive class
     problem = _problem(request, settings, train_rows, start=request.warm_start)
-    row_costs_of(request, settings, test_rows)  # costs that cannot be read end the run here, before the search
+    row_costs_of(request, settings, test_rows)  # raises for unreadable costs before the search
     prepare(problem)
     monitor = Monitor(limits_of(settings), sink)
     if on_start is not None:
@@ -173,7 +208,7 @@ def _best_question(
     held_out: tuple[np.ndarray, np.ndarray],
     folds: Folds | None,
 ) -> dict[str, Any]:
-    """Return how often the best single question is right on the unseen rows; nothing for a tree that asks no more, or with costs."""
+    """Return the accuracy of the best single question on unseen rows; empty for trees of at most two leaves, or with costs."""
     if tree.n_leaves <= 2 or problem.costs is not None or request.left is not None:
         return {}
     parts = [held_out] if folds is None else [(folds.training(f), folds.validation(f)) for f in range(request.folds)]
@@ -184,7 +219,7 @@ def _best_question(
 
 
 def row_costs_of(request: TrainRequest, settings: Settings, rows: np.ndarray) -> RowCosts | None:
-    """Return what each answer costs in some rows of a request; None without costs. Raises ParameterError."""
+    """Return the costs of some rows of a request; None without costs. Raise ParameterError."""
     return costs_of(
         request.table.take(rows),
         request.labels.take(rows),
@@ -197,7 +232,7 @@ def row_costs_of(request: TrainRequest, settings: Settings, rows: np.ndarray) ->
 def _metrics(
     request: TrainRequest, tree: Tree, rows: np.ndarray, problem: Problem, settings: Settings
 ) -> dict[str, Any]:
-    """Return the metrics of the training rows, and of the held-out `rows` with the intervals over groups and costs."""
+    """Return the metrics of the training rows, and of the held-out `rows` with intervals over groups and costs."""
     constant = 0 if problem.costs is None else problem.costs.best_constant
     training = metrics_of(tree, problem.matrix, problem.y, problem.weights, problem.costs, constant)
     if request.table.weights is not None:
@@ -214,7 +249,7 @@ def _metrics(
 
 
 def nodes_of_fold(tree: Tree) -> list[dict[str, Any]]:
-    """The nodes of the tree of a fold, which is kept for its accuracy alone."""
+    """Return the nodes of the tree of a fold, without bounds of its splits."""
     bounds = ("impurity", "impurity_bound", "measure")
     return [{name: value for name, value in node.items() if name not in bounds} for node in tree.to_json()]
 
@@ -222,11 +257,11 @@ def nodes_of_fold(tree: Tree) -> list[dict[str, Any]]:
 def fit(
     method: Method, problem: Problem, settings: Settings, monitor: Monitor, left: RecoveredRun | None = None
 ) -> tuple[Tree, Certificate, Solution]:
-    """Solve, build the tree, and certify it from the rows: no number of a solver is believed without a recount.
+    """Solve, build the tree, and certify it with counts from the rows; no number of a solver is used unchecked.
 
-    `left`: what a killed training had found, instead of a search.
+    `left` is the state of a killed run, which replaces the search.
     """
-    if method.two_classes and problem.n_classes > 2:  # for one class a leaf is right
+    if method.two_classes and problem.n_classes > 2:  # one class is possible: a leaf
         raise ParameterError({"method": f"'{method.id}' takes two classes; this target has {problem.n_classes}."})
     if problem.n_classes > 1:
         method.check(settings, problem.names)
@@ -256,7 +291,7 @@ def fit(
 
 
 def _without_copies(problem: Problem, solution: Solution) -> Solution:
-    """Return the solution with evidence about rows: without lists of trees counted in copies."""
+    """Return the solution with evidence about rows in place of copies, without lists of trees."""
     if problem.costs is None:
         return solution
     rows = np.nonzero(problem.costs.copies)[0]
@@ -265,7 +300,7 @@ def _without_copies(problem: Problem, solution: Solution) -> Solution:
 
 
 def _of_rows(part: dict[str, Any], rows: np.ndarray) -> dict[str, Any]:
-    """Return a part of the evidence whose groups name rows in place of their copies; `rows` are those of the copies."""
+    """Replace copies by their rows in the groups of the evidence; `rows` maps copies to rows."""
     if part["kind"] != Evidence.PLANES:
         return part
     groups = [group | {"rows": np.unique(rows[group["rows"]]).tolist()} for group in part["groups"]]
@@ -275,7 +310,7 @@ def _of_rows(part: dict[str, Any], rows: np.ndarray) -> dict[str, Any]:
 def certify(
     method: Method, problem: Problem, settings: Settings, solution: Solution, tree: Tree, monitor: Monitor
 ) -> Certificate:
-    """The claim about `tree`; raises SolverError if the solver's bound contradicts the tree it returned."""
+    """Return the certificate of a tree; raise SolverError if the solver's bound contradicts the tree."""
     objective = objective_of(problem, tree, solution.goal)
     bound = solution.bound
     if bound is not None:
@@ -287,9 +322,9 @@ def certify(
     status = solution.status(method.guarantee, monitor)
     gap = relative_gap(objective, bound)
     allowed_gap = float(settings.get("mip_gap") or 0.0)
-    # a search that was stopped has proved a tree only if bound and objective are the same number; solvers that finish round theirs
+    # a stopped search proves its tree only if bound and objective are equal; solvers that finish round their bound
     near = OPTIMAL_GAP if solution.finished else SAME
-    # a gap of exactly what was asked for may come out a little larger in floats
+    # a gap equal to the allowed one may be a little larger in floats
     closed = gap is not None and gap <= max(near, allowed_gap + SAME)
     if closed and not solution.unproved and method.guarantee is Guarantee.TREE:
         status = Status.OPTIMAL
@@ -334,7 +369,7 @@ def certify(
 
 
 def weight_record(problem: Problem, tree: Tree) -> dict[str, Any] | None:
-    """Return what a certificate states about a column of weights: its step, and the rows beside their weights; None without it."""
+    """Return the record of a weight column for a certificate: its step and the unweighted rows; None without weights."""
     weights = problem.table.weights
     if weights is None:
         return None
@@ -343,7 +378,7 @@ def weight_record(problem: Problem, tree: Tree) -> dict[str, Any] | None:
 
 
 def _weight_error(problem: Problem) -> float:
-    """Return by how much the rounding of a column of weights may change an objective."""
+    """Return an upper bound of the change of an objective by rounding the weight column."""
     weights = problem.table.weights
     if weights is None or (weights.values * weights.step.numerator / weights.step.denominator == weights.given).all():
         return 0.0
@@ -351,7 +386,7 @@ def _weight_error(problem: Problem) -> float:
 
 
 def price_record(problem: Problem, tree: Tree) -> dict[str, Any] | None:
-    """Return what a certificate states about prices of columns: each price, the weight of the rows that pay it, and the sum."""
+    """Return the record of column prices for a certificate: prices, weights of the rows that pay, and the sum."""
     if not problem.column_prices:
         return None
     names = problem.table.names
@@ -365,15 +400,15 @@ def price_record(problem: Problem, tree: Tree) -> dict[str, Any] | None:
 
 
 def cost_record(problem: Problem, costs: RowCosts, tree: Tree, bound: float | None) -> dict[str, Any]:
-    """Return what a certificate states about costs, in their unit.
+    """Return the record of costs for a certificate, in their unit.
 
-    `least` is what the bound proves: no tree of the scope costs less, its leaves included.
+    `least` is the proved lower bound of the cost of any tree in scope, including its leaves.
     """
     cost = costs.total(tree.predict(problem.matrix))
     best = costs.best_constant
     price = costs.price_of(problem.leaf_penalty)
     least = None if bound is None else costs.cost_of(Fraction(bound))
-    if bound is not None and bound <= problem.objective(tree):  # not rounded: the tree meets the bound
+    if bound is not None and bound <= problem.objective(tree):  # the tree meets the bound; avoid rounding
         least = cost + price * tree.n_leaves + problem.column_cost(tree) / costs.step
     return {
         "unit": costs.matrix.unit,
@@ -390,7 +425,7 @@ def cost_record(problem: Problem, costs: RowCosts, tree: Tree, bound: float | No
 
 
 def objective_of(problem: Problem, tree: Tree, goal: Goal | None) -> float:
-    """The objective of `tree`; raises SolverError if it does not keep what the goal requires."""
+    """Return the objective of a tree; raise SolverError if it violates the constraints of the goal."""
     if goal is None:
         return problem.objective(tree)
     positive = problem.y == problem.labels.classes.index(goal.positive)
@@ -400,23 +435,22 @@ def objective_of(problem: Problem, tree: Tree, goal: Goal | None) -> float:
     tn = int(weights[~positive & ~predicted_positive].sum())
     counts = (tp, int(weights[positive].sum()), tn, int(weights[~positive].sum()))
     if not goal.admits(*counts):
-        raise SolverError(
-            "The tree does not keep the sensitivity or specificity that was asked for. Nothing is stored."
-        )
+        raise SolverError("The tree does not reach the required sensitivity or specificity. Nothing is stored.")
     return float(goal.value(*counts) - problem.leaf_penalty * tree.n_leaves)
 
 
 def progress_writer(stream: IO[str], problem_of: Callable[[], Problem | None] = lambda: None) -> Sink:
-    """A sink that appends one JSON object per line and flushes; a new incumbent brings its nodes as `tree`."""
+    """Return a sink that writes one JSON object per line; a line with a new incumbent has its nodes as `tree`."""
 
     def write(progress: Progress, draft: Draft | None) -> None:
         record = progress.to_json()
         problem = problem_of()
         if draft is not None and problem is not None:
             tree = problem.tree(draft)
-            if progress.phase != CHECK:  # then it is the tree that is kept, in its shortest decimals already
+            if progress.phase != CHECK:  # the final tree is finished already
                 tree = problem.finish(tree)
-            record["correct"], record["leaves"] = problem.correct(tree), tree.n_leaves
+            record["correct"] = problem.correct(tree)
+            record["leaves"] = tree.n_leaves
             if len(tree.nodes) <= MAX_TREE_IN_PROGRESS:
                 record |= {
                     "tree": tree.to_json(),
@@ -430,7 +464,7 @@ def progress_writer(stream: IO[str], problem_of: Callable[[], Problem | None] = 
 
 
 def training_problem(request: TrainRequest) -> Problem:
-    """The problem that `train` will solve, for a progress sink that shows trees."""
+    """Return the problem that `train` will solve, for a progress sink that shows trees."""
     settings = get(request.method).settings(request.parameters)
     rows, _ = holdout(request.labels.codes, request.test_share, settings.get("seed", 0), request.table)
     return _problem(request, settings, rows)
@@ -460,7 +494,7 @@ def _check_start(request: TrainRequest, method: Method) -> None:
 
 
 def row_weights(request: TrainRequest, rows: np.ndarray) -> np.ndarray | None:
-    """Return the weights of `rows`, int64, as the request or its table gives them; None if each row counts one."""
+    """Return the weights of `rows`, int64, from the request or its table; None if all rows have weight 1."""
     weights = request.table.weights
     if request.weights is None and weights is not None:
         return weights.values[rows]
@@ -470,9 +504,9 @@ def row_weights(request: TrainRequest, rows: np.ndarray) -> np.ndarray | None:
 def _cross_validate(
     method: Method, request: TrainRequest, settings: Settings, monitor: Monitor, folds: Folds
 ) -> tuple[dict[str, Any], list[Tree], list[dict[str, Any]]]:
-    """Return the accuracy of the same method and settings on rows it has not seen, the trees, and how their questions were made.
+    """Cross-validate the method: return its metrics, the trees of the folds, and their chosen settings.
 
-    Each fold has the time limit for itself. Where the settings leave thresholds or size open, each fold chooses them by its own rows.
+    Each fold has the full time limit. If thresholds or size are 'auto', each fold chooses them from its own rows.
     """
     codes = request.labels.codes
     trees: list[Tree] = []
@@ -494,12 +528,12 @@ def _cross_validate(
             problem, sized, _ = settle_size(method, problem, settings, inner)
             tree, _, _ = fit(method, problem, sized, inner)
         except (InfeasibleError, SolverError) as error:
-            ended = f"fold {f + 1} of {request.folds}: {error}"  # the tree of all rows is there all the same
+            ended = f"fold {f + 1} of {request.folds}: {error}"  # the tree of all rows is kept
             break
         finally:
             cancel.set()
         if monitor.cancelled:
-            break  # the tree of this fold is not the one that the settings ask for
+            break  # the search of this fold was cut short
         test = folds.validation(f)
         judged = request.table.take(test)
         result = metrics_of(tree, judged.matrix(), codes[test], row_weights(request, test))
@@ -527,7 +561,7 @@ def _cross_validate(
 
 
 def _forward_cancel(outer: Monitor, inner: Monitor) -> threading.Event:
-    """Pass a cancel of the whole run on to the fold that is running."""
+    """Forward a cancel of the whole run to the current fold."""
     finished = threading.Event()
 
     def watch() -> None:
@@ -541,7 +575,7 @@ def _forward_cancel(outer: Monitor, inner: Monitor) -> threading.Event:
 
 
 def save(model: ModelFile, path: str | Path) -> None:
-    """Write the model file (checked against its schema, renamed into place)."""
+    """Write the model file, checked against its schema, and atomically."""
     from trainer.tree.file import write
 
     write(model, path)

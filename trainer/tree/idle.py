@@ -1,7 +1,6 @@
-"""Questions that change no answer, and the model without them.
+"""Find and remove idle questions: splits whose leaves all predict the same class.
 
-A question is idle if all leaves below it predict the same class. A search of whole trees returns none; a tree that was grown split by
-split has them where a split told more about the shares of the classes than about the larger one.
+A search of whole trees returns none. A greedy tree has them where a split changes class shares, but not the largest class.
 """
 
 from __future__ import annotations
@@ -20,13 +19,13 @@ NOTE = "Questions that change no answer were removed after the training."
 
 
 def idle_questions(tree: Tree) -> frozenset[int]:
-    """The numbers of the idle questions."""
+    """Return the node ids of the idle questions."""
     label = _only_label(tree)
     return frozenset(v.id for v in tree.branches if label[v.id] is not None)
 
 
 def _only_label(tree: Tree) -> list[int | None]:
-    """For each node the class that all leaves at or below it predict; None where they predict several."""
+    """Return for each node the class that all leaves at or below it predict; None if they predict several."""
     labels: list[int | None] = [v.label if v.is_leaf else None for v in tree.nodes]
     for v in reversed(tree.branches):  # children come after their parents
         if labels[v.left] == labels[v.right]:
@@ -35,7 +34,7 @@ def _only_label(tree: Tree) -> list[int | None]:
 
 
 def without_idle(tree: Tree) -> Tree:
-    """The tree in which each idle question is a leaf, with the rows that it had, so that every row gets the class that it got before."""
+    """Replace each idle question by a leaf with its rows; no prediction changes."""
     label = _only_label(tree)
     order = [0]
     for at in order:  # grows while it is walked: breadth first, as trees are numbered
@@ -55,10 +54,22 @@ def without_idle(tree: Tree) -> Tree:
 def pruned(model: ModelFile) -> ModelFile:
     """Return the model without its idle questions.
 
-    Raises ModelFileError if no question is idle, and for a model whose claim is about the whole tree.
+    Parameters
+    ----------
+    model : ModelFile
+
+    Returns
+    -------
+    ModelFile
+        The smaller model; its certificate has no bound.
+
+    Raises
+    ------
+    ModelFileError
+        If no question is idle, or if the model claims that its whole tree is optimal.
     """
     if model.certificate.get("guarantee") == Guarantee.TREE:
-        raise ModelFileError("The claim of this model is about its tree as a whole, so that the tree is not changed.")
+        raise ModelFileError("This model claims that its whole tree is optimal, so its questions cannot be removed.")
     tree = without_idle(model.tree)
     if len(tree.nodes) == len(model.tree.nodes):
         raise ModelFileError("No question of this tree can be removed: each of them changes an answer.")
@@ -66,7 +77,7 @@ def pruned(model: ModelFile) -> ModelFile:
 
 
 def _certificate(before: Mapping[str, Any], tree: Tree) -> dict[str, Any]:
-    """What the certificate says of the smaller tree; it has no bound, since nothing was claimed of the whole tree."""
+    """Return the certificate of the smaller tree, without a bound."""
     certificate = dict(before)
     counts: dict[str, Any] = {"leaves": tree.n_leaves, "depth": tree.depth}
     if certificate.get("splits") is not None:
@@ -81,7 +92,7 @@ def _certificate(before: Mapping[str, Any], tree: Tree) -> dict[str, Any]:
 
 
 def _price(certificate: Mapping[str, Any]) -> Fraction:
-    """What a leaf costs, a share of the rows. Raises ModelFileError where this is not a number."""
+    """Return the price of a leaf as a share of the rows; raise ModelFileError if it is not a number."""
     try:
         return Fraction(str(certificate.get("leaf_penalty") or 0))
     except (ValueError, ZeroDivisionError) as error:

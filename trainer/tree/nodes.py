@@ -1,7 +1,7 @@
-"""The one tree structure of all methods, and the drafts from which methods build it.
+"""The tree structure of all methods, and drafts, from which it is built.
 
-A method returns a draft (nested `DraftBranch` / `DraftLeaf`); `grow` routes the training rows through it, counts classes and
-numbers the nodes breadth first, the root being 0. Nothing that a solver believes about counts is kept.
+A method returns a draft (nested `DraftBranch` and `DraftLeaf`). `grow` routes the training rows through it, counts classes and
+numbers the nodes breadth first from 0, the root. Counts never come from a solver.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ ROUNDING = 1e-9  # of impurities, as a share of the rows
 
 @dataclass(frozen=True, kw_only=True)
 class DraftLeaf:
-    """A leaf that predicts class `label`, or the majority of its training rows where `label` is None."""
+    """A leaf that predicts class `label`, or the majority of its training rows if `label` is None."""
 
     label: int | None = None
 
@@ -92,12 +92,12 @@ class Tree:
 
     @cached_property
     def labels(self) -> CodeArray:
-        """int32 of shape (nodes,): the class that each node predicts (at a branch: its majority)."""
+        """Class of each node, int32 of shape (nodes,); the majority at a branch."""
         return np.array([v.label for v in self.nodes], np.int32)
 
     @cached_property
     def probabilities(self) -> FloatArray:
-        """float64 of shape (nodes, classes): class shares of the training rows; an empty leaf is sure of its label."""
+        """Class shares of the training rows, float64 of shape (nodes, classes); an empty leaf has share 1 for its label."""
         counts = np.array([v.counts for v in self.nodes], np.float64).reshape(len(self.nodes), len(self.classes))
         empty = counts.sum(axis=1) == 0
         counts[empty, self.labels[empty]] = 1.0
@@ -105,12 +105,12 @@ class Tree:
 
     @property
     def leaves(self) -> tuple[Node, ...]:
-        """The nodes without a question, in the order of their ids."""
+        """The leaves, in the order of their ids."""
         return tuple(v for v in self.nodes if v.is_leaf)
 
     @property
     def branches(self) -> tuple[Node, ...]:
-        """The nodes with a question, in the order of their ids."""
+        """The nodes with a split, in the order of their ids."""
         return tuple(v for v in self.nodes if not v.is_leaf)
 
     @property
@@ -120,7 +120,10 @@ class Tree:
 
     @property
     def n_coefficients(self) -> int:
-        """The number of terms in all splits: for a sum its terms; for a set of categories the smaller of the set and its complement, at least one."""
+        """The number of terms in all splits.
+
+        A sum counts its terms, a set of categories the smaller of the set and its complement, at least one.
+        """
         return sum(v.split.size(self.schema) for v in self.nodes if v.split is not None)
 
     @cached_property
@@ -134,7 +137,7 @@ class Tree:
 
     @property
     def depth(self) -> int:
-        """The largest number of branchings on a path from the root to a leaf."""
+        """The largest number of splits on a path from the root to a leaf."""
         level = [0] * len(self.nodes)
         for v in self.nodes:  # children come after their parents in breadth-first order
             if not v.is_leaf:
@@ -160,7 +163,7 @@ class Tree:
 
     @cached_property
     def unknown_refused(self) -> tuple[int, ...]:
-        """Indices of the asked columns whose contract refuses a category that training did not have, sorted."""
+        """Indices of the used columns whose contract refuses new categories, sorted."""
         columns = self.schema
         return tuple(
             j
@@ -169,17 +172,17 @@ class Tree:
         )
 
     def has_empty(self, X: FloatArray) -> BoolArray:
-        """Boolean (n,): the rows with an empty cell in a column that some question asks."""
+        """Return the mask of rows with an empty cell in a used column, bool (n,)."""
         return np.asarray(self._empty_used(X[:, self.used_columns]).any(axis=1))
 
     def _empty_used(self, cells: FloatArray) -> BoolArray:
-        """Boolean (n, used columns): the empty ones among the `cells` of the columns that some question asks."""
+        """Return the mask of empty cells, bool (n, used columns)."""
         codes = np.array([np.nan if (code := self.schema[j].missing_code) is None else code for j in self.used_columns])
         mask: BoolArray = np.isnan(cells) | (cells == codes)
         return mask
 
     def unusual_cells(self, X: FloatArray) -> dict[str, dict[str, int]]:
-        """Count the unusual cells of the columns that some question asks.
+        """Count the unusual cells of the used columns.
 
         Parameters
         ----------
@@ -189,7 +192,7 @@ class Tree:
         Returns
         -------
         dict of str to dict of str to int
-            For `empty`, `unknown`, `below` and `above` (the training range) the cells by column name; what is 0 is absent.
+            Numbers of cells by column name, for `empty`, `unknown`, `below` and `above` (the training range), without zeros.
         """
         cells = X[:, self.used_columns]
         low, high = self._ranges
@@ -221,11 +224,11 @@ class Tree:
 
     @cached_property
     def _codes(self) -> tuple[tuple[int, tuple[float, ...]], ...]:
-        """Place among the used columns, and codes, of each column that has codes."""
+        """Index among the used columns, and codes, of each column with codes."""
         return tuple((k, self.schema[j].special) for k, j in enumerate(self.used_columns) if self.schema[j].special)
 
     def outside(self, X: FloatArray) -> BoolArray:
-        """Boolean (n, used columns): the cells outside the training range of a column that some question asks; a code is no size."""
+        """Return the mask of cells outside the training range, bool (n, used columns); codes are inside."""
         low, high = self._ranges
         cells = X[:, self.used_columns]
         mask: BoolArray = (cells < low) | (cells > high)
@@ -234,7 +237,7 @@ class Tree:
         return mask
 
     def empty_cells(self, X: FloatArray) -> BoolArray:
-        """Boolean (n, columns): the empty cells of each row in the columns that its path asks."""
+        """Return the mask of empty cells in the columns on each row's path, bool (n, columns)."""
         mask = np.zeros((len(X), len(self.schema)), bool)
         rows = self.reach(X)
         for v in self.branches:
@@ -245,32 +248,32 @@ class Tree:
         return mask
 
     def unseen_empty(self, X: FloatArray) -> BoolArray:
-        """Boolean (n, columns): where the answer of a row rests on a side for empty cells that no training row has taken."""
+        """Return the mask of empty cells that take a side without training rows, bool (n, columns)."""
         mask = np.zeros((len(X), len(self.schema)), bool)
         rows = self.reach(X)
         for v in self.branches:
             if v.split is None:
                 continue
             for f in v.split.used:
-                # in a categorical column empty cells that training has seen are a category
+                # in a categorical column, empty training cells are a category
                 if self.schema[f].kind is ColumnKind.CATEGORICAL or v.split.unseen_empty(self.schema[f]):
                     mask[rows[v.id], f] |= np.isnan(X[rows[v.id], f])
         return mask
 
     def apply(self, X: FloatArray) -> CodeArray:
-        """The leaf of each row, int32 (n,); X float64 (n, columns), categories as codes."""
+        """Return the leaf of each row, int32 (n,); X is float64 (n, columns), with categories as codes."""
         return apply(self.flat, X)
 
     def predict(self, X: FloatArray) -> CodeArray:
-        """The class code of each row, int32 (n,)."""
+        """Return the class code of each row, int32 (n,)."""
         return self.labels[self.apply(X)]
 
     def predict_proba(self, X: FloatArray) -> FloatArray:
-        """Class shares of each row's leaf, float64 (n, classes)."""
+        """Return the class shares of each row's leaf, float64 (n, classes)."""
         return self.probabilities[self.apply(X)]
 
     def decision_path(self, X: FloatArray) -> CodeArray:
-        """Node ids from the root to the leaf of each row, int32 (n, depth + 1), padded with -1."""
+        """Return the node ids from the root to the leaf of each row, int32 (n, depth + 1), padded with -1."""
         paths = np.full((len(self.nodes), self.depth + 1), -1, np.int32)
         for leaf in self.leaves:
             path = self.path_to(leaf.id)
@@ -278,7 +281,7 @@ class Tree:
         return paths[self.apply(X)]
 
     def asked_columns(self) -> np.ndarray:
-        """Return whether the path to a node asks a column, bool (nodes, columns)."""
+        """Return whether the path to a node uses a column, bool (nodes, columns)."""
         uses_column = np.zeros((len(self.nodes), len(self.schema)), bool)
         for v in self.branches:  # a parent comes before its children
             assert v.split is not None
@@ -288,24 +291,25 @@ class Tree:
         return uses_column
 
     def path_to(self, node: int) -> list[int]:
-        """Node ids from the root to `node`, both included."""
+        """Return the node ids from the root to `node`, both included."""
         path = [node]
         while self.parents[path[-1]] >= 0:
             path.append(self.parents[path[-1]])
         return path[::-1]
 
     def reach(self, X: FloatArray) -> list[np.ndarray]:
-        """For every node the indices of the rows of X that reach it."""
+        """Return for every node the indices of the rows of X that reach it."""
         rows: list[np.ndarray] = [np.zeros(0, np.int64)] * len(self.nodes)
         rows[0] = np.arange(len(X))
         for v in self.nodes:
             if v.split is not None:
                 left = rows_go_left(v.split, X, rows[v.id])
-                rows[v.left], rows[v.right] = rows[v.id][left], rows[v.id][~left]
+                rows[v.left] = rows[v.id][left]
+                rows[v.right] = rows[v.id][~left]
         return rows
 
     def to_json(self) -> list[dict[str, Any]]:
-        """The nodes as in the model file."""
+        """Return the nodes as in the model file."""
         records = []
         for v in self.nodes:
             record: dict[str, Any] = {"id": v.id, "counts": list(v.counts)}
@@ -319,11 +323,19 @@ class Tree:
         return records
 
     def plot(self, *, width: float = 1100.0, height: float = 700.0) -> Any:
-        """The tree as a `plotly.graph_objects.Figure`, as much of it open as can be read in so many pixels.
+        """Return the tree as a `plotly.graph_objects.Figure`.
 
-        Raises ImportError if plotly is not installed.
+        Parameters
+        ----------
+        width, height : float
+            Size in pixels. Subtrees that would be too small to read start closed.
+
+        Raises
+        ------
+        ImportError
+            If plotly is not installed.
         """
-        # pictures are made of trees, and plotly takes a second to import: both only where somebody asks
+        # imported here, because the renderer imports this module, and plotly takes a second to import
         from plotly.graph_objects import Figure
 
         from trainer.tree.render.figure import tree_figure
@@ -332,7 +344,7 @@ class Tree:
         return Figure(resolve_tokens(tree_figure(self, room=(width, height))))
 
     def __repr__(self) -> str:
-        """In one line; `rules_text` and `to_json` have all of it."""
+        """Return one line; `rules_text` and `to_json` have the full tree."""
         leaves = "1 leaf" if self.n_leaves == 1 else f"{self.n_leaves} leaves"
         return f"<Tree: {leaves}, depth {self.depth}, {len(self.schema)} columns, {len(self.classes)} classes>"
 
@@ -342,12 +354,12 @@ class Tree:
         return tree_html(self)
 
     def save(self, path: str) -> None:
-        """Write the tree as a model file that claims nothing; `trainer.tree.file` writes those of a training."""
+        """Write the tree as a model file without a claim; `trainer.tree.file` writes the model file of a training."""
         write_document(document(self.to_json(), schema=self.schema, classes=self.classes), path)
 
     @staticmethod
     def load(path: str) -> Tree:
-        """Read the tree of a model file; raises ModelFileError if it is damaged."""
+        """Read the tree of a model file; raise ModelFileError if it is damaged."""
         document = read_document(path)
         return tree_from_json(document["nodes"], schema=columns_of(document), classes=document["classes"])
 
@@ -362,10 +374,21 @@ def grow(
     weights: CountArray | None = None,
     costs: CountArray | None = None,
 ) -> Tree:
-    """The tree of a draft with the counts of the rows `matrix` (n, columns), `codes` (n,), nodes numbered breadth first.
+    """Build the tree of a draft with the counts of some rows; number its nodes breadth first.
 
-    A row of integer weight w (`weights`, int64 (n,)) counts as w rows, even if a leaf takes the majority of its rows. With `costs`,
-    int64 (n, classes), a leaf takes the answer that costs least in its rows, the first one among equals.
+    Parameters
+    ----------
+    draft : Draft
+    matrix : float64 array of shape (n, columns)
+        The rows.
+    codes : int32 array of shape (n,)
+        Their classes.
+    schema : sequence of ColumnSchema
+    classes : sequence of str
+    weights : int64 array of shape (n,), optional
+        Row weights; a row of weight w counts as w rows.
+    costs : int64 array of shape (n, n_classes), optional
+        Costs of answers. A leaf then takes the cheapest answer for its rows, the first one among equals.
     """
     nodes: list[Node] = []
     queue: deque[tuple[Draft, np.ndarray, int]] = deque([(draft, np.arange(len(matrix)), 0)])
@@ -409,7 +432,7 @@ def _class_counts(codes: np.ndarray, weights: CountArray | None, classes: int) -
 
 
 def to_draft(tree: Tree, node: int = 0) -> Draft:
-    """The draft of the subtree at `node`: the inverse of `grow`, without counts."""
+    """Return the draft of the subtree at `node`: the inverse of `grow`, without counts."""
     v = tree.nodes[node]
     if v.split is None:
         return DraftLeaf(label=v.label)
@@ -424,9 +447,9 @@ def to_draft(tree: Tree, node: int = 0) -> Draft:
 
 
 def simplify(tree: Tree) -> Draft:
-    """The draft without branches that send every training row one way or whose two leaves predict the same class.
+    """Return the draft without splits that send every training row one way, or whose two leaves predict the same class.
 
-    Neither changes the prediction of a training row, both save a leaf.
+    This changes no prediction of a training row and saves leaves.
     """
 
     def visit(node: int) -> Draft:
@@ -448,7 +471,7 @@ def simplify(tree: Tree) -> Draft:
 
 
 def to_draft_branch(node: Node) -> DraftBranch:
-    """The branch of `node` with two placeholder leaves, to be replaced."""
+    """Return the branch of `node` with two placeholder leaves."""
     if node.split is None:
         raise ModelFileError(f"Node {node.id} is a leaf, not a branch.")
     return DraftBranch(
@@ -464,12 +487,12 @@ def to_draft_branch(node: Node) -> DraftBranch:
 def tree_from_json(
     records: Sequence[dict[str, Any]], *, schema: Sequence[ColumnSchema], classes: Sequence[str]
 ) -> Tree:
-    """The tree from the nodes of a model file; raises ModelFileError unless they form one binary tree rooted at node 0."""
+    """Read the tree from the nodes of a model file; raise ModelFileError unless they form a binary tree with root 0."""
     if not records or len(records) > MAX_NODES:
         raise ModelFileError(f"A tree needs 1 to {MAX_NODES} nodes; the file has {len(records)}.")
     code = {label: k for k, label in enumerate(classes)}
     nodes: list[Node] = []
-    # a branch without rows predicts what its parent does, as in `grow`
+    # a branch without rows has the class of its parent, as in `grow`
     fallback = [0] * len(records)
     for i, record in enumerate(records):
         if record.get("id", i) != i:
@@ -510,7 +533,7 @@ def tree_from_json(
 def training_counts(
     tree: Tree, matrix: FloatArray, codes: CodeArray, weights: CountArray | None = None
 ) -> tuple[int, CountArray]:
-    """Rows (or their weight) that the tree classifies correctly, and its confusion matrix int64 (actual, predicted)."""
+    """Return the correctly classified rows (or their weight), and the confusion matrix, int64 (actual, predicted)."""
     k = len(tree.classes)
     cells = codes.astype(np.int64) * k + tree.predict(matrix)
     confusion = _class_counts(cells, weights, k * k).reshape(k, k)

@@ -1,4 +1,4 @@
-"""How a messy table is read: what was taken for what and why, switches for it, and the same again for the rows to come."""
+"""Parse messy tables: guess formats with reasons, apply the user's choices, and repeat the parsing for new rows."""
 
 from trainer.data.parsing.column import ColumnReading
 from trainer.data.parsing.given import EVERY, ParsingChoices

@@ -1,4 +1,4 @@
-"""What one column was taken for, why, and what else it could be; and its cells in the plain form that a clean file would have."""
+"""The parsing of one column: its format with the reason, alternatives, and conversion of its cells to plain form."""
 
 from __future__ import annotations
 
@@ -26,12 +26,14 @@ LISTED = 20
 
 @dataclass(frozen=True, kw_only=True)
 class ColumnReading:
-    """How the cells of a column are read.
+    """The parsing of a column.
 
-    `taken_for`: "number" and "date" (times of day among them) in the form of `number` or `date`; "plain": the cells as they stand,
-    except for the words in `missing` and those that `spellings` replaces; "text": kept as text though something in it looks like numbers; "ask": not decided, `question`
-    says why, and nothing is read before it is. `choices` are the switches that a person has, `given` says that one was used. `odd` are
-    words that keep the column from being read so, which may mean that the cell is empty.
+    `taken_for` is one of:
+
+    - "number" and "date" (dates and times of day): in the format of `number` or `date`;
+    - "plain": unchanged, except for the words in `missing` and `spellings`;
+    - "text": text, although some cells look like numbers;
+    - "ask": undecided; the user has to answer `question` first.
     """
 
     name: str
@@ -39,21 +41,21 @@ class ColumnReading:
     reason: str = ""
     number: NumberForm | None = None
     date: DateForm | None = None
-    missing: tuple[str, ...] = ()
-    spellings: Mapping[str, str] = field(default_factory=dict)
+    missing: tuple[str, ...] = ()  # words that mean an empty cell
+    spellings: Mapping[str, str] = field(default_factory=dict)  # replacements by word
     question: str = ""
-    choices: tuple[str, ...] = ()
-    given: bool = False
-    odd: tuple[str, ...] = ()
+    choices: tuple[str, ...] = ()  # values of `--kind` that the user may choose
+    given: bool = False  # whether the user chose one
+    odd: tuple[str, ...] = ()  # words that do not fit the format; they may mean an empty cell
 
     @property
     def special(self) -> bool:
-        """Whether cells are read in another way than in a clean file; then a model has to repeat it."""
+        """Whether the column needs other parsing than in a clean file, which a model has to repeat."""
         return self.taken_for in (NUMBER, DATE) or bool(self.missing or self.spellings)
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The columns that it becomes."""
+        """The names of the resulting columns."""
         return self.date.names(self.name) if self.date is not None else (self.name,)
 
     @property
@@ -62,7 +64,7 @@ class ColumnReading:
 
     @property
     def words(self) -> str:
-        """What it was taken for, in words."""
+        """The format in words."""
         if self.taken_for == NUMBER and self.number is not None:
             return f"numbers, {self.number.words}" if self.number != NumberForm() else "numbers"
         if self.date is not None:
@@ -72,7 +74,7 @@ class ColumnReading:
 
     @property
     def switch(self) -> str:
-        """What to say to get this reading, as `--kind` takes it."""
+        """The value of `--kind` for this parsing."""
         if self.taken_for == NUMBER and self.number is not None:
             return f"number:{self.number.decimal}{self.number.thousands}"
         if self.date is not None:
@@ -80,7 +82,7 @@ class ColumnReading:
         return "text" if self.taken_for == TEXT else ""
 
     def to_json(self) -> dict[str, Any]:
-        """What a model file keeps: enough to read other cells in the same way."""
+        """Return the record for a model file, from which other cells can be parsed alike."""
         record: dict[str, Any] = {"taken_for": self.taken_for}
         if self.reason:
             record["reason"] = self.reason
@@ -101,7 +103,7 @@ class ColumnReading:
 
     @classmethod
     def from_json(cls, name: str, record: dict[str, Any]) -> ColumnReading:
-        """The inverse of `to_json`; raises DataError for a form that is not known."""
+        """Do the inverse of `to_json`; raise DataError for an unknown format."""
         number = date = None
         taken_for = str(record.get("taken_for"))
         if taken_for == NUMBER:
@@ -137,7 +139,7 @@ class ColumnReading:
         return frozenset(self.missing)
 
     def texts(self, word: str) -> tuple[str, ...] | None:
-        """The plain texts of a word, one for each of `names` ("" where it is missing); None if it is not of this form."""
+        """Return the plain texts of a word, one for each of `names` ("" if missing); None if it does not fit the format."""
         if word in self._gaps:
             return ("",) * len(self.names)
         if self.number is not None:
@@ -148,12 +150,12 @@ class ColumnReading:
         return (self.spellings.get(word, word),)
 
     def columns(self, column: pa.Array) -> tuple[tuple[pa.Array, ...], np.ndarray, Cells | None]:
-        """The plain columns, boolean (n,) where a cell is not of this form (null in the columns), and the cells that were read."""
+        """Return the plain columns, the mask, bool (n,), of cells that do not fit the format (null in the columns), and the cells."""
         nothing = np.zeros(len(column), bool)
         if self.taken_for in (TEXT, ASK) or not self.special:
             return (column,), nothing, None
         if not pa.types.is_string(column.type) and self.date is None:
-            return (column,), nothing, None  # a column of typed numbers is one already
+            return (column,), nothing, None  # typed numbers need no parsing
         cells = Cells.of(column)
         marks = cells.marks if self.taken_for != PLAIN else np.zeros(len(cells.words), bool)
         parsed = [
@@ -179,7 +181,7 @@ Declare = Callable[[str, Sequence[str]], ColumnReading]
 
 
 def kind_of(spec: str) -> tuple[str, str]:
-    """A switch as 'text', 'number', 'number:,.', 'date', 'date:dd/mm/yyyy', 'time', 'binary' cut in two; raises DataError."""
+    """Split a kind such as 'text', 'number:,.', 'date:dd/mm/yyyy', 'time' or 'binary' at the colon; raise DataError."""
     what, _, how = spec.strip().partition(":")
     what = {"categorical": TEXT, "numeric": NUMBER}.get(what, what)
     if what in FORMATS and not how:

@@ -1,4 +1,4 @@
-"""What a person says about how a table is read; what is not said is guessed."""
+"""The user's choices about the parsing of a table; everything else is guessed."""
 
 from __future__ import annotations
 
@@ -18,23 +18,21 @@ WORDS = {"comma": ",", "point": ".", "dot": ".", "space": " ", "apostrophe": "'"
 
 @dataclass(frozen=True, kw_only=True)
 class ParsingChoices:
-    """Decimal sign and thousands separator by column ("" for every column), kinds by column, words that mean "missing" by column.
+    """Choices by column ("" for every column), and choices for the file; None means "detect"."""
 
-    `merge` has the spellings to replace by column; an empty mapping stands for all that look alike. `skip_top` and `skip_bottom` are numbers of lines that are not rows; None, as for `delimiter` and `encoding`, lets them be found.
-    `sheet` is the name of a worksheet. `header` is False if the first line of a CSV file is a row; its columns are then `column 1`, `column 2` and so on.
-    """
-
-    decimal: Mapping[str, str] = field(default_factory=dict)
-    thousands: Mapping[str, str] = field(default_factory=dict)
-    kinds: Mapping[str, str] = field(default_factory=dict)
-    missing: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    merge: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    skip_top: int | None = None
-    skip_bottom: int | None = None
+    decimal: Mapping[str, str] = field(default_factory=dict)  # decimal sign
+    thousands: Mapping[str, str] = field(default_factory=dict)  # thousands separator
+    kinds: Mapping[str, str] = field(default_factory=dict)  # as `kind_of` takes them
+    missing: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # words that mean an empty cell
+    merge: Mapping[str, Mapping[str, str]] = field(
+        default_factory=dict
+    )  # spellings to replace; empty: all that look alike
+    skip_top: int | None = None  # lines above the table
+    skip_bottom: int | None = None  # lines below the table
     delimiter: str | None = None
     encoding: str | None = None
-    header: bool | None = None
-    sheet: str | None = None
+    header: bool | None = None  # False if the first line of a CSV file is a row
+    sheet: str | None = None  # name of a worksheet
 
     def __post_init__(self) -> None:
         for name, allowed_values, what in (
@@ -52,34 +50,34 @@ class ParsingChoices:
 
     @property
     def structure(self) -> dict[str, Any]:
-        """What was said about the file as a whole, as `trainer.data.formats.read_file.read_table` takes it."""
+        """The choices for the file, as arguments of `trainer.data.formats.read_file.read_table`."""
         return {
             "delimiter": self.delimiter, "encoding": self.encoding, "skip_top": self.skip_top, "skip_bottom": self.skip_bottom,
             "header": self.header, "sheet": self.sheet,
         }  # fmt: skip
 
     def columns(self) -> tuple[str, ...]:
-        """The names that are spoken of."""
+        """Return the columns with a choice of their own."""
         every = (*self.decimal, *self.thousands, *self.kinds, *self.missing, *self.merge)
         return tuple(dict.fromkeys(name for name in every if name != EVERY))
 
     def sign(self, what: str, column: str) -> str | None:
-        """The `decimal` or `thousands` that was given for a column; None if nothing was."""
+        """Return the `decimal` or `thousands` sign chosen for a column, or None."""
         signs_by_column = getattr(self, what)
         return signs_by_column.get(column, signs_by_column.get(EVERY))
 
     def words(self, column: str) -> tuple[str, ...]:
-        """The words that mean "missing" in a column."""
+        """Return the words that mean "missing" in a column."""
         return (*self.missing.get(EVERY, ()), *self.missing.get(column, ()))
 
     def schema_kinds(self, names: Iterable[str]) -> dict[str, ColumnKind]:
-        """The kinds of columns that follow, for the `names` that were given one."""
+        """Return the chosen kinds of the columns `names`, except dates and times."""
         kinds = {TEXT: ColumnKind.CATEGORICAL, NUMBER: ColumnKind.NUMERIC, "binary": ColumnKind.BINARY}
         kinds_by_column = {name: kind_of(spec)[0] for name, spec in self.kinds.items() if name in set(names)}
         return {name: kinds[what] for name, what in kinds_by_column.items() if what not in (DATE, TIME)}
 
     def to_json(self) -> dict[str, Any]:
-        """What was said, without what was not."""
+        """Return the choices as a dictionary, without defaults."""
         record: dict[str, Any] = {name: dict(getattr(self, name)) for name in ("decimal", "thousands", "kinds")}
         record["missing"] = {name: list(words) for name, words in self.missing.items()}
         record["merge"] = {name: dict(words) for name, words in self.merge.items()}
@@ -88,7 +86,7 @@ class ParsingChoices:
 
     @classmethod
     def from_json(cls, record: Mapping[str, Any]) -> ParsingChoices:
-        """The inverse of `to_json`; raises DataError."""
+        """Do the inverse of `to_json`; raise DataError."""
         missing = {str(name): tuple(map(str, words)) for name, words in dict(record.get("missing", {})).items()}
         merge = {
             str(name): {str(word): str(other) for word, other in dict(words).items()}
@@ -104,6 +102,8 @@ class ParsingChoices:
 
 
 def signs(choices: Any) -> dict[str, str]:
-    """Signs by column from a sign for all of them or from an object; a sign may be said in words."""
-    pairs = choices.items() if isinstance(choices, Mapping) else [(EVERY, choices)] if choices is not None else []
+    """Return signs by column, from one sign for all columns or a mapping; words such as "comma" are accepted."""
+    if choices is None:
+        return {}
+    pairs = choices.items() if isinstance(choices, Mapping) else [(EVERY, choices)]
     return {str(name): WORDS.get(str(sign), str(sign)) for name, sign in pairs}

@@ -1,4 +1,4 @@
-"""A reading: how a table was read, guessed with reasons or given, applied to its rows and kept for the rows to come."""
+"""The parsing of a table: guessed with reasons or chosen, applied to its rows, and stored for new rows."""
 
 from __future__ import annotations
 
@@ -20,27 +20,23 @@ from trainer.data.parsing.infer import places
 from trainer.errors import DataError, closest, list_names
 
 MAX_PLACES = 20
-MOST_ODD = 5  # words that an advice names
+MOST_ODD = 5  # with more odd words, a hint does not name them
 
 
 @dataclass(frozen=True, kw_only=True)
 class ColumnParsing:
-    """How a table is read: `columns` that are not plain, by name, and what was found around the table.
+    """The parsing of a table."""
 
-    `delimiter`, `encoding`, lines above and below the table (`top`, `bottom`: line number and text) describe the file that was
-    read; other files are detected again. `width` is the number of columns of a file without a header line, 0 for other files.
-    """
-
-    columns: Mapping[str, ColumnReading] = field(default_factory=dict)
-    delimiter: str = ""
+    columns: Mapping[str, ColumnReading] = field(default_factory=dict)  # columns that are not plain, by name
+    delimiter: str = ""  # of this file, as the next three; other files are detected again
     encoding: str = ""
-    top: tuple[tuple[int, str], ...] = ()
-    bottom: tuple[tuple[int, str], ...] = ()
-    width: int = 0
+    top: tuple[tuple[int, str], ...] = ()  # lines above the table, with their numbers
+    bottom: tuple[tuple[int, str], ...] = ()  # lines below the table
+    width: int = 0  # number of columns of a file without a header line, 0 for other files
     given: ParsingChoices = field(default_factory=ParsingChoices)
 
     def read_again(self, raw: RawTable, choices: ParsingChoices) -> ColumnParsing:
-        """Return the reading in which the columns that `given` names are read as it says; the others stay. Raises DataError."""
+        """Parse the columns with new choices again, keep the others; raise DataError."""
         old = self.given
         missing = {name: (*old.missing.get(name, ()), *words) for name, words in choices.missing.items()}
         both = replace(
@@ -54,23 +50,23 @@ class ColumnParsing:
         other_columns = {name: column for name, column in self.columns.items() if name not in chosen_names}
         return replace(
             self,
-            columns=other_columns | {name: own for name, own in reading.columns.items() if name in chosen_names},
+            columns=other_columns | {name: column for name, column in reading.columns.items() if name in chosen_names},
             given=reading.given,
         )
 
     @property
     def special(self) -> bool:
-        """Whether anything is read in another way than in a clean file."""
+        """Whether the table needs other parsing than a clean file."""
         has_structure = any(value is not None for value in self.given.structure.values())
         return has_structure or bool(self.top or self.bottom) or any(column.special for column in self.columns.values())
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What was taken for what, in sentences."""
+        """Sentences about the parsing of columns and the lines around the table."""
         return self.notes_of([derived for column in self.columns.values() for derived in column.names])
 
     def notes_of(self, names: Iterable[str]) -> tuple[str, ...]:
-        """The same for the lines around the table and those columns that become some of `names`."""
+        """Return the notes about the lines around the table, and about columns that become one of `names`."""
         name_set = set(names)
         out: list[str] = []
         out += around_notes(self.top, self.bottom)
@@ -97,16 +93,16 @@ class ColumnParsing:
         return tuple(out)
 
     def ask(self, names: Iterable[str]) -> None:
-        """Raise DataError for the open questions of the columns `wanted`."""
+        """Raise DataError if one of the columns is undecided."""
         name_set = set(names)
         open_ones = [column for column in self.columns.values() if column.taken_for == ASK and column.name in name_set]
         if open_ones:
-            problems = tuple(f"{own.question}.{_say(own)}" for own in open_ones)
+            problems = tuple(f"{column.question}.{_say(column)}" for column in open_ones)
             more = f" ({len(problems)} columns are open.)" if len(problems) > 1 else ""
             raise DataError(problems[0] + more, problems=problems)
 
     def for_target(self, target: str | None) -> ColumnParsing:
-        """The same where `target` is predicted: its cells are classes as they stand, but for words that were said to be missing."""
+        """Return the parsing with `target` as the target: its cells stay unchanged, except for chosen missing words."""
         if target is None or target not in self.columns or self.columns[target].taken_for == PLAIN:
             return self
         words = self.given.words(target)
@@ -118,7 +114,7 @@ class ColumnParsing:
         return replace(self, columns=others)
 
     def without(self, names: Iterable[str]) -> ColumnParsing:
-        """The same with the columns `names` as they stand: they were chosen to be categories."""
+        """Return the parsing with the columns `names` unchanged, because the user chose them to be categories."""
         plain_again = {name for name in names if name in self.columns and self.columns[name].taken_for != PLAIN}
         return (
             replace(self, columns={name: column for name, column in self.columns.items() if name not in plain_again})
@@ -127,19 +123,32 @@ class ColumnParsing:
         )
 
     def names(self, raw_names: Sequence[str]) -> tuple[str, ...]:
-        """The names of the columns that a table with these names has when it was read."""
+        """Return the names of the parsed columns of a table with these names."""
         return tuple(
             derived for name in raw_names for derived in (self.columns[name].names if name in self.columns else (name,))
         )
 
     def sources(self, names: Collection[str]) -> set[str]:
-        """The columns of the file that are needed for the columns `names`, these themselves included."""
+        """Return the columns of the file that the parsed columns `names` need, including `names`."""
         source_of = {derived: column.name for column in self.columns.values() for derived in column.names}
         return set(names) | {source_of[name] for name in names if name in source_of}
 
     def apply(self, raw: RawTable, *, target: str | None = None, needed: Collection[str] | None = None) -> RawTable:
-        """The table in the plain form of a clean file. Cells that do not fit are missing, or, in the columns `needed` (of those that
-        come out; None: all), raise a DataError that names their lines."""
+        """Convert a table to the plain form of a clean file.
+
+        Parameters
+        ----------
+        raw : RawTable
+        target : str, optional
+            Column of the classes.
+        needed : collection of str, optional
+            Parsed columns in which every cell must fit; by default all. In other columns, cells that do not fit are empty.
+
+        Raises
+        ------
+        DataError
+            If a cell of a needed column does not fit; the message names its line.
+        """
         target_parsing = self.for_target(target)
         names: list[str] = []
         columns: list[pa.Array] = []
@@ -164,11 +173,11 @@ class ColumnParsing:
         return replace(raw, names=tuple(names), columns=tuple(columns))
 
     def units(self) -> dict[str, str]:
-        """The units by column."""
+        """Return the units by column."""
         return {column.name: column.unit for column in self.columns.values() if column.unit}
 
     def for_model(self, target: str, names: Collection[str]) -> dict[str, Any] | None:
-        """What a model file keeps that has the columns `names`; None if a clean file would be read in the same way."""
+        """Return the record for a model file with the columns `names`; None if it needs no special parsing."""
         target_parsing = self.for_target(target)
         columns = {
             name: replace(column, choices=(), question="", reason="") for name, column in target_parsing.columns.items()
@@ -178,7 +187,7 @@ class ColumnParsing:
         return small.to_json() if small.special else None
 
     def to_json(self) -> dict[str, Any]:
-        """The reading as a dictionary, without what is not special."""
+        """Return the parsing as a dictionary, without defaults."""
         record: dict[str, Any] = {name: getattr(self, name) for name in ("delimiter", "encoding")}
         record |= {name: [list(pair) for pair in getattr(self, name)] for name in ("top", "bottom")}
         record["width"] = self.width
@@ -188,7 +197,7 @@ class ColumnParsing:
 
     @classmethod
     def from_json(cls, record: Mapping[str, Any] | None) -> ColumnParsing:
-        """The inverse of `to_json`; raises DataError."""
+        """Do the inverse of `to_json`; raise DataError."""
         record = record or {}
         try:
             return cls(
@@ -207,7 +216,7 @@ class ColumnParsing:
 
 
 def reading_of(raw: RawTable, choices: ParsingChoices | None = None) -> ColumnParsing:
-    """How the columns of `raw` are to be read, with reasons; raises DataError for names that are not there."""
+    """Guess the parsing of a raw table, with reasons, under the user's choices; raise DataError for unknown column names."""
     choices = choices or ParsingChoices()
     for name in choices.columns():
         if name not in raw.names:
@@ -237,7 +246,7 @@ def _merge_notes(reading: ColumnReading) -> list[str]:
 
 
 def around_notes(top: Sequence[Line], bottom: Sequence[Line]) -> list[str]:
-    """The lines above and below a table that were left out, in sentences."""
+    """Return sentences about the lines above and below a table that are left out."""
     out = []
     for lines, what in ((top, "above"), (bottom, "below")):
         if lines:
