@@ -48,7 +48,7 @@ class CountedQuestions:
         return len(self.encoding.features)
 
     def to_json(self) -> dict[str, Any]:
-        """The questions as a dictionary."""
+        """Return the questions as a dictionary."""
         schema = self.encoding.schema
         return {
             "target": self.target,
@@ -61,7 +61,7 @@ class CountedQuestions:
 
     @classmethod
     def from_json(cls, record: Mapping[str, Any]) -> CountedQuestions:
-        """The questions from their dictionary; raises LookupError, TypeError, ValueError or DataError for a damaged one."""
+        """Read the questions; raise LookupError, TypeError, ValueError or DataError for a damaged dictionary."""
         schema = tuple(ColumnSchema.from_json(column).with_contract(column) for column in record["columns"])
         places = {column.name: j for j, column in enumerate(schema)}
         features = tuple(_question(one, schema, places) for one in record["questions"])
@@ -76,7 +76,7 @@ class CountedQuestions:
 
 
 def _column_json(column: ColumnSchema) -> dict[str, Any]:
-    """The schema of a column, with what prediction does with an unknown category unless that is the default."""
+    """Return the schema of a column, with its policy for unknown categories unless that is the default."""
     record = column.to_json()
     return record if column.unknown is UnknownPolicy.WARN else record | {"unknown": str(column.unknown)}
 
@@ -111,7 +111,7 @@ def _question(record: Mapping[str, Any], schema: Sequence[ColumnSchema], places:
 
 @dataclass(frozen=True, kw_only=True)
 class Part:
-    """A file that was counted: its name, the SHA-256 of its bytes, and its rows that count."""
+    """A counted file: its name, the SHA-256 of its bytes, and its number of counted rows."""
 
     name: str
     sha256: str
@@ -120,11 +120,11 @@ class Part:
 
 @dataclass(frozen=True, kw_only=True)
 class Counts:
-    """How many rows of each class and fold answer yes to all questions of each set of at most `depth` questions.
+    """For each set of at most `depth` questions, the rows of each class and fold that answer yes to all of them.
 
-    `low` and `high`, int64 (folds, classes, sets), in the order of `trainer.counts.sets`, are the same array where nothing is kept
-    secret; otherwise each count from 1 to `suppress` − 1 stands as an interval. Without folds there is one. `left_out` counts rows
-    that are in no set, by reason; `unknown` counts cells with a category that no question knows, by column.
+    `low` and `high`, int64 (folds, classes, sets), in the order of `trainer.counts.sets`, are lower and upper bounds. They are
+    the same array without suppression; with it, each count from 1 to `suppress` − 1 becomes an interval. Without folds,
+    there is one. `left_out` counts rows in no set, by reason; `unknown` counts cells with an unknown category, by column.
     """
 
     questions: CountedQuestions

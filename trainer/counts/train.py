@@ -1,4 +1,4 @@
-"""The best tree of counts, its certificate and its model file; nothing is read but the counts."""
+"""Train a tree from counts alone: search, certificate and model file."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ from trainer.tree.file import ModelFile
 from trainer.tree.nodes import Node, Tree
 from trainer.version import VERSION
 
-METHOD = method_for(Role.ONE_PROVED).id  # whose settings and claim the search over counts keeps
-KEPT = ("depth", "leaf_penalty", "max_leaves", "min_leaf", "forbidden")  # what counts can answer
-PLAIN = ("time_limit", "memory_limit", "threads", "seed", "unseen_missing")  # what changes nothing here
-ASKED = ("binarise", "bins")  # what was chosen when the rows were counted
+METHOD = method_for(Role.ONE_PROVED).id  # the method whose settings and claim apply
+KEPT = ("depth", "leaf_penalty", "max_leaves", "min_leaf", "forbidden")  # settings that work on counts
+PLAIN = ("time_limit", "memory_limit", "threads", "seed", "unseen_missing")  # settings without effect here
+ASKED = ("binarise", "bins")  # settings that were fixed when the rows were counted
 
 
 @dataclass(frozen=True, kw_only=True)
 class CountedTree:
-    """A model that was trained from counts, and the record that `train --json` prints."""
+    """A model trained from counts, and the record that `train --json` prints."""
 
     model: ModelFile
     certificate: Certificate
@@ -45,7 +45,7 @@ class CountedTree:
 
 
 def train_counts(counts: Counts, parameters: Mapping[str, Any] | None = None, *, name: str = "") -> CountedTree:
-    """Return the best tree over the questions of the counts, with its proof.
+    """Find an optimal tree over the questions of the counts.
 
     Parameters
     ----------
@@ -58,9 +58,9 @@ def train_counts(counts: Counts, parameters: Mapping[str, Any] | None = None, *,
     Raises
     ------
     ParameterError
-        If a setting asks for what counts do not tell, such as a greater depth or other questions.
+        If a setting needs more than the counts have, such as a greater depth or other questions.
     InfeasibleError
-        If no tree keeps the settings.
+        If no tree satisfies the settings.
     """
     start = time.monotonic()
     method = get(METHOD)
@@ -96,7 +96,7 @@ def train_counts(counts: Counts, parameters: Mapping[str, Any] | None = None, *,
 
 
 def _settings(counts: Counts, parameters: Mapping[str, Any], method: Method) -> Settings:
-    """Return the checked settings, with those that were chosen when the rows were counted."""
+    """Return the checked settings, with those that were fixed when the rows were counted."""
     stated = counts.questions.asked
     values = dict(parameters)
     values.setdefault("depth", min(counts.depth, 3))

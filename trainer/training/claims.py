@@ -1,4 +1,4 @@
-"""What a certificate claims: one function for pages, API, exports, dossiers, notebooks and commands."""
+"""Read the claim of a certificate, for pages, API, exports, dossiers, notebooks and commands."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Kind = Literal["proved", "wishes", "gap", "heuristic"]
 
 @dataclass(frozen=True, kw_only=True)
 class Claim:
-    """What is claimed about a whole tree.
+    """The claim about a whole tree.
 
     Parameters
     ----------
@@ -36,17 +36,18 @@ class Claim:
         "proved": optimal in the whole search space; "wishes": optimal among the trees that keep the wishes;
         "gap": a bound that the tree does not meet; "heuristic": no bound.
     words : str
-        A few words, as badges show them.
+        A few words, for badges.
     explanation : str
-        What the words mean, as a clause without a capital letter and without a full stop.
+        The meaning of the words, as a clause without a capital letter and without a full stop.
     scope : str
-        Which trees the claim is about, with wishes in words.
+        The trees that the claim covers, with wishes in words.
     wishes : tuple of dict
         Each wish with its words, its price in rows and its reason, see `wish_lines`.
     price_rows : float or None
-        Objective that all wishes together cost, in rows; None without wishes, with costs, and where the optimum is not proved.
+        The price of all wishes together, in rows; None without wishes, with costs, or if the optimum is not proved.
     price_words : str
-        The same in words, in the unit of the costs if there are any, with "at least" where the optimum is not proved; empty without wishes.
+        The same in words, in the unit of the costs if there are any, with "at least" if the optimum is not proved; empty
+        without wishes.
     """
 
     kind: Kind
@@ -125,15 +126,15 @@ def splits_words(proved: int, total: int) -> str:
 
 
 class WishesPrice(NamedTuple):
-    """What all wishes cost at least, whether this is the price itself, and the unit of the costs; None for rows."""
+    """The price of all wishes together."""
 
-    least: float | None
-    proved: bool
-    unit: str | None
+    least: float | None  # a lower bound
+    proved: bool  # whether the bound is the price
+    unit: str | None  # of the costs; None for rows
 
 
 def price_of_wishes(record: Mapping[str, Any]) -> WishesPrice:
-    """Return what all wishes of a certificate, or of the record of a training, cost."""
+    """Return the price of all wishes of a certificate, or of the record of a training."""
     optimum = record.get("optimum")
     objective = record.get("objective")
     scale, unit = price_scale(record)
@@ -157,19 +158,19 @@ def gap_words(gap: float | None) -> str:
 
 
 def scope_words(certificate: Mapping[str, Any]) -> str:
-    """Return which trees the claim is about, with wishes in words."""
+    """Return the scope of the claim, with wishes in words."""
     return wishes_in_words(str(certificate.get("scope") or ""), certificate)
 
 
 def wishes_in_words(text: str, certificate: Mapping[str, Any]) -> str:
-    """Return a text about a model file with its wishes in words, where the text quotes them as they were typed."""
+    """Replace the quoted wishes of a text about a model file by their words."""
     for record in certificate.get("wishes") or ():
         text = text.replace(f"'{record['wish']}'", f"“{in_words(record['wish'])}”")
     return text
 
 
 def objective_words(certificate: Mapping[str, Any]) -> str:
-    """Return what is optimised: the goal, the cost of the answers, or the share of correct rows less the penalties."""
+    """Describe the objective: the goal, the cost of answers, or the share of correct rows less the penalties."""
     if certificate.get("goal"):
         return goal_words(certificate)
     if certificate.get("costs"):
@@ -183,7 +184,7 @@ def objective_words(certificate: Mapping[str, Any]) -> str:
 
 
 def price_sentence(certificate: Mapping[str, Any]) -> str:
-    """Return what the training rows pay for the columns that a tree asks; empty without prices of columns."""
+    """Describe the total price of the columns on the training rows; empty without prices."""
     prices = certificate.get("column_prices")
     if not prices:
         return ""
@@ -197,7 +198,7 @@ def price_sentence(certificate: Mapping[str, Any]) -> str:
 
 
 def goal_words(certificate: Mapping[str, Any]) -> str:
-    """Return what is maximised in place of accuracy, with the price of a leaf; empty without such a goal."""
+    """Describe the goal that replaces accuracy, with the price of a leaf; empty without such a goal."""
     if not certificate.get("goal"):
         return ""
     words = Goal.from_json(dict(certificate["goal"])).words()
@@ -207,7 +208,7 @@ def goal_words(certificate: Mapping[str, Any]) -> str:
 
 
 def goal_sentence(certificate: Mapping[str, Any], parameters: Mapping[str, Any]) -> str:
-    """Return the balanced accuracy, F1 or MCC of a tree on its training rows, and what is proved of it; empty for other goals."""
+    """Describe balanced accuracy, F1 or MCC on the training rows, and what is proved; empty for other goals."""
     goal, positive = stated_goal(certificate, parameters)
     objective = certificate.get("objective")
     if not goal or objective is None:
@@ -226,7 +227,7 @@ def goal_sentence(certificate: Mapping[str, Any], parameters: Mapping[str, Any])
 
 
 def _cost_words(costs: Mapping[str, Any]) -> str:
-    """Return that costs are minimised, with those that differ from plain errors."""
+    """Describe the minimised costs, with those that differ from plain errors."""
     unit = f" {costs['unit']}" if costs["unit"] else ""
     price = f" + {number_text(costs['leaf_price'])}{unit} for each leaf" if costs["leaf_price"] else ""
     words = f"least cost of the answers to the training rows{unit and f' in{unit}'}{price}"
@@ -238,9 +239,9 @@ def _cost_words(costs: Mapping[str, Any]) -> str:
 
 
 def cost_sentence(costs: Mapping[str, Any], *, priced: bool = False, wishes: bool = False) -> str:
-    """Return what a tree's answers cost on the training rows, beside the best constant answer, and what is proved.
+    """Describe the cost of a tree on the training rows, beside the best constant answer, and what is proved.
 
-    `priced` says that columns have prices, which the proved cost includes, and `wishes` that the tree keeps some.
+    `priced` says that the proved cost includes prices of columns, and `wishes` that the tree keeps wishes.
     """
     unit = f" {costs['unit']}" if costs["unit"] else ""
     constant = costs["best_constant"]
@@ -258,13 +259,13 @@ def cost_sentence(costs: Mapping[str, Any], *, priced: bool = False, wishes: boo
 
 
 def _included_costs(costs: Mapping[str, Any], priced: bool) -> str:
-    """Return what a proved cost includes beside the answers: " with its leaves and columns", or an empty text."""
+    """Describe what a proved cost includes beside the answers: " with its leaves and columns", or an empty text."""
     parts = [name for name, counts in (("leaves", costs["leaf_price"]), ("columns", priced)) if counts]
     return f" with its {' and '.join(parts)}" if parts else ""
 
 
 def counted_words(certificate: Mapping[str, Any]) -> str:
-    """Return the unit of the counts of a model, as it stands behind a number: "rows", "of weight", "steps of weight 0.5"."""
+    """Return the unit of the counts of a model, to follow a number: "rows", "of weight", "steps of weight 0.5"."""
     weights = certificate.get("weights")
     if not weights:
         return "rows"
@@ -273,7 +274,7 @@ def counted_words(certificate: Mapping[str, Any]) -> str:
 
 
 def weight_sentence(certificate: Mapping[str, Any]) -> str:
-    """Return how much training rows count where a column gives their weights, rows beside weights; "" without such a column."""
+    """Describe the row weights of a training, rows beside weights; "" without a weight column."""
     weights = certificate.get("weights")
     if not weights:
         return ""
@@ -291,7 +292,7 @@ def weight_sentence(certificate: Mapping[str, Any]) -> str:
 
 
 def size_sentence(sizes: Mapping[str, Any], unit: str = "") -> str:
-    """Return how the training chose the number of leaves; `sizes` as in a model file, `unit` of the costs."""
+    """Describe how the training chose the number of leaves; `sizes` as in a model file, `unit` of the costs."""
     chosen_size = next((one for one in sizes["tried"] if one["chosen"]), None)
     if chosen_size is None:
         return f"Size: not chosen by the data, every leaf is allowed (leaf penalty 0). {sizes['reason']}"
@@ -309,14 +310,14 @@ def size_sentence(sizes: Mapping[str, Any], unit: str = "") -> str:
 
 
 def unseen_words(value: float, measure: str, unit: str = "") -> str:
-    """Return what a size is worth on rows that were set aside: their accuracy, or the cost of a row."""
+    """Describe the accuracy, or the cost per row, of a size on rows that were set aside."""
     if measure == "accuracy":
         return f"{points_text(value)} % right"
     return f"cost {number_text(value, 4)}{unit and ' '}{unit} a row"
 
 
 def saving_sentence(certificate: Mapping[str, Any]) -> str:
-    """Return what a tree saves on the training rows against the best constant answer, and whether no tree saves more."""
+    """Describe the saving of a tree on the training rows against the best constant answer, and whether it is optimal."""
     costs = certificate["costs"]
     constant = costs["best_constant"]
     unit = f" {costs['unit']}" if costs["unit"] else ""

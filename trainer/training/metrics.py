@@ -1,4 +1,4 @@
-"""How often a tree is right: the metrics of a model file, on training rows, held-out rows and folds."""
+"""Metrics of a model file, on training rows, held-out rows and folds."""
 
 from __future__ import annotations
 
@@ -24,9 +24,10 @@ def metrics_of(
     costs: RowCosts | None = None,
     constant: int = 0,
 ) -> dict[str, Any]:
-    """Rows, right ones, accuracy and confusion matrix of a tree on some rows; `weights` int64 (rows,), None for one each.
+    """Return rows, correct rows, accuracy and confusion matrix of a tree on some rows.
 
-    With the `costs` of the rows also the cost: in total, per row, by true class and answer, and of the answer `constant` to all rows.
+    `weights`, int64 (rows,), are row weights; None: 1. With `costs`, the record also has the cost in total, per row, by true
+    class and answer, and of the answer `constant` for all rows.
     """
     correct, confusion = training_counts(tree, matrix, codes, weights)
     n = int(confusion.sum())
@@ -44,7 +45,7 @@ def metrics_of(
 
 
 def held_out_groups(tree: Tree, table: Table, codes: np.ndarray, weights: np.ndarray | None) -> dict[str, Any]:
-    """Return what the accuracy of held-out rows rests on: rows, groups, and the interval; nothing without groups and weights."""
+    """Return rows, groups and interval of the accuracy on held-out rows; empty without groups and weights."""
     if table.groups is None and table.weights is None:
         return {}
     judged = JudgedRows()
@@ -53,9 +54,9 @@ def held_out_groups(tree: Tree, table: Table, codes: np.ndarray, weights: np.nda
 
 
 def held_out_costs(tree: Tree, table: Table, costs: RowCosts | None, constant: int) -> dict[str, Any]:
-    """Return the intervals of the cost per held-out row, and of what the tree saves against the answer `constant` to all rows.
+    """Return the intervals of the cost per held-out row, and of its saving against the answer `constant` for all rows.
 
-    They are over rows, or over their groups; nothing without costs.
+    They are over rows, or over groups of rows; empty without costs.
     """
     if costs is None:
         return {}
@@ -71,7 +72,7 @@ def held_out_costs(tree: Tree, table: Table, costs: RowCosts | None, constant: i
 
 
 class JudgedRows:
-    """The rows that trees judged without having seen them, fold by fold: group, correct weight and weight of each."""
+    """Group, correct weight and weight of validation rows, collected fold by fold."""
 
     def __init__(self) -> None:
         self._groups: list[np.ndarray] = []
@@ -79,7 +80,7 @@ class JudgedRows:
         self._weights: list[np.ndarray] = []
 
     def add(self, tree: Tree, table: Table, codes: np.ndarray, weights: np.ndarray | None) -> None:
-        """Count the rows of a fold; `codes` (n,) are their classes."""
+        """Add the rows of a fold; `codes` (n,) are their classes."""
         row_weights = np.ones(len(codes)) if weights is None else weights.astype(np.float64)
         self._groups.append(np.arange(len(codes)) if table.groups is None else table.groups.codes)
         self._correct.append(row_weights * (tree.predict(table.matrix()) == codes))
@@ -112,7 +113,7 @@ class JudgedRows:
 def crossed_metrics(
     folds: int, accuracies: list[float], leaves: list[int], confusion: np.ndarray | None, counts: tuple[int, int]
 ) -> dict[str, Any]:
-    """What a model file says about a complete cross-validation; `counts`: rows that are right, and all."""
+    """Return the record of a complete cross-validation for the model file; `counts` are correct rows and all rows."""
     return {
         "folds": folds,
         "accuracies": accuracies,
@@ -125,10 +126,10 @@ def crossed_metrics(
 
 
 def unseen_accuracy(metrics: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return the accuracy on unseen rows with its 95 % interval and what was counted; None if no rows were unseen.
+    """Return the accuracy on unseen rows with its 95 % interval and its counts; None without unseen rows.
 
-    A cross-validation stands before held-out rows. The interval is over `groups` where rows have groups, and over folds that
-    follow time. Where rows have weights, `correct` and `n` are weights, and the interval counts their effective number of `rows`.
+    A cross-validation is preferred to held-out rows. The interval is over `groups` if rows have groups, and over folds that
+    follow time. For weighted rows, `correct` and `n` are weights, and the interval uses the effective number of `rows`.
     """
     crossed = metrics.get("cross_validation") or {}
     test = metrics.get("test") or {}

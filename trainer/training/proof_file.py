@@ -1,7 +1,7 @@
-"""Proofs of trained trees as files: which family writes the steps, the header, and the limits (docs/proof-format.md).
+"""Write the proof of a trained tree to a file: steps from a family, header, limits (docs/proof-format.md).
 
-The mixed-integer methods over yes/no questions, and `odt` with few categories, search the same trees as the exact search, which proves
-theirs afterwards.
+The mixed-integer methods over binary features, and `odt` with few categories, search the same trees as the exact search,
+which therefore proves their bounds afterwards.
 """
 
 from __future__ import annotations
@@ -37,28 +37,28 @@ from trainer.solver_common.binary_problem import BinaryProblem
 FORMAT = "octweb-proof"
 WITHIN = {"within", "cases"}  # reasons of version 2
 NARROW = {"few", "weigh"}  # reasons of version 7, in proofs about hyperplanes
-OF_EMPTY_CELLS = 8  # a version for tables with empty cells, which names another one by 'like'
-RATES = "fairness"  # vectors have its groups in version 6
-SEARCHED = {"monotone", RATES}  # constraints that the exact search does not keep, and the checker does
-MAX_PROOF_BYTES = 50_000_000  # bytes of a file
+OF_EMPTY_CELLS = 8  # version for tables with empty cells, which names the actual version in 'like'
+RATES = "fairness"  # needs version 6, whose vectors have groups
+SEARCHED = {"monotone", RATES}  # constraints that the checker supports and the exact search does not
+MAX_PROOF_BYTES = 50_000_000
 LONGEST_LINE = 1 << 20
 
 
 @dataclass(frozen=True, kw_only=True)
 class ProofLimits:
-    """How long a proof may take beyond the search, in seconds, and how large its file may be, in bytes."""
+    """Limits of time and size for a proof."""
 
-    seconds: float | None = None
-    size: int = MAX_PROOF_BYTES
+    seconds: float | None = None  # after the search; None for no limit
+    size: int = MAX_PROOF_BYTES  # bytes of the file
 
 
 def write_proof(
     path: Path, problem: Problem, method: Method, settings: Settings, solution: Solution, limits: ProofLimits,
     cancelled: Callable[[], bool] = lambda: False,
 ) -> dict[str, Any]:  # fmt: skip
-    """Write the proof of a solution's bound beside its model; returns what the model file says about it.
+    """Write the proof of a solution's bound to a file; return its record for the model file.
 
-    Where there is none, the record says why, and no file is left.
+    If there is no proof, no file is written, and the record states the reason.
     """
     start = time.perf_counter()
 
@@ -72,7 +72,7 @@ def write_proof(
             problem, proof, planes=method.proof is ProofKind.HYPERPLANES, rates=RATES in active_constraints(settings)
         )
         size, digest = _write(path, lines, limits.size)
-    except (NotProved, DataError) as reason:  # too many questions are refused where the exact search counts them
+    except (NotProved, DataError) as reason:  # DataError: too many features for the exact search
         return {"kind": Evidence.PROOF, "made": False, "reason": str(reason)}
     return {
         "kind": Evidence.PROOF,
@@ -108,7 +108,7 @@ def _proof(
         raise NotProved(f"There are no proof steps yet for what '{method.id}' was asked to do.")
     if proof is None:
         raise NotProved("The proof would have been larger, or taken longer, than is allowed.")
-    if settings.get("then_fewest") and solution.finished and proof.goals is None:  # which are of each number of leaves
+    if settings.get("then_fewest") and solution.finished and proof.goals is None:  # goals: one per number of leaves
         return with_smaller(problem, settings, proof, problem.tree(solution.draft).n_leaves, stop)
     return proof
 
@@ -116,7 +116,7 @@ def _proof(
 def _of_same_trees(
     problem: Problem, settings: Settings, solution: Solution, stop: Callable[[], bool]
 ) -> ProofSteps | None:
-    """The proof of the exact search over the same trees, and within the restrictions where they make the best tree worse."""
+    """Prove the bound with the exact search over the same trees, within the constraints if they worsen the optimum."""
     cost = cost_of(solution, problem)
     proof = _afterwards(problem.binary.bits(problem.table), problem, settings, cost, stop)
     if (
@@ -131,16 +131,16 @@ def _of_same_trees(
 
 
 def _paths_forbidden(settings: Settings) -> bool:
-    """Whether steps below the root may be about paths that pairs of columns forbid."""
+    """Return whether steps below the root may be about paths that forbidden pairs exclude."""
     return settings["depth"] > 3 and "forbidden_pairs" in active_constraints(settings)
 
 
 def _within_rules(
     problem: Problem, settings: Settings, cost: Fraction, beyond: set[str], stop: Callable[[], bool]
 ) -> ProofSteps | None:
-    """Trees of depth three are searched by the checker itself. Raises NotProved where that does not do.
+    """Prove a bound under the constraints `beyond`, which the exact search does not support.
 
-    `beyond`: the constraints that the exact search does not keep.
+    The checker itself searches trees of depth three. Raise NotProved if there is no proof.
     """
     if unknown := sorted(beyond - SEARCHED):
         raise NotProved(f"There are no proof steps yet for {' and '.join(unknown)}, which raises this bound.")
@@ -154,7 +154,7 @@ def _within_rules(
 
 
 def cost_of(solution: Solution, problem: Problem) -> Fraction:
-    """The bound in rows, as a multiple of what errors and leaves cost; what rounding may have added is left out."""
+    """Return the bound in rows, rounded to a possible cost of errors and leaves."""
     assert solution.bound is not None
     Q = problem.kappa.denominator
     cost = (1 - Fraction(solution.bound)) * problem.n * Q
@@ -162,7 +162,7 @@ def cost_of(solution: Solution, problem: Problem) -> Fraction:
 
 
 def _rows(proof: ProofSteps, problem: Problem) -> Fraction:
-    """What a proof shows at least, in rows."""
+    """Return the lower bound that a proof shows, in rows."""
     Q = problem.kappa.denominator
     return Fraction(proof.goal, proof.scale * Q)
 
@@ -170,9 +170,9 @@ def _rows(proof: ProofSteps, problem: Problem) -> Fraction:
 def _afterwards(
     bits: BitArray, problem: Problem, settings: Settings, cost: Fraction, stop: Callable[[], bool]
 ) -> ProofSteps | None:
-    """The proof that no tree over these questions costs less than `cost` rows, or of what the best one costs if that is less.
+    """Prove that no tree over these features costs less than `cost` rows, or the optimum if that is less.
 
-    Restrictions that the exact search does not support can only make that higher.
+    Constraints that the exact search ignores can only raise the optimum, so the bound stays valid.
     """
     binary = BinaryProblem(
         bits,
@@ -187,7 +187,7 @@ def _afterwards(
 
 
 def one_class(problem: Problem) -> ProofSteps:
-    """Every tree has a leaf, and costs that at least."""
+    """Prove the bound of one class: every tree costs at least one leaf."""
     return ProofSteps(scale=1, goal=problem.kappa.numerator, steps=[])
 
 
@@ -196,8 +196,16 @@ def _lines(problem: Problem, proof: ProofSteps, *, planes: bool, rates: bool) ->
     within = any(step["by"] in WITHIN or "columns" in step for step in proof.steps)
     goal = {"goal": proof.goal} if proof.goals is None else {"goals": proof.goals}
     narrow = any(step["by"] in NARROW or "charged" in step for step in proof.steps)
-    of_planes = 7 if narrow else 3
-    version = 5 if by_shape else 4 if proof.goals else of_planes if planes else (6 if rates else 2) if within else 1
+    if by_shape:
+        version = 5
+    elif proof.goals:
+        version = 4
+    elif planes:
+        version = 7 if narrow else 3
+    elif within:
+        version = 6 if rates else 2
+    else:
+        version = 1
     if any(column.missing.any() for column in problem.table.columns):
         versions = {"version": OF_EMPTY_CELLS, "like": version}
     else:
@@ -207,7 +215,7 @@ def _lines(problem: Problem, proof: ProofSteps, *, planes: bool, rates: bool) ->
 
 
 def rows_digest(problem: Problem) -> str:
-    """SHA-256 of the columns (float64), class numbers (int32) and weights (int64) of the training rows, all little-endian."""
+    """Return the SHA-256 of columns (float64), classes (int32) and weights (int64) of the training rows, little-endian."""
     sha = hashlib.sha256()
     for column in problem.table.columns:
         values = np.where(column.missing, np.nan, column.values + 0.0)  # one bit pattern for every empty cell
@@ -218,7 +226,7 @@ def rows_digest(problem: Problem) -> str:
 
 
 def _write(path: Path, lines: Iterator[dict[str, Any]], most: int) -> tuple[int, str]:
-    """Size and SHA-256 of the file, which is renamed into place; it contains no time or name, so equal proofs are equal files."""
+    """Write the file atomically, return its size and SHA-256; it has no time or name, so equal proofs are equal files."""
     draft = path.with_name(f"{path.name}.part")
     try:
         with open(draft, "wb") as raw, gzip.GzipFile(filename="", fileobj=raw, mode="wb", mtime=0) as stream:

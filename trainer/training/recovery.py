@@ -1,6 +1,6 @@
-"""The tree of a training that was killed: the last one that its progress holds, counted again and claimed as what it is.
+"""Recover a killed training: its last reported tree, recounted, with its last reported bound.
 
-Its bound is the last one that the search had reported. No search goes on, so nothing that the two do not show is claimed.
+The search is not resumed, so the claim covers only what tree and bound show.
 """
 
 from __future__ import annotations
@@ -24,31 +24,35 @@ NOTE = (
     "The training process was killed before it could end. The tree is the last one that it had reported, counted again on the rows; "
     "the bound is the last one that it had reported."
 )
-SAME = 1e-9  # objectives that differ by less are those of one tree
+SAME = 1e-9  # objectives that differ by less are equal
 UNPROVED = "whether the search would have agreed, since it was killed"
 
 
 @dataclass(frozen=True, kw_only=True)
 class RecoveredRun:
-    """What a killed training left: its last tree, the lowest bound that was reported, seconds and nodes of the search.
+    """The state of a killed training."""
 
-    `worth` is the objective that was reported for a tree that the progress does not hold; then `tree` is the one that it began with.
-    """
-
-    tree: Tree
-    worth: float | None = None
-    bound: float | None
+    tree: Tree  # the last one that the progress has; else the warm start
+    worth: float | None = None  # reported objective of a better tree that the progress lacks
+    bound: float | None  # the lowest that was reported
     seconds: float
     nodes: int
 
 
 def left_in(progress: Path, start: Tree | None = None) -> RecoveredRun:
-    """What the progress file of a training that began with `start` holds; raises SolverError, in words, where no tree is known whole."""
+    """Read the state of a killed training from its progress file; `start` is its warm start.
+
+    Raise SolverError if the file has no complete tree.
+    """
     records = list(_records(progress))
     written = next((record for record in reversed(records) if "tree" in record), None)
     worth = next((r["incumbent"] for r in reversed(records) if r.get("incumbent") is not None), None)
     last = records[-1] if records else {}
-    tree = _tree(written) if written is not None else start if worth is not None else None
+    tree = None
+    if written is not None:
+        tree = _tree(written)
+    elif worth is not None:
+        tree = start
     if tree is None:
         raise SolverError(_lost_tree_message(worth, last.get("leaves")))
     return RecoveredRun(
@@ -61,7 +65,7 @@ def left_in(progress: Path, start: Tree | None = None) -> RecoveredRun:
 
 
 def solution_from_progress(method: Method, problem: Problem, settings: Settings, left: RecoveredRun) -> Solution:
-    """The solution that is left; raises SolverError where only the search could say what it is worth."""
+    """Return the solution of a killed training; raise SolverError if only the search could evaluate its tree."""
     if demands_more(method, settings) or method.unsearched(problem, settings):
         raise SolverError("The tree that it had found is lost: only the search itself can say what it is worth.")
     try:
@@ -83,7 +87,7 @@ def solution_from_progress(method: Method, problem: Problem, settings: Settings,
 
 
 def _records(progress: Path) -> Iterator[dict[str, Any]]:
-    """The lines of the file; the last one may be cut off in the middle."""
+    """Yield the records of the file; its last line may be incomplete."""
     with progress.open(encoding="utf-8", errors="replace") as stream:
         for line in stream:
             try:

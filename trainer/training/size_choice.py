@@ -1,7 +1,7 @@
-"""How many leaves a tree gets where the settings leave the leaf penalty open.
+"""Choose the number of leaves if the leaf penalty is 'auto'.
 
-Folds inside the training rows judge the best tree of each number of leaves. The choice becomes an explicit leaf penalty.
-It depends on the rows and settings alone, so that it is the same on every machine.
+Folds inside the training rows evaluate the best tree of each number of leaves. The choice becomes an explicit leaf penalty.
+It depends only on rows and settings, so that it is the same on every machine.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from trainer.training.supervised_thread import supervise
 from trainer.tree.nodes import Draft, DraftLeaf, Tree
 
 FOLDS = 5
-REPEATS = (4, 1)  # how often the rows are dealt into folds: the first number that is affordable
-QUANTILES = 9  # of each numeric column in a fold, where the settings leave the thresholds open
-FEWEST_ROWS = 50  # a fold judges at least ten of them
+REPEATS = (4, 1)  # repetitions of the cross-validation; the first affordable number is used
+QUANTILES = 9  # of each numeric column in a fold, if the thresholds are 'auto'
+FEWEST_ROWS = 50  # so that a fold validates at least ten rows
 DEEPEST = 5  # a tree of 32 leaves
-MOST_SECONDS = 10.0  # that the model of cost expects of all folds together, and of the trees of all sizes on all rows
-# how much longer the trees of all sizes take than one search of depth 2; each further level multiplies it
+MOST_SECONDS = 10.0  # expected by the cost model for all folds together, and for the trees of all sizes on all rows
+# time of the trees of all sizes relative to one search of depth 2; each further level multiplies it
 LEVEL_FACTOR = 4.0
 MOST_PENALTY = 0.999
 DIGITS = 9  # of a chosen penalty
@@ -40,7 +40,7 @@ ROUNDING = 1e-12
 
 
 class SizedProblem(NamedTuple):
-    """The problem and the settings with an explicit leaf penalty; `record` is what the model file states about the choice."""
+    """The problem and settings with an explicit leaf penalty, and the record of the choice for the model file."""
 
     problem: Problem
     settings: Settings
@@ -48,7 +48,7 @@ class SizedProblem(NamedTuple):
 
 
 class _Size(NamedTuple):
-    """A number of leaves, and the open interval of leaf penalties for which the best tree has so many."""
+    """A number of leaves, and the open interval of leaf penalties whose best tree has this number."""
 
     leaves: int
     low: Fraction
@@ -56,21 +56,21 @@ class _Size(NamedTuple):
 
 
 def settle_size(method: Method, problem: Problem, settings: Settings, monitor: Monitor) -> SizedProblem:
-    """Choose the leaf penalty where the settings leave it open.
+    """Choose the leaf penalty if it is 'auto'.
 
     Parameters
     ----------
     method : Method
     problem : Problem
-        The training rows. The choice reads no other row.
+        The training rows, on which alone the choice depends.
     settings : Settings
     monitor : Monitor
-        The choice ends early when it stops. The penalty is then 0.
+        If it stops, the choice ends early, and the penalty is 0.
 
     Returns
     -------
     SizedProblem
-        As given, with an empty record, where the settings state a penalty.
+        Unchanged, with an empty record, if the settings state a penalty.
     """
     if settings.get("leaf_penalty") != AUTO:
         return SizedProblem(problem, settings, {})
@@ -83,7 +83,7 @@ def settle_size(method: Method, problem: Problem, settings: Settings, monitor: M
 
 
 def _choose(method: Method, problem: Problem, settings: Settings, monitor: Monitor) -> dict[str, Any]:
-    """Return the record of the choice: every size that was tried, or the reason why none was."""
+    """Return the record of the choice: the tried sizes, or the reason why there are none."""
     reason = _obstacle(method, problem, settings)
     if reason:
         return _not_chosen(reason)
@@ -98,7 +98,7 @@ def _not_chosen(reason: str) -> dict[str, Any]:
 
 
 def _obstacle(method: Method, problem: Problem, settings: Settings) -> str:
-    """Return why no size can be chosen; empty if one can."""
+    """Return the reason why no size can be chosen, or ""."""
     assert method.sizes is not None
     limits = [name for name in method.sizes.without if settings[name] != method.parameter(name).default]  # type: ignore[union-attr]
     if limits:
@@ -142,15 +142,13 @@ def _measure(method: Method, problem: Problem, settings: Settings, monitor: Moni
 
 
 def _deal_folds(problem: Problem, settings: Settings, repeats: int) -> list[Folds]:
-    """Return the folds inside the training rows, dealt several times; once where they follow time."""
+    """Return the folds inside the training rows for each repetition; a single one if folds follow time."""
     seed = settings.get("seed", 0)
     dealt = [inner_folds(problem.y, FOLDS, seed + again, problem.table) for again in range(repeats)]
     possible = [folds for folds in dealt if folds is not None]
-    return (
-        possible[:1]
-        if possible and possible[0].forward
-        else [dealt_folds for dealt_folds in possible if dealt_folds.count == possible[0].count]
-    )
+    if possible and possible[0].forward:
+        return possible[:1]
+    return [folds for folds in possible if folds.count == possible[0].count]
 
 
 def _seconds(method: Method, problem: Problem, settings: Settings) -> float:
@@ -166,7 +164,7 @@ def _seconds(method: Method, problem: Problem, settings: Settings) -> float:
 
 
 def _pose_part(problem: Problem, settings: Settings, rows: CountArray) -> Problem:
-    """Return the problem of some of the rows, with few thresholds where the settings leave them open."""
+    """Return the problem of some of the rows, with few thresholds if they are 'auto'."""
     weights = problem.quantile_weights
     row_costs = None if problem.costs is None else problem.costs.given
     few = settings.to_json() | ({"bins": QUANTILES} if settings.get("bins") == AUTO else {})
@@ -180,7 +178,7 @@ def _pose_part(problem: Problem, settings: Settings, rows: CountArray) -> Proble
 
 
 def _best(method: Method, problem: Problem, settings: Settings, monitor: Monitor) -> list[SizedDraft]:
-    """Return the best tree of each number of leaves; one leaf where the rows have one class."""
+    """Return the best tree of each number of leaves; a single leaf if the rows have one class."""
     assert method.sizes is not None
     if np.unique(problem.searched.y).size < 2:
         return [SizedDraft(1, 0, DraftLeaf())]
@@ -189,7 +187,7 @@ def _best(method: Method, problem: Problem, settings: Settings, monitor: Monitor
 
 
 def _judge(problem: Problem, part: Problem, drafts: Sequence[SizedDraft], judged: CountArray, most: int) -> FloatArray:
-    """Return what the trees of at most 1, 2, … `most` leaves lose on the judged rows, float64: weight of wrong rows, or cost."""
+    """Return the loss of the trees of at most 1, 2, … `most` leaves on the judged rows, float64: misclassified weight, or cost."""
     matrix = problem.matrix[judged]
     accuracy_of: dict[Draft, float] = {}
     for one in drafts:
@@ -214,7 +212,7 @@ def _weight(problem: Problem, judged: CountArray) -> float:
 
 
 def _sizes(problem: Problem, drafts: Sequence[SizedDraft]) -> list[_Size]:
-    """Return the sizes that some leaf penalty gives, from one leaf up: the lower convex hull of errors over leaves."""
+    """Return the sizes that are optimal for some leaf penalty, from one leaf up: the lower convex hull of errors over leaves."""
     one = Fraction(1, 10**6)  # a penalty of 1 may be more than costs allow
     share = one if problem.costs is None else problem.costs.leaf_share(one)
     unit = share / one * problem.searched.n
@@ -241,11 +239,11 @@ def _sizes(problem: Problem, drafts: Sequence[SizedDraft]) -> list[_Size]:
 def _record(
     problem: Problem, sizes: Sequence[_Size], losses: FloatArray, weights: FloatArray, folds: int
 ) -> dict[str, Any]:
-    """Return the record of the choice: accuracy on unseen rows, or cost per row, of each size that a penalty gives."""
+    """Return the record of the choice: unseen accuracy, or cost per row, of each size that a penalty gives."""
     listed = [(size, penalty) for size in sizes if (penalty := _penalty(size)) is not None]
     means = np.array([losses[:, s.leaves - 1].sum() for s, _ in listed]) / weights.sum()
     each = losses[:, [s.leaves - 1 for s, _ in listed]] / weights[:, None]
-    # the same rows are judged in each repeat, which counts as no further fold
+    # repetitions validate the same rows again, so they do not count as further folds
     errors = each.std(axis=0, ddof=1) / math.sqrt(folds)
     chosen_index = simplest_within_error(means, errors)
     accuracy = problem.costs is None
@@ -274,7 +272,7 @@ def simplest_within_error(losses: FloatArray, errors: FloatArray) -> int:
 
 
 def _penalty(size: _Size) -> float | None:
-    """Return a short decimal within the interval of a size; None if none has few digits, 0 where 0 gives the size."""
+    """Return a short decimal within the interval of a size, 0 if possible; None if no short one fits."""
     if not size.low:
         return 0.0
     high = min(size.high, 4 * size.low, Fraction(str(MOST_PENALTY)))

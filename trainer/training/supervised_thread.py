@@ -1,7 +1,7 @@
-"""One solve in a thread of its own, while the calling thread keeps time, watches memory and stays free for signals.
+"""Run a solve in a thread, while the calling thread checks time and memory and handles signals.
 
-A search looks at its limits, but a compiler does not. Where nothing is kept of the kernels' compiled code, compiling takes many seconds.
-A run that has to end meanwhile leaves the thread with the compiler behind and takes the best tree that was reported, or a leaf.
+A search checks its limits, but a compiler does not. Without cached kernels, compiling takes many seconds. A run that has to
+end meanwhile abandons the thread and returns the best reported tree, or a leaf.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ from trainer.training.proof_file import one_class
 from trainer.tree.nodes import DraftLeaf
 
 TICK = 0.05
-COMPILER_GRACE_SECONDS = 0.4  # seconds that a compiler may go on after the end of the run
+COMPILER_GRACE_SECONDS = 0.4  # a compiler may continue for this long after the end of the run
 LEFT = (
     "The {end} while kernels were still compiled, before the search had its time. The tree is {tree}. "
     "`manage.py warm` compiles all kernels once, so that later runs begin with the search."
 )
-# settings under which something else than accuracy is maximised
+# settings that replace accuracy as the objective
 DEMANDS = ("sensitivity", "specificity", "negative_weight", "frontier", "pareto")
 Result = TypeVar("Result")
 _threads: list[threading.Thread] = []
 
 
 def solve(method: Method, problem: Problem, settings: Settings, monitor: Monitor) -> Solution:
-    """The solution of the method; raises what the method raises."""
+    """Return the solution of the method, or raise its error."""
     if np.unique(problem.y).size < 2 and not method.complete:
-        # one class: a single leaf is right everywhere, whatever the method
+        # one class: a single leaf is optimal for every method
         correct = 1.0 - float(problem.leaf_penalty)
         proved = method.guarantee is Guarantee.TREE
         return Solution(
@@ -61,9 +61,9 @@ def solve(method: Method, problem: Problem, settings: Settings, monitor: Monitor
 
 
 def supervise(work: Callable[[], Result], monitor: Monitor) -> Result:
-    """Return what `work` returns, from a thread of its own, while this one keeps time and watches memory.
+    """Run `work` in a thread, return its result or raise its error; meanwhile check time and memory.
 
-    `work` must look at the monitor. What it raises is raised here.
+    `work` must check the monitor.
     """
     call = _Call(work)
     with watched(monitor.compiling):
@@ -74,9 +74,9 @@ def supervise(work: Callable[[], Result], monitor: Monitor) -> Result:
 
 
 def prepare(problem: Problem) -> None:
-    """Load or compile what routes rows, before the time of a search begins; signals are handled meanwhile.
+    """Load or compile the routing kernel before the time limit starts; signals are handled meanwhile.
 
-    Every run needs it at its end, where a search of pure Python would otherwise load all of numba after its limit.
+    Every run needs this kernel at its end. Otherwise, a search in pure Python would load numba after its limit.
     """
     call = _Call(lambda: problem.tree(DraftLeaf()).apply(problem.matrix[:1]))
     call.start()
@@ -86,7 +86,7 @@ def prepare(problem: Problem) -> None:
 
 
 def compiler_runs() -> bool:
-    """Whether a thread still works that its run no longer waits for. A process must not end by itself then: LLVM would crash."""
+    """Return whether an abandoned thread is still running; the process must not exit normally then, or LLVM crashes."""
     return any(thread.is_alive() for thread in _threads)
 
 
@@ -103,7 +103,7 @@ class _Call(Generic[Result]):
         self.thread = _start_thread(self._run)
 
     def result(self) -> Result:
-        """Return what the call returned; raise what it raised."""
+        """Return the result of the call, or raise its error."""
         if self._errors:
             raise self._errors[0]
         return self._found[0]
@@ -116,7 +116,7 @@ class _Call(Generic[Result]):
 
 
 def _supervised_ticks(thread: threading.Thread, monitor: Monitor) -> Iterator[None]:
-    """Yield several times a second while the thread works; watch memory and report progress."""
+    """Yield several times a second while the thread runs; check memory and report progress."""
     ticks = 0
     while thread.is_alive():
         thread.join(TICK)
@@ -141,16 +141,16 @@ def _leaf_is_allowed(method: Method, settings: Settings) -> bool:
 
 
 def demands_more(method: Method, settings: Settings) -> bool:
-    """Whether something else than accuracy is maximised."""
+    """Return whether the settings replace accuracy as the objective."""
     return bool(count_goal(settings)) or any(
         (p := method.parameter(name)) is not None and settings[name] != p.default for name in DEMANDS
     )
 
 
 def _left_behind(method: Method, thread: threading.Thread, monitor: Monitor, *, known: bool) -> Solution:
-    """What is known, from a thread that compiles and is no longer listened to.
+    """Abandon a thread that compiles, and return the incumbent.
 
-    Where only the search could say which trees it looks at (`known` is false), nothing can be claimed of its tree and bound.
+    If only the search knows its scope (`known` is false), its tree and bound cannot be used.
     """
     monitor.ignored = thread
     end = "run was stopped" if monitor.reason is Status.CANCELLED else "limit was reached"

@@ -1,4 +1,4 @@
-"""Say in words what the unseen rows of a model have in common with its training rows."""
+"""Describe how the unseen rows of a model differ from its training rows."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from trainer.tree.numbers import count_words
 
 
 def unseen_words(file: ModelFile) -> str:
-    """Return which groups and times the accuracy on unseen rows is about; "" for rows that were drawn by chance.
+    """Describe the groups and times that the accuracy on unseen rows is about; "" for rows drawn at random.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Tiny trainings that load a method's libraries and compile its kernels, so that no training that counts pays for them."""
+"""Load the libraries of a method and compile its kernels by tiny trainings, so that real trainings start at once."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ CLASSES = ("a", "b", "c")
 
 
 def _of_hyperplanes(method: Method) -> bool:
-    """Whether the method seeks the best tree of linear splits as a whole, if one without an error proves itself."""
+    """Return whether the method proves whole trees of linear splits."""
     return method.guarantee is Guarantee.TREE and "linear" in method.splits
 
 
 def _rows(method: Method, rows: int, classes: int) -> tuple[Table, Labels]:
-    """Rows (n = `rows`) of two numeric columns that classes depend on together, and of a categorical one of five categories."""
+    """Return rows with two numeric columns, on which the classes depend jointly, and a categorical one of five categories."""
     draw = np.random.default_rng(0)
     x, z, free = draw.normal(size=(3, rows))
     noise = 0.0 if _of_hyperplanes(method) else 0.1
@@ -43,13 +43,15 @@ def _rows(method: Method, rows: int, classes: int) -> tuple[Table, Labels]:
 
 
 def warm(method_id: str) -> None:
-    """Train tiny trees with the method, without a limit: one that strikes while a kernel compiles leaves the others for later.
+    """Train tiny trees with the method, without a limit, because a limit during compilation would skip the other kernels.
 
-    Methods without kernels of their own get fewer rows, since what they lack is loaded by any training. A tree of hyperplanes
-    without an error is soon found and needs no search for its proof; the other methods prove theirs however the rows lie.
+    Methods without kernels get fewer rows, because any training loads their libraries. For hyperplanes, the rows are
+    separable, so that the proof needs no search.
     """
     method = get(method_id)
-    depth = {"depth": 3 if method.precompile else 1} if method.parameter("depth") is not None else {}
+    depth = {}
+    if method.parameter("depth") is not None:
+        depth = {"depth": 3 if method.precompile else 1}
     for more in method.precompile or ({},):
         settings = {**depth, **more}
         table, labels = _rows(method, ROWS if method.precompile else FEW, settings.pop("classes", 2))
@@ -59,7 +61,7 @@ def warm(method_id: str) -> None:
 
 
 def warm_workbench() -> None:
-    """A tiny workbench: wishes, prices, and all good trees with a filter."""
+    """Use a tiny workbench: wishes, prices, and all good trees with a filter."""
     table, labels = _rows(METHOD, ROWS, 2)
     problem = pose(table, labels, METHOD.settings({"leaf_penalty": 0.01}))
     bench = Workbench(problem, depth=4)

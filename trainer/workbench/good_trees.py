@@ -1,4 +1,4 @@
-"""What good trees were asked for, and the record of what was found."""
+"""Requests for good trees (the Rashomon set), and the record of the result."""
 
 from __future__ import annotations
 
@@ -22,23 +22,37 @@ from trainer.workbench.ballot import ballot_record
 
 IMPORTANCE = ("importance_least", "importance_most")
 COUNTING = "counting"  # the status of a record whose slow parts are still missing
-MOST_STEPS = 200  # of the curve of tolerances
-MOST_COMPARED = 24  # listed trees of which each pair is compared
+MOST_STEPS = 200  # points of the curve of tolerances
+MOST_COMPARED = 24  # only this many listed trees are compared pairwise
 Filter = tuple[str, Any]  # the name in a request, and its value
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, kw_only=True)
 class GoodRequest:
-    """Which good trees are requested: `slack`, `slack_rows` or `slack_cost`, decimals as written, filters, how many trees are listed and
-    drawn, and how many rows on which they disagree are listed.
+    """A request for good trees.
 
-    `slack_cost` is in the unit of the costs, and takes the place of `slack_rows` where answers have costs.
-
-    `difference`: how much the shares of rows with the answer `favoured` may differ between the values of the column `groups`, among
-    all rows or, with the `rate` opportunity, among the rows of that class. `agree_rows`: "all" or lines of the file (rows of a Parquet
-    file), as "3, 10-20"; the trees answer there what the tree does that comes with the request. `distinct`: also count with alike questions as
-    one, which takes twenty times as long. `ballot`: keep all trees in short form if there are at most so many, to answer any row.
+    Parameters
+    ----------
+    slack, slack_rows, slack_cost : str
+        Tolerance of the objective, as a decimal: as a share, in rows, or in the unit of the costs if answers have costs.
+    must, without : sequence of str
+        Columns that a tree must use, or must not use.
+    max_leaves : int, optional
+        Largest number of leaves.
+    recalls : dict of str to str
+        Minimum recall by class.
+    difference : str, optional
+        Largest difference of the shares of answer `favoured` between the values of column `groups`: among all rows or, with
+        `rate` 'opportunity', among the rows of that class.
+    agree_rows : str, optional
+        "all", or lines of the file (rows of a Parquet file) such as "3, 10-20", where trees must agree with a given tree.
+    listed, disputed, sample : int
+        Numbers of listed trees, of listed rows on which trees disagree, and of sampled trees.
+    distinct : bool
+        Also count trees with equivalent questions as one, which takes twenty times as long.
+    ballot : int
+        Keep all trees in short form if there are at most this many, to answer any row.
     """
 
     slack: str | None = None
@@ -61,13 +75,13 @@ class GoodRequest:
 
 
 def good_request(values: Mapping[str, Any]) -> GoodRequest:
-    """Build a request from the members of a mapping that a request has."""
+    """Build a request from a mapping; ignore unknown members."""
     members = {f.name for f in fields(GoodRequest)}
     return GoodRequest(**{name: value for name, value in values.items() if name in members})
 
 
 def choice_of(request: GoodRequest, agrees: Tree | None, agree_rows: list[int] | None) -> GoodTreeFilter:
-    """The filters of a request as `Workbench.good_trees` takes them."""
+    """Return the filters of a request as arguments of `Workbench.good_trees`."""
     return {
         "must": request.must, "without": request.without, "max_leaves": request.max_leaves, "recalls": request.recalls,
         "difference": request.difference, "groups": request.groups, "rate": request.rate, "favoured": request.favoured,
@@ -76,7 +90,7 @@ def choice_of(request: GoodRequest, agrees: Tree | None, agree_rows: list[int] |
 
 
 def filters_of_request(request: GoodRequest) -> list[Filter]:
-    """The filters one by one: columns, leaves, recalls, groups, answers."""
+    """Return the filters of a request as a list: columns, leaves, recalls, groups, answers."""
     filters: list[Filter] = [("without", name) for name in request.without]
     filters += [("must", name) for name in request.must]
     filters += [("max_leaves", request.max_leaves)] if request.max_leaves is not None else []
@@ -86,7 +100,7 @@ def filters_of_request(request: GoodRequest) -> list[Filter]:
 
 
 def with_filters(request: GoodRequest, filters: Sequence[Filter]) -> GoodRequest:
-    """The request with these filters only, none of which asks for answers."""
+    """Return the request with these filters only, without `agree_rows`."""
     every = dict(filters)
     return replace(
         request,
@@ -102,9 +116,9 @@ def with_filters(request: GoodRequest, filters: Sequence[Filter]) -> GoodRequest
 
 
 class GoodRecord:
-    """The record of good trees, part by part; what was stopped is None and named in the status.
+    """Builder of the record of good trees; parts that were stopped are None and named in the status.
 
-    `problem` has the rows. The bench has their copies if answers have costs, and those of each row weigh the same together.
+    `problem` has the rows. If answers have costs, the bench has their copies, with the same total weight for each row.
     """
 
     def __init__(self, bench: Workbench, good: GoodTrees, request: GoodRequest, *, seed: int, problem: Problem) -> None:
@@ -119,7 +133,7 @@ class GoodRecord:
         self.differ: list[list[int]] = []
 
     def build(self, monitor: Monitor, report: Callable[[dict[str, Any]], None] | None = None) -> dict[str, Any]:
-        """All parts, the counts first; `told` gets them before the slow ones are counted."""
+        """Build all parts, the counts first; `report` receives the record before the slow parts are computed."""
         good = self.good
         record: dict[str, Any] = {
             "count": self._part("count", lambda: good.count),
