@@ -92,7 +92,7 @@ def written(model: ModelFile, folder):
 
 def test_a_claim_about_the_whole_tree_is_left_alone(tmp_path):
     model, _ = trained(tmp_path, "exact", depth=2)
-    with pytest.raises(ModelFileError, match="about its tree as a whole"):
+    with pytest.raises(ModelFileError, match="whole tree is optimal"):
         pruned(model)
 
 
