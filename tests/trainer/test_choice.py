@@ -23,7 +23,7 @@ KINDS = {"stump": (1, 2), "deep": (1, 2), "exact": (1, 0)}
 
 
 @seeds(50)
-def test_no_variant_within_one_error_is_simpler_than_the_chosen_one(seed):
+def test_chosen_variant_is_the_simplest_within_one_error(seed):
     draw = np.random.default_rng(seed)
     scores = [
         Score(
@@ -92,7 +92,7 @@ def test_records_are_those_of_trees_grown_without_these_rows(nested):
             assert (correct, n) == (expected, len(out))
 
 
-def test_the_nested_estimate_makes_the_choice_without_the_fold_that_measures_it(nested):
+def test_nested_estimate_chooses_without_the_measuring_fold(nested):
     study, records = nested
     by = {v.label: [r for r in records if r.variant == v.label] for v in VARIANTS}
     found = honest(by, KINDS, 4)

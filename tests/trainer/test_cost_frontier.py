@@ -35,7 +35,7 @@ def least_by_leaves(answers, costs, depth):
     return best(np.arange(len(costs)).tobytes(), depth)
 
 
-def test_least_cost_of_each_number_of_leaves_is_that_of_all_trees(count):
+def test_least_cost_per_leaf_count_equals_enumeration(count):
     for seed in range(6 * count):
         table, labels, weights, costs, parameters = random_case(seed)
         own = weighted_costs(table, labels, weights, costs)

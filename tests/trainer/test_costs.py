@@ -175,7 +175,7 @@ def test_smallest_leaf_counts_rows_beside_costs(count):
         assert min(counts[leaf == node.id].sum() for node in result.tree.leaves) >= parameters["min_leaf"]
 
 
-def test_errors_as_costs_with_a_smallest_leaf_give_the_tree_of_errors():
+def test_errors_as_costs_with_min_leaf_give_the_tree_of_errors():
     for seed in range(6):
         table, labels, weights, _, parameters = random_case(seed)
         asked = {"depth": parameters["depth"], "min_leaf": 4}

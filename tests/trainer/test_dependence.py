@@ -141,7 +141,7 @@ def test_estimators_pass_groups_to_inner_folds():
             make_classifier("cart").fit(X, y, groups=wrong)
 
 
-def test_groups_follow_rows_of_no_weight_and_missing_ones_stand_alone():
+def test_groups_survive_zero_weights_and_missing_ones_are_single():
     X, y, cluster = clustered(np.random.default_rng(4), 12, 6)
     names = [None if i % 7 == 0 else f"p{c}" for i, c in enumerate(cluster)]
     weights = (np.arange(len(y)) % 5 > 0).astype(float)
@@ -158,7 +158,7 @@ def test_groups_follow_rows_of_no_weight_and_missing_ones_stand_alone():
     assert estimator.tree_.n_leaves == train(asked).tree.n_leaves
 
 
-def test_saved_estimator_with_groups_verifies_without_their_column(tmp_path):
+def test_saved_estimator_verifies_without_the_group_column(tmp_path):
     X, y, cluster = clustered(np.random.default_rng(4), 12, 6)
     make_classifier("cart", depth=2).fit(X, y, groups=cluster).save(tmp_path / "model.json")
     lines = [",".join([*(repr(float(v)) for v in row), "ab"[c]]) for row, c in zip(X, y, strict=True)]

@@ -74,7 +74,7 @@ def test_every_check_passes_with_the_defaults(method_id):
 @pytest.mark.slow
 @pytest.mark.parametrize("method_id", BY_SOLVER)
 @pytest.mark.filterwarnings("ignore")
-def test_every_check_passes_with_the_defaults_of_a_method_with_a_solver(method_id, monkeypatch):
+def test_every_check_passes_with_defaults_of_solver_methods(method_id, monkeypatch):
     """The parameters are the defaults; their 600 s are cut short from outside, since 200 fits would take a day."""
     with monkeypatch.context() as short:
         short.setattr(estimators, "limits_of", lambda settings: Limits(time=0.03))
@@ -141,7 +141,7 @@ def test_the_check_that_needs_a_setting_of_scipy_passes_too():
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("two_classes", [False, True])
-def test_the_checks_pass_for_an_exact_method_and_for_one_of_two_classes(two_classes, monkeypatch):
+def test_checks_pass_for_exact_method_and_two_class_method(two_classes, monkeypatch):
     method = Method(
         id="stump", title="Stump", summary="The best single split.", paper="none", guarantee=Guarantee.TREE,
         splits=("threshold",), parameters=(LEAF_PENALTY, *COMMON), solve=_best_stump, two_classes=two_classes,
@@ -227,7 +227,7 @@ def test_weights_that_cannot_be_counted_are_refused(weights):
 
 
 @seeds(60)
-def test_real_weights_are_rounded_and_what_that_may_change_is_proved(seed):
+def test_rounding_of_real_weights_has_a_proved_error(seed):
     rng = np.random.default_rng(seed)
     X = rng.integers(0, 3, (12, 2)).astype(float)
     y = rng.integers(0, 2, 12)
@@ -249,7 +249,7 @@ def small(method: Method, **more) -> object:
 
 @pytest.mark.parametrize("sigma", [0.1, 3.0, 12.0])
 @pytest.mark.parametrize("method", EXACT, ids=lambda m: m.id)
-def test_every_exact_method_proves_its_tree_as_the_rows_are_weighed(method, sigma):
+def test_exact_methods_prove_their_tree_for_weighted_rows(method, sigma):
     rng = np.random.default_rng(1)
     X = rng.integers(0, 4, (12, 2)).astype(float)
     y = rng.integers(0, 2, 12)
@@ -320,14 +320,14 @@ def test_categories_that_would_merge_are_refused():
 
 
 @pytest.mark.parametrize("kind", [np.int64, np.uint64, list])
-def test_integers_of_an_array_beyond_what_a_double_tells_apart_are_refused(kind):
+def test_array_integers_beyond_double_precision_are_refused(kind):
     rows = [[0, 2**53 + k] for k in range(4)]
     with pytest.raises(ValueError, match="Column 1 has whole numbers beyond 2"):
         make_classifier("cart").fit(rows if kind is list else np.array(rows, kind), [0, 1, 0, 1])
 
 
 @pytest.mark.parametrize("more", [0, 0.5, "1", 2**70])
-def test_integers_that_numpy_keeps_as_objects_or_floats_are_refused_alike(more):
+def test_large_integers_as_objects_or_floats_are_refused(more):
     rows = [[2**53 + k, more] for k in range(4)]
     for X in (rows, np.array(rows, object)):
         with pytest.raises(ValueError, match="Column 0 has whole numbers beyond 2"):
@@ -373,7 +373,7 @@ def test_decimals_that_a_double_cannot_tell_apart_are_refused():
     assert make_classifier("cart").fit(apart, ["a", "b"]).predict(apart).tolist() == ["a", "b"]
 
 
-def test_a_text_that_names_missing_cells_does_not_merge_with_them():
+def test_text_equal_to_missing_category_does_not_merge():
     with pytest.raises(ValueError, match="'c' has the text '\\(missing\\)' and empty cells"):
         make_classifier("cart").fit(pd.DataFrame({"c": ["(missing)", None, "x"]}), ["a", "b", "a"])
 
@@ -453,7 +453,7 @@ def test_missing_numbers_are_learned_dropped_or_refused():
             make_classifier("cart", missing=wrong).fit(frame, y)
 
 
-def test_empty_cells_that_training_never_saw_are_followed_or_refused():
+def test_empty_cells_new_in_prediction_are_followed_or_refused():
     X = np.array([[1.0], [2.0], [3.0]])
     y = [0, 1, 1]
     gap = [[np.nan]]
@@ -485,7 +485,7 @@ def test_dates_and_equal_column_names_are_refused():
         make_classifier("cart").fit(pd.DataFrame([[1, 2], [3, 4]], columns=["a", "a"]), [0, 1])
 
 
-def test_bad_parameters_are_value_errors_at_fit_and_unknown_names_at_once():
+def test_bad_values_fail_in_fit_and_unknown_names_at_once():
     with pytest.raises(ValueError, match="depth"):
         make_classifier("cart", depth=-1).fit([[0.0], [1.0]], [0, 1])
     with pytest.raises(ParameterError, match="no such parameter"):
@@ -562,7 +562,7 @@ def test_no_limit_reached_gives_no_warning():
             make_classifier(method_id, depth=2).fit(X, y)
 
 
-def test_feature_importances_are_shares_of_rows_that_meet_a_column():
+def test_feature_importances_are_shares_of_rows_per_column():
     X = np.array([[i, 0.5, i % 4] for i in range(40)], float)
     y = np.where(X[:, 0] < 20, 0, np.where(X[:, 2] < 2, 1, 2))
     classifier = make_classifier("cart", depth=2).fit(X, y)

@@ -37,7 +37,7 @@ def test_change_that_is_explained_gives_the_other_answer(fitted):
         assert str(fitted.predict(changed)[0]) == own["flip"]["label"] != own["label"]
 
 
-def test_change_keeps_what_may_not_change_and_leads_where_it_is_wanted(fitted):
+def test_change_keeps_fixed_columns_and_reaches_wanted_class(fitted):
     rows = FRAME.head(20)
     for own in fitted.explain(rows, wanted=1, change={"age": "never"}):
         assert own["flip"] is None or (set(own["flip"]["changes"]) == {"town"} and own["flip"]["label"] == "1")

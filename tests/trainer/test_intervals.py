@@ -121,7 +121,7 @@ def test_the_area_is_the_share_of_pairs_in_order(seed):
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_the_interval_of_the_area_is_delongs_and_near_the_bootstrap(seed):
+def test_area_interval_is_delongs_and_near_the_bootstrap(seed):
     """The variance of DeLong from its definition, pair by pair; and the bootstrap of scipy agrees roughly."""
     from scipy.stats import bootstrap
 

@@ -44,7 +44,7 @@ def _stop(why, monitor):
     monitor.stop(why)
 
 
-def test_the_last_tree_is_kept_with_its_bound_and_never_called_optimal(request_, progress):
+def test_recovered_tree_has_its_bound_and_is_never_optimal(request_, progress):
     whole = train(request_)
     found = keep(request_, left_in(progress))
     assert found.tree.to_json() == whole.tree.to_json()
@@ -76,7 +76,7 @@ def test_what_is_not_there_is_said(tmp_path):
         left_in(path)
 
 
-def test_the_tree_that_it_began_with_is_kept_only_where_it_is_the_best_so_far(request_, tmp_path):
+def test_start_tree_is_recovered_only_if_it_is_the_incumbent(request_, tmp_path):
     whole = train(request_)
     path = tmp_path / "progress.jsonl"
     for worth, kept in ((whole.certificate.objective, True), (0.999, False)):

@@ -209,7 +209,7 @@ def test_paired_difference_over_rows_is_near_walds():
     assert found.interval == pytest.approx(rows, abs=0.005)
 
 
-def test_area_interval_by_groups_is_wider_and_by_rows_near_delongs():
+def test_area_interval_is_wider_by_groups_and_near_delongs():
     rng = np.random.default_rng(5)
     groups = np.repeat(np.arange(30), 10)
     scores = np.repeat(rng.integers(0, 4, 30), 10) / 4

@@ -73,7 +73,7 @@ def test_the_fingerprint_is_that_of_the_training_rows():
     assert len(problem.table) == 105
 
 
-def test_values_that_differ_only_in_double_precision_do_not_lose_a_row():
+def test_values_equal_up_to_rounding_do_not_lose_a_row():
     X = np.array([[0.1], [np.nextafter(0.1, 1)], [0.3], [0.4]])
     tree = train(request(X, [0, 0, 1, 1])).tree
     assert tree.predict(X).tolist() == [0, 0, 1, 1]
@@ -119,7 +119,7 @@ def test_one_row_one_class_or_nothing_to_split_on_gives_one_leaf(X, y):
         ("bendoct", {"recall": "1: 0.9"}),
     ],
 )
-def test_what_speaks_of_a_class_that_the_rows_lack_gives_the_leaf_of_the_other(method, parameters):
+def test_setting_about_absent_class_gives_leaf_of_the_other(method, parameters):
     X = np.arange(8.0)[:, None]
     tree = make_classifier(method, depth=1, **parameters).fit(X, np.zeros(8, int))
     assert tree.tree_.n_leaves == 1
@@ -262,7 +262,7 @@ def test_the_memory_limit_ends_the_search(endless):
 
 
 @pytest.mark.parametrize("bound", [0.5, 0.9999, None])
-def test_a_bound_that_contradicts_or_does_not_prove_the_tree_is_refused(bound, monkeypatch):
+def test_bound_that_does_not_prove_the_tree_is_refused(bound, monkeypatch):
     def solve(problem, settings, monitor):
         draft = DraftBranch(split=Threshold(feature=0, threshold=0.5), left=DraftLeaf(), right=DraftLeaf())
         return Solution(draft=draft, bound=bound)
@@ -276,7 +276,7 @@ def test_a_bound_that_contradicts_or_does_not_prove_the_tree_is_refused(bound, m
 
 
 @pytest.mark.parametrize(("above", "optimal"), [(0.0, True), (4e-7, False)])
-def test_a_search_that_was_stopped_short_of_its_bound_is_not_called_optimal(above, optimal, monkeypatch):
+def test_search_stopped_short_of_its_bound_is_not_optimal(above, optimal, monkeypatch):
     """With millions of rows, or weights, a gap of 4e-7 is more than a row."""
 
     def solve(problem, settings, monitor):
@@ -322,7 +322,7 @@ def test_weights_count_as_repeated_rows_in_the_whole_run(seed):
 
 
 @pytest.mark.parametrize("method", ["bivariate", "exact", "odt", "cart"])
-def test_the_last_progress_line_with_a_tree_has_the_tree_that_is_returned(method):
+def test_last_progress_tree_equals_the_returned_tree(method):
     rng = np.random.default_rng(4)
     X = rng.integers(0, 6, (60, 4)).astype(float)
     labels = Labels(name="y", classes=("a", "b"), codes=(X[:, 0] + X[:, 1] > 5).astype(np.int32))
@@ -337,7 +337,7 @@ def test_the_last_progress_line_with_a_tree_has_the_tree_that_is_returned(method
     assert known[-1] == result.certificate.objective
 
 
-def test_a_fold_without_a_tree_within_the_constraints_does_not_lose_the_model():
+def test_infeasible_fold_does_not_lose_the_model():
     """All rows together allow the recalls, the rows of some folds do not."""
     X = np.repeat([[0.0], [1.0], [1.0]], [6, 3, 4], axis=0)
     y = np.repeat([0, 0, 1], [6, 3, 4])

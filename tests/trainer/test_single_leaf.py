@@ -61,7 +61,7 @@ def test_one_class_leaves_nothing_to_ask():
 
 
 @pytest.mark.parametrize("method", ["bivariate", "exact"])
-def test_a_search_that_was_ended_says_so_and_not_that_no_question_helps(method):
+def test_interrupted_search_does_not_claim_no_question_helps(method):
     labels = Labels(name="y", classes=("a", "b"), codes=np.array([0] * 10 + [1] * 10, np.int32))
     request = TrainRequest(
         table=numeric_table(np.arange(20.0).reshape(-1, 1)), labels=labels, method=method, parameters={"depth": 0}
@@ -82,7 +82,7 @@ def test_a_search_that_was_ended_says_so_and_not_that_no_question_helps(method):
         ("odt", {"negative_weight": "5"}, None, "rows do not all count alike"),
     ],
 )
-def test_rows_right_are_not_claimed_where_something_else_is_maximised(method, asked, weights, words):
+def test_correct_rows_are_not_claimed_for_other_goals(method, asked, weights, words):
     X = np.array([[0.0, 1.0]] * 12)
     X[:2, 0] = 1.0  # a column without use: both of its values have both classes, in equal parts
     codes = np.array([0, 1] * 6, np.int32)

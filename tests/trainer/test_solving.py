@@ -157,7 +157,7 @@ def test_what_routes_rows_is_there_before_the_search(monkeypatch):
 @pytest.mark.parametrize(
     "asked", [{}, {"max_card": 1}, {"topology": "imbalanced"}, {"topology": "auto"}, {"select": "cart", "max_card": 2}]
 )
-def test_a_tree_that_the_compiler_cut_short_says_among_which_trees_it_is(done, tmp_path, monkeypatch, asked):
+def test_tree_of_interrupted_compilation_states_its_scope(done, tmp_path, monkeypatch, asked):
     """Without its search, odt knows its topology if it was given; otherwise it shows a leaf and claims no bound."""
     method = replace(get("odt"), solve=compiling(done, STUMP))
     monkeypatch.setattr(run, "get", lambda name: method)

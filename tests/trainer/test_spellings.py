@@ -109,7 +109,7 @@ def test_sparse_truths_are_binary():
     assert classifier.tree_.schema[0].kind == "binary"
 
 
-def test_long_doubles_that_a_double_cannot_tell_apart_are_refused():
+def test_long_doubles_beyond_double_precision_are_refused():
     column = np.array([1, 1 + np.finfo(np.longdouble).eps, 2, 3], np.longdouble)
     if len(np.unique(column.astype(float))) == len(np.unique(column)):
         pytest.skip("a long double is a double here, as with MSVC; it is longer on Linux on x86-64, where CI runs")

@@ -167,7 +167,7 @@ def test_parquet_csv_and_their_folder_count_the_same(tmp_path):
     assert (both.low == first.low).all()
 
 
-def test_declared_categories_of_numbers_stay_categories_in_all_files(tmp_path):
+def test_declared_number_categories_stay_categories_in_all_files(tmp_path):
     (tmp_path / "rows").mkdir()
     regions = [["3", "1"], ["1", "2", "3"]]
     for i, names in enumerate(regions):
@@ -247,7 +247,7 @@ def test_questions_of_a_large_source_come_from_every_kth_row(tmp_path, monkeypat
     assert counts.total[0][:, 0].sum() == 1001
 
 
-def test_rows_that_no_question_can_answer_are_left_out_and_counted(tmp_path):
+def test_rows_without_an_answer_are_left_out_and_counted(tmp_path):
     first = write_rows(
         [["a", "b", TARGET], *([str(i % 5), str(i % 3), "no" if i % 2 else "yes"] for i in range(30))],
         tmp_path / "a.csv",
@@ -378,7 +378,7 @@ def test_a_folder_with_counts_is_not_written_over(tmp_path):
     assert read_counts(tmp_path / "counts").sha256 == first.sha256
 
 
-def test_an_estimator_fits_counts_predicts_and_saves_what_is_proved(tmp_path):
+def test_estimator_fitted_to_counts_predicts_and_saves_its_proof(tmp_path):
     path = write_rows(random_rows(np.random.default_rng(4), classes=3), tmp_path / "rows.csv")
     counted(path, tmp_path / "counts", depth=2)
     estimator = ExactTreeClassifier(depth=2, leaf_penalty=0.01).fit_counts(tmp_path / "counts")

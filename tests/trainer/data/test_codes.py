@@ -128,7 +128,7 @@ def test_trees_over_columns_with_codes_are_verified(method, tmp_path):
 
 
 @pytest.mark.parametrize("method", ["exact-numeric", "cut-h", "odt", "bivariate"])
-def test_methods_that_ask_for_no_single_value_are_searched_without(method, tmp_path):
+def test_methods_without_single_value_splits_ignore_codes(method, tmp_path):
     """One value among the others tells the class, and no threshold or plane can ask for it."""
     data = tmp_path / "rows.csv"
     model = tmp_path / "model.json"
@@ -139,7 +139,7 @@ def test_methods_that_ask_for_no_single_value_are_searched_without(method, tmp_p
     assert verdict(verify(model, data)) == "proved"
 
 
-def test_the_command_declares_them_and_refuses_what_is_not_a_number(tmp_path):
+def test_command_declares_codes_and_refuses_other_texts(tmp_path):
     path = tmp_path / "rows.csv"
     out = tmp_path / "model.json"
     rows = [(-9, "bad"), (3, "good"), (5, "good"), (-9, "bad"), (1, "good"), (-8, "good")] * 4
@@ -155,7 +155,7 @@ def test_the_command_declares_them_and_refuses_what_is_not_a_number(tmp_path):
             call_command("train", *arguments, "--special", wrong, stdout=io.StringIO())
 
 
-def test_a_card_names_the_only_code_of_an_interval_and_the_rules_keep_its_ends():
+def test_card_names_single_code_and_rules_keep_interval_ends():
     """For every pair of ends: the code is named where exactly one lies between two finite ends, as counted one by one."""
     schema = (ColumnSchema(name="last_inquiry", kind=ColumnKind.NUMERIC, unit="months", special=(-9.0, -8.0, -7.0)),)
     ends = (-np.inf, -9.5, -9.0, -8.5, -8.0, -7.5, -7.0, 3.0, np.inf)

@@ -35,7 +35,7 @@ def test_report_of_a_complete_table_is_empty():
     assert empty_report(table_of(a=[1, 2]), labels).columns == ()
 
 
-def test_emptiness_that_tells_the_class_is_said_and_chance_is_not():
+def test_emptiness_is_telling_only_beyond_chance():
     rng = np.random.default_rng(4)
     codes = rng.integers(0, 3, 300).astype(np.int32)
     labels = Labels(name="y", classes=("p", "q", "r"), codes=codes)

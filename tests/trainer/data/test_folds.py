@@ -81,7 +81,7 @@ def test_two_folds_left_out_train_without_both_of_them():
                     assert table.times.values[train].max() < table.times.values[judged].min()
 
 
-def test_dealing_of_tiny_cases_is_nearly_as_even_as_a_brute_force():
+def test_dealing_tiny_cases_is_nearly_as_even_as_brute_force():
     optimal = 0
     excess = []
     rng = np.random.default_rng(0)
@@ -118,7 +118,7 @@ def test_rows_without_groups_and_times_are_dealt_as_before():
     assert assign_folds(codes, 5, 3).signs.isdigit()
 
 
-def test_fewer_groups_than_folds_is_an_error_that_names_the_number():
+def test_fewer_groups_than_folds_is_an_error_with_the_count():
     codes = np.array([0, 1] * 10, np.int32)
     table = numeric_table(np.zeros((20, 1)))
     bound = Table(

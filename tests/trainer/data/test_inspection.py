@@ -392,7 +392,7 @@ def test_files_of_other_tools_are_named(tmp_path, content, words):
         inspect(tmp_path / "t.dat", target="y")
 
 
-def test_estimator_warns_of_a_counter_in_an_array_and_of_classes_that_look_alike():
+def test_estimator_warns_of_row_counter_and_look_alike_classes():
     X = np.column_stack([np.arange(60), np.random.default_rng(0).normal(size=60)])
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")

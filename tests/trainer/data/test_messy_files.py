@@ -92,7 +92,7 @@ def test_a_title_above_a_long_header_is_found(delimiter, trailing, tmp_path):
     assert table.row_numbers.tolist() == list(range(4, 34))
 
 
-def test_a_line_with_one_value_too_few_is_named_whatever_stands_in_the_cells(tmp_path):
+def test_line_with_a_missing_value_is_named_for_any_cells(tmp_path):
     """Decimal commas make a tab-separated file look like one with commas whose names have tabs in them."""
     rows = [["when", "price", "class"], *([f"{d}.06.2016", f"{d} 047,{d} kg", "ab"[d % 2]] for d in range(10, 30))]
     rows[15].pop()
@@ -102,7 +102,7 @@ def test_a_line_with_one_value_too_few_is_named_whatever_stands_in_the_cells(tmp
         load(path, target="class")
 
 
-def test_a_broken_line_is_named_by_the_delimiter_that_the_header_has(tmp_path):
+def test_broken_line_is_named_by_the_delimiter_of_the_header(tmp_path):
     """Two decimal commas in every row do not make a header with semicolons the title of a table with commas."""
     head = "customer;income;debt ratio;age;outcome"
     lines = [f"C{i};{2000 + i},50 €;{i % 40},5 %;{20 + i};{'ab'[i % 2]}" for i in range(60)]

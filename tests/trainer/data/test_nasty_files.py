@@ -138,7 +138,7 @@ def test_a_delimiter_at_the_end_of_every_line_makes_no_column():
         read_csv(b"a;b;\n1;x;\n2;y;z\n")
 
 
-def test_negative_numbers_of_all_kinds_reach_predictions_and_the_checker(tmp_path):
+def test_negative_numbers_of_all_kinds_reach_model_and_checker(tmp_path):
     rows = [(-1234.5 + 100 * i) for i in range(40)]
     lines = ["booked;rest;seen;class;"]
     for v in rows:

@@ -88,7 +88,7 @@ def test_other_columns_stay_as_they_are(cells):
         ((*[f"{i:02d}.01.2024" for i in range(1, 30)], "31.02.2024"), "Line 31: column 'x' has '31.02.2024' among dates"),
     ],
 )  # fmt: skip
-def test_what_can_be_read_in_two_ways_is_a_question_with_its_line(cells, words, tmp_path):
+def test_ambiguous_cell_is_a_question_with_its_line(cells, words, tmp_path):
     own, found = column(*cells)
     assert own.taken_for == "ask"
     assert words in own.question
@@ -235,7 +235,7 @@ def test_leaving_every_line_out_is_refused(top, bottom, header):
         read_csv(b"a,b\n1,2\n\n", skip_top=top, skip_bottom=bottom, header=header)
 
 
-def test_the_target_stays_as_it_stands_and_a_reading_survives_json(tmp_path):
+def test_target_stays_unchanged_and_parsing_survives_json(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("w;y\n" + "".join(f"{i},5 kg;{i % 2},5 kg\n" for i in range(20)))
     table, labels, report = load(path, target="y")
@@ -255,7 +255,7 @@ def test_the_target_stays_as_it_stands_and_a_reading_survives_json(tmp_path):
 
 
 @pytest.mark.parametrize("cells", [("1.234", "2.500"), ("1.234", "850", "12.000"), ("-1.250", "3.400")])
-def test_points_that_could_separate_thousands_are_decimal_signs_with_a_note_and_a_switch(cells):
+def test_possible_thousands_points_are_decimals_with_a_note(cells):
     own, found = column(*cells)
     assert found == list(cells)
     assert "could also separate thousands" in own.reason

@@ -61,7 +61,7 @@ def test_bytes_that_are_no_text_are_refused():
             decode(b"a,b\n" + rng.integers(1, 256, size, np.uint8).tobytes(), None)
 
 
-def test_a_guess_is_told_and_files_of_the_training_say_how_they_are_read(tmp_path):
+def test_guessed_encoding_is_reported_and_stored_for_the_model(tmp_path):
     path = tmp_path / "old.csv"
     path.write_bytes("Größe;class\n1,5;ja\n2,5;nein\n3,5;ja\n4,5;nein\n".encode("cp1252"))
     table, _, report = load(path, target="class")

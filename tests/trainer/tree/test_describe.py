@@ -39,7 +39,7 @@ PLAIN = (ColumnSchema(name="worst area", kind=ColumnKind.NUMERIC), *SCHEMA[1:])
         (math.nan, "missing"), (100.0, "100"), (0.1, "0.1"),
     ],
 )  # fmt: skip
-def test_numbers_have_three_digits_and_are_never_coarser_than_one(value, text):
+def test_numbers_have_three_digits_or_are_rounded_to_one(value, text):
     assert number_text(value) == text
 
 
@@ -91,7 +91,7 @@ def test_rules_read_as_the_design_asks(split, text):
     assert split_text(split, PLAIN) == text
 
 
-def test_units_follow_the_number_and_the_first_column_of_a_linear_rule():
+def test_units_follow_numbers_and_first_column_of_linear_rules():
     assert split_text(Threshold(feature=0, threshold=880.81), SCHEMA) == "worst area ≤ 880.81\u202fmm²"
     rule = Linear(features=(0, 1), coefficients=(1.0, 2.0), threshold=5.0, levels=(-1, -1))
     assert split_text(rule, SCHEMA) == "worst area + 2 × worst smoothness ≤ 5\u202fmm²"
@@ -133,7 +133,7 @@ def test_a_path_says_what_the_row_has():
         path_in_words(tree, 0, row)
 
 
-def test_a_value_just_beyond_the_threshold_is_written_so_that_one_sees_it():
+def test_value_just_beyond_threshold_is_written_distinctly():
     tree = grow(
         DraftBranch(split=Threshold(feature=1, threshold=0.1234567), left=DraftLeaf(), right=DraftLeaf()),
         np.array([[0, 0.1234566, 0, 0]]), np.array([0], np.int32), schema=PLAIN, classes="bm",
@@ -236,7 +236,7 @@ def test_an_empty_cell_is_its_own_category_in_code():
     assert base.execute(f"SELECT {to_sql(tree)} FROM (SELECT NULL AS odor)").fetchone() == ("yes",)
 
 
-def test_code_for_names_that_cannot_be_written_or_trees_too_deep_is_refused():
+def test_code_for_impossible_names_or_deep_trees_is_refused():
     null = [ColumnSchema(name="a\x00b", kind=ColumnKind.NUMERIC)]
     draft = DraftBranch(split=Threshold(feature=0, threshold=0.0), left=DraftLeaf(), right=DraftLeaf())
     with pytest.raises(DataError, match="null character"):

@@ -245,7 +245,7 @@ def test_every_property_of_the_schema_is_documented():
     assert sorted(name for name in names if f"`{name}`" not in text) == []
 
 
-def test_a_file_of_the_first_program_reads_predicts_and_reads_out_as_it_is(tmp_path):
+def test_file_of_the_first_version_reads_predicts_and_exports(tmp_path):
     numbers = [{"name": name, "kind": "numeric", "missing": "drop"} for name in ("a", "b")]
     plane = {"kind": "linear", "features": ["a", "b"], "coefficients": [-0.30000000000000004, 2.5], "threshold": 1e-08}
     old = {

@@ -80,7 +80,7 @@ def test_thresholds_keep_double_precision():
     assert session(tree, "auto").run(["label"], {"X": matrix})[0].tolist() == ["a", "b"]
 
 
-def test_text_columns_become_inputs_of_their_own_and_an_empty_text_is_not_missing():
+def test_text_columns_are_own_inputs_and_empty_text_is_a_value():
     column = ColumnSchema(
         name="label",
         kind=ColumnKind.CATEGORICAL,
@@ -97,7 +97,7 @@ def test_text_columns_become_inputs_of_their_own_and_an_empty_text_is_not_missin
 
 
 @pytest.mark.parametrize("block", range(4))
-def test_sums_over_wide_ranging_columns_reach_their_leaf_in_a_default_session(block):
+def test_sums_over_wide_ranges_reach_their_leaf(block):
     for seed in range(50 * block, 50 * (block + 1)):
         rng = np.random.default_rng(seed)
         width = int(rng.integers(1, 5))
@@ -122,7 +122,7 @@ def test_sums_over_wide_ranging_columns_reach_their_leaf_in_a_default_session(bl
             check(tree, close, session(tree, inputs).run(["label", "probabilities", "leaf"], rows))
 
 
-def test_a_sum_of_wide_ranging_columns_below_an_empty_text_reaches_its_leaf_in_a_default_session():
+def test_sum_below_an_empty_text_reaches_its_leaf():
     text = ColumnSchema(name="kind", kind=ColumnKind.CATEGORICAL, categories=("almond", ""))
     schema = [text, *(ColumnSchema(name=name, kind=ColumnKind.NUMERIC) for name in "uv")]
     matrix = np.array([[k, u, v] for k in (0, 1) for u in (1e12, 1e12 + 1) for v in (1e-12, 2e-12, 1e3)])

@@ -25,7 +25,7 @@ TREES = 80
 SPACE = f"{{{NAMESPACE}}}"
 
 
-def test_jpmml_reaches_the_same_node_with_the_same_label_and_shares(tmp_path):
+def test_jpmml_reaches_same_node_with_same_label_and_shares(tmp_path):
     if shutil.which("java") is None or importlib.util.find_spec("jpmml_evaluator") is None:
         pytest.skip("needs Java and the package jpmml-evaluator")
     cases = {}

@@ -343,7 +343,7 @@ def test_the_decision_table_in_feelin():
             assert first == [json.dumps(tree.classes[tree.labels[leaf]], ensure_ascii=False), str(leaf)]
 
 
-def test_the_rules_of_the_decision_table_are_the_ways_of_the_tree():
+def test_rules_of_the_decision_table_are_paths_of_the_tree():
     for seed in range(20):
         tree, _ = random_tree(seed)
         policy, tests, rules = table_of(dmn.to_dmn(tree))

@@ -186,7 +186,7 @@ def check_thresholds(tree, matrix):
 
 
 @seeds(100)
-def test_rules_of_random_trees_answer_rows_with_missing_and_unknown_categories(seed):
+def test_rules_answer_missing_and_unknown_categories(seed):
     tree, matrix = random_tree(seed, rows=30)
     rules = [rule.to_json() for rule in rules_of(tree)]
     assert sorted(rule["leaf"] for rule in rules) == [leaf.id for leaf in tree.leaves]
@@ -228,7 +228,7 @@ def test_every_gap_of_doubles_has_a_decimal_inside(seed):
 
 
 @seeds(60)
-def test_hyperplanes_over_many_rows_get_the_same_decimals_as_over_few(seed, monkeypatch):
+def test_hyperplane_decimals_do_not_depend_on_number_of_rows(seed, monkeypatch):
     """Of many rows, those near the threshold are tried first; that saves time and changes no digit."""
     rng = np.random.default_rng(seed)
     matrix = rng.normal(size=(300, 3)) * 10.0 ** rng.integers(-3, 4, 3)
@@ -243,7 +243,7 @@ def test_hyperplanes_over_many_rows_get_the_same_decimals_as_over_few(seed, monk
 
 
 @seeds(40)
-def test_the_first_column_has_1_before_it_where_doubles_allow_no_division_by_its_coefficient(seed):
+def test_first_coefficient_is_1_if_division_is_inexact(seed):
     rng = np.random.default_rng(seed)
     size = 10.0 ** np.array([302, -8 - rng.integers(0, 3)])  # the second coefficient is beyond 1e308 times the first
     matrix = rng.normal(size=(60, 2)) * size

@@ -92,7 +92,7 @@ def test_simplify_keeps_every_prediction_and_never_adds_a_leaf(seed):
         assert not (left.is_leaf and right.is_leaf and left.label == right.label)
 
 
-def test_an_empty_leaf_takes_the_majority_above_it_and_is_sure_of_it():
+def test_empty_leaf_has_the_majority_above_with_share_one():
     draft = DraftBranch(split=Threshold(feature=0, threshold=9.0), left=DraftLeaf(), right=DraftLeaf())
     tree = grow(
         draft, np.array([[1.0, 0], [2.0, 0], [3.0, 0]]), np.array([1, 1, 0], np.int32), schema=NUMBERS, classes="ab"
