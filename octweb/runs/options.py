@@ -26,7 +26,7 @@ def add_parameter_flags(parser: argparse.ArgumentParser) -> None:
             "--" + name.replace("_", "-"),
             dest=name,
             metavar=parameter.unit.upper() or parameter.type.upper(),
-            help=f"{parameter.help} ({parameter.allowed()})".replace("%", "%%"),
+            help=f"{parameter.help} ({parameter.describe_allowed()})".replace("%", "%%"),
         )
     parser.add_argument(
         "--cost", action="append", default=[], metavar="TRUE>ANSWER=COST",

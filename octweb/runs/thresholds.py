@@ -16,7 +16,7 @@ from octweb.datasets.models import Dataset
 from octweb.runs.estimate import questions, threshold_choice
 from trainer.data.encoding import Scheme
 from trainer.methods.base import Method
-from trainer.solver_common.thresholds import LADDER, PROOF_SECONDS, lengthened
+from trainer.solver_common.thresholds import LADDER, PROOF_SECONDS, takes_longer
 from trainer.tree.numbers import count_words
 
 HELP = (
@@ -52,7 +52,7 @@ def _reason(dataset: Dataset, method: Method, values: Mapping[str, Any], scheme:
     if scheme in (Scheme.ALL_THRESHOLDS, Scheme.NONE):
         many = questions(dataset, str(scheme), bins) > questions(dataset, str(Scheme.QUANTILE_THRESHOLDS), LADDER[-1])
         return f"We try every cut-off value; the proof should take less than {seconds(PROOF_SECONDS)}." if many else ""
-    if lengthened(method, values):
+    if takes_longer(method, values):
         return f"{_many(bins)}, since a limit makes the search longer."
     if bins == LADDER[-1] and not threshold_choice(dataset, method, values, dataset.rows).provable:
         return f"{_many(bins)}; even so, the proof may take longer than {seconds(PROOF_SECONDS)}."

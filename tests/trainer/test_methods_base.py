@@ -121,7 +121,7 @@ def test_every_bad_parameter_is_named_at_once():
 BESIDE = {
     "class": ("bendoct", {"recall": "maybe: 0.5"}, {"recall": "'maybe' is not a class. Classes: no, yes."}),
     "share": ("exact", {"recall": "yes: 1.5"}, {"recall": "1.5 is not between 0 and 1."}),
-    "no share": ("exact", {"recall": "yes"}, {"recall": "'yes' has no share; write as in 'yes: 0.9; no: 0.8'."}),
+    "no share": ("exact", {"recall": "yes"}, {"recall": "'yes' has no minimum recall; write for example 'yes: 0.9; no: 0.8'."}),
     "pair": ("flowoct", {"forbidden_pairs": "a"}, {"forbidden_pairs": "'a' is not a pair; write two columns with a + between them."}),
     "column of a pair": ("exact", {"forbidden_pairs": "a + c"}, {"forbidden_pairs": "'c' is not a column. Columns: a, b."}),
     "groups": ("oct", {"fairness": "parity"}, {"fairness_column": "'' is not a column. Columns: a, b."}),

@@ -1,14 +1,13 @@
-"""Side constraints as people write them: columns and classes by name. Each one is declared in a file of its own.
+"""Side constraints as users write them, with columns and classes by name; one module each.
 
-A declaration is a Parameter: its name and its words in forms; what can be said against it before a run is queued (`check`), its words
-in the scope of a claim (`restricts`), its sentence in the summary of a new run (`sentences`), and whether a tree of one leaf always
-keeps it (`one_leaf`). A parameter without `restricts` says how the one before it is meant.
+A declaration is a Parameter: name and label; `check` before a run is queued; `restricts` for the scope of a claim; `sentences` for the summary
+of a new run; `one_leaf` if a tree of one leaf always satisfies it. A parameter without `restricts` belongs to the one before it.
 """
 
 from __future__ import annotations
 
 from trainer.constraints.columns import COLUMNS
-from trainer.constraints.fairness import FAIRNESS, MAX_GROUPS, favoured, groups
+from trainer.constraints.fairness import FAIRNESS, MAX_GROUPS, group_codes, read_fairness
 from trainer.constraints.kept import Constraints
 from trainer.constraints.leaves import LEAVES
 from trainer.constraints.monotone import MONOTONE, directions
@@ -28,12 +27,12 @@ NAMES = tuple(p.name for p in CONSTRAINTS if p.restricts is not None)
 
 
 def active_constraints(settings: Settings) -> set[str]:
-    """The names of the side constraints that the settings ask for; those that the method does not take are not asked for."""
+    """Return the names of the side constraints in the settings that are active."""
     return {p.name for p in CONSTRAINTS if p.name in settings and p.restricts is not None and p.restricts(settings)}
 
 
 def leaf_fits(settings: Settings) -> bool:
-    """Whether a tree of one leaf keeps all side constraints that the settings ask for, whatever the rows are."""
+    """Return whether a tree of one leaf satisfies all active side constraints, for any rows."""
     return all(p.one_leaf for p in CONSTRAINTS if p.name in active_constraints(settings))
 
 
@@ -42,11 +41,11 @@ __all__ = [
     "MAX_GROUPS",
     "NAMES",
     "Constraints",
-    "asked",
+    "active_constraints",
     "directions",
-    "favoured",
     "forbidden_pairs",
-    "groups",
+    "group_codes",
     "leaf_fits",
+    "read_fairness",
     "recalls",
 ]

@@ -1,4 +1,4 @@
-"""A limit on the number of columns that a tree asks about."""
+"""The constraint on the number of columns of a tree."""
 
 from __future__ import annotations
 

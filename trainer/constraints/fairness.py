@@ -1,4 +1,4 @@
-"""Groups of rows that must be predicted a class at nearly the same rate."""
+"""The fairness constraint: groups must be predicted a class at nearly the same rate."""
 
 from __future__ import annotations
 
@@ -14,8 +14,11 @@ from trainer.methods.base import Parameter, Settings
 MAX_GROUPS = 20
 
 
-def favoured(settings: Settings, names: SettingNames) -> tuple[str, str] | None:
-    """The column of the groups and the class that fairness is about (empty: the last one that occurs); raises ParameterError."""
+def read_fairness(settings: Settings, names: SettingNames) -> tuple[str, str] | None:
+    """Return the column of the groups and the favoured class (empty: the last one that occurs); None without fairness.
+
+    Raises ParameterError for invalid settings.
+    """
     if settings["fairness"] == "none":
         return None
     if settings["fairness"] == "parity" and len(names.classes) > 2:
@@ -27,15 +30,15 @@ def favoured(settings: Settings, names: SettingNames) -> tuple[str, str] | None:
     )
 
 
-def groups(problem: Problem, settings: Settings) -> np.ndarray | None:
-    """The group of each row for fairness, int32 (rows,), or None if no fairness is asked for."""
-    asked = favoured(settings, problem.names)
-    if asked is None:
+def group_codes(problem: Problem, settings: Settings) -> np.ndarray | None:
+    """Return the group of each row, int32 (rows,); None without a fairness constraint."""
+    fairness = read_fairness(settings, problem.names)
+    if fairness is None:
         return None
-    column = problem.table.columns[problem.table.names.index(asked[0])]
+    column = problem.table.columns[problem.table.names.index(fairness[0])]
     values, codes = np.unique(column.values, return_inverse=True)
     if len(values) > MAX_GROUPS:
-        words = f"'{asked[0]}' has {len(values)} values; groups must be at most {MAX_GROUPS}. Choose another."
+        words = f"'{fairness[0]}' has {len(values)} values; groups must be at most {MAX_GROUPS}. Choose another."
         raise ParameterError({"fairness_column": words})
     return codes.astype(np.int32)
 
@@ -61,7 +64,7 @@ FAIRNESS = (
     Parameter(
         name="fairness", counts_rows=True, type="choice", default="none", choices=("none", "parity", "opportunity"), label="Fairness",
         help="Predict a class equally often in all groups: among all rows (parity, two classes) or among the rows of that class (opportunity).",
-        advanced=True, check=favoured, restricts=_scope_words, sentences=_sentences,
+        advanced=True, check=read_fairness, restricts=_scope_words, sentences=_sentences,
     ),
     Parameter(
         name="fairness_column", type="text", default="", label="Groups",

@@ -1,4 +1,4 @@
-"""What the exact search takes of the side constraints, over its own questions."""
+"""Side constraints that the exact search supports, over its features."""
 
 from __future__ import annotations
 
@@ -10,11 +10,10 @@ from trainer.dtypes import BitArray, CountArray
 
 @dataclass(frozen=True, kw_only=True)
 class Constraints:
-    """What a tree must satisfy besides its depth.
+    """Side constraints of the exact search.
 
-    `recalls` (class, share): so much of the weight of the class is classified correctly.  `conflict` uint8 (F, F), symmetric:
-    1 for features that no path holds both (on the diagonal: that no path asks twice, which it never does).  `columns` int (F,):
-    the column of each feature, for `max_columns`.
+    `recalls` (class, share): minimum share of correct weight of the class. `conflict` uint8 (F, F), symmetric: 1 for features that no path
+    uses together. `columns` int (F,): the column of each feature, for `max_columns`.
     """
 
     recalls: tuple[tuple[int, Fraction], ...] = ()

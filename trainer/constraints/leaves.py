@@ -1,4 +1,4 @@
-"""A limit on the number of leaves."""
+"""The constraint on the number of leaves."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
-"""Columns along which the class may only rise or only fall, as people write them: 'age up; price down'."""
+"""The monotone constraint, written as 'age up; price down': the class only rises or only falls."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from trainer.constraints.text import items
+from trainer.constraints.text import split_items
 from trainer.data.problem import SettingNames
 from trainer.errors import ParameterError
 from trainer.methods.base import Parameter, Settings
@@ -14,25 +14,25 @@ MAX_DEPTH = 4
 
 
 def directions(settings: Settings, names: SettingNames) -> list[tuple[str, bool]]:
-    """The monotone columns, True where the class may only fall along them; raises ParameterError."""
-    found = []
-    for text in items(settings["monotone"]):
+    """Return the monotone columns; True if the class may only decrease. Raises ParameterError."""
+    columns = []
+    for text in split_items(settings["monotone"]):
         name, _, direction = text.rpartition(" ")
         if direction not in ("up", "down"):
             raise ParameterError({"monotone": f"'{text}' has no direction; write 'column up' or 'column down'."})
         if settings["depth"] > MAX_DEPTH:
             raise ParameterError({"monotone": f"Monotone columns need a depth of at most {MAX_DEPTH}."})
-        found.append((names.column(name.strip(), "monotone"), direction == "down"))
-    return found
+        columns.append((names.column(name.strip(), "monotone"), direction == "down"))
+    return columns
 
 
 def _scope_words(settings: Settings) -> list[str]:
-    pairs = [text.rpartition(" ") for text in items(settings["monotone"])]
+    pairs = [text.rpartition(" ") for text in split_items(settings["monotone"])]
     return [f"classes only {'rising' if way == 'up' else 'falling'} along {name.strip()}" for name, _, way in pairs]
 
 
 def _sentences(values: Mapping[str, Any]) -> list[str]:
-    pairs = [text.rpartition(" ") for text in items(values.get("monotone"))]
+    pairs = [text.rpartition(" ") for text in split_items(values.get("monotone"))]
     return [f"Along {name} the class may only {'rise' if way == 'up' else 'fall'}." for name, _, way in pairs]
 
 

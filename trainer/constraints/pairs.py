@@ -1,36 +1,36 @@
-"""Pairs of columns that must not appear on the same path, as people write them: 'age + income; sex + region'."""
+"""The constraint on pairs of columns on the same path, written as 'age + income; sex + region'."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from trainer.constraints.text import items
+from trainer.constraints.text import split_items
 from trainer.data.problem import SettingNames
 from trainer.errors import ParameterError
 from trainer.methods.base import Parameter, Settings
 
 
 def forbidden_pairs(settings: Settings, names: SettingNames) -> list[tuple[str, str]]:
-    """The columns that no path asks together; raises ParameterError."""
-    found = []
-    for text in items(settings["forbidden_pairs"]):
+    """Return the pairs of columns that no path may use together. Raises ParameterError."""
+    pairs = []
+    for text in split_items(settings["forbidden_pairs"]):
         pair = [names.column(name.strip(), "forbidden_pairs") for name in text.split("+")]
         if len(pair) != 2:
             raise ParameterError(
                 {"forbidden_pairs": f"'{text}' is not a pair; write two columns with a + between them."}
             )
-        found.append((pair[0], pair[1]))
-    return found
+        pairs.append((pair[0], pair[1]))
+    return pairs
 
 
 def _scope_words(settings: Settings) -> list[str]:
-    pairs = [text.split("+") for text in items(settings["forbidden_pairs"])]
+    pairs = [text.split("+") for text in split_items(settings["forbidden_pairs"])]
     return [f"no path with both {' and '.join(name.strip() for name in pair)}" for pair in pairs]
 
 
 def _sentences(values: Mapping[str, Any]) -> list[str]:
-    pairs = items(values.get("forbidden_pairs"))
+    pairs = split_items(values.get("forbidden_pairs"))
     return [f"No path asks both of {' and '.join(pair.split(' + '))}." for pair in pairs]
 
 

@@ -1,4 +1,4 @@
-"""The share of a class that must be classified correctly, as people write it: 'yes: 0.9; no: 0.8'."""
+"""The constraint on the minimum recall of classes, written as 'yes: 0.9; no: 0.8'."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
-from trainer.constraints.text import items
+from trainer.constraints.text import split_items
 from trainer.data.problem import SettingNames
 from trainer.errors import ParameterError
 from trainer.methods.base import Parameter, Settings, exact_fraction
@@ -14,28 +14,32 @@ from trainer.tree.numbers import percent_text
 
 
 def recalls(settings: Settings, names: SettingNames) -> list[tuple[str, Fraction]]:
-    """The classes with the shares of them that are required; raises ParameterError."""
-    found = []
-    for text in items(settings["recall"]):
+    """Return the classes with their minimum recalls. Raises ParameterError."""
+    minimum_recalls = []
+    for text in split_items(settings["recall"]):
         name, colon, share = text.rpartition(":")
         if not colon:
-            raise ParameterError({"recall": f"'{text[:80]}' has no share; write as in 'yes: 0.9; no: 0.8'."})
-        found.append((names.label(name.strip(), "recall"), _share(share)))
-    return found
+            raise ParameterError(
+                {"recall": f"'{text[:80]}' has no minimum recall; write for example 'yes: 0.9; no: 0.8'."}
+            )
+        minimum_recalls.append((names.label(name.strip(), "recall"), _share(share)))
+    return minimum_recalls
 
 
 def _share(text: str) -> Fraction:
     try:
         share = exact_fraction(text.strip())
     except ValueError:
-        raise ParameterError({"recall": f"'{text[:80]}' is not a share; write as in 'yes: 0.9; no: 0.8'."}) from None
+        raise ParameterError(
+            {"recall": f"'{text[:80]}' is not a share; write for example 'yes: 0.9; no: 0.8'."}
+        ) from None
     if not 0 <= share <= 1:
         raise ParameterError({"recall": f"{text.strip()} is not between 0 and 1."})
     return share
 
 
 def _pairs(text: Any) -> list[tuple[str, str]]:
-    parts = [item.rpartition(":") for item in items(text)]
+    parts = [item.rpartition(":") for item in split_items(text)]
     return [(name.strip(), share.strip()) for name, _, share in parts]
 
 

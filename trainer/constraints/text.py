@@ -1,8 +1,8 @@
-"""Lists as people write them."""
+"""Parse lists in the text of parameters; a module of its own, since three constraints share it."""
 
 from __future__ import annotations
 
 
-def items(text: str | None) -> list[str]:
-    """The parts between semicolons."""
+def split_items(text: str | None) -> list[str]:
+    """Return the parts between semicolons."""
     return [item.strip() for item in (text or "").split(";") if item.strip()]

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from trainer.certificate import Certificate, Evidence, Guarantee, Status, relative_gap
-from trainer.constraints.text import items
+from trainer.constraints.text import split_items
 from trainer.counts.folder import Counts
 from trainer.counts.search import BestByLeaves, Shape, TreeSearch
 from trainer.data.problem import SettingNames
@@ -127,7 +127,7 @@ def _allowed_questions(counts: Counts, settings: Settings) -> BoolArray:
     encoding = counts.questions.encoding
     columns = tuple(column.name for column in encoding.schema)
     names = SettingNames(columns=columns, classes=counts.questions.classes)
-    banned = {names.column(name, "forbidden") for name in items(settings["forbidden"])}
+    banned = {names.column(name, "forbidden") for name in split_items(settings["forbidden"])}
     return np.array([columns[feature.column] not in banned for feature in encoding.features], bool)
 
 

@@ -1,1 +1,1 @@
-"""What a method declares, how it reports progress, and which trees its claim covers."""
+"""Declaration of methods, progress reports, and the scope of claims."""

@@ -1,4 +1,4 @@
-"""Method and Parameter: what a method declares once, and from which command line, form, API and documentation are made.
+"""Declarations of methods and parameters, the source of command line, form, API and documentation.
 
 A method is one file of a family with a `METHOD`, a line in `trainer.registry.METHODS`, a page in docs/methods and a test.
 Its `solve(problem, settings, monitor)` runs in a worker thread, reports to the monitor, and returns a Solution.
@@ -50,13 +50,24 @@ Type = Literal["integer", "number", "boolean", "choice", "text"]
 class Parameter:
     """One option of a method: name as in Python (`leaf_penalty`), type, range, default, and the sentence that explains it.
 
-    `flag` marks the options that have a command line flag of their own; the others are given with `--set name=value`.
-    `None` as default means "no limit" or "chosen by the method"; `help` then says which. `check` looks at the value beside the
-    others and the names in the data, and raises ParameterError; it runs before anything is queued. `restricts` says in words for the
-    scope what the value leaves out of the search, one text for each restriction, none if it leaves out nothing. `sentences` says
-    the same to somebody who is about to start a run; the values may still be incomplete. `one_leaf`: a tree of one leaf keeps it always.
-    `counts_rows`: it counts rows, and a search with costs counts copies of rows, so that only its default is taken beside costs.
-    `automatic`: it also takes 'auto', a value that the training chooses for the rows.
+    Parameters
+    ----------
+    default : value
+        None means "no limit" or "chosen by the method"; `help` says which.
+    flag : bool
+        Whether it has a command line flag of its own; others are given with `--set name=value`.
+    check : callable, optional
+        Checks the value against the other settings and the names in the data, before a run is queued. Raises ParameterError.
+    restricts : callable, optional
+        Returns a text for each restriction of the search space, for the scope.
+    sentences : callable, optional
+        Returns the same for the summary of a new run, whose values may be incomplete.
+    one_leaf : bool
+        Whether a tree of one leaf always satisfies it.
+    counts_rows : bool
+        Whether it counts rows. A search with costs counts copies of rows, so it must then have its default.
+    automatic : bool
+        Whether it accepts 'auto', a value that the training chooses.
     """
 
     name: str
@@ -78,13 +89,13 @@ class Parameter:
     automatic: bool = False
 
     def parse(self, raw: Any) -> Value:
-        """The value of `raw` (text or JSON); raises ValueError with a sentence that says what is allowed."""
+        """Parse `raw` (text or JSON). Raises ValueError with the allowed values."""
         if self.automatic and (raw is None or str(raw).strip() in ("", AUTO)):
             return AUTO
         if raw is None or (isinstance(raw, str) and raw.strip() == "" and self.type != "text"):
             if self.default is None:
                 return None
-            raise ValueError(f"a value is needed ({self.allowed()})")
+            raise ValueError(f"a value is needed ({self.describe_allowed()})")
         if self.type == "boolean":
             return _boolean(raw)
         if self.type == "choice":
@@ -100,7 +111,7 @@ class Parameter:
         low = self.minimum
         high = self.maximum
         if (low is not None and number < low) or (high is not None and number > high):
-            raise ValueError(f"{raw} is out of range ({self.allowed()})")
+            raise ValueError(f"{raw} is out of range ({self.describe_allowed()})")
         return number
 
     def _number(self, raw: Any) -> int | float:
@@ -109,20 +120,20 @@ class Parameter:
         try:
             number = float(raw)
         except (TypeError, ValueError, OverflowError):
-            raise ValueError(f"'{raw}' is not a number ({self.allowed()})") from None
+            raise ValueError(f"'{raw}' is not a number ({self.describe_allowed()})") from None
         if not math.isfinite(number):
-            raise ValueError(f"'{raw}' is not a finite number ({self.allowed()})")
+            raise ValueError(f"'{raw}' is not a finite number ({self.describe_allowed()})")
         if self.type == "number":
             return number
         if number != int(number):
-            raise ValueError(f"{raw} is not a whole number ({self.allowed()})")
+            raise ValueError(f"{raw} is not a whole number ({self.describe_allowed()})")
         return int(number)
 
-    def allowed(self) -> str:
-        """The allowed values in words."""
-        return f"{self._allowed()}, or {AUTO}" if self.automatic else self._allowed()
+    def describe_allowed(self) -> str:
+        """Return the allowed values in words."""
+        return f"{self._describe_allowed()}, or {AUTO}" if self.automatic else self._describe_allowed()
 
-    def _allowed(self) -> str:
+    def _describe_allowed(self) -> str:
         if self.type == "choice":
             return "one of " + ", ".join(self.choices)
         if self.type == "boolean":
@@ -137,7 +148,7 @@ class Parameter:
         return kind
 
     def to_json(self) -> dict[str, Any]:
-        """The declaration for the API and `manage.py methods --json`."""
+        """Return the declaration for the API and `methods --json`."""
         return {
             "name": self.name,
             "type": self.type,
@@ -169,17 +180,17 @@ class Settings(Mapping[str, Any]):
         return len(self._values)
 
     def to_json(self) -> dict[str, Value]:
-        """The values as a dictionary."""
+        """Return the values as a dictionary."""
         return dict(self._values)
 
 
 Restricts = Callable[[Settings], Sequence[str]]
 Sentences = Callable[[Mapping[str, Any]], Sequence[str]]
-Check = Callable[[Settings, SettingNames], object]  # raises ParameterError; what it returns is not looked at
+Check = Callable[[Settings, SettingNames], object]  # raises ParameterError; the return value is ignored
 
 
 class NotProved(TrainerError):
-    """There is no proof; the text says why."""
+    """There is no proof; the message is the reason."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -198,14 +209,24 @@ class ProofSteps:
 
 @dataclass(frozen=True, kw_only=True)
 class Solution:
-    """What a method returns: a draft tree and what it proved.
+    """Result of a method: a draft tree and its bound.
 
-    `bound` is in the unit of the objective (mean accuracy less penalties) and None if nothing is proved about the whole
-    tree. `goal` says what is maximised instead of accuracy. `finished` is False when the monitor stopped the search; the status
-    then comes from the monitor. `scope` says which questions the claim is about, if only the search knows; `unproved` names
-    a part of the claim that is open even where bound and objective agree. `proof`, asked whether it has to stop, makes the steps
-    that prove the bound, or None if they would be too many or take too long. `questions` gives the answers uint8 (n, m) of the training
-    rows to yes/no questions over which the method has the same trees as the exact search, which then proves the bound.
+    Parameters
+    ----------
+    bound : float, optional
+        Upper bound in the unit of the objective (mean accuracy minus penalties). None if nothing is proved about the whole tree.
+    finished : bool
+        False if the monitor stopped the search; the status then comes from the monitor.
+    scope : str
+        The search space of the claim, if only the search knows it.
+    goal : Goal, optional
+        What is maximised instead of accuracy.
+    unproved : str
+        A part of the claim that stays open even if bound and objective agree.
+    proof : callable, optional
+        Takes a stop condition and returns the steps that prove the bound; None if they are too many or take too long.
+    questions : callable, optional
+        Returns binary features uint8 (n, m) of the training rows, over which the exact search has the same trees and proves the bound.
     """
 
     draft: Draft
@@ -221,14 +242,14 @@ class Solution:
     evidence: tuple[dict[str, Any], ...] = ()
     goal: Goal | None = None
     unproved: str = ""
-    note: str = ""  # what somebody who reads the claim should know of it, as a sentence
-    wishes: tuple[str, ...] = ()  # what the tree was asked to keep at its places, for the scope
+    note: str = ""  # a sentence for readers of the claim
+    wishes: tuple[str, ...] = ()  # constraints of the workbench, for the scope
     proof: Callable[[Callable[[], bool]], ProofSteps | None] | None = field(default=None, repr=False, compare=False)
     questions: Callable[[], BitArray] | None = field(default=None, repr=False, compare=False)
 
     def status(self, guarantee: Guarantee, monitor: Monitor) -> Status:
-        """Why the run ended, before the gap is looked at."""
-        if not self.finished:  # without a limit: the solver gave up, or saw no finer
+        """Return why the run ended, without regard to the gap."""
+        if not self.finished:  # without a limit: the solver failed, or its tolerance was too coarse
             return monitor.reason or Status.HEURISTIC
         return Status.HEURISTIC if guarantee is not Guarantee.TREE else Status.OPTIMAL
 
@@ -246,7 +267,7 @@ class SizedDraft(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class SizeSearch:
-    """How a method finds the best tree of each number of leaves.
+    """Search of the best tree of each number of leaves.
 
     Parameters
     ----------
@@ -316,7 +337,7 @@ class Method:
     splits: tuple[str, ...]
     parameters: tuple[Parameter, ...]
     solve: Solve
-    # which questions a claim is about, for the scope; "" if the search decides
+    # search space of a claim, for the scope; "" if only the search knows it
     space: Callable[[Problem, Settings], str] | None = None
     binary: bool = False
     two_classes: bool = False
@@ -349,19 +370,19 @@ class Method:
 
     @property
     def provable(self) -> bool:
-        """Whether there are proof steps for its trees."""
+        """True if there are proof steps for its trees."""
         return self.proof not in (None, ProofKind.NONE)
 
     def parameter(self, name: str) -> Parameter | None:
-        """The parameter called `name`, or None."""
+        """Return the parameter called `name`, or None."""
         return next((p for p in self.parameters if p.name == name), None)
 
     def unsearched(self, problem: Problem, settings: Settings) -> bool:
-        """Whether only a search could say which trees it looks at, so that nothing can be claimed without one."""
+        """Return whether the search space is known only after the search, so that nothing can be claimed without one."""
         return self.space is not None and not self.space(problem, settings)
 
     def settings(self, raw: Mapping[str, Any]) -> Settings:
-        """Checked values of all parameters, defaults filled in; raises ParameterError with a sentence for each bad one."""
+        """Return checked values of all parameters, including defaults. Raises ParameterError with a message for each error."""
         values: dict[str, Value] = {}
         errors: dict[str, str] = {}
         for name in raw:
@@ -382,7 +403,7 @@ class Method:
         return Settings(values)
 
     def check(self, settings: Settings, names: SettingNames) -> None:
-        """Check settings against each other and against the names in the data; raises ParameterError with a sentence for each bad one."""
+        """Check settings against each other and the names in the data. Raises ParameterError with a message for each error."""
         errors: dict[str, str] = {}
         for parameter in self.parameters:
             try:
@@ -400,7 +421,7 @@ class Method:
             raise ParameterError(errors)
 
     def to_json(self) -> dict[str, Any]:
-        """The declaration for the API and `manage.py methods --json`."""
+        """Return the declaration for the API and `methods --json`."""
         return {
             "id": self.id,
             "title": self.title,
@@ -418,9 +439,9 @@ class Method:
 
 
 def exact_fraction(value: float | str) -> Fraction:
-    """The decimal number that was typed, exactly: 0.01 becomes 1/100 and not its binary neighbour.
+    """Return a decimal number exactly: 0.01 becomes 1/100, not its binary approximation.
 
-    Raises ValueError if the text is not a number, and where it is one of hundreds of digits, which would take long to build.
+    Raises ValueError if the text is not a number, or has too many digits.
     """
     text = str(value).strip()
     exponent = text.lower().partition("e")[2] or "0"
@@ -433,15 +454,15 @@ def exact_fraction(value: float | str) -> Fraction:
 
 
 def stated_penalty(values: Mapping[str, Any]) -> float:
-    """Return the leaf penalty of the values of parameters; 0 where there is none, or where the training chooses it."""
+    """Return the leaf penalty of parameter values; 0 if there is none, or if the training chooses it."""
     penalty = values.get("leaf_penalty")
     return 0.0 if penalty in (None, "", AUTO) else float(penalty)
 
 
 def leaf_penalty(settings: Mapping[str, Any], n: int) -> Fraction:
-    """The leaf penalty that the settings ask for, on `n` rows; `paper_lambda` goes before `leaf_penalty`.
+    """Return the leaf penalty of the settings on `n` rows; `paper_lambda` takes precedence over `leaf_penalty`.
 
-    It is 0 where the settings leave it open, until the training chooses it.
+    It is 0 for 'auto', until the training chooses it.
     Aghaei, Gomez & Vayanos and Alston, Validi & Hicks maximise (1 - lambda) correct - lambda branchings, which orders trees as a penalty of
     lambda / (1 - lambda) rows per leaf does.
     """
@@ -453,7 +474,7 @@ def leaf_penalty(settings: Mapping[str, Any], n: int) -> Fraction:
 
 
 def coefficient_penalty(settings: Mapping[str, Any]) -> Fraction:
-    """What a coefficient other than 0 costs, a share of the rows."""
+    """Return the penalty of a non-zero coefficient, a share of the rows."""
     return exact_fraction(settings.get("coefficient_penalty") or 0)
 
 
@@ -465,7 +486,7 @@ DEPTH = Parameter(
 
 
 def _leaf_sentences(values: Mapping[str, Any]) -> list[str]:
-    """Return what a leaf must win, or save where answers have costs."""
+    """Return the sentence about the minimum gain of a leaf."""
     if values.get("leaf_penalty") == AUTO:
         return ["The training chooses the number of leaves by their answers to rows that it sets aside."]
     if not values.get("leaf_penalty"):
@@ -521,7 +542,7 @@ MIN_LEAF = Parameter(
 
 
 def _check_class_weight(settings: Settings, names: SettingNames) -> None:
-    """Raise ParameterError for class weights beside costs: the weight of a class would multiply its costs, which can be written so."""
+    """Raise ParameterError for class weights with costs, since costs can be multiplied by the weights."""
     if settings.get("costs") and settings["class_weight"] != "none":
         words = (
             "costs say what an error of each class costs. Set none, and multiply the costs of a class by its weight."
@@ -537,7 +558,7 @@ CLASS_WEIGHT = Parameter(
 
 
 def _check_costs(settings: Settings, names: SettingNames) -> None:
-    """Raise ParameterError for costs that cannot be read, and for a pruning whose folds would divide the copies of a row."""
+    """Raise ParameterError for invalid costs, and for a pruning whose folds would separate the copies of a row."""
     if read_costs(settings, names) is None:
         return
     if settings.get("pruning") == "cross-validation" and len(names.classes) > 2:
@@ -557,11 +578,11 @@ COST_UNIT = Parameter(
 ANSWER_COSTS = (COSTS, COST_UNIT)
 
 
-NOT_PRICED = ("max_leaves", "optimal_trees", "recall", "forbidden_pairs")  # not searched with prices
+NOT_PRICED = ("max_leaves", "optimal_trees", "recall", "forbidden_pairs")  # not supported with prices
 
 
 def _check_prices(settings: Settings, names: SettingNames) -> None:
-    """Raise ParameterError for prices that cannot be read, and for settings that are not searched with them."""
+    """Raise ParameterError for invalid prices, and for settings that do not support them."""
     if not read_column_prices(settings["column_price"], names.columns):
         return
     off = {name: settings.get(name) for name in NOT_PRICED if settings.get(name)}
@@ -577,7 +598,7 @@ def _check_prices(settings: Settings, names: SettingNames) -> None:
 
 
 def _price_sentences(values: Mapping[str, Any]) -> list[str]:
-    """Return that asking columns has a price, if it does."""
+    """Return the sentence about prices of columns, if there are any."""
     return (
         ["A row pays for a priced column once, if a question on its path asks it."]
         if values.get("column_price")
@@ -625,12 +646,12 @@ def _check_positive(settings: Settings, names: SettingNames) -> None:
 
 
 def _goal_sentences(values: Mapping[str, Any]) -> list[str]:
-    """Return what the goal looks for, where it is F1 or MCC."""
+    """Return the sentence about the goals F1 and MCC."""
     goal = count_goal(values)
     if not goal:
         return []
-    named = str(values.get("positive") or "").strip()
-    looked_for = f"'{named}'" if named else "the rarer class"
+    positive = str(values.get("positive") or "").strip()
+    looked_for = f"'{positive}'" if positive else "the rarer class"
     about = f"F1 of {looked_for}" if goal == "f1" else "Matthews' coefficient (MCC)"
     return [f"It looks for the best {about} on the training rows, not for the most correct rows."]
 
@@ -691,17 +712,17 @@ UNSEEN_MISSING = Parameter(
     advanced=True,
 )  # fmt: skip
 
-# what every method takes, in the order in which forms show it
+# parameters of every method, in the order of forms
 COMMON = (TIME_LIMIT, MEMORY_LIMIT, THREADS, SEED, UNSEEN_MISSING)
 
 
 def at_most(name: str, singular: str, plural: str) -> Restricts:
-    """The words of a limit on a number of things; None: no limit."""
+    """Return a `restricts` function for a limit on a number of things; None: no limit."""
     return lambda s: [] if s[name] is None else [f"at most {s[name]} {singular if s[name] == 1 else plural}"]
 
 
 def having(parameter: Parameter, **changes: Any) -> Parameter:
-    """The parameter with another default, range or help for one method."""
+    """Return the parameter with another default, range or help for one method."""
     return replace(parameter, **changes)
 
 
@@ -717,12 +738,12 @@ def _boolean(raw: Any) -> bool:
 
 
 def unsettled(correct: Sequence[int], bounds: Sequence[int], listed: set[int]) -> list[dict[str, int]]:
-    """Numbers of leaves without a point on a frontier for which a better tree is not excluded either.
+    """Return the numbers of leaves without a point on a frontier for which a better tree is not excluded.
 
-    correct[t], bounds[t]: most rows correct with at most t + 1 leaves, as found and as proved; `listed` numbers of leaves have a point.
+    correct[t], bounds[t]: correct rows with at most t + 1 leaves and their upper bound. `listed` are the numbers of leaves with a point.
     """
     return [
         {"leaves": t, "bound": bound}
-        for t, (found, bound) in enumerate(zip(correct, bounds, strict=True), start=1)
-        if bound > found and t not in listed
+        for t, (best, bound) in enumerate(zip(correct, bounds, strict=True), start=1)
+        if bound > best and t not in listed
     ]

@@ -1,4 +1,4 @@
-"""What a method can do beyond training, for its declaration."""
+"""Capabilities of a method beyond training, for its declaration."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class ProofKind(StrEnum):
     OWN = "own"  # the search itself
     SAME_TREES = "same trees"  # the exact search, which searches the same trees
     HYPERPLANES = "hyperplanes"  # the prover of trees with linear splits
-    NONE = "none"  # nobody
+    NONE = "none"  # there are no proof steps
 
 
 class Group(StrEnum):
@@ -26,7 +26,7 @@ class Group(StrEnum):
 
 
 class Asks(StrEnum):
-    """What one split of a method's trees looks at."""
+    """Columns that one split of a method's trees uses."""
 
     ONE = "one"
     TWO = "two"
@@ -37,7 +37,7 @@ class Asks(StrEnum):
 class Role(StrEnum):
     """A task for which the application chooses the method; each role has one method.
 
-    The first eight are what somebody answers in the form: what a split looks at, and whether the tree must be proved.
+    The first eight correspond to choices in the form: the kind of split, and whether the tree must be proved.
     """
 
     ONE_PROVED = "one proved"  # forms and the workbench begin with this method
@@ -84,7 +84,7 @@ def _no_check(settings: Any) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class WorkbenchSupport:
-    """How a method's trees are edited.
+    """Editing of a method's trees in the workbench.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""How long a fit takes and how much memory it needs, by a model of cost."""
+"""Cost model: estimated time and memory of a fit."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 START_SECONDS = 0.3  # of any fit
-WIDTH = 1.28  # standard deviations: about four runs in five fall within
+WIDTH = 1.28  # standard deviations that contain about four runs in five
 PROGRAM_MEGABYTES = 300  # of the program itself
-SOLVER_MEGABYTES = 75  # more, of a method that solves mixed-integer programs
-CELL_BYTES = 100.0  # that a cell takes while its table is read, as text and as number
+SOLVER_MEGABYTES = 75  # additional, for methods that solve mixed-integer programs
+CELL_BYTES = 100.0  # per cell while a table is read, as text and as number
 
 
 @dataclass(frozen=True, kw_only=True)
 class ProblemSize:
-    """What time and memory depend on: rows n, columns p, binary features F, classes K and depth d."""
+    """Size of a problem: rows n, columns p, binary features F, classes K and depth d."""
 
     n: int
     p: int
@@ -58,7 +58,7 @@ def upper_seconds(cost: CostModel, size: ProblemSize) -> float:
 
 
 def _search_seconds(size: ProblemSize, unit: float) -> float:
-    """Return the seconds of a search whose number of choices decides."""
+    """Return the seconds of a search that grows with the number of split combinations."""
     return unit * size.n * size.F * 6.0 ** (2 * max(1, size.d) - 2)
 
 

@@ -1,8 +1,7 @@
-"""Monitor: the contract between a training loop and whoever watches it (progress, cancel, limits).
+"""The monitor of a training: progress, cancellation and limits.
 
-A method calls `report` as it learns something and looks at `stopped()` (or lets its kernels look at `flag[0]`) at least every
-50 ms; when it is stopped it returns its incumbent and the best bound that it has proved. Everything is safe to call from several
-threads.
+A method calls `report` on progress and checks `stopped()` (or its kernels check `flag[0]`) at least every 50 ms. When it is stopped, it
+returns its incumbent and its proved bound. All methods are thread-safe.
 """
 
 from __future__ import annotations
@@ -24,13 +23,13 @@ COMPILING = "getting ready; only the first time"
 
 
 class Monitor:
-    """Collects progress, keeps the best incumbent and bound, and says when to stop."""
+    """Collects progress, stores the best incumbent and bound, and tells the method when to stop."""
 
     def __init__(self, limits: Limits | None = None, sink: Sink | None = None) -> None:
         self.limits = limits or Limits()
         self.flag = np.zeros(1, np.int64)
         self.reason: Status | None = None
-        self.cancelled = False  # also where a limit was reached first
+        self.cancelled = False  # even if a limit was reached first
         self.incumbent: float | None = None
         self.bound: float | None = None
         self.draft: Draft | None = None
@@ -38,12 +37,12 @@ class Monitor:
         self.leaves: int | None = None
         self.phase = self._interrupted = "start"
         self.started = time.perf_counter()
-        self.compile_seconds = 0.0  # of compilations that have ended
+        self.compile_seconds = 0.0  # of finished compilations
         self._compile_began: float | None = None
-        self.ignored: threading.Thread | None = None  # a thread that the run left behind; what it reports is dropped
+        self.ignored: threading.Thread | None = None  # an abandoned thread of the run, whose reports are ignored
         self._sink = sink
         self._lock = threading.RLock()
-        self._writing = threading.Lock()  # held while the sink has a record, so that records keep their order
+        self._writing = threading.Lock()  # serialises calls of the sink, so that records keep their order
         self._news: deque[tuple[Progress, Draft | None]] = deque()
         self._emitted = -1.0
         self._pending = False
@@ -51,21 +50,21 @@ class Monitor:
         self._shown = False  # whether the tree of the incumbent was reported
 
     def elapsed(self) -> float:
-        """Return the seconds of the search: since the start, without those of compiling."""
+        """Return the seconds of the search: since the start, without compilation."""
         return time.perf_counter() - self.started - self.compiled()
 
     def compiled(self) -> float:
-        """Return the seconds of compiling up to now; they do not count against the time limit."""
+        """Return the seconds of compilation so far; they do not count against the time limit."""
         began = self._compile_began
         running = 0.0 if began is None else time.perf_counter() - began
         return self.compile_seconds + running
 
     def remaining(self) -> float:
-        """Seconds until the time limit; infinity without one."""
+        """Return the seconds until the time limit; infinity without one."""
         return float("inf") if self.limits.time is None else max(0.0, self.limits.time - self.elapsed())
 
     def stop(self, reason: Status) -> None:
-        """Ask the method to return; the first reason given is the one reported."""
+        """Request the end of the search; the first reason is the one reported."""
         with self._lock:
             self.cancelled = self.cancelled or reason is Status.CANCELLED
             if self.reason is None:
@@ -73,13 +72,13 @@ class Monitor:
             self.flag[0] = 1
 
     def stopped(self) -> bool:
-        """True once a limit was reached or the run was cancelled."""
+        """Return whether a limit was reached or the run was cancelled."""
         if self.reason is None and self.limits.time is not None and self.elapsed() >= self.limits.time:
             self.stop(Status.TIME_LIMIT)
         return self.reason is not None
 
     def check_memory(self) -> None:
-        """Stop the run when the process holds more than the memory limit (resident megabytes)."""
+        """Stop the run if the process uses more than the memory limit (resident megabytes)."""
         if self.limits.memory is not None and psutil.Process().memory_info().rss > self.limits.memory * 1_000_000:
             self.stop(Status.MEMORY_LIMIT)
 
@@ -93,7 +92,7 @@ class Monitor:
         leaves: int | None = None,
         draft: Draft | None = None,
     ) -> None:
-        """Take news of the search; a worse incumbent or bound than one already known is ignored."""
+        """Receive progress of the search; ignore an incumbent or bound that is worse than the stored one."""
         if self.ignored is not None and self.ignored is threading.current_thread():
             return
         with self._lock:
@@ -104,7 +103,7 @@ class Monitor:
                 self.nodes = nodes
                 self._pending = True
             better = incumbent is not None and (self.incumbent is None or incumbent > self.incumbent)
-            # the tree of a value that came without one is news, and so is the growing tree of a method without values
+            # also report a tree that arrives after its objective, and the partial tree of a method without objective
             same = (
                 incumbent is not None and not better and not self._shown and incumbent >= (self.incumbent or 0) - 1e-12
             )
@@ -127,22 +126,21 @@ class Monitor:
             self.emit()
 
     def compiling(self, begins: bool) -> None:
-        """Show as the phase that kernels are being compiled, and afterwards what the phase was."""
+        """Set the phase to compilation, or back to the interrupted phase."""
         if begins:
             self._interrupted = self.phase
             self._compile_began = time.perf_counter()
         elif self._compile_began is not None:
-            # the sum first: between the two lines the clock of the search may lag, never jump ahead
+            # order matters: between the two lines the search clock may lag, but not jump ahead
             self.compile_seconds = self.compiled()
             self._compile_began = None
         if begins or self.phase == COMPILING:
             self.report(phase=COMPILING if begins else self._interrupted)
 
     def emit(self) -> None:
-        """Write what is known now, if it changed since the last line.
+        """Send a snapshot to the sink, if anything has changed.
 
-        The sink routes all rows through a new tree: it works outside of the lock, so that nobody who reports, stops the search
-        or asks whether it was stopped waits for it.
+        The sink evaluates a new tree on all rows. It runs outside of the lock, so that `report`, `stop` and `stopped` do not wait for it.
         """
         if self._sink is None:
             return
@@ -154,7 +152,7 @@ class Monitor:
             draft = self._pending_draft
             self._pending_draft = None
             self._news.append((self.snapshot(), draft))
-        while self._news and self._writing.acquire(blocking=False):  # else whoever writes now takes this, too
+        while self._news and self._writing.acquire(blocking=False):  # else the current writer handles it, too
             try:
                 while self._news:
                     self._sink(*self._news.popleft())
@@ -162,7 +160,7 @@ class Monitor:
                 self._writing.release()
 
     def snapshot(self) -> Progress:
-        """What is known now."""
+        """Return the current progress."""
         return Progress(
             t=self.elapsed(),
             compile_seconds=self.compiled(),

@@ -1,13 +1,13 @@
-"""The solver interface: a Model of variables and rows, Hooks for rows that are found on the way, and three back ends.
+"""The solver interface: integer programs, hooks for lazy rows, and three back ends.
 
-    model = Model()
+    model = IntegerProgram()
     b = model.binary("b", nodes, features)           # b[n, f] is an expression, b.columns their numbers as an array
     theta = model.continuous("theta", range(n))      # in [0, 1] unless lower and upper are given
     model.add(total(b[1, f] for f in features) == 1, "root")
     model.maximize(total(theta.values()))
 
     class Cuts(Hooks):
-        lazy = True                                  # rows may cut off points that satisfy the base rows
+        lazy = True                                  # rows may reject points that satisfy the base rows
         fractional = 1                               # ask at every node (0 never, -1 at the root)
         def on_integral(self, point, origin):        # point[b] is an array shaped like b.columns
             return [(theta[i] <= b[1, f]).named("benders") for ...]   # an empty answer accepts the point
@@ -15,11 +15,11 @@
         def propose(self): ...                       # complete assignments, float64 (model.size,), each handed out once
         def on_progress(self, report): ...           # True stops the solve
 
-    outcome = backend("auto").solve(model, Cuts(), Options(time=60, absolute_gap=0.5, starts=(values,)))
+    outcome = backend("auto").solve(model, Cuts(), SolveOptions(time=60, absolute_gap=0.5, starts=(values,)))
 
 Large rows are cheaper as `Row(columns, coefficients, upper=..., name=...)`. `outcome.values` is the best point that every hook
 accepted, `outcome.bound` an upper bound that no accepted point exceeds. An exception in a hook ends the solve and is raised by
-`solve`; a cancel is `Options(stopped=...)`, asked about ten times a second, or True from `on_progress`.
+`solve`. To cancel, let `SolveOptions(stopped=...)`, called about ten times a second, or `on_progress` return True.
 """
 
 from trainer.milo.backend import Backend, Capabilities

@@ -1,4 +1,4 @@
-"""Backend: what every solver behind the interface can do and must do."""
+"""The abstract back end, and the capabilities of solvers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from trainer.milo.model import BuildStopped, IntegerProgram
 
 @dataclass(frozen=True, kw_only=True)
 class Capabilities:
-    """What a back end can do itself; for anything else there is a documented loop or an error, never silence.
+    """Features that a back end supports natively. Others are emulated by a documented loop, or raise an error.
 
     `lazy`: rows at integral points inside the search; without it the back end solves, separates and solves again.
     `fractional`: `on_fractional` at the nodes of the search; without it at the root relaxation only.
@@ -30,7 +30,7 @@ class Capabilities:
 
 
 class Backend(ABC):
-    """A solver that maximises a Model under Hooks and Options."""
+    """A solver that maximises an `IntegerProgram` under `Hooks` and `SolveOptions`."""
 
     name: str
     capabilities: Capabilities
@@ -41,9 +41,25 @@ class Backend(ABC):
         """The solver's own version."""
 
     def solve(self, model: IntegerProgram, hooks: Hooks | None = None, options: SolveOptions | None = None) -> Outcome:
-        """Solve; raises SolverError if the model is too large for the licence or the solver contradicts itself.
+        """Maximise the model.
 
-        An exception of a hook ends the solve and is raised here.
+        Parameters
+        ----------
+        model : IntegerProgram
+        hooks : Hooks, optional
+            Callbacks of the method. An exception in one ends the solve and is raised here.
+        options : SolveOptions, optional
+            Limits, tolerances and start points.
+
+        Returns
+        -------
+        Outcome
+            The best accepted point and a valid bound, also after a limit.
+
+        Raises
+        ------
+        SolverError
+            If the model is too large for the licence, or the solver contradicts itself.
         """
         limit = self.capabilities.max_size
         if limit is not None and max(model.size, len(model.rows)) > limit:

@@ -1,6 +1,6 @@
-"""The table of back ends, and which one is used: the requested one; otherwise Gurobi with a full licence, else SCIP.
+"""The table of back ends, and the choice of one: Gurobi with a full licence, otherwise SCIP.
 
-Names, choices of the parameter `solver`, tests and benchmarks are made from the table: a new back end is a file and a line here.
+Names, choices of the parameter `solver`, tests and benchmarks use the table. A new back end is a file and a line here.
 """
 
 from __future__ import annotations
@@ -18,7 +18,20 @@ BACKENDS: tuple[str, ...] = tuple(TABLE)
 
 
 def backend(name: str = "auto") -> Backend:
-    """The back end called `name`; raises ParameterError for an unknown one and SolverError for one without a licence."""
+    """Return a back end.
+
+    Parameters
+    ----------
+    name : str
+        A name of `BACKENDS`, or 'auto': Gurobi with a full licence, otherwise SCIP.
+
+    Raises
+    ------
+    ParameterError
+        If the name is unknown.
+    SolverError
+        If the solver has no licence.
+    """
     if name == "auto":
         return TABLE["gurobi" if licence() == "full" else "scip"]()
     if name not in TABLE:

@@ -1,4 +1,4 @@
-"""Exchange: the part of a solve that is the same for every back end: rounding, filtering, counting, errors, progress."""
+"""The common part of a solve by any back end: rounding, filtering, counting, errors, progress."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ INTERVAL = 0.2
 
 
 class Exchange:
-    """Stands between a solver's callbacks and the hooks of a method."""
+    """Mediates between a solver's callbacks and the hooks of a method."""
 
     def __init__(self, model: IntegerProgram, hooks: Hooks, options: SolveOptions) -> None:
         self.model = model
         self.hooks = hooks
         self.options = options
         self.started = time.perf_counter()
-        self.pace = Pace(lambda: self.halted() or self.remaining() == 0.0)  # of handing the model to the solver
+        self.pace = Pace(lambda: self.halted() or self.remaining() == 0.0)  # while the model is passed to the solver
         self.hook_seconds = 0.0
         self.error: BaseException | None = None
         self.cancelled = False
@@ -50,25 +50,25 @@ class Exchange:
         self._within = threading.local()
 
     def elapsed(self) -> float:
-        """Seconds since the start of the solve."""
+        """Return the seconds since the start of the solve."""
         return time.perf_counter() - self.started
 
     def remaining(self) -> float | None:
-        """Seconds to the time limit; None without one."""
+        """Return the seconds until the time limit; None without one."""
         return None if self.options.time is None else max(0.0, self.options.time - self.elapsed())
 
     def guard(self, call: Callable[[], T], otherwise: T) -> T:
-        """`call()`; an exception is kept for `finish` and `otherwise` returned, since solvers swallow exceptions."""
+        """Return `call()`; on an exception, store it in `error` and return `otherwise`, since solvers swallow exceptions."""
         try:
-            with self.timed():
+            with self.measure_hook_time():
                 return call()
         except BaseException as error:
             self.error = self.error or error
             return otherwise
 
     @contextmanager
-    def timed(self) -> Iterator[None]:
-        """Count what happens within as processor time in hooks, once where callbacks lie in each other."""
+    def measure_hook_time(self) -> Iterator[None]:
+        """Add the processor time of the block to `hook_seconds`; nested blocks count once."""
         outer = getattr(self._within, "callback", False)
         self._within.callback = True
         begin = time.thread_time()
@@ -80,30 +80,30 @@ class Exchange:
                 self.hook_seconds += time.thread_time() - begin
 
     def halted(self) -> bool:
-        """True when the solver must return: an error, a cancel, or a method that has seen enough."""
+        """Return whether the solver must end: an error, a cancel, or a request of the method."""
         if self.error is None and not self.cancelled and self.options.stopped():
             self.cancelled = True
         return self.error is not None or self.cancelled
 
-    def rounded(self, values: FloatArray) -> FloatArray:
-        """The point with integer variables that are whole except for noise made whole."""
+    def round_integers(self, values: FloatArray) -> FloatArray:
+        """Round values of integer variables that are integral within the tolerance."""
         nearest = np.round(values)
         return np.where(self._integers & (np.abs(values - nearest) <= INTEGRALITY), nearest, values)
 
     def integral(self, values: FloatArray, origin: str, *, adding: bool, again: int = 0) -> list[Row]:
-        """The rows that an integral point violates; `adding` says that they will be added now.
+        """Return the rows that an integral point violates; `adding` says that the caller adds them now.
 
-        Raises SolverError if a row comes back more than `again` times after it was added: then the tolerances of method and
-        solver disagree. Gurobi may offer points that it found before it heard of a row.
+        Raises SolverError if a row occurs more than `again` times after it was added, since then the tolerances of method and solver disagree.
+        Gurobi may submit points from before a row was added.
         """
         key = values.tobytes()
         rows = self._verdicts.get(key)
         if rows is None:
-            with self.timed():
-                point = Point(self.rounded(values))
+            with self.measure_hook_time():
+                point = Point(self.round_integers(values))
                 rows = [row.scaled() for row in self.hooks.on_integral(point, origin)]
                 rows = list({row.key(): row for row in rows if row.violation(values) > VIOLATION}.values())
-            if len(self._verdicts) > 64:  # a solver asks about the same point a few times in a row
+            if len(self._verdicts) > 64:  # a solver submits the same point a few times in a row
                 self._verdicts.clear()
             self._verdicts[key] = rows
         if adding:
@@ -112,14 +112,14 @@ class Exchange:
             self.accept(values)
         return rows
 
-    def refused(self, values: FloatArray, origin: str) -> bool:
-        """True if an integral point violates hidden rows; nothing is added."""
+    def is_rejected(self, values: FloatArray, origin: str) -> bool:
+        """Return whether an integral point violates lazy rows; no row is added."""
         key = values.tobytes()
         if key in self._refused:
             return True
         if key not in self._verdicts:
-            with self.timed():
-                refused = self.hooks.refuses(Point(self.rounded(values)), origin)
+            with self.measure_hook_time():
+                refused = self.hooks.refuses(Point(self.round_integers(values)), origin)
             if refused:
                 if len(self._refused) > 1024:
                     self._refused.clear()
@@ -128,15 +128,16 @@ class Exchange:
         return bool(self.integral(values, origin, adding=False))
 
     def accept(self, values: FloatArray) -> None:
-        """Keep an accepted point if it is the best so far."""
+        """Store an accepted point if it improves the incumbent."""
         objective = self.model.value(values)
         if self.best is None or objective > self._best_value:
-            self._best_value, self.best = objective, self.rounded(values)
+            self._best_value = objective
+            self.best = self.round_integers(values)
             self.incumbent = objective if self.incumbent is None else max(objective, self.incumbent)
 
     def fractional(self, values: FloatArray, info: NodeInfo) -> list[Row]:
-        """Rows violated by a relaxation's solution that were not added before (lazy ones), or again (user ones)."""
-        with self.timed():
+        """Return rows that a relaxation's solution violates: new lazy rows, and all user rows."""
+        with self.measure_hook_time():
             rows = [row.scaled() for row in self.hooks.on_fractional(Point(values), info)]
             rows = [row for row in rows if row.violation(values) > (USER_VIOLATION if row.user else VIOLATION)]
             fresh = [row for row in rows if row.user or row.key() not in self.pool]
@@ -145,7 +146,7 @@ class Exchange:
         return fresh
 
     def remember(self, rows: list[Row], *, again: int) -> None:
-        """Count rows that are being added, and refuse one that was added more than `again` times before."""
+        """Count rows that are added. Raises SolverError if one was added more than `again` times before."""
         for row in rows:
             key = row.key()
             times = self.pool[key]
@@ -159,14 +160,14 @@ class Exchange:
                 self.counts[row.name] += 1
 
     def proposals(self) -> list[FloatArray]:
-        """New points to try; points that violate a base row are a mistake of the method and raise SolverError."""
-        with self.timed():
+        """Return the method's new points to try."""
+        with self.measure_hook_time():
             points = [np.asarray(p, np.float64) for p in self.hooks.propose()]
         self.proposed += len(points)
         return points
 
     def progress(self, incumbent: float | None, bound: float, nodes: int, *, always: bool = False) -> None:
-        """Take the solver's numbers, keep the best bound, and pass them on every 0.2 s."""
+        """Store the solver's best bound and nodes, and report them every 0.2 s."""
         with self._lock:
             self.bound = min(self.bound, bound)
             self.nodes = max(self.nodes, nodes)

@@ -1,4 +1,4 @@
-"""Linear expressions and rows, written with the usual operators: `total(b[n, f] for f in F) + p[n] == 1`."""
+"""Linear expressions and rows with operators: `total(b[n, f] for f in F) + p[n] == 1`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Expression:
         self.constant = constant
 
     def add(self, other: Expression | Number, factor: float = 1.0) -> Expression:
-        """Add `factor * other` in place, and return self; only for expressions that nobody else holds."""
+        """Add `factor * other` in place, and return self; only for expressions that are not shared."""
         if isinstance(other, Expression):
             terms = self.terms
             for column, value in other.terms.items():
@@ -36,7 +36,7 @@ class Expression:
         return self
 
     def copy(self) -> Expression:
-        """A separate expression with the same terms."""
+        """Return a copy of the expression."""
         return Expression(dict(self.terms), self.constant)
 
     def __add__(self, other: Expression | Number) -> Expression:
@@ -75,7 +75,7 @@ class Expression:
 
 
 def total(parts: Iterable[Expression | Number]) -> Expression:
-    """The sum of expressions and numbers."""
+    """Return the sum of expressions and numbers."""
     result = Expression()
     for part in parts:
         result.add(part)
@@ -83,7 +83,7 @@ def total(parts: Iterable[Expression | Number]) -> Expression:
 
 
 def weighted(columns: Iterable[int], coefficients: Iterable[float]) -> Expression:
-    """The expression with these columns and coefficients; equal columns are added up."""
+    """Return the expression with these columns and coefficients; equal columns are summed."""
     terms: dict[int, float] = {}
     for column, value in zip(columns, coefficients, strict=True):
         terms[int(column)] = terms.get(int(column), 0.0) + float(value)
@@ -94,8 +94,8 @@ def weighted(columns: Iterable[int], coefficients: Iterable[float]) -> Expressio
 class Row:
     """`lower <= coefficients @ x[columns] <= upper`.
 
-    `name` is the family under which the row is counted. A lazy row may cut off points that satisfy the base rows; a `user` row
-    only tightens the linear relaxation, so a back end may drop it.
+    `name` is the family under which the row is counted. A lazy row may reject points that satisfy the base rows. A `user` row only tightens
+    the linear relaxation, so a back end may drop it.
     """
 
     columns: np.ndarray
@@ -106,15 +106,15 @@ class Row:
     user: bool = False
 
     def named(self, name: str, *, user: bool = False) -> Row:
-        """The same row under a family name; `user` marks it as one that only tightens the relaxation."""
+        """Return the row with a family name; `user` marks a row that only tightens the relaxation."""
         return replace(self, name=name, user=user)
 
     def activity(self, values: FloatArray) -> float:
-        """The value of the left-hand side at a point."""
+        """Return the value of the left-hand side at a point."""
         return float(self.coefficients @ values[self.columns])
 
     def violation(self, values: FloatArray) -> float:
-        """How far the row is violated, relative to its size as the solvers measure it; negative if it has slack."""
+        """Return the violation of the row, relative to its size as in the solvers; negative if it has slack."""
         activity = self.activity(values)
         excess = activity - self.upper
         side = self.upper
@@ -124,7 +124,7 @@ class Row:
         return excess / max(1.0, abs(activity), abs(side))
 
     def scaled(self, largest: float = 1000.0) -> Row:
-        """The same row with no coefficient above `largest` in absolute value."""
+        """Return the row scaled so that no coefficient exceeds `largest` in absolute value."""
         size = float(np.abs(self.coefficients).max(initial=0.0))
         if size <= largest:
             return self
@@ -132,21 +132,21 @@ class Row:
         return replace(self, coefficients=self.coefficients * f, lower=self.lower * f, upper=self.upper * f)
 
     def key(self) -> tuple[Any, ...]:
-        """What makes two rows the same row."""
+        """Return a key that is equal for equal rows."""
         order = np.argsort(self.columns)
         return (self.columns[order].tobytes(), self.coefficients[order].tobytes(), self.lower, self.upper)
 
 
 def at_most(ones: Sequence[int] | CountArray, limit: Sequence[int] | CountArray, name: str) -> Row:
-    """Σ x[ones] <= Σ x[limit], by column numbers: thousands of rows are written sooner so than as expressions."""
+    """Return the row Σ x[ones] <= Σ x[limit] of column numbers; for thousands of rows this is faster than expressions."""
     coefficients = np.ones(len(ones) + len(limit))
     coefficients[len(ones) :] = -1.0
     return Row(np.concatenate((ones, limit)), coefficients, upper=0.0, name=name)
 
 
 def row(expression: Expression, *, lower: float = -math.inf, upper: float = math.inf, name: str = "") -> Row:
-    """`lower <= expression <= upper`, the constant brought to the other side."""
+    """Return the row `lower <= expression <= upper`, with the constant moved to the bounds."""
     columns = np.fromiter(expression.terms, np.int64, len(expression.terms))
     values = np.fromiter(expression.terms.values(), np.float64, len(expression.terms))
-    used = values != 0.0
-    return Row(columns[used], values[used], lower - expression.constant, upper - expression.constant, name)
+    nonzero = values != 0.0
+    return Row(columns[nonzero], values[nonzero], lower - expression.constant, upper - expression.constant, name)

@@ -15,13 +15,13 @@ from trainer.milo.exchange import Exchange
 from trainer.milo.expression import Row
 from trainer.milo.hooks import NodeInfo, Termination
 
-REPEATS = 1000  # Gurobi may offer points that it found before it heard of a row
+REPEATS = 1000  # Gurobi may submit points from before a row was added
 SMALL_LICENCE = 2000  # variables and base rows; rows added in callbacks do not count
 
 
 @functools.cache
 def licence() -> str:
-    """`full`, `small` (2000 variables and rows) or `none`, found by solving one model just above the small limit."""
+    """Return `full`, `small` (2000 variables and rows) or `none`, by solving a model just above the small limit."""
     try:
         import gurobipy as gp
     except ImportError:
@@ -40,7 +40,7 @@ def licence() -> str:
 
 
 class GurobiSession:
-    """One Gurobi model with the variables of a Model, and its callback."""
+    """One Gurobi model with the variables of an `IntegerProgram`, and its callback."""
 
     def __init__(self, exchange: Exchange, env: Any) -> None:
         import gurobipy as gp
@@ -75,7 +75,7 @@ class GurobiSession:
             add(left, ">", row.lower)
 
     def callback(self, model: Any, where: int) -> None:
-        """Called by Gurobi; Python errors must not get lost in it."""
+        """Handle a callback of Gurobi; store Python exceptions, which Gurobi would drop."""
         if where in self.callback_codes:  # most calls come from before the search, and from the simplex
             self.exchange.guard(lambda: self._callback(model, where), None)
         if self.exchange.halted():
@@ -114,7 +114,7 @@ class GurobiSession:
             incumbent=-math.inf if self.exchange.incumbent is None else self.exchange.incumbent,
         )
         for row in self.exchange.fractional(np.array(model.cbGetNodeRel(self.variables)), info):
-            # where rows are hidden, one that tightens the relaxation may cut off points that satisfy the base rows: that is lazy
+            # with lazy rows, a user row may reject points that satisfy the base rows, so it must be lazy, too
             self._post(row, model.cbLazy if hooks.lazy else model.cbCut)
 
     def _inject(self, model: Any) -> None:
@@ -133,7 +133,7 @@ class GurobiSession:
 
 
 class Gurobi(Backend):
-    """Commercial; the size-limited licence that comes with the package takes 2000 variables and rows."""
+    """Gurobi, commercial; the licence of the package is limited to 2000 variables and rows."""
 
     name = "gurobi"
 
@@ -171,7 +171,7 @@ class Gurobi(Backend):
 
 def _parameters(exchange: Exchange) -> dict[str, Any]:
     options = exchange.options
-    found: dict[str, Any] = {
+    parameters: dict[str, Any] = {
         "MIPGap": options.gap,
         "MIPGapAbs": options.absolute_gap,
         "IntFeasTol": 1e-6,
@@ -180,18 +180,18 @@ def _parameters(exchange: Exchange) -> dict[str, Any]:
         "Threads": options.threads,
     }
     if exchange.hooks.lazy:
-        found["LazyConstraints"] = 1
+        parameters["LazyConstraints"] = 1
     if exchange.hooks.fractional:
-        found["PreCrush"] = 1
+        parameters["PreCrush"] = 1
     if not exchange.hooks.presolve:
-        found["Presolve"] = 0
+        parameters["Presolve"] = 0
     if options.time is not None:
-        found["TimeLimit"] = float(exchange.remaining() or 0.0)
+        parameters["TimeLimit"] = float(exchange.remaining() or 0.0)
     if options.memory is not None:
-        found["SoftMemLimit"] = options.memory / 1000.0
+        parameters["SoftMemLimit"] = options.memory / 1000.0
     if options.nodes is not None:
-        found["NodeLimit"] = options.nodes
-    return found | options.parameters
+        parameters["NodeLimit"] = options.nodes
+    return parameters | options.parameters
 
 
 def _end_status(model: Any, session: GurobiSession) -> Termination:

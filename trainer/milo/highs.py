@@ -42,7 +42,7 @@ class Highs(Backend):
         for values in exchange.options.starts:
             session.offer(values)
         if exchange.hooks.fractional and not session.tighten():
-            return session.interrupted()
+            return session.end_reason()
         while True:
             ended = session.round()
             if ended is not None:
@@ -154,16 +154,16 @@ class HighsSession:
             start.col_value = exchange.best.tolist()
             solver.setSolution(start)
         if not self._run():
-            return self.interrupted()
+            return self.end_reason()
         status = solver.getModelStatus()
         info = solver.getInfo()
         self.nodes += max(0, int(info.mip_node_count))
         if status == highspy.HighsModelStatus.kInfeasible:
             exchange.bound = -math.inf
             return Termination.INFEASIBLE
-        whole = bool(exchange.model.integers.any())
-        bound = float(info.mip_dual_bound if whole else info.objective_function_value)
-        if not whole and status != highspy.HighsModelStatus.kOptimal:
+        has_integers = bool(exchange.model.integers.any())
+        bound = float(info.mip_dual_bound if has_integers else info.objective_function_value)
+        if not has_integers and status != highspy.HighsModelStatus.kOptimal:
             bound = math.inf
         exchange.progress(None, bound if math.isfinite(bound) else math.inf, self.nodes)
         rows: list[Row] = []
@@ -175,10 +175,10 @@ class HighsSession:
             self.offer(values)
         exchange.progress(exchange.incumbent, bound, self.nodes, always=True)
         if exchange.halted() or status in (highspy.HighsModelStatus.kInterrupt, highspy.HighsModelStatus.kTimeLimit):
-            return self.interrupted()
+            return self.end_reason()
         if status in LIMIT_REACHED:
             return LIMIT_REACHED[status]
-        if exchange.incumbent is not None and self._closed(exchange.incumbent, exchange.bound):
+        if exchange.incumbent is not None and self._gap_is_closed(exchange.incumbent, exchange.bound):
             return Termination.OPTIMAL
         if status != highspy.HighsModelStatus.kOptimal:
             raise SolverError(
@@ -186,7 +186,7 @@ class HighsSession:
             )
         return None if rows else Termination.OPTIMAL
 
-    def _closed(self, incumbent: float, bound: float) -> bool:
+    def _gap_is_closed(self, incumbent: float, bound: float) -> bool:
         options = self.exchange.options
         return bound - incumbent <= max(options.absolute_gap, options.gap * abs(incumbent), 1e-9)
 
@@ -200,7 +200,7 @@ class HighsSession:
         self.solver.run()
         return True
 
-    def interrupted(self) -> Termination:
+    def end_reason(self) -> Termination:
         """Why the solve ends early."""
         return Termination.CANCELLED if self.exchange.cancelled or self.exchange.error is not None else Termination.TIME
 

@@ -1,4 +1,4 @@
-"""What a method gives to a back end (Hooks, Options) and gets from it (Outcome)."""
+"""Hooks and options of a solve, and its outcome."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from trainer.dtypes import FloatArray
 from trainer.milo.expression import Row
 from trainer.milo.model import Point
 
-INTEGRALITY = 1e-5  # a value this near to a whole number is rounded before a hook sees it
-VIOLATION = 2e-6  # lazy rows: twice the feasibility tolerance, so that a solver never thinks an added row satisfied
+INTEGRALITY = 1e-5  # values this near to an integer are rounded before a hook sees them
+VIOLATION = 2e-6  # lazy rows: twice the feasibility tolerance, so that an added row is violated for the solver, too
 USER_VIOLATION = 1e-4  # user rows at fractional points (Keegan et al.; Alston et al.)
 
 
@@ -25,12 +25,12 @@ class Termination(StrEnum):
     MEMORY = "memory"
     NODES = "nodes"
     CANCELLED = "cancelled"
-    FAILED = "failed"  # gave up by an error of its own; the solutions and the bound that it had hold
+    FAILED = "failed"  # an error of the solver; its solutions and bound so far are valid
 
 
 @dataclass(frozen=True, kw_only=True)
 class NodeInfo:
-    """Where a fractional point was found; `nodes` counts from 0 at the root, `alone` says that no node after it is asked about."""
+    """Node of a fractional point; `nodes` counts from 0 at the root; `alone`: the back end separates at no later node."""
 
     nodes: int = 0
     alone: bool = False
@@ -45,7 +45,7 @@ class NodeInfo:
 
 @dataclass(frozen=True, kw_only=True)
 class SolveReport:
-    """News of a running solve, in the unit of the model's objective."""
+    """Progress of a running solve, in the unit of the model's objective."""
 
     t: float
     incumbent: float | None
@@ -55,24 +55,23 @@ class SolveReport:
 
 
 class Hooks:
-    """The method's side of a solve; override what is needed. Hooks see arrays, never a solver, and must be deterministic.
+    """Callbacks of a method; override as needed. Hooks receive arrays, not a solver, and must be deterministic.
 
-    `lazy` says that rows may cut off points which satisfy the base rows. `fractional` says at which nodes `on_fractional` is
-    called: 0 never, 1 at every node, -1 at the root only, f > 1 at nodes whose depth is a multiple of f (Gurobi does not tell the
-    depth: every f-th node).
+    `lazy`: rows may reject points that satisfy the base rows. `fractional`: nodes at which `on_fractional` is called; 0 never, 1 at every
+    node, -1 at the root only, f > 1 at nodes whose depth is a multiple of f (Gurobi does not report the depth: every f-th node).
     """
 
     lazy: bool = False
     fractional: int = 0
-    presolve: bool = True  # False if rows come at once that are worth more than presolving finds
-    # True where many cheap nodes close the gap sooner than what the solver does at each by itself; only SCIP has to be told
+    presolve: bool = True  # False if early rows are worth more than presolving
+    # prefer many cheap nodes to expensive node processing; only SCIP needs this hint
     many_nodes: bool = False
     locked: bool = (
-        True  # hidden rows may hold any variable back in both directions, so no solver may fix one by rounding
+        True  # lazy rows may restrict any variable in both directions, so solvers must not fix one by rounding
     )
 
     def behave_as(self, inner: Hooks) -> None:
-        """Take over what other hooks say about themselves, for hooks around them."""
+        """Copy the flags of other hooks, for hooks that wrap them."""
         self.lazy = inner.lazy
         self.fractional = inner.fractional
         self.locked = inner.locked
@@ -80,29 +79,29 @@ class Hooks:
         self.many_nodes = inner.many_nodes
 
     def on_integral(self, point: Point, origin: str) -> Sequence[Row]:
-        """Rows that an integral point violates; an empty answer accepts the point.
+        """Return rows that an integral point violates; an empty result accepts the point.
 
-        `origin` is lp, heuristic or injected, as far as the solver tells: a start comes as heuristic.
+        `origin` is lp, heuristic or injected, if the solver reports it; start points are heuristic.
         """
         return ()
 
     def refuses(self, point: Point, origin: str) -> bool:
-        """True if an integral point is surely cut off, found without writing the rows; False says nothing.
+        """Return True if an integral point certainly violates a lazy row; False means unknown.
 
-        Asked before `on_integral` by solvers that judge many candidates without adding rows.
+        It must be cheap: solvers that check many candidates without adding rows call it before `on_integral`.
         """
         return False
 
     def on_fractional(self, point: Point, info: NodeInfo) -> Sequence[Row]:
-        """Rows (lazy or user) that the solution of a node's relaxation violates."""
+        """Return rows (lazy or user) that the solution of a node's relaxation violates."""
         return ()
 
     def propose(self) -> Sequence[FloatArray]:
-        """Complete assignments that the solver should try as incumbents; each is handed out once."""
+        """Return complete assignments that the solver should try as incumbents; each one once."""
         return ()
 
     def on_progress(self, report: SolveReport) -> bool:
-        """News at most every 0.2 s and for each better incumbent; True asks the solver to stop."""
+        """Receive progress every 0.2 s and for each better incumbent; return True to stop the solver."""
         return False
 
 
@@ -124,10 +123,10 @@ class SolveOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """What a solver found: `values` of the best accepted point (None without one) and a proved upper `bound`.
+    """Result of a solve: `values` of the best accepted point (None without one) and a proved upper `bound`.
 
-    `objective` is recomputed from `values`. `rows` counts the rows added by family, `hook_seconds` the processor time of callbacks:
-    hooks, and values and rows passed between them and the solver.
+    `objective` is computed from `values`. `rows` are the numbers of added rows by family. `hook_seconds` is the processor time of callbacks,
+    including the transfer of values and rows.
     """
 
     ended: Termination

@@ -1,4 +1,7 @@
-"""The values that a tree can have: c - kappa * t - charge * u for whole c, t leaves, u coefficients; bounds are rounded down onto them."""
+"""The lattice of tree values, c - kappa * t - charge * u, and rounding of bounds to it.
+
+c is an integer, t the number of leaves, u the number of coefficients.
+"""
 
 from __future__ import annotations
 
@@ -10,13 +13,13 @@ from functools import cached_property
 from itertools import pairwise
 
 NOISE = Fraction(1, 10**6)
-SEEN = Fraction(1, 1000)  # rows; finer steps between values come near to the tolerances of solvers
-MOST_PAIRS = 100_000  # leaves and coefficients beyond which all multiples of the common fraction count as values
+MIN_VISIBLE_STEP = Fraction(1, 1000)  # rows; smaller differences of values are near the tolerances of solvers
+MAX_PAIRS = 100_000  # of leaves and coefficients; beyond it, all multiples of the common fraction count as values
 
 
 @dataclass(frozen=True, kw_only=True)
 class Lattice:
-    """All values in rows, 1 ≤ t ≤ `leaves`; where coefficients cost, each of t - 1 branchings has 1 to `columns` of them."""
+    """All values in rows, 1 ≤ t ≤ `leaves`; if coefficients cost, each of t - 1 branchings has 1 to `columns` of them."""
 
     kappa: Fraction
     leaves: int
@@ -25,25 +28,25 @@ class Lattice:
 
     @cached_property
     def parts(self) -> int:
-        """Every value is a whole number of such parts of a row."""
+        """Number of parts of a row such that every value is an integer number of parts."""
         return math.lcm(self.kappa.denominator, self.charge.denominator)
 
     @cached_property
     def rests(self) -> list[int]:
-        """Values modulo a whole row, in parts of it, rising; empty if there are too many to be listed."""
-        if self.charge and self.leaves * self.leaves * self.columns > 2 * MOST_PAIRS:
+        """Values modulo one row, in parts, ascending; empty if there are too many to list."""
+        if self.charge and self.leaves * self.leaves * self.columns > 2 * MAX_PAIRS:
             return []
         leaf = int(self.kappa * self.parts)
         coefficient = int(self.charge * self.parts)
-        found: set[int] = set()
+        remainders: set[int] = set()
         for t in range(1, self.leaves + 1):
-            used = range(t - 1, (t - 1) * self.columns + 1) if self.charge else (0,)
-            found.update((-leaf * t - coefficient * u) % self.parts for u in used)
-        return sorted(found)
+            coefficients = range(t - 1, (t - 1) * self.columns + 1) if self.charge else (0,)
+            remainders.update((-leaf * t - coefficient * u) % self.parts for u in coefficients)
+        return sorted(remainders)
 
     @cached_property
     def step(self) -> Fraction:
-        """The smallest positive difference of two values."""
+        """Smallest positive difference of two values."""
         if not self.rests:
             return Fraction(1, self.parts)
         around = [*self.rests, self.rests[0] + self.parts]
@@ -51,25 +54,25 @@ class Lattice:
 
     @property
     def gap(self) -> float:
-        """The absolute gap at which a solver may stop: nine tenths of the step prove the incumbent."""
+        """Absolute gap at which a solver may stop: nine tenths of the step prove the incumbent."""
         return float(self.step * Fraction(9, 10))
 
     def floor(self, bound: float | Fraction, noise: Fraction = NOISE) -> Fraction:
-        """The largest value that is at most `bound` + noise."""
-        whole, rest = divmod(math.floor((Fraction(bound) + noise) * self.parts), self.parts)
+        """Return the largest value that is at most `bound` + noise."""
+        rows, remainder = divmod(math.floor((Fraction(bound) + noise) * self.parts), self.parts)
         if self.rests:
-            place = bisect_right(self.rests, rest)
-            whole, rest = (whole, self.rests[place - 1]) if place else (whole - 1, self.rests[-1])
-        return whole + Fraction(rest, self.parts)
+            place = bisect_right(self.rests, remainder)
+            rows, remainder = (rows, self.rests[place - 1]) if place else (rows - 1, self.rests[-1])
+        return rows + Fraction(remainder, self.parts)
 
 
 def same_order(kappa: Fraction, leaves: int) -> Fraction:
-    """A price of a leaf that puts all values c - kappa * t, 1 ≤ t ≤ `leaves`, in the order of `kappa`, with steps that a solver can see.
+    """Return a leaf price that orders all values c - kappa * t like `kappa`, with differences above solver tolerances.
 
-    The order changes only where kappa is a fraction with a denominator below `leaves`; between two neighbours of these
-    their mediant does as well as any other price.  Prices with wide enough steps stay.
+    The order changes only at fractions with a denominator below `leaves`. Between two neighbours of these, all prices give the same order,
+    and their mediant is used. Prices with large enough differences are returned unchanged.
     """
-    if leaves < 2 or Lattice(kappa=kappa, leaves=leaves).step >= SEEN:
+    if leaves < 2 or Lattice(kappa=kappa, leaves=leaves).step >= MIN_VISIBLE_STEP:
         return kappa
     if any((kappa * q).denominator == 1 for q in range(1, leaves)):
         return kappa
@@ -80,7 +83,7 @@ def same_order(kappa: Fraction, leaves: int) -> Fraction:
 
 @dataclass(frozen=True, kw_only=True)
 class Prices:
-    """The price of a leaf that is asked for and the one that is searched with, in rows; trees have at most `leaves` leaves."""
+    """Requested leaf price and the price of the search, in rows; trees have at most `leaves` leaves."""
 
     asked: Fraction
     used: Fraction
@@ -88,22 +91,22 @@ class Prices:
 
     @classmethod
     def of(cls, kappa: Fraction, leaves: int) -> Prices:
-        """Search with a price of the same order, see `same_order`."""
+        """Make prices whose search price orders trees equally, see `same_order`."""
         return cls(asked=kappa, used=same_order(kappa, leaves), leaves=leaves)
 
     def value(self, value: Fraction, leaves: int) -> Fraction:
-        """The value of a tree at the price that is asked for."""
+        """Return the value of a tree at the requested price."""
         return value + (self.used - self.asked) * leaves
 
     def bound(self, bound: Fraction) -> Fraction:
-        """What a bound allows each number of leaves, at the price that is asked for."""
+        """Convert a bound at the search price to one at the requested price."""
         if self.used == self.asked:
             return bound
         return max(math.floor(bound + self.used * t + NOISE) - self.asked * t for t in range(1, self.leaves + 1))
 
 
 def tie_price(kappa: Fraction, leaves: int) -> Fraction:
-    """A price of a leaf below any difference of two values, all leaves together; 0 where trees of different size never tie."""
+    """Return a leaf price whose sum is below any difference of two values; 0 if trees of different size never tie."""
     if all((kappa * s) % 1 for s in range(1, leaves)):
         return Fraction(0)
     return Lattice(kappa=kappa, leaves=leaves).step / (2 * leaves)

@@ -1,4 +1,4 @@
-"""Model: variables, rows and objective of a mixed-integer linear program, independent of any solver."""
+"""Variables, rows and objective of a mixed-integer linear program, independent of solvers."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from trainer.dtypes import BoolArray, FloatArray
 from trainer.errors import SolverError
 from trainer.milo.expression import Expression, Row
 
-PIECE = 16  # a variable or a row takes about as long as this many coefficients
-BREATH = 1 << 16  # coefficients between two looks at the clock: a twentieth to a tenth of a second
-CHUNK = 1 << 12  # names that are written at once
+PIECE = 16  # a variable or a row takes as long as about this many coefficients
+BREATH = 1 << 16  # coefficients between two checks of the clock, 0.05 to 0.1 s
+CHUNK = 1 << 12  # names generated at a time
 
 
 class Variables(Mapping[Any, Expression]):
-    """A family of variables over the product of index sets: `b[n, f]` is an expression, `b.columns` their column numbers.
+    """A family of variables over the product of index sets: `b[n, f]` is an expression, `b.columns` are column numbers.
 
-    `columns` is int64 of one axis per index set, in the order in which the sets were given.
+    `columns` is int64 with one axis per index set, in the given order.
     """
 
     def __init__(self, name: str, axes: tuple[tuple[Hashable, ...], ...], first: int) -> None:
@@ -31,7 +31,7 @@ class Variables(Mapping[Any, Expression]):
         self._places = tuple({key: i for i, key in enumerate(axis)} for axis in axes)
 
     def column(self, key: Any) -> int:
-        """The column number of one variable."""
+        """Return the column number of one variable."""
         keys = key if len(self.axes) > 1 else (key,)
         return int(self.columns[tuple(place[k] for place, k in zip(self._places, keys, strict=True))])
 
@@ -46,7 +46,7 @@ class Variables(Mapping[Any, Expression]):
 
 
 class Point:
-    """Values of all variables; `point[b]` is the array of a family, shaped like `b.columns`."""
+    """Values of all variables; `point[b]` are those of a family, with the shape of `b.columns`."""
 
     def __init__(self, values: FloatArray) -> None:
         self.values = values
@@ -56,13 +56,13 @@ class Point:
 
 
 class BuildStopped(Exception):
-    """Raised while a model is being written when it must not go on."""
+    """The build of a model was stopped."""
 
 
 class Pace:
-    """Asks now and then whether the writing of a model must end, and raises BuildStopped then.
+    """Checks regularly whether the build of a model must end, and then raises BuildStopped.
 
-    It counts what was written and not rows alone: a row over 20,000 questions takes as long as a thousand short ones.
+    It counts coefficients and not only rows: a row over 20,000 features takes as long as a thousand short ones.
     """
 
     def __init__(self, halted: Callable[[], bool]) -> None:
@@ -89,7 +89,7 @@ class IntegerProgram:
         self.names: list[str] = []
         self.rows: list[Row] = []
         self.objective = Expression()
-        # asked while variables and rows are added, which takes minutes for large models
+        # called while variables and rows are added, which takes minutes for large models
         self.halted: Callable[[], bool] = lambda: False
         self._pace = Pace(lambda: self.halted())
 
@@ -100,19 +100,19 @@ class IntegerProgram:
 
     @property
     def integers(self) -> BoolArray:
-        """Boolean array over the variables: which must be whole."""
+        """Which variables must be integers, bool (size,)."""
         return np.array(self.integer, bool)
 
     def binary(self, name: str, *axes: Iterable[Hashable], priority: int = 0) -> Variables:
-        """Variables in {0, 1} over the product of `axes`; higher `priority` is branched on first."""
+        """Add variables in {0, 1} over the product of `axes`; solvers branch on higher `priority` first."""
         return self._variables(name, axes, 0.0, 1.0, True, priority)
 
     def continuous(self, name: str, *axes: Iterable[Hashable], lower: float = 0.0, upper: float = 1.0) -> Variables:
-        """Continuous variables in [lower, upper] over the product of `axes`."""
+        """Add continuous variables in [lower, upper] over the product of `axes`."""
         return self._variables(name, axes, lower, upper, False, 0)
 
     def whole(self, name: str, *axes: Iterable[Hashable], lower: float, upper: float, priority: int = 0) -> Variables:
-        """Integer variables in [lower, upper] over the product of `axes`."""
+        """Add integer variables in [lower, upper] over the product of `axes`."""
         return self._variables(name, axes, lower, upper, True, priority)
 
     def _variables(
@@ -136,7 +136,7 @@ class IntegerProgram:
             self.lower[int(column)] = self.upper[int(column)] = value
 
     def add(self, row: Row, name: str = "") -> None:
-        """Add a base row; raises SolverError for a row without variables that can never hold."""
+        """Add a base row. Raises SolverError for a row without variables that cannot hold."""
         if len(row.columns) == 0:
             if not row.lower - 1e-9 <= 0.0 <= row.upper + 1e-9:
                 raise SolverError(f"The row '{name or row.name}' has no variable and cannot hold: check its indices.")
@@ -149,11 +149,11 @@ class IntegerProgram:
         self.objective = objective
 
     def value(self, values: FloatArray) -> float:
-        """The objective at a point."""
+        """Return the objective at a point."""
         return self.objective.constant + sum(c * float(values[j]) for j, c in self.objective.terms.items())
 
     def violated(self, values: FloatArray, tolerance: float = 1e-6) -> Row | None:
-        """A base row or bound that a point violates by more than `tolerance`, or None if the point is feasible."""
+        """Return a base row or bound that a point violates by more than `tolerance`; None if the point is feasible."""
         low = np.array(self.lower)
         high = np.array(self.upper)
         outside = np.flatnonzero((values < low - tolerance) | (values > high + tolerance))

@@ -1,9 +1,9 @@
 """SCIP through PySCIPOpt: the open solver, with lazy rows, user rows and proposals inside the search.
 
-A constraint handler without constraints carries the hidden rows. Three things keep SCIP honest about rows it cannot see: its
-symmetry handling is off (it would exchange columns that only hidden rows distinguish), every variable is locked in both
-directions (or dual fixing sets scores to one), and the handler's priorities are lower than the priorities of linear constraints, so that hooks
-see only points that satisfy the base rows.
+A constraint handler without constraints adds the lazy rows. Three settings keep SCIP valid with rows that it does not know yet:
+symmetry handling is off (it would exchange columns that only lazy rows distinguish); every variable is locked in both directions (or dual
+fixing sets scores to one); the handler's priorities are below those of linear constraints, so that hooks see only points that satisfy
+the base rows.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def _version() -> str:
 
 
 class ScipSession:
-    """One SCIP problem with the variables of a Model."""
+    """One SCIP problem with the variables of an `IntegerProgram`."""
 
     def __init__(self, exchange: Exchange) -> None:
         self.exchange = exchange
@@ -88,13 +88,13 @@ class ScipSession:
         )
 
     def expression(self, row: Row) -> Any:
-        """The left-hand side of a row as a PySCIPOpt expression."""
+        """Return the left-hand side of a row as a PySCIPOpt expression."""
         return pyscipopt.quicksum(
             c * self.variables[j] for j, c in zip(row.columns.tolist(), row.coefficients.tolist(), strict=True)
         )
 
     def add(self, row: Row) -> None:
-        """Add a row for good: it stays in the relaxation and is never aged out."""
+        """Add a row permanently: SCIP never removes it from the relaxation."""
         left = self.expression(row)
         if row.lower == row.upper:
             self.scip.addCons(left == row.upper)
@@ -106,9 +106,9 @@ class ScipSession:
             self.scip.addCons((left <= row.upper) >= row.lower)
 
     def add_all(self, rows: Sequence[Row]) -> int:
-        """Add rows of which each forbids a point, and say how many; those after the first only while the solve may go on.
+        """Add rows that reject a point, until the solve must end; return the number of added rows.
 
-        Thousands of long rows take seconds. The first alone keeps the point from being taken for a solution.
+        Thousands of long rows take seconds. The first one alone rejects the point.
         """
         for count, row in enumerate(rows, 1):
             self.add(row)
@@ -119,7 +119,7 @@ class ScipSession:
         return len(rows)
 
     def add_cut(self, row: Row) -> bool:
-        """Add a row to the relaxation only; True when it made the node infeasible."""
+        """Add a row to the relaxation only; return whether the node became infeasible."""
         scip = self.scip
         cut = scip.createEmptyRowUnspec(
             row.name or "user",
@@ -136,19 +136,19 @@ class ScipSession:
         return infeasible
 
     def values(self, solution: Any = None) -> FloatArray:
-        """The values of all variables in a solution, or in the current relaxation."""
+        """Return the values of all variables in a solution, or in the current relaxation."""
         value = self.scip.getSolVal
         return np.array([value(solution, v) for v in self.variables])
 
     def interrupt(self) -> None:
-        """Ask SCIP to end; between its phases it cannot be asked, so whoever calls asks again later."""
+        """Interrupt SCIP; between its phases that has no effect, so callers must repeat it."""
         if self.scip.getStage() in (SCIP_STAGE.PRESOLVING, SCIP_STAGE.SOLVING):
             # the phase may end between the two calls
             with contextlib.suppress(Exception):
                 self.scip.interruptSolve()
 
     def tick(self) -> None:
-        """Pass on progress, and interrupt the solve when it must end."""
+        """Report progress, and interrupt the solve if it must end."""
         scip = self.scip
         exchange = self.exchange
         bound = scip.getDualbound()
@@ -189,7 +189,7 @@ class HiddenRows(pyscipopt.Conshdlr):
             return {"result": SCIP_RESULT.INFEASIBLE}
 
         def judge() -> Any:
-            refused = self.exchange.refused(self.session.values(solution), "heuristic")
+            refused = self.exchange.is_rejected(self.session.values(solution), "heuristic")
             return SCIP_RESULT.INFEASIBLE if refused else SCIP_RESULT.FEASIBLE
 
         return self._verdict(judge, SCIP_RESULT.INFEASIBLE)
@@ -202,17 +202,17 @@ class HiddenRows(pyscipopt.Conshdlr):
         return SCIP_RESULT.CONSADDED if rows else SCIP_RESULT.FEASIBLE
 
     def consenfolp(self, constraints: Any, nusefulconss: int, solinfeasible: bool) -> dict[str, Any]:
-        """Cut off an integral solution of the relaxation that the hidden rows forbid."""
+        """Reject an integral solution of the relaxation that violates lazy rows."""
         return self._verdict(self._enforce, SCIP_RESULT.INFEASIBLE)
 
     def consenfops(
         self, constraints: Any, nusefulconss: int, solinfeasible: bool, objinfeasible: bool
     ) -> dict[str, Any]:
-        """Judge a pseudo solution: hidden rows need the relaxation."""
+        """Handle a pseudo solution: lazy rows need the relaxation."""
         return {"result": SCIP_RESULT.SOLVELP}
 
     def conssepalp(self, constraints: Any, nusefulconss: int) -> dict[str, Any]:
-        """Rows at the solution of a node's relaxation."""
+        """Separate the solution of a node's relaxation."""
 
         def separate() -> Any:
             scip = self.session.scip
@@ -237,7 +237,7 @@ class HiddenRows(pyscipopt.Conshdlr):
         return self._verdict(separate, SCIP_RESULT.DIDNOTRUN)
 
     def conslock(self, constraint: Any, locktype: int, nlockspos: int, nlocksneg: int) -> None:
-        """Say that moving any variable in either direction may violate a hidden row."""
+        """Lock all variables: moving one in either direction may violate a lazy row."""
         if self.exchange.hooks.locked:
             both = nlockspos + nlocksneg
             for variable in self.session.variables:
@@ -245,13 +245,13 @@ class HiddenRows(pyscipopt.Conshdlr):
 
 
 class Proposals(pyscipopt.Heur):
-    """A primal heuristic that tries what the method proposes."""
+    """A primal heuristic that tries the method's proposals."""
 
     def __init__(self, session: ScipSession) -> None:
         self.session = session
 
     def heurexec(self, heurtiming: int, nodeinfeasible: bool) -> dict[str, Any]:
-        """Try every new proposal; SCIP checks it against all rows, hidden ones too."""
+        """Try every new proposal; SCIP checks it against all rows, including lazy ones."""
         exchange = self.session.exchange
 
         def offer() -> Any:
@@ -265,7 +265,7 @@ class Proposals(pyscipopt.Heur):
         return {"result": exchange.guard(offer, SCIP_RESULT.DIDNOTRUN)}
 
     def try_point(self, values: FloatArray) -> bool:
-        """True when SCIP takes the point as a solution."""
+        """Return whether SCIP accepts the point as a solution."""
         scip = self.session.scip
         solution = scip.createOrigSol(self)
         for variable, value in zip(self.session.variables, values.tolist(), strict=True):
@@ -283,7 +283,7 @@ EVENTS = (
 
 
 class ProgressHandler(pyscipopt.Eventhdlr):
-    """Reports progress and sees to it that a cancelled solve ends."""
+    """Reports progress and ends a cancelled solve."""
 
     def __init__(self, session: ScipSession) -> None:
         self.session = session
@@ -299,12 +299,12 @@ class ProgressHandler(pyscipopt.Eventhdlr):
             self.model.dropEvent(event, self)
 
     def eventexec(self, event: Any) -> None:
-        """Pass on what is known."""
+        """Report progress."""
         self.session.exchange.guard(self.session.tick, None)
 
 
 class Scip(Backend):
-    """The default solver; needs no licence, runs on one thread."""
+    """SCIP, the default solver; it needs no licence and uses one thread."""
 
     name = "scip"
     capabilities = Capabilities(lazy=True, fractional=True)
@@ -339,7 +339,7 @@ class Scip(Backend):
         except (
             Exception
         ):  # PySCIPOpt raises no narrower kind; an error of a hook is kept by the exchange and raised there
-            log.warning("SCIP gave up; what it had found and proved is kept", exc_info=True)
+            log.warning("SCIP failed; its solutions and bound so far are kept", exc_info=True)
             return Termination.FAILED
         return _end_status(session)
 
@@ -380,11 +380,11 @@ def _configure(scip: Any, exchange: Exchange) -> None:
 
 
 def _run(session: ScipSession) -> None:
-    """Solve without holding the interpreter, while another thread turns a cancel into an interrupt."""
-    done = threading.Event()
+    """Solve without the interpreter lock, while another thread turns a cancel into an interrupt."""
+    ended = threading.Event()
 
     def watch() -> None:
-        while not done.wait(POLL):
+        while not ended.wait(POLL):
             if session.exchange.halted():
                 session.interrupt()
                 # the flag is cleared when the solve begins: keep setting it until it ends
@@ -394,7 +394,7 @@ def _run(session: ScipSession) -> None:
     try:
         session.scip.optimizeNogil()
     finally:
-        done.set()
+        ended.set()
         watcher.join()
 
 

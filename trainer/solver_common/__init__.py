@@ -1,1 +1,1 @@
-"""What several families share: tree models under a back end, warm starts, and lookups across families."""
+"""Shared parts of families: tree models under a back end, warm starts, and cross-family lookup."""

@@ -57,11 +57,11 @@ class BinaryProblem:
         return np.ones(self.X.shape[1], np.uint8) if self.allowed is None else self.allowed.astype(np.uint8)
 
     def among(self, rows: np.ndarray) -> BinaryProblem:
-        """Return the problem of the chosen rows, by a mask or by their numbers."""
+        """Return the problem of some rows, given as a mask or indices."""
         return replace(self, X=self.X[rows], y=self.y[rows], weights=self.row_weights[rows])
 
     def with_positive_weights(self) -> BinaryProblem:
-        """Return the problem of the rows that weigh anything."""
+        """Return the problem of the rows of positive weight."""
         return self.among(self.row_weights > 0)
 
 
@@ -72,7 +72,7 @@ def never() -> bool:
 
 @dataclass(frozen=True, kw_only=True)
 class SearchLimits:
-    """Threads of a search, and what ends it early.
+    """Threads and limits of a search.
 
     Parameters
     ----------

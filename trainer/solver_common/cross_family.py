@@ -1,6 +1,6 @@
-"""What one family of methods takes from another: a first tree, a bound. Families do not import each other.
+"""Cross-family lookup: resolve another family's solver at first use.
 
-Names are resolved at the first use, like entry points, so that a family can be read, tested and imported by itself.
+Families do not import each other. Names are resolved lazily, like entry points, so that each family can be imported and tested by itself.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ CONSTRAINED = "trainer.families.exact.search.constrained"
 
 
 class BinaryTreeFound(Protocol):
-    """What a search over binary features gives: a tree (None is the tree of one leaf) and a lower bound of every tree's cost, in rows."""
+    """Result of a search over binary features: a tree (None: one leaf) and a lower bound of every tree's cost, in rows."""
 
     @property
     def shape(self) -> LabelledShape: ...
@@ -29,31 +29,31 @@ class BinaryTreeFound(Protocol):
 
 
 class ConstrainedTreeFound(BinaryTreeFound, Protocol):
-    """The same under constraints, if a stopped search may have no tree yet."""
+    """Result of a search under constraints; if it is stopped, it may have no tree."""
 
     @property
     def found(self) -> bool: ...
 
 
 def method(method_id: str) -> Method:
-    """A method of the list; raises ParameterError for an unknown one."""
-    found: Method = import_module(METHODS).get(method_id)
-    return found
+    """Return a method of the registry. Raises ParameterError if it is unknown."""
+    declaration: Method = import_module(METHODS).get(method_id)
+    return declaration
 
 
 def method_for(role: Role) -> Method:
-    """Return the method of the list that has a role."""
-    found: Method = import_module(METHODS).method_for(role)
-    return found
+    """Return the method of the registry that has a role."""
+    declaration: Method = import_module(METHODS).method_for(role)
+    return declaration
 
 
 def solve_binary(problem: BinaryProblem, *, limits: SearchLimits) -> BinaryTreeFound:
-    """`trainer.families.exact.search.solve.solve_binary`: the best tree over binary features, with its bound."""
-    found: BinaryTreeFound = import_module(SEARCH).solve_binary(problem, limits=limits)
-    return found
+    """Call `trainer.families.exact.search.solve.solve_binary`: the best tree over binary features, with its bound."""
+    result: BinaryTreeFound = import_module(SEARCH).solve_binary(problem, limits=limits)
+    return result
 
 
 def solve_constrained(problem: BinaryProblem, constraints: Any, *, limits: SearchLimits) -> ConstrainedTreeFound:
-    """`trainer.families.exact.search.constrained.solve_constrained`: the same under constraints; raises InfeasibleError."""
-    found: ConstrainedTreeFound = import_module(CONSTRAINED).solve_constrained(problem, constraints, limits=limits)
-    return found
+    """Call `trainer.families.exact.search.constrained.solve_constrained`: the same under constraints. Raises InfeasibleError."""
+    result: ConstrainedTreeFound = import_module(CONSTRAINED).solve_constrained(problem, constraints, limits=limits)
+    return result

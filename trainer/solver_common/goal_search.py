@@ -27,8 +27,8 @@ from trainer.table import Labels
 from trainer.tree.nodes import Draft, DraftLeaf, simplify, to_draft
 from trainer.version import VERSION
 
-STEEPNESS = (8, 128)  # largest costs that are tried before the exact ones: small costs are searched faster
-OPEN = "Weights beyond 2^28 would be needed to decide between the last pairs of error counts."
+STEEPNESS = (8, 128)  # largest costs tried before the exact ones, since small costs are searched faster
+WEIGHTS_EXHAUSTED = "Weights beyond 2^28 would be needed to decide between the last pairs of error counts."
 
 
 class ErrorPair(NamedTuple):
@@ -52,14 +52,14 @@ class Line(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Incumbent:
-    """A tree, its value less the price of its leaves, and the value itself."""
+    """A tree, and its value minus the price of its leaves."""
 
     draft: Draft
     net: Fraction
 
 
 class _SearchMonitor(Monitor):
-    """The monitor of one search of many: it stops with the outer one, and its values stay inside."""
+    """Monitor of one search of many: it stops with the outer one and does not report values."""
 
     def __init__(self, outer: Monitor) -> None:
         self.outer = outer
@@ -79,29 +79,29 @@ class _SearchMonitor(Monitor):
 
 
 def positive_class(labels: Labels, weights: np.ndarray, settings: Settings) -> str:
-    """Return the class that `positive` names, else the one of less weight, the last one among equals."""
-    named = str(settings.get("positive") or "").strip()
-    if named:
-        return named
+    """Return the class that `positive` names, else the class of less weight. Ties are broken by the last class."""
+    positive = str(settings.get("positive") or "").strip()
+    if positive:
+        return positive
     sizes = [int(weights[labels.codes == k].sum()) for k in range(len(labels.classes))]
     rarer = min(range(len(sizes)), key=lambda k: (sizes[k], -k))
     return labels.classes[rarer]
 
 
 def with_positive(labels: Labels, weights: np.ndarray | None, settings: Settings) -> Settings:
-    """Return the settings with the positive class named, where the goal has one: folds then look for the same class."""
+    """Return the settings with the positive class, if the goal has one, so that all folds use the same class."""
     if not count_goal(settings):
         return settings
-    counted = np.ones(len(labels.codes), np.int64) if weights is None else weights
-    return Settings(settings.to_json() | {"positive": positive_class(labels, counted, settings)})
+    row_weights = np.ones(len(labels.codes), np.int64) if weights is None else weights
+    return Settings(settings.to_json() | {"positive": positive_class(labels, row_weights, settings)})
 
 
 def goal_method(method: Method, problem: Problem, settings: Settings) -> Method:
-    """Return the method with a search for F1 or MCC where the settings ask for it, else the method itself."""
+    """Return the method with a search for F1 or MCC if the settings have this goal, else the method itself."""
     if not count_goal(settings):
         return method
 
-    def solve(searched: Problem, own: Settings, monitor: Monitor) -> Solution:
+    def solve(searched: Problem, search_settings: Settings, monitor: Monitor) -> Solution:
         return GoalSearch(method, problem, settings, monitor).run()
 
     return replace(method, solve=solve, complete=True)  # one class alone is no leaf of accuracy 1 here
@@ -145,7 +145,7 @@ class GoalSearch:
         self.monitor.report(phase="search", incumbent=float(self.incumbent.net), draft=self.incumbent.draft)
         upper = self.incumbent.net
         if self.positives and self.negatives:
-            upper = self._searched()
+            upper = self._search_sizes()
         finished = upper <= self.incumbent.net
         bound = float(upper) if finished else math.nextafter(float(upper), math.inf)
         return Solution(
@@ -158,10 +158,10 @@ class GoalSearch:
             solver_version=VERSION,
             evidence=({"kind": Evidence.GOAL_SEARCH, "lines": [[most, *line] for most, line in self.lines]},),
             goal=self.goal,
-            note=OPEN if self.exhausted and not finished else "",
+            note=WEIGHTS_EXHAUSTED if self.exhausted and not finished else "",
         )
 
-    def _searched(self) -> Fraction:
+    def _search_sizes(self) -> Fraction:
         """Search with at most L leaves, from the most to two; return the upper bound of the value of all trees.
 
         Without a price of leaves, one search without this limit is enough.
@@ -177,25 +177,25 @@ class GoalSearch:
         most = 1 << int(self.settings["depth"])
         most = min(most, self.settings.get("max_leaves") or most, math.floor((1 - self.incumbent.net) / price))
         for leaves in range(most, 1, -1):
-            own = Settings(self.settings.to_json() | {"max_leaves": leaves})
-            region = self._exclude(region, own, leaves)
+            limited = Settings(self.settings.to_json() | {"max_leaves": leaves})
+            region = self._exclude(region, limited, leaves)
             if self._upper(region) - price * leaves > self.incumbent.net:
                 return self._upper(region) - price * 2  # stopped: smaller trees are open
         return self.incumbent.net
 
     def _exclude(self, region: list[ErrorPair], settings: Settings, leaves: int) -> list[ErrorPair]:
-        """Return the region that is left when no tree of so many leaves in it is better than the incumbent; 0 leaves cost nothing."""
+        """Shrink the region until no tree of so many leaves in it is better than the incumbent; 0 leaves: any number."""
         paid = self.problem.leaf_penalty * leaves
-        asked: set[tuple[int, int]] = set()
+        tried: set[tuple[int, int]] = set()
         while True:
             corner = max(region, key=self._value)
             if self._value(corner) - paid <= self.incumbent.net or self.monitor.stopped():
                 return region
-            direction = self._direction(corner, leaves, asked)
+            direction = self._direction(corner, leaves, tried)
             if direction is None:
                 self.exhausted = True
                 return region
-            asked.add(direction)
+            tried.add(direction)
             line = self._search(direction, settings)
             if line is not None:
                 region = clip(region, line)
@@ -205,29 +205,29 @@ class GoalSearch:
                 nodes=self.nodes,
             )
 
-    def _direction(self, corner: ErrorPair, leaves: int, asked: set[tuple[int, int]]) -> tuple[int, int] | None:
+    def _direction(self, corner: ErrorPair, leaves: int, tried: set[tuple[int, int]]) -> tuple[int, int] | None:
         """Return the costs of an error in a positive and in a negative row that separate a corner from the known pairs.
 
         Small costs near the exact ones come first; None if all were tried or are too large.
         """
-        chain = lower_chain([pair for pair, own in self.known if not leaves or own <= leaves])
+        chain = lower_chain([pair for pair, tree_leaves in self.known if not leaves or tree_leaves <= leaves])
         edges = [
             Line(int(x.fp - z.fp), int(z.fn - x.fn), int((x.fp - z.fp) * x.fn + (z.fn - x.fn) * x.fp))
             for x, z in itertools.pairwise(chain)
         ]
-        edge = min(edges, key=lambda own: own.excess(corner) / (own.a + own.b))
+        edge = min(edges, key=lambda tree_leaves: tree_leaves.excess(corner) / (tree_leaves.a + tree_leaves.b))
         for direction in (*(_near(edge, most) for most in STEEPNESS), Fraction(edge.a, edge.b).as_integer_ratio()):
-            if direction not in asked and self._fits(direction):
+            if direction not in tried and self._fits(direction):
                 return direction
         return None
 
     def _fits(self, direction: tuple[int, int]) -> bool:
         weight = direction[0] * self.positives + direction[1] * self.negatives
-        rows = 4 * max(direction) * self.problem.n if self._even else 0
+        rows = 4 * max(direction) * self.problem.n if self._counts_rows else 0
         return max(weight, rows) <= MOST_COPIES
 
     @property
-    def _even(self) -> bool:
+    def _counts_rows(self) -> bool:
         return int(self.settings.get("min_leaf") or 1) > 1
 
     def _search(self, direction: tuple[int, int], settings: Settings) -> Line | None:
@@ -256,7 +256,7 @@ class GoalSearch:
             step=Fraction(1),
             error=0.0,
             matrix=CostTable(classes=self.problem.labels.classes, terms=((none, none), (none, none))),
-            even=self._even,
+            even=self._counts_rows,
         )
 
     def _keep(self, draft: Draft) -> ErrorPair:
@@ -300,16 +300,16 @@ def _near(edge: Line, most: int) -> tuple[int, int]:
 
 def clip(region: Sequence[ErrorPair], line: Line) -> list[ErrorPair]:
     """Return the corners of the part of a convex region that lies inside a line."""
-    found: list[ErrorPair] = []
+    corners: list[ErrorPair] = []
     for x, z in zip(region, [*region[1:], region[0]], strict=True):
-        here = line.excess(x)
-        there = line.excess(z)
-        if here >= 0:
-            found.append(x)
-        if here * there < 0:
-            part = here / (here - there)
-            found.append(ErrorPair(x.fn + part * (z.fn - x.fn), x.fp + part * (z.fp - x.fp)))
-    return found
+        excess = line.excess(x)
+        next_excess = line.excess(z)
+        if excess >= 0:
+            corners.append(x)
+        if excess * next_excess < 0:
+            part = excess / (excess - next_excess)
+            corners.append(ErrorPair(x.fn + part * (z.fn - x.fn), x.fp + part * (z.fp - x.fp)))
+    return corners
 
 
 def lower_chain(pairs: Sequence[ErrorPair]) -> list[ErrorPair]:

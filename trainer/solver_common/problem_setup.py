@@ -1,4 +1,4 @@
-"""How rows and settings become a Problem: the one way for runs, folds and estimators."""
+"""Make a Problem from rows and settings, for runs, folds and estimators."""
 
 from __future__ import annotations
 
@@ -33,16 +33,30 @@ def pose(
     given_costs: FloatArray | None = None,
     even: bool = False,
 ) -> Problem:
-    """The problem that the settings make of the rows; `weights` int64 (rows,); without them those of the table count.
+    """Make the problem of rows and settings.
 
-    `given_costs`, float64 (rows, classes), are the costs of each row where each has its own. `even`: copies of rows weigh as much as
-    `RowCosts.even` says, so that weights count rows. `start` is a tree to begin with, matched by the names of columns and classes. Raises ParameterError if classes cannot be
-    weighted as asked, costs do not fit the rows, or the start does not fit, and DataError if there are no rows.
+    Parameters
+    ----------
+    weights : int64 array of shape (n_rows,), optional
+        Weights of the rows; by default those of the table.
+    start : Tree, optional
+        A start tree, matched by the names of columns and classes.
+    given_costs : float64 array of shape (n_rows, n_classes), optional
+        Costs of each row.
+    even : bool
+        Whether the copies of each row have the same total weight, see `RowCosts.even`.
+
+    Raises
+    ------
+    ParameterError
+        If class weights, costs or the start tree do not fit.
+    DataError
+        If there are no rows.
     """
     if weights is None and table.weights is not None:
         weights = table.weights.values
         check_weights(table.weights, settings)
-    costs = costs_of(table, labels, settings, weights=weights, given=given_costs, even=even)
+    costs = costs_of(table, labels, settings, weights=weights, given_costs=given_costs, even=even)
     if costs is not None and not costs.copies.any():
         raise ParameterError({"costs": "all answers cost the same in every row, so there is nothing to learn."})
     weighted = class_weighted(settings, labels, weights)
@@ -73,10 +87,10 @@ def costs_of(
     settings: Settings,
     *,
     weights: CountArray | None = None,
-    given: FloatArray | None = None,
+    given_costs: FloatArray | None = None,
     even: bool = False,
 ) -> RowCosts | None:
-    """Return what each answer costs in each row, as the settings say, or as `given`; None without costs.
+    """Return the costs of each answer in each row, by the settings or `given_costs`; None without costs.
 
     Raises ParameterError if the costs do not fit the rows.
     """
@@ -84,17 +98,17 @@ def costs_of(
     if weights is None and table.weights is not None:
         weights = table.weights.values
     even = even or int(settings.get("min_leaf") or 1) > 1 or bool(settings.get("column_price"))
-    return None if costs is None else row_costs(costs, table, labels.codes, weights, given, even=even)
+    return None if costs is None else row_costs(costs, table, labels.codes, weights, given_costs, even=even)
 
 
 def _column_prices(table: Table, labels: Labels, settings: Settings) -> dict[int, Fraction]:
-    """Return the prices of columns that are not free, by the place of the column."""
+    """Return the positive prices of columns, by the index of the column."""
     prices = read_column_prices(str(settings.get("column_price") or ""), setting_names(table, labels).columns)
     return {j: price for j, price in prices.items() if price}
 
 
 def check_weights(weights: RowWeights, settings: Mapping[str, Any]) -> None:
-    """Raise ParameterError if weights that are no whole numbers meet a setting that counts in them."""
+    """Raise ParameterError if weights are not integers and a setting counts weighted rows."""
     if weights.step == 1:
         return
     if settings.get("costs"):
@@ -102,22 +116,20 @@ def check_weights(weights: RowWeights, settings: Mapping[str, Any]) -> None:
             {"weight": f"'{weights.column}' must hold whole numbers with costs. Multiply other weights into the costs."}
         )
     if int(settings.get("min_leaf") or 1) > 1:
-        raise ParameterError(
-            {"min_leaf": f"leaves are counted in weights, and '{weights.column}' does not hold whole numbers. Set 1."}
-        )
+        raise ParameterError({"min_leaf": f"must be 1, since the weights in '{weights.column}' are not whole numbers."})
 
 
 def searched_settings(problem: Problem, settings: Settings) -> Settings:
-    """Return the settings with which the copies of rows are searched: a leaf's rows are counted in the weight of their copies."""
+    """Return the settings for a search over copies of rows, with `min_leaf` in the weight of copies."""
     if problem.costs is None or not problem.costs.even or int(settings["min_leaf"]) == 1:
         return settings
     return Settings(settings.to_json() | {"min_leaf": problem.costs.leaf_size(int(settings["min_leaf"]))})
 
 
 def file_parameters(problem: Problem, settings: Settings) -> dict[str, Any]:
-    """Return the settings as a model file states them: with the thresholds that were chosen for the rows.
+    """Return the settings for a model file, with the chosen thresholds.
 
-    A leaf penalty that no training chose is the one that was searched with, 0.
+    A leaf penalty 'auto' that no training has chosen is 0.
     """
     values = settings.to_json()
     if "leaf_penalty" in values:
@@ -126,18 +138,15 @@ def file_parameters(problem: Problem, settings: Settings) -> dict[str, Any]:
 
 
 def chosen_settings(problem: Problem, settings: Settings, sized: Settings) -> dict[str, Any]:
-    """Return the parameters that were chosen for the rows: of the questions, and the leaf penalty of the `sized` settings.
-
-    Nothing is returned where the settings state both.
-    """
-    found = problem.question_settings if settings.get("bins") == AUTO else {}
+    """Return the parameters that 'auto' has chosen: those of the questions, and the leaf penalty of `sized`."""
+    parameters = problem.question_settings if settings.get("bins") == AUTO else {}
     if settings.get("leaf_penalty") == AUTO:
-        found |= {"leaf_penalty": sized["leaf_penalty"]}
-    return found
+        parameters |= {"leaf_penalty": sized["leaf_penalty"]}
+    return parameters
 
 
 def limits_of(settings: Settings) -> Limits:
-    """Time, memory and threads as the settings ask."""
+    """Return the limits of the settings: time, memory and threads."""
     return Limits(
         time=settings.get("time_limit"), memory=settings.get("memory_limit"), threads=settings.get("threads") or 1
     )

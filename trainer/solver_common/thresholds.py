@@ -1,7 +1,7 @@
-"""How many thresholds numeric columns get where the settings leave it open.
+"""Choose the number of thresholds of numeric columns for `bins='auto'`.
 
-As many as can be proved in some ten seconds by the model of cost, and the thresholds of a CART tree of the same depth.
-The choice depends on the rows and settings alone, so that it is the same on every machine.
+As many as the cost model expects to be proved within ten seconds, plus the thresholds of a CART tree of the same depth. The choice depends
+on rows and settings only, so it is the same on every machine.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from trainer.table import ColumnKind, Table
 from trainer.tree.nodes import Draft, DraftBranch
 
 LADDER = (33, 17, 9, 5)  # quantiles; each gives one threshold less
-PROOF_SECONDS = 10.0  # within which a proof is to be expected
-MOST_QUESTIONS = 1000  # up to which all thresholds are searched: a proof with more is too long to check
-COUNTED_CELLS = 2_000_000  # beyond, questions are estimated from the distinct values
+PROOF_SECONDS = 10.0  # expected time of a proof
+MOST_QUESTIONS = 1000  # largest number for all thresholds; proofs with more are too long to check
+COUNTED_CELLS = 2_000_000  # larger tables estimate questions from the distinct values
 
 CountQuestions = Callable[[Scheme, int], int]
 
 
 class ThresholdChoice(NamedTuple):
-    """How columns become questions, and whether the model of cost expects a proof in time."""
+    """Encoding of columns, and whether the cost model expects a proof in time."""
 
     scheme: Scheme
     bins: int
@@ -64,9 +64,9 @@ def choose_bins(
         The fewest quantiles if a limit makes the search longer than the model of cost knows.
     """
     scheme = Scheme(values.get("binarise") or Scheme.QUANTILE_THRESHOLDS)
-    if scheme in (Scheme.ALL_THRESHOLDS, Scheme.NONE):  # quantiles play no part
+    if scheme in (Scheme.ALL_THRESHOLDS, Scheme.NONE):  # without quantiles
         return ThresholdChoice(scheme, LADDER[-1], provable=True)
-    if lengthened(method, values):
+    if takes_longer(method, values):
         return ThresholdChoice(scheme, LADDER[-1], provable=False)
 
     def fits(questions: int) -> bool:
@@ -82,13 +82,13 @@ def choose_bins(
     return ThresholdChoice(scheme, LADDER[-1], provable=False)
 
 
-def lengthened(method: Method, values: Mapping[str, Any]) -> bool:
-    """Return whether a setting makes the search longer than the model of cost knows."""
+def takes_longer(method: Method, values: Mapping[str, Any]) -> bool:
+    """Return whether a setting makes the search longer than the cost model assumes."""
     return any(values.get(name) not in (None, "", "none", False, 0) for name in method.cost.unmodelled)
 
 
 def count_questions(table: Table, scheme: Scheme, bins: int) -> int:
-    """Return the number of yes/no questions, counted where the table is not large, else from the distinct values."""
+    """Return the number of yes/no questions; for large tables, estimate it from the distinct values."""
     distinct = [len(np.unique(column.values[~column.missing])) for column in table.columns]
     most = sum(
         n for n, column in zip(distinct, table.columns, strict=True) if column.kind is not ColumnKind.CATEGORICAL
@@ -101,12 +101,12 @@ def count_questions(table: Table, scheme: Scheme, bins: int) -> int:
     if scheme is Scheme.ALL_THRESHOLDS and most > 2 * MOST_QUESTIONS:
         return most
     columns = zip(table.columns, distinct, strict=True)
-    found = (estimate_questions(str(c.kind), n, scheme, bins) * (2 if c.missing.any() else 1) for c, n in columns)
-    return sum(found)
+    estimates = (estimate_questions(str(c.kind), n, scheme, bins) * (2 if c.missing.any() else 1) for c, n in columns)
+    return sum(estimates)
 
 
 def estimate_questions(kind: str, distinct: int, scheme: Scheme, bins: int) -> int:
-    """Return the most questions that a column with so many distinct values can have."""
+    """Return an upper bound of the questions of a column with so many distinct values."""
     if distinct < 2:
         return 0
     if kind == "categorical" or distinct == 2:
@@ -117,7 +117,7 @@ def estimate_questions(kind: str, distinct: int, scheme: Scheme, bins: int) -> i
 
 
 def with_chosen_thresholds(problem: Problem, settings: Settings) -> Problem:
-    """Return the problem with as many thresholds as can be proved soon, and those of a CART tree of the same depth."""
+    """Return the problem with the chosen thresholds and those of a CART tree of the same depth."""
     searched = problem.searched
     method = cross_family.method_for(Role.ONE_PROVED)
     depth = settings["depth"]
@@ -125,10 +125,12 @@ def with_chosen_thresholds(problem: Problem, settings: Settings) -> Problem:
         n=len(searched.table), p=max(1, len(problem.table.columns)), F=1, K=max(2, problem.n_classes), d=depth
     )
     choice = choose_bins(method, settings, lambda scheme, bins: count_questions(problem.table, scheme, bins), size)
-    chosen = replace(problem, scheme=choice.scheme, bins=choice.bins)
+    with_bins = replace(problem, scheme=choice.scheme, bins=choice.bins)
     if choice.scheme is not Scheme.QUANTILE_THRESHOLDS or depth == 0 or problem.n_classes < 2:
-        return chosen
-    return replace(chosen, extra_thresholds=_joined(chosen, _cart_thresholds(chosen.searched, settings, size)))
+        return with_bins
+    return replace(
+        with_bins, extra_thresholds=_new_thresholds(with_bins, _cart_thresholds(with_bins.searched, settings, size))
+    )
 
 
 def _cart_thresholds(problem: Problem, settings: Settings, size: ProblemSize) -> list[tuple[int, float]]:
@@ -136,39 +138,39 @@ def _cart_thresholds(problem: Problem, settings: Settings, size: ProblemSize) ->
     cart = cross_family.method_for(Role.ONE_QUICK)
     if upper_seconds(cart.cost, size) > PROOF_SECONDS:
         return []
-    own = cart.settings({"depth": settings["depth"], "min_leaf": settings["min_leaf"], "pruning": "0"})
-    level: list[Draft] = [cart.solve(replace(problem, warm_start=None), own, Monitor(Limits())).draft]
-    found = []
+    cart_settings = cart.settings({"depth": settings["depth"], "min_leaf": settings["min_leaf"], "pruning": "0"})
+    level: list[Draft] = [cart.solve(replace(problem, warm_start=None), cart_settings, Monitor(Limits())).draft]
+    thresholds = []
     while level:
         branches = [draft for draft in level if isinstance(draft, DraftBranch)]
         cuts = [branch.split.cut for branch in branches]
-        found += [cut for cut in cuts if cut is not None]
+        thresholds += [cut for cut in cuts if cut is not None]
         level = [side for branch in branches for side in (branch.left, branch.right)]
-    return found
+    return thresholds
 
 
-def _joined(problem: Problem, cuts: list[tuple[int, float]]) -> dict[int, tuple[float, ...]]:
-    """Return the thresholds that separate rows in another way than the questions of the problem, by column.
+def _new_thresholds(problem: Problem, cuts: list[tuple[int, float]]) -> dict[int, tuple[float, ...]]:
+    """Return the thresholds, by column, that split the rows differently from the questions of the problem.
 
-    The text of a parameter has a limit. Thresholds deep in the tree are left out where it is reached.
+    Thresholds deep in the tree are omitted if the text of the parameter would exceed its limit.
     """
     columns = problem.table.columns
-    known = {
+    partitions = {
         (f.column, _rows_below(columns[f.column].values, f.low))
         for f in problem.binary.features
         if f.test is Test.ABOVE
     }
-    found: dict[int, tuple[float, ...]] = {}
+    thresholds: dict[int, tuple[float, ...]] = {}
     for column, cut in cuts:
         key = (column, _rows_below(columns[column].values, cut))
-        if key in known:
+        if key in partitions:
             continue
-        longer = found | {column: (*found.get(column, ()), cut)}
+        longer = thresholds | {column: (*thresholds.get(column, ()), cut)}
         if len(extra_thresholds_text(problem.table.names, longer)) > MAX_TEXT:
             break
-        known.add(key)
-        found = longer
-    return found
+        partitions.add(key)
+        thresholds = longer
+    return thresholds
 
 
 def _rows_below(values: np.ndarray, cut: float) -> int:

@@ -1,7 +1,7 @@
-"""One solve of a tree model by a back end, the same for every family of formulations.
+"""Solve a tree model by a back end, for every family of formulations.
 
-A family says through `TreeProgram` how trees are read out of its model, which tree is the best one so far, and onto which values a
-bound may be rounded. `drive` does the rest: limits, progress, contradictions of a solver, and what is proved at the end.
+A family implements `TreeProgram`: how to read trees from points, the incumbent, and the rounding of bounds. `drive` does the rest: limits,
+progress, contradictions of a solver, and the final bound.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from trainer.milo import Backend, Hooks, IntegerProgram, Outcome, Point, Row, So
 from trainer.milo.hooks import NodeInfo
 
 T = TypeVar("T")
-STRUCK = {Termination.TIME: Status.TIME_LIMIT, Termination.MEMORY: Status.MEMORY_LIMIT}
+STATUS_OF_LIMIT = {Termination.TIME: Status.TIME_LIMIT, Termination.MEMORY: Status.MEMORY_LIMIT}
 
 
 class TreeProgram(ABC, Generic[T]):
-    """A model whose integral points are trees of type T, and what is known about the best tree; values are exact, in the model's unit.
+    """A model whose integral points are trees of type T, with its incumbent. Values are exact, in the model's unit.
 
-    `known` is an upper bound from elsewhere. `every_point` says that an integral point is a tree whatever hidden rows say about its
-    other variables. `rough` says that the rows let trees pass that `forbids` does not admit.
+    `known` is a given upper bound. `every_point`: each integral point is a tree, even if it violates lazy rows. `rough`: the rows admit trees
+    that `forbids` excludes.
     """
 
     model: IntegerProgram
@@ -39,44 +39,44 @@ class TreeProgram(ABC, Generic[T]):
 
     @abstractmethod
     def hooks(self) -> Hooks:
-        """The hidden rows and the proposals of the formulation."""
+        """Return the hooks of the formulation: lazy rows and proposals."""
 
     @abstractmethod
     def read(self, values: FloatArray) -> T:
-        """The tree of an integral point, float64 (model.size,)."""
+        """Return the tree of an integral point, float64 (model.size,)."""
 
     @abstractmethod
     def consider(self, tree: T) -> None:
-        """Keep the tree if it is admitted and better than all before."""
+        """Store the tree if it is admitted and improves the incumbent."""
 
     @property
     @abstractmethod
     def value(self) -> Fraction | None:
-        """The value of the best tree, None without one."""
+        """Value of the incumbent, None without one."""
 
     @property
     @abstractmethod
     def top(self) -> Fraction:
-        """An upper bound that is known before the search."""
+        """Upper bound before the search."""
 
     @abstractmethod
     def floor(self, bound: float) -> Fraction:
-        """A bound of the solver, rounded down onto the values that a tree can have."""
+        """Round a solver's bound down to a value that a tree can have."""
 
     @abstractmethod
     def progress(self, bound: float, nodes: int) -> bool:
-        """Tell the monitor; True ends the search. `bound` is infinite if nothing is proved yet."""
+        """Report progress to the monitor; return True to end the search. `bound` is infinite if nothing is proved yet."""
 
     def forbids(self, tree: T) -> Row | None:
-        """The row that cuts off this tree alone, if the rows of the model let a tree pass that is not admitted."""
+        """Return a row that excludes only this tree, if the tree is not admitted but satisfies the rows of the model."""
         return None
 
     def infeasible(self) -> InfeasibleError:
-        """What is said if the model has no solution."""
+        """Return the error for a model without solutions."""
         return InfeasibleError("No tree satisfies the constraints. Relax one of them or allow a deeper tree.")
 
     def accept_value(self, bound: Fraction, solver: str) -> Fraction:
-        """The bound that holds if the best tree beats the solver's tree; by default this means that the solver is wrong, which is an error."""
+        """Return the valid bound if the incumbent exceeds the solver's bound; by default raise SolverError."""
         value = self.value
         assert value is not None
         raise SolverError(f"{solver} claims the bound {float(bound)} below the value {float(value)} of its own tree.")
@@ -84,14 +84,14 @@ class TreeProgram(ABC, Generic[T]):
 
 @dataclass(frozen=True, kw_only=True)
 class SolveResult:
-    """How a solve ended, and the upper bound that is proved."""
+    """Outcome of a solve, and the proved upper bound."""
 
     outcome: Outcome
     bound: Fraction
 
 
 class TreeHooks(Hooks, Generic[T]):
-    """The hooks of a tree model: its rows, with every tree that is met kept and progress passed on."""
+    """Hooks of a tree model: they add the formulation's rows, consider every tree, and report progress."""
 
     def __init__(self, kind: TreeProgram[T]) -> None:
         self.kind = kind
@@ -100,7 +100,7 @@ class TreeHooks(Hooks, Generic[T]):
         self.lazy = self.lazy or kind.rough
 
     def on_integral(self, point: Point, origin: str) -> Sequence[Row]:
-        """The formulation's rows, and one against a tree that is not admitted."""
+        """Return the formulation's rows, and one that excludes a tree that is not admitted."""
         rows = self.inner.on_integral(point, origin)
         if rows and not self.kind.every_point:
             return rows
@@ -110,7 +110,7 @@ class TreeHooks(Hooks, Generic[T]):
         return rows if forbidden is None else [*rows, forbidden]
 
     def refuses(self, point: Point, origin: str) -> bool:
-        """The formulation's verdict; a refused point may be a tree all the same."""
+        """Return the formulation's verdict; consider the tree of a rejected point."""
         refused = self.inner.refuses(point, origin)
         if self.kind.rough or (refused and self.kind.every_point):
             tree = self.kind.read(point.values)
@@ -119,15 +119,15 @@ class TreeHooks(Hooks, Generic[T]):
         return refused
 
     def on_fractional(self, point: Point, info: NodeInfo) -> Sequence[Row]:
-        """The formulation's rows."""
+        """Return the formulation's rows."""
         return self.inner.on_fractional(point, info)
 
     def propose(self) -> Sequence[FloatArray]:
-        """The formulation's proposals."""
+        """Return the formulation's proposals."""
         return self.inner.propose()
 
     def on_progress(self, report: SolveReport) -> bool:
-        """Bound and nodes to the family; the search ends once a tree meets the bound known from elsewhere."""
+        """Report bound and nodes; end the search if a tree meets the given upper bound."""
         known = self.kind.known
         value = self.kind.value
         bound = math.inf if report.bound is None else report.bound
@@ -144,7 +144,7 @@ def options_of(
     remaining: float | None = None,
     stopped: Callable[[], bool] | None = None,
 ) -> SolveOptions:
-    """Limits and tolerances as the settings and the monitor say; `remaining` seconds and `stopped` take the monitor's place."""
+    """Return limits and tolerances of settings and monitor; `remaining` seconds and `stopped` override the monitor."""
     seconds = monitor.remaining() if remaining is None else remaining
     return SolveOptions(
         time=None if math.isinf(seconds) else seconds,
@@ -164,7 +164,7 @@ def drive(
     absolute_gap: float,
     starts: Sequence[FloatArray] = (),
 ) -> SolveResult:
-    """Solve; the best tree stays with `kind`.
+    """Solve the model; `kind` stores the best tree.
 
     Raises InfeasibleError if no tree satisfies the constraints, and SolverError if the solver contradicts a tree.
     """
@@ -187,15 +187,15 @@ def drive(
     return SolveResult(outcome=outcome, bound=bound)
 
 
-def strike(monitor: Monitor, outcome: Outcome, *, proved: bool) -> None:
-    """Tell the monitor which limit ended the solve, unless the tree is proved all the same."""
-    reason = STRUCK.get(outcome.ended)
+def record_limit(monitor: Monitor, outcome: Outcome, *, proved: bool) -> None:
+    """Record the limit that ended the solve in the monitor, unless the tree is proved."""
+    reason = STATUS_OF_LIMIT.get(outcome.ended)
     if reason is not None and not proved:
         monitor.stop(reason)
 
 
-def record(outcome: Outcome, model: IntegerProgram) -> dict[str, Any]:
-    """What the certificate keeps of a solve."""
+def solve_record(outcome: Outcome, model: IntegerProgram) -> dict[str, Any]:
+    """Return the record of a solve for the certificate."""
     return {
         "kind": Evidence.MIP,
         "solver": outcome.solver,

@@ -1,6 +1,6 @@
-"""A tree that is known beforehand, as the start of a search: brought over to the rows and features of a problem.
+"""Convert a known tree to the columns and features of a problem, as a warm start.
 
-A start only ever helps: what a method proves does not rest on it, and what it cannot express is replaced by the nearest it can.
+Proofs do not depend on the start. Splits that a method cannot express are replaced by the most similar ones.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ BinaryTree = tuple[int, Any, Any] | None  # (feature, subtree where it is 0, sub
 
 
 def adapt(tree: Tree, table: Table, labels: Labels) -> Draft:
-    """`tree` over the columns of `table` and the classes of `labels`, matched by name.
+    """Convert `tree` to the columns of `table` and the classes of `labels`, matched by name.
 
     Raises ParameterError if a column that it asks for is missing or of another kind. Categories that the table does not
     have are left out of subsets; a leaf of an unknown class takes the majority of its rows.

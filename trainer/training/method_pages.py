@@ -39,7 +39,7 @@ def parameter_table(method: Method) -> str:
     lines = ["| name | default | allowed | meaning |", "|---|---|---|---|"]
     for p in method.parameters:
         unit = f" ({p.unit})" if p.unit else ""
-        cells = (f"`{p.name}`", default_of(p), p.allowed() + unit, p.help)
+        cells = (f"`{p.name}`", default_of(p), p.describe_allowed() + unit, p.help)
         lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
     return "\n".join(lines)
 

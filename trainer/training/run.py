@@ -225,7 +225,7 @@ def row_costs_of(request: TrainRequest, settings: Settings, rows: np.ndarray) ->
         request.labels.take(rows),
         settings,
         weights=row_weights(request, rows),
-        given=None if request.costs is None else request.costs[rows],
+        given_costs=None if request.costs is None else request.costs[rows],
     )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from trainer.certificate import Guarantee, Status
-from trainer.constraints.text import items
+from trainer.constraints.text import split_items
 from trainer.errors import ParameterError
 from trainer.methods.base import Method, Settings
 from trainer.registry import METHODS
@@ -42,7 +42,7 @@ def forbidding(file: ModelFile) -> str:
         return f"The setting min_node allows questions only to groups of at least {node:,} rows, and there are {rows:,} rows."
     if settings.get("max_columns") == 0:
         return "The setting max_columns is 0, so no column may be used."
-    if {c.name for c in file.tree.schema} <= set(items(settings.get("forbidden"))):
+    if {c.name for c in file.tree.schema} <= set(split_items(settings.get("forbidden"))):
         return "The setting forbidden names every column, so there is none to ask."
     return ""
 

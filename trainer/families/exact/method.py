@@ -12,7 +12,7 @@ import numpy as np
 from trainer.certificate import Evidence, Guarantee
 from trainer.constraints import CONSTRAINTS
 from trainer.constraints.leaves import LEAVES
-from trainer.constraints.text import items
+from trainer.constraints.text import split_items
 from trainer.data.problem import Problem, SettingNames
 from trainer.dtypes import BitArray
 from trainer.errors import ParameterError, SolverError
@@ -228,11 +228,11 @@ def _allowed(problem: Problem, settings: Settings) -> BitArray:
 
 
 def _forbidden_features(settings: Settings, names: SettingNames) -> set[str]:
-    return {names.column(name, "forbidden") for name in items(settings["forbidden"])}
+    return {names.column(name, "forbidden") for name in split_items(settings["forbidden"])}
 
 
 def _never(values: Mapping[str, Any]) -> list[str]:
-    *others, last = items(values.get("forbidden")) or [""]
+    *others, last = split_items(values.get("forbidden")) or [""]
     names = f"{', '.join(others)} or {last}" if others else last
     return [f"It never asks {names}."] if last else []
 
@@ -432,7 +432,7 @@ METHOD = Method(
         Parameter(
             name="forbidden", type="text", default="", label="Columns not to ask",
             help="Columns that no question may use, separated by semicolons, for example 'age; sex'.", advanced=True,
-            check=_forbidden_features, restricts=lambda s: [f"no question on {name}" for name in items(s["forbidden"])], sentences=_never,
+            check=_forbidden_features, restricts=lambda s: [f"no question on {name}" for name in split_items(s["forbidden"])], sentences=_never,
         ),
         CLASS_WEIGHT,
         Parameter(

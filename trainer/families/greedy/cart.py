@@ -1,6 +1,6 @@
-"""CART as baseline: the greedy tree of thresholds, with the stopping and pruning that all greedy methods share.
+"""CART, a baseline: the greedy tree of thresholds, with the stopping and pruning of all greedy methods.
 
-Breiman, Friedman, Olshen & Stone (1984). Nothing is claimed about how close the tree is to the best one.
+Breiman, Friedman, Olshen & Stone (1984). Nothing is proved about the tree.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from trainer.worker_pool import WorkerPool
 
 
 def solve(problem: Problem, settings: Settings, monitor: Monitor) -> Solution:
-    """Grow the tree with the best threshold of every node and prune it."""
+    """Grow the tree with the best threshold at every node and prune it."""
     options = SplitOptions(measure=settings["impurity"], min_leaf=settings["min_leaf"])
 
     def make(data: SplitData, monitor: Monitor, crew: WorkerPool[Any]) -> Splitter:
         def split(rows: CountArray, node: int) -> NodeSplit | None:
-            found = univariate_split(data, rows, options)
-            # a best threshold claims nothing about the tree
-            return None if found is None else replace(found, bound=None)
+            best_split = univariate_split(data, rows, options)
+            # an optimal threshold is no claim about the tree
+            return None if best_split is None else replace(best_split, bound=None)
 
         return split
 

@@ -1,6 +1,6 @@
 """The oblique split of OC1 for one node (Murthy, Kasif & Salzberg 1994): starts, cycles, random jumps.
 
-The best threshold is the first start and is kept unless a hyperplane is strictly better.
+The best threshold is the first start. It is replaced only by a strictly better hyperplane.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from trainer.growing.node_split import NodeSplit, SplitData, class_counts, univa
 from trainer.growing.options import MEASURES, SplitOptions
 from trainer.tree.numbers import middle
 
-IDLE = 30  # cycles without an improvement; the stagnation probability is used up after ten acceptances
+MAX_IDLE_CYCLES = 30  # cycles without an improvement; the stagnation probability is used up after ten acceptances
 MAX_EXPONENT = 400  # powers of two
 CYCLES = {"sequential": 0, "best": 1, "random": 2}
 
 
 @dataclass(frozen=True, kw_only=True)
 class OC1Options:
-    """Impurity, leaf size, random starts, random jumps at a local optimum, and the kind of cycle."""
+    """Impurity, minimum leaf size, random starts, random jumps at a local optimum, and the kind of cycle."""
 
     measure: str = "gini"
     min_leaf: int = 1
@@ -35,19 +35,22 @@ class OC1Options:
 def oc1_split(
     data: SplitData, rows: CountArray, options: OC1Options, *, seed: int, flag: CountArray
 ) -> NodeSplit | None:
-    """The split of the rows, or None if no threshold allows one; it ends early once flag[0] is not 0, at the best threshold."""
+    """Return the split of the rows; None if no threshold is possible.
+
+    If flag[0] is not 0, the search ends early; before the first start it returns the best threshold.
+    """
     axis_options = SplitOptions(measure=options.measure, min_leaf=options.min_leaf)
     axis = univariate_split(data, rows, axis_options)
     if axis is None:
         return None
     axis = replace(axis, bound=None)
-    if flag[0] != 0:  # copies of a large table take longer than is left
+    if flag[0] != 0:  # copying a large table takes longer than the remaining time
         return axis
     X = data.sums.X[rows]
     usable = np.flatnonzero(X.min(axis=0) < X.max(axis=0))
     if axis.value <= 0 or len(usable) < 2 or len(rows) < 2 * X.shape[1]:
         return axis
-    power = _powers(X[:, usable])
+    power = _column_powers(X[:, usable])
     near = np.ldexp(X[:, usable], -power)
     centre = near.mean(axis=0)
     scale = near.std(axis=0)
@@ -56,7 +59,7 @@ def oc1_split(
     search = _Search(data=data, rows=rows, options=options, flat=flat, flag=flag, seed=seed)
     best = axis.value
     coefficients = None
-    # the first start is a threshold of the features that sums weigh
+    # the first start is a threshold of the features that hyperplanes use
     first = axis if data.filled is None else univariate_split(data.filled, rows, axis_options)
     for start in range(options.restarts + 1):
         if flag[0] != 0:
@@ -65,19 +68,20 @@ def oc1_split(
         if start == 0 and first is not None:
             h = int(np.flatnonzero(usable == first.features[0])[0])
             a[:] = 0
-            a[h], a[-1] = 1.0, -(np.ldexp(first.threshold, -power[h]) - centre[h]) / scale[h]
+            a[h] = 1.0
+            a[-1] = -(np.ldexp(first.threshold, -power[h]) - centre[h]) / scale[h]
         value = search.climb(a)
         if value < best - search.tol:
             best = value
             coefficients = a.copy()
     if coefficients is None:
         return axis
-    with np.errstate(over="ignore"):  # a column with a range close to zero has no coefficient in its own unit
-        own = np.ldexp(coefficients[:-1] / scale, -power)
-    if not np.isfinite(own).all():
+    with np.errstate(over="ignore"):  # a coefficient overflows if the range of its column is almost zero
+        slopes = np.ldexp(coefficients[:-1] / scale, -power)
+    if not np.isfinite(slopes).all():
         return axis
-    found = _stored(data, rows, usable, own, flat.T @ coefficients > 0, options)
-    return found if found is not None and found.value < axis.value - search.tol else axis
+    oblique = _make_split(data, rows, usable, slopes, flat.T @ coefficients > 0, options)
+    return oblique if oblique is not None and oblique.value < axis.value - search.tol else axis
 
 
 @dataclass(kw_only=True)
@@ -99,27 +103,27 @@ class _Search:
         self.tol = 1e-9 * float(self.total.sum())
 
     def climb(self, a: FloatArray) -> float:
-        """Improve `a` in place until neither cycles nor jumps help; its impurity in rows."""
+        """Improve `a` in place until neither cycles nor jumps help; return its impurity in rows."""
         options = self.options
         rows = HyperplaneRows(self.flat, self.y, self.weight, self.total, MEASURES[options.measure], options.min_leaf)
-        return float(climb(rows, a, CYCLES[options.cycle], options.jumps, IDLE, self.random, self.flag))
+        return float(climb(rows, a, CYCLES[options.cycle], options.jumps, MAX_IDLE_CYCLES, self.random, self.flag))
 
 
-def _powers(X: FloatArray) -> CountArray:
-    """By which power of two a column (n, p) is divided, int64 (p,), so that squares of huge numbers stay finite; 0 for others."""
+def _column_powers(X: FloatArray) -> CountArray:
+    """Return the exponent of two to divide each column (n, p) by, int64 (p,), so that squares stay finite; usually 0."""
     exponents = np.frexp(np.abs(X).max(axis=0))[1].astype(np.int64)
     return np.where(np.abs(exponents) > MAX_EXPONENT, exponents, 0)
 
 
-def _stored(
+def _make_split(
     data: SplitData, rows: CountArray, usable: CountArray, slopes: FloatArray, positive: BoolArray, options: OC1Options
 ) -> NodeSplit | None:
-    """The hyperplane in uploaded units, or None if rounding to them does not separate the two sides."""
-    kept = np.flatnonzero(slopes)
-    if len(kept) < 2 or not positive.any() or positive.all():
+    """Return the hyperplane in uploaded units; None if it does not separate both sides after rounding."""
+    used_columns = np.flatnonzero(slopes)
+    if len(used_columns) < 2 or not positive.any() or positive.all():
         return None
     score = np.zeros(len(rows))
-    for h in kept:  # the order of the prediction kernel
+    for h in used_columns:  # the order of the prediction kernel
         score = score + slopes[h] * data.sums.X[rows, usable[h]]
     low = float(score[~positive].max())
     high = float(score[positive].min())
@@ -131,8 +135,8 @@ def _stored(
     counts = class_counts(data, rows[left])
     value = impurity(measure, counts) + impurity(measure, class_counts(data, rows) - counts)
     return NodeSplit(
-        features=tuple(int(usable[h]) for h in kept),
-        coefficients=tuple(float(slopes[h]) for h in kept),
+        features=tuple(int(usable[h]) for h in used_columns),
+        coefficients=tuple(float(slopes[h]) for h in used_columns),
         threshold=cut,
         left=left,
         value=value,

@@ -14,7 +14,7 @@ from functools import cached_property
 
 import numpy as np
 
-from trainer.constraints import groups
+from trainer.constraints import group_codes
 from trainer.data.problem import Problem
 from trainer.dtypes import FloatArray
 from trainer.errors import InfeasibleError, SolverError
@@ -52,7 +52,7 @@ from trainer.milo import (
     weighted,
 )
 from trainer.milo.lattice import Lattice, Prices
-from trainer.solver_common.tree_model import TreeHooks, TreeProgram, drive, options_of, record, strike
+from trainer.solver_common.tree_model import TreeHooks, TreeProgram, drive, options_of, record_limit, solve_record
 from trainer.tree.nodes import Draft, DraftLeaf
 
 NOTHING_FOUND = (
@@ -253,7 +253,7 @@ def solve_problem(
     """Run a formulation over a problem and say what it proved."""
     solver = backend(settings["solver"])
     monitor.report(phase="model")
-    group = groups(problem, settings)
+    group = group_codes(problem, settings)
     instance = to_instance(problem, settings["depth"], group)
     # a requested gap refers to values at the true price
     leaves = 1 if settings["mip_gap"] else 1 << min(instance.depth, 12)
@@ -360,7 +360,7 @@ def _make_solution(
     outcome = result.outcome
     if result.tree is None and formulation.side:
         raise SolverError(SOLVER_FAILED if outcome.ended is Termination.FAILED else NOTHING_FOUND)
-    strike(monitor, outcome, proved=result.optimal)
+    record_limit(monitor, outcome, proved=result.optimal)
     return Solution(
         draft=to_draft(problem, instance, result.tree or instance.majority_leaf()),
         bound=float(prices.bound(result.bound) / instance.total),
@@ -373,7 +373,7 @@ def _make_solution(
         warm_start_objective=None
         if result.start is None
         else float(prices.value(instance.value(result.start), len(result.start.leaves)) / instance.total),
-        evidence=(record(outcome, formulation.model),),
+        evidence=(solve_record(outcome, formulation.model),),
     )
 
 

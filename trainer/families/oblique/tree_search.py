@@ -32,7 +32,7 @@ from trainer.families.oblique.units import Units, make_draft
 from trainer.methods.base import Settings, Solution
 from trainer.methods.monitor import Monitor
 from trainer.milo import BuildStopped, Outcome, backend
-from trainer.solver_common.tree_model import STRUCK, drive, options_of, record
+from trainer.solver_common.tree_model import STATUS_OF_LIMIT, drive, options_of, solve_record
 
 MAX_MODEL_CELLS = 30_000  # items times nodes; the relaxation of a larger master model takes too long
 MAX_ROUNDS_WITHOUT_GAIN = 500  # rounds of local search without a better tree before the solver starts
@@ -219,7 +219,7 @@ class Run:
         self.bound = min(self.bound, driven.bound)
         if self.bound < self.search.value:
             self.bound = kind.accept_value(self.bound, solver.name)
-        self.limit_status = STRUCK.get(driven.outcome.ended)
+        self.limit_status = STATUS_OF_LIMIT.get(driven.outcome.ended)
 
     def _improve(self, tree: ObliqueTree) -> ObliqueTree | None:
         """Return a better tree made of the routes of a rejected point, or None."""
@@ -319,7 +319,7 @@ class Run:
                 "hyperplanes": self.settings["hyperplanes"] if in_style else "as found",
             }
             | ({} if self.raising is None else self.raising.record())
-            | (record(self.outcome, self.form.model) if solved and self.outcome and self.form else {})
+            | (solve_record(self.outcome, self.form.model) if solved and self.outcome and self.form else {})
         )
 
 

@@ -23,7 +23,7 @@ from trainer.goal import Goal, downwards, needed, required_text, share
 from trainer.methods.base import Parameter, Settings, Solution
 from trainer.methods.monitor import Monitor
 from trainer.milo import Hooks, Termination, backend
-from trainer.solver_common.tree_model import TreeProgram, drive, options_of, record, strike
+from trainer.solver_common.tree_model import TreeProgram, drive, options_of, record_limit, solve_record
 from trainer.tree.nodes import Draft, DraftLeaf
 
 INTEGER_GAP = 0.5  # absolute gap; objective values are integers
@@ -177,7 +177,7 @@ def solve_mip(
         )
     outcome = driven.outcome
     optimal = driven.bound == program.best
-    strike(monitor, outcome, proved=optimal)
+    record_limit(monitor, outcome, proved=optimal)
     return Solution(
         draft=program.draft,
         bound=task.share(int(driven.bound)),
@@ -186,7 +186,7 @@ def solve_mip(
         solver=outcome.solver,
         solver_version=outcome.version,
         warm_start_objective=None if start is None else task.share(start),
-        evidence=(record(outcome, form.model),),
+        evidence=(solve_record(outcome, form.model),),
         **solution_fields,
     )
 

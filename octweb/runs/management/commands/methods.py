@@ -42,7 +42,7 @@ class Command(BaseCommand):
             self.stdout.write(f"  {method.summary}")
             for p in method.parameters:
                 default = "none" if p.default is None else p.default
-                self.stdout.write(f"  {p.name} = {default}: {p.help} ({p.allowed()})")
+                self.stdout.write(f"  {p.name} = {default}: {p.help} ({p.describe_allowed()})")
 
     def _write(self, folder, again):
         try:

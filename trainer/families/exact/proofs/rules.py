@@ -14,7 +14,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from trainer.constraints import directions, favoured, groups
+from trainer.constraints import directions, group_codes, read_fairness
 from trainer.data.encoding import Test
 from trainer.data.problem import Problem
 from trainer.families.exact.editing.space import ExactSpace
@@ -60,8 +60,8 @@ def _rising(problem: Problem, settings: Settings, space: ExactSpace) -> np.ndarr
 
 
 def _compared(problem: Problem, settings: Settings, space: ExactSpace) -> tuple[np.ndarray, int, Fraction]:
-    asked = favoured(settings, problem.names)
-    group = groups(problem, settings)
+    asked = read_fairness(settings, problem.names)
+    group = group_codes(problem, settings)
     if asked is None or group is None:
         return np.zeros((0, len(space.weights)), np.int64), -1, Fraction(0)
     used = problem.row_weights > 0

@@ -17,7 +17,7 @@ from trainer.kernels.impurity import of_parts
 
 
 class HyperplaneRows(NamedTuple):
-    """The rows of a node: `flat` as above, class and weight int64 (n,), the total of each class; and how a split of them is judged."""
+    """The rows of a node: `flat` as above, class and weight int64 (n,), the total of each class; measure and minimum leaf size."""
 
     flat: np.ndarray
     y: np.ndarray
@@ -28,7 +28,7 @@ class HyperplaneRows(NamedTuple):
 
 
 class PlaneState(NamedTuple):
-    """A hyperplane on its way: the state as above."""
+    """State of the climb, as above."""
 
     a: np.ndarray
     V: np.ndarray
@@ -37,7 +37,7 @@ class PlaneState(NamedTuple):
 
 @kernel
 def _value(measure, min_leaf, up, total):
-    """Impurity of both sides, `up` of the rows and the others; without an array of its own, as it is called for every step."""
+    """Return the impurity of both sides, `up` and the rest; it allocates no array, since it is called for every step."""
     size = 0.0
     part = 0.0
     most = 0.0
@@ -65,7 +65,7 @@ def _value(measure, min_leaf, up, total):
 
 @kernel
 def hyperplane_value(V, y, weight, total, measure, min_leaf):
-    """Impurity of the hyperplane with values V (n,); infinity where a side has too few rows."""
+    """Return the impurity of the hyperplane with values V (n,); infinity if a side has too few rows."""
     up = np.zeros(total.shape[0], np.int64)
     for i in range(V.shape[0]):
         if V[i] > 0.0:
@@ -75,7 +75,7 @@ def hyperplane_value(V, y, weight, total, measure, min_leaf):
 
 @kernel
 def _best_step(direction, W, y, weight, total, measure, min_leaf):
-    """The d for which W + d * direction gives the least impurity, and that impurity (infinity: no row moves)."""
+    """Return the d for which W + d * direction has the least impurity, and that impurity (infinity: no row moves)."""
     n = W.shape[0]
     up = np.zeros(total.shape[0], np.int64)
     cuts = np.empty(n)
@@ -120,7 +120,7 @@ def _best_step(direction, W, y, weight, total, measure, min_leaf):
 
 @kernel
 def _perturb(rows, h, a, V):
-    """The best value of coefficient h while the others stay, and its impurity."""
+    """Return the best value of coefficient h with the others fixed, and its impurity."""
     flat, y, weight, total, measure, min_leaf = rows
     column = flat[h]
     return _best_step(column, V - a[h] * column, y, weight, total, measure, min_leaf)
@@ -136,12 +136,13 @@ def _set(flat, h, value, a, V):
 
 @kernel
 def cycle(rows, plane, mode, draws, flag):
-    """One cycle over the coefficients: mode 0 in order, 1 the best of all, 2 fifty random ones; True if a coefficient changed.
+    """Run a cycle over the coefficients: mode 0 in order, 1 the best of all, 2 fifty random ones; return whether any changed.
 
-    An equal impurity is accepted with the stagnation probability, which then falls by 0.1 and is 1 again after an improvement.
-    draws float64 (max(m, 50), 2), uniform in [0, 1), is all the randomness of the cycle.
+    An equal impurity is accepted with the stagnation probability, which then decreases by 0.1 and is reset to 1 after an improvement.
+    draws float64 (max(m, 50), 2), uniform in [0, 1), are the random numbers of the cycle.
     """
-    flat, (a, V, status) = rows.flat, plane
+    flat = rows.flat
+    a, V, status = plane
     m = a.shape[0]
     tol = 1e-9 * rows.total.sum()
     changed = False
@@ -187,7 +188,7 @@ def _accept(impurity, tol, status, draw):
 
 @kernel
 def jump(rows, plane, r):
-    """Move along the direction r (m + 1,) to the least impurity; True if that is an improvement."""
+    """Move along the direction r (m + 1,) to the least impurity; return whether it improves."""
     flat, y, weight, total, measure, min_leaf = rows
     a, V, status = plane
     m = a.shape[0]
@@ -209,24 +210,24 @@ def jump(rows, plane, r):
 
 @kernel
 def climb(rows, a, mode, jumps, idle, random, flag):
-    """Improve `a` in place until neither cycles nor jumps help, or `idle` cycles brought nothing; returns its impurity.
+    """Improve `a` in place until neither cycles nor jumps help, or after `idle` cycles without improvement; return its impurity.
 
-    A step may promise more than it holds: rows on the hyperplane change sides by rounding. What counts is the value taken again
-    after each cycle, and the best one is kept. random: a NumPy generator.
+    Rounding may move rows on the hyperplane to the other side. So the value is computed again after each cycle, and the best hyperplane is
+    stored. random: a NumPy generator.
     """
     m = a.shape[0]
     V = np.dot(rows.flat.T, a)
     status = np.array([hyperplane_value(V, rows.y, rows.weight, rows.total, rows.measure, rows.min_leaf), 1.0])
     plane = PlaneState(a, V, status)
     best = status[0]
-    kept = a.copy()
-    waited = 0
-    while flag[0] == 0 and waited < idle:
+    best_a = a.copy()
+    idle_cycles = 0
+    while flag[0] == 0 and idle_cycles < idle:
         draws = random.random((max(m, 50), 2))
         moved = cycle(rows, plane, mode, draws, flag)
         if moved:
-            waited, best = _settle(rows, plane, kept, waited, best)
-            if waited < idle:
+            idle_cycles, best = _refresh(rows, plane, best_a, idle_cycles, best)
+            if idle_cycles < idle:
                 continue
         moved = False
         for _ in range(jumps):
@@ -235,19 +236,19 @@ def climb(rows, a, mode, jumps, idle, random, flag):
                 moved = jump(rows, plane, direction)
         if not moved:
             break
-        waited, best = _settle(rows, plane, kept, waited, best)
-    a[:] = kept
+        idle_cycles, best = _refresh(rows, plane, best_a, idle_cycles, best)
+    a[:] = best_a
     return best
 
 
 @kernel
-def _settle(rows, plane, kept, waited, best):
-    """Take the values again, so that rounding does not pile up, and keep the best coefficients."""
+def _refresh(rows, plane, best_a, idle_cycles, best):
+    """Compute the values again, so that rounding errors do not accumulate, and store the best coefficients."""
     flat, y, weight, total, measure, min_leaf = rows
     a, V, status = plane
     V[:] = np.dot(flat.T, a)
     status[0] = hyperplane_value(V, y, weight, total, measure, min_leaf)
     if status[0] < best - 1e-9 * total.sum():
-        kept[:] = a
+        best_a[:] = a
         return 0, status[0]
-    return waited + 1, best
+    return idle_cycles + 1, best

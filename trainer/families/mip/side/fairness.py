@@ -11,7 +11,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from trainer.constraints import favoured
+from trainer.constraints import read_fairness
 from trainer.dtypes import FloatArray
 from trainer.families.mip.instance import ArrayTree, Instance
 from trainer.families.mip.side.base import NamedIndices, RelaxedConstraint, SideConstraint, View, scores
@@ -128,7 +128,7 @@ class RelaxedRates(RelaxedConstraint):
 
 
 def fairness_constraints(at: NamedIndices, settings: Settings) -> Iterator[SideConstraint]:
-    favoured_class = favoured(settings, at.problem.names)
+    favoured_class = read_fairness(settings, at.problem.names)
     if favoured_class is not None:
         name = favoured_class[1] or at.problem.names.classes[int(at.instance.labels[-1])]
         delta = exact_fraction(settings["fairness_delta"])
