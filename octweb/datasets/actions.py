@@ -1,7 +1,7 @@
-"""What can be done with data sets; pages, API and commands call these.
+"""Actions on data sets, for pages, API and commands.
 
-The rows are kept as the text that was read (Parquet), so that a kind can be changed later without loss: `00123` stays `00123`. Files
-are read and tables described before any transaction begins: others can write meanwhile.
+The rows are stored as the text of the file (Parquet). So a kind can be changed later without loss: `00123` stays `00123`. Files are
+read and tables described before a transaction begins, so that others can write meanwhile.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from trainer.errors import DataError
 from trainer.table import ColumnKind
 
 __all__ = [
-    "ColumnChoice", "Outlook", "ReadOptions", "confirm", "contract", "create", "csv_lines", "delete", "described", "discard", "fill", "findings", "first_lines", "first_rows", "load",
+    "ColumnChoice", "Outlook", "ReadOptions", "confirm", "contract", "create", "csv_lines", "delete", "describe_with_choice", "discard", "fill", "findings", "first_lines", "first_rows", "load",
     "load_with_report", "outlook", "preview", "prune", "stage", "staged_rows", "update",
 ]  # fmt: skip
 
@@ -53,7 +53,7 @@ SUFFIXES = (".csv.gz", ".csv", ".parquet", ".arrow", ".feather", ".xlsx", ".tsv"
 
 
 class MovableFile(File):
-    """A file of our own that a store may move to its place instead of copying it."""
+    """A temporary file. The file store may move it instead of copying it."""
 
     def __init__(self, path: Path, stream: BinaryIO) -> None:
         super().__init__(stream, name=path.name)
@@ -64,17 +64,17 @@ class MovableFile(File):
 
 
 def stage(*, owner, file: BinaryIO, source_name: str, reading: ReadOptions | None = None) -> Upload:
-    """Keep a file for its second step with the rows that were read; raises DataError, and keeps nothing, if it cannot be read."""
+    """Store an uploaded file and its rows until the user confirms it. Raises DataError, and stores nothing, if it cannot be read."""
     refuse_more(owner)
     prune()
     reading = reading or ReadOptions()
     with reader.scratch() as folder, reader.on_disk(file, folder) as source:
         upload = Upload(owner=owner, source_name=file_name(source_name), source_bytes=source.stat().st_size)
-        found = reader.stage(source, reading, folder)
+        record = reader.stage(source, reading, folder)
         try:
             with source.open("rb") as stream:
                 upload.file.save(uuid.uuid4().hex + suffix(source_name), File(stream), save=False)
-            _keep_rows(upload, reading, found, folder)
+            _attach_rows(upload, reading, record, folder)
             with transaction.atomic():
                 refuse_more(owner)
                 upload.save(force_insert=True)
@@ -85,19 +85,19 @@ def stage(*, owner, file: BinaryIO, source_name: str, reading: ReadOptions | Non
 
 
 def preview(upload: Upload, reading: ReadOptions) -> StagedFile:
-    """What is known about a staged file; it is read again only where it is to be read in another way than it was."""
+    """Describe a staged file. The file is read again only if the options differ from those of the last reading."""
     if not (upload.rows and upload.options == reading.to_json()):
         _read_again(upload, reading)
     return StagedFile.from_json(upload.found)
 
 
 def staged_rows(upload: Upload, count: int) -> list[tuple[Any, ...]]:
-    """The first rows of a staged file."""
+    """Return the first rows of a staged file."""
     return first_of(path_of(upload.rows), count)[1]
 
 
 def outlook(upload: Upload, choice: ColumnChoice) -> Outlook:
-    """What `confirm` would store of the rows as they were read last; stores nothing."""
+    """Return what `confirm` would store of the rows with this choice. Stores nothing."""
     staged = StagedFile.from_json(upload.found)
     if choice == ColumnChoice(target=choice.target) and choice.target in (None, upload.found["target"]):
         return staged.outlook
@@ -117,9 +117,9 @@ def create(
     choice: ColumnChoice | None = None,
     before_store: Callable[[Dataset], None] | None = None,
 ) -> Dataset:
-    """A data set from a file in one step; raises DataError, and stores nothing, if it cannot be used.
+    """Create a data set from a file in one step. Raises DataError, and stores nothing, if the file cannot be used.
 
-    `before_store` may mark the data set, or raise so that it is not stored.
+    `before_store` is called with the data set before it is stored. It may change it, or raise to store nothing.
     """
     refuse_more(owner)
     with reader.scratch() as folder, reader.on_disk(file, folder) as source:
@@ -129,13 +129,13 @@ def create(
         if before_store is not None:
             before_store(dataset)
         _store(dataset, folder / intake.ROWS)
-    return _saved(dataset)
+    return _save_or_remove_file(dataset)
 
 
 def confirm(upload: Upload, *, name: str, reading: ReadOptions, choice: ColumnChoice) -> Dataset:
-    """The second step: the staged rows become a data set and the staged file is removed; both happen, or neither.
+    """Store the staged rows as a data set and remove the staged file. Both happen, or neither.
 
-    Raises DataError if the file cannot be used, and Conflict where it was confirmed or discarded meanwhile.
+    Raises DataError if the file cannot be used, and Conflict if another request confirmed or discarded it.
     """
     _refuse_gone(Upload.objects.filter(pk=upload.pk).exists())
     preview(upload, reading)
@@ -145,7 +145,7 @@ def confirm(upload: Upload, *, name: str, reading: ReadOptions, choice: ColumnCh
     _store(dataset, rows, expected=upload.found["sha256"])
     try:
         with transaction.atomic():
-            # the row is locked, so that of two confirmations one finds it gone
+            # lock the row: the second of two simultaneous confirmations finds it gone
             _refuse_gone(Upload.objects.select_for_update().filter(pk=upload.pk).exists())
             _insert(dataset)
             discard(upload)
@@ -156,16 +156,16 @@ def confirm(upload: Upload, *, name: str, reading: ReadOptions, choice: ColumnCh
 
 
 def discard(upload: Upload) -> None:
-    """Remove a staged file; the file goes once the database agreed."""
-    kept = [(field.storage, field.name) for field in (upload.file, upload.rows) if field]
+    """Delete an upload. Its files are removed when the transaction commits."""
+    stored_files = [(field.storage, field.name) for field in (upload.file, upload.rows) if field]
     with transaction.atomic():
         upload.delete()
-        for storage, name in kept:
+        for storage, name in stored_files:
             transaction.on_commit(partial(files.remove, storage, name))
 
 
 def prune() -> int:
-    """Remove staged files that nobody confirmed within a day, and what was left of files that were being read."""
+    """Remove staged files that nobody confirmed within a day, and the folders of interrupted reads."""
     old = Upload.objects.filter(created__lt=timezone.now() - UPLOAD_LIFE)
     for upload in old:
         discard(upload)
@@ -180,28 +180,31 @@ def update(
     choice: ColumnChoice | None = None,
     said: Mapping[str, Any] | None = None,
 ) -> Dataset:
-    """Another name, target, kinds, units or roles; `said` about cells, as `ParsingChoices` writes it. Raises DataError and changes nothing.
+    """Change name, target, kinds, units or roles of a data set. Raises DataError, and changes nothing, if the choice does not fit.
 
-    The stored rows stay, and so do the models that trained on them: a model file keeps how its rows were read.
+    `said` are new choices on the cells, as `ParsingChoices` writes them. The stored rows stay. Models trained on them stay valid,
+    since a model file stores how its rows were parsed.
     """
     if name is not None:
         dataset.name = checked_name(name, most=200) or dataset.name
     if choice is not None:
-        fill(dataset, described(dataset, choice, said))
+        fill(dataset, describe_with_choice(dataset, choice, said))
     dataset.save()
     return dataset
 
 
-def described(dataset: Dataset, choice: ColumnChoice, said: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """Target, columns and profile as they would be with another choice; stores nothing. Raises DataError."""
+def describe_with_choice(
+    dataset: Dataset, choice: ColumnChoice, said: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    """Return target, columns and profile with another choice. Stores nothing. Raises DataError."""
     merged = merge(dataset.columns, dataset.target, choice)
     size = dataset.profile.get("read_bytes")
     return reader.describe(path_of(dataset.file), merged, size, dataset.reading, dict(said) if said else None)
 
 
 def apply_remedy(dataset: Dataset, mend: Mapping[str, Any]) -> Dataset:
-    """Change a data set as a finding of its intake report proposes; raises DataError if it has no such finding."""
-    if mend not in [found["mend"] for found in findings(dataset)] or not mend:
+    """Change a data set as a finding of its intake report proposes. Raises DataError if it has no such finding."""
+    if mend not in [finding["mend"] for finding in findings(dataset)] or not mend:
         raise DataError("The check of the table has no such remedy any more. Look at it again.")
     name = str(mend.get("column", ""))
     if mend.get("header") is False:
@@ -210,34 +213,34 @@ def apply_remedy(dataset: Dataset, mend: Mapping[str, Any]) -> Dataset:
         key = "merge" if "merge" in mend else "missing"
         return update(dataset, choice=ColumnChoice(), said={key: {name: mend[key]}})
     if mend.get("role") == "ignored":
-        gone = {c["name"] for c in dataset.columns if c["role"] == "ignored"} | {*mend.get("columns", ()), name}
-        return update(dataset, choice=ColumnChoice(ignore=sorted(gone & {c["name"] for c in dataset.columns})))
+        ignored = {c["name"] for c in dataset.columns if c["role"] == "ignored"} | {*mend.get("columns", ()), name}
+        return update(dataset, choice=ColumnChoice(ignore=sorted(ignored & {c["name"] for c in dataset.columns})))
     kind = ColumnKind.CATEGORICAL if mend.get("kind") == "text" else ColumnKind(mend["kind"])
-    left = [c["name"] for c in dataset.columns if c["role"] == "ignored" and c["name"] != name]
-    return update(dataset, choice=ColumnChoice(kinds={name: kind}, ignore=left))
+    still_ignored = [c["name"] for c in dataset.columns if c["role"] == "ignored" and c["name"] != name]
+    return update(dataset, choice=ColumnChoice(kinds={name: kind}, ignore=still_ignored))
 
 
 def findings(dataset: Dataset) -> list[dict[str, Any]]:
-    """Return the intake report of a data set; one that was stored without a report is read again. Raises DataError."""
+    """Return the intake report of a data set. If none is stored, the rows are read again. Raises DataError."""
     if "findings" not in dataset.profile:
-        return described(dataset, ColumnChoice())["profile"]["findings"]
+        return describe_with_choice(dataset, ColumnChoice())["profile"]["findings"]
     return dataset.profile["findings"]
 
 
 def contract(dataset: Dataset) -> dict[str, Any]:
-    """Return the contract of the table that runs on a data set train on. Raises DataError."""
+    """Return the contract of the table on which runs train. Raises DataError."""
     table, labels = load(dataset)
     schema = describe_schema(table.schema, table.matrix())
     return table_contract(schema, table.reading, target=labels.name, classes=labels.classes, class_type=labels.type)
 
 
 def delete(dataset: Dataset) -> None:
-    """Hide a data set, which can be brought back for some weeks; its runs protect it, its models stay. Raises Conflict."""
+    """Soft-delete a data set; it can be restored for some weeks. Its models stay. Raises Conflict if runs need it."""
     hide(dataset)
 
 
 def purge(now: datetime) -> int:
-    """Remove what was deleted long ago, with its files."""
+    """Purge data sets that were deleted long ago, with their files."""
     old = Dataset.objects.filter(deleted_at__lt=now - Dataset.back_within())
     stored = {d.pk: (d.file.storage, d.file.name) for d in old}
     removed = deleting.purge(Dataset, now)
@@ -247,17 +250,17 @@ def purge(now: datetime) -> int:
 
 
 def suffix(name: str) -> str:
-    """The known ending of a file name, or .csv."""
+    """Return the known ending of a file name, or .csv."""
     lower = name.lower()
     return next((ending for ending in SUFFIXES if lower.endswith(ending)), ".csv")
 
 
 def _read_again(upload: Upload, reading: ReadOptions) -> None:
-    """Read a staged file in another way; raises DataError, and keeps what was read before, where that is not possible."""
+    """Read a staged file with other options. Raises DataError, and keeps the former rows, if that fails."""
     before = (upload.rows.storage, upload.rows.name) if upload.rows else None
     with reader.scratch() as folder:
-        found = reader.stage(path_of(upload.file), reading, folder)
-        _keep_rows(upload, reading, found, folder)
+        record = reader.stage(path_of(upload.file), reading, folder)
+        _attach_rows(upload, reading, record, folder)
     if not Upload.objects.filter(pk=upload.pk).update(
         rows=upload.rows.name, options=upload.options, found=upload.found
     ):
@@ -267,10 +270,10 @@ def _read_again(upload: Upload, reading: ReadOptions) -> None:
         files.remove(*before)
 
 
-def _keep_rows(upload: Upload, reading: ReadOptions, found: dict[str, Any], folder: Path) -> None:
+def _attach_rows(upload: Upload, reading: ReadOptions, record: dict[str, Any], folder: Path) -> None:
     path = folder / intake.ROWS
     upload.options = reading.to_json()
-    upload.found = found | {"sha256": digest(path)}
+    upload.found = record | {"sha256": digest(path)}
     with path.open("rb") as stream:
         upload.rows.save(uuid.uuid4().hex + ".parquet", MovableFile(path, stream), save=False)
 
@@ -296,13 +299,13 @@ def _new(owner: Any, source_name: str, size: int, name: str) -> Dataset:
 
 
 def fill(dataset: Dataset, described: dict[str, Any]) -> None:
-    """Target, columns and profile as `intake.describe` found them."""
+    """Set target, columns and profile of a data set to the result of `intake.describe`."""
     for name, value in described.items():
         setattr(dataset, name, value)
 
 
 def _store(dataset: Dataset, rows: Path, expected: str = "") -> None:
-    """Put a copy of the rows into the store; raises DataError if they are not those that were staged."""
+    """Copy the rows into the file store. Raises DataError if they are not the staged ones."""
     dataset.sha256 = digest(rows)
     if expected and dataset.sha256 != expected:
         raise DataError(CHANGED)
@@ -310,7 +313,7 @@ def _store(dataset: Dataset, rows: Path, expected: str = "") -> None:
         dataset.file.save(uuid.uuid4().hex + ".parquet", File(stream), save=False)
 
 
-def _saved(dataset: Dataset) -> Dataset:
+def _save_or_remove_file(dataset: Dataset) -> Dataset:
     try:
         with transaction.atomic():
             _insert(dataset)

@@ -71,13 +71,13 @@ class DatasetSerializer(serializers.ModelSerializer):
 
     @extend_schema_field(serializers.ListField(child=serializers.DictField()))
     def get_reading(self, dataset: Dataset) -> list[dict[str, Any]]:
-        own = TableReading.from_json(dataset.reading)
+        parsing = TableReading.from_json(dataset.reading)
         lines = [
             {"line": line, "taken_for": what, "text": text}
-            for what, found in (("title", own.top), ("footer", own.bottom))
-            for line, text in found
+            for what, lines_around in (("title", parsing.top), ("footer", parsing.bottom))
+            for line, text in lines_around
         ]
-        return [*lines, *({"column": c.name, "words": c.words, **c.to_json()} for c in own.columns.values())]
+        return [*lines, *({"column": c.name, "words": c.words, **c.to_json()} for c in parsing.columns.values())]
 
     def to_representation(self, instance: Dataset) -> dict[str, Any]:
         record = super().to_representation(instance)
@@ -157,20 +157,20 @@ class NewDatasetSerializer(serializers.Serializer):
 
     def validate_special(self, text: str) -> dict[str, tuple[float, ...]]:
         try:
-            given = strict_json.loads(text.encode()) if text else {}
+            codes_by_column = strict_json.loads(text.encode()) if text else {}
         except ValueError as error:
             raise serializers.ValidationError(f"This is not a JSON object: {error}.") from error
-        numbers = isinstance(given, dict) and all(
+        numbers = isinstance(codes_by_column, dict) and all(
             isinstance(codes, list)
             and len(codes) <= MOST
             and all(type(v) in (int, float) and abs(v) < 1e300 for v in codes)
-            for codes in given.values()
+            for codes in codes_by_column.values()
         )
         if not numbers:
             raise serializers.ValidationError(
                 f'Send an object such as {{"income": [-7, -8]}}, with at most {MOST} numbers for a column.'
             )
-        return {name: tuple(float(v) for v in codes) for name, codes in given.items()}
+        return {name: tuple(float(v) for v in codes) for name, codes in codes_by_column.items()}
 
     def validate_kinds(self, text: str) -> dict[str, str]:
         if not text:
@@ -182,30 +182,31 @@ class NewDatasetSerializer(serializers.Serializer):
 
     def validate_missing_words(self, text: str) -> dict[str, list[str]]:
         try:
-            found = strict_json.loads(text.encode()) if text else {}
+            words_by_column = strict_json.loads(text.encode()) if text else {}
         except ValueError as error:
             raise serializers.ValidationError(f"This is not JSON: {error}.") from error
-        found = {EVERY: found} if isinstance(found, list) else found
-        if not isinstance(found, dict) or not all(
-            isinstance(words, list) and all(isinstance(word, str) for word in words) for words in found.values()
+        words_by_column = {EVERY: words_by_column} if isinstance(words_by_column, list) else words_by_column
+        if not isinstance(words_by_column, dict) or not all(
+            isinstance(words, list) and all(isinstance(word, str) for word in words)
+            for words in words_by_column.values()
         ):
             raise serializers.ValidationError('Send a list such as ["unknown"], or an object of such lists by column.')
-        return found
+        return words_by_column
 
     def validate(self, values: dict[str, Any]) -> dict[str, Any]:
-        """With `given`: what was said about the cells, checked."""
+        """Check the options together, and add `given`: the choices on the cells."""
         kinds = {name: kind for name, kind in (values["kinds"] or {}).items() if kind not in list(ColumnKind)}
-        given: dict[str, Any] = {"kinds": kinds, "missing": values["missing_words"] or {}}
+        choices: dict[str, Any] = {"kinds": kinds, "missing": values["missing_words"] or {}}
         for what in ("decimal", "thousands"):
             if values[what]:
-                given[what] = {EVERY: WORDS.get(values[what], values[what])}
-        given["merge"] = {name: {} for name in values["merge"] or ()}
-        given |= {what: values[what] for what in ("skip_top", "skip_bottom") if values.get(what) is not None}
+                choices[what] = {EVERY: WORDS.get(values[what], values[what])}
+        choices["merge"] = {name: {} for name in values["merge"] or ()}
+        choices |= {what: values[what] for what in ("skip_top", "skip_bottom") if values.get(what) is not None}
         try:
-            ParsingChoices.from_json(given)
+            ParsingChoices.from_json(choices)
         except DataError as error:
             raise serializers.ValidationError(str(error)) from error
-        return values | {"given": given if any(v or v == 0 for v in given.values()) else {}}
+        return values | {"given": choices if any(v or v == 0 for v in choices.values()) else {}}
 
 
 class FindingSerializer(serializers.Serializer):
@@ -256,7 +257,7 @@ class ColumnChangeSerializer(serializers.Serializer):
 
 
 class DatasetChangeSerializer(serializers.Serializer):
-    """What PATCH takes."""
+    """The body of PATCH."""
 
     name = StrictTextField(required=False, max_length=200)
     target = StrictTextField(required=False, max_length=200)
@@ -288,15 +289,15 @@ class DatasetViewSet(
     parser_classes = [StrictJSONParser]
 
     def get_parsers(self):
-        # one content type an operation, so that what the schema advertises is what works
+        # one content type per operation, so that the schema lists only what works
         if getattr(self, "action_map", {}).get(self.request.method.lower() if self.request else "post") == "create":
             return [MultiPartParser()]
         return [StrictJSONParser()]
 
     def get_queryset(self):
-        found = Dataset.objects.visible_to(self.request.user).select_related("owner")
+        datasets = Dataset.objects.visible_to(self.request.user).select_related("owner")
         name = self.request.query_params.get("name", "").replace("\x00", "")
-        return found.filter(name__icontains=name) if name else found
+        return datasets.filter(name__icontains=name) if name else datasets
 
     def get_object(self) -> Dataset:
         return Dataset.objects.select_related("owner").get_visible(self.request.user, self.kwargs["pk"])
@@ -348,8 +349,8 @@ class DatasetViewSet(
         form.is_valid(raise_exception=True)
         values = form.validated_data
         choice = _choice(dataset, values) if "target" in values or "columns" in values else None
-        said = _said(values.get("columns", []))
-        changed = actions.update(dataset, name=values.get("name"), choice=choice, said=said)
+        parsing_choices = _parsing_choices(values.get("columns", []))
+        changed = actions.update(dataset, name=values.get("name"), choice=choice, said=parsing_choices)
         return Response(DatasetSerializer(changed).data)
 
     @extend_schema(
@@ -372,13 +373,13 @@ class DatasetViewSet(
     @extend_schema(responses={200: FindingSerializer(many=True)} | PROBLEMS(401, 403, 404, 422, 429))
     @action(detail=True, methods=["get"], pagination_class=None)
     def inspection(self, request: Request, pk: str) -> Response:
-        """The intake report: what may be wrong with the table, the worst first."""
+        """Return the intake report: possible problems of the table, the worst first."""
         return Response(actions.findings(self.get_object()))
 
     @extend_schema(responses={200: OpenApiTypes.OBJECT} | PROBLEMS(401, 403, 404, 422, 429))
     @action(detail=True, methods=["get"], pagination_class=None)
     def contract(self, request: Request, pk: str) -> Response:
-        """The contract of the table: what each column and the target mean."""
+        """Return the contract of the table: what each column and the target mean."""
         return Response(actions.contract(self.get_object()))
 
     @extend_schema(
@@ -394,7 +395,7 @@ class DatasetViewSet(
     def download(self, request: Request, pk: str) -> StreamingHttpResponse:
         dataset = self.get_object()
         lines = actions.csv_lines(dataset, for_spreadsheets=request.query_params.get("as") != "read")
-        start = next(lines)  # a file that is gone is an error before the answer begins, not in its middle
+        start = next(lines)  # fail on a missing file before the response begins
         answer = StreamingHttpResponse(chain([start], lines), content_type="text/csv; charset=utf-8")
         return as_file(answer, f"{dataset.pk}.csv")
 
@@ -423,8 +424,8 @@ def _kinds(raw: Any) -> dict[str, str]:
     return dict(raw)
 
 
-def _said(changes: list[dict[str, Any]]) -> dict[str, Any]:
-    """What a change says about the cells of columns, as `ParsingChoices` writes it."""
+def _parsing_choices(changes: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return the choices on the cells in a change, as `ParsingChoices` writes them."""
     merge: dict[str, Any] = {change["name"]: {} for change in changes if change.get("merge")}
     missing = {change["name"]: change["missing_words"] for change in changes if change.get("missing_words")}
     return {what: by_column for what, by_column in (("merge", merge), ("missing", missing)) if by_column}
@@ -439,7 +440,7 @@ def _choice(dataset: Dataset, values: dict[str, Any]) -> ColumnChoice:
         elif change.get("role") == "feature":
             ignored.discard(change["name"])
     kinds = {c["name"]: ColumnKind(c["kind"]) for c in changes if "kind" in c}
-    # a column that becomes a feature again needs a kind, else it would stay left out
+    # a column that becomes a feature again needs a kind, or it stays ignored
     for change in changes:
         if change.get("role") == "feature" and change["name"] not in kinds:
             record = next((c for c in dataset.columns if c["name"] == change["name"]), None)

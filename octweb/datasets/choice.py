@@ -1,4 +1,4 @@
-"""How a file is read, and what was chosen for its columns; plain values that also go to a child process as JSON."""
+"""Read options and column choices: plain values, also sent to child processes as JSON."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from trainer.table import ColumnKind, ColumnSchema, MissingPolicy, UnknownPolicy
 class ReadOptions:
     """How to read a file; None means detected.
 
-    `given` is what was said about its cells and about the lines around the table, as `trainer.data.parsing.ParsingChoices` writes it; `kept` is the
-    reading of an earlier version, which is repeated, and `columns` are its columns, which the file must have.
+    `given` are choices on the cells and on the lines around the table, as `trainer.data.parsing.ParsingChoices` writes them.
+    `kept` is the column parsing of the previous version, to be repeated. `columns` are its columns, which the file must have.
     """
 
     delimiter: str | None = None
@@ -39,16 +39,16 @@ class ReadOptions:
 
     @property
     def decimal(self) -> str:
-        """The decimal sign that was given for all columns, for the form."""
+        """Return the decimal sign chosen for all columns, for the form."""
         return str(self.given.get("decimal", {}).get(EVERY, ""))
 
     @property
     def thousands(self) -> str:
-        """The same for what stands between thousands; "none" where nothing does."""
+        """Return the thousands separator chosen for all columns; "none" if there is none."""
         return str(self.given.get("thousands", {}).get(EVERY, "") or ("none" if "thousands" in self.given else ""))
 
     def said(self) -> ParsingChoices:
-        """All of it as the library takes it; raises DataError for signs and kinds that are not known."""
+        """Return the options as `ParsingChoices`. Raises DataError for unknown signs and kinds."""
         return replace(
             ParsingChoices.from_json(self.given),
             delimiter=self.delimiter,
@@ -60,9 +60,9 @@ class ReadOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class ColumnChoice:
-    """What was chosen for the columns, by name; what is not named is guessed.
+    """Choices by column name; everything else is guessed.
 
-    `ignore` None says nothing of the columns to leave out (a change keeps them as they are); empty means none.
+    `ignore` None leaves the ignored columns as they are; empty means that no column is ignored.
     """
 
     target: str | None = None
@@ -103,7 +103,7 @@ class ColumnChoice:
 
 @dataclass(frozen=True, kw_only=True)
 class Outlook:
-    """What storing with a choice would keep: rows, notes on what is left out, its empty cells, or `refusal`, why it cannot be stored."""
+    """What a choice would store: rows, notes on dropped ones, empty cells. `refusal` says why it cannot be stored."""
 
     rows_read: int
     rows_kept: int = 0
@@ -111,13 +111,13 @@ class Outlook:
     features: int = 0
     notes: tuple[str, ...] = ()
     refusal: str = ""
-    empty: Mapping[str, Any] = field(default_factory=dict)  # what `record.empty_record` says of the empty cells
+    empty: Mapping[str, Any] = field(default_factory=dict)  # result of `record.empty_record`
     findings: Sequence[Mapping[str, Any]] = ()  # of the intake report
 
 
 @dataclass(frozen=True, kw_only=True)
 class StagedFile:
-    """What is known about a file that was read: rows, how it was read, guesses, and what storing it as guessed would keep."""
+    """Description of a staged file: rows, detected format, guesses, and what storing it as guessed would keep."""
 
     rows: int
     lines: tuple[int, ...]  # of the first rows
@@ -129,7 +129,7 @@ class StagedFile:
 
     @classmethod
     def from_json(cls, record: dict[str, Any]) -> StagedFile:
-        """From what `intake.stage` returned."""
+        """Build it from the result of `intake.stage`."""
         return cls(
             rows=record["rows"],
             lines=tuple(record["lines"]),
@@ -142,7 +142,7 @@ class StagedFile:
 
 
 def outlook_of(record: dict[str, Any]) -> Outlook:
-    """From what `intake.preview_outcome` returned."""
+    """Build it from the result of `intake.preview_outcome`."""
     return Outlook(**record | {"notes": tuple(record["notes"])})
 
 
@@ -152,7 +152,7 @@ def _guess(record: dict[str, Any]) -> GuessedColumn:
 
 
 def choice_of(columns: list[dict[str, Any]], target: str) -> ColumnChoice:
-    """The choice that stored column records stand for."""
+    """Return the choice that stored column records represent."""
     features = [c for c in columns if c["role"] == "feature"]
     return ColumnChoice(
         target=target,
@@ -167,7 +167,7 @@ def choice_of(columns: list[dict[str, Any]], target: str) -> ColumnChoice:
 
 
 def merge(columns: list[dict[str, Any]], before: str, choice: ColumnChoice) -> ColumnChoice:
-    """`choice` over stored column records with the target `before`: columns that it does not name keep what they have."""
+    """Apply `choice` to stored column records with the target `before`. Columns that it does not name stay as they are."""
     old = choice_of(columns, before)
     ignore = (
         list(choice.ignore)
@@ -176,9 +176,9 @@ def merge(columns: list[dict[str, Any]], before: str, choice: ColumnChoice) -> C
     )
     target = choice.target or before
     special = {**(old.special or {}), **(choice.special or {})}
-    kept = {  # a code that is none any more has no meaning
-        name: {code: text for code, text in said.items() if float(code) in special.get(name, ())}
-        for name, said in (old.meanings or {}).items()
+    meanings = {  # drop the meanings of codes that are no special values any more
+        name: {code: text for code, text in texts.items() if float(code) in special.get(name, ())}
+        for name, texts in (old.meanings or {}).items()
     }
     known = {c["name"] for c in columns}
     for name in [
@@ -200,6 +200,6 @@ def merge(columns: list[dict[str, Any]], before: str, choice: ColumnChoice) -> C
         unknown={**(old.unknown or {}), **(choice.unknown or {})},
         units={**(old.units or {}), **(choice.units or {})},
         special=special,
-        meanings={**kept, **(choice.meanings or {})},
+        meanings={**meanings, **(choice.meanings or {})},
         ignore=ignore,
     )

@@ -1,4 +1,4 @@
-"""Empty cells: which rows they cost, what they say about the class, and the one switch that keeps their rows."""
+"""Empty cells: the rows dropped for them, their relation to the class, and the switch that keeps the rows."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LISTED = 20  # columns of the picture
 
 @dataclass(frozen=True, kw_only=True)
 class Empties:
-    """Rows that empty cells leave out, of all that were read, and the columns that drop them."""
+    """Rows dropped for empty cells, all rows read, and the columns that drop them."""
 
     dropped: int
     read: int
@@ -30,7 +30,7 @@ class Empties:
 
 
 def describe_switch(dataset: Dataset) -> Empties | None:
-    """What the switch would change, or None if no row is left out for an empty cell of a feature."""
+    """Return what the switch would change, or None if no row is dropped for an empty cell of a feature."""
     dropped = int(dataset.profile.get("rows_dropped") or 0)
     dropping = [
         c["name"] for c in dataset.columns if c["role"] == "feature" and c.get("empty") and c["missing"] == "drop"
@@ -42,46 +42,48 @@ def describe_switch(dataset: Dataset) -> Empties | None:
 
 
 def learn(dataset: Dataset) -> Dataset:
-    """Keep the rows with empty cells: splits learn where these go. Raises DataError."""
-    found = describe_switch(dataset)
-    return actions.update(dataset, choice=_learning(found.columns)) if found else dataset
+    """Keep the rows with empty cells: each split learns on which side they go. Raises DataError."""
+    empties = describe_switch(dataset)
+    return actions.update(dataset, choice=_learning(empties.columns)) if empties else dataset
 
 
-def foreseen(dataset: Dataset) -> Dataset:
-    """A copy of the data set as `learn` would leave it, for pages that say what the switch changes; stores nothing."""
+def preview_learn(dataset: Dataset) -> Dataset:
+    """Return a copy of the data set as `learn` would change it. Stores nothing."""
     if describe_switch(dataset) is None:
         return dataset
     try:
-        described = _described(str(dataset.pk), dataset.sha256, json.dumps(dataset.columns))
+        described = _describe_learned(str(dataset.pk), dataset.sha256, json.dumps(dataset.columns))
     except (DataError, Busy):
-        return dataset  # whoever uses the switch is told why
+        return dataset  # the switch itself shows the reason
     other = copy.copy(dataset)
     actions.fill(other, copy.deepcopy(described))
     return other
 
 
 @lru_cache(maxsize=16)
-def _described(pk: str, sha256: str, columns: str) -> dict[str, Any]:
+def _describe_learned(pk: str, sha256: str, columns: str) -> dict[str, Any]:
     dataset = Dataset.objects.get(pk=pk)
-    found = describe_switch(dataset)
-    return actions.described(dataset, _learning(found.columns if found else ()))
+    empties = describe_switch(dataset)
+    return actions.describe_with_choice(dataset, _learning(empties.columns if empties else ()))
 
 
 def _learning(columns: Sequence[str]) -> ColumnChoice:
-    """The choice that lets splits learn where the empty cells of these columns go."""
+    """Return the choice in which splits learn the side of empty cells in these columns."""
     return ColumnChoice(missing=dict.fromkeys(columns, MissingPolicy.LEARN))
 
 
-def everywhere(choice: ColumnChoice, guesses: Iterable[GuessedColumn], policy: MissingPolicy) -> ColumnChoice:
-    """The choice with one policy in every column with empty cells."""
+def set_policy_everywhere(
+    choice: ColumnChoice, guesses: Iterable[GuessedColumn], policy: MissingPolicy
+) -> ColumnChoice:
+    """Return the choice with one missing policy for all columns with empty cells."""
     kinds = choice.kinds or {}
-    used = [own for own in guesses if own.name in kinds or not own.identifier]
-    missing = {own.name: policy for own in used if own.missing and own.name not in (choice.ignore or ())}
+    features = [guess for guess in guesses if guess.name in kinds or not guess.identifier]
+    missing = {own.name: policy for own in features if own.missing and own.name not in (choice.ignore or ())}
     return replace(choice, missing={**(choice.missing or {}), **missing})
 
 
 def card(record: Mapping[str, Any]) -> dict[str, Any] | None:
-    """What a page shows of the report on empty cells; None if no cell is empty."""
+    """Return the report on empty cells for a page, or None if no cell is empty."""
     if not record:
         return None
     columns = [_column(column, record["classes"]) for column in record["columns"]]
@@ -109,7 +111,7 @@ def card(record: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def _column(record: Mapping[str, Any], classes: Sequence[str]) -> dict[str, Any]:
-    """A column with the class whose share differs most between its empty cells and the others."""
+    """Return a column with the class whose share differs most between its empty and its other cells."""
     empty = record["classes_empty"]
     present = record["classes_present"]
     shares = [(e / max(1, sum(empty)), p / max(1, sum(present))) for e, p in zip(empty, present, strict=True)]

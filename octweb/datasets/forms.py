@@ -57,7 +57,7 @@ ENCODINGS = ("", "utf-8", "cp1252", "latin-1", "utf-16", "cp1250", "mac-roman", 
 
 
 def reading_of(data: QueryDict | dict[str, Any]) -> ReadOptions:
-    """How to read the file, from the preview form; unknown values count as detected."""
+    """Parse the read options of the preview form. Unknown values mean "detected"."""
     delimiter = data.get("delimiter", "")
     encoding = data.get("encoding", "")
     return ReadOptions(
@@ -70,7 +70,10 @@ def reading_of(data: QueryDict | dict[str, Any]) -> ReadOptions:
 
 
 def _parse_options(data: QueryDict | dict[str, Any]) -> dict[str, Any]:
-    """What was said about the cells and about the lines around the table: fields for all columns, `taken:NAME` and `empty-codes:NAME` for one."""
+    """Parse the choices on the cells and on the lines around the table.
+
+    `taken:NAME` and `empty-codes:NAME` are fields of one column, the others hold for all.
+    """
     if data.get("given"):
         try:
             return ParsingChoices.from_json(json.loads(data["given"])).to_json()
@@ -83,14 +86,14 @@ def _parse_options(data: QueryDict | dict[str, Any]) -> dict[str, Any]:
         if key.startswith(EMPTY_CODES) and (codes := [w.strip() for w in data[key].split(",") if w.strip()]):
             empty[key.removeprefix(EMPTY_CODES)] = codes[:MOST_WORDS]
     merge: dict[str, dict[str, str]] = {key.removeprefix(MERGE): {} for key in data if key.startswith(MERGE)}
-    given: dict[str, Any] = {"kinds": kinds, "missing": empty, "merge": merge}
+    choices: dict[str, Any] = {"kinds": kinds, "missing": empty, "merge": merge}
     for what, known in (("decimal", DECIMALS), ("thousands", THOUSANDS_SIGNS)):
         if data.get(what) in known and data.get(what):
-            given[what] = {EVERY: "" if data[what] == "none" else data[what]}
+            choices[what] = {EVERY: "" if data[what] == "none" else data[what]}
     for what in ("skip_top", "skip_bottom"):
         if data.get(what, "").isascii() and data.get(what, "").isdigit() and len(data[what]) <= 4:
-            given[what] = int(data[what])
-    return {name: value for name, value in given.items() if value or value == 0}
+            choices[what] = int(data[what])
+    return {name: value for name, value in choices.items() if value or value == 0}
 
 
 def with_remedy(post: QueryDict, names: list[str]) -> QueryDict:
@@ -105,12 +108,14 @@ def with_remedy(post: QueryDict, names: list[str]) -> QueryDict:
     data = post.copy()
     if mend.get("header") is False:
         data["header"] = "no"
-        data["seen"] = ""  # the columns get other names, so what was chosen for them does not count
+        data["seen"] = ""  # the columns get other names, so earlier choices do not apply
         return data
-    made = mend.get("columns")
-    for at in [names.index(own) for own in (made if isinstance(made, list) else [name]) if own in names]:
+    names_of_remedy = mend.get("columns")
+    for position in [
+        names.index(own) for own in (names_of_remedy if isinstance(names_of_remedy, list) else [name]) if own in names
+    ]:
         if mend.get("role") in ("feature", "ignored"):
-            data[f"role-{at}"] = mend["role"]
+            data[f"role-{position}"] = mend["role"]
     if "merge" in mend:
         data[f"{MERGE}{name}"] = "1"
     elif isinstance(mend.get("missing"), list):
@@ -130,7 +135,7 @@ def remedy_of(post: QueryDict) -> dict[str, Any]:
 
 
 def moved_choices(post: QueryDict, before: list[str], names: list[str]) -> QueryDict:
-    """Return the fields with each choice at the new place of its column; `before` are the columns that the page showed."""
+    """Return the fields with each choice at the new position of its column; `before` are the columns that the page showed."""
     if before == names:
         return post
     data = post.copy()
@@ -142,7 +147,7 @@ def moved_choices(post: QueryDict, before: list[str], names: list[str]) -> Query
 
 
 def findings_card(findings: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return the findings of the intake report for a page, each with its remedy as the value and the words of a button."""
+    """Return the findings of the intake report for a page, each with the value and the label of its button."""
     return [
         {**own, "title": FINDING_TITLES.get(own["kind"], own["kind"]), "value": json.dumps(own["mend"]), "button": _button(own["mend"])}
         for own in findings
@@ -162,7 +167,7 @@ def _button(mend: Mapping[str, Any]) -> str:
 
 
 def as_query(reading: ReadOptions) -> str:
-    """The options as the query of an address; empty if all is detected."""
+    """Return the options as a query string; empty if everything is detected."""
     options = {"delimiter": reading.delimiter, "encoding": reading.encoding, "header": "" if reading.header else "no"}
     options |= {"sheet": reading.sheet, "given": json.dumps(reading.given) if reading.given else ""}
     chosen = {name: value for name, value in options.items() if value}
@@ -170,7 +175,7 @@ def as_query(reading: ReadOptions) -> str:
 
 
 def switch_words(switch: str) -> str:
-    """A switch such as `number:,.` as a person would write such a value: `numbers such as 1.234,5`."""
+    """Describe a switch such as `number:,.` by an example: `numbers such as 1.234,5`."""
     kind, _, form = switch.partition(":")
     if kind == "number":
         if not form:
@@ -184,23 +189,23 @@ def switch_words(switch: str) -> str:
 
 
 def column_records(
-    columns: Iterable[ColumnReading], names: Iterable[str], said: Mapping[str, str]
+    columns: Iterable[ColumnReading], names: Iterable[str], chosen_kinds: Mapping[str, str]
 ) -> list[dict[str, Any]]:
-    """One record for each column of the file: what it was taken for, why, and the switches; those that are not plain come first."""
-    known = {own.name: own for own in columns}
+    """Return a record per column of the file: its parsing, the reason, and the switches. Columns that need a decision come first."""
+    readings = {reading.name: reading for reading in columns}
     records = []
     for name in names:
-        own = known.get(name) or ColumnReading(name=name, taken_for="plain")
-        switches = dict.fromkeys((said.get(name, ""), *own.choices, *KINDS_OFFERED))
+        own = readings.get(name) or ColumnReading(name=name, taken_for="plain")
+        switches = dict.fromkeys((chosen_kinds.get(name, ""), *own.choices, *KINDS_OFFERED))
         records.append(
             {
                 "name": name,
                 "words": own.words,
                 "reason": own.question or own.reason,
                 "open": own.taken_for == "ask",
-                "plain": name not in known,
+                "plain": name not in readings,
                 "missing": own.missing,
-                "said": said.get(name, ""),
+                "said": chosen_kinds.get(name, ""),
                 "switches": [(switch, switch_words(switch)) for switch in switches if switch],
             }
         )
@@ -208,13 +213,13 @@ def column_records(
 
 
 def seen_mark(reading: ReadOptions, names: list[str]) -> str:
-    """A mark of the columns that a page showed, so that a choice made for them is not taken for others."""
+    """Return a digest of the shown columns. A choice applies only to the columns for which it was made."""
     text = json.dumps([reading.to_json(), names])
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
 def choice_of(data: QueryDict, names: list[str], current: dict[str, str] | None = None) -> ColumnChoice:
-    """Kinds, roles, missing policies, units, special values and target; column i has the fields kind-i, role-i, missing-i, unknown-i, unit-i, special-i.
+    """Parse kinds, roles, policies, units, special values and target; column i has the fields kind-i, role-i, missing-i, unit-i and so on.
 
     Raises DataError for special values that are not numbers.
     """
@@ -235,7 +240,7 @@ def choice_of(data: QueryDict, names: list[str], current: dict[str, str] | None 
         if kind in list(ColumnKind):
             kinds[name] = ColumnKind(kind)
         if policy in list(MissingPolicy):
-            # a category for the missing exists in categorical columns only
+            # only categorical columns can have a category for missing values
             allowed = policy != MissingPolicy.CATEGORY or kinds.get(name) is ColumnKind.CATEGORICAL
             missing[name] = MissingPolicy(policy) if allowed else MissingPolicy.LEARN
         if data.get(f"unknown-{i}") in list(UnknownPolicy):

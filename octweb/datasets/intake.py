@@ -1,9 +1,9 @@
-"""What is done with the rows of a file: read them, guess their columns, estimate and describe what is stored.
+"""Read the rows of a file, guess its columns, and describe what will be stored.
 
     python -m octweb.datasets.intake FOLDER
 
-does what `request.json` in the folder asks for and writes `answer.json`: the web server lets large files be read by such a process,
-which has limits of its own. Nothing here knows of Django, so that it starts quickly.
+runs the command in `request.json` of the folder and writes `answer.json`. The web server reads large files in such a process, which
+has limits of its own. This module does not import Django, so that it starts quickly.
 """
 
 from __future__ import annotations
@@ -43,65 +43,65 @@ from trainer.tree.file import from_json
 REQUEST = "request.json"
 ANSWER = "answer.json"
 ROWS = "rows.parquet"
-MEMORY = "OCTWEB_READING_BYTES"  # in the environment of the process: what it may use
+MEMORY = "OCTWEB_READING_BYTES"  # environment variable with the memory limit in bytes
 OWN_FILES = ReadLimits(bytes=10**12, unpacked_bytes=10**12, rows=10**9, columns=10**6, cells=10**12)
-FIRST_LINES = 20  # so many rows are shown with their line numbers
+FIRST_LINES = 20  # rows shown with their line numbers
 TOO_MUCH_MEMORY = (
     "Reading this file takes more memory than this server gives. Take a sample of the rows, or leave columns out."
 )
 
 
 def stage(source: Path, reading: ReadOptions, limits: ReadLimits, rows: Path) -> dict[str, Any]:
-    """Read `source` into the file `rows`; returns what the page of the second step shows. Raises DataError."""
+    """Read `source` into the file `rows`, and return the description for the preview page. Raises DataError."""
     raw = _read_source(source, reading, limits)
-    own = _reading(raw, reading)
+    parsing = _reading(raw, reading)
     first = infer(raw)
-    guesses = infer(own.apply(raw, needed=())) if own.special else first
+    guesses = infer(parsing.apply(raw, needed=())) if parsing.special else first
     write_raw(raw, rows)
     target = guess_target(first)[0]
     return {
         "rows": len(raw),
         "names": list(raw.names),
-        "reading": own.to_json(),
+        "reading": parsing.to_json(),
         "lines": raw.line_numbers[:FIRST_LINES].tolist(),
         "target": target,
         "bytes": _bytes(raw),
         "detected": raw.detected.to_json(),
         "guesses": [_guess_record(guess) for guess in guesses],
-        "outlook": _outlook(raw, ColumnChoice(target=target), own),
+        "outlook": _outlook(raw, ColumnChoice(target=target), parsing),
     }
 
 
 def preview_outcome(rows: Path, choice: ColumnChoice, kept: dict[str, Any]) -> dict[str, Any]:
-    """What `describe` with this choice would keep of a staged file; `kept` is how its cells are read."""
+    """Return what this choice would store of a staged file; `kept` is the parsing of its columns."""
     return _outlook(read_raw(rows), choice, TableReading.from_json(kept))
 
 
 def describe(
     rows: Path, choice: ColumnChoice, kept: dict[str, Any], said: dict[str, Any] | None = None
 ) -> dict[str, Any]:
-    """Target, number of rows, column records, reading and profile of a staged or stored file; raises DataError.
+    """Return target, number of rows, column records, parsing and profile of a staged or stored file. Raises DataError.
 
-    `said` is what a person says about the cells of some columns now.
+    `kept` is the parsing of its columns; `said` are new choices on their cells.
     """
-    raw = _stored(rows)
+    raw = _read_stored_rows(rows)
     reading = TableReading.from_json(kept)
     return _describe(raw, choice, reading.read_again(raw, ParsingChoices.from_json(said)) if said else reading)
 
 
 def create(source: Path, reading: ReadOptions, limits: ReadLimits, rows: Path, choice: ColumnChoice) -> dict[str, Any]:
-    """Both steps at once: read `source` into `rows` and describe it. Raises DataError."""
+    """Read `source` into `rows` and describe it. Raises DataError."""
     raw = _read_source(source, reading, limits)
-    own = _reading(raw, reading)
+    parsing = _reading(raw, reading)
     if reading.columns is not None:
-        check_same_columns(raw.names, reading.columns, own.for_target(choice.target))
-    description = _describe(raw, choice, own)
+        check_same_columns(raw.names, reading.columns, parsing.for_target(choice.target))
+    description = _describe(raw, choice, parsing)
     write_raw(raw, rows)
     return description
 
 
 def model_rows(rows: Path, model: Path) -> dict[str, Any]:
-    """The rows of a stored file as the model of a file reads them, as one .npy file for each array beside that one."""
+    """Write the rows of a stored file, parsed for the model in the file `model`, as .npy files beside the latter."""
     arrays, same = arrays_of(rows, from_json(json.loads(model.read_text(encoding="utf-8"))))
     for name, values in arrays.items():
         np.save(model.with_name(f"{name}.npy"), values)
@@ -109,23 +109,30 @@ def model_rows(rows: Path, model: Path) -> dict[str, Any]:
 
 
 def bring(rows: Path, foreign: Path, kept: dict[str, Any], said: dict[str, Any]) -> dict[str, Any]:
-    """The document of a model in the file `foreign` of another program, counted on stored rows; `said`: target, name, classes, form."""
-    from trainer.convert import convert, count_rows, form_of  # what trains is loaded for this alone
+    """Convert the model of another program in the file `foreign` and count it on stored rows.
+
+    `said` has target, name, classes and form. Returns the model document.
+    """
+    from trainer.convert import convert, count_rows, form_of  # only this command needs the training code
 
     content = foreign.read_bytes()
-    found = convert(content, said["form"] or form_of(content), classes=said["classes"] or None)
-    own = TableReading.from_json(kept)
-    return {"document": count_rows(found, _stored(rows), own, target=said["target"], name=said["name"]).to_json()}
+    converted = convert(content, said["form"] or form_of(content), classes=said["classes"] or None)
+    parsing = TableReading.from_json(kept)
+    return {
+        "document": count_rows(
+            converted, _read_stored_rows(rows), parsing, target=said["target"], name=said["name"]
+        ).to_json()
+    }
 
 
 def build_with(
     raw: RawTable, target: str, choice: ColumnChoice, reading: TableReading | None = None
 ) -> tuple[Table, Labels, LoadReport]:
-    """The table and labels of these rows under this choice, their cells read as `reading` says."""
+    """Build table and labels from the rows with this choice; `reading` is the parsing of their cells."""
     reading = reading or TableReading()
     ignore = [c for c in choice.ignore or () if c != target]
     names = {*reading.for_target(target).names(raw.names), *raw.names}
-    # what was chosen for a column that another target would have made is of no use now
+    # drop choices for columns that exist only with another target
     idle = {*reading.names(raw.names)} - names | {target, *ignore}
     numbers = {name for name, kind in (choice.kinds or {}).items() if kind is not ColumnKind.CATEGORICAL}
     return build_as_read(
@@ -149,12 +156,12 @@ def _read_source(source: Path, reading: ReadOptions, limits: ReadLimits) -> RawT
 
 
 def _reading(raw: RawTable, reading: ReadOptions) -> TableReading:
-    """How the cells are read: as in an earlier version, or as was said and else guessed."""
+    """Return the column parsing: that of the previous version, or the chosen and guessed one."""
     return TableReading.from_json(reading.kept) if reading.kept is not None else reading_of(raw, reading.said())
 
 
-def _stored(rows: Path) -> RawTable:
-    """Rows with their line numbers; files of older versions have none."""
+def _read_stored_rows(rows: Path) -> RawTable:
+    """Read stored rows with their line numbers; files of older versions have none."""
     try:
         return read_raw(rows)
     except DataError:
@@ -181,29 +188,29 @@ def _describe(raw: RawTable, choice: ColumnChoice, reading: TableReading) -> dic
 
 
 def _bytes(raw: RawTable) -> int:
-    """What the rows take in memory."""
+    """Return the memory of the rows."""
     return sum(column.nbytes for column in raw.columns)
 
 
 def _outlook(raw: RawTable, choice: ColumnChoice, reading: TableReading) -> dict[str, Any]:
     target = choice.target or guess_target(infer(raw))[0]
-    found: dict[str, Any] = {"rows_read": len(raw), "notes": ()}
+    record: dict[str, Any] = {"rows_read": len(raw), "notes": ()}
     try:
         built = build_with(raw, target, choice, reading)
     except DataError as error:
-        return found | {"refusal": str(error)} | _checks(raw, target, choice, reading, None)
+        return record | {"refusal": str(error)} | _checks(raw, target, choice, reading, None)
     table, labels, report = built
-    return found | _checks(raw, target, choice, reading, built) | {
+    return record | _checks(raw, target, choice, reading, built) | {
         "rows_kept": len(table), "classes": len(labels.classes), "features": len(table.schema),
-        "notes": replace(report, reading_notes=()).notes,  # how it was read has a card of its own
+        "notes": replace(report, reading_notes=()).notes,  # parsing has its own card
     }  # fmt: skip
 
 
 def _checks(
     raw: RawTable, target: str, choice: ColumnChoice, reading: TableReading, built: Built | None
 ) -> dict[str, Any]:
-    """The record of the empty cells and the findings of the intake report."""
-    learned = _learned(raw, target, choice, reading, built)
+    """Return the record of empty cells and the findings of the intake report."""
+    learned = _build_learning(raw, target, choice, reading, built)
     empty = None if learned is None else empty_report(learned[0], learned[1])
     findings = inspect_built(
         raw,
@@ -218,10 +225,10 @@ def _checks(
     return {"empty": record, "findings": [own.to_json() for own in findings]}
 
 
-def _learned(
+def _build_learning(
     raw: RawTable, target: str, choice: ColumnChoice, reading: TableReading, built: Built | None
 ) -> Built | None:
-    """The table in which no row is dropped for an empty cell; None if no cell is empty, or if it cannot be built."""
+    """Build the table in which no row is dropped for an empty cell; None if no cell is empty or it cannot be built."""
     if built is not None and not has_empty(built):
         return None
     identifiers = {guess.name for guess in infer(raw) if guess.identifier} if built is None else ()
@@ -237,7 +244,7 @@ def _learned(
 def _guess_record(guess: GuessedColumn) -> dict[str, Any]:
     record = {field.name: getattr(guess, field.name) for field in fields(guess)}
     record["schema"] = guess.schema.to_json()
-    record["schema"].pop("categories", None)  # long, and found again from the rows
+    record["schema"].pop("categories", None)  # long, and can be recomputed from the rows
     return record
 
 
@@ -252,7 +259,7 @@ COMMANDS: dict[str, Callable[..., dict[str, Any]]] = {
 
 
 def answer(request: dict[str, Any], folder: Path) -> dict[str, Any]:
-    """What a request as JSON asks for; raises DataError."""
+    """Run the command of a request and return its result. Raises DataError."""
     arguments: dict[str, Any] = {"rows": Path(request["rows"]) if "rows" in request else folder / ROWS}
     if "source" in request:
         arguments |= {"source": Path(request["source"]), "limits": ReadLimits(**request["limits"])}
@@ -271,20 +278,20 @@ def answer(request: dict[str, Any], folder: Path) -> dict[str, Any]:
 
 
 def main(folder: Path) -> None:
-    """Answer the request in the folder; a DataError, or too little memory, is an answer as well."""
+    """Answer the request in the folder. A DataError or too little memory becomes an error answer."""
     exit_with_parent()
     limit = int(os.environ[MEMORY])
     resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
     request = json.loads((folder / REQUEST).read_text(encoding="utf-8"))
     try:
-        found = {"found": answer(request, folder)}
+        response = {"found": answer(request, folder)}
     except DataError as error:
-        found = {"error": str(error), "problems": error.problems}
+        response = {"error": str(error), "problems": error.problems}
     except TrainerError as error:
-        found = {"error": str(error), "problems": ()}
+        response = {"error": str(error), "problems": ()}
     except MemoryError:
-        found = {"error": TOO_MUCH_MEMORY, "problems": ()}
-    (folder / ANSWER).write_text(json.dumps(found), encoding="utf-8")
+        response = {"error": TOO_MUCH_MEMORY, "problems": ()}
+    (folder / ANSWER).write_text(json.dumps(response), encoding="utf-8")
 
 
 if __name__ == "__main__":

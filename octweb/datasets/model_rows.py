@@ -1,4 +1,4 @@
-"""The rows of a stored file as a model reads them: arrays for the pages about the model. Nothing here knows of Django."""
+"""Stored rows, parsed for a model: arrays for the pages about the model. Does not import Django."""
 
 from __future__ import annotations
 
@@ -17,11 +17,10 @@ from trainer.tree.file import ModelFile
 
 
 def arrays_of(path: Path, model: ModelFile) -> tuple[dict[str, np.ndarray], bool]:
-    """Arrays by name, and whether the model was trained on these rows (its fingerprint is theirs).
+    """Return arrays by name, and whether the model was trained on these rows (equal fingerprints). Raises DataError.
 
-    `matrix` float64 (n, columns), `codes` (n,) of the classes, `numbers` (n,) of the rows in the file from 1 on, `training`
-    and `unseen`: positions of the rows that it was trained and judged on, `lines` (n,) of the uploaded file where they are known,
-    `weights` and `groups` (n,) where the training had them. Raises DataError.
+    `matrix` float64 (n, columns), `codes` (n,) of the classes, `numbers` (n,) of the rows in the file from 1 on. `training` and
+    `unseen` are positions of training and held-out rows. If known: `lines` (n,) of the uploaded file, `weights` and `groups` (n,).
     """
     tree = model.tree
     reading = ColumnParsing.from_json(model.reading)
@@ -34,17 +33,17 @@ def arrays_of(path: Path, model: ModelFile) -> tuple[dict[str, np.ndarray], bool
     labels = read.labels.take(keep)
     training = training_rows(labels.codes, model.rows, model.parameters)
     same = not model.fingerprint or model.fingerprint == fingerprint(table.take(training), labels.take(training))
-    found: dict[str, np.ndarray] = {
+    arrays: dict[str, np.ndarray] = {
         "matrix": table.matrix(),
         "codes": labels.codes,
         "numbers": np.arange(1, len(read.usable) + 1)[keep],
         "training": training,
         "unseen": unseen_rows(training, len(labels.codes), model.rows),
     }
-    stated = model.rows or {}
-    if len(stated.get("weights") or ()) == len(keep):
-        found["weights"] = np.array(stated["weights"], np.int64)
-    if stated.get("group") and stated["group"]["column"] in raw.names:
-        found["groups"] = read_groups(raw, stated["group"]["column"], keep).codes
+    row_record = model.rows or {}
+    if len(row_record.get("weights") or ()) == len(keep):
+        arrays["weights"] = np.array(row_record["weights"], np.int64)
+    if row_record.get("group") and row_record["group"]["column"] in raw.names:
+        arrays["groups"] = read_groups(raw, row_record["group"]["column"], keep).codes
     lines = lines_in(path, len(read.usable))
-    return found | ({} if lines is None else {"lines": lines[keep]}), same
+    return arrays | ({} if lines is None else {"lines": lines[keep]}), same

@@ -8,7 +8,7 @@ from octweb.core.ownership import Deletable, Owned
 
 
 class Dataset(Deletable):
-    """A table that was accepted; the rows are in a Parquet file, the schema is here. Its content never changes."""
+    """A stored table: the rows in a Parquet file, the schema here. Its content never changes."""
 
     name = models.CharField(max_length=200)
     target = models.CharField(max_length=200)
@@ -16,7 +16,7 @@ class Dataset(Deletable):
     # one record per column: {name, kind, missing, unit, reason, empty, distinct, role: "feature" | "target" | "ignored"}
     columns = models.JSONField(default=list)
     profile = models.JSONField(default=dict)
-    # how the cells of a messy file are read, see trainer.data.parsing; empty for a clean one
+    # parsing of the cells, see trainer.data.parsing; empty for a clean file
     reading = models.JSONField(default=dict, blank=True)
     file = models.FileField(upload_to="datasets/%Y/%m/")
     sha256 = models.CharField(max_length=64)
@@ -35,17 +35,17 @@ class Dataset(Deletable):
 
     @property
     def base_name(self) -> str:
-        """The name without its version: models of all versions have one served name."""
+        """Return the name without its version: models of all versions share one served name."""
         return self.name.removesuffix(f", version {self.version}")
 
 
 class Upload(Owned):
-    """A file with kinds and target that nobody has confirmed yet; removed when confirmed or after a day."""
+    """An uploaded file that the user has not confirmed yet; removed when confirmed or after a day."""
 
     file = models.FileField(upload_to="uploads/%Y/%m/")
     source_name = models.CharField(max_length=255)
     source_bytes = models.BigIntegerField(default=0)
-    # what the file was read into, so that it is read once: rows as text, how it was read, and what was found
+    # result of reading, so that the file is read once: rows as text, read options, description
     rows = models.FileField(upload_to="uploads/%Y/%m/", blank=True)
     options = models.JSONField(default=dict)
     found = models.JSONField(default=dict)

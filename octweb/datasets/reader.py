@@ -1,6 +1,6 @@
-"""Where files are read: small ones at once, all others in a process of its own with limits on memory and time, few at a time.
+"""Read files: small ones in the web process, others in child processes with limits on memory, time and number.
 
-The web server would hold up everybody else while it reads a large table, and a file of a hundred kilobytes may unpack to gigabytes.
+A large table would block the web server while it is read, and a file of a hundred kilobytes may unpack to gigabytes.
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ from trainer.data.formats.parquet_file import is_arrow, is_parquet
 from trainer.data.formats.workbook import is_workbook
 from trainer.errors import DataError
 
-SMALL_BYTES = 1_000_000  # a text of this size is read within the web process
-FOLDER = "incoming"  # in the data folder: files that are being read
+SMALL_BYTES = 1_000_000  # a text up to this size is read in the web process
+FOLDER = "incoming"  # in the data folder: files of running reads
 CHUNK = 1 << 20
-TURN_SECONDS = 0.1  # between looks for a free reader
+TURN_SECONDS = 0.1  # between attempts to get a reader slot
 
 _count = threading.Lock()
 _reads_in_progress = 0
 
 
 def limits() -> ReadLimits:
-    """The limits of this server on a file."""
+    """Return the limits of this server on a file."""
     return ReadLimits(
         rows=settings.MAX_ROWS, columns=settings.MAX_COLUMNS, bytes=settings.MAX_UPLOAD_BYTES,
         unpacked_bytes=settings.MAX_UNPACKED_BYTES,
@@ -53,7 +53,7 @@ def limits() -> ReadLimits:
 
 @contextmanager
 def scratch() -> Iterator[Path]:
-    """A folder for the length of a `with` block."""
+    """Make a folder for the duration of a `with` block."""
     above = settings.DATA_DIR / FOLDER
     above.mkdir(mode=0o700, parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=above, ignore_cleanup_errors=True) as folder:
@@ -62,7 +62,7 @@ def scratch() -> Iterator[Path]:
 
 @contextmanager
 def on_disk(file: BinaryIO, folder: Path) -> Iterator[Path]:
-    """A path at which an uploaded file can be read; raises BodyTooLarge beyond the server's limit."""
+    """Write an uploaded file to a path. Raises BodyTooLarge beyond the server's limit."""
     if hasattr(file, "temporary_file_path"):
         path = Path(file.temporary_file_path())
         if path.stat().st_size > settings.MAX_UPLOAD_BYTES:
@@ -85,43 +85,43 @@ def too_large() -> BodyTooLarge:
 
 
 def stage(source: Path, reading: ReadOptions, folder: Path) -> dict[str, Any]:
-    """`intake.stage`; the rows are in the folder afterwards."""
+    """Run `intake.stage`, which writes the rows into the folder."""
     return _read_upload({"command": "stage", **_source(source, reading)}, folder, small=_is_small(source))
 
 
 def create(source: Path, reading: ReadOptions, choice: ColumnChoice, folder: Path) -> dict[str, Any]:
-    """`intake.create`; the rows are in the folder afterwards."""
+    """Run `intake.create`, which writes the rows into the folder."""
     request = {"command": "create", "choice": choice.to_json(), **_source(source, reading)}
     return _read_upload(request, folder, small=_is_small(source))
 
 
 def preview_outcome(rows: Path, choice: ColumnChoice, size: int | None, kept: dict[str, Any]) -> dict[str, Any]:
-    """`intake.preview_outcome`; `size` is what the rows take in memory, None if that is not known."""
+    """Run `intake.preview_outcome`; `size` is the memory of the rows in bytes, None if unknown."""
     return _of_rows("preview", rows, choice, size, kept)
 
 
 def describe(
     rows: Path, choice: ColumnChoice, size: int | None, kept: dict[str, Any], said: dict[str, Any] | None = None
 ) -> dict[str, Any]:
-    """`intake.describe`."""
+    """Run `intake.describe`; `size` is the memory of the rows in bytes, None if unknown."""
     return _of_rows("describe", rows, choice, size, kept, **({"said": said} if said else {}))
 
 
 def model_rows(rows: Path, document: str) -> tuple[dict[str, np.ndarray], bool]:
-    """`model_rows.arrays_of` of a model's document, by another process.
+    """Run `model_rows.arrays_of` for a model's document in a child process.
 
-    The arrays stay on the disk, in files that have no name any more: what is not looked at takes no memory, and the room is free
-    again when the last array is gone.
+    The arrays are memory-mapped from files that are already unlinked. Unused ones take no memory, and the disk space is freed with
+    the last array.
     """
     with scratch() as folder:
         model = folder / "model.json"
         model.write_text(document, encoding="utf-8")
-        found = _read_upload({"command": "model_rows", "rows": str(rows), "model": str(model)}, folder, small=False)
-        return {name: np.load(folder / f"{name}.npy", mmap_mode="r") for name in found["arrays"]}, found["same"]
+        response = _read_upload({"command": "model_rows", "rows": str(rows), "model": str(model)}, folder, small=False)
+        return {name: np.load(folder / f"{name}.npy", mmap_mode="r") for name in response["arrays"]}, response["same"]
 
 
 def bring(rows: Path, content: bytes, said: dict[str, Any], kept: dict[str, Any]) -> dict[str, Any]:
-    """`intake.bring`, always by another process, which has limits on memory and time."""
+    """Run `intake.bring`, always in a child process with limits on memory and time."""
     with scratch() as folder:
         foreign = folder / "foreign"
         foreign.write_bytes(content)
@@ -142,7 +142,7 @@ def _source(source: Path, reading: ReadOptions) -> dict[str, Any]:
 
 
 def _is_small(source: Path) -> bool:
-    """Whether it is a short text; what another file unpacks to is not known before it was read."""
+    """Return whether it is a short text. The unpacked size of other files is unknown before reading."""
     if source.stat().st_size > SMALL_BYTES or is_parquet(source) or is_arrow(source) or is_workbook(source):
         return False
     try:
@@ -161,7 +161,7 @@ def _read_upload(request: dict[str, Any], folder: Path, *, small: bool) -> dict[
 
 @contextmanager
 def _limit_concurrent_reads() -> Iterator[None]:
-    """A turn among the readers of this host; raises Busy where too many wait already."""
+    """Wait for a reader slot of this host. Raises Busy if too many wait already."""
     global _reads_in_progress
     with _count:
         if _reads_in_progress >= settings.MAX_UPLOADS_AT_ONCE:
@@ -177,14 +177,14 @@ def _limit_concurrent_reads() -> Iterator[None]:
 
 @contextmanager
 def _acquire_reader_slot() -> Iterator[None]:
-    """One of OCTWEB_READERS locked files: all web processes of a host share them, and the system frees the files of a killed one."""
+    """Lock one of OCTWEB_READERS files. All web processes of a host share them; the system unlocks those of a killed process."""
     above = settings.DATA_DIR / "readers"
     above.mkdir(mode=0o700, parents=True, exist_ok=True)
     while True:
         for i in range(max(1, settings.READERS)):
-            with (above / str(i)).open("wb") as held:
+            with (above / str(i)).open("wb") as slot:
                 try:
-                    fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    fcntl.flock(slot, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 except BlockingIOError:
                     continue
                 yield
@@ -196,7 +196,7 @@ def _in_child(request: dict[str, Any], folder: Path) -> dict[str, Any]:
     (folder / intake.REQUEST).write_text(json.dumps(request), encoding="utf-8")
     environment = environment_of_child() | {
         intake.MEMORY: str(settings.MAX_READING_BYTES),
-        # one thread and the system's own allocator: what is reserved is what is used
+        # one thread and the system allocator, so that reserved memory is used memory
         "ARROW_DEFAULT_MEMORY_POOL": "system", "MALLOC_ARENA_MAX": "1", "MALLOC_MMAP_THRESHOLD_": "262144", "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1",
     }  # fmt: skip
     command = [sys.executable, "-m", "octweb.datasets.intake", str(folder)]
@@ -216,17 +216,17 @@ def _in_child(request: dict[str, Any], folder: Path) -> dict[str, Any]:
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
     try:
-        found = json.loads((folder / intake.ANSWER).read_text(encoding="utf-8"))
+        response = json.loads((folder / intake.ANSWER).read_text(encoding="utf-8"))
     except (OSError, ValueError):
-        # the allocator of a library gave up, or the system killed the process
+        # an allocator aborted, or the system killed the process
         raise DataError(intake.TOO_MUCH_MEMORY) from None
-    if "error" in found:
-        raise DataError(found["error"], problems=tuple(found["problems"]))
-    return found["found"]
+    if "error" in response:
+        raise DataError(response["error"], problems=tuple(response["problems"]))
+    return response["found"]
 
 
 def tidy(before: float) -> int:
-    """Remove what processes that were killed left, last changed before this time; returns how many folders."""
+    """Remove folders of killed processes last changed before this time. Returns their number."""
     above = settings.DATA_DIR / FOLDER
     removed = 0
     for left in above.iterdir() if above.is_dir() else ():

@@ -1,4 +1,4 @@
-"""The options of commands that read a table: how it is written, in whole or by column."""
+"""Command-line options on how to parse a table, in whole or by column."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def add_file_flags(parser: ArgumentParser) -> None:
 
 
 def add_reading_flags(parser: ArgumentParser, merge: str = "--merge") -> None:
-    """All options on how a table for training is read; `merge` is the name of the option that merges spellings."""
+    """Add all options on parsing a training table; `merge` is the name of the option that merges spellings."""
     add_file_flags(parser)
     parser.add_argument(
         "--decimal",
@@ -72,8 +72,8 @@ def add_reading_flags(parser: ArgumentParser, merge: str = "--merge") -> None:
     )
 
 
-def given_of(options: dict[str, Any]) -> ParsingChoices:
-    """What the options say about the table; raises ParameterError."""
+def parsing_choices_of(options: dict[str, Any]) -> ParsingChoices:
+    """Return the parsing choices in the options. Raises ParameterError."""
     try:
         return ParsingChoices(
             decimal=_by_column(options, "decimal", WORDS),
@@ -101,7 +101,7 @@ def file_options(options: dict[str, Any]) -> dict[str, Any]:
 
 
 def reading_of_file(options: dict[str, Any]) -> ColumnParsing | None:
-    """The reading of --reading; raises ModelFileError if the file holds none."""
+    """Return the column parsing in the file of --reading. Raises ModelFileError if it has none."""
     if not options.get("reading"):
         return None
     try:
@@ -111,20 +111,20 @@ def reading_of_file(options: dict[str, Any]) -> ColumnParsing | None:
 
 
 def policy_of(options: dict[str, Any]) -> MissingPolicy:
-    """The missing policy of all columns, the last one that was named."""
-    named = [word for word in _split_list(options.get("missing")) if word in POLICIES]
-    return MissingPolicy(named[-1] if named else MissingPolicy.LEARN)
+    """Return the missing policy for all columns; the last one given counts."""
+    policies = [word for word in _split_list(options.get("missing")) if word in POLICIES]
+    return MissingPolicy(policies[-1] if policies else MissingPolicy.LEARN)
 
 
 def policies_of(options: dict[str, Any]) -> dict[str, MissingPolicy]:
-    """The missing policies of single columns."""
+    """Return the missing policies of single columns."""
     pairs = (word.rpartition("=") for word in _split_list(options.get("missing")))
     return {name: MissingPolicy(policy) for name, _, policy in pairs if name and policy in POLICIES}
 
 
 def unknown_policies(options: dict[str, Any]) -> dict[str, UnknownPolicy]:
     """Return what predictions do with unknown categories, by column, "" for all; raises ParameterError."""
-    found = {}
+    policies = {}
     for text in options.get("unknown") or ():
         name, equals, policy = text.rpartition("=")
         if policy not in UNKNOWN_POLICIES or (equals and not name):
@@ -132,8 +132,8 @@ def unknown_policies(options: dict[str, Any]) -> dict[str, UnknownPolicy]:
             raise ParameterError(
                 {"unknown": f"'{text[:80]}' is not one of {allowed}, nor COLUMN=POLICY as in town=refuse."}
             )
-        found[name or EVERY] = UnknownPolicy(policy)
-    return found
+        policies[name or EVERY] = UnknownPolicy(policy)
+    return policies
 
 
 def flags_of(mend: Mapping[str, Any]) -> str:
@@ -158,32 +158,32 @@ def _split_list(value: Any) -> list[str]:
 
 
 def _missing_words(options: dict[str, Any]) -> dict[str, tuple[str, ...]]:
-    found: dict[str, tuple[str, ...]] = {}
+    words_by_column: dict[str, tuple[str, ...]] = {}
     for item in _split_list(options.get("missing")):
         name, equals, word = item.rpartition("=")
         if word in POLICIES:
             continue
         name, word = (name, word) if equals and name else (EVERY, item)
-        found[name] = (*found.get(name, ()), word)
-    return found
+        words_by_column[name] = (*words_by_column.get(name, ()), word)
+    return words_by_column
 
 
 def _by_column(options: dict[str, Any], what: str, words: dict[str, str]) -> dict[str, str]:
-    found = {}
+    signs = {}
     for item in _split_list(options.get(what)):
         name, equals, sign = item.rpartition("=")
-        found[name if equals else EVERY] = words.get(sign, sign)
-    return found
+        signs[name if equals else EVERY] = words.get(sign, sign)
+    return signs
 
 
 def _kinds(options: dict[str, Any]) -> dict[str, str]:
-    found = {}
+    kinds = {}
     for item in _split_list(options.get("kind")):
         name, equals, kind = item.rpartition("=")
         if not equals or not name:
             raise ParameterError({"kind": f"'{item[:80]}' does not look like COLUMN=KIND, as in weight=number."})
-        found[name] = kind
-    return found
+        kinds[name] = kind
+    return kinds
 
 
 def _count(text: str) -> int:

@@ -1,4 +1,4 @@
-"""What is kept of a table beside its rows: one record per column, and the profile that pages show."""
+"""JSON stored beside the rows of a table: column records and the profile for pages."""
 
 from __future__ import annotations
 
@@ -16,12 +16,14 @@ from trainer.table import Labels, Table
 def column_records(
     guesses: tuple[GuessedColumn, ...], table: Table, target: str, choice: ColumnChoice
 ) -> list[dict[str, Any]]:
-    """Name, kind, missing policy, unit, role, and why the kind was guessed, for every column of the file."""
+    """Return a record per column of the file: name, kind, missing policy, unit, role, reason of the kind."""
     used = {schema.name: schema for schema in table.schema}
     records = []
     for guess in guesses:
         schema = used.get(guess.name, guess.schema)
-        role = "target" if guess.name == target else "feature" if guess.name in used else "ignored"
+        role = "feature" if guess.name in used else "ignored"
+        if guess.name == target:
+            role = "target"
         chosen = guess.name in (choice.kinds or {}) and (choice.kinds or {})[guess.name] != guess.schema.kind
         record = (
             schema.to_json()
@@ -38,39 +40,39 @@ def column_records(
                 "identifier": guess.identifier,
             }
         )
-        record.pop("categories", None)  # long, and read again from the rows
+        record.pop("categories", None)  # long, and can be recomputed from the rows
         records.append(record)
     return records
 
 
-def empty_record(found: EmptyReport, labels: Labels) -> dict[str, Any]:
-    """The report on empty cells as JSON; empty if no cell is."""
-    if not found.columns:
+def empty_record(report: EmptyReport, labels: Labels) -> dict[str, Any]:
+    """Return the report on empty cells as JSON; empty if no cell is empty."""
+    if not report.columns:
         return {}
     return {
-        "rows": found.rows,
-        "rows_with_empty": found.rows_with_empty,
+        "rows": report.rows,
+        "rows_with_empty": report.rows_with_empty,
         "classes": list(labels.classes),
-        "columns": [asdict(column) for column in found.columns],
-        "patterns": [{"columns": list(columns), "rows": rows} for columns, rows in found.patterns],
-        "other_rows": found.other_rows,
+        "columns": [asdict(column) for column in report.columns],
+        "patterns": [{"columns": list(columns), "rows": rows} for columns, rows in report.patterns],
+        "other_rows": report.other_rows,
     }
 
 
-def profile_record(found: Profile, labels: Labels, report: LoadReport) -> dict[str, Any]:
-    """The profile as JSON; `classes` in the order of the labels."""
+def profile_record(profile: Profile, labels: Labels, report: LoadReport) -> dict[str, Any]:
+    """Return the profile as JSON, with the classes in the order of the labels."""
     counts = labels.counts()
     return {
         "classes": list(labels.classes),
         "class_counts": [int(c) for c in counts],
-        "baseline": found.baseline,
+        "baseline": profile.baseline,
         "majority": labels.classes[int(counts.argmax())],
-        "duplicate_rows": int(found.duplicate_rows),
-        "conflicting_rows": int(found.conflicting_rows),
-        "error_floor": float(found.error_floor),
-        "floor_sentence": found.floor_sentence,
-        "constant_columns": list(found.constant_columns),
-        "duplicate_columns": [list(pair) for pair in found.duplicate_columns],
+        "duplicate_rows": int(profile.duplicate_rows),
+        "conflicting_rows": int(profile.conflicting_rows),
+        "error_floor": float(profile.error_floor),
+        "floor_sentence": profile.floor_sentence,
+        "constant_columns": list(profile.constant_columns),
+        "duplicate_columns": [list(pair) for pair in profile.duplicate_columns],
         "rows_read": report.rows_read,
         "rows_dropped": report.rows_dropped,
         "notes": list(report.notes),
@@ -92,6 +94,6 @@ def profile_record(found: Profile, labels: Labels, report: LoadReport) -> dict[s
                 "cut_empty": c.cut_empty,
                 "constant": bool(c.constant),
             }
-            for c in found.columns
+            for c in profile.columns
         ],
     }

@@ -1,4 +1,4 @@
-"""Whether a file has the columns of an earlier version, and what to do where it does not."""
+"""Check that a new version has the columns of the previous one, and advise if it does not."""
 
 from __future__ import annotations
 
@@ -8,25 +8,28 @@ from trainer.data.parsing import ColumnParsing
 from trainer.errors import DataError, list_names, nearest
 
 SEPARATE = "upload it as a separate data set"
-MOST = 10  # columns named in one sentence
+MOST = 10  # names in one sentence
 
 
 def check_same_columns(names: Sequence[str], columns: Collection[str], reading: ColumnParsing) -> None:
-    """`names` are those of the file, `columns` those of the version before, as `reading` makes them.
+    """Raise DataError unless the file has the columns of the previous version.
 
-    Raises DataError that names what is missing, what is new, and which may be the same by another name.
+    `names` are the columns of the file; `columns` are those of the previous version, made by the parsing `reading`. The error names
+    missing columns, new columns, and likely renames.
     """
-    made_of = {made: own.name for own in reading.columns.values() for made in own.names}
-    wanted = list(dict.fromkeys(made_of.get(name, name) for name in columns))
-    missing = [name for name in wanted if name not in names]
-    more = [name for name in names if name not in wanted]
+    source_of = {name: column.name for column in reading.columns.values() for name in column.names}
+    expected = list(dict.fromkeys(source_of.get(name, name) for name in columns))
+    missing = [name for name in expected if name not in names]
+    more = [name for name in names if name not in expected]
     if missing or more:
         raise DataError(_describe_difference(missing, more), problems=_problems(missing, more))
 
 
 def _describe_difference(missing: list[str], more: list[str]) -> str:
-    found = [f"{label}: {list_names(some, MOST)}." for label, some in (("Missing", missing), ("New", more)) if some]
-    return f"A new version has the columns of the version before. {' '.join(found)} {_advice(missing, more)}"
+    differences = [
+        f"{label}: {list_names(some, MOST)}." for label, some in (("Missing", missing), ("New", more)) if some
+    ]
+    return f"A new version has the columns of the version before. {' '.join(differences)} {_advice(missing, more)}"
 
 
 def _advice(missing: list[str], more: list[str]) -> str:
@@ -44,7 +47,7 @@ def _advice(missing: list[str], more: list[str]) -> str:
 
 
 def _problems(missing: list[str], more: list[str]) -> tuple[str, ...]:
-    """One line for each column, for the list below the sentence."""
+    """Return a line per column, for the list below the sentence."""
     lines = []
     for name in missing:
         near = nearest(name, more)

@@ -1,4 +1,4 @@
-"""The rows of a data set as they are stored: the table that is trained on, the first rows, a CSV file of all of them."""
+"""Read the stored rows of a data set: the training table, the first rows, or all as CSV."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ CHANGED = "The stored file of this data set was changed outside octweb. Upload i
 
 
 def path_of(file: FieldFile) -> Path:
-    """Where the stored file can be read; raises DataError if it is gone."""
+    """Return a local path of a stored file. Raises DataError if it is gone."""
     try:
         path = files.local_path(file)
-    except (FileNotFoundError, ValueError) as error:  # a row without a name of a file has ValueError
+    except (FileNotFoundError, ValueError) as error:  # ValueError: the field has no file name
         raise DataError(GONE) from error
     if not path.is_file():
         raise DataError(GONE)
@@ -48,13 +48,13 @@ def path_of(file: FieldFile) -> Path:
 
 
 def load(dataset: Dataset) -> tuple[Table, Labels]:
-    """The table and labels that a run on this data set trains on."""
+    """Return the table and labels on which a run trains."""
     table, labels, _ = load_with_report(dataset)
     return table, labels
 
 
 def load_with_report(dataset: Dataset) -> tuple[Table, Labels, LoadReport]:
-    """As `load`, with what was left out; raises DataError if the stored file is not the one that was stored."""
+    """Return table, labels and a report of dropped rows. Raises DataError if the stored file has changed."""
     columns = json.dumps(dataset.columns, sort_keys=True)
     reading = json.dumps(dataset.reading)
     return _load(str(path_of(dataset.file)), dataset.sha256, dataset.target, columns, reading)
@@ -73,12 +73,12 @@ def _load(path: str, sha256: str, target: str, columns: str, reading: str) -> tu
 
 
 def first_rows(dataset: Dataset, count: int) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
-    """Names and the first `count` rows as they were read; reads no more of the file than the pages that hold them."""
+    """Return names and the first `count` rows. Reads only the pages of the file that hold them."""
     return first_of(path_of(dataset.file), count)
 
 
 def first_of(path: Path, count: int) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
-    """The same for a file of rows."""
+    """Return names and the first `count` rows of a file of rows."""
     names, batches = _batches(path, max(1, count))
     rows = next(batches, [])
     batches.close()
@@ -86,34 +86,34 @@ def first_of(path: Path, count: int) -> tuple[tuple[str, ...], list[tuple[Any, .
 
 
 def raw_columns(dataset: Dataset, names: Iterable[str]) -> RawTable:
-    """Return some columns of the stored rows, with the lines of the uploaded file; raises DataError if the file is gone or damaged."""
+    """Return some columns of the stored rows, with the lines of the uploaded file. Raises DataError if the file is gone or damaged."""
     path = path_of(dataset.file)
-    wanted = list(names)
+    columns = list(names)
     try:
         with pq.ParquetFile(path, pre_buffer=False) as file:
-            table = file.read(columns=wanted, use_threads=False)
+            table = file.read(columns=columns, use_threads=False)
     except (OSError, pa.ArrowException) as error:
         raise DataError(GONE) from error
     lines = lines_in(path, len(table))
     return RawTable(
-        names=tuple(wanted),
-        columns=tuple(flat(table.column(name)) for name in wanted),
+        names=tuple(columns),
+        columns=tuple(flat(table.column(name)) for name in columns),
         line_numbers=np.arange(1, len(table) + 1) if lines is None else lines,
         detected=PARQUET if lines is None else replace(PARQUET, format="csv"),
     )
 
 
 def first_lines(dataset: Dataset, count: int) -> list[int] | None:
-    """The lines of the uploaded file on which the first `count` rows stand; None where they are not known."""
+    """Return the lines of the first `count` rows in the uploaded file, None if unknown."""
     path = path_of(dataset.file)
-    kept = lines_in(path, pq.read_metadata(path).num_rows)
-    return None if kept is None else kept[:count].tolist()
+    lines = lines_in(path, pq.read_metadata(path).num_rows)
+    return None if lines is None else lines[:count].tolist()
 
 
 def csv_lines(dataset: Dataset, *, for_spreadsheets: bool = False) -> Iterator[str]:
-    """The rows as they were read, as pieces of a CSV file; only one piece is in memory at a time.
+    """Yield the rows as pieces of a CSV file, one in memory at a time.
 
-    `for_spreadsheets` puts an apostrophe before texts that a spreadsheet would take for formulas.
+    `for_spreadsheets` puts an apostrophe before texts that a spreadsheet would run as formulas.
     """
     names, batches = _batches(path_of(dataset.file), STREAMED_ROWS)
     yield _csv([names], for_spreadsheets)
@@ -122,19 +122,19 @@ def csv_lines(dataset: Dataset, *, for_spreadsheets: bool = False) -> Iterator[s
 
 
 def digest(path: Path) -> str:
-    """SHA-256 of a file."""
+    """Return the SHA-256 of a file."""
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def refuse_changed(dataset: Dataset, path: Path) -> None:
-    """Raise DataError unless the file at `path` is the one that was stored."""
+    """Raise DataError if the file at `path` is not the stored one."""
     if digest(path) != dataset.sha256:
         raise DataError(CHANGED)
 
 
 def _batches(path: Path, size: int) -> tuple[tuple[str, ...], Generator[list[tuple[Any, ...]]]]:
-    """Names, and the rows in lists of `size`; raises DataError if the stored file is gone or damaged."""
+    """Return names and an iterator of lists of `size` rows. Raises DataError if the stored file is gone or damaged."""
     try:
         file = pq.ParquetFile(path, pre_buffer=False)
     except (OSError, pa.ArrowException) as error:

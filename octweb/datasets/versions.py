@@ -1,4 +1,4 @@
-"""A new version of a data set: another file with the same columns, read in the same way, and what is different in it."""
+"""Versions of a data set: another file with the same columns and parsing, and the differences."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from trainer.errors import DataError, list_names
 from trainer.table import MISSING_CATEGORY, ColumnKind
 from trainer.tree.numbers import number_text, points_text
 
-POINTS = 0.01  # shares of classes, and of empty cells, that differ by less are not worth a line
+POINTS = 0.01  # smaller differences of shares are not reported
 AS_BEFORE = "as in the version before"
-MOST_NAMED = 5  # new words that a sentence names
-PART = 0.05  # a median that moved by less than this part of the range before
+MOST_NAMED = 5  # new words named in a sentence
+PART = 0.05  # of the former range: smaller moves of a median are not reported
 
 
 @dataclass(frozen=True, kw_only=True)
 class ColumnDifference:
-    """One difference: where, what it was, what it is."""
+    """A difference: where, before, now."""
 
     where: str
     before: str
@@ -34,94 +34,94 @@ class ColumnDifference:
 
 
 class ChangedForms(DataError):
-    """Columns of a new version seem to hold the same values in another form; `problems` has a sentence for each."""
+    """Columns of a new version seem to hold the same values in another form. `problems` has a sentence per column."""
 
 
 def new_version(dataset: Dataset, *, owner, file: BinaryIO, source_name: str, as_it_is: bool = False) -> Dataset:
-    """The next version of `dataset` from a file with the same columns; raises DataError, and stores nothing, for other ones.
+    """Create the next version of `dataset` from a file. Raises DataError, and stores nothing, if its columns differ.
 
-    Raises ChangedForms where units or categories seem to be others, unless the file is to be stored `as_it_is`.
+    Raises ChangedForms if units or spellings seem to have changed, unless `as_it_is` is set.
     """
-    made = actions.create(
+    version = actions.create(
         owner=owner,
         file=file,
         source_name=source_name,
         name=_name(dataset),
         choice=choice_of(dataset.columns, dataset.target),
-        reading=ReadOptions(kept=_repeated(dataset.reading), columns=[c["name"] for c in dataset.columns]),
+        reading=ReadOptions(kept=_without_counts(dataset.reading), columns=[c["name"] for c in dataset.columns]),
         before_store=None if as_it_is else partial(_refuse_changed_forms, dataset),
     )
-    made.previous = dataset
-    made.version = dataset.version + 1
-    made.save(update_fields=["previous", "version"])
-    return made
+    version.previous = dataset
+    version.version = dataset.version + 1
+    version.save(update_fields=["previous", "version"])
+    return version
 
 
 def _refuse_changed_forms(before: Dataset, now: Dataset) -> None:
-    """Raise ChangedForms if a column or the target of the new rows fits the version before only in another form."""
+    """Raise ChangedForms if a column or the target matches the previous version only in another form."""
     old = {c["name"]: c for c in before.profile.get("columns") or ()}
-    found = [
+    sentences = [
         sentence
         for column in now.profile.get("columns") or ()
         if (sentence := _changed_form(old.get(column["name"]), column))
     ]
     classes = dict(zip(now.profile.get("classes") or (), now.profile.get("class_counts") or (), strict=False))
-    found += _changed_words(now.target, classes, before.profile.get("classes") or ())
-    if found:
-        words = "1 column seems" if len(found) == 1 else f"{len(found)} columns seem"
+    sentences += _changed_words(now.target, classes, before.profile.get("classes") or ())
+    if sentences:
+        words = "1 column seems" if len(sentences) == 1 else f"{len(sentences)} columns seem"
         raise ChangedForms(
-            f"{words} to hold the same values in another form. Correct the file, or store it as it is. {found[0]}",
-            problems=tuple(found),
+            f"{words} to hold the same values in another form. Correct the file, or store it as it is. {sentences[0]}",
+            problems=tuple(sentences),
         )
 
 
 def _changed_form(was: dict[str, Any] | None, has: dict[str, Any]) -> str:
-    """What seems to have changed in a column, by the profiles of both versions; "" if nothing does."""
+    """Describe the likely change of a column by the profiles of both versions; "" if there is none."""
     if was is None or was["kind"] != has["kind"]:
         return ""
     rows = [sum(bin_) for bin_ in has["histogram"]]
     if has["kind"] == ColumnKind.CATEGORICAL:
-        if PROFILE_OTHER in (*was["bars"], *has["bars"]):  # only the most frequent categories are known
+        if PROFILE_OTHER in (*was["bars"], *has["bars"]):  # the profile lists only the most frequent categories
             return ""
         return next(iter(_changed_words(has["name"], dict(zip(has["bars"], rows, strict=True)), was["bars"])), "")
     if has["kind"] != ColumnKind.NUMERIC or has["minimum"] is None or was["minimum"] is None:
         return ""
     width = (has["maximum"] - has["minimum"]) / len(rows)
     middles = has["minimum"] + width * (np.arange(len(rows)) + 0.5)
-    found = propose_factor(has["name"], np.repeat(middles, rows), was["minimum"], was["maximum"])
-    if found is None:
+    proposal = propose_factor(has["name"], np.repeat(middles, rows), was["minimum"], was["maximum"])
+    if proposal is None:
         return ""
     ranges = [f"{number_text(c['minimum'])} to {number_text(c['maximum'])}" for c in (was, has)]
-    return f"Column '{has['name']}' had {ranges[0]} and has {ranges[1]}: {found.reading}."
+    return f"Column '{has['name']}' had {ranges[0]} and has {ranges[1]}: {proposal.reading}."
 
 
 def _changed_words(column: str, counts: dict[str, int], before: Sequence[str]) -> list[str]:
-    """The sentence on categories that seem to have other words; empty if there is none."""
+    """Return a sentence on categories that seem to be renamed; empty if there is none."""
     present = {word: rows for word, rows in counts.items() if word != MISSING_CATEGORY}
     unknown = {word: rows for word, rows in present.items() if word not in before}
-    found = propose_words(column, unknown, sum(present.values()), before)
-    if found is not None:
-        return [f"Column '{column}' has other words than before: {found.reading}."]
+    proposal = propose_words(column, unknown, sum(present.values()), before)
+    if proposal is not None:
+        return [f"Column '{column}' has other words than before: {proposal.reading}."]
     if not unknown or unknown.keys() != present.keys():
         return []
     words = list_names(list(unknown)[:MOST_NAMED])
     return [f"Column '{column}' has none of the words that it had before; it has {words}."]
 
 
-def _repeated(reading: Mapping[str, Any]) -> dict[str, Any]:
-    """The reading without the counts of the file that it was found in."""
+def _without_counts(reading: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the column parsing without the counts of the former file."""
     if not reading:
         return {}
-    columns = {name: {**own, "reason": AS_BEFORE} for name, own in reading.get("columns", {}).items()}
+    columns = {name: {**column, "reason": AS_BEFORE} for name, column in reading.get("columns", {}).items()}
     return {**reading, "columns": columns}
 
 
 def changes(dataset: Dataset) -> list[ColumnDifference]:
-    """What is different from the version before, the most important first; empty for a first version."""
+    """Return the differences from the previous version, the most important first; empty for a first version."""
     before = dataset.previous
     if before is None:
         return []
-    found = []
+    differences = []
     for where, numbers in (
         ("rows", [d.rows for d in (before, dataset)]),
         (
@@ -132,60 +132,60 @@ def changes(dataset: Dataset) -> list[ColumnDifference]:
         ("rows that repeat another", [d.profile.get("duplicate_rows") or 0 for d in (before, dataset)]),
     ):
         if numbers[0] != numbers[1]:
-            found.append(ColumnDifference(where=where, before=f"{numbers[0]:,}", now=f"{numbers[1]:,}"))
-    return [*found, *_classes(before, dataset), *_columns(before, dataset)]
+            differences.append(ColumnDifference(where=where, before=f"{numbers[0]:,}", now=f"{numbers[1]:,}"))
+    return [*differences, *_classes(before, dataset), *_columns(before, dataset)]
 
 
 def _classes(before: Dataset, now: Dataset) -> list[ColumnDifference]:
-    """Classes that came, went, or have another share of the rows."""
+    """Return classes that are new, gone, or have another share of the rows."""
     old, new = (_shares(d) for d in (before, now))
-    found = []
+    differences = []
     for label in dict.fromkeys([*old, *new]):
         was = old.get(label)
         has = new.get(label)
         if was is None or has is None or abs(was - has) >= POINTS:
-            found.append(
+            differences.append(
                 ColumnDifference(
                     where=f"share of {label}", before=_percent(was, "not there"), now=_percent(has, "gone")
                 )
             )
-    return found
+    return differences
 
 
 def _columns(before: Dataset, now: Dataset) -> list[ColumnDifference]:
-    """Columns with values that moved: ranges, medians, empty cells, numbers of categories."""
+    """Return changes of columns: ranges, medians, empty cells, numbers of categories."""
     old = {c["name"]: c for c in before.profile.get("columns") or ()}
-    found = []
+    differences = []
     for column in now.profile.get("columns") or ():
         was = old.get(column["name"])
         if was is not None:
-            found += _column(column["name"], was, column, before, now)
-    return found
+            differences += _column(column["name"], was, column, before, now)
+    return differences
 
 
 def _column(
     name: str, was: dict[str, Any], has: dict[str, Any], before: Dataset, now: Dataset
 ) -> list[ColumnDifference]:
-    found = []
+    differences = []
     if was["kind"] != has["kind"]:
-        found.append(ColumnDifference(where=name, before=was["kind"], now=has["kind"]))
+        differences.append(ColumnDifference(where=name, before=was["kind"], now=has["kind"]))
     empty = [_empty(d, name) for d in (before, now)]
     if abs(empty[0] - empty[1]) >= POINTS:
         words = [f"{points_text(share)} % empty" for share in empty]
-        found.append(ColumnDifference(where=name, before=words[0], now=words[1]))
+        differences.append(ColumnDifference(where=name, before=words[0], now=words[1]))
     if was.get("minimum") is None or has.get("minimum") is None:
         if was["distinct"] != has["distinct"]:
             words = [f"{c['distinct']:,} categories" for c in (was, has)]
-            found.append(ColumnDifference(where=name, before=words[0], now=words[1]))
-        return found
+            differences.append(ColumnDifference(where=name, before=words[0], now=words[1]))
+        return differences
     wide = max(was["maximum"] - was["minimum"], 1e-12)
     outside = has["minimum"] < was["minimum"] or has["maximum"] > was["maximum"]
     if outside or abs(has["median"] - was["median"]) > PART * wide:
         words = [
             f"{c['minimum']:.4g} to {c['maximum']:.4g}, median {c['median']:.4g}".replace("-", "−") for c in (was, has)
         ]
-        found.append(ColumnDifference(where=name, before=words[0], now=words[1]))
-    return found
+        differences.append(ColumnDifference(where=name, before=words[0], now=words[1]))
+    return differences
 
 
 def _shares(dataset: Dataset) -> dict[str, float]:
@@ -195,7 +195,7 @@ def _shares(dataset: Dataset) -> dict[str, float]:
 
 
 def _empty(dataset: Dataset, name: str) -> float:
-    """The share of the cells of a column that are empty in the file."""
+    """Return the share of empty cells of a column in the file."""
     empty = next((int(c.get("empty") or 0) for c in dataset.columns if c["name"] == name), 0)
     return empty / max(1, int(dataset.profile.get("rows_read") or dataset.rows))
 

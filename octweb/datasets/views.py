@@ -56,7 +56,7 @@ LIST_SORTS = {
     "target": ("target", "target"),
     "runs": ("runs", "-run_count"),
 }
-# a subquery: a page that is not sorted by it counts the runs of its own rows only
+# a subquery: unless sorted by it, only the runs of the page's rows are counted
 COUNTED = Dataset.objects.filter(pk=OuterRef("pk")).order_by().values("pk")
 RUN_COUNT = Subquery(COUNTED.annotate(count=Count("runs", filter=Q(runs__deleted_at=None))).values("count"))
 SORTS = {"cut": "best single cut", "file": "order in the file", "name": "name", "missing": "missing"}
@@ -69,16 +69,16 @@ def _dataset(request: HttpRequest, pk: Any) -> Dataset:
 @login_required
 @require_GET
 def dataset_list(request: HttpRequest) -> HttpResponse:
-    found = Dataset.objects.visible_to(request.user).select_related("owner").defer("reading")
-    found = found.annotate(run_count=RUN_COUNT)
-    found, shown = narrowed(found, request.GET, fields=("name", "source_name", "target"), sorts=LIST_SORTS)
-    page = page_of(found, request.GET)
-    return render(request, "datasets/list.html", {"page": page, **shown})
+    datasets = Dataset.objects.visible_to(request.user).select_related("owner").defer("reading")
+    datasets = datasets.annotate(run_count=RUN_COUNT)
+    datasets, list_context = narrowed(datasets, request.GET, fields=("name", "source_name", "target"), sorts=LIST_SORTS)
+    page = page_of(datasets, request.GET)
+    return render(request, "datasets/list.html", {"page": page, **list_context})
 
 
 @login_required
 def dataset_new(request: HttpRequest) -> HttpResponse:
-    """The first step: a file. A request by script gets JSON with the address of the second step."""
+    """First step: upload a file. A request by script gets JSON with the address of the second step."""
     reading = reading_of(request.POST)
     context: dict[str, Any] = {"samples": samples.SAMPLES, "limit": settings.MAX_UPLOAD_BYTES // 10**6}
     context |= {"reading": reading, **SIGNS}
@@ -105,12 +105,12 @@ def dataset_new(request: HttpRequest) -> HttpResponse:
 
 @login_required
 def dataset_preview(request: HttpRequest, pk: Any) -> HttpResponse:
-    """The second step: how it is read, kinds, roles, target; only `confirm` stores a data set."""
+    """Second step: read options, kinds, roles, target. Only `confirm` stores a data set."""
     upload = Upload.objects.get_visible(request.user, pk)
     post = request.POST
-    shown = [guess["schema"]["name"] for guess in upload.found["guesses"]]
+    shown_names = [guess["schema"]["name"] for guess in upload.found["guesses"]]
     if "mend" in post:
-        post = with_remedy(post, shown)
+        post = with_remedy(post, shown_names)
     data = post if request.method == "POST" else request.GET
     reading = reading_of(data)
     context: dict[str, Any] = {"upload": upload, "reading": reading, "words": data.get("missing_words", ""), **SIGNS}
@@ -123,29 +123,29 @@ def dataset_preview(request: HttpRequest, pk: Any) -> HttpResponse:
     guesses = staged.guesses
     names = [guess.name for guess in guesses]
     seen = seen_mark(reading, names)
-    # the choices count by place: read in another way, these are other columns than those that were chosen for
+    # choices refer to columns by position: with other read options these may be other columns
     same = post.get("seen", seen) == seen
-    if "mend" in post and post.get("seen") == seen_mark(reading_of(request.POST), shown):
-        post = moved_choices(post, shown, names)
+    if "mend" in post and post.get("seen") == seen_mark(reading_of(request.POST), shown_names):
+        post = moved_choices(post, shown_names, names)
         same = True
     choice, unread = _parse_choices(post if request.method == "POST" and same else None, data, staged, names)
     policy = request.POST.get("missing_all", "")
     if policy in list(MissingPolicy):
-        choice = empty_cells.everywhere(choice, guesses, MissingPolicy(policy))
+        choice = empty_cells.set_policy_everywhere(choice, guesses, MissingPolicy(policy))
     if "confirm" in request.POST and not same:
         context |= {"error": "The file is now read in another way. Look at its columns, then store it.", "problems": ()}
     elif unread is not None:
         context |= {"error": unread, "problems": ()}
     elif "confirm" in request.POST:
-        answer = _stored(request, upload, reading, choice)
+        answer = _store_or_explain(request, upload, reading, choice)
         if isinstance(answer, HttpResponse):
             return answer
         context |= answer
     guessed, reason = guess_target(guesses)
     guessed = guessed if guessed in staged.names else upload.found["target"]
     outlook = actions.outlook(upload, choice)
-    said = dict(reading.given.get("kinds", {}))
-    records = column_records(staged.reading.columns.values(), staged.names, said)
+    chosen_kinds = dict(reading.given.get("kinds", {}))
+    records = column_records(staged.reading.columns.values(), staged.names, chosen_kinds)
     context |= {
         "raw": staged,
         "target_names": staged.names,
@@ -177,7 +177,7 @@ def dataset_preview(request: HttpRequest, pk: Any) -> HttpResponse:
 def _parse_choices(
     post: QueryDict | None, data: QueryDict, staged: StagedFile, names: list[str]
 ) -> tuple[ColumnChoice, str | None]:
-    """What was chosen for the columns, and what cannot be read of it; the target may come with the address."""
+    """Return the choices for the columns, and the error if they cannot be parsed. The query may name the target."""
     choice = ColumnChoice()
     unread = None
     if post is not None:
@@ -185,12 +185,12 @@ def _parse_choices(
             choice = choice_of(post, names)
         except DataError as error:
             unread = str(error)
-    still_open = {own.name for own in staged.reading.columns.values() if own.taken_for == "ask"}
-    # the select of a column whose reading is open says nothing about it
+    still_open = {column.name for column in staged.reading.columns.values() if column.taken_for == "ask"}
+    # the select of a column with an open question is no choice
     kinds = {name: kind for name, kind in (choice.kinds or {}).items() if name not in still_open}
     choice = replace(choice, kinds=kinds or None)
     if choice.ignore:
-        # the page shows these as left out, with their reason, before anybody chooses; columns made of dates stay in if nobody does
+        # by default the page shows these as ignored, with the reason; parts of dates stay in
         features = [guess for guess in staged.guesses if guess.name != choice.target]
         proposed = set(useless_columns(features, choice.kinds or {})) & set(staged.names)
         choice = replace(choice, ignore=[name for name in choice.ignore if name not in proposed])
@@ -199,10 +199,10 @@ def _parse_choices(
     return choice, unread
 
 
-def _stored(
+def _store_or_explain(
     request: HttpRequest, upload: Upload, reading: ReadOptions, choice: ColumnChoice
 ) -> HttpResponse | dict[str, Any]:
-    """The page of the new data set, or what the preview says instead."""
+    """Store the data set and redirect to its page, or return the error for the preview."""
     try:
         dataset = actions.confirm(upload, name=request.POST.get("name", ""), reading=reading, choice=choice)
     except DataError as error:
@@ -287,7 +287,7 @@ def dataset_detail(request: HttpRequest, pk: Any) -> HttpResponse:
 
 @login_required
 def dataset_version(request: HttpRequest, pk: Any) -> HttpResponse:
-    """A new version from a file with the same columns."""
+    """Upload a new version with the same columns."""
     dataset = _dataset(request, pk)
     context: dict[str, Any] = {"dataset": dataset, "limit": settings.MAX_UPLOAD_BYTES // 10**6}
     if request.method == "POST":
@@ -295,15 +295,15 @@ def dataset_version(request: HttpRequest, pk: Any) -> HttpResponse:
         try:
             if file is None:
                 raise DataError("Choose a file first.")
-            made = versions.new_version(
+            version = versions.new_version(
                 dataset,
                 owner=request.user,
                 file=file,
                 source_name=file.name or "file.csv",
                 as_it_is="as_it_is" in request.POST,
             )
-            messages.success(request, f"{made.name} is stored: {made.rows:,} rows.")
-            return redirect("datasets:detail", made.pk)
+            messages.success(request, f"{version.name} is stored: {version.rows:,} rows.")
+            return redirect("datasets:detail", version.pk)
         except DataError as error:
             changed = isinstance(error, versions.ChangedForms)
             context |= {"error": str(error), "problems": error.problems, "changed_forms": changed}
@@ -328,17 +328,19 @@ def dataset_edit(request: HttpRequest, pk: Any) -> HttpResponse:
         except (DataError, Busy, Unprocessable) as error:
             context |= {"error": getattr(error, "detail", str(error)), "problems": getattr(error, "problems", ())}
             dataset.refresh_from_db()
-    wanted, codes = _suggested(request, dataset)
+    suggested, codes = _suggested_codes(request, dataset)
     context |= {
         "columns": [
             c
             | {
-                "codes": write_codes(codes if c["name"] == wanted else c.get("special", ()), c.get("meanings") or {}),
+                "codes": write_codes(
+                    codes if c["name"] == suggested else c.get("special", ()), c.get("meanings") or {}
+                ),
                 "special": [decimal_text(v) for v in c.get("special", ())],
             }
             for c in dataset.columns
         ],
-        "wanted": wanted,
+        "wanted": suggested,
         "target": dataset.target,
         "kinds": list(ColumnKind),
         "policies": list(MissingPolicy),
@@ -347,21 +349,21 @@ def dataset_edit(request: HttpRequest, pk: Any) -> HttpResponse:
     return render(request, "datasets/edit.html", context)
 
 
-def _suggested(request: HttpRequest, dataset: Dataset) -> tuple[str, tuple[float, ...]]:
-    """The column whose codes an address suggests, with them; ("", ()) for another column, and for texts."""
+def _suggested_codes(request: HttpRequest, dataset: Dataset) -> tuple[str, tuple[float, ...]]:
+    """Return the numeric column and the codes that the query suggests, or ("", ())."""
     name = request.GET.get("column", "")
-    known = any(c["name"] == name and c["kind"] == ColumnKind.NUMERIC for c in dataset.columns)
+    is_numeric = any(c["name"] == name and c["kind"] == ColumnKind.NUMERIC for c in dataset.columns)
     try:
         codes = parse_codes(request.GET.get("codes", ""), name)
     except DataError:
         codes = ()
-    return (name, codes) if known and codes and request.method == "GET" else ("", ())
+    return (name, codes) if is_numeric and codes and request.method == "GET" else ("", ())
 
 
 def _choices(
     guesses: Any, choice: ColumnChoice, target: str, units: dict[str, str], empty_words: Mapping[str, Any]
 ) -> list[dict[str, Any]]:
-    """One record per column for the preview table: what was guessed, and what was chosen over it."""
+    """Return a record per column for the preview table: the guess, and the choice that replaces it."""
     features = [guess for guess in guesses if guess.name != target]
     left_out = {*(choice.ignore or ()), *useless_columns(features, choice.kinds or {})}
     return [
@@ -388,7 +390,7 @@ def _choices(
 
 
 def _classes(dataset: Dataset) -> list[dict[str, Any]]:
-    """Classes by size, with the width of their part of the bar."""
+    """Return classes by size, with the width of each in the bar."""
     classes = dataset.profile.get("classes", ())
     pairs = sorted(
         zip(dataset.profile.get("class_counts", ()), classes, range(1000), strict=False), key=lambda p: -p[0]
@@ -413,7 +415,7 @@ def _classes(dataset: Dataset) -> list[dict[str, Any]]:
 
 
 def _profile_columns(dataset: Dataset, sort: str) -> list[dict[str, Any]]:
-    """Profile columns with the bars of their small histograms as rectangles, stacked by class."""
+    """Return profile columns with their histograms as rectangles, stacked by class."""
     records = {c["name"]: c for c in dataset.columns}
     columns = []
     classes = len(dataset.profile.get("classes", ()))

@@ -1,4 +1,4 @@
-"""What can be done with an experiment; pages and API call these."""
+"""Actions on experiments, for pages and API."""
 
 from __future__ import annotations
 
@@ -50,15 +50,15 @@ def start(
     name: str = "",
     candidates: Iterable[Mapping[str, Any]] | None = None,
 ) -> Experiment:
-    """A new experiment with its candidates in the queue: the candidates of the plan, or the given methods with their parameters.
+    """Create an experiment and queue its candidates: those of the plan, or the given methods with their parameters.
 
-    Without `test_share` and `nested` the number of rows decides how the choice is checked. Raises ParameterError.
+    Without `test_share` and `nested`, the number of rows decides how the choice is checked. Raises ParameterError.
     """
     share, pairs = evaluation(dataset) if test_share is None and nested is None else (test_share or 0.0, bool(nested))
     _check(dataset, kinds, folds, share, pairs, time_limit)
-    given = [Trial(method=str(c["method"]), parameters=dict(c.get("parameters") or {})) for c in candidates or ()]
+    requested = [Trial(method=str(c["method"]), parameters=dict(c.get("parameters") or {})) for c in candidates or ()]
     planned = plan(dataset, kinds=kinds, time_limit=time_limit)
-    trials = given or list(planned.trials)
+    trials = requested or list(planned.trials)
     if len(trials) > MOST_CANDIDATES:
         raise ParameterError({"candidates": f"an experiment has at most {MOST_CANDIDATES}; there are {len(trials)}."})
     if not trials:
@@ -70,7 +70,7 @@ def start(
         check_waiting(Candidate, owner)
         experiment = Experiment.objects.create(
             owner=owner, dataset=dataset, folds=folds, seed=seed, test_share=share, nested=pairs, time_limit=time_limit,
-            group=group, time=time, weight=weight, skipped=[] if given else list(planned.skipped), name=checked_name(name, most=200) or f"Best tree for {dataset.name}",
+            group=group, time=time, weight=weight, skipped=[] if requested else list(planned.skipped), name=checked_name(name, most=200) or f"Best tree for {dataset.name}",
         )  # fmt: skip
         for number, (method, parameters) in enumerate(checked):
             _queue(experiment, number, method, parameters)
@@ -78,7 +78,7 @@ def start(
 
 
 def stop(experiment: Experiment) -> Experiment:
-    """Take what waits out of the queue and end what runs; finished folds are kept."""
+    """Cancel waiting candidates and stop running ones. Finished folds are kept."""
     waiting = list(experiment.candidates.filter(status__in=OPEN))
     if not waiting:
         raise Conflict("The experiment has already ended.")
@@ -86,12 +86,12 @@ def stop(experiment: Experiment) -> Experiment:
         try:
             cancel(candidate)
         except Conflict:
-            continue  # it ended at this moment
+            continue  # it ended meanwhile
     return experiment
 
 
 def go_on(experiment: Experiment) -> Experiment:
-    """Queue again what was stopped or failed; folds that are done are not computed again."""
+    """Queue stopped and failed candidates again. Finished folds are not computed again."""
     again = experiment.candidates.filter(status__in=(RunStatus.CANCELLED, RunStatus.FAILED))
     with transaction.atomic():
         check_waiting(Candidate, experiment.owner)
@@ -107,7 +107,7 @@ def go_on(experiment: Experiment) -> Experiment:
 
 
 def open_candidate(candidate: Candidate) -> TreeModel:
-    """The tree of a candidate as a model of its own. The first one that is opened is the choice: its held-out rows are looked at now."""
+    """Make the tree of a candidate a model. The first opened candidate is the choice, and is now measured on the held-out rows."""
     with transaction.atomic():
         locked = (
             Candidate.objects.select_for_update().select_related("experiment__dataset", "owner").get(pk=candidate.pk)
@@ -134,7 +134,7 @@ def open_candidate(candidate: Candidate) -> TreeModel:
 
 
 def retrain(candidate: Candidate, *, owner) -> TrainingRun:
-    """A run with the candidate's settings on all rows, the held-out ones too."""
+    """Queue a run with the candidate's settings on all rows, including held-out ones."""
     if not candidate.is_done:
         raise Conflict("This candidate has not ended yet.")
     run = runs.enqueue(
@@ -147,14 +147,14 @@ def retrain(candidate: Candidate, *, owner) -> TrainingRun:
 
 
 def delete(experiment: Experiment) -> None:
-    """Hide an experiment that has ended, which can be brought back for some weeks; models that were opened stay."""
+    """Soft-delete an experiment that has ended; it can be restored for some weeks. Opened models stay."""
     if experiment.candidates.exclude(status__in=FINISHED).exists():
         raise Conflict("The experiment has not ended yet. Stop it first.")
     hide(experiment)
 
 
 def tidy(now: datetime) -> int:
-    """Remove for good the experiments that were deleted long ago."""
+    """Purge experiments that were deleted long ago."""
     return purge(Experiment, now)
 
 
@@ -174,15 +174,15 @@ def _check(dataset: Dataset, kinds: Collection[str], folds: int, share: float, n
 
 
 def _check_trial(dataset: Dataset, trial: Trial, time_limit: float, seed: int) -> tuple[Any, dict[str, Any]]:
-    """The method with all its values checked, within the limits of this server."""
+    """Return the trial with checked values, within the limits of this server."""
     method = get(trial.method)
-    wanted = dict(trial.parameters)
-    wanted.setdefault("time_limit", time_limit)
+    parameters = dict(trial.parameters)
+    parameters.setdefault("time_limit", time_limit)
     if method.parameter("seed"):
-        wanted.setdefault("seed", seed)
-    settings = method.settings(wanted)
+        parameters.setdefault("seed", seed)
+    settings = method.settings(parameters)
     runs.check_settings(method, settings, dataset)
-    return method, runs.within_limits(method, settings.to_json(), said=wanted)
+    return method, runs.within_limits(method, settings.to_json(), said=parameters)
 
 
 def _queue(experiment: Experiment, number: int, method: Any, parameters: dict[str, Any]) -> None:

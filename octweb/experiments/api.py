@@ -36,7 +36,7 @@ from trainer.data.folds import MOST_FOLDS, MOST_HELD_OUT
 
 
 class TrialSerializer(serializers.Serializer):
-    """A method that is tried with these settings."""
+    """A method and its settings."""
 
     method = StrictTextField(max_length=50)
     parameters = serializers.DictField(child=serializers.JSONField(allow_null=True), required=False, default=dict)
@@ -49,7 +49,7 @@ class TrialSerializer(serializers.Serializer):
 
 
 class NewExperimentSerializer(serializers.Serializer):
-    """What a new experiment needs: a data set; the rest is chosen for it."""
+    """Body of a new experiment. Only the data set is required."""
 
     dataset = serializers.UUIDField()
     name = Name(max_length=200)
@@ -85,7 +85,7 @@ class NewExperimentSerializer(serializers.Serializer):
 
 
 class CandidateSerializer(serializers.Serializer):
-    """A row of the leaderboard; shares in [0, 1], null while they are not known."""
+    """A row of the leaderboard; shares in [0, 1], null while unknown."""
 
     id = serializers.UUIDField()
     name = serializers.CharField()
@@ -114,7 +114,7 @@ class CandidateSerializer(serializers.Serializer):
 
 
 class OtherSerializer(serializers.Serializer):
-    """A finished candidate that is not recommended, and why."""
+    """A finished candidate that is not recommended, with the reason."""
 
     id = serializers.UUIDField()
     name = serializers.CharField()
@@ -160,16 +160,20 @@ class ExperimentSerializer(serializers.Serializer):
 
 
 def as_json(experiment: Experiment) -> dict[str, Any]:
-    """The members of `ExperimentSerializer`."""
-    found = board(experiment)
+    """Return the members of `ExperimentSerializer`."""
+    leaderboard = board(experiment)
     estimate: dict[str, Any] | None = None
-    if found.honest is not None:
-        estimate = {"correct": found.honest.correct, "n": found.honest.n, "accuracy": found.honest.accuracy}
-        estimate["interval"] = found.honest.interval
+    if leaderboard.honest is not None:
+        estimate = {
+            "correct": leaderboard.honest.correct,
+            "n": leaderboard.honest.n,
+            "accuracy": leaderboard.honest.accuracy,
+        }
+        estimate["interval"] = leaderboard.honest.interval
     elif test := held_out(experiment):
         estimate = {name: test[name] for name in ("correct", "n", "accuracy")}
         estimate["interval"] = interval_of(test)
-    own = (
+    members = (
         "id",
         "name",
         "created",
@@ -183,20 +187,20 @@ def as_json(experiment: Experiment) -> dict[str, Any]:
         "time_limit",
         "skipped",
     )
-    return {name: getattr(experiment, name) for name in own} | {
+    return {name: getattr(experiment, name) for name in members} | {
         "dataset": experiment.dataset_id,
-        "status": found.status,
-        "tried": found.tried,
-        "seconds": elapsed(experiment, found.lines),
-        "recommended": found.chosen.label if found.chosen else None,
-        "highest": found.highest.label if found.highest else None,
-        "tied": [line.label for line in found.tied],
-        "base_rate": found.base_rate,
-        "reasons": reasons(found),
-        "others": reasons_against(found),
+        "status": leaderboard.status,
+        "tried": leaderboard.tried,
+        "seconds": elapsed(experiment, leaderboard.lines),
+        "recommended": leaderboard.chosen.label if leaderboard.chosen else None,
+        "highest": leaderboard.highest.label if leaderboard.highest else None,
+        "tied": [line.label for line in leaderboard.tied],
+        "base_rate": leaderboard.base_rate,
+        "reasons": reasons(leaderboard),
+        "others": reasons_against(leaderboard),
         "estimate": estimate,
-        "estimate_words": honest_words(found),
-        "candidates": [_candidate_json(line) for line in found.sorted("accuracy")],
+        "estimate_words": honest_words(leaderboard),
+        "candidates": [_candidate_json(line) for line in leaderboard.sorted("accuracy")],
         "owner": experiment.owner.username,
     }
 
@@ -223,14 +227,14 @@ class ExperimentViewSet(mixins.DestroyModelMixin, viewsets.GenericViewSet):
     queryset = Experiment.objects.none()
 
     def get_object(self) -> Experiment:
-        found = Experiment.objects.select_related("dataset", "owner", "chosen")
-        return found.get_visible(self.request.user, self.kwargs["pk"])
+        experiments = Experiment.objects.select_related("dataset", "owner", "chosen")
+        return experiments.get_visible(self.request.user, self.kwargs["pk"])
 
     @extend_schema(responses={200: ExperimentSerializer(many=True)} | PROBLEMS(400, 401, 403, 404, 429))
     def list(self, request: Request) -> Response:
-        found = Experiment.objects.visible_to(request.user).select_related("dataset", "owner")
-        found = found.defer("dataset__columns", "dataset__reading").prefetch_related(SHOWN)
-        page = self.paginate_queryset(found)
+        experiments = Experiment.objects.visible_to(request.user).select_related("dataset", "owner")
+        experiments = experiments.defer("dataset__columns", "dataset__reading").prefetch_related(SHOWN)
+        page = self.paginate_queryset(experiments)
         return self.get_paginated_response(ExperimentSerializer([as_json(e) for e in page or ()], many=True).data)
 
     @extend_schema(responses={200: ExperimentSerializer} | PROBLEMS(401, 403, 404, 429))
@@ -264,7 +268,7 @@ class ExperimentViewSet(mixins.DestroyModelMixin, viewsets.GenericViewSet):
     @extend_schema(request=None, responses={200: ExperimentSerializer} | PROBLEMS(401, 403, 404, 409, 429))
     @action(detail=True, methods=["post"], url_path=r"candidates/(?P<key>[0-9a-f-]{36})/open")
     def open(self, request: Request, pk: str, key: str) -> Response:
-        """Make the tree of a candidate a model; the first one that is opened is measured on the rows held out."""
+        """Make the tree of a candidate a model. The first opened one is measured on the held-out rows."""
         actions.open_candidate(self._candidate(key))
         return self._answer(self.get_object())
 
@@ -279,12 +283,14 @@ class ExperimentViewSet(mixins.DestroyModelMixin, viewsets.GenericViewSet):
     @action(detail=True, methods=["get"], url_path="figures/accuracy")
     def accuracy(self, request: Request, pk: str) -> Response:
         """Plotly figure: accuracy on unseen rows against leaves, one point per candidate, with the band of one standard error."""
-        found = board(self.get_object())
-        return Response(experiment_figure(points(found), found.base_rate))
+        leaderboard = board(self.get_object())
+        return Response(experiment_figure(points(leaderboard), leaderboard.base_rate))
 
     def _candidate(self, key: str) -> Candidate:
-        found = Candidate.objects.filter(experiment=self.get_object()).select_related("experiment__dataset", "owner")
-        return found.get_visible(self.request.user, key)
+        candidates = Candidate.objects.filter(experiment=self.get_object()).select_related(
+            "experiment__dataset", "owner"
+        )
+        return candidates.get_visible(self.request.user, key)
 
     def _answer(self, experiment: Experiment, status: int = 200) -> Response:
         experiment.refresh_from_db()

@@ -24,7 +24,7 @@ class ExperimentsConfig(AppConfig):
 
 
 def _selection_of(model: TreeModel) -> Selection | None:
-    """How a model was chosen; what it needs is loaded by the first question, not by every command."""
+    """Return how a model was chosen. Imports at the first call, so that commands start quickly."""
     from octweb.experiments.selection import selection_of
 
     return selection_of(model)

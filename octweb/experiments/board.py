@@ -1,4 +1,4 @@
-"""The leaderboard of an experiment: what each candidate reached, which one is recommended and why, and what the choice is worth."""
+"""Leaderboard of an experiment: results, recommendation with reasons, and an unbiased estimate of it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SORTS = {"accuracy": "Accuracy", "leaves": "Leaves", "time": "Time", "queue": "Q
 
 
 class UnseenCost(NamedTuple):
-    """What the answers to unseen rows cost per row, and what the best single answer of the training rows costs there."""
+    """Cost per unseen row of the tree, and of the best single answer of the training rows."""
 
     per_row: float
     constant_per_row: float
@@ -37,14 +37,14 @@ class UnseenCost(NamedTuple):
 
     @property
     def words(self) -> str:
-        """Both in a short sentence."""
+        """Return both in a short sentence."""
         unit = f" {self.unit}" if self.unit else ""
         return f"{number_text(self.per_row)}{unit} a row; always one answer: {number_text(self.constant_per_row)}{unit}"
 
 
 @dataclass(frozen=True, kw_only=True)
 class BoardLine:
-    """A row of the leaderboard; shares in [0, 1], None if it is not known yet."""
+    """A row of the leaderboard; shares in [0, 1], None while unknown."""
 
     candidate: Candidate
     title: str
@@ -72,12 +72,12 @@ class BoardLine:
 
     @property
     def next_fit(self) -> int:
-        """Which fit is under way, counted from 1."""
+        """Return the number of the current fit, counted from 1."""
         return min(self.done + 1, self.candidate.experiment.fits)
 
     @property
     def ranges(self) -> str:
-        """Leaves in the folds, if they differ from the leaves of the tree on all training rows."""
+        """Return the leaves in the folds if they differ from those of the tree on all training rows."""
         if not self.fold_leaves or set(self.fold_leaves) == {self.leaves}:
             return ""
         low = min(self.fold_leaves)
@@ -87,7 +87,7 @@ class BoardLine:
 
 @dataclass(frozen=True, kw_only=True)
 class Board:
-    """An experiment as it stands."""
+    """Current state of an experiment."""
 
     experiment: Experiment
     lines: tuple[BoardLine, ...]
@@ -105,18 +105,18 @@ class Board:
 
     @property
     def tied(self) -> list[BoardLine]:
-        """All lines that share the highest accuracy."""
+        """Return all lines with the highest accuracy."""
         labels = self.choice.tied if self.choice else ()
         return [line for line in self.lines if line.label in labels]
 
     @property
     def base_rate(self) -> float | None:
-        """The share of the same unseen rows that is right if every row gets the most frequent class of its training rows."""
+        """Return the accuracy on the same unseen rows of always answering the most frequent training class."""
         return next((line.base_rate for line in self.lines if line.base_rate is not None), None)
 
     @property
     def has_costs(self) -> bool:
-        """Whether answers of some candidate have costs."""
+        """Return whether some candidate has costs."""
         return any(line.cost is not None for line in self.lines)
 
     @property
@@ -131,7 +131,7 @@ class Board:
         return next((line for line in self.lines if line.label == label), None)
 
     def sorted(self, by: str) -> list[BoardLine]:
-        """The lines by accuracy, leaves or time, those without a number last; else in the order of the queue."""
+        """Return the lines by accuracy, leaves or time, unknown ones last; otherwise in the order of the queue."""
         keys = {
             "accuracy": lambda x: -x.score.mean,
             "leaves": lambda x: (x.leaves, -x.score.mean),
@@ -145,19 +145,19 @@ class Board:
 
 
 UNSHOWN = ("document", "trees", "log")
-# reads the candidates of all experiments of a list at once
+# for a list: reads the candidates of all experiments at once
 SHOWN = Prefetch("candidates", queryset=Candidate.objects.defer(*UNSHOWN), to_attr="shown_candidates")
 
 
 def board(experiment: Experiment) -> Board:
-    """The experiment with its candidates, scored and compared."""
-    held = getattr(experiment, "shown_candidates", None)
-    candidates = list(experiment.candidates.defer(*UNSHOWN)) if held is None else held
+    """Score and compare the candidates of an experiment."""
+    prefetched = getattr(experiment, "shown_candidates", None)
+    candidates = list(experiment.candidates.defer(*UNSHOWN)) if prefetched is None else prefetched
     lines = [_line(candidate, experiment) for candidate in candidates]
     scores = [line.score for line in lines if line.score is not None and line.candidate.is_done]
     choice = choose(scores) if scores else None
     chosen = choice.chosen.label if choice else ""
-    lines = [_recommended(line) if line.label == chosen else line for line in lines]
+    lines = [_mark_recommended(line) if line.label == chosen else line for line in lines]
     return Board(
         experiment=experiment,
         lines=tuple(lines),
@@ -168,7 +168,7 @@ def board(experiment: Experiment) -> Board:
 
 
 def status_of(candidates: Sequence[Candidate]) -> str:
-    """Where the experiment stands, in the words of a run."""
+    """Return the status of the experiment, as of a run."""
     states = {c.status for c in candidates}
     if RunStatus.RUNNING in states or (RunStatus.QUEUED in states and states & set(FINISHED)):
         return str(RunStatus.RUNNING)
@@ -180,7 +180,7 @@ def status_of(candidates: Sequence[Candidate]) -> str:
 
 
 def elapsed(experiment: Experiment, lines: Sequence[BoardLine]) -> float | None:
-    """Seconds from the first start to the last end, or to now."""
+    """Return the seconds from the first start to the last end, or to now."""
     starts = [line.candidate.started for line in lines if line.candidate.started]
     if not starts:
         return None
@@ -190,21 +190,23 @@ def elapsed(experiment: Experiment, lines: Sequence[BoardLine]) -> float | None:
     return (end - min(starts)).total_seconds()
 
 
-def reasons(found: Board) -> list[str]:
-    """Why this tree, in sentences."""
-    if found.choice is None or found.chosen is None or found.highest is None:
+def reasons(leaderboard: Board) -> list[str]:
+    """Return the reasons for the recommended tree as sentences."""
+    if leaderboard.choice is None or leaderboard.chosen is None or leaderboard.highest is None:
         return []
-    chosen = found.choice.chosen
-    highest = found.choice.highest
-    depth = int(found.chosen.candidate.summary.get("depth") or 0)
-    most = f"It asks at most {depth} question{'s' if depth != 1 else ''}, {found.chosen.asks} at a time"
+    chosen = leaderboard.choice.chosen
+    highest = leaderboard.choice.highest
+    depth = int(leaderboard.chosen.candidate.summary.get("depth") or 0)
+    most = f"It asks at most {depth} question{'s' if depth != 1 else ''}, {leaderboard.chosen.asks} at a time"
     if not depth:
         most = "It asks nothing: no question is worth its leaves"
     sentences = [f"{most}, and is right for {percent(chosen.mean)} of unseen rows."]
-    if chosen.label in found.choice.tied:
-        sentences.append(_best_words(found, found.chosen))
+    if chosen.label in leaderboard.choice.tied:
+        sentences.append(_best_words(leaderboard, leaderboard.chosen))
         simpler = [
-            line for line in found.lines if line.score and line.leaves and line.leaves < (found.chosen.leaves or 0)
+            line
+            for line in leaderboard.lines
+            if line.score and line.leaves and line.leaves < (leaderboard.chosen.leaves or 0)
         ]
         if simpler:
             sentences.append("All smaller trees are worse by more than one standard error.")
@@ -212,45 +214,45 @@ def reasons(found: Board) -> list[str]:
         behind = points_text(highest.mean - chosen.mean)
         error = points_text(highest.error)
         sentences.append(
-            f"{_highest_words(found)}. The difference of {behind} points is no larger than the standard error of {error} points."
+            f"{_highest_words(leaderboard)}. The difference of {behind} points is no larger than the standard error of {error} points."
         )
     return sentences
 
 
-def _best_words(found: Board, chosen: BoardLine) -> str:
+def _best_words(leaderboard: Board, chosen: BoardLine) -> str:
     """Say that nothing is more accurate, and name every candidate that ties with the chosen one."""
-    others = [line.candidate.name for line in found.tied if line is not chosen]
+    others = [line.candidate.name for line in leaderboard.tied if line is not chosen]
     if not others:
         return "No other candidate is more accurate."
     return f"It ties with {_and(others)} for the highest accuracy; the rule below decided."
 
 
-def _highest_words(found: Board) -> str:
-    highest = found.tied[0]
+def _highest_words(leaderboard: Board) -> str:
+    highest = leaderboard.tied[0]
     share = percent(highest.score.mean) if highest.score else ""
-    if len(found.tied) == 1:
+    if len(leaderboard.tied) == 1:
         return f"The highest, {share}, has {highest.leaves} leaves"
-    return f"{_and([line.candidate.name for line in found.tied])} tie for the highest, {share}"
+    return f"{_and([line.candidate.name for line in leaderboard.tied])} tie for the highest, {share}"
 
 
 def _and(names: Sequence[str]) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
-def reasons_against(found: Board) -> list[dict[str, str]]:
-    """Why each other finished candidate is not recommended, the highest first."""
-    if found.choice is None:
+def reasons_against(leaderboard: Board) -> list[dict[str, str]]:
+    """Return why each other finished candidate is not recommended, the most accurate first."""
+    if leaderboard.choice is None:
         return []
-    scored = [(line, line.score) for line in found.lines if line.score is not None and line.candidate.is_done]
+    scored = [(line, line.score) for line in leaderboard.lines if line.score is not None and line.candidate.is_done]
     return [
-        {"id": line.label, "name": line.candidate.name, "reason": _why_not(found.choice, score)}
+        {"id": line.label, "name": line.candidate.name, "reason": _why_not(leaderboard.choice, score)}
         for line, score in sorted(scored, key=lambda pair: -pair[1].mean)
         if not line.recommended
     ]
 
 
 def _why_not(choice: OneStandardErrorChoice, score: Score) -> str:
-    """By the rule of `choose`, in the order in which it looks."""
+    """Return the first rule of `choose` that excludes the candidate, as a sentence."""
     chosen = choice.chosen
     if score.label not in choice.within:
         behind = points_text(choice.highest.mean - score.mean)
@@ -264,16 +266,18 @@ def _why_not(choice: OneStandardErrorChoice, score: Score) -> str:
     return "as large, and not more accurate"
 
 
-def honest_words(found: Board) -> str:
-    """What the choice is worth on rows that took no part in it, or when that will be known."""
-    experiment = found.experiment
+def honest_words(leaderboard: Board) -> str:
+    """Return the accuracy of the choice on held-out rows, or when it will be known, as a sentence."""
+    experiment = leaderboard.experiment
     if experiment.nested:
-        if found.honest is None:
+        if leaderboard.honest is None:
             return "How good the choice is will be known when all candidates are done: the choice is then made again without each fold."
-        same = sum(pick == (found.chosen.label if found.chosen else "") for pick in found.honest.picks)
+        same = sum(
+            pick == (leaderboard.chosen.label if leaderboard.chosen else "") for pick in leaderboard.honest.picks
+        )
         return (
-            f"Expect {percent(found.honest.accuracy)} right on new rows ({found.honest.correct:,} of {found.honest.n:,}{span(found.honest.interval)}). "
-            f"{_repeated_words(same, len(found.honest.picks))}"
+            f"Expect {percent(leaderboard.honest.accuracy)} right on new rows ({leaderboard.honest.correct:,} of {leaderboard.honest.n:,}{span(leaderboard.honest.interval)}). "
+            f"{_repeated_words(same, len(leaderboard.honest.picks))}"
         )
     if experiment.chosen_id is None:
         about = "About " if experiment.group or experiment.time else ""
@@ -296,7 +300,7 @@ def _repeated_words(same: int, choices: int) -> str:
 
 
 def held_out(experiment: Experiment) -> dict[str, Any] | None:
-    """What the first tree that was opened reaches on the rows held out; None before."""
+    """Return the result of the first opened tree on the held-out rows; None before it is opened."""
     if experiment.chosen_id is None or not experiment.test_share:
         return None
     return (experiment.chosen.summary.get("metrics") or {}).get("test")
@@ -304,12 +308,14 @@ def held_out(experiment: Experiment) -> dict[str, Any] | None:
 
 def interval_of(test: Mapping[str, Any]) -> Interval | None:
     """Return the 95 % interval of the accuracy on held-out rows: as stated over groups, else over rows."""
-    stated = test.get("interval")
-    return wilson(int(test["correct"]), int(test["n"])) if stated is None else (float(stated[0]), float(stated[1]))
+    interval = test.get("interval")
+    return (
+        wilson(int(test["correct"]), int(test["n"])) if interval is None else (float(interval[0]), float(interval[1]))
+    )
 
 
 def tree_of(line: BoardLine) -> dict[str, Any] | None:
-    """The tree of a candidate as an outline."""
+    """Return the tree of a candidate as an outline."""
     return _outline(str(line.candidate.pk), str(line.candidate.finished)) if line.candidate.is_done else None
 
 
@@ -319,23 +325,23 @@ def _outline(pk: str, finished: str) -> dict[str, Any] | None:
     return tree_outline(from_json(json.loads(document)).tree) if document else None
 
 
-def points(found: Board) -> list[dict[str, Any]]:
-    """What the picture shows."""
+def points(leaderboard: Board) -> list[dict[str, Any]]:
+    """Return the points of the picture."""
     return [
         {
             "id": line.label, "name": line.candidate.name, "leaves": line.leaves, "accuracy": line.score.mean,
             "error": line.score.error, "proved": bool(line.claim and line.claim["kind"] == "proved"),
-            "recommended": line.recommended, "highest": line in found.tied, "tied": len(found.tied) > 1,
+            "recommended": line.recommended, "highest": line in leaderboard.tied, "tied": len(leaderboard.tied) > 1,
         }
-        for line in found.lines
+        for line in leaderboard.lines
         if line.score is not None and line.leaves is not None
     ]  # fmt: skip
 
 
 def _line(candidate: Candidate, experiment: Experiment) -> BoardLine:
     method = get(candidate.method)
-    own = sorted((r for r in candidate.records if r.get("second", -1) < 0), key=lambda r: r["fold"])
-    good = [r for r in own if not r.get("error")]
+    fold_records = sorted((r for r in candidate.records if r.get("second", -1) < 0), key=lambda r: r["fold"])
+    good = [r for r in fold_records if not r.get("error")]
     accuracies = tuple(r["accuracy"] for r in good)
     leaves = tuple(r["leaves"] for r in good)
     summary = candidate.summary
@@ -349,7 +355,7 @@ def _line(candidate: Candidate, experiment: Experiment) -> BoardLine:
             columns=COLUMNS[advice.split_phrase(method)],
             claim={"proved": 0, "gap": 1}.get(claim["kind"] if claim else "", 2),
         )
-    broken = next((r["error"] for r in own if r.get("error")), "")
+    broken = next((r["error"] for r in fold_records if r.get("error")), "")
     return BoardLine(
         candidate=candidate,
         title=method.title,
@@ -369,14 +375,14 @@ def _line(candidate: Candidate, experiment: Experiment) -> BoardLine:
 
 
 def _base_rate(records: Sequence[dict[str, Any]]) -> float | None:
-    """Over all folds; None if records of an earlier version do not say it."""
+    """Return the base rate over all folds; None for records of an earlier version."""
     if any(r.get("base_correct") is None for r in records):
         return None
     return float(sum(r["base_correct"] for r in records) / sum(r["n"] for r in records))
 
 
 def _cost(records: Sequence[dict[str, Any]]) -> UnseenCost | None:
-    """Over all folds; None where answers have no costs."""
+    """Return the cost over all folds; None if answers have no costs."""
     if any(r.get("cost") is None or r.get("constant_cost") is None for r in records):
         return None
     n = sum(r["n"] for r in records)
@@ -385,7 +391,7 @@ def _cost(records: Sequence[dict[str, Any]]) -> UnseenCost | None:
 
 
 def _claim(candidate: Candidate) -> dict[str, Any] | None:
-    """The badge of the tree on all training rows, as templates take it."""
+    """Return the badge of the tree on all training rows, for templates."""
     summary = candidate.summary
     if not summary:
         return None
@@ -394,16 +400,16 @@ def _claim(candidate: Candidate) -> dict[str, Any] | None:
     if splits is not None:
         return {"kind": "splits", "words": splits_words(*splits), "proved": splits[0], "total": splits[1]}
     claim = read_claim(certificate)
-    found = {"kind": claim.kind, "words": claim.words}
-    return found | {"gap": summary.get("gap")} if claim.kind == "gap" else found
+    claim_record = {"kind": claim.kind, "words": claim.words}
+    return claim_record | {"gap": summary.get("gap")} if claim.kind == "gap" else claim_record
 
 
-def _recommended(line: BoardLine) -> BoardLine:
+def _mark_recommended(line: BoardLine) -> BoardLine:
     return replace(line, recommended=True)
 
 
 def _honest(experiment: Experiment, lines: Sequence[BoardLine]) -> NestedEstimate | None:
-    """The estimate by nested folds, once nothing is under way."""
+    """Return the estimate by nested folds once all candidates have ended."""
     if not experiment.nested or any(not line.candidate.is_finished for line in lines):
         return None
     known = {f.name for f in fields(FoldRecord)}
@@ -417,7 +423,7 @@ def _honest(experiment: Experiment, lines: Sequence[BoardLine]) -> NestedEstimat
 
 
 def span(interval: tuple[float, float] | None) -> str:
-    """An interval in words, behind counts in brackets."""
+    """Return an interval in words, after counts in brackets."""
     return (
         "" if interval is None else f"; 95{NARROW}% interval {points_text(interval[0])} to {points_text(interval[1])}"
     )

@@ -25,7 +25,7 @@ CHECKS = (
 
 
 class ExperimentForm(SaidForm):
-    """What trees may ask, how long one fit may take, and how the choice is checked."""
+    """Kinds of questions, time limit per fit, and how the choice is checked."""
 
     name = forms.CharField(
         max_length=200, required=False, label="Name", help_text="If left empty: best tree for the data set."
@@ -59,8 +59,8 @@ class ExperimentForm(SaidForm):
             )
         return value
 
-    def wanted(self) -> dict[str, Any]:
-        """Kinds and time as far as they can be read, for the plan that is shown."""
+    def plan_options(self) -> dict[str, Any]:
+        """Return the valid kinds and time limit, for the preview of the plan."""
         initial = {"kinds": self.fields["kinds"].initial, "time_limit": LONGEST_FIT, "folds": FOLDS, "check": "auto"}
         if not self.is_bound:
             return initial
@@ -69,24 +69,24 @@ class ExperimentForm(SaidForm):
         return initial | {name: v for name, v in self.cleaned_data.items() if name in initial and v} | nothing
 
     def request(self) -> dict[str, Any]:
-        """Arguments for `experiments.start`."""
+        """Return the arguments for `experiments.start`."""
         values = self.cleaned_data
         how: dict[str, Any] = {
             "auto": {"test_share": None, "nested": None},
             "held-out": {"test_share": HELD_OUT, "nested": False},
             "nested": {"test_share": 0.0, "nested": True},
         }[values["check"]]
-        named = {name: values[name] for name in ("name", "kinds", "time_limit", "folds")}
-        return named | how | {name: values.get(name) or "" for name in ("group", "time", "weight")}
+        options = {name: values[name] for name in ("name", "kinds", "time_limit", "folds")}
+        return options | how | {name: values.get(name) or "" for name in ("group", "time", "weight")}
 
     def fits(self) -> int:
-        """Trees that each candidate will grow, as far as the choices can be read."""
-        wanted = self.wanted()
+        """Return the number of trees per candidate by the valid choices."""
+        wanted = self.plan_options()
         nested = evaluation(self.dataset)[1] if wanted["check"] == "auto" else wanted["check"] == "nested"
         return fits_of(wanted["folds"], nested)
 
     def check_words(self) -> str:
-        """What `auto` means on these data."""
+        """Return what `auto` means on these data."""
         _, nested = evaluation(self.dataset)
         if nested:
             return "These data have few rows, so none is held out: the choice is made again without each fold (nested folds)."

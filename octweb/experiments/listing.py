@@ -29,24 +29,24 @@ STATUS = Case(
 
 
 def _rows(user: Any, words: str, status: str) -> QuerySet:
-    found = Experiment.objects.visible_to(user)
+    experiments = Experiment.objects.visible_to(user)
     for word in words.split():
-        found = found.filter(Q(name__icontains=word) | Q(dataset__name__icontains=word))
-    return found.alias(status=STATUS).filter(status=status) if status else found
+        experiments = experiments.filter(Q(name__icontains=word) | Q(dataset__name__icontains=word))
+    return experiments.alias(status=STATUS).filter(status=status) if status else experiments
 
 
 def _read_entries(keys: Collection[Any]) -> list[ListEntry]:
     states = Candidate.objects.only("experiment_id", "status", "started", "number")
-    found = Experiment.objects.select_related("dataset", "owner").only(
+    experiments = Experiment.objects.select_related("dataset", "owner").only(
         "name", "created", "dataset__name", "owner__username"
     )
-    found = found.prefetch_related(Prefetch("candidates", queryset=states))
-    return [_entry(experiment) for experiment in found.filter(pk__in=keys).order_by()]
+    experiments = experiments.prefetch_related(Prefetch("candidates", queryset=states))
+    return [_entry(experiment) for experiment in experiments.filter(pk__in=keys).order_by()]
 
 
 def _entry(experiment: Experiment) -> ListEntry:
     candidates = list(experiment.candidates.all())
-    done = sum(c.was_tried for c in candidates)
+    tried = sum(c.was_tried for c in candidates)
     return ListEntry(
         kind="experiment",
         pk=experiment.pk,
@@ -58,7 +58,7 @@ def _entry(experiment: Experiment) -> ListEntry:
         owner=experiment.owner,
         created=experiment.created,
         started=min((c.started for c in candidates if c.started), default=None),
-        tried=f"{done} of {len(candidates)}",
+        tried=f"{tried} of {len(candidates)}",
     )
 
 

@@ -10,20 +10,20 @@ from trainer.data.folds import held_out_of
 
 
 class Experiment(Deletable):
-    """What is tried on which rows. Which tree is recommended is worked out from the candidates, never stored."""
+    """Candidates on the folds of one data set. The recommended tree is computed from them, never stored."""
 
     name = models.CharField(max_length=200)
     dataset = models.ForeignKey("datasets.Dataset", on_delete=models.PROTECT, related_name="experiments")
     folds = models.PositiveIntegerField(default=5)
     seed = models.PositiveIntegerField(default=0)
-    test_share = models.FloatField(default=0.0)  # held out of everything, measured once a tree is chosen
-    # columns of the file: rows with the same value belong together; rows follow each other; empty for none
+    test_share = models.FloatField(default=0.0)  # held out, and measured once a tree is chosen
+    # columns of the file, empty for none: group of a row; time of a row
     group = models.CharField(max_length=1000, blank=True)
     time = models.CharField(max_length=1000, blank=True)
-    weight = models.CharField(max_length=1000, blank=True)  # how much each row counts
-    nested = models.BooleanField(default=False)  # where rows are few: every pair of folds is left out, too
+    weight = models.CharField(max_length=1000, blank=True)  # column with the weight of each row
+    nested = models.BooleanField(default=False)  # for few rows: every pair of folds is left out as well
     time_limit = models.FloatField(default=60.0)  # seconds of one fit
-    skipped = models.JSONField(default=list)  # what was not tried: {"method", "title", "reason"}
+    skipped = models.JSONField(default=list)  # excluded methods: {"method", "title", "reason"}
     chosen = models.ForeignKey("Candidate", null=True, blank=True, on_delete=models.SET_NULL, related_name="+")
     chosen_at = models.DateTimeField(null=True, blank=True)
 
@@ -35,24 +35,24 @@ class Experiment(Deletable):
 
     @property
     def fits(self) -> int:
-        """Trees that each candidate grows: one per fold, one per pair of folds where nested, and one on all rows that train."""
+        """Return the number of trees per candidate: one per fold, one per pair of folds if nested, and one on all training rows."""
         return fits_of(self.folds, self.nested)
 
     @property
     def held_out_rows(self) -> int:
-        """Rows that take no part in the choice: of each class a share, as the training holds them out; about so many with groups or times."""
+        """Return the number of held-out rows, stratified by class as in training; approximate with groups or times."""
         if self.group or self.time:
             return round(self.test_share * self.dataset.rows)
         return sum(held_out_of(rows, self.test_share) for rows in self.dataset.profile.get("class_counts", ()))
 
 
 def fits_of(folds: int, nested: bool) -> int:
-    """Trees that a candidate grows: one on all rows, one without each fold, and, nested, one without each pair of folds."""
+    """Return the number of trees per candidate: on all rows, without each fold, and, if nested, without each pair of folds."""
     return folds + (folds * (folds - 1) // 2 if nested else 0) + 1
 
 
 class Candidate(Job):
-    """One method with its settings. `records` has a line for each fold that is done; `document` is the tree on all training rows."""
+    """A method with its settings. `records` has a record per finished fold; `document` is the tree on all training rows."""
 
     TASK = "octweb.experiments.tasks.try_candidate"
     ADVICE = "Try a smaller depth."
@@ -66,7 +66,7 @@ class Candidate(Job):
     records = models.JSONField(default=list)
     trees = models.JSONField(default=dict)  # fold → nodes of its tree, until `document` has them
     document = models.TextField(blank=True)
-    # how often it went back to the queue so that a person need not wait
+    # how often it was preempted by the job of a user
     gave_way = models.PositiveIntegerField(default=0)
     model = models.ForeignKey("registry.TreeModel", null=True, blank=True, on_delete=models.SET_NULL, related_name="+")
     retrained = models.ForeignKey(
@@ -83,7 +83,7 @@ class Candidate(Job):
 
     @property
     def urgency(self) -> int:
-        """One that has begun goes on before another one begins."""
+        """Return the urgency: started candidates go before new ones."""
         return 1 if self.records else 0
 
     @property
@@ -92,7 +92,7 @@ class Candidate(Job):
 
     @property
     def fit_seconds(self) -> float:
-        """The time limit of one fit."""
+        """Return the time limit of one fit."""
         return float(self.parameters.get("time_limit") or self.experiment.time_limit)
 
     @property
@@ -104,15 +104,15 @@ class Candidate(Job):
         return "fit of an experiment", "fits of experiments"
 
     def longest(self) -> float:
-        """After a fit it lets others go first."""
+        """Return the longest time without preemption: one fit."""
         return START_SECONDS + 1.1 * self.fit_seconds
 
     @property
     def was_tried(self) -> bool:
-        """Whether it ended by itself, with a tree or without."""
+        """Return whether it ended by itself, with a tree or without."""
         return self.status in (RunStatus.SUCCEEDED, RunStatus.FAILED)
 
     @property
     def is_done(self) -> bool:
-        """Whether all its folds are measured and its tree is there."""
+        """Return whether all folds are measured and the tree exists."""
         return self.status == RunStatus.SUCCEEDED

@@ -1,4 +1,4 @@
-"""What an experiment tries: methods, depths and penalties that fit the table, and why the others are left out."""
+"""Plan of an experiment: methods, depths and penalties that fit the table, and reasons against others."""
 
 from __future__ import annotations
 
@@ -16,38 +16,38 @@ from trainer.methods.cost import ProblemSize
 from trainer.registry import METHODS, get
 from trainer.solver_common.thresholds import PROOF_SECONDS
 
-FEW_ROWS = 1000  # below, no rows are held out: nested folds use them all
+FEW_ROWS = 1000  # below, nested folds use all rows and none are held out
 HELD_OUT = 0.25
-# what a leaf must win: a share of the rows, but at least so many rows
+# gain that a leaf must bring: a share of the rows, but at least so many
 LEAST_GAIN = {Penalty.SMALL: (0.0005, 1.0), Penalty.LARGE: (0.002, 3.0)}
-DEEP = 5  # levels; with the higher penalty, for 32 leaves are more than a person reads
+DEEP = 5  # levels; with the higher penalty, since 32 leaves are hard to read
 KINDS = ("one", "two", "many", "groups")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Trial:
-    """A method with the settings that are tried."""
+    """A method with its settings."""
 
     method: str
     parameters: dict[str, Any] = field(default_factory=dict)
 
     @property
     def words(self) -> str:
-        """Method, depth and what differs from the defaults."""
+        """Return method, depth and non-default settings in words."""
         method = get(self.method)
         return run_name("", method, method.settings(self.parameters).to_json()).removeprefix(", ")
 
 
 @dataclass(frozen=True, kw_only=True)
 class TrialPlan:
-    """Trials in the order of the queue, quick ones first; `skipped` has what was left out, and why."""
+    """Trials in the order of the queue, quick ones first; `skipped` has excluded methods with reasons."""
 
     trials: tuple[Trial, ...]
     skipped: tuple[dict[str, str], ...]
 
 
 def plan(dataset: Dataset, *, kinds: Collection[str] = KINDS, time_limit: float) -> TrialPlan:
-    """What is tried on these data when trees may ask questions of these kinds and one fit may take so long."""
+    """Return the trials for a data set, by kinds of questions and time limit per fit in seconds."""
     trials: list[tuple[float, Trial]] = []
     skipped: list[dict[str, str]] = []
     for kind in advice.kinds(dataset):
@@ -70,18 +70,18 @@ def plan(dataset: Dataset, *, kinds: Collection[str] = KINDS, time_limit: float)
                 )
             else:
                 trials.append((seconds, trial))
-    # integer programs last: they often take all of their time
+    # integer programs last: they often use the whole time limit
     trials.sort(key=lambda pair: (get(pair[1].method).cost.integer_program, pair[0]))
     return TrialPlan(trials=tuple(trial for _, trial in trials), skipped=tuple(skipped))
 
 
 def evaluation(dataset: Dataset) -> tuple[float, bool]:
-    """The share that is held out, and whether folds are nested: few rows are too few to hold any out."""
+    """Return the held-out share, and whether folds are nested, by the number of rows."""
     return (0.0, True) if dataset.rows < FEW_ROWS else (HELD_OUT, False)
 
 
 def _trials(dataset: Dataset, kind: str, longest: float) -> Iterable[Trial]:
-    """Yield what the methods declare for a kind of question, with as many thresholds as should be proved in the time."""
+    """Yield the declared trials of a kind of question, with as many thresholds as should be proved in the time."""
     penalties = {
         penalty: float(f"{max(share, rows / max(1, dataset.rows)):.1g}")
         for penalty, (share, rows) in LEAST_GAIN.items()
@@ -103,7 +103,10 @@ def _trials(dataset: Dataset, kind: str, longest: float) -> Iterable[Trial]:
 
 
 def _too_long(dataset: Dataset, trial: Trial, seconds: float, time_limit: float) -> bool:
-    """Whether its fits would end unproved: what a deep search has found at its limit is seldom better than a proved tree of one level less."""
+    """Return whether fits would probably end unproved.
+
+    A deep search stopped by its limit is seldom better than a proved tree of one level less.
+    """
     if get(trial.method).guarantee == "heuristic":
         return False
     if trial.parameters.get("depth") != DEEP:

@@ -1,4 +1,4 @@
-"""What is known about the choice of a model that was opened, or trained again, from an experiment."""
+"""Selection of a model from an experiment, and an unbiased estimate of its accuracy."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ AGAIN = "The choice was made again without each fold in turn: the tree that was 
 
 
 def selection_of(model: TreeModel) -> Selection | None:
-    """How good the choice is, of which the model is the result; None if there was nothing to choose from."""
-    found = Candidate.objects.filter(Q(model=model) | Q(retrained__model=model)).defer(
+    """Return the selection from which the model results; None if there was only one candidate."""
+    matching = Candidate.objects.filter(Q(model=model) | Q(retrained__model=model)).defer(
         "document", "trees", "log", "records"
     )
-    candidate = found.select_related("experiment__dataset", "experiment__chosen").first()
+    candidate = matching.select_related("experiment__dataset", "experiment__chosen").first()
     if candidate is None:
         return None
     experiment = candidate.experiment
@@ -30,17 +30,21 @@ def selection_of(model: TreeModel) -> Selection | None:
     if candidates < 2:
         return None
     url = "" if experiment.deleted_at else reverse("experiments:detail", args=[experiment.pk])
-    said = _nested(candidate, board(experiment)) if experiment.nested else _held_out(candidate, experiment, model)
+    estimate = (
+        _nested_estimate(candidate, board(experiment))
+        if experiment.nested
+        else _held_out_estimate(candidate, experiment, model)
+    )
     return Selection(
-        candidates=candidates, url=url, **said | {"words": f"One of {candidates} candidates. {said['words']}"}
+        candidates=candidates, url=url, **estimate | {"words": f"One of {candidates} candidates. {estimate['words']}"}
     )
 
 
-def _nested(candidate: Candidate, found: Board) -> dict[str, Any]:
-    """The choice that was made again without each fold; it says nothing of a tree that the rule does not take."""
-    honest = found.honest
+def _nested_estimate(candidate: Candidate, leaderboard: Board) -> dict[str, Any]:
+    """Return the estimate by nested selection. It does not apply to a tree that the rule does not choose."""
+    honest = leaderboard.honest
     if honest is None:
-        ended = "Their experiment has not ended" if not found.finished else "Their folds are not complete"
+        ended = "Their experiment has not ended" if not leaderboard.finished else "Their folds are not complete"
         return {"fair": False, "words": f"{ended}, so it is not known what the choice is worth. {TOO_HIGH}"}
     known = {
         "fair": False,
@@ -50,15 +54,15 @@ def _nested(candidate: Candidate, found: Board) -> dict[str, Any]:
         "n": honest.n,
     }
     worth = f"right for {percent(honest.accuracy)} of the rows of that fold ({honest.correct:,} of {honest.n:,}{span(honest.interval)})"
-    if found.chosen is not None and found.chosen.candidate.pk == candidate.pk:
+    if leaderboard.chosen is not None and leaderboard.chosen.candidate.pk == candidate.pk:
         words = f"It was chosen by its folds. {TOO_HIGH} {AGAIN} {worth}."
         return known | {"words": words}
     words = f"The experiment recommends another one. {TOO_HIGH} {AGAIN} {worth}."
     return {"fair": False, "words": words}
 
 
-def _held_out(candidate: Candidate, experiment: Experiment, model: TreeModel) -> dict[str, Any]:
-    """The rows that took no part in the choice, as long as they were looked at for this candidate alone."""
+def _held_out_estimate(candidate: Candidate, experiment: Experiment, model: TreeModel) -> dict[str, Any]:
+    """Return the estimate on held-out rows, if no other candidate was measured on them."""
     first = experiment.chosen_id == candidate.pk
     test = held_out(experiment)
     if candidate.model_id == model.pk:

@@ -1,4 +1,4 @@
-"""The task of a candidate: supervise its child. It goes after what a person waits for."""
+"""Task of a candidate: supervise its child process. Jobs of users go first."""
 
 from __future__ import annotations
 
@@ -10,5 +10,5 @@ from octweb.jobs.supervisor import stopping, worker_name
 
 @task(priority=-20)
 def try_candidate(job_id: str) -> str:
-    """Evaluate one candidate; returns the job's last status. A job that somebody else has is left alone."""
+    """Evaluate one candidate, and return the job's last status. A job claimed by another worker is left alone."""
     return CandidateSupervisor(job_id=job_id, worker=worker_name(), stopping=stopping).run()

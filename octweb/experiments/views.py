@@ -46,7 +46,7 @@ def _candidate(request: HttpRequest, pk: Any) -> Candidate:
 
 @login_required
 def experiment_new(request: HttpRequest) -> HttpResponse:
-    """What may be asked and how long a fit may take; the plan is shown before the start."""
+    """Choose kinds of questions and time limit. The page previews the plan."""
     datasets = Dataset.objects.visible_to(request.user)
     chosen = request.POST.get("dataset") or request.GET.get("dataset")
     dataset = datasets.get_visible(request.user, chosen) if chosen else datasets.first()
@@ -59,22 +59,22 @@ def experiment_new(request: HttpRequest) -> HttpResponse:
             experiment = actions.start(owner=request.user, dataset=dataset, **form.request())
             return redirect("experiments:detail", experiment.pk)
         except ParameterError as error:
-            own = {name: text for name, text in error.errors.items() if name in ("group", "time", "weight")}
-            for name, text in own.items():
+            column_errors = {name: text for name, text in error.errors.items() if name in ("group", "time", "weight")}
+            for name, text in column_errors.items():
                 form.add_error(name, text)
-            if not own:
+            if not column_errors:
                 form.add_error(None, str(error))
         except (Conflict, Unprocessable) as error:
             form.add_error(None, str(error.detail))
-    wanted = form.wanted()
+    options = form.plan_options()
     fits = form.fits()
     context = {
         "form": form,
         "dataset": dataset,
         "datasets": datasets[:200],
-        "planned": plan(dataset, kinds=wanted["kinds"], time_limit=wanted["time_limit"]),
+        "planned": plan(dataset, kinds=options["kinds"], time_limit=options["time_limit"]),
         "fits": fits,
-        "longest": fits * wanted["time_limit"],
+        "longest": fits * options["time_limit"],
         "check": form.check_words(),
         "workers_seen": worker_seen(),
     }
@@ -92,7 +92,7 @@ def experiment_detail(request: HttpRequest, pk: Any) -> HttpResponse:
 @login_required
 @require_GET
 def experiment_live(request: HttpRequest, pk: Any) -> HttpResponse:
-    """The part that changes: 204 while there is nothing new."""
+    """Return the live part of the page; 204 if nothing has changed."""
     context = _context(request, _experiment(request, pk))
     if request.GET.get("seen") == context["seen"]:
         return HttpResponse(status=204)
@@ -102,9 +102,9 @@ def experiment_live(request: HttpRequest, pk: Any) -> HttpResponse:
 @login_required
 @require_GET
 def experiment_chart(request: HttpRequest, pk: Any) -> HttpResponse:
-    """Plotly JSON of accuracy against leaves."""
-    found = board(_experiment(request, pk))
-    return JsonResponse(experiment_figure(points(found), found.base_rate))
+    """Return Plotly JSON of accuracy against leaves."""
+    leaderboard = board(_experiment(request, pk))
+    return JsonResponse(experiment_figure(points(leaderboard), leaderboard.base_rate))
 
 
 @login_required
@@ -145,42 +145,43 @@ def _do(request: HttpRequest, experiment: Experiment, action: Any, words: str) -
 
 
 def _context(request: HttpRequest, experiment: Experiment) -> dict[str, Any]:
-    found = board(experiment)
+    leaderboard = board(experiment)
     sort = request.GET.get("sort", "accuracy")
-    lines = found.sorted(sort)
+    lines = leaderboard.sorted(sort)
     changing = [
-        (x.label, x.candidate.status, x.done, x.candidate.cancel_requested, x.candidate.model_id) for x in found.lines
+        (x.label, x.candidate.status, x.done, x.candidate.cancel_requested, x.candidate.model_id)
+        for x in leaderboard.lines
     ]
     seen = hashlib.sha256(repr([changing, sort, experiment.chosen_id]).encode()).hexdigest()[:16]
-    scale = _scale(found)
+    scale = _scale(leaderboard)
     return {
         "experiment": experiment,
-        "board": found,
+        "board": leaderboard,
         "lines": [{"line": line, "bar": _bar(line, scale)} for line in lines],
-        "band": _band(found, scale),
+        "band": _band(leaderboard, scale),
         "scale": scale,
         "sort": sort,
         "sorts": SORTS,
-        "reasons": reasons(found),
-        "others": reasons_against(found),
-        "honest": honest_words(found),
-        "outline": tree_of(found.chosen) if found.chosen else None,
-        "elapsed": elapsed(experiment, found.lines),
+        "reasons": reasons(leaderboard),
+        "others": reasons_against(leaderboard),
+        "honest": honest_words(leaderboard),
+        "outline": tree_of(leaderboard.chosen) if leaderboard.chosen else None,
+        "elapsed": elapsed(experiment, leaderboard.lines),
         "stopping": any(
-            c.cancel_requested and c.status == RunStatus.RUNNING for c in (x.candidate for x in found.lines)
+            c.cancel_requested and c.status == RunStatus.RUNNING for c in (x.candidate for x in leaderboard.lines)
         ),
-        "can_go_on": found.finished
-        and any(x.candidate.status in (RunStatus.CANCELLED, RunStatus.FAILED) for x in found.lines),
+        "can_go_on": leaderboard.finished
+        and any(x.candidate.status in (RunStatus.CANCELLED, RunStatus.FAILED) for x in leaderboard.lines),
         "training_rows": experiment.dataset.rows - experiment.held_out_rows,
-        "worker_seen": worker_seen() if found.status == RunStatus.QUEUED else True,
+        "worker_seen": worker_seen() if leaderboard.status == RunStatus.QUEUED else True,
         "lease": settings.WORKER_LEASE_SECONDS,
         "seen": seen,
     }
 
 
-def _scale(found: Board) -> tuple[float, float]:
-    """The ends of the small axis beside the accuracies."""
-    scores = [line.score for line in found.lines if line.score is not None]
+def _scale(leaderboard: Board) -> tuple[float, float]:
+    """Return the ends of the small axis beside the accuracies."""
+    scores = [line.score for line in leaderboard.lines if line.score is not None]
     low = min((s.mean - s.error for s in scores), default=0.0)
     high = max((s.mean + s.error for s in scores), default=1.0)
     margin = max(0.005, 0.1 * (high - low))
@@ -197,14 +198,14 @@ def _bar(line: Any, scale: tuple[float, float]) -> dict[str, float] | None:
     }
 
 
-def _band(found: Board, scale: tuple[float, float]) -> dict[str, float] | None:
-    if found.choice is None:
+def _band(leaderboard: Board, scale: tuple[float, float]) -> dict[str, float] | None:
+    if leaderboard.choice is None:
         return None
-    low = _place(found.choice.floor, scale)
-    high = _place(found.choice.highest.mean, scale)
+    low = _place(leaderboard.choice.floor, scale)
+    high = _place(leaderboard.choice.highest.mean, scale)
     return {"start": low, "width": round(high - low, 2)}
 
 
 def _place(value: float, scale: tuple[float, float]) -> float:
-    """A share as a place from 0 to 120 on the small axis."""
+    """Map a share to a position from 0 to 120 on the small axis."""
     return round(120 * (value - scale[0]) / (scale[1] - scale[0]), 2)

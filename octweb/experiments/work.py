@@ -1,4 +1,4 @@
-"""What is special about the job of a candidate: its child is `manage.py evaluate`, and its records of folds are kept as they come."""
+"""Job of a candidate: its child runs `manage.py evaluate`, and records of folds are stored as they arrive."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from octweb.runs.options import arguments_of
 from trainer.errors import DataError
 
 MEMORY_SLACK = 1.25
-URGENT_WAIT = timedelta(seconds=1)  # a free worker would have taken the job of a person by then
+URGENT_WAIT = timedelta(seconds=1)  # by then a free worker would have claimed a user's job
 
 
 @dataclass(kw_only=True)
 class CandidateChild(Process):
-    """`manage.py evaluate` of one method; the folds that an earlier attempt finished are in its file of records."""
+    """Child process `manage.py evaluate` of one method. Its file of records starts with the folds of earlier attempts."""
 
     data: Path = Path()
 
@@ -55,7 +55,7 @@ class CandidateChild(Process):
     def command(self) -> list[str]:
         candidate: Candidate = self.job
         experiment = candidate.experiment
-        # the study has its own seed and threads
+        # the evaluation has its own seed and threads
         values = {k: v for k, v in candidate.parameters.items() if k not in ("seed", "threads")}
         return [
             *settings.COMMAND,
@@ -83,7 +83,7 @@ class CandidateChild(Process):
 
 
 class CandidateSupervisor(ResultSupervisor):
-    """One attempt at one candidate. After each fit it looks whether a person waits, and if so gives its worker away."""
+    """One attempt at one candidate. It is preempted after a fit if a user's job waits."""
 
     jobs = Candidate
     noun = "evaluation"
@@ -106,7 +106,7 @@ class CandidateSupervisor(ResultSupervisor):
     def _tick(self, child: Process) -> bool:
         known = self.lines
         cancel = super()._tick(child)
-        if self.lines > known:  # a fit has ended
+        if self.lines > known:  # a fit ended
             self.preempted = self.preempted or more_urgent_waits(self.load(), timezone.now() - URGENT_WAIT)
         return cancel
 
@@ -127,13 +127,17 @@ class CandidateSupervisor(ResultSupervisor):
 
     def store(self, job: Candidate, child: Process, summary: dict[str, Any]) -> None:
         document = child.result.read_text(encoding="utf-8")
-        whole = summary.get("whole") or {}
+        final_record = summary.get("whole") or {}
         with transaction.atomic():
             self.end(
-                RunStatus.SUCCEEDED, document=document, trees={}, summary=whole | self.noted(), log=self._log(child)
+                RunStatus.SUCCEEDED,
+                document=document,
+                trees={},
+                summary=final_record | self.noted(),
+                log=self._log(child),
             )
 
 
 def _keeps_tree(record: dict[str, Any], trees: dict[str, Any]) -> bool:
-    """Whether the tree of this record was kept: that of a fold alone, not of a pair."""
+    """Return whether the tree of this record was stored: of a single fold, not of a pair."""
     return record.get("second", -1) < 0 and str(record.get("fold")) in trees

@@ -25,8 +25,8 @@ def experiment_figure(points: Sequence[dict[str, Any]], base_rate: float | None 
     `base_rate` is the accuracy on the same rows if all get the most frequent class. A line shows it.
     The axis of leaves doubles from tick to tick. Nothing is drawn but axes and a sentence before the first candidate is done.
     """
-    shown = _place_points(points)
-    largest = max([4, *(p["leaves"] for p in shown)])
+    placed = _place_points(points)
+    largest = max([4, *(p["leaves"] for p in placed)])
     ticks = [2**k for k in range(math.ceil(math.log2(max(2, largest))) + 1)]
     layout = frame(
         height=460,
@@ -38,16 +38,16 @@ def experiment_figure(points: Sequence[dict[str, Any]], base_rate: float | None 
         yaxis=axis("accuracy on unseen rows, %", ticksuffix="\u202f%"),
         hovermode="closest",
     )  # fmt: skip
-    if not shown:
+    if not placed:
         layout["annotations"] = [_sentence("the first points appear when<br>a candidate has all its folds")]
         layout["yaxis"] |= {"range": [50, 100]}
         return {"data": [], "layout": layout}
-    layout["shapes"], layout["annotations"] = _band(shown)
-    leaders, words = _labels(shown)
+    layout["shapes"], layout["annotations"] = _band(placed)
+    leaders, words = _labels(placed)
     layout["shapes"] += leaders
     layout["annotations"] += words
-    low = min(_low(p) for p in shown)
-    high = max(_high(p) for p in shown)
+    low = min(_low(p) for p in placed)
+    high = max(_high(p) for p in placed)
     if base_rate is not None:
         low = min(low, 100 * base_rate)
         high = max(high, 100 * base_rate)
@@ -55,9 +55,9 @@ def experiment_figure(points: Sequence[dict[str, Any]], base_rate: float | None 
         layout["annotations"].append(_base_words(base_rate))
     air = AIR * max(high - low, 1.0)
     layout["yaxis"] |= {"range": [low - air, high + air]}
-    data = [_trace(shown, proved) for proved in (True, False)]
+    data = [_trace(placed, proved) for proved in (True, False)]
     data = [trace for trace in data if trace["x"]]
-    if chosen := [p for p in shown if p["recommended"]]:
+    if chosen := [p for p in placed if p["recommended"]]:
         data.append(_ring(chosen[0]))
     return {"data": data, "layout": layout}
 
@@ -93,11 +93,11 @@ def _base_words(base_rate: float) -> dict[str, Any]:
 
 def _place_points(points: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """The points from small to large with their place `x` on the axis of leaves."""
-    shown = sorted(points, key=lambda p: (p["leaves"], -p["accuracy"]))
-    alike = Counter(p["leaves"] for p in shown)
+    ordered = sorted(points, key=lambda p: (p["leaves"], -p["accuracy"]))
+    alike = Counter(p["leaves"] for p in ordered)
     seen: Counter[int] = Counter()
     placed = []
-    for p in shown:
+    for p in ordered:
         aside = seen[p["leaves"]] - (alike[p["leaves"]] - 1) / 2
         seen[p["leaves"]] += 1
         placed.append({**p, "x": p["leaves"] * ASIDE**aside})
@@ -112,20 +112,20 @@ def _high(p: dict[str, Any]) -> float:
     return 100 * float(p["accuracy"] + p["error"])
 
 
-def _trace(shown: Sequence[dict[str, Any]], proved: bool) -> dict[str, Any]:
-    own = [p for p in shown if p["proved"] is proved]
+def _trace(placed: Sequence[dict[str, Any]], proved: bool) -> dict[str, Any]:
+    trace_points = [p for p in placed if p["proved"] is proved]
     return {
         "type": "scatter",
         "mode": "markers",
         "name": "proved optimal" if proved else "not proved as a whole",
-        "x": [p["x"] for p in own],
-        "y": [100 * p["accuracy"] for p in own],
+        "x": [p["x"] for p in trace_points],
+        "y": [100 * p["accuracy"] for p in trace_points],
         "error_y": {
-            "type": "data", "array": [100 * p["error"] for p in own], "color": "var(--ink-3)", "thickness": 1.25, "width": 0,
+            "type": "data", "array": [100 * p["error"] for p in trace_points], "color": "var(--ink-3)", "thickness": 1.25, "width": 0,
         },
         "cliponaxis": False,
-        "customdata": [p["id"] for p in own],
-        "hovertext": [_hover(p) for p in own],
+        "customdata": [p["id"] for p in trace_points],
+        "hovertext": [_hover(p) for p in trace_points],
         "hovertemplate": "%{hovertext}<extra></extra>",
         "marker": {
             "color": "var(--ink)", "size": 10, "symbol": "square" if proved else "circle-open",
@@ -151,9 +151,9 @@ def _ring(p: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _band(shown: Sequence[dict[str, Any]]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+def _band(placed: Sequence[dict[str, Any]]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """The band from one standard error below the highest up to it, and its words."""
-    top = next((p for p in shown if p["highest"]), None)
+    top = next((p for p in placed if p["highest"]), None)
     if top is None:
         return [], []
     high = 100 * top["accuracy"]
@@ -169,20 +169,20 @@ def _band(shown: Sequence[dict[str, Any]]) -> tuple[list[dict[str, Any]], list[d
     return [band], [words]
 
 
-def _labels(shown: Sequence[dict[str, Any]]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+def _labels(placed: Sequence[dict[str, Any]]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """Leaders and words: those of the highest above all bars under its words, those of the recommended below all bars over its own."""
-    named = []
-    for p in shown:
+    labels = []
+    for p in placed:
         if p["highest"]:
             rank = "tied for the highest" if p.get("tied") else "the highest"
             plain = f"{rank.removeprefix('the ')}, {_leaves(p)}"
-            named.append((p, f"<b>recommended</b>, {rank}" if p["recommended"] else plain, True))
+            labels.append((p, f"<b>recommended</b>, {rank}" if p["recommended"] else plain, True))
         elif p["recommended"]:
-            named.append((p, f"<b>recommended, {_leaves(p)}</b>", False))
+            labels.append((p, f"<b>recommended, {_leaves(p)}</b>", False))
     leaders = []
     words = []
-    for p, text, above in named:
-        side, met = _room(shown, p, text)
+    for p, text, above in labels:
+        side, met = _room(placed, p, text)
         end = max(map(_high, met)) if above else min(map(_low, met))
         words.append(_label_trace(p, text, side, end, above=above))
         if end != (_high(p) if above else _low(p)):
@@ -190,15 +190,15 @@ def _labels(shown: Sequence[dict[str, Any]]) -> tuple[list[dict[str, Any]], list
     return leaders, words
 
 
-def _room(shown: Sequence[dict[str, Any]], p: dict[str, Any], text: str) -> tuple[str, list[dict[str, Any]]]:
+def _room(placed: Sequence[dict[str, Any]], p: dict[str, Any], text: str) -> tuple[str, list[dict[str, Any]]]:
     """The side on which the words of a candidate begin, inwards at the ends of the axis, and all candidates that they reach over on a phone."""
-    last = math.log10(max(q["x"] for q in shown) + 1)
+    last = math.log10(max(q["x"] for q in placed) + 1)
     at = math.log10(p["x"])
     side = "left" if at < 0.3 * last else "right" if at > 0.7 * last else "center"
-    pixel = (math.log10(max(2, *(q["leaves"] for q in shown), 4)) + 0.27) / NARROWEST
+    pixel = (math.log10(max(2, *(q["leaves"] for q in placed), 4)) + 0.27) / NARROWEST
     width = pixel * LETTER * len(text.replace("<b>", "").replace("</b>", ""))
     left = at - {"left": 0.0, "center": 0.5, "right": 1.0}[side] * width - ROUND * pixel
-    return side, [q for q in shown if left <= math.log10(q["x"]) <= left + width + 2 * ROUND * pixel]
+    return side, [q for q in placed if left <= math.log10(q["x"]) <= left + width + 2 * ROUND * pixel]
 
 
 def _label_trace(p: dict[str, Any], text: str, side: str, end: float, *, above: bool) -> dict[str, Any]:

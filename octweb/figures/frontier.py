@@ -95,8 +95,8 @@ def _label_positions(known: Sequence[dict[str, Any]], size: str, largest: int) -
     shares = [p["accuracy"] + side * (p.get("sd") or 0.0) for p in known for side in (-1, 1)]
     low = min(shares)
     high = max(shares)
-    taken: list[tuple[float, float, float, float]] = []
-    found = []
+    boxes: list[tuple[float, float, float, float]] = []
+    positions = []
     for p in known:
         name = short(str(p["name"]), 28)
         x = WIDE * p[size] / (1.08 * largest)
@@ -106,13 +106,13 @@ def _label_positions(known: Sequence[dict[str, Any]], size: str, largest: int) -
             left = x + 8 if place.endswith("right") else x - 8 - text_width(name, FONT)
             top = y - 20 if place.startswith("top") else y + 4
             box = (left, top, left + text_width(name, FONT), top + 16)
-            if left >= 0 and not any(_overlap(box, other) for other in taken):
-                taken.append(box)
-                found.append((escape(name), place))
+            if left >= 0 and not any(_overlap(box, other) for other in boxes):
+                boxes.append(box)
+                positions.append((escape(name), place))
                 break
         else:
-            found.append(("", f"top {sides[0]}"))
-    return found
+            positions.append(("", f"top {sides[0]}"))
+    return positions
 
 
 def _overlap(a: tuple[float, float, float, float], b: tuple[float, float, float, float]) -> bool:

@@ -60,24 +60,24 @@ def questions_figure(columns: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
     A column has `column`, `trees`, and `yes` and `no`, the numbers of trees by the column on that side ("": none, an answer).
     """
-    whole = sum(line["trees"] for line in columns)
+    total = sum(line["trees"] for line in columns)
     parts: list[list[tuple[str, str, float, int]]] = [[], [], []]  # label, hover text, where it begins, trees
     begin = 0
-    for name, number, own in _first(columns, whole):
+    for name, number, rectangles in _first(columns, total):
         parts[0].append((name, f"{name}: {number:,} trees ask it first", begin, number))
         for row, side, words in ((1, "yes", "yes"), (2, "no", "no")):
             at = begin
-            for below, trees in _second(own, side, number, whole):
+            for below, trees in _second(rectangles, side, number, total):
                 parts[row].append((below, f"{name}, then on the {words} side {below}: {trees:,} trees", at, trees))
                 at += trees
         begin += number
-    data = [_bars(row, own, whole) for row, own in enumerate(parts)]
+    data = [_bars(row, rectangles, total) for row, rectangles in enumerate(parts)]
     layout = frame(
         height=250,
         margin={"l": 8, "r": 8, "t": 8, "b": 8},
         barmode="overlay",
         bargap=0.36,
-        xaxis={"visible": False, "fixedrange": True, "range": [0, max(1, whole)]},
+        xaxis={"visible": False, "fixedrange": True, "range": [0, max(1, total)]},
         yaxis={"visible": False, "fixedrange": True, "range": [2.5, -0.75]},
         annotations=[
             {
@@ -91,30 +91,30 @@ def questions_figure(columns: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     return {"data": data, "layout": layout}
 
 
-def _first(columns: Sequence[Mapping[str, Any]], whole: int) -> list[tuple[str, int, list[Mapping[str, Any]]]]:
+def _first(columns: Sequence[Mapping[str, Any]], total: int) -> list[tuple[str, int, list[Mapping[str, Any]]]]:
     """(name, trees, its lines), the most frequent first; those that are too narrow together."""
-    wide = [line for line in columns if line["trees"] >= SMALLEST * whole]
-    narrow = [line for line in columns if line["trees"] < SMALLEST * whole]
-    found = [
+    wide = [line for line in columns if line["trees"] >= SMALLEST * total]
+    narrow = [line for line in columns if line["trees"] < SMALLEST * total]
+    groups = [
         (str(line["column"]), int(line["trees"]), [line]) for line in sorted(wide, key=lambda line: -line["trees"])
     ]
-    return found + ([(OTHER, sum(int(line["trees"]) for line in narrow), narrow)] if narrow else [])
+    return groups + ([(OTHER, sum(int(line["trees"]) for line in narrow), narrow)] if narrow else [])
 
 
-def _second(lines: Sequence[Mapping[str, Any]], side: str, number: int, whole: int) -> list[tuple[str, int]]:
+def _second(lines: Sequence[Mapping[str, Any]], side: str, number: int, all_trees: int) -> list[tuple[str, int]]:
     """(column, trees) of a side below some lines, the most frequent first, then what is too narrow, and answers last."""
     total: dict[str, int] = {}
     for line in lines:
         for name, trees in line[side].items():
             total[name] = total.get(name, 0) + trees
     answers = total.pop("", 0)
-    wide = sorted((item for item in total.items() if item[1] >= SMALLEST * whole), key=lambda item: -item[1])
+    wide = sorted((item for item in total.items() if item[1] >= SMALLEST * all_trees), key=lambda item: -item[1])
     rest = number - answers - sum(trees for _, trees in wide)
     return [*wide, *([(OTHER, rest)] if rest else []), *([(LEAF, answers)] if answers else [])]
 
 
-def _bars(row: int, parts: Sequence[tuple[str, str, float, int]], whole: int) -> dict[str, Any]:
-    widths = [PLOT * trees / max(1, whole) for _, _, _, trees in parts]
+def _bars(row: int, parts: Sequence[tuple[str, str, float, int]], total: int) -> dict[str, Any]:
+    widths = [PLOT * trees / max(1, total) for _, _, _, trees in parts]
     colours = {OTHER: "var(--line)", LEAF: "var(--grid)"}
     return {
         "type": "bar",

@@ -49,13 +49,13 @@ def until(end: float) -> list[float]:
 
 
 def _questions(steps: list[dict[str, Any]], end: float) -> dict[str, Any]:
-    found = [(0.0, 0), *((r["t"], r["leaves"] - 1) for r in steps)]
+    counts = [(0.0, 0), *((r["t"], r["leaves"] - 1) for r in steps)]
     return {
         "type": "scatter",
         "mode": "lines",
         "name": "questions found",
-        "x": [*(t for t, _ in found), end],
-        "y": [*(n for _, n in found), found[-1][1]],
+        "x": [*(t for t, _ in counts), end],
+        "y": [*(n for _, n in counts), counts[-1][1]],
         "line": {"color": "var(--incumbent)", "width": 2, "shape": "hv"},
         "hovertemplate": "%{y} questions after %{x:.1f} s<extra></extra>",
     }
@@ -79,12 +79,12 @@ def _correct_share(placed: list[dict[str, Any]], rows: int) -> dict[str, Any]:
 
 
 def _right_axis(placed: list[dict[str, Any]], rows: int) -> dict[str, Any]:
-    own = {"overlaying": "y", "side": "right", "showgrid": False}
+    options = {"overlaying": "y", "side": "right", "showgrid": False}
     if not rows:
-        return count_axis("training rows right", max(r["correct"] for r in placed)) | own
+        return count_axis("training rows right", max(r["correct"] for r in placed)) | options
     # ticks of its own: an axis over another one would take the places of that one's ticks, such as 71.9
     ticks = {"range": [0, 104], "tickmode": "linear", "tick0": 0, "dtick": 20}
-    return axis("training rows right, %") | own | ticks
+    return axis("training rows right, %") | options | ticks
 
 
 def mark_moment(steps: list[dict[str, Any]], at: int | None) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:

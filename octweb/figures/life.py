@@ -85,9 +85,9 @@ def evidence_figure(record: dict[str, Any], classes: Sequence[str]) -> dict[str,
                 "line": {"color": styles[code].colour, "width": 2, "dash": DASHES[order % len(DASHES)]},
             }
         )
-        drawn = [(day, value) for day, value in zip(record["days"], y, strict=True) if value is not None]
-        if drawn and (drawn[-1][1] >= LABELLED_FROM or watch["alarm"] is not None):
-            ends.append((*drawn[-1], watch["name"], styles[code].colour))
+        points = [(day, value) for day, value in zip(record["days"], y, strict=True) if value is not None]
+        if points and (points[-1][1] >= LABELLED_FROM or watch["alarm"] is not None):
+            ends.append((*points[-1], watch["name"], styles[code].colour))
     marks, _ = _alarm_marks(record)
     thresholds = {float(np.log10(w["threshold"])) for w in record["watches"] if w["kind"] == "rows"}
     layout["yaxis"]["range"] = [FLOOR, ceiling]
@@ -121,12 +121,12 @@ def _by_answer(record: dict[str, Any], classes: Sequence[str]) -> list[tuple[dic
     """Return the watches of leaves by answer, with the code of the answer and the place among its leaves."""
     code = {label: k for k, label in enumerate(classes)}
     leaves = [(code[record["answers"][w["name"]]], int(w["name"]), w) for w in record["watches"] if w["kind"] == "rows"]
-    found = []
+    ordered = []
     places: dict[int, int] = {}
-    for own, _, watch in sorted(leaves, key=lambda leaf: leaf[:2]):
-        found.append((watch, own, places.get(own, 0)))
-        places[own] = places.get(own, 0) + 1
-    return found
+    for leaf_class, _, watch in sorted(leaves, key=lambda leaf: leaf[:2]):
+        ordered.append((watch, leaf_class, places.get(leaf_class, 0)))
+        places[leaf_class] = places.get(leaf_class, 0) + 1
+    return ordered
 
 
 def _weeks(numbers: Sequence[int]) -> np.ndarray:
@@ -171,8 +171,8 @@ def _alarm_marks(record: dict[str, Any]) -> tuple[list[dict[str, Any]], list[dic
     for alarm in record["alarms"]:
         if alarm["closed_at"] is not None or alarm["folded"] or not record["days"][0] <= alarm["found"]:
             continue
-        own = {"type": "rect", "yref": "paper", "y0": 0, "y1": 1, "layer": "below", "line": {"width": 0}}
-        shapes.append(own | {"x0": alarm["began"], "x1": alarm["found"], "fillcolor": "var(--gap-bg)"})
+        rectangle = {"type": "rect", "yref": "paper", "y0": 0, "y1": 1, "layer": "below", "line": {"width": 0}}
+        shapes.append(rectangle | {"x0": alarm["began"], "x1": alarm["found"], "fillcolor": "var(--gap-bg)"})
         line = {"type": "line", "yref": "paper", "y0": 0, "y1": 1, "line": {"color": "var(--gap)", "width": 1.5}}
         shapes.append(line | {"x0": alarm["found"], "x1": alarm["found"]})
         words.append(

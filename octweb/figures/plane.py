@@ -14,14 +14,14 @@ def half_plane(a: FloatArray, c: float, span: Sequence[Sequence[float]]) -> list
     (x0, x1), (y0, y1) = span
     corners = [(x0, y0), (x1, y0), (x1, y1), (x0, y1)]
     value = [float(a[0]) * x + float(a[1]) * y - c for x, y in corners]
-    kept: list[Point] = []
+    polygon: list[Point] = []
     for i in range(4):
         j = (i + 1) % 4
         if value[i] <= 0:
-            kept.append(corners[i])
+            polygon.append(corners[i])
         if (value[i] <= 0) != (value[j] <= 0):
-            kept.append(_crossing(corners[i], corners[j], value[i], value[j]))
-    return kept
+            polygon.append(_crossing(corners[i], corners[j], value[i], value[j]))
+    return polygon
 
 
 def cut_segment(a: FloatArray, c: float, span: Sequence[Sequence[float]]) -> tuple[Point, Point] | None:

@@ -31,9 +31,9 @@ def calibration_figure(points: Sequence[dict[str, Any]], classes: Sequence[str])
     )
     data.append(_line([left, 100], [left, 100], "as expected"))
     for style in dict.fromkeys(styles):
-        own = [p for p in points if styles[p["code"]] == style]
-        if own:
-            data.append(_leaf_points(own, style, most))
+        style_points = [p for p in points if styles[p["code"]] == style]
+        if style_points:
+            data.append(_leaf_points(style_points, style, most))
     layout = frame(
         height=HEIGHT,
         margin={"l": 52, "r": 22, "t": 12, "b": 44},
@@ -172,10 +172,10 @@ def _mark_point(
 
 def _share_axis(first: str, second: str, **more: Any) -> dict[str, Any]:
     """An axis in percent whose title takes two lines where one would be cut off."""
-    found = axis(**more, **PERCENT)
+    options = axis(**more, **PERCENT)
     between = " " if len(first) + len(second) < TITLE else "<br>"
-    found["title"]["text"] = escape(first) + between + escape(second)
-    return found
+    options["title"]["text"] = escape(first) + between + escape(second)
+    return options
 
 
 def _line(x: list[float], y: list[float], name: str) -> dict[str, Any]:

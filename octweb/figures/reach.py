@@ -9,25 +9,25 @@ from trainer.tree.numbers import points_text
 from trainer.tree.render.palette import axis, frame
 
 
-def shares(kept: Mapping[str, Any]) -> list[dict[str, Any]]:
+def shares(frontier: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The pairs of a frontier's evidence as shares, by rising sensitivity.
 
     Older evidence does not say whether a pair is beaten by none; there `proved` is that no tree as sensitive is more specific.
     """
-    P = max(1, kept["positives"])
-    N = max(1, kept["negatives"])
-    proved = kept.get("proved") or [bound == tn for _, tn, bound in kept["pairs"]]
+    P = max(1, frontier["positives"])
+    N = max(1, frontier["negatives"])
+    proved = frontier.get("proved") or [bound == tn for _, tn, bound in frontier["pairs"]]
     return [
         {"sensitivity": tp / P, "specificity": tn / N, "bound": bound / N, "proved": sure}
-        for (tp, tn, bound), sure in zip(kept["pairs"], proved, strict=True)
+        for (tp, tn, bound), sure in zip(frontier["pairs"], proved, strict=True)
     ]
 
 
-def steps(kept: Mapping[str, Any]) -> list[dict[str, float]]:
+def steps(frontier: Mapping[str, Any]) -> list[dict[str, float]]:
     """What is proved where a frontier is not finished: up to each sensitivity, from that before, the specificity is at most `bound`."""
-    P = max(1, kept["positives"])
-    N = max(1, kept["negatives"])
-    return [{"sensitivity": t / P, "bound": b / N} for t, b in kept.get("bounds") or ()]
+    P = max(1, frontier["positives"])
+    N = max(1, frontier["negatives"])
+    return [{"sensitivity": t / P, "bound": b / N} for t, b in frontier.get("bounds") or ()]
 
 
 def reach_figure(

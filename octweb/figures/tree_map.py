@@ -67,12 +67,12 @@ def _places(tree: Tree) -> tuple[list[float], list[float]]:
 
 
 def _edges(tree: Tree, x: list[float], y: list[float], *, thick: bool) -> dict[str, Any]:
-    whole = max(1, tree.nodes[0].rows)
+    total = max(1, tree.nodes[0].rows)
     xs: list[float | None] = []
     ys: list[float | None] = []
     for v in tree.branches:
         for child in (v.left, v.right):
-            if (tree.nodes[child].rows / whole > MANY) == thick:
+            if (tree.nodes[child].rows / total > MANY) == thick:
                 xs += [x[v.id], x[child], None]
                 ys += [y[v.id], y[child], None]
     line = {"color": "var(--line-strong)", "width": 2.5 if thick else 1}

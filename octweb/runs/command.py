@@ -15,7 +15,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 from octweb.datasets.reading_flags import (
     add_reading_flags,
-    given_of,
+    parsing_choices_of,
     policies_of,
     policy_of,
     reading_of_file,
@@ -133,7 +133,7 @@ class TrainingCommand(BaseCommand, ABC):
             "unknown": unknown_policies(options),
             "special": _special(options["special"]),
             "meanings": _meanings(options["special"]),
-            "given": given_of(options),
+            "given": parsing_choices_of(options),
             "reading": reading_of_file(options),
             "mentions": _mentions(options),
             "group": options.get("group", ""),

@@ -197,7 +197,7 @@ def _carry_form(request: HttpRequest, dataset: Dataset, choice: MethodChoice) ->
 
 def _meant(dataset: Dataset, data: QueryDict) -> Dataset:
     """The data set that the run would train on: with the switch for empty cells it has more rows and other columns."""
-    return empty_cells.foreseen(dataset) if EMPTY in data else dataset
+    return empty_cells.preview_learn(dataset) if EMPTY in data else dataset
 
 
 def _form_version(dataset: Dataset, learning: bool) -> tuple[str, str]:

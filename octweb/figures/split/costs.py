@@ -68,9 +68,9 @@ class CutCosts:
         if len(self.low) <= most:
             return self
         pieces = np.array_split(np.arange(len(self.low)), most)
-        kept = {int(piece[self.wrong[piece].argmin()]) for piece in pieces} | {self.best}
-        kept |= {self.at} & set(range(len(self.low)))
-        places = np.array(sorted(kept))
+        stops = {int(piece[self.wrong[piece].argmin()]) for piece in pieces} | {self.best}
+        stops |= {self.at} & set(range(len(self.low)))
+        places = np.array(sorted(stops))
         names = ("low", "high", "yes", "wrong")
         return replace(self, **{name: getattr(self, name)[places] for name in names})
 

@@ -31,7 +31,7 @@ def threshold_figure(costs: CutCosts, name: str) -> dict[str, Any]:
         xaxis=axis(short(name, LENGTH), showgrid=False),
         yaxis=axis("rows wrong", **whole_ticks(int(np.ptp(costs.wrong)))),
         hovermode="closest",
-        shapes=[_dotted(costs.own, 0, 1)],
+        shapes=[_dotted_line(costs.own, 0, 1)],
     )
     return {"data": _traces(costs), "layout": layout}
 
@@ -53,7 +53,7 @@ def with_curve(figure: dict[str, Any], costs: CutCosts, name: str) -> dict[str, 
         "xaxis": titled | {"anchor": "y"},
         "yaxis": layout["yaxis"] | {"domain": [UPPER, 1], "tickfont": {"size": 11}},
         "yaxis2": _wrong_axis(costs),
-        "shapes": [_solid(costs.own), _dotted(costs.own, 0, UPPER - NUMBERS) | {"name": "reach"}, _ring(costs)],
+        "shapes": [_solid(costs.own), _dotted_line(costs.own, 0, UPPER - NUMBERS) | {"name": "reach"}, _ring(costs)],
         "annotations": [
             *(
                 head | {"name": word, "font": head["font"] | {"weight": 600}, "yshift": 4}  # above the highest number
@@ -109,7 +109,7 @@ def _solid(x: float) -> dict[str, Any]:
     return {"type": "line", "name": "cut", "x0": x, "x1": x, "y0": UPPER, "y1": 1, "yref": "paper", "line": line}
 
 
-def _dotted(x: float, low: float, high: float) -> dict[str, Any]:
+def _dotted_line(x: float, low: float, high: float) -> dict[str, Any]:
     line = {"color": "var(--cut)", "width": 1.2, "dash": "dot"}
     return {"type": "line", "x0": x, "x1": x, "y0": low, "y1": high, "yref": "paper", "line": line}
 
@@ -132,8 +132,8 @@ def _caption(text: str, y: float, anchor: str, **more: Any) -> dict[str, Any]:
 def _meta(costs: CutCosts) -> dict[str, Any]:
     """What a page needs to move the threshold: for each stop its cut, where it holds, rows that answer yes, rows that are wrong."""
     lists = {name: getattr(costs, name).tolist() for name in ("low", "high", "yes", "wrong")}
-    whole = {
+    meta = {
         name: getattr(costs, name) for name in ("own", "at", "now", "nobody", "everybody", "known", "least", "rows")
     }
     year = "," not in column_number(costs.column, 2000.0)
-    return {"kind": "threshold", "cuts": costs.cuts, **lists, **whole, "lowest": lowest_words(costs), "year": year}
+    return {"kind": "threshold", "cuts": costs.cuts, **lists, **meta, "lowest": lowest_words(costs), "year": year}

@@ -39,11 +39,11 @@ def plane_picture(scene: SplitScene, split: Linear) -> dict[str, Any]:
     spread = points[finite].std(axis=0) if finite.any() else np.ones(2)
     a = np.array(split.coefficients)
     values = points @ a - split.threshold
-    shown = _sample(np.flatnonzero(finite), scene.codes)
+    sample = _sample(np.flatnonzero(finite), scene.codes)
     near = _nearest(values, finite)
     span = [_range(points[finite, j]) for j in (0, 1)]
     styles = class_styles(scene.tree.classes)
-    data = _points(points, scene.codes, shown, styles, (scene.name(f), scene.name(g)))
+    data = _points(points, scene.codes, sample, styles, (scene.name(f), scene.name(g)))
     if near:
         data.append(_rings(points[list(near)]))
     layout = frame(
@@ -59,11 +59,11 @@ def plane_picture(scene: SplitScene, split: Linear) -> dict[str, Any]:
     )
     size = math.hypot(*(a * spread))
     sampled = (
-        f"{len(shown):,} of {int(finite.sum()):,} rows are drawn, in equal shares of each class; counts are exact."
+        f"{len(sample):,} of {int(finite.sum()):,} rows are drawn, in equal shares of each class; counts are exact."
     )
     note = sentence(
         _margin_words([abs(float(values[i])) / size for i in near] if size > 0 else []),
-        sampled if len(shown) < int(finite.sum()) else "",
+        sampled if len(sample) < int(finite.sum()) else "",
         f"{rows_words(int((~finite).sum()))} without both values are not drawn." if not finite.all() else "",
         weighed_codes_words(scene, split.features),
         _shares(scene),
@@ -77,11 +77,11 @@ def plane_picture(scene: SplitScene, split: Linear) -> dict[str, Any]:
 
 
 def _points(
-    points: FloatArray, codes: CodeArray, shown: np.ndarray, styles: Sequence[ClassStyle], names: tuple[str, str]
+    points: FloatArray, codes: CodeArray, sample: np.ndarray, styles: Sequence[ClassStyle], names: tuple[str, str]
 ) -> list[dict[str, Any]]:
     traces = []
     for style, group, name in named_styles(styles):
-        rows = shown[np.isin(codes[shown], group)]
+        rows = sample[np.isin(codes[sample], group)]
         if len(rows):
             traces.append(
                 {
@@ -196,14 +196,14 @@ def _margin_words(distances: Sequence[float]) -> str:
 
 def single_column(scene: SplitScene, split: Linear) -> list[dict[str, Any]]:
     """The better of the two columns alone with its best cut: the reason for the line."""
-    found = []
+    columns = []
     for feature in split.features:
         best = best_threshold(scene.X[:, feature], scene.codes, len(scene.tree.classes))
         if best:
-            found.append((best[1], feature, best[0]))
-    if not found:
+            columns.append((best[1], feature, best[0]))
+    if not columns:
         return []
-    impurity, feature, cut = min(found)
+    impurity, feature, cut = min(columns)
     values = scene.X[:, feature]
     heads = side_heads(int((values <= cut).sum()), len(values))
     line = gini_rows(scene.codes, scene.left, len(scene.tree.classes))
@@ -224,12 +224,12 @@ def _sample(rows: np.ndarray, codes: CodeArray) -> np.ndarray:
     if len(rows) <= MAX_POINTS:
         return rows
     rng = np.random.default_rng(SEED)
-    kept = []
+    positions = []
     for k in np.unique(codes[rows]):
         members = rows[codes[rows] == k]
         take = max(1, math.floor(len(members) * MAX_POINTS / len(rows)))
-        kept.append(rng.choice(members, take, replace=False))
-    return np.sort(np.concatenate(kept))
+        positions.append(rng.choice(members, take, replace=False))
+    return np.sort(np.concatenate(positions))
 
 
 def _range(values: FloatArray) -> list[float]:

@@ -64,16 +64,16 @@ def codes_words(scene: SplitScene, feature: int) -> str:
     column = scene.tree.schema[feature]
     values = scene.X[:, feature]
     codes = _codes_here(scene, feature)
-    said = []
+    sentences = []
     for answer, side in (("yes", scene.left), ("no", ~scene.left)):
-        here = {v: int(((values == v) & side).sum()) for v in codes}
-        if rows := sum(here.values()):
-            shown = codes_text({v: n for v, n in here.items() if n})
+        counts = {v: int(((values == v) & side).sum()) for v in codes}
+        if rows := sum(counts.values()):
+            text = codes_text({v: n for v, n in counts.items() if n})
             kind = "a special value" if column.special else "what may be a code"
-            said.append(
-                f"{rows_words(rows)} {'answers' if rows == 1 else 'answer'} {answer} because of {kind}: {shown}."
+            sentences.append(
+                f"{rows_words(rows)} {'answers' if rows == 1 else 'answer'} {answer} because of {kind}: {text}."
             )
-    return " ".join(said)
+    return " ".join(sentences)
 
 
 def undeclared_codes(scene: SplitScene, feature: int) -> tuple[float, ...]:
@@ -83,17 +83,17 @@ def undeclared_codes(scene: SplitScene, feature: int) -> tuple[float, ...]:
 
 def weighed_codes_words(scene: SplitScene, features: Iterable[int]) -> str:
     """How many rows have a code in a column of a weighted sum, which takes it for a number like any other."""
-    found = {f: codes for f in dict.fromkeys(features) if (codes := _codes_here(scene, f))}
-    if not found:
+    codes_by_feature = {f: codes for f in dict.fromkeys(features) if (codes := _codes_here(scene, f))}
+    if not codes_by_feature:
         return ""
     with_codes = np.zeros(len(scene.X), bool)
-    for feature, codes in found.items():
+    for feature, codes in codes_by_feature.items():
         with_codes |= np.isin(scene.X[:, feature], list(codes))
-    kind = "a special value" if all(scene.tree.schema[f].special for f in found) else "what may be a code"
-    where = f"{len(found)} columns"
-    if len(found) == 1:
-        (feature,) = found
-        where = f"{short(scene.tree.schema[feature].name, 40)} ({codes_text(found[feature])})"
+    kind = "a special value" if all(scene.tree.schema[f].special for f in codes_by_feature) else "what may be a code"
+    where = f"{len(codes_by_feature)} columns"
+    if len(codes_by_feature) == 1:
+        (feature,) = codes_by_feature
+        where = f"{short(scene.tree.schema[feature].name, 40)} ({codes_text(codes_by_feature[feature])})"
     rows = int(with_codes.sum())
     return f"{rows_words(rows)} {'has' if rows == 1 else 'have'} {kind} in {where}, and the sum weighs it as a number."
 

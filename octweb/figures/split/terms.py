@@ -40,29 +40,29 @@ def coefficient_picture(scene: SplitScene, split: Linear) -> dict[str, Any]:
         name = f"{short(column.name, 14)} is {what}" if what else names[f]
         terms.append((a * float(known.std()) if len(known) else 0.0, name))
     terms.sort(key=lambda term: -abs(term[0]))
-    shown = terms[:MAX_TERMS]
-    sizes = [size for size, _ in shown]
+    largest_terms = terms[:MAX_TERMS]
+    sizes = [size for size, _ in largest_terms]
     layout = frame(
-        height=84 + 40 * len(shown),
+        height=84 + 40 * len(largest_terms),
         margin={"l": 48, "r": 12, "t": 24, "b": 44},
         bargap=0.35,
         xaxis=axis("per standard deviation", zeroline=True, zerolinecolor="var(--ink)", range=_air(sizes)),
         yaxis=axis(
             showgrid=False,
-            tickvals=list(range(len(shown))),
-            ticktext=[f"{escape(name)}<br><b>{_signed(size)}</b>" for size, name in shown],
-            range=[len(shown) - 0.4, -0.6],
+            tickvals=list(range(len(largest_terms))),
+            ticktext=[f"{escape(name)}<br><b>{_signed_text(size)}</b>" for size, name in largest_terms],
+            range=[len(largest_terms) - 0.4, -0.6],
         ),
     )
     trace = {
         "type": "bar",
         "orientation": "h",
         "x": sizes,
-        "y": list(range(len(shown))),
+        "y": list(range(len(largest_terms))),
         "marker": {"color": "var(--ink-3)"},
         "hovertemplate": "%{x:.6~g}<extra></extra>",
     }
-    more = len(terms) - len(shown)
+    more = len(terms) - len(largest_terms)
     note = sentence(
         "How far the sum moves when a column grows by one standard deviation; + pulls to no, − to yes.",
         f"{more} smaller terms are not drawn." if more > 1 else "1 smaller term is not drawn." if more else "",
@@ -101,5 +101,5 @@ def _air(sizes: Sequence[float]) -> list[float]:
     return [low - air if low < 0 else -air / 4, high + air if high > 0 else air / 4]
 
 
-def _signed(size: float) -> str:
+def _signed_text(size: float) -> str:
     return ("+" if size > 0 else "") + number_text(size)

@@ -6,7 +6,7 @@ import argparse
 
 import pytest
 
-from octweb.datasets.reading_flags import add_reading_flags, given_of, policies_of, policy_of
+from octweb.datasets.reading_flags import add_reading_flags, parsing_choices_of, policies_of, policy_of
 from trainer.errors import ParameterError
 
 
@@ -21,7 +21,7 @@ def test_options_for_the_table_and_for_one_column():
         "--decimal", "comma", "--decimal", "size=.", "--thousands", "price=space", "--kind", "when=date:dd/mm/yyyy", "--missing", "refuse",
         "--missing", "unknown", "--missing", "price=-", "--missing=n.d.", "--delimiter", "tab", "--encoding", "cp1252", "--skip-top", "2",
     )  # fmt: skip
-    given = given_of(asked)
+    given = parsing_choices_of(asked)
     assert given.decimal == {"": ",", "size": "."}
     assert given.thousands == {"price": " "}
     assert given.kinds == {"when": "date:dd/mm/yyyy"}
@@ -37,7 +37,7 @@ def test_options_for_the_table_and_for_one_column():
     assert policy_of(asked) == "refuse"
     assert policy_of(options("--missing", "unknown")) == "learn"
     assert policies_of(options("--missing", "drop", "--missing", "size=refuse")) == {"size": "refuse"}
-    assert given_of(options()).to_json() == {}
+    assert parsing_choices_of(options()).to_json() == {}
 
 
 @pytest.mark.parametrize(
@@ -45,4 +45,4 @@ def test_options_for_the_table_and_for_one_column():
 )
 def test_what_is_not_known_is_said(wrong):
     with pytest.raises(ParameterError):
-        given_of(options(*wrong))
+        parsing_choices_of(options(*wrong))

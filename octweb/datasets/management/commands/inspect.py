@@ -10,7 +10,7 @@ from django.core.management.base import BaseCommand, CommandError
 from octweb.datasets.reading_flags import (
     add_reading_flags,
     flags_of,
-    given_of,
+    parsing_choices_of,
     policies_of,
     policy_of,
     reading_of_file,
@@ -50,16 +50,16 @@ class Command(BaseCommand):
             self.stdout.write(json.dumps([own.to_json() for own in findings], allow_nan=False))
             return
         self.stdout.write(f"{count_words(len(findings), 'finding')} in {options['data']}")
-        for own in findings:
-            self.stdout.write(_text(own))
+        for finding in findings:
+            self.stdout.write(_text(finding))
 
 
 def _inspect(options: dict[str, Any]) -> tuple[IntakeFinding, ...]:
-    given = given_of(options)
-    raw = read_table(options["data"], **given.structure)
+    choices = parsing_choices_of(options)
+    raw = read_table(options["data"], **choices.structure)
     return inspect_raw(
         raw,
-        reading_of_file(options) or reading_of(raw, given),
+        reading_of_file(options) or reading_of(raw, choices),
         target=options["target"],
         ignore=options["ignore"],
         default_missing=policy_of(options),
@@ -68,12 +68,12 @@ def _inspect(options: dict[str, Any]) -> tuple[IntakeFinding, ...]:
     )
 
 
-def _text(own: IntakeFinding) -> str:
-    remedy = flags_of(own.mend)
+def _text(finding: IntakeFinding) -> str:
+    remedy = flags_of(finding.mend)
     lines = [
-        f"\n{own.severity}: {own.column or 'table'} ({own.kind})",
-        f"    {own.figure}",
-        f"    {own.sentence}",
-        f"    Otherwise: {own.if_nothing}",
+        f"\n{finding.severity}: {finding.column or 'table'} ({finding.kind})",
+        f"    {finding.figure}",
+        f"    {finding.sentence}",
+        f"    Otherwise: {finding.if_nothing}",
     ]
     return "\n".join([*lines, *([f"    To change: {remedy}"] if remedy else [])])

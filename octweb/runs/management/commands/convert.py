@@ -9,7 +9,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from octweb.datasets.reading_flags import add_reading_flags, given_of, reading_of_file, unknown_policies
+from octweb.datasets.reading_flags import add_reading_flags, parsing_choices_of, reading_of_file, unknown_policies
 from octweb.runs.command import FAILED, USAGE
 from octweb.runs.interrupts import Cancelled, Interrupts
 from trainer.cli.command import error_text
@@ -121,6 +121,6 @@ class Command(BaseCommand):
 
 def _rows(options: dict[str, Any]) -> tuple[RawTable, ColumnParsing]:
     """The rows of --data, and how their cells are read."""
-    options_given = given_of(options)
+    options_given = parsing_choices_of(options)
     raw = read_table(options["data"], **options_given.structure)
     return raw, reading_of_file(options) or reading_of(raw, options_given)

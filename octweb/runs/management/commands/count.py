@@ -10,7 +10,13 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from octweb.core.orphans import exit_with_parent
-from octweb.datasets.reading_flags import add_reading_flags, given_of, policies_of, policy_of, unknown_policies
+from octweb.datasets.reading_flags import (
+    add_reading_flags,
+    parsing_choices_of,
+    policies_of,
+    policy_of,
+    unknown_policies,
+)
 from octweb.runs.command import FAILED, USAGE
 from trainer.cli.command import error_text
 from trainer.counts.collect import CountRequest, Report, count
@@ -112,7 +118,7 @@ class Command(BaseCommand):
             key=options["key"],
             suppress=options["suppress"],
             questions=questions,
-            given=given_of(options),
+            given=parsing_choices_of(options),
             options={
                 "ignore": list(options["ignore"]),
                 "default_missing": policy_of(options),

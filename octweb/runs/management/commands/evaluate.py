@@ -16,7 +16,7 @@ from django.core.management.base import BaseCommand, CommandError
 from octweb.core.orphans import exit_with_parent
 from octweb.datasets.reading_flags import (
     add_reading_flags,
-    given_of,
+    parsing_choices_of,
     policies_of,
     policy_of,
     reading_of_file,
@@ -249,7 +249,7 @@ def _datasets(options: dict[str, Any], note: Callable[[str], Any]) -> list[Study
         "default_missing": policy_of(options),
         "missing": policies_of(options),
         "unknown": unknown_policies(options),
-        "given": given_of(options),
+        "given": parsing_choices_of(options),
         "reading": reading_of_file(options),
         "kinds": dict.fromkeys(options["categorical"], ColumnKind.CATEGORICAL),
         "group": options["group"],
