@@ -56,20 +56,20 @@ def without_data(arguments: list[str]) -> tuple[list[str], str | None]:
     """
     rest: list[str] = []
     folder: str | None = None
-    given = iter(arguments)
-    for argument in given:
+    remaining = iter(arguments)
+    for argument in remaining:
         if argument == "--" or (argument in OWN_DATA and not rest):
             rest.append(argument)
             break
         if argument != "--data" and not argument.startswith("--data="):
             rest.append(argument)
             continue
-        folder = argument.partition("=")[2] if "=" in argument else next(given, "")
+        folder = argument.partition("=")[2] if "=" in argument else next(remaining, "")
         if not folder or folder == "--":
             raise ValueError("--data needs the name of a folder: octweb --data FOLDER serve")
     if folder is not None and Path(folder).expanduser().exists() and not Path(folder).expanduser().is_dir():
         raise ValueError(f"--data names the folder of octweb's own data, and '{folder}' is a file")
-    return [*rest, *given], folder
+    return [*rest, *remaining], folder
 
 
 def prepare(folder: str | None) -> None:
@@ -88,8 +88,8 @@ def usage() -> str:
     from django.core.management import get_commands, load_command_class
 
     django.setup()
-    found = sorted((name, app) for name, app in get_commands().items() if app.startswith("octweb."))
-    lines = [f"    {name:<15}{load_command_class(app, name).help}" for name, app in found]
+    commands = sorted((name, app) for name, app in get_commands().items() if app.startswith("octweb."))
+    lines = [f"    {name:<15}{load_command_class(app, name).help}" for name, app in commands]
     return USAGE.format(folder=settings.DATA_DIR, commands="\n".join(lines))
 
 

@@ -35,18 +35,18 @@ def integer(name: str, default: int) -> int:
 
 def one_of(name: str, *allowed: int) -> int:
     """Return a whole number that must be one of a few; the first is the default."""
-    found = integer(name, allowed[0])
-    if found not in allowed:
-        raise ImproperlyConfigured(f"{name} is {found}; it must be {' or '.join(map(str, allowed))}.")
-    return found
+    value = integer(name, allowed[0])
+    if value not in allowed:
+        raise ImproperlyConfigured(f"{name} is {value}; it must be {' or '.join(map(str, allowed))}.")
+    return value
 
 
 def choice(name: str, *allowed: str) -> str:
     """Return a word that must be one of a few; the first is the default."""
-    found = os.environ.get(name, "").strip().lower() or allowed[0]
-    if found not in allowed:
-        raise ImproperlyConfigured(f"{name} is '{found}'; it must be {' or '.join(filter(None, allowed))}.")
-    return found
+    value = os.environ.get(name, "").strip().lower() or allowed[0]
+    if value not in allowed:
+        raise ImproperlyConfigured(f"{name} is '{value}'; it must be {' or '.join(filter(None, allowed))}.")
+    return value
 
 
 def words_setting(name: str, default: str) -> list[str]:

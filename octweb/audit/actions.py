@@ -39,7 +39,7 @@ def record(what: str, thing: Any, *, by: Any, name: str = "", **details: Any) ->
         details = {key: value for key, value in details.items() if key not in CHOSEN_NAMES}
     with transaction.atomic():
         head = hold()
-        made = Record(
+        entry = Record(
             number=head.records + 1,
             at=timezone.now(),
             by=_storable_text(by.get_username() if by is not None else "")[:150],
@@ -50,10 +50,10 @@ def record(what: str, thing: Any, *, by: Any, name: str = "", **details: Any) ->
             details={key: _storable_text(value) if isinstance(value, str) else value for key, value in details.items()},
             before=head.digest,
         )
-        made.digest = chain.digest(made.to_json())
-        made.save(force_insert=True)
-        Head.objects.filter(pk=head.pk).update(records=made.number, digest=made.digest)
-    return made
+        entry.digest = chain.digest(entry.to_json())
+        entry.save(force_insert=True)
+        Head.objects.filter(pk=head.pk).update(records=entry.number, digest=entry.digest)
+    return entry
 
 
 def end() -> dict[str, Any]:
@@ -65,14 +65,14 @@ def end() -> dict[str, Any]:
 def broken() -> list[str]:
     """Where the chain of this installation is broken, in words."""
     records = [r.to_json() for r in Record.objects.all()]
-    found = chain.problems(records)
+    problems = chain.problems(records)
     head = Head.objects.filter(pk=ONLY).first() or Head()
     last = records[-1] if records else {"number": 0, "digest": chain.START}
     if (head.records, head.digest) != (last["number"], last["digest"]):
-        found.append(
+        problems.append(
             f"record {last['number']}: the chain ended with record {head.records}, so records after it were removed or added."
         )
-    return found
+    return problems
 
 
 def _storable_text(text: str) -> str:

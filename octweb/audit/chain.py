@@ -27,17 +27,17 @@ def digest(record: Mapping[str, Any]) -> str:
 
 def problems(records: Iterable[Mapping[str, Any]]) -> list[str]:
     """Where a whole chain is broken, in words, first place first; empty if every record fits the previous one."""
-    found = []
+    sentences = []
     before = START
     expected = 1
     for record in records:
         place = f"record {record['number']}"
         if record["number"] != expected:
-            found.append(f"{place}: record {expected} is missing before it.")
+            sentences.append(f"{place}: record {expected} is missing before it.")
         elif record["before"] != before:
-            found.append(f"{place}: the record before it is not the one that was there when this was written.")
+            sentences.append(f"{place}: the record before it is not the one that was there when this was written.")
         if digest(record) != record["digest"]:
-            found.append(f"{place}: its content was changed.")
+            sentences.append(f"{place}: its content was changed.")
         before = record["digest"]
         expected = record["number"] + 1
-    return found
+    return sentences

@@ -179,13 +179,13 @@ def tidy(now: datetime) -> int:
     """Remove what is older than it is kept, and files without a row, which a killed process or a removed account left."""
     for job in BatchPrediction.objects.kept().filter(status=RunStatus.CANCELLED, goes_on=True):
         go_on(job)  # its worker died while it was being stopped, and nobody else has heard that it is back
-    jobs = [*BatchPrediction.objects.filter(deleted_at__lt=now - BatchPrediction.back_within()), *_expired(now)]
+    jobs = [*BatchPrediction.objects.filter(deleted_at__lt=now - BatchPrediction.back_within()), *_expired_jobs(now)]
     for job in jobs:
         _remove(job)
     return len(jobs) + _remove_orphans(now)
 
 
-def _expired(now: datetime) -> list[BatchPrediction]:
+def _expired_jobs(now: datetime) -> list[BatchPrediction]:
     """Jobs whose answers are no longer kept; what was deleted is kept as long as it can be brought back."""
     before = now - timedelta(days=settings.KEEP_PREDICTIONS_DAYS)
     ended = BatchPrediction.objects.kept().filter(status__in=FINISHED, finished__lt=before)

@@ -121,12 +121,12 @@ class ObjectField(serializers.JSONField):
 
     def to_internal_value(self, data: Any) -> dict[str, Any]:
         try:
-            found = strict_json.loads(data.encode()) if isinstance(data, str) else super().to_internal_value(data)
+            value = strict_json.loads(data.encode()) if isinstance(data, str) else super().to_internal_value(data)
         except ValueError as error:
             raise serializers.ValidationError(f"This is not valid JSON: {error}.") from error
-        if not isinstance(found, dict):
+        if not isinstance(value, dict):
             raise serializers.ValidationError("An object is needed: column → value.")
-        return found
+        return value
 
 
 class NewBatchPredictionSerializer(serializers.Serializer):

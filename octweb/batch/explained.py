@@ -42,8 +42,8 @@ def check(model: TreeModel, explain: bool, change: Mapping[str, Any], cost: Mapp
         "cost": lambda: priced(tree.schema, statistics_of_model(tree), cost),
         "least": lambda: least_of(least),
     }
-    for (member, attempt), said in zip(tries.items(), (change, cost, least != COLUMNS), strict=True):
-        if said and not explain:
+    for (member, attempt), is_set in zip(tries.items(), (change, cost, least != COLUMNS), strict=True):
+        if is_set and not explain:
             raise ValidationError({member: "It says how rows are explained: ask for explanations, too (explain)."})
         try:
             attempt()

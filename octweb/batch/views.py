@@ -121,16 +121,16 @@ def _job(request: HttpRequest, pk: Any) -> BatchPrediction:
 def job_list(request: HttpRequest) -> HttpResponse:
     jobs = BatchPrediction.objects.visible_to(request.user).select_related("owner", "model__family")
     fields = ("source_name", "model__title", "model__family__name")
-    jobs, shown = narrowed(jobs.defer("model__document"), request.GET, fields=fields, sorts=LIST_SORTS)
+    jobs, list_context = narrowed(jobs.defer("model__document"), request.GET, fields=fields, sorts=LIST_SORTS)
     page = page_of(jobs, request.GET)
-    return render(request, "batch/list.html", shown | {"page": page, "models": _models_to_ask(request)})
+    return render(request, "batch/list.html", list_context | {"page": page, "models": _models_to_ask(request)})
 
 
 def _models_to_ask(request: HttpRequest) -> QuerySet:
     """The models whose decisions the reader may ask for: the approved ones first, then the newest."""
-    found = TreeModel.objects.callable_by(request.user).exclude(state__in=(State.REJECTED, State.RETIRED))
+    models = TreeModel.objects.callable_by(request.user).exclude(state__in=(State.REJECTED, State.RETIRED))
     approved_first = Case(When(state=State.APPROVED, then=0), default=1)
-    return found.select_related("family").defer("document").order_by(approved_first, "-created")[:MOST_MODELS]
+    return models.select_related("family").defer("document").order_by(approved_first, "-created")[:MOST_MODELS]
 
 
 @login_required
@@ -229,12 +229,12 @@ def _columns(model: TreeModel) -> list[str]:
 
 
 def _context(job: BatchPrediction) -> dict[str, Any]:
-    done = job.progress.get("rows") or 0
+    rows_done = job.progress.get("rows") or 0
     total = job.progress.get("of") or 0
     elapsed = None if job.started is None else ((job.finished or timezone.now()) - job.started).total_seconds()
     return {
         "job": job,
-        "done": done,
+        "done": rows_done,
         "total": total,
         "elapsed": elapsed,
         "wait": wait_of(job),

@@ -118,8 +118,8 @@ class PredictionSupervisor(ResultSupervisor):
         try:
             with child.result.open("rb") as stream:
                 # a name that only this attempt uses: what a lost attempt left behind is never taken for the result
-                wanted = f"{job.folder}/result-{self.attempt}.{job.format}"
-                name = default_storage.save(wanted, File(stream))
+                path = f"{job.folder}/result-{self.attempt}.{job.format}"
+                name = default_storage.save(path, File(stream))
             life = summary.pop("life", {})
             with transaction.atomic():
                 self.end(

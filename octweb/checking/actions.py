@@ -77,8 +77,8 @@ def latest(model: TreeModel) -> ModelCheck | None:
 
 def latest_verdict(model: TreeModel) -> str:
     """Return the verdict of the last check that ended; empty without one."""
-    done = ModelCheck.objects.filter(model=model, status=RunStatus.SUCCEEDED).order_by("-created").first()
-    return "" if done is None else done.verdict
+    last_check = ModelCheck.objects.filter(model=model, status=RunStatus.SUCCEEDED).order_by("-created").first()
+    return "" if last_check is None else last_check.verdict
 
 
 def bundle(model: TreeModel) -> bytes:

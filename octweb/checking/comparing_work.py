@@ -84,11 +84,11 @@ class ComparisonSupervisor(ResultSupervisor):
         return bool(summary) and not summary["compare"]["stopped"]
 
     def store(self, job: Comparison, child: Process, summary: dict[str, Any]) -> None:
-        found = summary["compare"]
-        status = RunStatus.CANCELLED if found["stopped"] else RunStatus.SUCCEEDED
+        comparison = summary["compare"]
+        status = RunStatus.CANCELLED if comparison["stopped"] else RunStatus.SUCCEEDED
         with transaction.atomic():
             audit.record(
-                "compared", job.model, by=job.owner, verdict=found["verdict"], rows=found["n"],
-                mistakes=found["mistakes"], best_mistakes=found["best_mistakes"], least_mistakes=found["least_mistakes"],
+                "compared", job.model, by=job.owner, verdict=comparison["verdict"], rows=comparison["n"],
+                mistakes=comparison["mistakes"], best_mistakes=comparison["best_mistakes"], least_mistakes=comparison["least_mistakes"],
             )  # fmt: skip
-            self.end(status, summary=found | self.noted(), log=self._log(child))
+            self.end(status, summary=comparison | self.noted(), log=self._log(child))

@@ -50,8 +50,8 @@ def _panel(request: HttpRequest, model: TreeModel, refusal: str = "", status: in
 def _dossier_verdict(model: TreeModel) -> str:
     """Return the verdict of the check in the last dossier of the model; empty without a dossier."""
     dossiers = model.dossiers.filter(status=RunStatus.SUCCEEDED).exclude(file="")
-    made = dossiers.order_by("-created").first()
-    return str(made.summary.get("verdict", "")) if made else ""
+    dossier = dossiers.order_by("-created").first()
+    return str(dossier.summary.get("verdict", "")) if dossier else ""
 
 
 def _lines(job: ModelCheck, model: TreeModel) -> list[dict[str, str]]:

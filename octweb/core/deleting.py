@@ -14,22 +14,22 @@ from octweb.core.problems import Conflict
 
 def protecting(thing: Deletable) -> dict[str, int]:
     """What must be deleted before: the number of kept objects that cannot do without this one, by what they are called."""
-    found = {}
+    counts = {}
     for relation in thing._meta.related_objects:
         model: Any = relation.related_model
         if getattr(relation, "on_delete", None) is not PROTECT or not issubclass(model, Deletable):
             continue
         if count := model._default_manager.kept().filter(**{relation.field.name: thing}).count():
             names = model._meta.verbose_name if count == 1 else model._meta.verbose_name_plural
-            found[str(names)] = count
-    return found
+            counts[str(names)] = count
+    return counts
 
 
 def hide(thing: Deletable) -> None:
     """Delete it for everybody who looks; raises Conflict where something cannot do without it."""
-    if needed := protecting(thing):
-        words = " and ".join(f"{count} {names}" for names, count in needed.items())
-        one = sum(needed.values()) == 1
+    if dependents := protecting(thing):
+        words = " and ".join(f"{count} {names}" for names, count in dependents.items())
+        one = sum(dependents.values()) == 1
         raise Conflict(
             f"{words} use{'s' if one else ''} this {thing._meta.verbose_name}. Delete {'it' if one else 'them'} first; "
             f"{'its' if one else 'their'} models stay."
@@ -41,9 +41,9 @@ def hide(thing: Deletable) -> None:
 def bring_back(thing: Deletable) -> None:
     """Show it again; raises Conflict if what it needs is deleted itself."""
     for field in thing._meta.concrete_fields:
-        needed = getattr(thing, field.name) if field.is_relation and field.remote_field.on_delete is PROTECT else None
-        if isinstance(needed, Deletable) and needed.deleted_at is not None:
-            raise Conflict(f"Bring back the {needed._meta.verbose_name} “{needed}” first.")
+        parent = getattr(thing, field.name) if field.is_relation and field.remote_field.on_delete is PROTECT else None
+        if isinstance(parent, Deletable) and parent.deleted_at is not None:
+            raise Conflict(f"Bring back the {parent._meta.verbose_name} “{parent}” first.")
     thing.deleted_at = None
     thing.save(update_fields=["deleted_at"])
 

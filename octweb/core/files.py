@@ -74,8 +74,12 @@ def remove_unknown(folder: str, known: Iterable[str], now: datetime) -> int:
         _, names = default_storage.listdir(folder)
     except FileNotFoundError:
         return 0
-    kept = set(known)
-    old = [name for name in (f"{folder}/{name}" for name in names) if name not in kept and age(name, now) > ORPHAN_LIFE]
+    known_names = set(known)
+    old = [
+        name
+        for name in (f"{folder}/{name}" for name in names)
+        if name not in known_names and age(name, now) > ORPHAN_LIFE
+    ]
     for name in old:
         remove(default_storage, name)
     return len(old)
@@ -116,8 +120,8 @@ def _copies() -> Iterator[tuple[float, int, Path]]:
         return
     for path in _folder().iterdir():
         with contextlib.suppress(FileNotFoundError):
-            found = path.stat()
-            yield found.st_mtime, found.st_size, path
+            status = path.stat()
+            yield status.st_mtime, status.st_size, path
 
 
 def _folder() -> Path:

@@ -16,7 +16,7 @@ class SaidForm(forms.Form):
 
     def add_error(self, field: str | None, error: Any) -> None:
         if field is not None and isinstance(error, ValidationError) and not hasattr(error, "error_dict"):
-            error = ValidationError([_error_message(self.fields[field], own) for own in error.error_list])
+            error = ValidationError([_error_message(self.fields[field], suberror) for suberror in error.error_list])
         super().add_error(field, error)
 
 
@@ -30,8 +30,8 @@ def _error_message(field: forms.Field, error: ValidationError) -> ValidationErro
 
 def _of_django(field: forms.Field, error: ValidationError) -> bool:
     """Whether nobody but Django chose the sentence. Those of limits come from validators, which no form of ours has."""
-    defaults = [vars(own).get("default_error_messages", {}) for own in type(field).__mro__]
-    known = [found[error.code] for found in defaults if error.code in found]
+    defaults = [vars(base).get("default_error_messages", {}) for base in type(field).__mro__]
+    known = [messages[error.code] for messages in defaults if error.code in messages]
     return error.code not in ("required", "invalid", "invalid_choice") or error.message in known
 
 
@@ -56,13 +56,13 @@ def _invalid(field: Any, params: dict[str, Any]) -> str:
     if isinstance(field, forms.IntegerField):
         return _number(field, params)
     return (
-        _required(field, params)
+        _required_message(field, params)
         if isinstance(field, forms.FileField)
         else f"What was sent for “{field.label}” cannot be read."
     )
 
 
-def _required(field: Any, params: dict[str, Any]) -> str:
+def _required_message(field: Any, params: dict[str, Any]) -> str:
     if isinstance(field, forms.FileField):
         return "Choose a file first."
     return f"{'Choose' if isinstance(field, forms.ChoiceField) else 'Fill in'} “{field.label}”."
@@ -86,7 +86,7 @@ SAYS: dict[str, Says] = {
     "min_value": _number,
     "max_value": _number,
     "max_length": _long,
-    "required": _required,
+    "required": _required_message,
     "invalid": _invalid,
     "invalid_choice": _choice,
     "null_characters_not_allowed": _null,

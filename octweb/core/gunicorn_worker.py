@@ -118,17 +118,17 @@ class TurnWorker(ThreadWorker):
         while (conn := self._next(turn, listening)) is not None:
             try:
                 with self._clients.call(conn.sock):
-                    kept = self.handle(conn)
+                    keepalive = self.handle(conn)
             except BaseException:  # SystemExit of an application ends its call and nothing else
                 self.log.exception("A call has failed; its connection is closed.")
-                kept = False
+                keepalive = False
             with self._lock:
                 turn.since = None
-                if kept and self._turn is turn and not conn.parser.unreader.buf.getvalue():
+                if keepalive and self._turn is turn and not conn.parser.unreader.buf.getvalue():
                     self._at_hand[conn.sock.fileno()] = conn
                     listening.register(conn.sock.fileno(), select.POLLIN)
                 else:
-                    self._return(conn, kept)
+                    self._return(conn, keepalive)
 
     def _next(self, turn: SimpleNamespace, listening: select.poll) -> TConn | None:
         """A connection with a call; None if the turn has ended."""
@@ -152,14 +152,14 @@ class TurnWorker(ThreadWorker):
                 self._turn = turn if self._ready else None
         return None
 
-    def _return(self, conn: TConn, kept: Any) -> None:
+    def _return(self, conn: TConn, keepalive: Any) -> None:
         """To the main thread, which listens to it or counts it as gone: a client may take two seconds to see the end."""
-        done: Future[Any] = Future()
-        back = partial(self.method_queue.defer, self.finish_request, conn, done)
-        if kept:
-            done.set_result(kept)
+        future: Future[Any] = Future()
+        back = partial(self.method_queue.defer, self.finish_request, conn, future)
+        if keepalive:
+            future.set_result(keepalive)
             return back()
-        done.set_exception(ConnectionAbortedError())
+        future.set_exception(ConnectionAbortedError())
         return threading.Thread(target=lambda: (gunicorn.util.close_graceful(conn.sock), back()), daemon=True).start()
 
 

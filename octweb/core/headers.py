@@ -8,7 +8,7 @@ from django.conf import settings
 
 def security_headers() -> dict[str, str]:
     """Those that SecurityMiddleware and the others give to every answer."""
-    found = {
+    headers = {
         "X-Content-Type-Options": "nosniff",
         "Referrer-Policy": str(settings.SECURE_REFERRER_POLICY),
         "Cross-Origin-Opener-Policy": str(settings.SECURE_CROSS_ORIGIN_OPENER_POLICY),
@@ -16,5 +16,5 @@ def security_headers() -> dict[str, str]:
         "Content-Security-Policy": str(build_policy()),
     }
     if settings.SECURE_HSTS_SECONDS:
-        found["Strict-Transport-Security"] = f"max-age={settings.SECURE_HSTS_SECONDS}"
-    return found
+        headers["Strict-Transport-Security"] = f"max-age={settings.SECURE_HSTS_SECONDS}"
+    return headers

@@ -22,8 +22,8 @@ class ListPaginator(Paginator):
         number = self.validate_number(number)
         start = (number - 1) * self.per_page
         keys = list(self.object_list.values_list("pk", flat=True)[start : start + self.per_page])
-        found = self.object_list.in_bulk(keys)
-        return self._get_page([found[key] for key in keys if key in found], number, self)
+        objects = self.object_list.in_bulk(keys)
+        return self._get_page([objects[key] for key in keys if key in objects], number, self)
 
 
 def page_of(rows: QuerySet, query: QueryDict) -> Page:
@@ -31,32 +31,32 @@ def page_of(rows: QuerySet, query: QueryDict) -> Page:
     return ListPaginator(rows, PAGE_SIZE).get_page(query.get("page"))
 
 
-def with_words(found: QuerySet, words: str, fields: Sequence[str]) -> QuerySet:
+def with_words(queryset: QuerySet, words: str, fields: Sequence[str]) -> QuerySet:
     """The rows that have every word in one of the fields; a field called method also has the title of the method."""
     for word in words.split():
         condition = Q()
         for field in fields:
             condition |= method_has(word) if field == "method" else Q(**{f"{field}__icontains": word})
-        found = found.filter(condition)
-    return found
+        queryset = queryset.filter(condition)
+    return queryset
 
 
 def narrowed(
-    found: QuerySet, query: QueryDict, *, fields: Sequence[str], sorts: Mapping[str, tuple[str, str]]
+    queryset: QuerySet, query: QueryDict, *, fields: Sequence[str], sorts: Mapping[str, tuple[str, str]]
 ) -> tuple[QuerySet, dict[str, Any]]:
     """The rows that have every word of `q` in their fields, in the order of `sort`; and what the list's form shows.
 
     `sorts` has for each key its words and the field, with a minus for falling; rows without a value come last.
     """
     words = query.get("q", "").replace("\x00", "").strip()[:200]
-    found = with_words(found, words, fields)
+    queryset = with_words(queryset, words, fields)
     sort = query.get("sort", "")
     if sort not in sorts:
         sort = next(iter(sorts))
     field = sorts[sort][1]
     name = F(field.removeprefix("-"))
     order = name.desc(nulls_last=True) if field.startswith("-") else name.asc(nulls_last=True)
-    shown = {"words": words, "sort": sort, "sorts": [(key, label) for key, (label, _) in sorts.items()]}
+    list_context = {"words": words, "sort": sort, "sorts": [(key, label) for key, (label, _) in sorts.items()]}
     if field == "-created":  # an index has this order
-        return found.order_by("-created", "-id"), shown
-    return found.order_by(order, "-created", "-id"), shown
+        return queryset.order_by("-created", "-id"), list_context
+    return queryset.order_by(order, "-created", "-id"), list_context

@@ -30,14 +30,14 @@ PLACES = (
 
 def places(path: str) -> list[dict[str, object]]:
     """Label and address of each place that this installation has, and whether `path` lies in it."""
-    found = []
+    links = []
     for place in PLACES:
         url = _address(place.page)
         if url:
             elsewhere = bool(place.other) and path.startswith(_address(place.other) or "\0")
-            here = path.startswith((url, *place.more)) and not elsewhere
-            found.append({"label": place.label, "url": url, "here": here})
-    return found
+            is_current = path.startswith((url, *place.more)) and not elsewhere
+            links.append({"label": place.label, "url": url, "here": is_current})
+    return links
 
 
 def _address(page: str) -> str:

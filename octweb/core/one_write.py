@@ -43,8 +43,8 @@ class OneWrite(Response):
 
     def write(self, arg: bytes) -> None:
         """Send `arg`, which is the whole body of a successful call; send anything else as gunicorn does."""
-        whole = self.status == "200 OK" and self.req.method == "POST" and len(arg) == self.response_length
-        if self.headers_sent or not whole or self.upgrade or not isinstance(arg, bytes):
+        is_whole_response = self.status == "200 OK" and self.req.method == "POST" and len(arg) == self.response_length
+        if self.headers_sent or not is_whole_response or self.upgrade or not isinstance(arg, bytes):
             super().write(arg)
             return
         connection = "close" if self.should_close() else "keep-alive"
@@ -63,8 +63,8 @@ def _process_headers(headers: Headers) -> Response:
 
 @lru_cache(maxsize=256)
 def _head(version: tuple[int, int], server: str, connection: str, headers: Headers, now: int) -> bytes:
-    own = (("Server", server), ("Date", http_date(now)), ("Connection", connection))
-    lines = [f"{name}: {value}\r\n" for name, value in (*own, *headers)]
+    lines_of_server = (("Server", server), ("Date", http_date(now)), ("Connection", connection))
+    lines = [f"{name}: {value}\r\n" for name, value in (*lines_of_server, *headers)]
     return f"HTTP/{version[0]}.{version[1]} 200 OK\r\n{''.join(lines)}\r\n".encode("latin-1")
 
 

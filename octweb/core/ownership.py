@@ -29,8 +29,8 @@ class OwnedQuerySet(models.QuerySet):
 
     def deleted_by(self, user: Any) -> OwnedQuerySet:
         """What was deleted and can be brought back by `user`."""
-        gone = self.filter(deleted_at__isnull=False)
-        return gone if user.is_staff else gone.filter(owner=user)
+        deleted = self.filter(deleted_at__isnull=False)
+        return deleted if user.is_staff else deleted.filter(owner=user)
 
     def get_visible(self, user: Any, pk: Any) -> Any:
         """The object, or Http404 for one that does not exist or belongs to somebody else: the two look the same."""

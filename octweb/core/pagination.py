@@ -63,14 +63,16 @@ class Pages(PageNumberPagination):
         if cursor is not None:
             backward, created, key = self._read(queryset, cursor)
             rows = self._beyond(rows, created, key, backward=backward)
-        found = list(rows[: size + 1])
-        more = len(found) > size
-        found = found[:size]
+        page_rows = list(rows[: size + 1])
+        more = len(page_rows) > size
+        page_rows = page_rows[:size]
         if backward:
-            found.reverse()
-        self.next_cursor = self._write(found[-1], "after") if found and (more or backward) else None
-        self.previous_cursor = self._write(found[0], "before") if found and cursor and (more or not backward) else None
-        return found
+            page_rows.reverse()
+        self.next_cursor = self._write(page_rows[-1], "after") if page_rows and (more or backward) else None
+        self.previous_cursor = (
+            self._write(page_rows[0], "before") if page_rows and cursor and (more or not backward) else None
+        )
+        return page_rows
 
     def _beyond(self, rows: QuerySet, created: datetime, key: Any, *, backward: bool) -> QuerySet:
         """Return the rows past a place; the first condition bounds the range that the index reads."""
@@ -130,7 +132,7 @@ class Pages(PageNumberPagination):
 
     def get_paginated_response_schema(self, schema: dict[str, Any]) -> dict[str, Any]:
         """Return the shape of an answer for the OpenAPI document."""
-        found = super().get_paginated_response_schema(schema)
+        response_schema = super().get_paginated_response_schema(schema)
         for name in ("next", "previous"):
-            found["properties"][name]["example"] = "http://api.example.org/accounts/?cursor=WyJhZnRlciJd"
-        return found
+            response_schema["properties"][name]["example"] = "http://api.example.org/accounts/?cursor=WyJhZnRlciJd"
+        return response_schema

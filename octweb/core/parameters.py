@@ -50,15 +50,15 @@ def declared_parameters(path: str, method: str) -> frozenset[str]:
 def _operations() -> list[tuple[re.Pattern[str], dict[str, frozenset[str]]]]:
     """Return the parameters by method for each path; paths with fewer placeholders come first."""
     paths = schema_document()["paths"]
-    found = []
+    pairs = []
     for path in sorted(paths, key=lambda path: path.count("{")):
         pattern = re.compile("[^/]+".join(re.escape(part) for part in re.split(r"{\w+}", path)))
         operations = {
             method: frozenset(p["name"] for p in operation.get("parameters", []) if p["in"] == "query")
             for method, operation in paths[path].items()
         }
-        found.append((pattern, operations))
-    return found
+        pairs.append((pattern, operations))
+    return pairs
 
 
 def document_refusals(result: Schema, generator: Any, request: Any, public: bool) -> Schema:

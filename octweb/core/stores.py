@@ -54,7 +54,7 @@ class Bucket(S3Storage):
 
     @_said_clearly
     def _open(self, name: str, mode: str = "rb") -> Any:
-        found = super()._open(name, mode)
+        file = super()._open(name, mode)
         if "r" in mode:
-            found._get_file()  # fetched here, where its errors have a meaning, and not at the first read
-        return found
+            file._get_file()  # fetched here, where its errors have a meaning, and not at the first read
+        return file

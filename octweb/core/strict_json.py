@@ -81,9 +81,9 @@ def _estimate_names(content: bytes | bytearray, text: np.ndarray) -> float:
     counts: Counter[bytes] = Counter()
     sampled = 0
     for start in range(0, len(text), PIECE_BYTES):
-        found = np.flatnonzero(text[start : start + PIECE_BYTES] == ord(":"))[random.integers(step) :: step]
-        sampled += len(found)
-        counts.update(name for at in found.tolist() if (name := _name_before(content, start + at)))
+        sample = np.flatnonzero(text[start : start + PIECE_BYTES] == ord(":"))[random.integers(step) :: step]
+        sampled += len(sample)
+        counts.update(name for at in sample.tolist() if (name := _name_before(content, start + at)))
     once = sum(1 for count in counts.values() if count == 1)
     return colons * once / max(sampled, 1)
 
@@ -122,9 +122,9 @@ _HOLDERS = frozenset((dict, list))  # types that hold others
 
 def object_of(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """The object with these members, as `json.loads` asks for it; raises DuplicateName."""
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    members = dict(pairs)
+    if len(members) < len(pairs):
         seen: set[str] = set()
         twice = next(name for name, _ in pairs if name in seen or seen.add(name))  # type: ignore[func-returns-value]
         raise DuplicateName(f"the name {twice[:60]!r} appears twice in one object")
-    return found
+    return members

@@ -90,9 +90,9 @@ def _start() -> None:
 def drain() -> dict[Key, int]:
     """Return the counts, and begin again at zero."""
     with _lock:
-        taken = {Key(*key): number for key, number in _counts.items()}
+        counts = {Key(*key): number for key, number in _counts.items()}
         _counts.clear()
-    return taken
+    return counts
 
 
 def give_back(counts: Mapping[Key, int]) -> None:

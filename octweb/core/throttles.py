@@ -25,9 +25,9 @@ def client_address(request: HttpRequest) -> str | None:
 
     None if there is none (a socket file, a sign-in without a request) or where a header holds something else.
     """
-    found = BaseThrottle().get_ident(request)  # type: ignore[arg-type]
+    address = BaseThrottle().get_ident(request)  # type: ignore[arg-type]
     try:
-        return str(ip_address(found or ""))
+        return str(ip_address(address or ""))
     except ValueError:
         return None
 
@@ -47,15 +47,15 @@ class Windows:
         window, within = divmod(now, seconds)
         passed = within / seconds
         with self._lock:
-            number, before, here = self._counts.get(caller, (window, 0, 0))
+            number, before, current = self._counts.get(caller, (window, 0, 0))
             if number != window:
-                before, here = (here, 0) if number == window - 1 else (0, 0)
-            if before * (1 - passed) + here + 1 > limit:
-                return _wait(before, here, limit, passed) * seconds
+                before, current = (current, 0) if number == window - 1 else (0, 0)
+            if before * (1 - passed) + current + 1 > limit:
+                return _wait(before, current, limit, passed) * seconds
             if count:
                 if len(self._counts) >= MAX_CALLERS:
                     self._counts.clear()
-                self._counts[caller] = (int(window), before, here + 1)
+                self._counts[caller] = (int(window), before, current + 1)
         return 0.0
 
     def forget(self) -> None:
@@ -64,25 +64,25 @@ class Windows:
             self._counts.clear()
 
 
-def _wait(before: int, here: int, limit: int, passed: float) -> float:
+def _wait(before: int, current: int, limit: int, passed: float) -> float:
     """The share of a window until the next call is within the limit."""
-    if here + 1 <= limit and before:
-        return max(0.0, 1 - (limit - here - 1) / before - passed) or 1e-3
+    if current + 1 <= limit and before:
+        return max(0.0, 1 - (limit - current - 1) / before - passed) or 1e-3
     # nothing is free in this window; in the next one, what is counted here fades
-    return (1 - passed) + max(0.0, 1 - (limit - 1) / here if here else 0.0)
+    return (1 - passed) + max(0.0, 1 - (limit - 1) / current if current else 0.0)
 
 
 WINDOWS = Windows()
 
 
 @lru_cache(maxsize=64)
-def _parsed(text: str) -> tuple[int, int]:
+def _parse_rate(text: str) -> tuple[int, int]:
     return SimpleRateThrottle.parse_rate(None, text)  # type: ignore[arg-type]
 
 
 def rate(scope: str) -> tuple[int, int]:
     """Calls and seconds of `user` or `stranger`."""
-    return _parsed(settings.REST_FRAMEWORK["DEFAULT_THROTTLE_RATES"][scope])
+    return _parse_rate(settings.REST_FRAMEWORK["DEFAULT_THROTTLE_RATES"][scope])
 
 
 def caller_of(user: Any, auth: Any) -> str:

@@ -66,10 +66,10 @@ def _can_write(path: str) -> str:
 
 def _disk() -> str:
     try:
-        found = os.statvfs(settings.DATA_DIR)
+        status = os.statvfs(settings.DATA_DIR)
     except OSError:
         return "the data folder is gone"
-    return "ok" if found.f_bavail * found.f_frsize > FREE_BYTES else "full"
+    return "ok" if status.f_bavail * status.f_frsize > FREE_BYTES else "full"
 
 
 def _files() -> str:

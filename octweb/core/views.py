@@ -37,8 +37,8 @@ class HealthMiddleware:
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         if request.method in ("GET", "HEAD") and request.path_info in HEALTH:
-            view, positional, named = resolve(request.path_info)
-            response = view(request, *positional, **named)
+            view, positional, keywords = resolve(request.path_info)
+            response = view(request, *positional, **keywords)
             for name, value in security_headers().items():
                 response[name] = value
             return response
@@ -64,10 +64,10 @@ def readyz(request: HttpRequest) -> HttpResponse:
 
 def metrics_page(request: HttpRequest) -> HttpResponse:
     """Numbers for Prometheus. With OCTWEB_METRICS_TOKEN it must be sent (Authorization: Bearer …), else staff may look."""
-    wanted = settings.METRICS_TOKEN
+    token = settings.METRICS_TOKEN
     sent = request.headers.get("Authorization", "")
     user = request.user
-    if not (wanted and constant_time_compare(sent, f"Bearer {wanted}")) and not (user.is_active and user.is_staff):
+    if not (token and constant_time_compare(sent, f"Bearer {token}")) and not (user.is_active and user.is_staff):
         return problem(403, "Numbers are for administrators, and for Prometheus with OCTWEB_METRICS_TOKEN.")
     return HttpResponse(exposition(), content_type=CONTENT_TYPE_LATEST)
 

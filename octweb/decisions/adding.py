@@ -48,7 +48,7 @@ def add(head: DecisionHead, drafts: Iterable[EntryDraft]) -> list[int]:
         head.records += 1
         payload = hashing.canonical(draft.payload)
         salt = os.urandom(16).hex()
-        own = {
+        head_values = {
             "number": head.records,
             "key": draft.key,
             "kind": draft.kind,
@@ -58,7 +58,7 @@ def add(head: DecisionHead, drafts: Iterable[EntryDraft]) -> list[int]:
             "salt": salt,
             "commitment": hashing.commitment(salt, payload),
         }
-        rows.append(_values(own | dict(draft.values)))
+        rows.append(_values(head_values | dict(draft.values)))
         numbers.append(head.records)
     if rows:
         with connection.cursor() as cursor:
@@ -82,15 +82,15 @@ def add_later(kind: str, by: str, *, about: ChainEntry | None = None, **members:
 
 def seal(head: DecisionHead, now: int) -> list[Block]:
     """Seal what fills a block, and what waits for 60 s; `now` in ns. The transaction holds the head."""
-    made = []
+    blocks = []
     while head.records > head.sealed:
         waiting = ChainEntry.objects.filter(number__gt=head.sealed)[:BLOCK_RECORDS]
         entries = list(waiting)
         old = now - min(entry.at for entry in entries) >= BLOCK_SECONDS * 10**9
         if len(entries) < BLOCK_RECORDS and not old:
             break
-        made.append(_seal(head, entries))
-    return made
+        blocks.append(_seal(head, entries))
+    return blocks
 
 
 def _seal(head: DecisionHead, entries: list[ChainEntry]) -> Block:
@@ -125,27 +125,27 @@ def _seal(head: DecisionHead, entries: list[ChainEntry]) -> Block:
 
 def stream_ranges(entries: Iterable[ChainEntry]) -> dict[str, list[int]]:
     """Return the first and last place of each stream."""
-    found: dict[str, list[int]] = {}
+    ranges: dict[str, list[int]] = {}
     for entry in entries:
         if entry.stream is not None and entry.seq is not None:
-            ends = found.setdefault(str(entry.stream), [entry.seq, entry.seq])
+            ends = ranges.setdefault(str(entry.stream), [entry.seq, entry.seq])
             ends[0] = min(ends[0], entry.seq)
             ends[1] = max(ends[1], entry.seq)
-    return found
+    return ranges
 
 
 def count_key(entry: ChainEntry) -> str:
     """Return version, leaf and class of a decision; empty for another record and one that was erased."""
     if entry.kind != Kind.DECISION or not entry.payload:
         return ""
-    said = json.loads(entry.payload)
-    return f"{said['version_sha256']} {said.get('leaf', 'refused')} {said.get('label', '')}".strip()
+    payload = json.loads(entry.payload)
+    return f"{payload['version_sha256']} {payload.get('leaf', 'refused')} {payload.get('label', '')}".strip()
 
 
-def _values(own: Mapping[str, Any]) -> list[Any]:
+def _values(payload: Mapping[str, Any]) -> list[Any]:
     """Return the values of a row as the database wants them."""
     return [
-        field.get_db_prep_save(own.get(name), connection)
+        field.get_db_prep_save(payload.get(name), connection)
         for name, field in zip(FIELDS, map(ChainEntry._meta.get_field, FIELDS), strict=True)
     ]
 

@@ -41,8 +41,8 @@ class Found:
 class _Walk:
     """What is known while the records are read in their order."""
 
-    def __init__(self, found: Found) -> None:
-        self.found = found
+    def __init__(self, report: Found) -> None:
+        self.found = report
         self.places: dict[Any, int] = {}  # stream → place that comes next
         self.empty: list[int] = []
         self.numbers: dict[int, str] = {}  # erased, by reason
@@ -63,15 +63,15 @@ class _Walk:
         if hashing.commitment(entry.salt, entry.payload) != entry.commitment:
             self.found.add(f"{place}: its content or its salt was changed.")
             return
-        said = json.loads(entry.payload)
-        if wrong := _wrong_copies(entry, said):
+        payload = json.loads(entry.payload)
+        if wrong := _wrong_copies(entry, payload):
             self.found.add(f"{place}: its columns differ from its content ({', '.join(wrong)}).")
         if entry.kind == Kind.DECISION:
-            self.versions.add((said["model"], said["version_sha256"]))
+            self.versions.add((payload["model"], payload["version_sha256"]))
         elif entry.kind == Kind.ERASED:
-            self.numbers |= dict.fromkeys(said.get("numbers", ()), said["why"])
-            if "range" in said:
-                self.ranges.append(tuple(said["range"]))
+            self.numbers |= dict.fromkeys(payload.get("numbers", ()), payload["why"])
+            if "range" in payload:
+                self.ranges.append(tuple(payload["range"]))
         elif entry.kind == Kind.ENDED:
             self.found.cut_streams += 1
 
@@ -92,92 +92,94 @@ class _Walk:
 
 def audit_decisions() -> Found:
     """Check the whole chain of decisions of this installation."""
-    found = Found()
-    walk = _Walk(found)
+    report = Found()
+    walk = _Walk(report)
     entries = ChainEntry.objects.order_by("number").iterator(chunk_size=4096)
     before = DecisionHead._meta.get_field("digest").default
     sealed = 0
     number = 0
     digests: dict[int, str] = {}
     for number, block in enumerate(Block.objects.order_by("number").iterator(), 1):
-        own = list(_take(entries, block.records, walk, sealed))
-        _block(block, own, number, before, sealed, found)
+        block_entries = list(_take(entries, block.records, walk, sealed))
+        _block(block, block_entries, number, before, sealed, report)
         sealed += block.records
         before = block.digest
         digests[block.number] = block.digest
     rest = sum(1 for _ in _take(entries, None, walk, sealed))
     walk.end()
-    found.records = sealed + rest
+    report.records = sealed + rest
     head = DecisionHead.objects.filter(pk=ONLY).first() or DecisionHead()
-    if (head.records, head.sealed, head.blocks, head.digest) != (found.records, sealed, number, before):
-        found.add(
-            f"decision record {found.records}: the chain ended with {head}, so records or blocks were removed or added."
+    if (head.records, head.sealed, head.blocks, head.digest) != (report.records, sealed, number, before):
+        report.add(
+            f"decision record {report.records}: the chain ended with {head}, so records or blocks were removed or added."
         )
-    _signatures(digests, found)
-    return found
+    _signatures(digests, report)
+    return report
 
 
 def _take(entries: Iterator[ChainEntry], most: int | None, walk: _Walk, before: int) -> Iterator[ChainEntry]:
     """Yield the next records, checked one by one."""
-    taken = 0
-    while most is None or taken < most:
+    count = 0
+    while most is None or count < most:
         entry = next(entries, None)
         if entry is None:
             return
-        taken += 1
-        if entry.number != before + taken:
-            walk.found.add(f"decision record {entry.number}: it stands in place {before + taken}.")
+        count += 1
+        if entry.number != before + count:
+            walk.found.add(f"decision record {entry.number}: it stands in place {before + count}.")
         walk.look_at(entry)
         yield entry
 
 
-def _wrong_copies(entry: ChainEntry, said: dict[str, Any]) -> list[str]:
+def _wrong_copies(entry: ChainEntry, payload: dict[str, Any]) -> list[str]:
     texts = {"key": "id", "about": "decision"} | {name: name for name in COPIES if name != "number"}
     wrong = []
     for column, member in texts.items():
         value = getattr(entry, column)
         if column == "model" and entry.kind != Kind.DECISION:
             continue
-        if ("" if value is None else str(value)) != ("" if said.get(member) is None else str(said[member])):
+        if ("" if value is None else str(value)) != ("" if payload.get(member) is None else str(payload[member])):
             wrong.append(column)
     return wrong
 
 
-def _block(block: Block, own: list[ChainEntry], number: int, before: str, sealed: int, found: Found) -> None:
+def _block(block: Block, block_entries: list[ChainEntry], number: int, before: str, sealed: int, report: Found) -> None:
     place = f"block {block.number}"
     header = json.loads(block.header)
     if hashing.header_digest(block.header) != block.digest:
-        found.add(f"{place}: its header was changed.")
-    expected = {"number": number, "before": before, "first": sealed + 1, "records": len(own)}
+        report.add(f"{place}: its header was changed.")
+    expected = {"number": number, "before": before, "first": sealed + 1, "records": len(block_entries)}
     wrong = [name for name, value in expected.items() if header[name] != value]
     if (block.number, block.first, block.records, block.last_at) != (
         header["number"], header["first"], header["records"], header["last_at"],
     ):  # fmt: skip
         wrong.append("columns")
-    if own and header["root"] != hashing.merkle_root([entry.commitment for entry in own]):
+    if block_entries and header["root"] != hashing.merkle_root([entry.commitment for entry in block_entries]):
         wrong.append("root")
-    if header["streams"] != stream_ranges(own):
+    if header["streams"] != stream_ranges(block_entries):
         wrong.append("streams")
-    counts = Counter(filter(None, map(count_key, own)))
+    counts = Counter(filter(None, map(count_key, block_entries)))
     if any(number > header["counts"].get(name, 0) for name, number in counts.items()):
         wrong.append("counts")
     if wrong:
-        found.add(f"{place}: it does not fit its records and the block before it ({', '.join(wrong)}).")
+        report.add(f"{place}: it does not fit its records and the block before it ({', '.join(wrong)}).")
 
 
-def _signatures(digests: dict[int, str], found: Found) -> None:
+def _signatures(digests: dict[int, str], report: Found) -> None:
     """Compare the signed hashes in the chain of the installation with the blocks."""
     known = known_fingerprints()
     for record in Record.objects.filter(what=SEALED):
-        said = record.details
-        if digests.get(said["block"]) != said["sha256"]:
-            found.add(f"record {record.number}: block {said['block']} of the decisions is not the one that was signed.")
-        key = Ed25519PublicKey.from_public_bytes(bytes.fromhex(said["key"]))
+        details = record.details
+        if digests.get(details["block"]) != details["sha256"]:
+            report.add(
+                f"record {record.number}: block {details['block']} of the decisions is not the one that was signed."
+            )
+        key = Ed25519PublicKey.from_public_bytes(bytes.fromhex(details["key"]))
         try:
-            key.verify(base64.b64decode(said["signature"]), signed_text(said["block"], said["sha256"]))
+            key.verify(base64.b64decode(details["signature"]), signed_text(details["block"], details["sha256"]))
         except InvalidSignature:
-            found.add(f"record {record.number}: the signature of block {said['block']} does not hold.")
+            report.add(f"record {record.number}: the signature of block {details['block']} does not hold.")
         if signing.fingerprint(key) not in known:
-            found.add(
-                f"record {record.number}: block {said['block']} is signed with a key that is not of this installation."
+            report.add(
+                f"record {record.number}: block {details['block']} is signed with a key that is not of this installation."
             )

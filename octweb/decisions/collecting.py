@@ -69,8 +69,8 @@ def collect() -> int:
     """Collect all files of this host; return how many records were added."""
     added = 0
     for path in sorted(spool.folder().glob(f"*{SUFFIX}")):
-        while (found := collect_part(path)) is not None:
-            added += found
+        while (number := collect_part(path)) is not None:
+            added += number
     return added
 
 
@@ -106,28 +106,28 @@ def _advance(head: DecisionHead, part: SpoolPart, fd: int) -> tuple[int, bool, b
     is_ended = spool.is_free(fd)  # before reading: then nothing comes after what is read
     stream, _ = RecordStream.objects.get_or_create(pk=uuid.UUID(part.name.partition("-")[0]))
     size = os.fstat(fd).st_size
-    found = _read(part, stream, fd)
-    if found.offset == part.offset and not is_ended:
+    read = _read(part, stream, fd)
+    if read.offset == part.offset and not is_ended:
         return 0, False, True
-    adding.add(head, found.drafts)
-    part.offset = found.offset
-    part.last = found.last
-    stream.seq = max(stream.seq, found.seq)
-    is_done = is_ended and not found.has_more
+    adding.add(head, read.drafts)
+    part.offset = read.offset
+    part.last = read.last
+    stream.seq = max(stream.seq, read.seq)
+    is_done = is_ended and not read.has_more
     if is_done:
-        _end(head, stream, found, size)
+        _end(head, stream, read, size)
     stream.save()
     part.is_done = is_done
     part.save()
-    return len(found.drafts), is_done, False
+    return len(read.drafts), is_done, False
 
 
-def _end(head: DecisionHead, stream: RecordStream, found: Read, size: int) -> None:
+def _end(head: DecisionHead, stream: RecordStream, read: Read, size: int) -> None:
     """Note how a file ended: as it should, or with its process; bytes after the last whole frame are named."""
-    lost = size - found.offset
-    if found.last == FrameKind.CONTINUED and not lost:
+    lost_bytes = size - read.offset
+    if read.last == FrameKind.CONTINUED and not lost_bytes:
         return
-    if found.last == FrameKind.CLOSED and not lost:
+    if read.last == FrameKind.CLOSED and not lost_bytes:
         stream.end = "closed"
         return
     stream.end = "cut"
@@ -139,7 +139,7 @@ def _end(head: DecisionHead, stream: RecordStream, found: Read, size: int) -> No
         "at": now,
         "stream": str(stream.pk),
         "next_seq": stream.seq,
-        "cut_bytes": lost,
+        "cut_bytes": lost_bytes,
         "note": "the process did not close its file; rows of the last second may be missing after a power failure",
     }
     adding.add(head, [EntryDraft(str(Kind.ENDED), key, now, payload, {})])
@@ -181,11 +181,11 @@ def _schema(name: str, fd: int, key: bytes) -> Any:
 
 def _drafts(name: str, fd: int, stream: uuid.UUID, frame: Frame) -> Iterator[EntryDraft]:
     if frame.kind == FrameKind.REFUSED:
-        yield _refused(stream, frame)
+        yield _refused_draft(stream, frame)
         return
     sha256, model, first, at, api, length = ROWS_HEAD.unpack_from(frame.body)
     start = ROWS_HEAD.size
-    by, asked, request, subject = orjson.loads(frame.body[start : start + length])
+    by, asked_at, request, subject = orjson.loads(frame.body[start : start + length])
     schema = _schema(name, fd, sha256 + model)
     columns = schema["columns"]
     start += length
@@ -209,12 +209,14 @@ def _drafts(name: str, fd: int, stream: uuid.UUID, frame: Frame) -> Iterator[Ent
             "row": i,
             "model": str(uuid.UUID(bytes=model)),
             "version_sha256": sha256.hex(),
-            "name": asked,
+            "name": asked_at,
             "api": api,
             "by": by,
             "subject": subject,
-            "values": {own["name"]: _cell(own, v, b) for own, v, b in zip(columns, row, cells, strict=True)},
-            "noted": [[own["name"], kind] for own, v in zip(columns, row, strict=True) if (kind := _unusual(own, v))],
+            "values": {column["name"]: _cell(column, v, b) for column, v, b in zip(columns, row, cells, strict=True)},
+            "noted": [
+                [column["name"], kind] for column, v in zip(columns, row, strict=True) if (kind := _unusual(column, v))
+            ],
             "leaf": leaf,
             "label": label,
             "probability": [probability[k : k + 16] for k in range(0, len(probability), 16)],
@@ -245,32 +247,32 @@ def _unusual(column: dict[str, Any], value: float) -> str:
     return "above" if column["high"] is not None and value > column["high"] else ""
 
 
-def _refused(stream: uuid.UUID, frame: Frame) -> EntryDraft:
+def _refused_draft(stream: uuid.UUID, frame: Frame) -> EntryDraft:
     """Return the record of a row without an answer: its values were never read to the end, so none are kept."""
-    said = orjson.loads(frame.body)
-    by, asked, request, subject = said["caller"]
-    key = uuid.UUID(said["id"])
-    model = uuid.UUID(said["model"])
+    body = orjson.loads(frame.body)
+    by, asked_at, request, subject = body["caller"]
+    key = uuid.UUID(body["id"])
+    model = uuid.UUID(body["model"])
     payload = {
         "kind": "decision",
         "id": str(key),
-        "at": said["at"],
+        "at": body["at"],
         "stream": str(stream),
         "seq": frame.seq,
         "call": request or str(key),
-        "row": said["row"],
+        "row": body["row"],
         "model": str(model),
-        "version_sha256": said["sha256"],
-        "name": asked,
-        "api": said["api"],
+        "version_sha256": body["sha256"],
+        "name": asked_at,
+        "api": body["api"],
         "by": by,
         "subject": subject,
         "values": {},
-        "noted": [[said["column"], said["reason"]]],
-        "refused": said["reason"],
+        "noted": [[body["column"], body["reason"]]],
+        "refused": body["reason"],
     }
     columns = {"model": model, "stream": stream, "seq": frame.seq, "subject": subject}
-    return EntryDraft(str(Kind.DECISION), key, said["at"], payload, columns)
+    return EntryDraft(str(Kind.DECISION), key, body["at"], payload, columns)
 
 
 def sign_day(head: DecisionHead, now: datetime) -> None:

@@ -27,20 +27,20 @@ def erase_decisions(keys: Collection[uuid.UUID], *, by: str, why: str) -> list[u
     """Erase decisions and what was recorded about them; return the ids that were found and not yet erased."""
     with transaction.atomic():
         head = hold()
-        found = []
+        erased = []
         numbers: list[int] = []
         for part in _chunks(sorted(keys)):
             decisions = ChainEntry.objects.filter(key__in=part, kind=Kind.DECISION).exclude(payload="")
-            own = list(decisions.values_list("key", flat=True))
-            entries = _erasable(ChainEntry.objects.filter(Q(key__in=own) | Q(about__in=own)))
+            erased_keys = list(decisions.values_list("key", flat=True))
+            entries = _erasable(ChainEntry.objects.filter(Q(key__in=erased_keys) | Q(about__in=erased_keys)))
             numbers += entries.values_list("number", flat=True)
-            found += own
+            erased += erased_keys
             _clear(entries)
         if numbers:
-            members = {"numbers": sorted(numbers), "decisions": sorted(map(str, found))}
+            members = {"numbers": sorted(numbers), "decisions": sorted(map(str, erased))}
             adding.add(head, [_record(by, why, members)])
     _clean_files()
-    return found
+    return erased
 
 
 def erase_subject(subject: str, *, by: str, why: str = "request") -> list[uuid.UUID]:

@@ -50,5 +50,5 @@ def _lines() -> Iterator[dict[str, Any]]:
             }
         yield {"type": "block", "header": block.header}
     for record in Record.objects.filter(what=collecting.SEALED):
-        said = record.details
-        yield {"type": "signature"} | {name: said[name] for name in ("block", "sha256", "signature", "key")}
+        details = record.details
+        yield {"type": "signature"} | {name: details[name] for name in ("block", "sha256", "signature", "key")}

@@ -13,15 +13,15 @@ NODE = b"\x01"  # before two hashes
 
 def canonical(record: dict[str, Any]) -> str:
     """Return the JSON text of RFC 8785 of texts, integers, lists and objects; floats are written as their bits before."""
-    return json.dumps(_ordered(record), ensure_ascii=False, separators=(",", ":"))
+    return json.dumps(_sort_names(record), ensure_ascii=False, separators=(",", ":"))
 
 
-def _ordered(value: Any) -> Any:
+def _sort_names(value: Any) -> Any:
     """Return the value with the names of its objects in the order of UTF-16 code units."""
     if isinstance(value, dict):
-        return {name: _ordered(value[name]) for name in sorted(value, key=utf16)}
+        return {name: _sort_names(value[name]) for name in sorted(value, key=utf16)}
     if isinstance(value, list):
-        return [_ordered(own) for own in value]
+        return [_sort_names(item) for item in value]
     return value
 
 
@@ -59,7 +59,7 @@ def inclusion(commitments: Sequence[str], place: int) -> list[str]:
             path.append(_root(hashes[:half]))
             hashes = hashes[half:]
             place -= half
-    return [own.hex() for own in reversed(path)]
+    return [digest.hex() for digest in reversed(path)]
 
 
 def header_digest(header: str) -> str:

@@ -72,17 +72,17 @@ def _differences(records: list[dict[str, Any]]) -> list[str]:
     for record in records:
         by_version.setdefault((record["model"], record["version_sha256"]), []).append(record)
     wrong = []
-    for (model, sha256), own in by_version.items():
-        found = TreeModel.objects.filter(pk=uuid.UUID(model), sha256=sha256).first()
-        if found is None:
-            wrong += [record["id"] for record in own]
+    for (model, sha256), decisions in by_version.items():
+        stored_model = TreeModel.objects.filter(pk=uuid.UUID(model), sha256=sha256).first()
+        if stored_model is None:
+            wrong += [record["id"] for record in decisions]
             continue
-        tree = model_file(found).tree
-        matrix = np.full((len(own), len(tree.schema)), math.nan)
-        for i, record in enumerate(own):
+        tree = model_file(stored_model).tree
+        matrix = np.full((len(decisions), len(tree.schema)), math.nan)
+        for i, record in enumerate(decisions):
             for j in tree.used_columns:
                 matrix[i, j] = _value(tree, j, record["values"][tree.schema[j].name])
-        for record, leaf in zip(own, tree.apply(matrix).tolist(), strict=True):
+        for record, leaf in zip(decisions, tree.apply(matrix).tolist(), strict=True):
             bits = tree.probabilities[leaf].astype(">f8").tobytes().hex()
             if (leaf, int(tree.labels[leaf]), bits) != (
                 record["leaf"],

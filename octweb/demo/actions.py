@@ -56,12 +56,12 @@ def end(visit: Visit) -> bool:
     Session.objects.filter(session_key=visit.session).delete()
     AccessLog.objects.filter(username=user.get_username()).delete()
     try:
-        kept = delete_all(user)
+        undeleted = delete_all(user)
     except IntegrityError as error:  # a call or a worker wrote something meanwhile
-        kept = [str(error)]
-    if kept:
-        log.warning("the demo account %s is not deleted yet: %s", user.get_username(), "; ".join(kept))
-    return not kept
+        undeleted = [str(error)]
+    if undeleted:
+        log.warning("the demo account %s is not deleted yet: %s", user.get_username(), "; ".join(undeleted))
+    return not undeleted
 
 
 def end_due(now: datetime) -> int:
@@ -91,7 +91,7 @@ def _origin(address: str | None) -> str:
     """A keyed hash of the network that asks: of an address, or of the half of an IPv6 address that a customer is given."""
     network: Any = "unknown"
     if address is not None:
-        found = ip_address(address)
-        found = getattr(found, "ipv4_mapped", None) or found
-        network = found if found.version == 4 else ip_network((found, 64), strict=False)
+        ip = ip_address(address)
+        ip = getattr(ip, "ipv4_mapped", None) or ip
+        network = ip if ip.version == 4 else ip_network((ip, 64), strict=False)
     return salted_hmac("octweb.demo", str(network), algorithm="sha256").hexdigest()

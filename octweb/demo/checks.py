@@ -17,9 +17,9 @@ def safe(**_: Any) -> list[CheckMessage]:
     if not settings.DEMO:
         return []
     hosts = set(settings.ALLOWED_HOSTS)
-    found: list[CheckMessage] = []
+    messages: list[CheckMessage] = []
     if settings.DEBUG:
-        found.append(
+        messages.append(
             Error(
                 "OCTWEB_DEMO=1 with OCTWEB_DEBUG=1 would show every visitor settings and code in error pages.",
                 hint="Unset OCTWEB_DEBUG.",
@@ -27,7 +27,7 @@ def safe(**_: Any) -> list[CheckMessage]:
             )
         )
     if "*" in hosts:
-        found.append(
+        messages.append(
             Error(
                 "OCTWEB_DEMO=1 needs the names of its hosts; OCTWEB_ALLOWED_HOSTS is '*'.",
                 hint="Set OCTWEB_ALLOWED_HOSTS to the name under which the demo is reached.",
@@ -35,7 +35,7 @@ def safe(**_: Any) -> list[CheckMessage]:
             )
         )
     if settings.HTTPS and settings.PROXIES < 1:
-        found.append(
+        messages.append(
             Error(
                 "OCTWEB_DEMO=1 with OCTWEB_HTTPS=1 and OCTWEB_PROXIES=0: every visitor would have the address of your "
                 "proxy, and the limits for each address would apply to all of them together.",
@@ -44,7 +44,7 @@ def safe(**_: Any) -> list[CheckMessage]:
             )
         )
     if not settings.HTTPS and not hosts <= LOCAL:
-        found.append(
+        messages.append(
             Error(
                 "OCTWEB_DEMO=1 serves other hosts than this one without OCTWEB_HTTPS=1: session cookies, the "
                 "administrator's too, could be read on the way.",
@@ -54,7 +54,7 @@ def safe(**_: Any) -> list[CheckMessage]:
         )
     for name in ("DEMO_VISITORS", "DEMO_VISITORS_PER_ADDRESS", "DEMO_ITEMS"):
         if getattr(settings, name) < 1:
-            found.append(
+            messages.append(
                 Error(
                     f"OCTWEB_{name} is {getattr(settings, name)}; it must be at least 1.",
                     hint=f"Unset OCTWEB_{name}, or OCTWEB_DEMO if no visitor may come in.",
@@ -62,14 +62,14 @@ def safe(**_: Any) -> list[CheckMessage]:
                 )
             )
     if settings.MAX_TRAINING_SECONDS > LONG_TRAINING_SECONDS:
-        found.append(
+        messages.append(
             Warning(
                 f"OCTWEB_DEMO=1 lets each visitor train for {settings.MAX_TRAINING_SECONDS:,} s at a time.",
                 hint=f"Set OCTWEB_MAX_TRAINING_SECONDS to {LONG_TRAINING_SECONDS} or less; 60 is the default of a demo.",
                 id="octweb.demo.W001",
             )
         )
-    return found
+    return messages
 
 
 def refuse_unsafe() -> None:

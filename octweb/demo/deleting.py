@@ -42,18 +42,18 @@ def delete_all(user: Any) -> list[str]:
         for model in owned_models():
             list(model._default_manager.select_for_update().filter(owner=user).values_list("pk", flat=True))
         groups: list[Any] = [_rows(model, user) for model in _holding(user)]
-        kept: list[str] = []
+        undeleted: list[str] = []
         while groups:
             left = []
-            kept = []
+            undeleted = []
             for rows in groups:
                 try:
                     _delete(rows)
                 except ProtectedError as error:  # what needs it goes first
                     left.append(rows)
-                    kept.append(f"{rows.model._meta.verbose_name}: {str(error.args[0])[:200]}")
+                    undeleted.append(f"{rows.model._meta.verbose_name}: {str(error.args[0])[:200]}")
             if len(left) == len(groups):
-                return kept
+                return undeleted
             groups = left
         _delete(type(user)._default_manager.filter(pk=user.pk))
     return []
@@ -74,10 +74,10 @@ def _rows(model: Any, user: Any) -> Any:
         for field in model._meta.concrete_fields
         if field.is_relation and field.related_model is type(user) and field.remote_field.on_delete is models.CASCADE
     ]
-    wanted = models.Q()
+    condition = models.Q()
     for key in keys:
-        wanted |= models.Q(**{key.name: user})
-    return model._base_manager.filter(wanted)
+        condition |= models.Q(**{key.name: user})
+    return model._base_manager.filter(condition)
 
 
 def _delete(rows: Any) -> None:

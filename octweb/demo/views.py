@@ -44,9 +44,9 @@ def end(request: HttpRequest) -> HttpResponse:
     visit = visit_of(request.user)
     if visit is None:
         raise Http404("You have no demo.")
-    gone = actions.end(visit)
+    ended = actions.end(visit)
     auth.logout(request)
-    if gone:
+    if ended:
         messages.success(request, "Your demo is over. The account and everything in it were deleted.")
     else:
         messages.info(request, "Your demo is over. The rest of it is deleted within a day.")

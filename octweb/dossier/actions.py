@@ -75,13 +75,13 @@ def start(
     )
 
 
-def _check_texts(said: Mapping[str, str]) -> dict[str, str]:
+def _check_texts(texts: Mapping[str, str]) -> dict[str, str]:
     known = {*TEXTS, ENDS}
-    wrong = {name: "There is no such text." for name in said if name not in known}
-    wrong |= {name: f"At most {MAX_TEXT:,} characters." for name, text in said.items() if len(str(text)) > MAX_TEXT}
+    wrong = {name: "There is no such text." for name in texts if name not in known}
+    wrong |= {name: f"At most {MAX_TEXT:,} characters." for name, text in texts.items() if len(str(text)) > MAX_TEXT}
     if wrong:
         raise ValidationError(wrong)
-    return {name: str(text).replace("\x00", "").strip() for name, text in said.items()}
+    return {name: str(text).replace("\x00", "").strip() for name, text in texts.items()}
 
 
 def _groups(model: TreeModel, groups: Sequence[str] | None) -> list[str]:
@@ -90,12 +90,12 @@ def _groups(model: TreeModel, groups: Sequence[str] | None) -> list[str]:
         return list(last.groups) if last else []
     target = model.dataset.target if model.dataset else ""
     known = {c["name"] for c in model.dataset.columns if c["name"] != target} if model.dataset else set()
-    found = list(dict.fromkeys(name.strip() for name in groups if name.strip()))
-    if unknown := [name for name in found if name not in known]:
+    columns = list(dict.fromkeys(name.strip() for name in groups if name.strip()))
+    if unknown := [name for name in columns if name not in known]:
         raise ValidationError({"groups": f"There is no column '{unknown[0][:80]}' to group the rows by."})
-    if len(found) > MAX_GROUPS:
+    if len(columns) > MAX_GROUPS:
         raise ValidationError({"groups": f"At most {MAX_GROUPS} columns."})
-    return found
+    return columns
 
 
 def texts_of(model: TreeModel) -> dict[str, str]:
@@ -114,8 +114,8 @@ def latest(model: TreeModel) -> ModelDossier | None:
 
 def latest_dossier(model: TreeModel) -> ModelDossier | None:
     """The last dossier that was made."""
-    done = ModelDossier.objects.filter(model=model, status=RunStatus.SUCCEEDED).exclude(file="")
-    return done.order_by("-created").first()
+    finished = ModelDossier.objects.filter(model=model, status=RunStatus.SUCCEEDED).exclude(file="")
+    return finished.order_by("-created").first()
 
 
 def content(job: ModelDossier, form: str, *, by: Any) -> bytes:
@@ -124,11 +124,11 @@ def content(job: ModelDossier, form: str, *, by: Any) -> bytes:
     try:
         with job.file.open("rb") as stream:
             if not name:
-                found = stream.read()
-                _refuse_row_digests(found, job.model, by)
+                body = stream.read()
+                _refuse_row_digests(body, job.model, by)
             else:
                 with zipfile.ZipFile(stream) as packed:
-                    found = packed.read(name)
+                    body = packed.read(name)
     except FileNotFoundError as error:
         raise DataError("The stored file of the dossier is gone. Make it again.") from error
     except KeyError as error:
@@ -136,7 +136,7 @@ def content(job: ModelDossier, form: str, *, by: Any) -> bytes:
             f"This dossier has no {name}: the worker that made it has no library for PDF. Print the HTML instead."
         ) from error
     audit.record("exported", job.model, by=by, format=f"dossier as {form}")
-    return found
+    return body
 
 
 def _refuse_row_digests(content: bytes, model: TreeModel, by: Any) -> None:
@@ -155,7 +155,7 @@ def _refuse_row_digests(content: bytes, model: TreeModel, by: Any) -> None:
 def about(job: ModelDossier) -> dict[str, Any]:
     """What the installation says about the model: names, texts, steps of the review, the end of the chain, the key."""
     model = job.model
-    said = job.said
+    texts = job.said
     events = list(model.events.select_related("by"))
     served = registry.served_version(model.family)
     chosen = selection_of(model)
@@ -179,8 +179,8 @@ def about(job: ModelDossier) -> dict[str, Any]:
         "version": model.version,
         "state": model.get_state_display().lower(),
         "served_as": f"{model.family.name}/{model.version}" if served is not None and served.pk == model.pk else "",
-        "purpose": {label: said.get(name, "") for name, label in TEXTS.items()},
-        ENDS: said.get(ENDS, ""),
+        "purpose": {label: texts.get(name, "") for name, label in TEXTS.items()},
+        ENDS: texts.get(ENDS, ""),
         "selection": "" if chosen is None else chosen.words,
         "review": steps,
         "four_eyes": registry.needs_four_eyes(),

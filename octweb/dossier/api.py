@@ -91,11 +91,11 @@ class DossierView(GenericAPIView):
             if not access.is_owner_or_staff(request.user, model):
                 raise NotFound("There is no dossier of this model. Its owner can make one.")
             first = actions.start(by=request.user, model=model, site=request.build_absolute_uri("/"))
-            job = _waited(first, wait)
+            job = _wait_for_end(first, wait)
             if job.status in (RunStatus.FAILED, RunStatus.CANCELLED):
                 raise Conflict(f"The dossier could not be made: {job.error}")
             if job.status != RunStatus.SUCCEEDED:
-                return _accepted(job)
+                return _accepted_response(job)
         return answer(job, model, form, actions.content(job, form, by=request.user))
 
     @extend_schema(
@@ -108,24 +108,24 @@ class DossierView(GenericAPIView):
         model = readable_model(request, pk)
         form = self.get_serializer(data=request.data)
         form.is_valid(raise_exception=True)
-        said = dict(form.validated_data)
-        groups = said.pop("groups", None)
-        return _accepted(
-            actions.start(by=request.user, model=model, said=said, groups=groups, site=request.build_absolute_uri("/"))
+        texts = dict(form.validated_data)
+        groups = texts.pop("groups", None)
+        return _accepted_response(
+            actions.start(by=request.user, model=model, said=texts, groups=groups, site=request.build_absolute_uri("/"))
         )
 
 
-def _accepted(job: ModelDossier) -> Response:
+def _accepted_response(job: ModelDossier) -> Response:
     return Response(DossierJobSerializer(job).data, status=202, headers={"Retry-After": RETRY})
 
 
 def _form(request: Request) -> str:
     """The form asked for, by `?format=` or by the header Accept."""
-    named = request.query_params.get("format")
-    if named is not None:
-        if named not in actions.FORMATS:
-            raise ValidationError({"format": f"'{named[:40]}' is not one of {', '.join(actions.FORMATS)}."})
-        return named
+    requested = request.query_params.get("format")
+    if requested is not None:
+        if requested not in actions.FORMATS:
+            raise ValidationError({"format": f"'{requested[:40]}' is not one of {', '.join(actions.FORMATS)}."})
+        return requested
     header = request.headers.get("Accept", "*/*") or "*/*"
     kinds = [part.partition(";")[0].strip().lower() for part in header.split(",")]
     for kind in kinds:
@@ -147,7 +147,7 @@ def _wait(request: Request) -> float:
     return seconds
 
 
-def _waited(job: ModelDossier, seconds: float) -> Any:
+def _wait_for_end(job: ModelDossier, seconds: float) -> Any:
     """The job after at most so many seconds; at once if no worker is running, or other calls are waiting already."""
     if not seconds or not worker_seen() or not _waiting.acquire(blocking=False):
         return job

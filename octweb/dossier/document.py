@@ -87,12 +87,12 @@ def _badge(claim: Mapping[str, Any]) -> tuple[str, str]:
 
 def _matrix(record: Mapping[str, Any], part: str) -> list[dict[str, Any]]:
     """The mistakes as rows of a table: actual class, counts by predicted class, the share found."""
-    found = record["performance"][part]
+    performance = record["performance"][part]
     return [
         {
             "class": name,
-            "cells": [(count, j == k) for j, count in enumerate(found["confusion"][k])],
-            "found": found["found"][k],
+            "cells": [(count, j == k) for j, count in enumerate(performance["confusion"][k])],
+            "found": performance["found"][k],
         }
         for k, name in enumerate(record["model"]["classes"])
     ]
@@ -108,23 +108,23 @@ def _mistakes(record: Mapping[str, Any], part: str) -> list[tuple[str, str, int]
 
 def _classes(record: Mapping[str, Any], part: str) -> list[tuple[str, Any, Any]]:
     """Each class with the share found and the share right among its answers."""
-    found = record["performance"][part]
-    return list(zip(record["model"]["classes"], found["found"], found["precision"], strict=True))
+    performance = record["performance"][part]
+    return list(zip(record["model"]["classes"], performance["found"], performance["precision"], strict=True))
 
 
-def _stability(found: Mapping[str, Any] | None) -> dict[str, Any] | None:
+def _stability(stability: Mapping[str, Any] | None) -> dict[str, Any] | None:
     """Agreement of the trees of the folds in one line."""
-    if found is None:
+    if stability is None:
         return None
-    shares = [one["share"] for one in found["agreement"] if one["share"] is not None]
-    rows, same = (sum(one[name] for one in found["agreement"]) for name in ("rows", "right"))
+    shares = [one["share"] for one in stability["agreement"] if one["share"] is not None]
+    rows, same = (sum(one[name] for one in stability["agreement"]) for name in ("rows", "right"))
     return {
-        "trees": found["trees"],
+        "trees": stability["trees"],
         "share": same / rows if rows else None,
         "lowest": min(shares, default=None),
         "highest": max(shares, default=None),
         "rows": rows,
-        "fewest": min(found["leaves"]),
-        "most": max(found["leaves"]),
-        "asked": list(found["asked"].items()),
+        "fewest": min(stability["leaves"]),
+        "most": max(stability["leaves"]),
+        "asked": list(stability["asked"].items()),
     }

@@ -22,21 +22,21 @@ def signing_key() -> Ed25519PrivateKey:
 
     Raises BadKey if this host has a key file that is not registered, or another OCTWEB_SECRET_KEY than the host that made the key.
     """
-    own = signing.private_key(settings.DOSSIER_KEY) if settings.DOSSIER_KEY.exists() else None
+    file_key = signing.private_key(settings.DOSSIER_KEY) if settings.DOSSIER_KEY.exists() else None
     with transaction.atomic():
         audit.hold()  # two hosts that start at the same moment get the same key
         registered = SigningKey.objects.order_by("-pk").first()
         if registered is None:
-            return register(own or Ed25519PrivateKey.generate())
-    if own is None:
+            return register(file_key or Ed25519PrivateKey.generate())
+    if file_key is None:
         return _load_private_key(registered)
-    fingerprint = signing.fingerprint(own.public_key())
+    fingerprint = signing.fingerprint(file_key.public_key())
     if not SigningKey.objects.filter(fingerprint=fingerprint).exists():
         raise BadKey(
             f"The key {settings.DOSSIER_KEY} (SHA-256 {fingerprint}) is not registered in this installation, so nothing is signed with it. "
             "Remove the file: this host then uses the registered key. Or register it: manage.py dossier --register-key."
         )
-    return own
+    return file_key
 
 
 def command_key() -> Ed25519PrivateKey:
@@ -65,12 +65,12 @@ def row_of(key: Ed25519PrivateKey) -> dict[str, str]:
 
 def known_fingerprints() -> frozenset[str]:
     """Return the SHA-256 of every key that this installation signs or signed with."""
-    found = set()
+    fingerprints = set()
     if settings.DOSSIER_KEY.exists():
-        found.add(signing.fingerprint(signing.private_key(settings.DOSSIER_KEY).public_key()))
+        fingerprints.add(signing.fingerprint(signing.private_key(settings.DOSSIER_KEY).public_key()))
     with contextlib.suppress(DatabaseError):  # the command works without a database, too
-        found.update(SigningKey.objects.values_list("fingerprint", flat=True))
-    return frozenset(found)
+        fingerprints.update(SigningKey.objects.values_list("fingerprint", flat=True))
+    return frozenset(fingerprints)
 
 
 def _load_private_key(registered: SigningKey) -> Ed25519PrivateKey:

@@ -31,10 +31,10 @@ def read_item(reviewed: ReviewedModel) -> ChecklistItem:
 
 
 def _finding(model: TreeModel) -> tuple[ChecklistState, str]:
-    made = actions.latest_dossier(model)
-    if made is not None:
-        missing = [label for name, label in actions.TEXTS.items() if not made.said.get(name)]
-        words = f"Made on {made.finished:%d %B %Y}." if made.finished else "Made."
+    dossier = actions.latest_dossier(model)
+    if dossier is not None:
+        missing = [label for name, label in actions.TEXTS.items() if not dossier.said.get(name)]
+        words = f"Made on {dossier.finished:%d %B %Y}." if dossier.finished else "Made."
         return "holds", f"{words} Nobody wrote: {', '.join(missing).lower()}." if missing else words
     job = actions.latest(model)
     if job is not None and job.status == RunStatus.FAILED:

@@ -136,7 +136,7 @@ def check(folder: Path, *, trusted: frozenset[str]) -> Findings:
     except BadKey as error:
         return Findings(problems=(f"{PUBLIC_KEY}: {error}",))
     problems = []
-    own = fingerprint(key)
+    key_fingerprint = fingerprint(key)
     try:
         key.verify((folder / SIGNATURE).read_bytes(), text)
     except InvalidSignature:
@@ -155,21 +155,23 @@ def check(folder: Path, *, trusted: frozenset[str]) -> Findings:
     problems += [f"{name} does not belong to the dossier: it is not in {MANIFEST}." for name in sorted(there)]
     if PUBLIC_KEY not in listed:
         problems.append(f"{MANIFEST} does not list {PUBLIC_KEY}.")
-    return Findings(problems=tuple(problems), files=tuple(listed), fingerprint=own, known=own in trusted)
+    return Findings(
+        problems=tuple(problems), files=tuple(listed), fingerprint=key_fingerprint, known=key_fingerprint in trusted
+    )
 
 
 def _parse_checksums(text: bytes) -> tuple[dict[str, str], list[str]]:
     """Name → SHA-256 of the list, and what is wrong with it."""
-    found: dict[str, str] = {}
+    checksums: dict[str, str] = {}
     for number, line in enumerate(text.decode("utf-8", "replace").splitlines(), 1):
-        own = line[:64]
+        checksum = line[:64]
         gap = line[64:66]
         name = line[66:]
-        plain = name and "/" not in name and name not in (".", "..", *OWN) and name not in found
-        if gap != "  " or not plain or not all(c in "0123456789abcdef" for c in own):
-            return found, [f"{MANIFEST}, line {number}: this is not a line of the list."]
-        found[name] = own
-    return found, []
+        plain = name and "/" not in name and name not in (".", "..", *OWN) and name not in checksums
+        if gap != "  " or not plain or not all(c in "0123456789abcdef" for c in checksum):
+            return checksums, [f"{MANIFEST}, line {number}: this is not a line of the list."]
+        checksums[name] = checksum
+    return checksums, []
 
 
 def digest(path: Path) -> str:

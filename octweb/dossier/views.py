@@ -42,25 +42,25 @@ def _model(request: HttpRequest, pk: uuid.UUID) -> tuple[TreeModel, bool]:
 
 def _panel(request: HttpRequest, model: TreeModel, inside: bool, refusal: str = "", status: int = 200) -> HttpResponse:
     job = actions.latest(model) if inside else None
-    made = actions.latest_dossier(model)
-    said = actions.texts_of(model) if inside else {}
+    dossier = actions.latest_dossier(model)
+    texts = actions.texts_of(model) if inside else {}
     target = model.dataset.target if model.dataset else ""
     context = {
         "model": model,
         "inside": inside,
         "job": job,
-        "made": made,
+        "made": dossier,
         "refusal": refusal,
         "wait": wait_of(job),
         "texts": [
-            (name, label, said.get(name, ""))
+            (name, label, texts.get(name, ""))
             for name, label in (*actions.TEXTS.items(), (actions.ENDS, "What would end the approval"))
         ],
         "columns": [c["name"] for c in model.dataset.columns if c["name"] != target]
         if inside and model.dataset
         else [],
         "groups": job.groups if job is not None else [],
-        "has_pdf": made is not None and PDF in made.summary.get("files", []),
+        "has_pdf": dossier is not None and PDF in dossier.summary.get("files", []),
         "no_pdf": pdf.MISSING,
     }
     return render(request, "dossier/_panel.html", context, status=status)
@@ -88,11 +88,11 @@ def start(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
     model, inside = _model(request, pk)
     if not inside:
         raise Http404("There is no model with this id, or it is not yours.")
-    said = {name: request.POST.get(name, "") for name in (*actions.TEXTS, actions.ENDS)}
+    texts = {name: request.POST.get(name, "") for name in (*actions.TEXTS, actions.ENDS)}
     refusal = ""
     try:
         site = request.build_absolute_uri("/")
-        actions.start(by=request.user, model=model, said=said, groups=request.POST.getlist("groups"), site=site)
+        actions.start(by=request.user, model=model, said=texts, groups=request.POST.getlist("groups"), site=site)
     except (ValidationError, Conflict) as error:
         refusal = "; ".join(e["detail"] for e in flatten(error.detail))
     except PermissionDenied as error:
@@ -133,6 +133,6 @@ def public_key(request: HttpRequest) -> HttpResponse:
         # the message names a file of this host, which is for administrators only
         log.error("The key that signs dossiers cannot be used: %s", error)
         return problem(503, UNUSABLE_KEY)
-    found = HttpResponse(signing.pem_of(key), content_type="text/plain; charset=utf-8")
-    found["X-Key-SHA256"] = signing.fingerprint(key)
-    return found
+    response = HttpResponse(signing.pem_of(key), content_type="text/plain; charset=utf-8")
+    response["X-Key-SHA256"] = signing.fingerprint(key)
+    return response

@@ -108,8 +108,10 @@ class DossierSupervisor(ResultSupervisor):
                     verdict=str(summary.get("verdict")),
                     manifest=_digest(folder),
                 )
-                kept = {n: v for n, v in summary.items() if n != "folder"} | self.noted()
-                self.end(RunStatus.SUCCEEDED, file=name, bytes=len(content), summary=kept, log=self._log(child))
+                stored_summary = {n: v for n, v in summary.items() if n != "folder"} | self.noted()
+                self.end(
+                    RunStatus.SUCCEEDED, file=name, bytes=len(content), summary=stored_summary, log=self._log(child)
+                )
         except BaseException:
             if name:
                 files.remove(default_storage, name)

@@ -36,10 +36,10 @@ def _page_as_text(request: HttpRequest, page: str) -> HttpResponse:
     """Return a page of the documentation as it is written, with links to all others, where the sources are here."""
     sources = settings.SHIPPED / "docs"
     names = sorted(path.relative_to(sources).with_suffix(".html").as_posix() for path in sources.rglob("*.md"))
-    wanted = page or "index.html"
-    known = wanted in names
-    text = (sources / wanted).with_suffix(".md").read_text(encoding="utf-8") if known else ""
-    context = {"names": names, "page": wanted, "text": text}
+    file_name = page or "index.html"
+    known = file_name in names
+    text = (sources / file_name).with_suffix(".md").read_text(encoding="utf-8") if known else ""
+    context = {"names": names, "page": file_name, "text": text}
     return render(request, "home/no_documentation.html", context, status=200 if known else 404)
 
 

@@ -44,9 +44,9 @@ def users_of(thing: Any) -> list[tuple[str, str]]:
     """Where the runs, experiments and workbenches of a data set are listed, each with the words of a link."""
     if not isinstance(thing, Dataset):
         return []
-    found = [("searches", "See its runs and experiments")] if _uses(thing, "runs", "experiments") else []
-    found += [("drafts", "See its workbenches")] if _uses(thing, "workbenches") else []
-    return [(f"{reverse(page)}?{urlencode({'q': thing.name})}", words) for page, words in found]
+    links = [("searches", "See its runs and experiments")] if _uses(thing, "runs", "experiments") else []
+    links += [("drafts", "See its workbenches")] if _uses(thing, "workbenches") else []
+    return [(f"{reverse(page)}?{urlencode({'q': thing.name})}", words) for page, words in links]
 
 
 def _uses(dataset: Dataset, *names: str) -> bool:
@@ -75,28 +75,30 @@ def _of_experiment(experiment: Experiment) -> list[str]:
 
 
 def _of_model(model: TreeModel) -> list[str]:
-    found = []
+    consequences = []
     if shares := model.shares.count():
-        found.append(f"It is shared with {count_words(shares, 'person', 'people')}, who can no longer use it.")
+        consequences.append(f"It is shared with {count_words(shares, 'person', 'people')}, who can no longer use it.")
     if predicted := model.predictions.kept().count():
         stays = "its answers stay" if predicted == 1 else "their answers stay"
-        found.append(
+        consequences.append(
             capfirst(
                 f"{count_words(predicted, 'file')} predicted with it: {stays}; a file that still waits is refused."
             )
         )
     if edited := model.workbenches.kept().count():
         stays = "stays and can be worked at" if edited == 1 else "stay and can be worked at"
-        found.append(capfirst(f"{count_words(edited, 'workbench', 'workbenches')} that began with it {stays}."))
-    return found
+        consequences.append(capfirst(f"{count_words(edited, 'workbench', 'workbenches')} that began with it {stays}."))
+    return consequences
 
 
 def _of_workbench(bench: Workbench) -> list[str]:
-    found = [f"Its {count_words(bench.steps.count(), 'step')}, wishes and prices go with it."]
+    consequences = [f"Its {count_words(bench.steps.count(), 'step')}, wishes and prices go with it."]
     if saved := workbenches.count_saved_versions(bench):
         was = "that was saved from it stays" if saved == 1 else "that were saved from it stay"
-        found.append(capfirst(f"{count_words(saved, 'version')} {was}."))
-    return found + ([] if bench.is_finished else ["Its process ends; a search under way goes on when it is back."])
+        consequences.append(capfirst(f"{count_words(saved, 'version')} {was}."))
+    return consequences + (
+        [] if bench.is_finished else ["Its process ends; a search under way goes on when it is back."]
+    )
 
 
 def _of_prediction(job: BatchPrediction) -> list[str]:

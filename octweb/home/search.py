@@ -48,14 +48,14 @@ def search_page(request: HttpRequest) -> HttpResponse:
     text = request.GET.get("q", "").replace("\x00", "").strip()[:200]
     if request.GET.get("format") == "json":
         hits = search(request.user, text, EACH + 1)
-        shown = [hit for i, hit in enumerate(hits) if [h.kind for h in hits[:i]].count(hit.kind) < EACH]
-        return JsonResponse({"hits": [asdict(hit) for hit in shown], "all": len(shown) == len(hits)})
+        shown_hits = [hit for i, hit in enumerate(hits) if [h.kind for h in hits[:i]].count(hit.kind) < EACH]
+        return JsonResponse({"hits": [asdict(hit) for hit in shown_hits], "all": len(shown_hits) == len(hits)})
     return render(request, "home/search.html", {"text": text, "hits": search(request.user, text, ON_PAGE)})
 
 
 def _datasets(user: Any, words: str, each: int) -> Iterable[Hit]:
-    found = Dataset.objects.visible_to(user).defer("profile", "columns")
-    for d in with_words(found, words, ("name", "source_name", "target"))[:each]:
+    datasets = Dataset.objects.visible_to(user).defer("profile", "columns")
+    for d in with_words(datasets, words, ("name", "source_name", "target"))[:each]:
         about = f"{d.rows:,} rows, predicts {d.target}"
         yield Hit(kind="data set", name=d.name, about=about, url=reverse("datasets:detail", args=[d.pk]))
 
@@ -76,39 +76,43 @@ def _columns(user: Any, words: str, each: int) -> Iterable[Hit]:
 
 
 def _runs(user: Any, words: str, each: int) -> Iterable[Hit]:
-    found = (
+    runs = (
         TrainingRun.objects.visible_to(user)
         .only("pk", "name", "status", "summary", "method", "dataset__name")
         .select_related("dataset")
     )
-    for run in with_words(found, words, ("name", "dataset__name", "method"))[:each]:
+    for run in with_words(runs, words, ("name", "dataset__name", "method"))[:each]:
         yield Hit(
             kind="run", name=str(run), about=STATES[run.badge].words.lower(), url=reverse("runs:detail", args=[run.pk])
         )
 
 
 def _experiments(user: Any, words: str, each: int) -> Iterable[Hit]:
-    found = Experiment.objects.visible_to(user).select_related("dataset").defer("dataset__profile", "dataset__columns")
-    for e in with_words(found, words, ("name", "dataset__name"))[:each]:
+    experiments = (
+        Experiment.objects.visible_to(user).select_related("dataset").defer("dataset__profile", "dataset__columns")
+    )
+    for e in with_words(experiments, words, ("name", "dataset__name"))[:each]:
         yield Hit(kind="experiment", name=e.name, about=e.dataset.name, url=reverse("experiments:detail", args=[e.pk]))
 
 
 def _models(user: Any, words: str, each: int) -> Iterable[Hit]:
-    found = TreeModel.objects.readable_by(user).defer("document").select_related("family")
-    for m in with_words(found, words, ("title", "family__name", "method"))[:each]:
+    models = TreeModel.objects.readable_by(user).defer("document").select_related("family")
+    for m in with_words(models, words, ("title", "family__name", "method"))[:each]:
         about = f"{m.family.name} version {m.version}, {m.get_state_display().lower()}"
         yield Hit(kind="model", name=m.title, about=about, url=reverse("registry:detail", args=[m.pk]))
 
 
 def _workbenches(user: Any, words: str, each: int) -> Iterable[Hit]:
-    found = Workbench.objects.visible_to(user).select_related("dataset").defer("dataset__profile", "dataset__columns")
-    for b in with_words(found, words, ("name", "dataset__name", "method"))[:each]:
+    workbenches = (
+        Workbench.objects.visible_to(user).select_related("dataset").defer("dataset__profile", "dataset__columns")
+    )
+    for b in with_words(workbenches, words, ("name", "dataset__name", "method"))[:each]:
         yield Hit(kind="workbench", name=str(b), about=b.dataset.name, url=reverse("workbench:detail", args=[b.pk]))
 
 
 def _predictions(user: Any, words: str, each: int) -> Iterable[Hit]:
-    found = BatchPrediction.objects.visible_to(user).select_related("model__family").defer("model__document")
-    for job in with_words(found, words, ("source_name", "model__title", "model__family__name"))[:each]:
+    predictions = BatchPrediction.objects.visible_to(user).select_related("model__family").defer("model__document")
+    for job in with_words(predictions, words, ("source_name", "model__title", "model__family__name"))[:each]:
         about = f"{STATES[job.status].words.lower()}, by {job.model}"
         yield Hit(kind="predicted file", name=job.source_name, about=about, url=reverse("batch:detail", args=[job.pk]))
 

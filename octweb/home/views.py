@@ -41,10 +41,10 @@ def home(request: HttpRequest) -> HttpResponse:
     return render(request, "home/home.html", context)
 
 
-def _returned_steps(own: TreeModelQuerySet) -> list[ReviewEvent]:
+def _returned_steps(models: TreeModelQuerySet) -> list[ReviewEvent]:
     """The steps by which reviewers asked the owner back, or rejected a model, and after which nothing was done yet."""
     last = ReviewEvent.objects.filter(model=OuterRef("model")).order_by("-at", "-id").values("pk")[:1]
-    events = ReviewEvent.objects.filter(model__in=own, before=State.IN_REVIEW, pk=Subquery(last)).exclude(reason="")
+    events = ReviewEvent.objects.filter(model__in=models, before=State.IN_REVIEW, pk=Subquery(last)).exclude(reason="")
     answered = events.exclude(by=F("model__owner")).select_related("model__family", "by").defer("model__document")
     return list(answered.filter(after__in=(State.DRAFT, State.REJECTED)).order_by("-at"))
 

@@ -62,7 +62,7 @@ def set_limit(model: TreeModel, watch: str, share: float | None, *, by) -> None:
     The watch starts again on the next day: a limit that was chosen after a look at the counts must not be tested on them.
     """
     start = first_day(model, datetime.now(UTC).date())
-    known = [] if start is None else [own.id for own in watches_of(model, start)]
+    known = [] if start is None else [candidate.id for candidate in watches_of(model, start)]
     if watch not in known:
         raise ValidationError({"watch": f"'{watch[:60]}' is not watched. Watched are: {', '.join(known) or 'none'}."})
     if share is not None and not 0 < share < 1:

@@ -31,7 +31,7 @@ class LifeCollector(Collector):
         for *labels, number in counts.order_by(*FIELDS).values_list(*FIELDS).annotate(Sum("number")):
             rows.add_metric([str(label) for label in labels], number)
         yield rows
-        found = GaugeMetricFamily(
+        gauge = GaugeMetricFamily(
             "octweb_watch_evidence",
             "Evidence that a watched share has changed, log10, at the last look",
             labels=["model", "version", "watch"],
@@ -39,8 +39,8 @@ class LifeCollector(Collector):
         watching = Watching.objects.filter(model__state=State.APPROVED, model__deleted_at=None)
         for name, version, evidence in watching.values_list("model__family__name", "model__version", "evidence"):
             for watch, value in sorted(evidence.items()):
-                found.add_metric([name, str(version), watch], value)
-        yield found
+                gauge.add_metric([name, str(version), watch], value)
+        yield gauge
 
 
 STORED.register(LifeCollector())

@@ -38,8 +38,8 @@ class DayCounts:
     by_watch: dict[tuple[str, str], np.ndarray]
 
     def of(self, kind: str, name: str) -> np.ndarray:
-        found = self.by_watch.get((kind, name))
-        return np.zeros(self.days, np.int64) if found is None else found
+        counts = self.by_watch.get((kind, name))
+        return np.zeros(self.days, np.int64) if counts is None else counts
 
     @cached_property
     def rows(self) -> np.ndarray:
@@ -76,11 +76,11 @@ def day_counts(model: TreeModel, first: date, last: date) -> DayCounts:
     with connection.cursor() as cursor:
         cursor.execute(*query.sql_with_params())
         for kind, name, day, number in cursor.fetchall():
-            own = numbers.get((kind, name))
-            if own is None:
-                own = numbers[kind, name] = [0] * days
-            own[place[day]] += number
-    return DayCounts(first, days, {key: np.array(own, np.int64) for key, own in numbers.items()})
+            counts = numbers.get((kind, name))
+            if counts is None:
+                counts = numbers[kind, name] = [0] * days
+            counts[place[day]] += number
+    return DayCounts(first, days, {key: np.array(counts, np.int64) for key, counts in numbers.items()})
 
 
 def look_at(model: TreeModel, today: date) -> Look | None:
@@ -100,9 +100,9 @@ def look_at(model: TreeModel, today: date) -> Look | None:
     logs: dict[str, np.ndarray] = {}
     grew: dict[str, np.ndarray] = {}
     for since in {w.since for w in watches}:
-        own = [w for w in watches if w.since == since]
+        watches_since = [w for w in watches if w.since == since]
         skipped = min(counts.days, (since - start).days)
-        _add_evidence(own, counts, units[:-1], skipped, logs, grew)
+        _add_evidence(watches_since, counts, units[:-1], skipped, logs, grew)
     return Look(counts, start, watches, logs, grew, units, dispersion(table))
 
 
@@ -119,21 +119,21 @@ def _add_evidence(
     rows = np.repeat(counts.rows[skipped:, None], len(watches), axis=1)
     limits = ShareLimits(low=np.array([w.low for w in watches]), high=np.array([w.high for w in watches]))
     by_row = np.repeat(units[skipped:, None], len(watches), axis=1)
-    found = evidence(yes, rows, limits, by_row)
+    log_evidence = evidence(yes, rows, limits, by_row)
     for k, watch in enumerate(watches):
-        logs[watch.id] = np.concatenate([np.full(skipped, np.nan), found.log[:, k] / math.log(10)])
-        grew[watch.id] = np.concatenate([np.zeros(skipped, bool), found.grew[:, k]])
+        logs[watch.id] = np.concatenate([np.full(skipped, np.nan), log_evidence.log[:, k] / math.log(10)])
+        grew[watch.id] = np.concatenate([np.zeros(skipped, bool), log_evidence.grew[:, k]])
 
 
 def watch_model(model: TreeModel, now: datetime) -> list[Alarm]:
     """Look at a model, store what was found, and return the new alarms. Raises nothing for a model without an approval."""
     with transaction.atomic():
         watching, _ = Watching.objects.select_for_update().get_or_create(model=model)
-        found = look_at(model, now.astimezone(UTC).date())
-        if found is None:
+        look = look_at(model, now.astimezone(UTC).date())
+        if look is None:
             return []
-        fresh = [alarm for watch in found.watches if (alarm := _new_alarm(model, watch, found)) is not None]
-        last = {name: float(log[-1]) for name, log in found.evidence.items() if len(log) and math.isfinite(log[-1])}
+        fresh = [alarm for watch in look.watches if (alarm := _new_alarm(model, watch, look)) is not None]
+        last = {name: float(log[-1]) for name, log in look.evidence.items() if len(log) and math.isfinite(log[-1])}
         watching.evidence = last
         watching.looked_at = now
         watching.looked_on = timezone.localtime(now).date()
@@ -142,25 +142,25 @@ def watch_model(model: TreeModel, now: datetime) -> list[Alarm]:
     return fresh
 
 
-def _new_alarm(model: TreeModel, watch: Watch, found: Look) -> Alarm | None:
+def _new_alarm(model: TreeModel, watch: Watch, look: Look) -> Alarm | None:
     """Store the alarm of a watch whose evidence has reached the threshold, unless it has one already."""
-    logs = found.evidence[watch.id]
+    logs = look.evidence[watch.id]
     over = np.flatnonzero(logs >= math.log10(watch.threshold))  # false for NaN
     if not len(over) or model.alarms.filter(watch=watch.id, closed_at=None).exists():
         return None
     day = int(over[0])
-    skipped = max(0, (watch.since - found.start).days)
-    grew = bool(found.grew[watch.id][day])
-    yes = found.counts.of(watch.kind, watch.name)[skipped : day + 1]
-    rows = found.counts.rows[skipped : day + 1]
+    skipped = max(0, (watch.since - look.start).days)
+    grew = bool(look.grew[watch.id][day])
+    yes = look.counts.of(watch.kind, watch.name)[skipped : day + 1]
+    rows = look.counts.rows[skipped : day + 1]
     began = skipped + began_about(yes, rows, watch.high if grew else watch.low, grew=grew)
     return Alarm.objects.create(
         model=model,
         watch=watch.id,
         grew=grew,
-        began=found.counts.date(began),
-        found=found.counts.date(day),
-        rows=int(found.counts.rows[began : day + 1].sum()),
+        began=look.counts.date(began),
+        found=look.counts.date(day),
+        rows=int(look.counts.rows[began : day + 1].sum()),
     )
 
 

@@ -56,24 +56,24 @@ def _leaves(scene: ModelScene, record: dict[str, Any]) -> list[dict[str, Any]]:
     tree = scene.tree
     rules = {str(rule.leaf): rule for rule in rules_of(tree)}
     alarms = {alarm["watch"]: alarm for alarm in record["alarms"] if alarm["closed_at"] is None}
-    found = []
+    leaves = []
     for watch in record["watches"]:
         if watch["kind"] != "rows":
             continue
         node = tree.nodes[int(watch["name"])]
-        own = alarms.get(watch["watch"])
-        found.append(
+        open_alarm = alarms.get(watch["watch"])
+        leaves.append(
             watch
             | {
                 "answer": tree.classes[node.label],
                 "look": swatch(node.label, len(tree.classes)),
                 "who": rules[watch["name"]],
-                "open": own,
-                "found": day_text(date.fromisoformat(own["found"])) if own is not None else "",
+                "open": open_alarm,
+                "found": day_text(date.fromisoformat(open_alarm["found"])) if open_alarm is not None else "",
                 "change": _change(watch),
             }
         )
-    return found
+    return leaves
 
 
 def _change(watch: dict[str, Any]) -> float | None:

@@ -24,11 +24,11 @@ def life_record(model: TreeModel, days: int, now: datetime) -> dict[str, Any]:
     """Return decisions of the last days, watches with their evidence, and alarms."""
     today = now.astimezone(UTC).date()
     counts = day_counts(model, today - timedelta(days=days - 1), today)
-    found = look_at(model, today)
+    look = look_at(model, today)
     watching = Watching.objects.filter(model=model).first()
     open_alarms = {alarm.watch: alarm for alarm in model.alarms.filter(closed_at=None)}
     answers = _answers(model)
-    watches = [] if found is None else [_watch(watch, found, counts, open_alarms) for watch in found.watches]
+    watches = [] if look is None else [_watch(watch, look, counts, open_alarms) for watch in look.watches]
     return {
         "model": str(model.pk),
         "name": model.family.name,
@@ -38,15 +38,15 @@ def life_record(model: TreeModel, days: int, now: datetime) -> dict[str, Any]:
         "days": [counts.date(i).isoformat() for i in range(counts.days)],
         "rows": counts.rows.tolist(),
         "decisions": int(counts.rows.sum()),
-        "since": None if found is None else found.start.isoformat(),
+        "since": None if look is None else look.start.isoformat(),
         "looked_at": None if watching is None else watching.looked_at,
-        "unit": "row" if found is not None and found.units[-1] else "day",
-        "dispersion": None if found is None or math.isnan(found.dispersion[-1]) else float(found.dispersion[-1]),
+        "unit": "row" if look is not None and look.units[-1] else "day",
+        "dispersion": None if look is None or math.isnan(look.dispersion[-1]) else float(look.dispersion[-1]),
         "watches": watches,
         "answers": answers,
-        "alarms": [_alarm(a, found, counts, answers, open_alarms) for a in model.alarms.select_related("closed_by")],
-        "refused": _refused(model, counts),
-        "sentences": _sentences(counts, found, open_alarms),
+        "alarms": [_alarm(a, look, counts, answers, open_alarms) for a in model.alarms.select_related("closed_by")],
+        "refused": _refused_cells(model, counts),
+        "sentences": _sentences(counts, look, open_alarms),
     }
 
 
@@ -56,8 +56,8 @@ def _answers(model: TreeModel) -> dict[str, str]:
     return {str(leaf.id): tree.classes[leaf.label] for leaf in tree.leaves}
 
 
-def _watch(watch: Watch, found: Look, counts: DayCounts, open_alarms: dict[str, Alarm]) -> dict[str, Any]:
-    needed = words.rows_for_double(watch)
+def _watch(watch: Watch, look: Look, counts: DayCounts, open_alarms: dict[str, Alarm]) -> dict[str, Any]:
+    rows_needed = words.rows_for_double(watch)
     return {
         "watch": watch.id,
         "kind": watch.kind,
@@ -69,16 +69,16 @@ def _watch(watch: Watch, found: Look, counts: DayCounts, open_alarms: dict[str, 
         "threshold": watch.threshold,
         "since": watch.since.isoformat(),
         "counts": counts.of(watch.kind, watch.name).tolist(),
-        "evidence": _on_days(found.evidence[watch.id], found, counts),
+        "evidence": _on_days(look.evidence[watch.id], look, counts),
         "recent": recent_share(watch, counts),
-        "rows_for_double": round(needed) if math.isfinite(needed) else None,
+        "rows_for_double": round(rows_needed) if math.isfinite(rows_needed) else None,
         "alarm": open_alarms[watch.id].pk if watch.id in open_alarms else None,
     }
 
 
-def _on_days(logs: np.ndarray, found: Look, counts: DayCounts) -> list[float | None]:
+def _on_days(logs: np.ndarray, look: Look, counts: DayCounts) -> list[float | None]:
     """Return the evidence (log10) on the days of `counts`; None on days without a look, as today."""
-    shift = (counts.first - found.start).days
+    shift = (counts.first - look.start).days
     at = range(shift, shift + counts.days)
     return [float(logs[i]) if 0 <= i < len(logs) and math.isfinite(logs[i]) else None for i in at]
 
@@ -90,9 +90,9 @@ def recent_share(watch: Watch, counts: DayCounts) -> float | None:
 
 
 def _alarm(
-    alarm: Alarm, found: Look | None, counts: DayCounts, answers: dict[str, str], open_alarms: dict[str, Alarm]
+    alarm: Alarm, look: Look | None, counts: DayCounts, answers: dict[str, str], open_alarms: dict[str, Alarm]
 ) -> dict[str, Any]:
-    watch = next((w for w in found.watches if w.id == alarm.watch), None) if found is not None else None
+    watch = next((w for w in look.watches if w.id == alarm.watch), None) if look is not None else None
     grown = [a for a in open_alarms.values() if a.grew and a.watch.startswith("leaf ") and a.found <= alarm.found]
     folded = grown[0].watch if grown and not alarm.grew and alarm.closed_at is None else ""
     sentence = f"{alarm.watch}."
@@ -115,45 +115,45 @@ def _alarm(
     }
 
 
-def _refused(model: TreeModel, counts: DayCounts) -> list[dict[str, Any]]:
+def _refused_cells(model: TreeModel, counts: DayCounts) -> list[dict[str, Any]]:
     """Return the refused rows of the days by reason and column."""
     last = counts.date(counts.days - 1)
     kinds = DailyCount.objects.filter(model=model, kind__startswith=REFUSED, day__range=(counts.first, last))
-    found: dict[tuple[str, str], np.ndarray] = {}
+    counts_by_cell: dict[tuple[str, str], np.ndarray] = {}
     for kind, name, day, number in kinds.values_list("kind", "name", "day", "number"):
-        found.setdefault((kind, name), np.zeros(counts.days, np.int64))[(day - counts.first).days] += number
+        counts_by_cell.setdefault((kind, name), np.zeros(counts.days, np.int64))[(day - counts.first).days] += number
     return [
         {"reason": kind.removeprefix(REFUSED), "column": name, "counts": numbers.tolist()}
-        for (kind, name), numbers in sorted(found.items())
+        for (kind, name), numbers in sorted(counts_by_cell.items())
     ]
 
 
-def _sentences(counts: DayCounts, found: Look | None, open_alarms: dict[str, Alarm]) -> list[str]:
+def _sentences(counts: DayCounts, look: Look | None, open_alarms: dict[str, Alarm]) -> list[str]:
     """Return what the page says beside the alarms."""
-    if found is None or not (counts.rows.any() or found.counts.rows.any()):
+    if look is None or not (counts.rows.any() or look.counts.rows.any()):
         return ["No decisions yet."]
-    said = []
+    sentences = []
     if not open_alarms:
-        said.append(words.state_words(max(1, found.counts.days), int(found.counts.rows.sum()), found.watches))
-    said.append(words.reference_words(found.watches))
-    value = found.dispersion[-1]
+        sentences.append(words.state_words(max(1, look.counts.days), int(look.counts.rows.sum()), look.watches))
+    sentences.append(words.reference_words(look.watches))
+    value = look.dispersion[-1]
     if value >= MAX_DISPERSION:  # false for NaN
-        said.append(words.alike_words(float(value)))
-    return [sentence for sentence in said if sentence]
+        sentences.append(words.alike_words(float(value)))
+    return [sentence for sentence in sentences if sentence]
 
 
 def unusual_cells(record: dict[str, Any]) -> list[dict[str, Any]]:
     """Return the rows of "What came in": watches of cells and refused rows that have a number."""
-    found = [
+    cells = [
         {"words": f"{w['name']} {QUESTIONS[w['kind']]}", "number": sum(w["counts"]), "alarm": w["alarm"]}
         for w in record["watches"]
         if w["kind"] != ROWS
     ]
-    found += [
+    cells += [
         {"words": _refusal_words(r["reason"], r["column"]), "number": sum(r["counts"]), "alarm": None}
         for r in record["refused"]
     ]
-    return [entry for entry in found if entry["number"]]
+    return [entry for entry in cells if entry["number"]]
 
 
 def _refusal_words(reason: str, column: str) -> str:

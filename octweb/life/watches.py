@@ -92,8 +92,8 @@ def watches_of(model: TreeModel, start: date) -> list[Watch]:
     questions = [*_leaf_questions(model, tree), *_cell_questions(model, tree)]
     leaves = sum(kind == ROWS for kind, *_ in questions)
     limits = _limits(model)
-    closed = _closed(model)
-    found = []
+    closed = _last_closed_by_watch(model)
+    watches = []
     for kind, name, yes, rows in questions:
         watch = watch_id(kind, name)
         set_limit = limits.get(watch)
@@ -106,7 +106,7 @@ def watches_of(model: TreeModel, start: date) -> list[Watch]:
         else:
             ends = Ends(0.0, 1.0)
         since = max([start, *(day for day in (closed.get(watch), _since(set_limit)) if day is not None)])
-        found.append(
+        watches.append(
             Watch(
                 kind=kind,
                 name=name,
@@ -119,7 +119,7 @@ def watches_of(model: TreeModel, start: date) -> list[Watch]:
                 high=ends.high,
             )
         )
-    return found
+    return watches
 
 
 class Ends(NamedTuple):
@@ -132,8 +132,8 @@ class Ends(NamedTuple):
 @lru_cache(maxsize=10_000)
 def _interval(yes: int, rows: int, miss: float, growth_only: bool) -> Ends:
     """Return the interval of one reference, which is the same every night."""
-    found = ShareLimits.of_reference(np.array([yes]), np.array([rows]), miss, growth_only=growth_only)
-    return Ends(float(found.low[0]), float(found.high[0]))
+    limits = ShareLimits.of_reference(np.array([yes]), np.array([rows]), miss, growth_only=growth_only)
+    return Ends(float(limits.low[0]), float(limits.high[0]))
 
 
 Question = tuple[str, str, int, int]
@@ -152,17 +152,17 @@ def _cell_questions(model: TreeModel, tree: Tree) -> list[Question]:
     """Questions for the cells of the columns that the tree asks; training rows lie within their own range."""
     trained = tree.nodes[0].rows
     empty = {} if model.dataset is None else {c["name"]: c.get("empty") for c in model.dataset.columns}
-    found: list[Question] = []
+    questions: list[Question] = []
     for j in tree.used_columns:
         column = tree.schema[j]
         cells = empty.get(column.name)
         if j not in tree.refused_columns and cells is not None and model.dataset is not None:
-            found.append(("empty", column.name, min(int(cells), model.dataset.rows), model.dataset.rows))
+            questions.append(("empty", column.name, min(int(cells), model.dataset.rows), model.dataset.rows))
         if column.kind is ColumnKind.CATEGORICAL:
-            found.append(("unknown", column.name, 0, trained))
+            questions.append(("unknown", column.name, 0, trained))
         elif column.range is not None:
-            found += [(kind, column.name, 0, trained) for kind in ("below", "above")]
-    return found
+            questions += [(kind, column.name, 0, trained) for kind in ("below", "above")]
+    return questions
 
 
 def _limits(model: TreeModel) -> Mapping[str, dict[str, str | float]]:
@@ -174,7 +174,7 @@ def _since(limit: Mapping[str, str | float] | None) -> date | None:
     return None if limit is None else date.fromisoformat(str(limit["since"]))
 
 
-def _closed(model: TreeModel) -> dict[str, date]:
+def _last_closed_by_watch(model: TreeModel) -> dict[str, date]:
     """Return the day after the last closed alarm of each watch. The evidence starts again on that day."""
     closed = model.alarms.exclude(closed_at=None).order_by("closed_at").values_list("watch", "closed_at")
     return {watch: utc_day(at) + timedelta(days=1) for watch, at in closed}

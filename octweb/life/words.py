@@ -32,23 +32,23 @@ def alarm_words(watch: Watch, answer: str, *, grew: bool, recent: float | None, 
     return f"{first} {percent(recent)} in the last 28 days, {percent(reference)} {against}."
 
 
-def found_words(began: date, found: date, rows: int) -> str:
+def found_words(began: date, found_on: date, rows: int) -> str:
     """Say when a change began and when it was found."""
     decisions = "1 decision" if rows == 1 else f"{whole(rows)} decisions"
-    return f"Began about {day_text(began)}, found on {day_text(found)} after {decisions}."
+    return f"Began about {day_text(began)}, found on {day_text(found_on)} after {decisions}."
 
 
 def state_words(days: int, rows: int, watches: list[Watch]) -> str:
     """Say that nothing was found, or that the rows are too few to find anything."""
-    needed = [(w, n) for w in watches if w.is_leaf and math.isfinite(n := rows_for_double(w))]
-    if needed:
-        needed.sort(key=lambda pair: pair[1])
-        watch, number = needed[len(needed) // 2]
+    rows_needed = [(w, n) for w in watches if w.is_leaf and math.isfinite(n := rows_for_double(w))]
+    if rows_needed:
+        rows_needed.sort(key=lambda pair: pair[1])
+        watch, number = rows_needed[len(rows_needed) // 2]
         if rows < number:
             came = "1 came before today" if rows == 1 else f"{whole(rows)} came before today"
             return (
                 f"Too few to tell: if leaf {watch.name} ({percent(watch.share)} in training) doubled its share, that would be "
-                f"found after about {whole(_rounded(number))} decisions; {came}."
+                f"found after about {whole(_round_to_two_digits(number))} decisions; {came}."
             )
     length = "1 day" if days == 1 else f"{whole(days)} days"
     return f"Nothing has changed in {length} that {whole(rows)} decisions could show."
@@ -83,7 +83,7 @@ def alike_words(dispersion: float) -> str:
     )
 
 
-def _rounded(number: float) -> int:
+def _round_to_two_digits(number: float) -> int:
     """Round a number to two digits: it is an estimate."""
     digits = max(0, int(math.log10(max(number, 1))) - 1)
     return int(round(number, -digits))

@@ -32,13 +32,13 @@ def on_end(sender: Any, job_id: str, **_: Any) -> None:
 def on_alarm(sender: Any, model: Any, alarms: list[Any], **_: Any) -> None:
     """Hear of alarms of a model in use, at the first one and weekly while they are open."""
     grown = [alarm.watch for alarm in alarms]
-    named = grown[0] if len(grown) == 1 else f"{grown[0]} and {len(grown) - 1} more"
+    leaves = grown[0] if len(grown) == 1 else f"{grown[0]} and {len(grown) - 1} more"
     message = {
         "event": "model.alarm",
         "id": str(model.pk),
         "name": model.title,
         "status": "alarm",
-        "words": f"has changed since the training ({named})",
+        "words": f"has changed since the training ({leaves})",
     }
     if settings.ADDRESS:
         message["url"] = f"{settings.ADDRESS}{reverse('registry:detail', args=[model.pk])}?mode=life"

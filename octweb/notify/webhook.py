@@ -128,13 +128,13 @@ def sign(secret: str, delivery_id: str, timestamp: str, body: bytes) -> str:
 
 def is_public(text: str) -> bool:
     """Whether an address belongs to the internet, and not to a network of this server or to nobody."""
-    address = _translated(ipaddress.ip_address(text.partition("%")[0]))
+    address = _unwrap_ipv4(ipaddress.ip_address(text.partition("%")[0]))
     if not address.is_global or any(address in network for network in REFUSED):
         return False
     return address.version == 4 or address in GLOBAL_UNICAST
 
 
-def _translated(address: Address) -> Address:
+def _unwrap_ipv4(address: Address) -> Address:
     """Return the IPv4 address that a gateway of NAT64 or 6to4 would reach for an IPv6 address, or else the address itself."""
     if isinstance(address, ipaddress.IPv4Address):
         return address

@@ -129,8 +129,8 @@ def _collect_static() -> None:
     digest = hashlib.sha256()
     for finder in get_finders():
         for path, storage in finder.list([]):
-            found = os.stat(storage.path(path))
-            digest.update(f"{path}\0{found.st_size}\0{found.st_mtime_ns}\0".encode())
+            status = os.stat(storage.path(path))
+            digest.update(f"{path}\0{status.st_size}\0{status.st_mtime_ns}\0".encode())
     stamp = settings.STATIC_ROOT / ".collected"
     if stamp.exists() and stamp.read_text() == digest.hexdigest():
         return

@@ -42,41 +42,41 @@ class Command(BaseCommand):
         models = _models(options["model"])
         about_models = audit_models(models)
         about_data = audit_datasets(_datasets(options["model"], models))
-        found = audit.broken() + about_models.problems + about_data.problems
+        problems = audit.broken() + about_models.problems + about_data.problems
         unchecked = about_models.unchecked + about_data.unchecked
         if options["holds"] and not Record.objects.filter(digest=options["holds"].strip().lower()).exists():
-            found.append(f"No record has the hash {options['holds'][:64]}: the chain was rewritten since.")
+            problems.append(f"No record has the hash {options['holds'][:64]}: the chain was rewritten since.")
         records = _records(options["model"], models)
         if options["json"]:
-            kept = {
+            counts = {
                 "records": [r.to_json() for r in records],
-                "whole": not found,
-                "problems": found,
+                "whole": not problems,
+                "problems": problems,
                 "unchecked": unchecked,
             }
-            self.stdout.write(json.dumps(kept | {"head": audit.end()["head"]}, ensure_ascii=False))
+            self.stdout.write(json.dumps(counts | {"head": audit.end()["head"]}, ensure_ascii=False))
         else:
             for record in records:
                 self.stdout.write(_line(record))
             self.stdout.write(f"{audit.end()['records']} records in the chain, the last hash is {audit.end()['head']}.")
-        for problem in found:
+        for problem in problems:
             self.stderr.write(problem)
         for gap in unchecked if not options["json"] else ():
             self.stdout.write(f"Not checked, since the record of an earlier version does not hold it: {gap}")
-        if found:
+        if problems:
             sys.exit(1)
         if not options["json"]:
             self.stdout.write("The chain is complete.")
 
     def _decisions(self, as_json: bool) -> None:
-        found = audit_decisions()
-        problems = audit.broken() + found.problems
+        report = audit_decisions()
+        problems = audit.broken() + report.problems
         if as_json:
-            kept = {"records": found.records, "erased": dict(found.erased), "cut_streams": found.cut_streams}
-            self.stdout.write(json.dumps(kept | {"whole": not problems, "problems": problems}))
+            counts = {"records": report.records, "erased": dict(report.erased), "cut_streams": report.cut_streams}
+            self.stdout.write(json.dumps(counts | {"whole": not problems, "problems": problems}))
         else:
-            cut = f", {found.cut_streams} processes ended without closing their file" if found.cut_streams else ""
-            self.stdout.write(f"Records of decisions: {found.records:,}, {_erased_words(found)}{cut}.")
+            cut = f", {report.cut_streams} processes ended without closing their file" if report.cut_streams else ""
+            self.stdout.write(f"Records of decisions: {report.records:,}, {_erased_words(report)}{cut}.")
         for problem in problems:
             self.stderr.write(problem)
         if problems:
@@ -85,9 +85,9 @@ class Command(BaseCommand):
             self.stdout.write("The chain is complete.")
 
 
-def _erased_words(found: Found) -> str:
-    reasons = ", ".join(f"{number} by {why}" for why, number in sorted(found.erased.items()))
-    return f"{found.erased.total()} erased" + (f" ({reasons})" if reasons else "")
+def _erased_words(report: Found) -> str:
+    reasons = ", ".join(f"{number} by {why}" for why, number in sorted(report.erased.items()))
+    return f"{report.erased.total()} erased" + (f" ({reasons})" if reasons else "")
 
 
 def _models(name: str | None) -> list[TreeModel]:
@@ -96,14 +96,14 @@ def _models(name: str | None) -> list[TreeModel]:
     if not name:
         return list(models)
     try:
-        found = list(models.filter(pk=uuid.UUID(name)))
+        matches = list(models.filter(pk=uuid.UUID(name)))
     except ValueError:
         family, _, version = name.partition("/")
         chosen = models.filter(family__name=family)
-        found = list(chosen.filter(version=int(version)) if version.isdigit() else chosen)
-    if not found and not Record.objects.filter(name__startswith=name).exists():
+        matches = list(chosen.filter(version=int(version)) if version.isdigit() else chosen)
+    if not matches and not Record.objects.filter(name__startswith=name).exists():
         raise CommandError(f"There is no model '{name}'. Give its id, its name, or name/version.")
-    return found
+    return matches
 
 
 def _datasets(name: str | None, models: list[TreeModel]) -> list[Dataset]:

@@ -24,12 +24,12 @@ class Command(BaseCommand):
         parser.add_argument("--json", action="store_true")
 
     def handle(self, *args, **options):
-        found = replay(options["model"], options["since"], None if options["all"] else options["sample"])
+        report = replay(options["model"], options["since"], None if options["all"] else options["sample"])
         if options["json"]:
-            self.stdout.write(json.dumps(found._asdict()))
+            self.stdout.write(json.dumps(report._asdict()))
         else:
-            self.stdout.write(f"{found.same} answered again: same. {len(found.different)} differ.")
-            for key in found.different:
+            self.stdout.write(f"{report.same} answered again: same. {len(report.different)} differ.")
+            for key in report.different:
                 self.stderr.write(key)
-        if found.different:
+        if report.different:
             sys.exit(1)

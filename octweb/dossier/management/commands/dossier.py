@@ -103,9 +103,9 @@ class Command(BaseCommand):
         names = sorted(p.name for p in folder.iterdir())
         self.stdout.write(f"{folder}: {', '.join(names)}")
         if options["json"]:
-            found = {"folder": str(folder), "files": names, "verdict": record["check"]["verdict"]}
+            summary = {"folder": str(folder), "files": names, "verdict": record["check"]["verdict"]}
             self.stdout.write(
-                json.dumps(found | {"signed": key is not None, "model_sha256": record["model"]["sha256"]})
+                json.dumps(summary | {"signed": key is not None, "model_sha256": record["model"]["sha256"]})
             )
 
     def _register(self) -> None:
@@ -118,19 +118,19 @@ class Command(BaseCommand):
         folder = Path(options["check"])
         if not folder.is_dir():
             raise CommandError(f"{folder} is not a folder.")
-        found = signing.check(folder, trusted=_trusted(options["key"]))
-        for problem in found.problems:
+        findings = signing.check(folder, trusted=_trusted_fingerprints(options["key"]))
+        for problem in findings.problems:
             self.stdout.write(problem)
-        if not found.problems:
+        if not findings.problems:
             self.stdout.write(
-                f"{len(found.files)} files are unchanged since they were signed with the key whose SHA-256 is {found.fingerprint}."
+                f"{len(findings.files)} files are unchanged since they were signed with the key whose SHA-256 is {findings.fingerprint}."
             )
-            self.stdout.write(SHOWN[found.known])
+            self.stdout.write(SHOWN[findings.known])
             self.stdout.write(NOT_SHOWN)
         if options["json"]:
-            record = {"holds": found.holds, "problems": list(found.problems), "signer_known": found.known}
-            self.stdout.write(json.dumps(record | {"fingerprint": found.fingerprint, "files": list(found.files)}))
-        if not found.holds:
+            record = {"holds": findings.holds, "problems": list(findings.problems), "signer_known": findings.known}
+            self.stdout.write(json.dumps(record | {"fingerprint": findings.fingerprint, "files": list(findings.files)}))
+        if not findings.holds:
             sys.exit(1)
 
 
@@ -144,23 +144,25 @@ def _empty(folder: Path) -> Path:
 
 def _about(options: dict[str, Any]) -> dict[str, Any]:
     """What people say: from the file, with what the options say on top."""
-    said: dict[str, Any] = {}
+    texts: dict[str, Any] = {}
     if options["about"]:
-        said = json.loads(Path(options["about"]).read_text(encoding="utf-8"))
-        if not isinstance(said, dict):
+        texts = json.loads(Path(options["about"]).read_text(encoding="utf-8"))
+        if not isinstance(texts, dict):
             raise CommandError("The file of --about is not a JSON object.")
-    purpose = {label: options[name] or (said.get("purpose") or {}).get(label, "") for name, (label, _) in TYPED.items()}
+    purpose = {
+        label: options[name] or (texts.get("purpose") or {}).get(label, "") for name, (label, _) in TYPED.items()
+    }
     more = {name: options[name] for name in ("title", "ends") if options[name]}
-    return said | {"purpose": purpose} | more
+    return texts | {"purpose": purpose} | more
 
 
-def _trusted(given: list[str]) -> frozenset[str]:
+def _trusted_fingerprints(texts: list[str]) -> frozenset[str]:
     """The SHA-256 of the keys that were given; where none was, of the keys of this installation."""
-    found = set()
-    for text in given:
+    fingerprints = set()
+    for text in texts:
         plain = text.strip().lower().replace(":", "")
         if len(plain) == 64 and all(c in "0123456789abcdef" for c in plain):
-            found.add(plain)
+            fingerprints.add(plain)
         else:
-            found.add(signing.fingerprint(signing.read_public(Path(text).read_bytes())))
-    return frozenset(found) if given else keys.known_fingerprints()
+            fingerprints.add(signing.fingerprint(signing.read_public(Path(text).read_bytes())))
+    return frozenset(fingerprints) if texts else keys.known_fingerprints()
