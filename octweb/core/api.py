@@ -11,7 +11,7 @@ from octweb.core.problems import CONTENT_TYPE
 
 
 class ProblemErrorSerializer(serializers.Serializer):
-    """One place that is wrong."""
+    """One invalid member."""
 
     attr = serializers.CharField(allow_null=True)
     detail = serializers.CharField()
@@ -35,7 +35,7 @@ def PROBLEMS(*statuses: int) -> dict[Any, OpenApiResponse]:
 
 
 class StrictTextField(serializers.CharField):
-    """A text; REST framework would take a number or true for one as well."""
+    """A text field that refuses numbers and booleans, which REST framework would convert."""
 
     def to_internal_value(self, data: Any) -> str:
         if not isinstance(data, str):
@@ -44,7 +44,7 @@ class StrictTextField(serializers.CharField):
 
 
 class Name(StrictTextField):
-    """A name that may be left out. Spaces around it stay, so that one of nothing else is refused by `octweb.core.names`."""
+    """An optional name. Spaces are not stripped, so that `octweb.core.names` can refuse a blank one."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**{"required": False, "default": "", "allow_blank": True, "trim_whitespace": False} | options)

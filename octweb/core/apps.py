@@ -9,6 +9,6 @@ class CoreConfig(AppConfig):
     name = "octweb.core"
 
     def ready(self) -> None:
-        """Programs load without looking for garbage, and never look through what was loaded: they start a fifth sooner."""
+        """Disable garbage collection during imports and exempt imported objects from it: programs start a fifth faster."""
         gc.freeze()
         gc.enable()

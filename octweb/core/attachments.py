@@ -1,4 +1,4 @@
-"""Answers that a browser stores as a file."""
+"""Responses that a browser saves as a file."""
 
 from __future__ import annotations
 
@@ -10,6 +10,6 @@ Answer = TypeVar("Answer", bound=HttpResponseBase)
 
 
 def as_file(answer: Answer, name: str) -> Answer:
-    """The answer, to be stored under this name: letters, digits, dots, hyphens and underscores, so that it needs no quoting."""
+    """Make the response a download with this name. Other characters than letters, digits, '.', '-' and '_' are replaced."""
     answer["Content-Disposition"] = f'attachment; filename="{name}"'
     return answer

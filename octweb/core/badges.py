@@ -1,4 +1,4 @@
-"""What badges say and how they look, decided once: claims about trees, states of jobs, steps of the review."""
+"""Words and looks of badges: claims about trees, states of jobs, steps of the review."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LOOK = {
 
 @dataclass(frozen=True)
 class Badge:
-    """Style and icon, the words that are shown, and the sentence that explains them."""
+    """Style, icon, words, and the sentence that explains them."""
 
     style: str
     icon: str
@@ -54,5 +54,5 @@ STATES = {
 
 
 def claim(kind: str, words: str, tip: str) -> Badge:
-    """A badge with the look of its claim."""
+    """Return a badge with the look of its claim."""
     return Badge(*LOOK[kind], words, tip)

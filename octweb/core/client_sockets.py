@@ -1,7 +1,7 @@
-"""Sockets of clients: close those that keep a thread waiting too long.
+"""Close client sockets that keep a thread waiting too long.
 
-The time counts while a thread waits for bytes of a call, or for a client to take an answer. Python's own timeouts count
-again with every byte, so a client that sends one byte a second would hold its thread for days.
+Time counts while a thread waits to receive a request or to send a response. Python's timeouts restart with every byte, so
+a client that sends one byte per second could hold its thread for days.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from typing import Any
 from octweb.environment import integer
 
 BASE_SECONDS = integer("OCTWEB_CLIENT_SECONDS", 60)  # that a client may keep a thread waiting; as long as nginx waits
-BYTES_PER_SECOND = 1_000  # this many bytes make good for one second
-FULL_BASE_SECONDS = 2.0  # the same two limits while calls wait because every thread is taken
+BYTES_PER_SECOND = 1_000  # bytes that earn one second
+FULL_BASE_SECONDS = 2.0  # the same limits while requests wait because all threads are busy
 FULL_BYTES_PER_SECOND = 100_000
 ANSWER_SECONDS = 1.0  # for the answer to a client whose call was cut off
 PIECE_BYTES = 1 << 14  # of an answer, so that the count follows its progress
 
 
 class ClientSocket(socket.socket):
-    """A connection that counts how long its client keeps a thread waiting in the present call."""
+    """A connection that counts how long its client keeps a thread waiting during the current request."""
 
     def __init__(self, accepted: socket.socket) -> None:
         super().__init__(accepted.family, accepted.type, accepted.proto, fileno=accepted.detach())
@@ -33,9 +33,9 @@ class ClientSocket(socket.socket):
         self.begin_call()
 
     def begin_call(self) -> None:
-        self.late = 0.0  # seconds waited, less those that the bytes made good for
+        self.late = 0.0  # seconds waited minus seconds earned by bytes
         self.late_if_full = 0.0
-        self.since: float | None = None  # when the present wait began
+        self.since: float | None = None  # start of the current wait
 
     def recv(self, size: int, flags: int = 0) -> bytes:
         if self.is_cut_off:
@@ -65,23 +65,23 @@ class ClientSocket(socket.socket):
         return sent
 
     def cut_off_if_slow(self, now: float, *, full: bool) -> None:
-        """End the present wait if the client took too long; `full` says that calls wait for a thread."""
+        """End the current wait if the client took too long; `full` means that requests wait for a thread."""
         since = self.since
         if since is None:
             return
         waits = now - since
         if self.late + waits <= BASE_SECONDS and not (full and self.late_if_full + waits > FULL_BASE_SECONDS):
             return
-        with contextlib.suppress(OSError):  # the client closed it meanwhile
+        with contextlib.suppress(OSError):  # closed by the client meanwhile
             if not self.sending:
                 self.is_cut_off = True
-                self.shutdown(socket.SHUT_RD)  # an answer can still say why
+                self.shutdown(socket.SHUT_RD)  # a response can still give the reason
             elif not self.is_cut_off or waits > ANSWER_SECONDS:
                 self.is_cut_off = True
                 self.shutdown(socket.SHUT_RDWR)
 
     def _count(self, size_of: Callable[[Any], int], sending: bool, move: Callable[..., Any], *arguments: Any) -> Any:
-        """Move bytes, and count the time and the bytes."""
+        """Transfer bytes, and count time and bytes."""
         since = time.monotonic()
         self.sending = sending
         self.since = since
@@ -98,14 +98,14 @@ class ClientSocket(socket.socket):
 
 
 class Clients:
-    """The connections whose calls have a thread now."""
+    """The connections whose requests occupy a thread."""
 
     def __init__(self) -> None:
         self._sockets: set[ClientSocket] = set()
 
     @contextlib.contextmanager
     def call(self, sock: socket.socket) -> Any:
-        """Watch the client during one call."""
+        """Watch the client during one request."""
         if not isinstance(sock, ClientSocket):  # TLS has sockets of its own
             yield
             return
@@ -117,6 +117,6 @@ class Clients:
             self._sockets.discard(sock)
 
     def cut_off_slow(self, now: float, *, full: bool) -> None:
-        """Cut off slow clients; with `full`, while calls wait for a thread, also those that hardly send anything."""
+        """Cut off slow clients. With `full` (requests wait for a thread), the stricter limits apply."""
         for sock in list(self._sockets):
             sock.cut_off_if_slow(now, full=full)

@@ -22,7 +22,7 @@ DJANGO_OPTIONS = (
 
 
 def run(arguments: list[str]) -> None:
-    """Run the command that these arguments name, the program's name first.
+    """Run the command named by these arguments; the first is the program's name.
 
     The commands of the library run without Django, unless an option of Django is given.
     Ends with status 1 and one sentence if the database has no tables, or the data folder cannot be written.
@@ -67,5 +67,5 @@ def _mendable(error: Exception, program: str) -> str:
 
 
 def _belongs(path: Path, folder: Path) -> bool:
-    """Whether the path lies in the data folder, or is a folder above it that could not be made."""
+    """Return whether the path lies in the data folder or is one of its parents."""
     return path.is_relative_to(folder) or folder.is_relative_to(path)

@@ -1,4 +1,4 @@
-"""Deleting in two steps: what is deleted is hidden at once, can be brought back for some weeks, and is removed after them."""
+"""Soft deletion: objects are hidden at once, can be restored for some weeks, and are then purged."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from octweb.core.problems import Conflict
 
 
 def protecting(thing: Deletable) -> dict[str, int]:
-    """What must be deleted before: the number of kept objects that cannot do without this one, by what they are called."""
+    """Return the number of undeleted objects that need this one, by their plural names."""
     counts = {}
     for relation in thing._meta.related_objects:
         model: Any = relation.related_model
@@ -26,7 +26,7 @@ def protecting(thing: Deletable) -> dict[str, int]:
 
 
 def hide(thing: Deletable) -> None:
-    """Delete it for everybody who looks; raises Conflict where something cannot do without it."""
+    """Soft-delete an object. Raises Conflict if undeleted objects need it."""
     if dependents := protecting(thing):
         words = " and ".join(f"{count} {names}" for names, count in dependents.items())
         one = sum(dependents.values()) == 1
@@ -39,7 +39,7 @@ def hide(thing: Deletable) -> None:
 
 
 def bring_back(thing: Deletable) -> None:
-    """Show it again; raises Conflict if what it needs is deleted itself."""
+    """Restore an object. Raises Conflict if an object that it needs is deleted."""
     for field in thing._meta.concrete_fields:
         parent = getattr(thing, field.name) if field.is_relation and field.remote_field.on_delete is PROTECT else None
         if isinstance(parent, Deletable) and parent.deleted_at is not None:
@@ -49,7 +49,7 @@ def bring_back(thing: Deletable) -> None:
 
 
 def _takes_along(thing: Deletable) -> bool:
-    """Whether removing it would remove something that can be deleted, and brought back, by itself."""
+    """Return whether purging it would cascade to an object that is soft-deletable itself."""
     return any(
         relation.related_model._default_manager.filter(**{relation.field.name: thing}).exists()
         for relation in thing._meta.related_objects
@@ -58,9 +58,9 @@ def _takes_along(thing: Deletable) -> bool:
 
 
 def purge(model: type[Deletable], now: datetime) -> int:
-    """Remove for good what was deleted long enough ago; returns how much was removed.
+    """Purge objects that were deleted long enough ago. Returns their number.
 
-    What was made with it, and would go with it, is kept in its own right: the thing stays, hidden, until that is gone.
+    An object stays, hidden, while soft-deletable objects depend on it.
     """
     removed = 0
     for thing in model._default_manager.filter(deleted_at__lt=now - model.back_within()):
@@ -69,6 +69,6 @@ def purge(model: type[Deletable], now: datetime) -> int:
         try:
             thing.delete()
         except ProtectedError:
-            continue  # what uses it goes first, at the next time
+            continue  # its dependents are purged first; it follows the next time
         removed += 1
     return removed

@@ -1,4 +1,4 @@
-"""What is wrong with something that is stored; light, because the children of workers ask for it, too."""
+"""Errors of stored files. Imports nothing heavy, since child processes use it."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from trainer.errors import DataError, ModelFileError
 
 
 class DamagedDocument(ModelFileError):
-    """The stored document of a model is not the one that was stored."""
+    """The stored document of a model was changed."""
 
 
 class StoreUnavailable(DataError):
-    """The store of files does not answer."""
+    """The file store does not respond."""

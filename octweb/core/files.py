@@ -1,7 +1,7 @@
-"""The store of files: a folder of this host, or a bucket that every host reaches.
+"""File store: a folder of this host, or a bucket shared by all hosts.
 
-What reads a table wants a path. In a folder that is the file itself; from a bucket a copy is fetched once and kept in the data folder for
-a while. A stored file never changes and its name is never used again, so a copy is never out of date.
+Readers of tables need a local path. In a folder this is the file itself; from a bucket, a copy is downloaded once and cached in the data
+folder. Stored files never change and names are never reused, so a copy is never stale.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from octweb.private_files import protect_folder
 log = logging.getLogger(__name__)
 
 CHUNK = 1 << 20
-ORPHAN_LIFE = timedelta(days=1)  # a stored file that the database does not know may be one that is being stored
-KEEP_SECONDS = 24 * 3600.0  # a copy that was not used for so long is removed
-IN_USE_SECONDS = 600.0  # a copy that was requested this recently stays even if there are too many
+ORPHAN_LIFE = timedelta(days=1)  # a younger file that the database does not know may belong to a running upload
+KEEP_SECONDS = 24 * 3600.0  # copies unused for longer are removed
+IN_USE_SECONDS = 600.0  # more recently used copies stay even if there are too many
 
 
 def local_path(file: FieldFile) -> Path:
-    """A path to read the stored file at; raises FileNotFoundError, and StoreUnavailable where the store does not answer."""
+    """Return a local path of a stored file. Raises FileNotFoundError, or StoreUnavailable if the store does not respond."""
     try:
         return Path(file.path)
     except NotImplementedError:
@@ -42,7 +42,7 @@ def local_path(file: FieldFile) -> Path:
 
 
 def protect_stored() -> None:
-    """Take the rights of others from the data folder, and from the folder of files where it is another one."""
+    """Remove the permissions of other users from the data folder and the folder of files."""
     protect_folder(settings.DATA_DIR)
     with contextlib.suppress(NotImplementedError):  # a bucket
         files = Path(default_storage.path(""))
@@ -51,9 +51,9 @@ def protect_stored() -> None:
 
 
 def remove(storage: Storage, name: str) -> None:
-    """Remove a stored file and the copy that this host has of it.
+    """Remove a stored file and the copy on this host.
 
-    Called when the database has forgotten the file: a store that does not answer now is not a reason to fail, so the log says what is left.
+    The database no longer refers to the file, so a store that does not respond is only logged.
     """
     _place(name).unlink(missing_ok=True)
     try:
@@ -63,13 +63,13 @@ def remove(storage: Storage, name: str) -> None:
 
 
 def age(name: str, now: datetime) -> timedelta:
-    """How long ago a stored file was changed."""
+    """Return the time since a stored file was changed."""
     moment = default_storage.get_modified_time(name)
     return now - (moment if timezone.is_aware(moment) else timezone.make_aware(moment))
 
 
 def remove_unknown(folder: str, known: Iterable[str], now: datetime) -> int:
-    """Remove the stored files of a folder that are not among `known` names and older than an upload may take; returns how many."""
+    """Remove stored files of a folder that are not in `known` and older than any running upload. Returns their number."""
     try:
         _, names = default_storage.listdir(folder)
     except FileNotFoundError:
@@ -86,7 +86,7 @@ def remove_unknown(folder: str, known: Iterable[str], now: datetime) -> int:
 
 
 def place_in(file: FieldFile, target: Path) -> Path:
-    """A path that stays while `target`'s folder does: the stored file itself, or a link to the copy of it; raises FileNotFoundError."""
+    """Link the stored file or its copy at `target`, and return a path that stays valid. Raises FileNotFoundError."""
     path = local_path(file)
     if not path.is_file():
         raise FileNotFoundError(f"The stored file {file.name} is gone.")
@@ -100,7 +100,7 @@ def place_in(file: FieldFile, target: Path) -> Path:
 
 
 def tidy() -> int:
-    """Remove copies that nobody has requested recently, and the oldest if there are too many; returns how many."""
+    """Evict copies that were not used recently, and the oldest if there are too many. Returns their number."""
     copies = sorted(_copies(), key=lambda copy: copy[0], reverse=True)
     now = time.time()
     total = 0
@@ -115,7 +115,7 @@ def tidy() -> int:
 
 
 def _copies() -> Iterator[tuple[float, int, Path]]:
-    """Time of last use, size and path of every copy."""
+    """Return time of last use, size and path of every copy."""
     if not _folder().is_dir():
         return
     for path in _folder().iterdir():
@@ -129,7 +129,7 @@ def _folder() -> Path:
 
 
 def _place(name: str) -> Path:
-    # a digest: no part of a name in the store becomes a part of a path here
+    # a digest, so that names in the store never become local paths
     return _folder() / (hashlib.sha256(name.encode()).hexdigest() + Path(name).suffix)
 
 
@@ -146,7 +146,7 @@ def _copy(storage: Storage, name: str) -> Path:
     try:
         with os.fdopen(descriptor, "wb") as target, storage.open(name, "rb") as source:
             shutil.copyfileobj(source, target, CHUNK)
-        os.replace(temporary, place)  # two at once: each has a whole file
+        os.replace(temporary, place)  # two downloads at once: each writes a whole file
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
         raise

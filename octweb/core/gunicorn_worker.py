@@ -1,6 +1,6 @@
-"""gunicorn's threaded worker with a way for many small calls: one thread at a time answers predictions on all connections.
+"""gunicorn's threaded worker, optimised for many small calls: one thread at a time serves predictions of all connections.
 
-One thread answers small calls and keeps its turn; a longer or other call gives the turn to another thread (docs/decisions.md).
+The thread keeps its turn during small calls; a longer or other call passes the turn to another thread (docs/decisions.md).
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from gunicorn.workers.gthread import TConn, ThreadWorker
 from octweb.core.client_sockets import Clients, ClientSocket
 from octweb.core.one_write import FixedConfig, answer_in_one_write
 
-VERSION = (27, 0)  # of gunicorn, with which this was tried; another one gets gthread as it is
+VERSION = (27, 0)  # tested version of gunicorn; with others, the plain gthread worker is used
 # without a call; of one call; until connections go back
 PATIENCE_MS = 1
 TURN_SECONDS = 0.02
 ROUND_SECONDS = 0.5
-BRIEF = ("/infer", "/predict/", "/invocations")  # ends of the paths of predictions
-STARVED_SECONDS = 0.5  # that a turn waits for a thread until slow clients lose theirs
-FULL = 0.8  # share of `worker_connections` from which on quiet ones are closed
+BRIEF = ("/infer", "/predict/", "/invocations")  # path suffixes of predictions
+STARVED_SECONDS = 0.5  # waiting time of a turn for a thread, until slow clients lose theirs
+FULL = 0.8  # share of `worker_connections` above which idle ones are closed
 
 
 class TurnWorker(ThreadWorker):
@@ -55,7 +55,7 @@ class TurnWorker(ThreadWorker):
         """In the main thread: a connection takes a thread when its first call is there."""
         try:
             sock, address = listener.accept()
-        except OSError:  # another process was faster, or no descriptor is free
+        except OSError:  # accepted by another process, or no descriptor is free
             return
         self.nr_conns += 1
         if not self.cfg.is_ssl:
@@ -70,24 +70,24 @@ class TurnWorker(ThreadWorker):
 
     def enqueue_req(self, conn: TConn) -> None:
         """In the main thread: a connection with a call."""
-        if self.cfg.is_ssl:  # listening does not see what TLS has read ahead
+        if self.cfg.is_ssl:  # polling does not see bytes that TLS has buffered
             return super().enqueue_req(conn)
         with self._lock:
             self._arrived.append(conn)
             return None if self._turn else self._begin()
 
     def _begin(self) -> None:
-        """The present turn ends; another begins if there is anything to do."""
+        """End the current turn, and begin another if connections wait."""
         self._turn = None
         if self._arrived or self._ready or self._at_hand:
             now = time.monotonic()
             turn = SimpleNamespace(thread=0, since=None, begun=now, until=now + ROUND_SECONDS)
-            with contextlib.suppress(RuntimeError):  # the pool has ended, and the process is about to
+            with contextlib.suppress(RuntimeError):  # the pool has ended, and the process will
                 self.tpool.submit(self._serve, turn)
                 self._turn = turn
 
     def _watch(self) -> None:
-        """Take the turn from a call that takes long, and cut off slow clients; runs until the process ends."""
+        """Pass on the turn of a long call, and cut off slow clients, until the process ends."""
         while True:
             time.sleep(TURN_SECONDS)
             turn = self._turn
@@ -100,7 +100,7 @@ class TurnWorker(ThreadWorker):
                         self._begin()
 
     def handle_request(self, req: Any, conn: TConn) -> bool:
-        """Answer a call; one that may wait for something does not have the turn meanwhile."""
+        """Handle a request; one that may block gives up the turn."""
         if req.path.endswith(BRIEF):
             return answer_in_one_write(self, req, conn)
         with self._lock:
@@ -109,7 +109,7 @@ class TurnWorker(ThreadWorker):
         return super().handle_request(req, conn)
 
     def _serve(self, turn: SimpleNamespace) -> None:
-        """Answer calls until the turn is lost or nobody calls."""
+        """Handle requests until the turn is lost or no connection is ready."""
         turn.thread = threading.get_ident()
         listening = select.poll()
         with self._lock:
@@ -131,7 +131,7 @@ class TurnWorker(ThreadWorker):
                     self._return(conn, keepalive)
 
     def _next(self, turn: SimpleNamespace, listening: select.poll) -> TConn | None:
-        """A connection with a call; None if the turn has ended."""
+        """Return a connection with a request; None if the turn has ended."""
         while self._turn is turn:
             with self._lock:
                 if self._ready and self._turn is turn:

@@ -1,4 +1,4 @@
-"""The headers of every answer, for those that are given before the middleware that sets them."""
+"""Security headers, for responses sent before the middleware that sets them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from django.conf import settings
 
 
 def security_headers() -> dict[str, str]:
-    """Those that SecurityMiddleware and the others give to every answer."""
+    """Return the headers that the middleware sets on every response."""
     headers = {
         "X-Content-Type-Options": "nosniff",
         "Referrer-Policy": str(settings.SECURE_REFERRER_POLICY),

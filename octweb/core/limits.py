@@ -1,4 +1,4 @@
-"""The server's own limits on one training, by the name of the setting of the method that they bound."""
+"""Server limits on one training, by the name of the bounded setting."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ UNITS = {"time_limit": "s", "memory_limit": "MB", "threads": "threads"}
 
 
 def server_limits() -> dict[str, int]:
-    """The largest value of each bounded setting, read from the environment when the server started."""
+    """Return the largest allowed value of each bounded setting, read from the environment at start."""
     return {
         "time_limit": settings.MAX_TRAINING_SECONDS,
         "memory_limit": settings.MAX_TRAINING_MB,
@@ -20,5 +20,5 @@ def server_limits() -> dict[str, int]:
 
 
 def allowed(parameters: Mapping[str, Any], name: str) -> float:
-    """What a job may take: the value that it asked for, or the server's limit if it asked for none."""
+    """Return the requested value of a setting, or the server's limit if none was requested."""
     return float(parameters.get(name) or server_limits()[name])

@@ -1,4 +1,4 @@
-"""Lists that are searched and sorted, all in the same way: words that must all occur, and a key of a fixed set."""
+"""Searchable, sortable lists: all words must occur, and the sort key is from a fixed set."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def page_of(rows: QuerySet, query: QueryDict) -> Page:
 
 
 def with_words(queryset: QuerySet, words: str, fields: Sequence[str]) -> QuerySet:
-    """The rows that have every word in one of the fields; a field called method also has the title of the method."""
+    """Filter rows that have every word in one of the fields. The field `method` also matches titles of methods."""
     for word in words.split():
         condition = Q()
         for field in fields:
@@ -44,9 +44,9 @@ def with_words(queryset: QuerySet, words: str, fields: Sequence[str]) -> QuerySe
 def narrowed(
     queryset: QuerySet, query: QueryDict, *, fields: Sequence[str], sorts: Mapping[str, tuple[str, str]]
 ) -> tuple[QuerySet, dict[str, Any]]:
-    """The rows that have every word of `q` in their fields, in the order of `sort`; and what the list's form shows.
+    """Filter rows by the words of `q`, sort them by `sort`, and return them with the context of the list's form.
 
-    `sorts` has for each key its words and the field, with a minus for falling; rows without a value come last.
+    `sorts` maps a key to its label and field, with a minus for descending order. Rows without a value come last.
     """
     words = query.get("q", "").replace("\x00", "").strip()[:200]
     queryset = with_words(queryset, words, fields)

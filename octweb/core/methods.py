@@ -1,4 +1,4 @@
-"""Methods as a person reads them: by their titles, and found by title or id."""
+"""Titles of methods, and search by title or id."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from django.db.models import Q
 
 
 def title_of(method: str) -> str:
-    """The title of a method; what is none of ours, such as a model that was brought along, keeps its word."""
+    """Return the title of a method; unknown ids, such as those of imported models, are returned unchanged."""
     return _titles().get(method, method)
 
 
 def method_has(word: str, field: str = "method") -> Q:
-    """Rows whose method has this word in its id or in its title."""
+    """Return the filter for rows whose method has this word in its id or title."""
     titled = [name for name, title in _titles().items() if word.lower() in title.lower()]
     return Q(**{f"{field}__icontains": word}) | Q(**{f"{field}__in": titled})
 
 
 def _titles() -> dict[str, Any]:
-    from trainer.registry import METHODS  # loads every kernel's module: not for commands that name no method
+    from trainer.registry import METHODS  # imports all kernels, so only when needed
 
     return {method.id: method.title for method in METHODS}

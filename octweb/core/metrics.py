@@ -47,7 +47,7 @@ class RefusalRecorder(Protocol):
 
 
 class Call:
-    """What a prediction call turned out to be; filled in as it is known."""
+    """Outcome of a prediction call, filled in during the call."""
 
     def __init__(self) -> None:
         self.model = UNKNOWN

@@ -1,4 +1,4 @@
-"""What a child process does at its start: it gives up rights that it never needs, and ends when its worker was killed."""
+"""Start of child processes: drop unneeded rights, and exit when the worker dies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which query parameters each API call declares in the OpenAPI document."""
+"""Query parameters declared in the OpenAPI document, by API call."""
 
 from __future__ import annotations
 

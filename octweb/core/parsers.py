@@ -1,4 +1,4 @@
-"""JSON as the API takes it: strict, parsed by orjson."""
+"""Strict JSON parser of the API, based on orjson."""
 
 from django.conf import settings
 from rest_framework.exceptions import APIException, ParseError
@@ -15,7 +15,7 @@ class BodyTooLarge(APIException):
 
 
 def limited(stream) -> bytes:
-    """The body, if it is not too long."""
+    """Read the body. Raises BodyTooLarge if it is too long."""
     limit = settings.MAX_PREDICT_BYTES
     body = stream.read(limit + 1)
     if len(body) > limit:
@@ -39,7 +39,7 @@ class StrictJSONParser(BaseParser):
 
 
 class BytesParser(BaseParser):
-    """The body as it is; subclasses name its media type."""
+    """The unparsed body; subclasses set the media type."""
 
     def parse(self, stream, media_type=None, parser_context=None):
         return limited(stream)

@@ -1,4 +1,4 @@
-"""The processes that `manage.py serve` starts: they are started again when they end, and end when it does, however it ends."""
+"""Processes of `manage.py serve`: restarted when they end, and ended with their parent."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from typing import Any
 
 from django.conf import settings
 
-GRACE = 20.0  # seconds to end in
-# a part that ends so often within so many seconds stays down
+GRACE = 20.0  # seconds to terminate
+# a part that ends this often within so many seconds is not restarted
 MOST_STARTS = 5
 START_WINDOW = 600.0
 PR_SET_PDEATHSIG = 1
@@ -23,7 +23,7 @@ PR_SET_PDEATHSIG = 1
 
 @dataclass(kw_only=True)
 class ServicePart:
-    """A process with the times at which it was started again."""
+    """A process and the times of its restarts."""
 
     name: str
     command: list[str]
@@ -32,7 +32,7 @@ class ServicePart:
     process: subprocess.Popen = field(init=False)
 
     def start(self, *, quiet: bool = False) -> None:
-        """Start it in its own session: Ctrl-C then reaches only its parent, which ends all parts in order."""
+        """Start it in its own session, so that Ctrl-C reaches only the parent, which ends all parts in order."""
         out = subprocess.DEVNULL if quiet else None
         self.process = subprocess.Popen(  # noqa: S603
             self.command, cwd=settings.BASE_DIR, env=self.environment, start_new_session=True,
@@ -40,13 +40,13 @@ class ServicePart:
         )  # fmt: skip
 
     def may_start(self, now: float) -> bool:
-        """Whether it may be started once more; counts the start."""
+        """Return whether it may be restarted, and count the restart."""
         self.starts = [t for t in self.starts if t > now - START_WINDOW] + [now]
         return len(self.starts) < MOST_STARTS
 
 
 def end(processes: list[subprocess.Popen]) -> None:
-    """Ask all to end, and end for certain what has not after the grace."""
+    """Terminate all parts, and kill those that still run after the grace period."""
     for process in processes:
         if process.poll() is None:
             process.send_signal(signal.SIGTERM)
@@ -59,7 +59,7 @@ def end(processes: list[subprocess.Popen]) -> None:
 
 
 def _end_with(parent: int) -> Callable[[], None]:
-    """What a new process does with itself first: it asks to be ended when its parent is killed (Linux only)."""
+    """Return a function for the new process that lets the kernel end it with its parent (Linux only)."""
     libc: Any = ctypes.CDLL(None, use_errno=True)
 
     def prepare() -> None:

@@ -1,4 +1,4 @@
-"""Who may call the API at all, and with which parameters; which objects are visible is decided in `ownership`."""
+"""Permissions of API calls and their parameters. `ownership` decides which objects are visible."""
 
 from rest_framework.exceptions import ValidationError
 from rest_framework.permissions import BasePermission
@@ -8,7 +8,7 @@ MAX_NAMES = 10
 
 
 class SignedIn(BasePermission):
-    """A signed-in user, or a token that covers the call: `predict` tokens reach only views that say so."""
+    """Allow signed-in users and tokens that cover the call. `predict` tokens reach only views that allow them."""
 
     message = "Sign in, or send a token: Authorization: Token …"
 
@@ -19,14 +19,14 @@ class SignedIn(BasePermission):
 
 
 def is_limited(token) -> bool:
-    """Whether a token may do less than its user; None is a session, which may do all."""
+    """Return whether a token has fewer rights than its user. None means a session, which has all."""
     return getattr(token, "scope", "full") != "full"
 
 
 class KnownParameters(BasePermission):
-    """Every query parameter is declared, by the OpenAPI document or in `query_parameters` of the view.
+    """Refuse query parameters that neither the OpenAPI document nor `query_parameters` of the view declares.
 
-    Any other one is refused with its name, so that none is ignored in silence.
+    So no parameter is ignored silently.
     """
 
     def has_permission(self, request, view) -> bool:
@@ -35,7 +35,7 @@ class KnownParameters(BasePermission):
             return True
         known = getattr(view, "query_parameters", None)
         if known is None:
-            # the document needs REST framework's views, which import this module
+            # the document imports REST framework's views, which import this module
             from octweb.core.parameters import declared_parameters
 
             known = declared_parameters(request.path_info, request.method)

@@ -1,7 +1,7 @@
-"""Errors of the API as problem details (RFC 9457), made in one place from exceptions.
+"""Convert exceptions of the API to problem details (RFC 9457).
 
-Every answer has `type`, `title`, `status`, `detail` and `errors`, and also `error`: the member that clients of the Open Inference
-Protocol read.
+Every problem has `type`, `title`, `status`, `detail` and `errors`. Clients of the Open Inference Protocol read the additional
+member `error`.
 """
 
 from __future__ import annotations
@@ -24,36 +24,36 @@ CONTENT_TYPE = "application/problem+json"
 
 
 class Conflict(exceptions.APIException):
-    """The object is in a state in which this cannot be done."""
+    """The state of the object does not allow this action."""
 
     status_code = 409
     default_code = "conflict"
 
 
 class Gone(exceptions.APIException):
-    """The object was served once and is not any more."""
+    """The object is no longer served."""
 
     status_code = 410
     default_code = "gone"
 
 
 class Busy(exceptions.APIException):
-    """The server has as much of this work at hand as it can do at the same time."""
+    """The server already does as much of this work as it can at once."""
 
     status_code = 503
     default_code = "busy"
-    wait = 10  # seconds after which another try is sensible
+    wait = 10  # seconds until a retry
 
 
 class Unprocessable(exceptions.APIException):
-    """The request is well formed and cannot be carried out."""
+    """The request is well formed but cannot be executed."""
 
     status_code = 422
     default_code = "unprocessable"
 
 
 def document(status: int, detail: str, errors: list[dict[str, Any]] | None = None) -> dict[str, Any]:
-    """The members of a problem."""
+    """Return the members of a problem."""
     return {
         "type": "about:blank",
         "title": HTTPStatus(status).phrase,
@@ -65,12 +65,12 @@ def document(status: int, detail: str, errors: list[dict[str, Any]] | None = Non
 
 
 def problem(status: int, detail: str, errors: list[dict[str, Any]] | None = None) -> JsonResponse:
-    """A response of plain Django views."""
+    """Return a problem as a response of plain Django views."""
     return JsonResponse(document(status, detail, errors), status=status, content_type=CONTENT_TYPE)
 
 
 def exception_handler(error: Exception, context: dict[str, Any]) -> Response | None:
-    """DRF's hook: a response for every exception that has a meaning for the caller; None lets it be a 500."""
+    """Return the problem response for an exception, or None for a 500; the hook of REST framework."""
     headers: dict[str, str] = {}
     errors: list[dict[str, Any]] = []
     if isinstance(error, exceptions.NotAuthenticated | exceptions.AuthenticationFailed):
@@ -98,7 +98,7 @@ def exception_handler(error: Exception, context: dict[str, Any]) -> Response | N
 
 
 def _count_anonymous_call(error: exceptions.APIException, context: dict[str, Any]) -> exceptions.APIException:
-    """A call of somebody unknown counts for the address, too: REST framework refuses it before it looks at the throttles."""
+    """Count a call without valid credentials for its address. REST framework refuses it before it checks throttles."""
     request = context.get("request")
     throttle = StrangerThrottle()
     if request is None or throttle.allow_stranger(request):
@@ -124,7 +124,7 @@ def _of_trainer(error: TrainerError) -> tuple[int, str, list[dict[str, Any]]]:
 
 
 def flatten(detail: Any, attr: str | None = None) -> list[dict[str, Any]]:
-    """DRF's nested error details as a list of {attr, detail, code}."""
+    """Flatten REST framework's nested error details to a list of {attr, detail, code}."""
     if isinstance(detail, dict):
         return [e for key, value in detail.items() for e in flatten(value, _join(attr, str(key)))]
     if isinstance(detail, list):

@@ -1,4 +1,4 @@
-"""What a page says when an action is refused: the reason, as a message on the page that is shown next."""
+"""Show the reason of a refused action as a message on the next page."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from trainer.errors import ParameterError
 
 @contextmanager
 def refusals_said(request: HttpRequest, cannot: str = "") -> Iterator[None]:
-    """Turn a refusal into a message; `cannot` says what cannot be done with bad parameters."""
+    """Convert a refusal to a message; `cannot` begins the message for invalid parameters."""
     try:
         yield
     except (Conflict, Unprocessable) as error:

@@ -1,4 +1,4 @@
-"""A forgotten password: a link by mail where mail is configured; without mail an administrator makes the link."""
+"""Forgotten passwords: a link by mail, or from an administrator if mail is not configured."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from django.shortcuts import render
 
 
 def request_reset(request: HttpRequest) -> HttpResponse:
-    """The form that sends the link; where no mail is sent, what to do instead."""
+    """Show the form that sends the link, or what to do if mail is not configured."""
     if not settings.EMAIL_HOST:
         return render(request, "registration/password_reset_no_mail.html")
     return PasswordResetView.as_view()(request)

@@ -29,19 +29,19 @@ log = logging.getLogger(__name__)
 SUFFIX = ".spool"
 MAGIC = b"OCTD"
 HEAD = struct.Struct("<4sIIBQI")  # magic, length of the body, CRC-32 of all that follows it, kind, seq, rows
-CHECKED = struct.Struct("<BQI")  # what the CRC-32 covers before the body
-PART_SECONDS = 3600.0  # a file gets frames for so long; then it is closed and the next one begins
-SYNC_SECONDS = 1.0  # between two fdatasync: what a power failure may lose
+CHECKED = struct.Struct("<BQI")  # header fields covered by the CRC-32
+PART_SECONDS = 3600.0  # age at which a file is closed and the next one begins
+SYNC_SECONDS = 1.0  # between two fdatasync: records that a power failure may lose
 
 
 class FrameKind(IntEnum):
-    """What a frame holds."""
+    """Content of a frame."""
 
-    SCHEMA = 1  # columns and leaves of a model: needed to read the frames after it
+    SCHEMA = 1  # columns and leaves of a model, needed to read later frames
     ROWS = 2
     REFUSED = 3
-    CLOSED = 4  # the process has ended as it should
-    CONTINUED = 5  # the stream goes on in the next file
+    CLOSED = 4  # the process ended normally
+    CONTINUED = 5  # the stream continues in the next file
 
 
 class Frame(NamedTuple):
@@ -55,7 +55,7 @@ class Frame(NamedTuple):
 
 
 class SpoolFull(Busy):
-    """Records cannot be kept now, so nothing is answered."""
+    """Records cannot be stored now, so calls get no answer."""
 
 
 class SpoolWriter:
@@ -75,9 +75,9 @@ class SpoolWriter:
         self._folder: Path | None = None
 
     def append(self, kind: FrameKind, body: bytes, rows: int, schema: tuple[bytes, bytes]) -> None:
-        """Write a frame, and before it the schema (its key and content) if the file does not have it yet.
+        """Write a frame, preceded by the schema (key and content) if the file does not have it yet.
 
-        Raises SpoolFull if the frame could not be written; nothing of it is kept then.
+        Raises SpoolFull if the frame could not be written; no part of it is stored then.
         """
         with self._lock:
             if self._full:
@@ -98,16 +98,16 @@ class SpoolWriter:
             self._seq += rows
 
     def close(self) -> None:
-        """End the stream: the collector then knows that no frame is missing at its end."""
+        """End the stream, so that the collector knows that no frame is missing."""
         with self._lock:
             self._end(FrameKind.CLOSED)
 
     def look_after(self) -> None:
-        """Bring what was written to the disk, and see whether there is room for more."""
+        """Sync the file to disk, and check the free space."""
         with self._lock:
             fd = os.dup(self._fd) if self._dirty and self._fd >= 0 else -1
             self._dirty = False
-        if fd >= 0:  # outside of the lock: calls go on meanwhile
+        if fd >= 0:  # outside the lock, so that calls can continue
             try:
                 os.fdatasync(fd)
             finally:
@@ -115,11 +115,11 @@ class SpoolWriter:
         self._full = used_bytes() > settings.RECORD_SPOOL_BYTES
 
     def forget(self) -> None:
-        """Begin a stream of its own in a child process."""
+        """Begin a new stream in a child process."""
         fd = self._fd
         self.__init__()  # type: ignore[misc]
         if fd >= 0:
-            os.close(fd)  # the lock stays with the parent
+            os.close(fd)  # the parent keeps the lock
 
     def _write(self, content: bytes) -> None:
         written = os.write(self._fd, content)
@@ -135,7 +135,7 @@ class SpoolWriter:
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._part += 1
         path = self._folder / f"{self._stream.hex}-{self._part:06d}{SUFFIX}"
-        hidden = path.with_suffix(".new")  # the collector must not see it before it is locked
+        hidden = path.with_suffix(".new")  # hidden from the collector until it is locked
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL
         self._fd = os.open(hidden, flags, 0o600)
         fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -162,7 +162,7 @@ def folder() -> Path:
 
 
 def used_bytes() -> int:
-    """Return the size of all files that wait."""
+    """Return the size of all uncollected files."""
     total = 0
     for path in folder().glob(f"*{SUFFIX}"):
         try:
@@ -179,7 +179,7 @@ def frame(kind: FrameKind, body: bytes, seq: int, rows: int) -> bytes:
 
 
 def read_frames(content: bytes, offset: int) -> Iterator[Frame]:
-    """Yield the whole frames from the offset on; the first one that is cut off or damaged ends it."""
+    """Yield the frames from the offset on, up to the first one that is truncated or damaged."""
     while offset + HEAD.size <= len(content):
         magic, length, crc, kind, seq, rows = HEAD.unpack_from(content, offset)
         start = offset + HEAD.size
@@ -204,7 +204,7 @@ def schemas_in(fd: int) -> Iterator[bytes]:
 
 
 def read_from(fd: int, offset: int, size: int) -> bytes:
-    """Return bytes of an open file: `size`, or the whole next frame where that is longer."""
+    """Return `size` bytes of an open file, or the next frame if it is longer."""
     head = os.pread(fd, HEAD.size, offset)
     if len(head) == HEAD.size and head[:4] == MAGIC:
         size = max(size, HEAD.size + HEAD.unpack(head)[1])
@@ -212,7 +212,7 @@ def read_from(fd: int, offset: int, size: int) -> bytes:
 
 
 def is_free(fd: int) -> bool:
-    """Return whether the process that wrote an open file has ended; its lock is then ours until the file is closed."""
+    """Return whether the writer of an open file has ended. If so, we hold its lock until the file is closed."""
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -224,7 +224,7 @@ WRITER = SpoolWriter()
 
 
 class _Keeper:
-    """Whether this process has the thread that syncs its file."""
+    """State of the thread that syncs the file of this process."""
 
     started = False
 
@@ -241,7 +241,7 @@ def _keep() -> None:
         time.sleep(SYNC_SECONDS)
         try:
             WRITER.look_after()
-        except Exception:  # the next second may go better, and a thread that ends would sync nothing any more
+        except Exception:  # try again in the next second: an ended thread would never sync again
             log.exception("records of decisions could not be synced")
 
 

@@ -1,4 +1,4 @@
-"""Static files under names that hold a digest, compressed once when they are collected."""
+"""Static files with digests in their names, compressed when collected."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from whitenoise.storage import CompressedManifestStaticFilesStorage
 
 
 class StaticFiles(CompressedManifestStaticFilesStorage):
-    """With gzip alone: brotli at its highest level takes half a minute at the first start, wherever some package has brought it."""
+    """Static files compressed with gzip only. Brotli, if installed, would take half a minute at the first start."""
 
     def create_compressor(self, **kwargs: Any) -> Compressor:
-        """The compressor of WhiteNoise without brotli."""
+        """Return WhiteNoise's compressor without brotli."""
         return Compressor(use_brotli=False, **kwargs)

@@ -1,4 +1,4 @@
-"""A bucket as the store of files (S3 and servers that speak it); needs requirements-hosts.txt."""
+"""File store in a bucket (S3 and compatible servers); needs requirements-hosts.txt."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ATTEMPTS = 4
 
 
 def _said_clearly(method: Callable) -> Callable:
-    """The errors of the client library as one that pages, API and workers know."""
+    """Convert errors of the client library to StoreUnavailable."""
 
     @functools.wraps(method)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
@@ -33,7 +33,7 @@ def _said_clearly(method: Callable) -> Callable:
 
 
 class Bucket(S3Storage):
-    """django-storages' S3, patient for some seconds and with an error of our own."""
+    """S3 storage of django-storages with retries for some seconds and our error class."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
@@ -56,5 +56,5 @@ class Bucket(S3Storage):
     def _open(self, name: str, mode: str = "rb") -> Any:
         file = super()._open(name, mode)
         if "r" in mode:
-            file._get_file()  # fetched here, where its errors have a meaning, and not at the first read
+            file._get_file()  # download now, so that errors are converted, and not at the first read
         return file

@@ -1,4 +1,4 @@
-"""JSON as `orjson` reads it, but a name that appears twice in an object is an error: otherwise one of the two values is dropped silently."""
+"""Parse JSON with `orjson`, but refuse duplicate names in an object, of which one value would be lost."""
 
 from __future__ import annotations
 
@@ -11,32 +11,32 @@ import numpy as np
 import orjson
 from django.conf import settings
 
-BYTES_A_VALUE = 8  # of the largest body, on average; a value takes some 30 bytes as an object
-# objects and lists, each of which takes 60 to 250 bytes
+BYTES_A_VALUE = 8  # of the largest body, on average; a value takes about 30 bytes as an object
+# objects and lists, 60 to 250 bytes each
 HOLDERS_A_ROW = 2
 MORE_HOLDERS = 50_000
-MAX_NAMES = 100_000  # of one object, and names that hardly repeat; a row has as many as the table has columns
-SAMPLE = 20_000  # colons whose names are compared
-PIECE_BYTES = 1_000_000  # of a body that is searched for colons at once
-WINDOW_BYTES = 200  # before a colon, where its name is looked for
+MAX_NAMES = 100_000  # per object, and of rare names; a row has one per column
+SAMPLE = 20_000  # sampled colons whose names are compared
+PIECE_BYTES = 1_000_000  # of a body, searched for colons at once
+WINDOW_BYTES = 200  # before a colon, searched for its name
 SPACES = b" \t\r\n"
 CONSTANT = re.compile(rb"[\[:,\s](NaN|-?Infinity)\s*[,\]}]")
-SHORT = 1_000_000  # bytes; a body this short cannot hold enough values to take much memory
+SHORT = 1_000_000  # bytes; a shorter body cannot hold enough values to take much memory
 
 
 class DuplicateName(ValueError):
-    """A name that appears twice in one object."""
+    """A name appears twice in one object."""
 
 
 class TooManyValues(ValueError):
-    """More values than one body may have: as Python objects they would take many times its room."""
+    """The body has too many values: as Python objects they would take many times its size."""
 
 
 def loads(content: bytes | bytearray) -> Any:
-    """The value; raises ValueError (orjson's, or DuplicateName) with a message for the caller, RecursionError for deep nesting.
+    """Parse a body. Raises ValueError (orjson's, or DuplicateName) for invalid JSON, RecursionError for deep nesting.
 
-    Every member of an object has a colon. So there are no more colons than names that were read, unless one appears twice or a text
-    holds a colon: only then is the body read again, slowly, by a parser that sees every name.
+    Every member of an object has a colon. If there are as many colons as parsed names, no name is duplicated. Only otherwise
+    (a duplicate, or a colon in a text) a slow parser that sees every name reads the body again.
     """
     check_size(content)
     value = orjson.loads(content)
@@ -46,13 +46,13 @@ def loads(content: bytes | bytearray) -> Any:
 
 
 def constant_advice(content: bytes | bytearray) -> str:
-    """Say what to send in place of a constant that JSON does not have; "" if there is none."""
+    """Return advice for constants such as NaN that JSON does not have; "" if there is none."""
     word = CONSTANT.search(content)
     return "" if word is None else f" JSON has no {word[1].decode()}: send null for an empty cell, and finite numbers."
 
 
 def check_size(content: bytes | bytearray) -> None:
-    """Raise TooMany for a body with too many values. Marks within texts are counted, too: only very odd texts have so many."""
+    """Raise TooManyValues for a body with too many values. Punctuation within texts counts as well."""
     if len(content) < SHORT:
         return
     most = settings.MAX_PREDICT_BYTES // BYTES_A_VALUE
@@ -89,16 +89,16 @@ def _estimate_names(content: bytes | bytearray, text: np.ndarray) -> float:
 
 
 def _name_before(content: bytes | bytearray, colon: int) -> bytes:
-    """Return the end of the name before a colon; empty where the colon is part of a text."""
+    """Return the end of the name before a colon; empty if the colon is part of a text."""
     begin = max(0, colon - WINDOW_BYTES)
     head = bytes(content[begin:colon]).rstrip(SPACES)
     if not head:
-        return b"%d" % colon  # far more spaces than anybody writes
+        return b"%d" % colon  # implausibly many spaces
     return head[head.rfind(b'"', 0, -1) + 1 :] if head.endswith(b'"') else b""
 
 
 def _members(value: Any) -> int:
-    """Names in all objects of a value; raises TooManyValues if one object has very many."""
+    """Count the names in all objects of a value. Raises TooManyValues if one object has very many."""
     count = 0
     left = [value]
     while left:
@@ -121,7 +121,7 @@ _HOLDERS = frozenset((dict, list))  # types that hold others
 
 
 def object_of(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """The object with these members, as `json.loads` asks for it; raises DuplicateName."""
+    """Build an object from its members, for `json.loads`. Raises DuplicateName."""
     members = dict(pairs)
     if len(members) < len(pairs):
         seen: set[str] = set()

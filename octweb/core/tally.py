@@ -18,7 +18,7 @@ Counts = Mapping[str, Mapping[str, int]]  # kind → leaf or column → number
 
 
 class Key(NamedTuple):
-    """What is counted: `day` is the number of the UTC day since 1970, `name` a leaf or a column."""
+    """Key of a count: `day` is the number of the UTC day since 1970, `name` a leaf or a column."""
 
     model: str
     api: str
@@ -35,7 +35,7 @@ class ModelTally(NamedTuple):
 
     def add_row(self, leaf: str) -> None:
         """Count one ordinary row that was answered at a leaf."""
-        # a plain tuple: to make a Key takes twice as long as all else here
+        # a plain tuple: making a Key takes twice as long as everything else here
         key = (self.model, self.api, int(time.time()) // SECONDS_OF_DAY, ROWS, leaf)
         with _lock:
             _counts[key] = _counts.get(key, 0) + 1
@@ -56,13 +56,13 @@ class ModelTally(NamedTuple):
         )
 
     def refuse(self, error: RowError) -> None:
-        """Count a row that got no answer; what a caller wrote in place of a column's name is not kept."""
+        """Count a refused row. Unknown column names of the caller are not stored."""
         column = "" if error.reason is Refusal.COLUMN else error.column or ""
         self.add({REFUSED + error.reason: {column: 1}})
 
 
 class _State:
-    """Whether this process has begun to write its counts."""
+    """State of the writer of this process."""
 
     def __init__(self) -> None:
         self.started = False
@@ -75,7 +75,7 @@ _counts: dict[tuple[str, str, int, str, str], int] = {}  # by the fields of Key
 
 
 def begin_with(listener: Callable[[], None]) -> None:
-    """Set the function that begins to write the counts; it is called at the first count of each process."""
+    """Set the function that starts the writer. It is called at the first count of each process."""
     _state.listener = listener
 
 
@@ -88,7 +88,7 @@ def _start() -> None:
 
 
 def drain() -> dict[Key, int]:
-    """Return the counts, and begin again at zero."""
+    """Return the counts and reset them."""
     with _lock:
         counts = {Key(*key): number for key, number in _counts.items()}
         _counts.clear()
@@ -106,7 +106,7 @@ def give_back(counts: Mapping[Key, int]) -> None:
 
 
 def _forget() -> None:
-    """Begin at zero in a new process: the counts that a fork copies belong to its parent."""
+    """Reset the counts in a forked process; the copied ones belong to its parent."""
     global _lock
     _lock = threading.Lock()
     _counts.clear()

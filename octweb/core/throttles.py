@@ -1,7 +1,7 @@
-"""How often a token, a user or a stranger may call the API; the answer says when to come back (Retry-After).
+"""Rate limits of the API by token, user or address, with Retry-After.
 
-Calls are counted in the process, in two windows for each caller, so that a call costs the same however many came before it. Every
-web process counts for itself. A clock that is moved does not matter.
+Each process counts calls in two windows per caller, so the cost of a call does not depend on earlier ones. Processes count
+separately. Changes of the system clock have no effect.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ MAX_CALLERS = 100_000
 
 
 def client_address(request: HttpRequest) -> str | None:
-    """The address that asks: the connection's, or what the outermost of our own proxies (OCTWEB_PROXIES) saw.
+    """Return the client's address: of the connection, or as seen by the outermost of our proxies (OCTWEB_PROXIES).
 
-    None if there is none (a socket file, a sign-in without a request) or where a header holds something else.
+    None if there is none (a socket file, a sign-in without a request) or the header is invalid.
     """
     address = BaseThrottle().get_ident(request)  # type: ignore[arg-type]
     try:
@@ -33,7 +33,7 @@ def client_address(request: HttpRequest) -> str | None:
 
 
 class Windows:
-    """A sliding window of calls: all calls of the present window, and the share of the previous window that is still within reach."""
+    """Sliding window of calls: those of the current window, and the share of the previous one that still counts."""
 
     def __init__(self) -> None:
         self._counts: dict[
@@ -42,7 +42,7 @@ class Windows:
         self._lock = threading.Lock()
 
     def take(self, caller: str, limit: int, seconds: float, *, now: float | None = None, count: bool = True) -> float:
-        """0 where the call is within the limit, which is then counted; else the seconds to wait."""
+        """Count a call within the limit and return 0; otherwise return the seconds to wait."""
         now = time.monotonic() if now is None else now
         window, within = divmod(now, seconds)
         passed = within / seconds
@@ -59,16 +59,16 @@ class Windows:
         return 0.0
 
     def forget(self) -> None:
-        """Begin again."""
+        """Forget all calls."""
         with self._lock:
             self._counts.clear()
 
 
 def _wait(before: int, current: int, limit: int, passed: float) -> float:
-    """The share of a window until the next call is within the limit."""
+    """Return the share of a window until the next call is within the limit."""
     if current + 1 <= limit and before:
         return max(0.0, 1 - (limit - current - 1) / before - passed) or 1e-3
-    # nothing is free in this window; in the next one, what is counted here fades
+    # this window is full; its calls fade during the next one
     return (1 - passed) + max(0.0, 1 - (limit - 1) / current if current else 0.0)
 
 
@@ -81,12 +81,12 @@ def _parse_rate(text: str) -> tuple[int, int]:
 
 
 def rate(scope: str) -> tuple[int, int]:
-    """Calls and seconds of `user` or `stranger`."""
+    """Return calls and seconds of the rate of `user` or `stranger`."""
     return _parse_rate(settings.REST_FRAMEWORK["DEFAULT_THROTTLE_RATES"][scope])
 
 
 def caller_of(user: Any, auth: Any) -> str:
-    """Who is counted: the token if there is one, else the signed-in user."""
+    """Return the key of the caller: the token if there is one, else the signed-in user."""
     digest = getattr(auth, "digest", None)
     return f"token {digest}" if digest else f"user {user.pk}"
 
@@ -97,7 +97,7 @@ class _Throttle(BaseThrottle, ABC):
 
     @abstractmethod
     def caller(self, request: Any) -> str | None:
-        """Whose calls are counted together; None: they are not counted."""
+        """Return the key of the caller; None for calls that are not counted."""
 
     def allow_request(self, request: Any, view: Any) -> bool:
         caller = self.caller(request)
@@ -109,7 +109,7 @@ class _Throttle(BaseThrottle, ABC):
 
 
 class UserThrottle(_Throttle):
-    """Tokens, and users who are signed in."""
+    """Throttle of tokens and signed-in users."""
 
     scope = "user"
 
@@ -119,7 +119,7 @@ class UserThrottle(_Throttle):
 
 
 class StrangerThrottle(_Throttle):
-    """Everybody else, by address."""
+    """Throttle of everybody else, by address."""
 
     scope = "stranger"
 

@@ -1,4 +1,4 @@
-"""When a part is away: which one, in words, for pages, API and health calls."""
+"""Name the unavailable part (database, files, disk), for pages, API and health calls."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from octweb.core.faults import DamagedDocument, StoreUnavailable
 from octweb.core.problems import Busy
 
 RETRY_SECONDS = 10
-FREE_BYTES = 50_000_000  # below this a disk counts as full
+FREE_BYTES = 50_000_000  # a disk with less counts as full
 DISK_FULL = "The disk of the server is full. Nothing was changed; tell the administrator."
 LOCKED = "The database is locked by somebody else. Nothing was changed; try again in a moment."
 NO_DATABASE = "The database does not answer. Nothing was changed; try again in a moment."
 
 
 def reason_of(error: BaseException | None) -> str:
-    """Why the server cannot do its work now, if this error says so; empty for all other errors, which are faults."""
+    """Return which part is unavailable according to an error; empty for other errors, which are faults."""
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
         return DISK_FULL
     if isinstance(error, OperationalError | InterfaceError):
         text = str(error).lower()
         if "locked" in text or "lock timeout" in text:
             return LOCKED
-        # on a full disk SQLite may be unable to open its files at all, and says no more than that
+        # on a full disk, SQLite may only report that it cannot open its files
         return DISK_FULL if "full" in text or (connection.vendor == "sqlite" and _disk() == "full") else NO_DATABASE
     if isinstance(error, Busy):
         return str(error.detail)
@@ -37,7 +37,7 @@ def reason_of(error: BaseException | None) -> str:
 
 
 def parts() -> dict[str, str]:
-    """What a request needs, each with "ok" or what is wrong with it."""
+    """Return the state of each part that requests need: "ok" or the problem."""
     return {"database": _database(), "disk": _disk(), "files": _files()}
 
 
@@ -73,7 +73,7 @@ def _disk() -> str:
 
 
 def _files() -> str:
-    """A folder must be there and take files; a bucket is asked only when a file is wanted."""
+    """Check that the folder exists and is writable. A bucket is not checked."""
     try:
         folder = Path(default_storage.path(""))
     except NotImplementedError:

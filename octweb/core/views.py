@@ -27,9 +27,9 @@ HEALTH = ("/healthz", "/readyz", "/v2/health/live", "/v2/health/ready")
 
 
 class HealthMiddleware:
-    """Answers health calls before anything looks at host or scheme: load balancers ask an address, without TLS.
+    """Answer health calls before checks of host and scheme: load balancers call an IP address without TLS.
 
-    These answers say nothing that depends on the host.
+    The responses do not depend on the host.
     """
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
@@ -46,24 +46,24 @@ class HealthMiddleware:
 
 
 def healthz(request: HttpRequest) -> HttpResponse:
-    """The process answers."""
+    """Report that the process responds."""
     return JsonResponse({"status": "ok"})
 
 
 def icon(request: HttpRequest) -> HttpResponse:
-    """Browsers ask for it on pages that name no icon, such as the administration."""
+    """Redirect to the icon, for pages that link none, such as the administration."""
     return redirect(static("icon.svg"))
 
 
 def readyz(request: HttpRequest) -> HttpResponse:
-    """The process can do its work; if not, the answer names the part that is away."""
+    """Report that the process can work, or which part is unavailable."""
     parts = unavailable.parts()
     well = all(state == "ok" for state in parts.values())
     return JsonResponse({"status": "ok" if well else "unavailable", **parts}, status=200 if well else 503)
 
 
 def metrics_page(request: HttpRequest) -> HttpResponse:
-    """Numbers for Prometheus. With OCTWEB_METRICS_TOKEN it must be sent (Authorization: Bearer …), else staff may look."""
+    """Return Prometheus metrics. Requires OCTWEB_METRICS_TOKEN as bearer token if set, else a staff session."""
     token = settings.METRICS_TOKEN
     sent = request.headers.get("Authorization", "")
     user = request.user
@@ -107,7 +107,7 @@ def forbidden(request: HttpRequest, exception: Exception | None = None, reason: 
 
 
 def locked_out(request: HttpRequest, credentials: dict[str, str], *args: object) -> HttpResponse:
-    """Too many wrong passwords for this user from this address."""
+    """Refuse a sign-in after too many wrong passwords for this user from this address."""
     seconds = round(settings.AXES_COOLOFF_TIME * 3600)
     response = _error(
         request,
@@ -121,7 +121,7 @@ def locked_out(request: HttpRequest, credentials: dict[str, str], *args: object)
 
 
 def too_many(request: HttpRequest, detail: str, *, seconds: int) -> HttpResponse:
-    """429 with the time after which it is worth trying again."""
+    """Return status 429 with the time until a retry."""
     response = _error(request, 429, "Too many for now", detail, "Try again later.")
     response["Retry-After"] = str(seconds)
     return response
@@ -138,7 +138,7 @@ def not_found(request: HttpRequest, exception: Exception | None = None) -> HttpR
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
-    """Called while the error is handled: a part that is away is not a fault of the server's code, and is said."""
+    """Return the error page. If a part is unavailable, the page names it."""
     if reason := unavailable.reason_of(sys.exc_info()[1]):
         response = (
             problem(503, reason)

@@ -1,4 +1,4 @@
-"""The glossary: words that pages use with a special meaning. A dotted word shows its sentence, and leads to the page of all words."""
+"""Glossary of the words that pages use with a special meaning. A dotted word shows its definition."""
 
 from __future__ import annotations
 
@@ -35,5 +35,5 @@ GLOSSARY = {
 
 
 def sentence(word: str) -> str:
-    """What the glossary says about a word; raises KeyError for one that it does not have."""
+    """Return the definition of a word. Raises KeyError for an unknown word."""
     return GLOSSARY[word]

@@ -1,1 +1,1 @@
-"""How dates are written where Django writes them by itself, as in the administration: like the pages."""
+"""Date formats for Django's own output, as in the administration: the same as on pages."""

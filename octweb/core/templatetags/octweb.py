@@ -27,19 +27,19 @@ WORD_ENDS = re.compile(r"(?<=_)|(?<=[a-z])(?=[A-Z])")
 
 @register.filter
 def percent(value: Any, digits: int = 1) -> str:
-    """0.9332 → 93.3 %; a missing value is said in words."""
+    """Format a share as a percentage: 0.9332 → 93.3 %; a missing value in words."""
     return "not evaluated" if value is None or value == "" else f"{points_text(float(value), digits)}{NARROW}%"
 
 
 @register.filter
 def points(value: Any, digits: int = 1) -> str:
-    """0.9332 → 93.3: a share among others, with the unit beside them."""
+    """Format a share without its unit: 0.9332 → 93.3."""
     return points_text(float(value), digits)
 
 
 @register.filter
 def seconds(value: Any) -> str:
-    """Durations as people say them: 0.83 s, 4:30 min, 2:05:00 h."""
+    """Format a duration: 0.83 s, 4:30 min, 2:05:00 h."""
     if value is None or value == "":
         return "not known"
     value = float(value)
@@ -54,13 +54,13 @@ def seconds(value: Any) -> str:
 
 @register.filter
 def whole(value: Any) -> str:
-    """1372 → 1,372."""
+    """Format an integer: 1372 → 1,372."""
     return "not known" if value is None or value == "" else f"{int(value):,}".replace("-", "−")
 
 
 @register.filter
 def significant(value: Any, digits: int = 4) -> str:
-    """Numbers with `digits` significant digits, in words where missing."""
+    """Format a number with `digits` significant digits; a missing value in words."""
     if value is None or value == "":
         return "none"
     return number_text(float(value), int(digits))
@@ -68,38 +68,38 @@ def significant(value: Any, digits: int = 4) -> str:
 
 @register.filter
 def of_column(value: Any, name: str) -> str:
-    """A value of a column with three significant digits; a year with all of them."""
+    """Format a value of a column with three significant digits, years with all digits."""
     year = column_number(name, float(value))
     return year if year != number_text(float(value), full=True) else number_text(float(value))
 
 
 @register.filter
 def exact(value: Any, name: str = "") -> str:
-    """A number with every digit, as a threshold of the column `name` is written."""
+    """Format a number with every digit, like a threshold of the column `name`."""
     return column_number(name, float(value))
 
 
 @register.filter
 def method_title(value: Any) -> str:
-    """The title of a method of this id."""
+    """Return the title of a method id."""
     return title_of(str(value))
 
 
 @register.filter
 def breakable(name: str) -> SafeString:
-    """A name that may go on in the next line after an underscore and where LikeThis a word begins."""
+    """Allow line breaks in a name after underscores and before capitals of CamelCase."""
     return format_html_join(mark_safe("<wbr>"), "{}", ((piece,) for piece in WORD_ENDS.split(name)))
 
 
 @register.filter
 def beside(unit: str | None, label: str) -> str:
-    """A unit to write beside a label; empty where the label says it ("Most leaves")."""
+    """Return the unit to show beside a label; empty if the label contains it ("Most leaves")."""
     return unit if unit and unit.casefold() not in label.casefold().split() else ""
 
 
 @register.simple_tag
 def navigation(path: str) -> list[dict[str, Any]]:
-    """The places of the navigation with their addresses; the one that `path` lies in is marked."""
+    """Return the links of the navigation; the one of `path` is marked."""
     return places(path)
 
 
@@ -108,7 +108,7 @@ _count = itertools.count()
 
 @register.simple_tag
 def badge(kind: str = "", gap: Any = "") -> dict[str, str]:
-    """What a badge shows: style, icon, words, the sentence of its popover, and an id."""
+    """Return the context of a badge: style, icon, words, the sentence of its popover, and an id."""
     return {"id": f"badge-{next(_count)}"} | asdict(_badge(str(kind), gap))
 
 
@@ -122,13 +122,13 @@ def _badge(kind: str, gap: Any) -> Badge:
 
 @register.simple_tag
 def splits_words(proved: int, total: int) -> str:
-    """How many splits of a tree are proved."""
+    """Say how many splits of a tree are proved."""
     return claims.splits_words(proved, total)
 
 
 @register.inclusion_tag("_term.html")
 def term(word: str, shown: str = "") -> dict[str, str]:
-    """A dotted word with a sentence that opens by mouse, finger and keyboard; `shown` is the word in the text."""
+    """Return the context of a glossary word with its popover; `shown` is the word in the text."""
     return {
         "word": shown or word,
         "sentence": sentence(word),

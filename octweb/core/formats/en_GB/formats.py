@@ -1,4 +1,4 @@
-"""One clock of 24 hours."""
+"""Formats with a 24-hour clock."""
 
 DATETIME_FORMAT = "j M Y, H:i"
 SHORT_DATETIME_FORMAT = "j M Y, H:i"

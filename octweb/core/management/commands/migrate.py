@@ -1,4 +1,4 @@
-"""`manage.py migrate` as Django has it; makes the data folder first, since SQLite does not make the folder of its file."""
+"""`manage.py migrate`: create the data folder, then run Django's command. SQLite does not create the folder of its file."""
 
 from __future__ import annotations
 

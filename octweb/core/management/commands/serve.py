@@ -1,4 +1,4 @@
-"""`manage.py serve`: everything that `make run` promises: prepare, then web server and one worker until Ctrl-C."""
+"""`manage.py serve`: prepare the database, then run the web server and a worker until Ctrl-C."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Command(BaseCommand):
             self._serve(**{key: options[key] for key in ("host", "port", "workers", "threads")})
 
     def _administrator(self):
-        """The first administrator, with a random password that is printed once and kept in a private file."""
+        """Create the first administrator. Its random password is printed once and stored in a private file."""
         users = get_user_model().objects
         existing = users.filter(is_superuser=True).order_by("pk").first()
         if existing is not None:
@@ -66,7 +66,7 @@ class Command(BaseCommand):
         environment = os.environ | {
             "NUMBA_CACHE_DIR": os.environ.get("NUMBA_CACHE_DIR", str(settings.DATA_DIR / "numba"))
         }
-        environment["OCTWEB_WARM"] = "0"  # the address answers at once; what is compiled is compiled beside it
+        environment["OCTWEB_WARM"] = "0"  # the address responds at once; kernels are compiled in another process
         commands = [web_command("octweb.wsgi:application", host=host, port=port, threads=threads)]
         commands += [[*settings.COMMAND, "worker"] for _ in range(workers)]
         stop: list[int] = []
@@ -86,7 +86,7 @@ class Command(BaseCommand):
         try:
             while not stop:
                 for part in warming:
-                    part.process.poll()  # takes its status when it has ended, else it stays in the list of processes
+                    part.process.poll()  # poll() collects the exit status, so that no zombie process stays
                 for part in parts:
                     self._look_after(part)
                 time.sleep(0.3)
@@ -94,7 +94,7 @@ class Command(BaseCommand):
             end([part.process for part in (*parts, *warming)])
 
     def _look_after(self, part: ServicePart) -> None:
-        """Start a part again that ended by itself; raises CommandError for one that does so again and again."""
+        """Restart a part that ended. Raises CommandError if it ends again and again."""
         status = part.process.poll()
         if status is None:
             return
@@ -117,7 +117,7 @@ def web_command(application: str, *, host: str, port: int, threads: int) -> list
 
 
 def _warming(environment: dict[str, str]) -> list[ServicePart]:
-    """What compiles kernels beside the others, unless OCTWEB_WARM says no: when it has ended, nothing is missing."""
+    """Return the process that compiles kernels, unless OCTWEB_WARM disables it. It need not be restarted when it ends."""
     if not boolean("OCTWEB_WARM", True):
         return []
     command = ["nice", "-n", "15", sys.executable, "-c", WARM]
@@ -125,7 +125,7 @@ def _warming(environment: dict[str, str]) -> list[ServicePart]:
 
 
 def _collect_static() -> None:
-    """Gather and compress static files, which takes a while, unless nothing has changed since the last time."""
+    """Collect and compress static files, which takes a while, if any have changed."""
     digest = hashlib.sha256()
     for finder in get_finders():
         for path, storage in finder.list([]):
