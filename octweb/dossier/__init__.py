@@ -1,1 +1,1 @@
-"""Dossiers of models: documents with a signature, made by a job, and the pages and addresses that give them out."""
+"""Dossiers of models: signed documents made by a job, with their pages and API."""

@@ -1,4 +1,4 @@
-"""What can be done with dossiers; pages, API and worker call these."""
+"""Actions on dossiers, for pages, API and worker."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from octweb.registry.models import State, TreeModel
 from trainer.errors import DataError
 from trainer.tree.document import publishable
 
-# what people write: name, label in the document
+# texts of the owner: name, label in the document
 TEXTS = {
     "meant_for": "Meant for",
     "not_meant_for": "Not meant for",
@@ -38,8 +38,8 @@ TEXTS = {
 ENDS = "ends"
 MAX_TEXT = 4_000
 MAX_GROUPS = 20
-KEPT = timedelta(days=30)  # the last one of a model is kept for good
-# format: file of the zip, media type; the zip itself has no name in it
+KEPT = timedelta(days=30)  # the last one of a model is never removed
+# format: (file of the zip, media type); the zip itself has no file name
 FORMATS = {
     "json": (JSON, "application/json"),
     "html": (HTML, "text/html; charset=utf-8"),
@@ -56,7 +56,7 @@ def start(
     groups: Sequence[str] | None = None,
     site: str = "",
 ) -> ModelDossier:
-    """A dossier in the queue, or the one that waits already. Texts and groups that are not given are taken from the last one.
+    """Queue a dossier, or return the one that is queued already. Missing texts and groups are copied from the last dossier.
 
     Raises PermissionDenied, ValidationError and Conflict.
     """
@@ -99,7 +99,7 @@ def _groups(model: TreeModel, groups: Sequence[str] | None) -> list[str]:
 
 
 def texts_of(model: TreeModel) -> dict[str, str]:
-    """What people wrote for the last dossier; for the first one what the page for the public says."""
+    """Return the texts of the last dossier; for the first dossier, those of the public page."""
     last = ModelDossier.objects.filter(model=model).order_by("-created").first()
     if last is not None:
         return dict(last.said)
@@ -108,18 +108,18 @@ def texts_of(model: TreeModel) -> dict[str, str]:
 
 
 def latest(model: TreeModel) -> ModelDossier | None:
-    """The last job, whatever became of it."""
+    """Return the last job, whatever its status."""
     return ModelDossier.objects.filter(model=model).order_by("-created").first()
 
 
 def latest_dossier(model: TreeModel) -> ModelDossier | None:
-    """The last dossier that was made."""
+    """Return the last finished dossier."""
     finished = ModelDossier.objects.filter(model=model, status=RunStatus.SUCCEEDED).exclude(file="")
     return finished.order_by("-created").first()
 
 
 def content(job: ModelDossier, form: str, *, by: Any) -> bytes:
-    """A dossier in one of FORMATS, recorded as an export; raises DataError if it has no such file."""
+    """Return a dossier in one of FORMATS, and record the export. Raises DataError if it has no such file."""
     name, _ = FORMATS[form]
     try:
         with job.file.open("rb") as stream:
@@ -140,7 +140,7 @@ def content(job: ModelDossier, form: str, *, by: Any) -> bytes:
 
 
 def _refuse_row_digests(content: bytes, model: TreeModel, by: Any) -> None:
-    """Raise DataError if others would get a model file of an earlier version, which shows who was in the training."""
+    """Raise DataError if other users would get a model file of an earlier version, which reveals training rows."""
     if access.is_owner_or_staff(by, model):
         return
     with zipfile.ZipFile(io.BytesIO(content)) as packed:
@@ -153,7 +153,7 @@ def _refuse_row_digests(content: bytes, model: TreeModel, by: Any) -> None:
 
 
 def about(job: ModelDossier) -> dict[str, Any]:
-    """What the installation says about the model: names, texts, steps of the review, the end of the chain, the key."""
+    """Return the installation's part of the record: names, texts, review steps, end of the chain, key."""
     model = job.model
     texts = job.said
     events = list(model.events.select_related("by"))
@@ -168,7 +168,7 @@ def about(job: ModelDossier) -> dict[str, Any]:
         }
         for event in events
     ]
-    # steps about the served name come later than the approval and leave the state as it is; who took them did not approve
+    # later steps about the served name keep the state "approved", but their authors did not approve the model
     approval = (
         step["by"] for step, event in zip(steps, events, strict=True) if event.before != event.after == State.APPROVED
     )
@@ -200,7 +200,7 @@ def _absolute(job: ModelDossier, path: str) -> str:
 
 
 def tidy(now: datetime) -> int:
-    """Remove old dossiers but the last one of each model, and files that no dossier names."""
+    """Remove old dossiers except the last one of each model, and files without a dossier."""
     removed = 0
     for job in ModelDossier.objects.filter(status__in=FINISHED, finished__lt=now - KEPT).select_related("model"):
         last = latest_dossier(job.model)

@@ -1,4 +1,4 @@
-"""API of dossiers: the record as JSON, the document, the PDF, all files; and the order to make one."""
+"""API of dossiers: record as JSON, document, PDF, all files, and making a dossier."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ from octweb.registry.lifecycle import access
 LONGEST_WAIT = 30.0
 USUAL_WAIT = 20.0
 LOOK = 0.2
-RETRY = "5"  # seconds after which another try is sensible
-_waiting = threading.BoundedSemaphore(2)  # threads of this process that may wait for a worker
+RETRY = "5"  # seconds until a retry
+_waiting = threading.BoundedSemaphore(2)  # threads of this process that may wait for a dossier
 ACCEPTED = {"application/json": "json", "text/html": "html", "application/pdf": "pdf", "application/zip": "zip"}
 
 
 class TextsSerializer(serializers.Serializer):
-    """What people write for a dossier; what is not given is taken from the last one."""
+    """Texts of a dossier; missing ones are copied from the last dossier."""
 
     meant_for = serializers.CharField(required=False, allow_blank=True, max_length=actions.MAX_TEXT)
     not_meant_for = serializers.CharField(required=False, allow_blank=True, max_length=actions.MAX_TEXT)
@@ -50,7 +50,7 @@ class TextsSerializer(serializers.Serializer):
 
 
 class DossierJobSerializer(serializers.ModelSerializer):
-    """A dossier that is being made, or was."""
+    """The job of a dossier."""
 
     class Meta:
         model = ModelDossier
@@ -82,7 +82,7 @@ class DossierView(GenericAPIView):
         | PROBLEMS(400, 401, 403, 404, 406, 409, 422, 429),
     )
     def get(self, request: Request, pk: uuid.UUID) -> HttpResponse:
-        """The last dossier that was made. Where there is none, the owner's call makes the first one and waits for it (202: call again)."""
+        """Return the last finished dossier. If there is none, the owner's call makes it and waits (202: call again)."""
         model = readable_model(request, pk)
         form = _form(request)
         wait = _wait(request)
@@ -104,7 +104,7 @@ class DossierView(GenericAPIView):
         responses={202: DossierJobSerializer} | PROBLEMS(400, 401, 403, 404, 409, 413, 415, 429),
     )
     def post(self, request: Request, pk: uuid.UUID) -> Response:
-        """Make a new dossier, with what people write for it."""
+        """Make a new dossier with these texts."""
         model = readable_model(request, pk)
         form = self.get_serializer(data=request.data)
         form.is_valid(raise_exception=True)
@@ -120,7 +120,7 @@ def _accepted_response(job: ModelDossier) -> Response:
 
 
 def _form(request: Request) -> str:
-    """The form asked for, by `?format=` or by the header Accept."""
+    """Return the requested format, by `?format=` or the header Accept."""
     requested = request.query_params.get("format")
     if requested is not None:
         if requested not in actions.FORMATS:
@@ -148,7 +148,7 @@ def _wait(request: Request) -> float:
 
 
 def _wait_for_end(job: ModelDossier, seconds: float) -> Any:
-    """The job after at most so many seconds; at once if no worker is running, or other calls are waiting already."""
+    """Wait up to `seconds` for the end of the job. Return at once without a worker, or if too many calls wait already."""
     if not seconds or not worker_seen() or not _waiting.acquire(blocking=False):
         return job
     try:

@@ -1,4 +1,4 @@
-"""The document of a dossier: one HTML file that is read on a screen and printed on A4, made from the record alone."""
+"""Document of a dossier: one HTML file for screen and A4 print, made from the record."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from trainer.training.claims import splits_claim, splits_words
 from trainer.tree.nodes import Tree
 from trainer.tree.render import paper
 
-MATRIX = 8  # classes up to which all mistakes are in one table
-MISTAKES = 40  # kinds of mistakes that are listed if there are more classes
+MATRIX = 8  # with more classes, only the most frequent mistakes are listed
+MISTAKES = 40  # number of listed kinds of mistakes
 ACTUAL = {"unseen": "unseen rows", "training": "training rows"}
 NOTHING = "not evaluated"
 
 
 def to_html(record: Mapping[str, Any], tree: Tree) -> str:
-    """The document of a record (docs/dossier.md) and the tree that it is about."""
+    """Render the document of a record (docs/dossier.md) and its tree."""
     about = record["about"]
     claim = record["claim"]
     title = str(about.get("title") or record["model"]["name"] or f"A tree for {record['model']['target']}")
@@ -60,7 +60,7 @@ def to_html(record: Mapping[str, Any], tree: Tree) -> str:
 
 
 def css_text(text: str) -> str:
-    """A text as a string of CSS: every letter that is not plain is written as its number, so that nothing ends the string."""
+    """Quote a text as a CSS string. Special characters are escaped, so that none can end the string."""
     plain = "".join(c if c.isascii() and (c.isalnum() or c == " ") else f"\\{ord(c):x} " for c in text)
     return f'"{plain}"'
 
@@ -70,7 +70,7 @@ def _short(text: str) -> str:
 
 
 def _check_summary(record: Mapping[str, Any]) -> str:
-    """Return what the check says of the claim; a proved bound does not make the tree optimal."""
+    """Return the result of the check in words. A proved bound does not make the tree optimal."""
     verdict = record["check"]["verdict"]
     if verdict == "proved" and record["claim"]["kind"] == "gap":
         return "bound and gap checked again: proved; the tree is not proved optimal"
@@ -86,7 +86,7 @@ def _badge(claim: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def _matrix(record: Mapping[str, Any], part: str) -> list[dict[str, Any]]:
-    """The mistakes as rows of a table: actual class, counts by predicted class, the share found."""
+    """Return the rows of the confusion matrix: actual class, counts by predicted class, recall."""
     performance = record["performance"][part]
     return [
         {
@@ -99,7 +99,7 @@ def _matrix(record: Mapping[str, Any], part: str) -> list[dict[str, Any]]:
 
 
 def _mistakes(record: Mapping[str, Any], part: str) -> list[tuple[str, str, int]]:
-    """The most frequent mistakes: actual class, predicted class, rows."""
+    """Return the most frequent mistakes: actual class, predicted class, rows."""
     names = record["model"]["classes"]
     counts = record["performance"][part]["confusion"]
     every = [(names[i], names[j], n) for i, row in enumerate(counts) for j, n in enumerate(row) if i != j and n]
@@ -107,13 +107,13 @@ def _mistakes(record: Mapping[str, Any], part: str) -> list[tuple[str, str, int]
 
 
 def _classes(record: Mapping[str, Any], part: str) -> list[tuple[str, Any, Any]]:
-    """Each class with the share found and the share right among its answers."""
+    """Return each class with its recall and precision."""
     performance = record["performance"][part]
     return list(zip(record["model"]["classes"], performance["found"], performance["precision"], strict=True))
 
 
 def _stability(stability: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    """Agreement of the trees of the folds in one line."""
+    """Return the agreement of the trees of the folds in words."""
     if stability is None:
         return None
     shares = [one["share"] for one in stability["agreement"] if one["share"] is not None]

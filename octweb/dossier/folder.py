@@ -1,4 +1,4 @@
-"""The files of a dossier in a folder: document, PDF, record, model, proof, checker; and one zip of them."""
+"""Write the files of a dossier (document, PDF, record, model, proof, checker) into a folder, and zip it."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ JSON = "dossier.json"
 MODEL = "model.json"
 PROOF = "proof.jsonl.gz"
 CHECKER = "check_octweb.py"
-LARGEST_HTML = 500_000  # bytes that a document of a tree of 64 leaves stays below
+LARGEST_HTML = 500_000  # bytes; a document of a tree with 64 leaves is smaller
 
 
 def write(folder: Path, record: Mapping[str, Any], model: Path, proof: Path | None, *, pdf: bool = True) -> list[str]:
-    """Write everything but the signature; returns the names, without the PDF where no library prints it."""
+    """Write all files except the signature, and return their names. The PDF is missing without its library."""
     (folder / MODEL).write_bytes(publishable(model.read_bytes()))
     if proof is not None:
         shutil.copyfile(proof, folder / PROOF)
@@ -42,7 +42,7 @@ def write(folder: Path, record: Mapping[str, Any], model: Path, proof: Path | No
 
 
 def zip_folder(folder: Path) -> bytes:
-    """The files of a folder as a zip."""
+    """Return the files of a folder as a zip."""
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
         for path in sorted(folder.iterdir()):

@@ -1,4 +1,4 @@
-"""The key that signs dossiers: one for all hosts of an installation."""
+"""Signing key of dossiers, shared by all hosts of an installation."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from octweb.dossier.signing import BadKey
 
 
 def signing_key() -> Ed25519PrivateKey:
-    """Return the key of this installation; the first call of any host makes and registers it.
+    """Return the key of this installation. The first call on any host makes and registers it.
 
     Raises BadKey if this host has a key file that is not registered, or another OCTWEB_SECRET_KEY than the host that made the key.
     """
@@ -40,11 +40,11 @@ def signing_key() -> Ed25519PrivateKey:
 
 
 def command_key() -> Ed25519PrivateKey:
-    """Return the key for a command that a person types: the key file of this host, else the key of the installation."""
+    """Return the key for a command: the key file of this host, else the key of the installation."""
     if not settings.DOSSIER_KEY.exists():
         try:
             return signing_key()
-        except DatabaseError:  # the command works without a database, too
+        except DatabaseError:  # commands also work without a database
             pass
     return signing.private_key(settings.DOSSIER_KEY)
 
@@ -68,7 +68,7 @@ def known_fingerprints() -> frozenset[str]:
     fingerprints = set()
     if settings.DOSSIER_KEY.exists():
         fingerprints.add(signing.fingerprint(signing.private_key(settings.DOSSIER_KEY).public_key()))
-    with contextlib.suppress(DatabaseError):  # the command works without a database, too
+    with contextlib.suppress(DatabaseError):  # commands also work without a database
         fingerprints.update(SigningKey.objects.values_list("fingerprint", flat=True))
     return frozenset(fingerprints)
 

@@ -1,4 +1,4 @@
-"""ModelDossier: one dossier of a model as a job, with its texts, and its files as one zip; SigningKey: what signs it."""
+"""ModelDossier: a dossier as a job with its texts and a zip of its files. SigningKey: a key that signs dossiers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ FOLDER = "dossiers"  # in the store of files
 
 
 class SigningKey(models.Model):
-    """A key of this installation; hosts without a key file sign with the newest one, and all are known."""
+    """A key of this installation. Hosts without a key file sign with the newest; all are trusted."""
 
     fingerprint = models.CharField(max_length=64, unique=True)  # SHA-256 of the public key
     sealed = models.TextField()  # the private key as PEM, encrypted with a key made from OCTWEB_SECRET_KEY
@@ -21,16 +21,16 @@ class SigningKey(models.Model):
 
 
 class ModelDossier(Job):
-    """A dossier does not change any more once it was made: another one is another row."""
+    """A dossier. It never changes once finished; a new one is a new row."""
 
     TASK = "octweb.dossier.tasks.make_dossier"
     TIDY = "octweb.dossier.actions.tidy"
     ADVICE = "Make the dossier on a machine with more memory: manage.py dossier."
 
     model = models.ForeignKey("registry.TreeModel", on_delete=models.CASCADE, related_name="dossiers")
-    said = models.JSONField(default=dict)  # what people wrote, see `actions.TEXTS`
+    said = models.JSONField(default=dict)  # texts of the owner, see `actions.TEXTS`
     groups = models.JSONField(default=list)  # names of columns
-    site = models.CharField(max_length=500, blank=True)  # the address of this installation as the browser names it
+    site = models.CharField(max_length=500, blank=True)  # address of this installation as seen by the browser
     file = models.FileField(max_length=200, blank=True)
     bytes = models.BigIntegerField(default=0)
 

@@ -1,4 +1,4 @@
-"""The document as PDF, printed from the same HTML by PlutoPrint, which pip installs as one wheel without libraries of the system."""
+"""Print the HTML document as PDF with PlutoPrint, a wheel without system libraries."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ MISSING = "There is no dossier.pdf, because PlutoPrint is not installed. Install
 
 
 def can_print() -> bool:
-    """Whether the library is there."""
+    """Return whether the library is installed."""
     return importlib.util.find_spec("plutoprint") is not None
 
 
 def to_pdf(html: str, *, title: str) -> bytes:
-    """The pages of the document, A4, as PDF; raises ImportError without the library."""
+    """Print the document as A4 PDF. Raises ImportError without the library."""
     import io
 
     import plutoprint

@@ -1,7 +1,7 @@
-"""The signature of a dossier: a list of the SHA-256 of every file, signed with the Ed25519 key of this installation.
+"""Sign a dossier: a list of the SHA-256 of every file, signed with the Ed25519 key of this installation.
 
-The list has the form of `sha256sum`, the signature is the 64 bytes of RFC 8032, the public key is PEM, so that OpenSSL and
-coreutils check all of it without octweb.
+The list has the format of `sha256sum`, the signature is 64 bytes as in RFC 8032, and the public key is PEM. So OpenSSL and coreutils
+can verify it without octweb.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey,
 MANIFEST = "manifest.sha256"
 SIGNATURE = "signature.ed25519"
 PUBLIC_KEY = "public-key.pem"
-OWN = (MANIFEST, SIGNATURE)  # files that the list does not hold
+OWN = (MANIFEST, SIGNATURE)  # files that are not in the list
 MAX_LIST_BYTES = 1_000_000  # bytes of the list
 
 
 class BadKey(Exception):
-    """A key that cannot be read; the message says what to do."""
+    """A key cannot be read; the message says what to do."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Findings:
-    """What the check of a folder found: `problems` in words (empty: every file is as it was signed), who signed, and whether that is known."""
+    """Result of a check: `problems` in words (empty if all files are unchanged), the signer, and whether it is trusted."""
 
     problems: tuple[str, ...]
     files: tuple[str, ...] = ()
@@ -37,12 +37,12 @@ class Findings:
 
     @property
     def holds(self) -> bool:
-        """Every file is unchanged, and the signer is known."""
+        """Return whether every file is unchanged and the signer is trusted."""
         return not self.problems and self.known
 
 
 def private_key(path: Path) -> Ed25519PrivateKey:
-    """The key of this installation, made at first use in a file that only its owner can read; raises BadKey."""
+    """Return the key in the file, making it at first use; only its owner can read it. Raises BadKey."""
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
         _write_once(path, Ed25519PrivateKey.generate())
@@ -79,7 +79,7 @@ def _write_once(path: Path, key: Ed25519PrivateKey) -> None:
     with os.fdopen(descriptor, "wb") as stream:
         stream.write(pem_of_private(key))
     try:
-        os.link(temporary, path)  # fails if another process was first; then its key counts
+        os.link(temporary, path)  # fails if another process was first, whose key then counts
     except FileExistsError:
         pass
     finally:
@@ -87,24 +87,24 @@ def _write_once(path: Path, key: Ed25519PrivateKey) -> None:
 
 
 def pem_of(key: Ed25519PublicKey) -> bytes:
-    """A public key as PEM."""
+    """Return a public key as PEM."""
     return key.public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
 
 
 def fingerprint(key: Ed25519PublicKey) -> str:
-    """SHA-256 of the 32 bytes of a public key, in hexadecimal: what people compare."""
+    """Return the fingerprint of a public key: SHA-256 of its 32 bytes, in hexadecimal."""
     raw = key.public_bytes(serialization.Encoding.Raw, serialization.PublicFormat.Raw)
     return hashlib.sha256(raw).hexdigest()
 
 
 def public_record(key: Ed25519PublicKey) -> dict[str, str]:
-    """What a dossier says about the key that signs it."""
+    """Return the record of the signing key in a dossier."""
     raw = key.public_bytes(serialization.Encoding.Raw, serialization.PublicFormat.Raw)
     return {"algorithm": "Ed25519", "public_key": raw.hex(), "fingerprint": fingerprint(key)}
 
 
 def read_public(pem: bytes) -> Ed25519PublicKey:
-    """A public key from PEM; raises BadKey."""
+    """Parse a public key from PEM. Raises BadKey."""
     try:
         key = serialization.load_pem_public_key(pem)
     except ValueError as error:
@@ -115,7 +115,7 @@ def read_public(pem: bytes) -> Ed25519PublicKey:
 
 
 def sign(folder: Path, key: Ed25519PrivateKey) -> None:
-    """Put the public key, the list of all files of the folder and its signature into the folder."""
+    """Write public key, checksums of all files, and their signature into the folder."""
     (folder / PUBLIC_KEY).write_bytes(pem_of(key.public_key()))
     names = sorted(p.name for p in folder.iterdir() if p.is_file() and p.name not in OWN)
     text = "".join(f"{digest(folder / name)}  {name}\n" for name in names).encode()
@@ -124,7 +124,7 @@ def sign(folder: Path, key: Ed25519PrivateKey) -> None:
 
 
 def check(folder: Path, *, trusted: frozenset[str]) -> Findings:
-    """Check a folder: the signature of the list, every file against it; `trusted` are fingerprints of keys that are known."""
+    """Check the signature of the list and every file against it; `trusted` are fingerprints of trusted keys."""
     lacking = [f"{name} is missing." for name in (MANIFEST, SIGNATURE, PUBLIC_KEY) if not (folder / name).is_file()]
     if lacking:
         return Findings(problems=tuple(lacking))
@@ -161,7 +161,7 @@ def check(folder: Path, *, trusted: frozenset[str]) -> Findings:
 
 
 def _parse_checksums(text: bytes) -> tuple[dict[str, str], list[str]]:
-    """Name → SHA-256 of the list, and what is wrong with it."""
+    """Parse the list to {name: SHA-256}, and return it with its problems."""
     checksums: dict[str, str] = {}
     for number, line in enumerate(text.decode("utf-8", "replace").splitlines(), 1):
         checksum = line[:64]
@@ -175,6 +175,6 @@ def _parse_checksums(text: bytes) -> tuple[dict[str, str], list[str]]:
 
 
 def digest(path: Path) -> str:
-    """SHA-256 of a file."""
+    """Return the SHA-256 of a file."""
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()

@@ -1,4 +1,4 @@
-"""Addresses of dossiers, below those of models."""
+"""URLs of dossiers, below those of models."""
 
 from django.urls import path
 

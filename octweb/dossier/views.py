@@ -1,4 +1,4 @@
-"""The part of a model page about its dossier, the form that makes one, and the files."""
+"""Pages of dossiers: the panel of a model page, the form, and the files."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ UNUSABLE_KEY = (
 
 
 def _model(request: HttpRequest, pk: uuid.UUID) -> tuple[TreeModel, bool]:
-    """A model that the caller may read, and whether the caller may make its dossier."""
+    """Return a readable model, and whether the caller may make its dossier."""
     model = (
         TreeModel.objects.readable_by(request.user).select_related("family", "owner", "dataset").filter(pk=pk).first()
     )
@@ -69,7 +69,7 @@ def _panel(request: HttpRequest, model: TreeModel, inside: bool, refusal: str = 
 @login_required
 @require_safe
 def page(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
-    """The address of a model's dossier: the page of the model at its place."""
+    """Redirect to the dossier on the page of its model."""
     model, _ = _model(request, pk)
     return redirect(f"{reverse('registry:detail', args=[model.pk])}?mode=proof#dossier")
 
@@ -77,14 +77,14 @@ def page(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
 @login_required
 @require_GET
 def panel(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
-    """What there is, and the form for the next one."""
+    """Show the last dossier and the form for the next one."""
     return _panel(request, *_model(request, pk))
 
 
 @login_required
 @require_POST
 def start(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
-    """Keep the texts and make a dossier; the panel follows the job."""
+    """Store the texts and queue a dossier. The panel shows its progress."""
     model, inside = _model(request, pk)
     if not inside:
         raise Http404("There is no model with this id, or it is not yours.")
@@ -105,7 +105,7 @@ def start(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
 @login_required
 @require_GET
 def file(request: HttpRequest, pk: uuid.UUID, form: str) -> HttpResponse:
-    """The dossier as one of FORMATS; the HTML opens in the browser, the others are saved."""
+    """Return the dossier in one of FORMATS. HTML opens in the browser, other formats are downloads."""
     model, _ = _model(request, pk)
     job = actions.latest_dossier(model)
     if form not in actions.FORMATS or job is None:
@@ -114,7 +114,7 @@ def file(request: HttpRequest, pk: uuid.UUID, form: str) -> HttpResponse:
 
 
 def answer(job: ModelDossier, model: TreeModel, form: str, content: bytes) -> HttpResponse:
-    """A file of a dossier as a response."""
+    """Return a file of a dossier as a response."""
     response = HttpResponse(content, content_type=actions.FORMATS[form][1])
     if form != "html":  # the document opens in the browser
         as_file(response, f"{model.family.name}-{model.version}-dossier.{form}")
@@ -126,11 +126,11 @@ def answer(job: ModelDossier, model: TreeModel, form: str, content: bytes) -> Ht
 
 @require_safe
 def public_key(request: HttpRequest) -> HttpResponse:
-    """The public key that signs the dossiers of this installation, for everyone."""
+    """Return the public key of this installation, for everyone."""
     try:
         key = signing_key().public_key()
     except signing.BadKey as error:
-        # the message names a file of this host, which is for administrators only
+        # the message names a file of this host, so only administrators may see it
         log.error("The key that signs dossiers cannot be used: %s", error)
         return problem(503, UNUSABLE_KEY)
     response = HttpResponse(signing.pem_of(key), content_type="text/plain; charset=utf-8")

@@ -1,4 +1,4 @@
-"""The job of a dossier: its child is `manage.py dossier` without the key, which the worker alone holds and signs with."""
+"""Job of a dossier: the child runs `manage.py dossier`, then the worker signs. The child never gets the key."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from trainer.errors import ModelFileError
 
 
 class DossierChild(Process):
-    """`manage.py dossier` on a copy of the model, on the stored rows, and on what the installation says about the model."""
+    """Child process `manage.py dossier` with copies of the model, the stored rows, and the installation's part of the record."""
 
     data: Path = Path()
     proof: Path | None = None
@@ -98,7 +98,7 @@ class DossierSupervisor(ResultSupervisor):
         signing.sign(folder, signing_key())
         content = zip_folder(folder)
         try:
-            # a name that only this attempt uses: what a lost attempt left behind is never taken for the result
+            # a name of this attempt only, so that files of a lost attempt are never used
             name = default_storage.save(f"{FOLDER}/{job.pk}-{self.attempt}.zip", ContentFile(content))
             with transaction.atomic():
                 audit.record(

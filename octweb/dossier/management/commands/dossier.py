@@ -135,7 +135,7 @@ class Command(BaseCommand):
 
 
 def _empty(folder: Path) -> Path:
-    """The folder, made where it is not there; raises CommandError if it holds something that is not this dossier's."""
+    """Make the folder if needed. Raises CommandError if it contains files that are not of this dossier."""
     folder.mkdir(parents=True, exist_ok=True)
     if any(folder.iterdir()):
         raise CommandError(f"The folder {folder} is not empty. Name a new one: a dossier is signed as a whole.")
@@ -143,7 +143,7 @@ def _empty(folder: Path) -> Path:
 
 
 def _about(options: dict[str, Any]) -> dict[str, Any]:
-    """What people say: from the file, with what the options say on top."""
+    """Return the texts from the file, overridden by the options."""
     texts: dict[str, Any] = {}
     if options["about"]:
         texts = json.loads(Path(options["about"]).read_text(encoding="utf-8"))
@@ -157,7 +157,7 @@ def _about(options: dict[str, Any]) -> dict[str, Any]:
 
 
 def _trusted_fingerprints(texts: list[str]) -> frozenset[str]:
-    """The SHA-256 of the keys that were given; where none was, of the keys of this installation."""
+    """Return the SHA-256 of the given keys, or else of the keys of this installation."""
     fingerprints = set()
     for text in texts:
         plain = text.strip().lower().replace(":", "")
