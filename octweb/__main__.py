@@ -46,13 +46,13 @@ def main() -> None:
         run(["octweb", *arguments])
 
 
-OWN_DATA = ("convert", "export")  # commands with a `--data` of their own: the file of rows
+OWN_DATA = ("convert", "export")  # commands whose own option `--data` is a file of rows
 
 
 def without_data(arguments: list[str]) -> tuple[list[str], str | None]:
-    """The arguments without `--data FOLDER`, and the folder; raises ValueError if the folder is not said.
+    """Remove `--data FOLDER` from the arguments, and return both. Raises ValueError if the folder is missing.
 
-    What follows `--` are values of a command, and stays; so does what follows a command with a `--data` of its own.
+    Arguments after `--`, or after a command with its own `--data`, stay unchanged.
     """
     rest: list[str] = []
     folder: str | None = None
@@ -82,7 +82,7 @@ def prepare(folder: str | None) -> None:
 
 
 def usage() -> str:
-    """What `octweb` alone prints: the commands of octweb with what they do, and where the data are stored."""
+    """Return the usage text: commands with their help, and the data folder."""
     import django
     from django.conf import settings
     from django.core.management import get_commands, load_command_class

@@ -54,7 +54,7 @@ def words_setting(name: str, default: str) -> list[str]:
 
 
 def refuse_old(group: str, new: str) -> None:
-    """Raise ImproperlyConfigured where a variable OCTWEB_<group>_… is set, and say that its name is OCTWEB_<new>_… now."""
+    """Raise ImproperlyConfigured if a variable OCTWEB_<group>_… is set, whose new name is OCTWEB_<new>_…."""
     for name in sorted(os.environ):
         kind, _, rest = name.removeprefix("OCTWEB_").partition("_")
         if name.startswith("OCTWEB_") and kind == group:
@@ -62,9 +62,9 @@ def refuse_old(group: str, new: str) -> None:
 
 
 def secret_key(folder: Path) -> str:
-    """Return OCTWEB_SECRET_KEY, or a text that stands for the key kept in the data folder.
+    """Return OCTWEB_SECRET_KEY, or a lazy text with the key in the data folder.
 
-    The file is read, or written, at the first use, so that commands without sessions or signatures leave the disk alone.
+    The file is read, or written, at first use. So commands without sessions or signatures do not touch it.
     """
     key = os.environ.get("OCTWEB_SECRET_KEY", "")
     return key or lazy(_kept_key, str)(folder)
@@ -72,7 +72,7 @@ def secret_key(folder: Path) -> str:
 
 @functools.cache
 def _kept_key(folder: Path) -> str:
-    """Return the random key of the data folder; make it, readable by its owner only, where there is none."""
+    """Return the random key of the data folder, creating it, readable by its owner only, if needed."""
     path = folder / "secret_key"
     try:
         if not path.exists():
@@ -92,14 +92,14 @@ def _write_key(path: Path) -> None:
     try:
         with os.fdopen(descriptor, "w") as stream:
             stream.write(secrets.token_urlsafe(64))
-        with contextlib.suppress(FileExistsError):  # another process was first; then its key counts
+        with contextlib.suppress(FileExistsError):  # another process was first, whose key then counts
             os.link(temporary, path)
     finally:
         temporary.unlink()
 
 
 def store_settings(where: str, *, folder: Path, endpoint: str) -> dict[str, Any]:
-    """Django's description of the store that OCTWEB_FILES names: a folder, or s3://bucket/prefix."""
+    """Return Django's settings of the file store in OCTWEB_FILES: a folder, or s3://bucket/prefix."""
     if not where.startswith("s3://"):
         location = str(Path(where).resolve()) if where else str(folder)
         return {"BACKEND": "django.core.files.storage.FileSystemStorage", "OPTIONS": {"location": location}}

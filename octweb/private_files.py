@@ -1,4 +1,4 @@
-"""Keeps what octweb stores readable by its owner only."""
+"""Keep stored files readable by their owner only."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from trainer.cli import COMMANDS
 
 log = logging.getLogger(__name__)
 
-OTHERS = 0o077  # rights of the group and of everybody else
-# Commands that write files for the person who calls them, with the rights that this person wants
+OTHERS = 0o077  # permission bits of group and others
+# Commands that write files for their caller keep the caller's umask
 FILE_COMMANDS = frozenset(
     [
         *COMMANDS,
@@ -34,14 +34,14 @@ FILE_COMMANDS = frozenset(
 
 
 def protect_new_files() -> None:
-    """Let this process and its children create files that only their owner can read."""
+    """Set the umask of this process and its children so that only the owner can read new files."""
     os.umask(OTHERS)
 
 
 def protect_folder(folder: Path) -> None:
-    """Take the rights of others from a folder and everything in it; links are not followed.
+    """Remove permissions of others from a folder and its content, without following links.
 
-    An installation of an older version is repaired so. A folder that all users share, such as /tmp, stays as it is.
+    This repairs installations of older versions. Shared folders such as /tmp stay unchanged.
     """
     if not folder.is_dir():
         return

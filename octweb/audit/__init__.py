@@ -1,1 +1,1 @@
-"""The chain of recorded decisions: records that are only added, each with the hash of the previous one."""
+"""Append-only audit chain: each record has the hash of the previous one."""

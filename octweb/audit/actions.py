@@ -1,4 +1,4 @@
-"""Adding to the chain, and checking it; nothing else writes a Record."""
+"""Append to the chain and verify it. Nothing else writes a Record."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ from octweb.audit.models import Head, Record
 from octweb.demo.visits import visit_of
 
 ONLY = 1  # the key of the one head
-CHOSEN_NAMES = {"file", "title"}  # details that hold a name which the user chose
+CHOSEN_NAMES = {"file", "title"}  # details with names chosen by the user
 SUBJECTS = {
     "treemodel": "model",
     "trainingrun": "run",
     "batchprediction": "prediction",
-}  # by the name of the class; others have their own
+}  # by class name, if it differs
 
 
 def hold() -> Head:
     """Lock the end of the chain until the transaction ends.
 
-    What locks rows of its own and then adds a record calls this first: two such transactions never wait for each other.
+    Call this before locking other rows, so that two transactions that add records never deadlock.
     """
     return Head.objects.select_for_update().get_or_create(pk=ONLY)[0]
 
 
 def record(what: str, thing: Any, *, by: Any, name: str = "", **details: Any) -> Record:
-    """Add a record about a model, a data set or another thing that can be deleted, in the transaction that is under way; `by` is a user, or None for the system.
+    """Append a record about a model, data set or other object in the current transaction; `by` is a user, or None for the system.
 
-    Details are texts, whole numbers, truth values and None. The chain stays when a visitor of the demo is deleted: it gets none of
-    the names that a visitor chose.
+    Details are texts, integers, booleans and None. The chain outlives visitors of the demo, so it gets none of the names that they
+    chose.
     """
     if visit_of(by) is not None:
         name = f"{thing._meta.verbose_name} of a visitor"
@@ -57,13 +57,13 @@ def record(what: str, thing: Any, *, by: Any, name: str = "", **details: Any) ->
 
 
 def end() -> dict[str, Any]:
-    """How long the chain is and the hash of its last record, for a dossier."""
+    """Return the length of the chain and the hash of its last record, for a dossier."""
     head = Head.objects.filter(pk=ONLY).first() or Head()
     return {"records": head.records, "head": head.digest}
 
 
 def broken() -> list[str]:
-    """Where the chain of this installation is broken, in words."""
+    """Return the problems of the chain of this installation in words."""
     records = [r.to_json() for r in Record.objects.all()]
     problems = chain.problems(records)
     head = Head.objects.filter(pk=ONLY).first() or Head()
@@ -76,5 +76,5 @@ def broken() -> list[str]:
 
 
 def _storable_text(text: str) -> str:
-    """A text that every database keeps as it is."""
+    """Return a text that every database stores unchanged."""
     return text.replace("\x00", "").encode("utf-8", "replace").decode()

@@ -1,4 +1,4 @@
-"""The chain of recorded decisions."""
+"""The audit chain."""
 
 from django.apps import AppConfig
 

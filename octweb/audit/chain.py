@@ -1,4 +1,4 @@
-"""How a record of the chain is hashed; knows no database, so that a chain written as JSON can be checked by itself."""
+"""Hash records of the chain. Uses no database, so that an exported chain can be verified."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-START = "0" * 64  # what the first record has in place of the hash of a previous one
+START = "0" * 64  # `before` of the first record
 FIELDS = ("number", "at", "by", "what", "subject", "subject_id", "name", "details", "before")
 
 
 def moment(at: datetime) -> str:
-    """A time as the chain writes it: UTC to the microsecond."""
+    """Format a time for the chain: UTC with microseconds."""
     return at.astimezone(UTC).isoformat(timespec="microseconds")
 
 
 def digest(record: Mapping[str, Any]) -> str:
-    """SHA-256 of the members of a record but its own `digest`: JSON in UTF-8, names in order, no spaces."""
+    """Return the SHA-256 of a record without `digest`: JSON in UTF-8 with sorted names and no spaces."""
     text = json.dumps(
         {name: record[name] for name in FIELDS}, sort_keys=True, ensure_ascii=False, separators=(",", ":")
     )
@@ -26,7 +26,7 @@ def digest(record: Mapping[str, Any]) -> str:
 
 
 def problems(records: Iterable[Mapping[str, Any]]) -> list[str]:
-    """Where a whole chain is broken, in words, first place first; empty if every record fits the previous one."""
+    """Return the problems of a chain in words, in order; empty if every record follows the previous one."""
     sentences = []
     before = START
     expected = 1

@@ -1,4 +1,4 @@
-"""Record: one decision of the chain, never changed; Head: how long the chain is and how it ends."""
+"""Record: an immutable record of the chain. Head: length and end of the chain."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from octweb.audit import chain
 
 
 class Record(models.Model):
-    """Who did what to what, when. Names are kept as texts: a record does not change when an account or a model is removed."""
+    """Who did what, when, to which object. Names are stored as texts, so that records outlive accounts and objects."""
 
     number = models.PositiveBigIntegerField(primary_key=True)  # 1, 2, 3, …
     at = models.DateTimeField()
@@ -30,7 +30,7 @@ class Record(models.Model):
         return f"{self.number}: {self.what} {self.name}"
 
     def to_json(self) -> dict[str, Any]:
-        """The record as the chain hashes it, with its hash."""
+        """Return the record in its hashed form, with its hash."""
         return {
             "number": self.number,
             "at": chain.moment(self.at),
@@ -46,7 +46,7 @@ class Record(models.Model):
 
 
 class Head(models.Model):
-    """The one row that is locked while a record is added; it also tells when records were cut off at the end."""
+    """The row that is locked while a record is added. It also reveals records removed at the end."""
 
     records = models.PositiveBigIntegerField(default=0)
     digest = models.CharField(max_length=64, default=chain.START)

@@ -1,4 +1,4 @@
-"""What can be done with predictions of files; pages, API and worker call these and nothing else writes one."""
+"""Actions on batch predictions, for pages, API and worker. Nothing else writes them."""
 
 from __future__ import annotations
 
@@ -51,13 +51,13 @@ def enqueue(
     least: str = COLUMNS,
     made_by: Any = None,
 ) -> BatchPrediction:
-    """A file in the queue.
+    """Queue a batch prediction of a file.
 
-    `made_by`: the API token of the call; None for a session. `sheet`: of a workbook. `header`: whether the first line has names.
-    `keep_columns`: its own columns stand before the answers. `explain`: path and smallest change are columns, too, with what may
-    `change`, what a change of 1 costs, and which change is the smallest (`least`).
+    `made_by`: API token of the call, None for a session. `sheet`: of a workbook. `header`: whether the first line has names.
+    `keep_columns`: put the file's columns before the answers. `explain`: add columns with path and smallest change; `change` says
+    what may change, `cost` what a change of 1 costs, and `least` which change is the smallest.
 
-    Raises BodyTooLarge, ValidationError, DataError for what is not a table at first sight, and Conflict.
+    Raises BodyTooLarge, ValidationError, DataError for a file that is no table, and Conflict.
     """
     if format not in Format.values:
         raise ValidationError({"format": f"'{format[:40]}' is not one of {', '.join(Format.values)}."})
@@ -103,13 +103,13 @@ def enqueue(
 
 
 def _refuse_revoked(token: Any) -> None:
-    """Raise AuthenticationFailed for a token that another process revoked within the seconds that this one remembers it."""
+    """Raise AuthenticationFailed for a token that another process revoked while it is cached here."""
     if token is not None and not type(token).objects.filter(pk=token.pk).exists():
         raise AuthenticationFailed("This token is not known; it may have been revoked. Make a new one.")
 
 
 def cancel(job: BatchPrediction) -> BatchPrediction:
-    """Cancel a queued job at once; ask a running one to stop, which leaves no result. A finished one raises Conflict."""
+    """Cancel a queued job, or ask a running one to stop without a result. Raises Conflict for a finished one."""
     job = queue.cancel(job)
     if job.is_finished:
         files.remove(default_storage, job.source.name)
@@ -117,17 +117,17 @@ def cancel(job: BatchPrediction) -> BatchPrediction:
 
 
 def delete(job: BatchPrediction) -> None:
-    """Hide a job, which can be brought back for some weeks; one that waits or runs is stopped, and keeps its file for that."""
+    """Soft-delete a job; it can be restored for some weeks. A queued or running one is stopped and keeps its file."""
     with transaction.atomic():
         deleting.hide(job)
         under_way = BatchPrediction.objects.filter(pk=job.pk, cancel_requested=False).exclude(status__in=FINISHED)
         under_way.update(goes_on=True)
-        with contextlib.suppress(Conflict):  # it has ended
+        with contextlib.suppress(Conflict):  # it ended meanwhile
             queue.cancel(job)
 
 
 def bring_back(job: BatchPrediction) -> None:
-    """Show a deleted job again, with its answers; one that was stopped by deleting starts again."""
+    """Restore a deleted job with its answers. A job that was stopped by deletion is queued again."""
     with transaction.atomic():
         deleting.bring_back(job)
         BatchPrediction.objects.filter(pk=job.pk).update(kept_from=timezone.now())
@@ -135,7 +135,7 @@ def bring_back(job: BatchPrediction) -> None:
 
 
 def go_on(job: BatchPrediction) -> None:
-    """Queue a job again that was stopped by deleting it and was brought back; any other one stays as it is."""
+    """Queue a restored job again if deletion had stopped it."""
     stopped = BatchPrediction.objects.filter(pk=job.pk, status=RunStatus.CANCELLED, goes_on=True, deleted_at=None)
     with transaction.atomic():
         if stopped.update(
@@ -151,7 +151,7 @@ def go_on(job: BatchPrediction) -> None:
 
 
 def _remove(job: BatchPrediction) -> None:
-    """Remove a job for good with its files, which go once the database agreed."""
+    """Purge a job. Its files are removed when the transaction commits."""
     folder = job.folder
     with transaction.atomic():
         job.delete()
@@ -159,26 +159,26 @@ def _remove(job: BatchPrediction) -> None:
 
 
 def result_name(job: BatchPrediction) -> str:
-    """The name under which the answers are downloaded."""
+    """Return the file name of the downloaded answers."""
     stem = job.source_name[: -len(suffix(job.source_name))] if "." in job.source_name else job.source_name
     return f"{stem or 'rows'}-predicted.{job.format}"
 
 
 def remove_files(folder: str) -> None:
-    """Remove a job's folder from the store."""
+    """Remove a job's folder from the file store."""
     try:
         _, names = default_storage.listdir(folder)
     except (FileNotFoundError, StoreUnavailable):
-        return  # what is left in a store that does not answer is an orphan, and removed as one
+        return  # if the store does not respond, `tidy` removes the orphaned files later
     for name in names:
         files.remove(default_storage, f"{folder}/{name}")
     files.remove(default_storage, folder)
 
 
 def tidy(now: datetime) -> int:
-    """Remove what is older than it is kept, and files without a row, which a killed process or a removed account left."""
+    """Purge expired jobs, and files without a row, left by killed processes or removed accounts."""
     for job in BatchPrediction.objects.kept().filter(status=RunStatus.CANCELLED, goes_on=True):
-        go_on(job)  # its worker died while it was being stopped, and nobody else has heard that it is back
+        go_on(job)  # its worker died while stopping it, so nobody queued the restored job
     jobs = [*BatchPrediction.objects.filter(deleted_at__lt=now - BatchPrediction.back_within()), *_expired_jobs(now)]
     for job in jobs:
         _remove(job)
@@ -186,7 +186,7 @@ def tidy(now: datetime) -> int:
 
 
 def _expired_jobs(now: datetime) -> list[BatchPrediction]:
-    """Jobs whose answers are no longer kept; what was deleted is kept as long as it can be brought back."""
+    """Return jobs whose answers have expired; deleted ones stay as long as they can be restored."""
     before = now - timedelta(days=settings.KEEP_PREDICTIONS_DAYS)
     ended = BatchPrediction.objects.kept().filter(status__in=FINISHED, finished__lt=before)
     return list(ended.exclude(kept_from__gte=before))
@@ -209,7 +209,7 @@ def _remove_orphans(now: datetime) -> int:
 
 
 def _look_at(file: File) -> None:
-    """Refuse what no table begins with; all else is found out by the job."""
+    """Refuse files that do not begin like a table. The job checks the rest."""
     head = file.read(MAGIC_BYTES)
     file.seek(0)
     if not head:

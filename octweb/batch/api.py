@@ -1,4 +1,4 @@
-"""API of predictions of files, below /api/v1/."""
+"""API of batch predictions, below /api/v1/."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from trainer.explain.least import COLUMNS, ORDERS
 
 
 class BatchProgressSerializer(serializers.Serializer):
-    """The last news of the worker."""
+    """The last progress of the worker."""
 
     phase = serializers.CharField(required=False)
     rows = serializers.IntegerField(required=False, help_text="predicted so far")
@@ -42,7 +42,7 @@ class BatchProgressSerializer(serializers.Serializer):
 
 
 class BatchPredictionSerializer(serializers.ModelSerializer):
-    """A file that is, or was, predicted."""
+    """A batch prediction."""
 
     name = serializers.CharField(source="model.family.name")
     version = serializers.IntegerField(source="model.version")
@@ -111,13 +111,13 @@ class BatchPredictionSerializer(serializers.ModelSerializer):
         return queue_position(job)
 
     def get_result(self, job: BatchPrediction) -> str | None:
-        """The address of the answers, once they are there."""
+        """Return the URL of the answers once they exist."""
         return reverse("batch-result", args=[job.pk], request=self.context["request"]) if job.is_ready else None
 
 
 @extend_schema_field(OpenApiTypes.OBJECT)
 class ObjectField(serializers.JSONField):
-    """An object; in a form it is sent as JSON text."""
+    """An object; forms send it as JSON text."""
 
     def to_internal_value(self, data: Any) -> dict[str, Any]:
         try:
@@ -130,7 +130,7 @@ class ObjectField(serializers.JSONField):
 
 
 class NewBatchPredictionSerializer(serializers.Serializer):
-    """A file of rows, and the model that predicts them."""
+    """A file of rows and the model that predicts them."""
 
     model = serializers.UUIDField()
     file = serializers.FileField(allow_empty_file=True, help_text="CSV (also .gz), .xlsx, Parquet or Arrow")
@@ -187,7 +187,7 @@ class NewBatchPredictionSerializer(serializers.Serializer):
 class BatchPredictionViewSet(
     mixins.ListModelMixin, mixins.RetrieveModelMixin, mixins.DestroyModelMixin, viewsets.GenericViewSet
 ):
-    """Files of rows that are predicted in the background. A token for predictions is enough, and sees what it made."""
+    """Batch predictions. A token for predictions is sufficient, and sees only its own."""
 
     predict_scope = True
     serializer_class = BatchPredictionSerializer
@@ -216,7 +216,7 @@ class BatchPredictionViewSet(
         return self._open_to_caller().get_visible(self.request.user, self.kwargs["pk"])
 
     def _open_to_caller(self) -> Any:
-        """Return the jobs that the credentials of the call reach: a token for predictions reaches what it made."""
+        """Return the jobs visible to the caller. A token for predictions sees only its own."""
         jobs = BatchPrediction.objects.select_related("owner", "model__family").defer("model__document")
         token = self.request.auth
         return jobs.filter(made_by=token) if is_limited(token) else jobs

@@ -1,4 +1,4 @@
-"""API of predictions of files, below /api/v1/."""
+"""API of batch predictions, below /api/v1/."""
 
 from django.urls import include, path
 from rest_framework.routers import SimpleRouter

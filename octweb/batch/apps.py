@@ -1,4 +1,4 @@
-"""Files of rows that are predicted in the background."""
+"""Batch predictions of files."""
 
 from django.apps import AppConfig
 

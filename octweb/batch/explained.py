@@ -1,4 +1,4 @@
-"""How the rows of a file are explained for its owner: in the units that this person may see, with what the model's owner allows to change."""
+"""Explain options of a batch prediction: visible units, and the changes that the model's owner allows."""
 
 from __future__ import annotations
 
@@ -20,13 +20,11 @@ from trainer.explain.least import COLUMNS, least_of
 from trainer.explain.permission import permissions
 from trainer.explain.statistics import priced, statistics_of_model
 
-SHARE = (
-    0.6  # of the time of the job; the rest is for reading, for rows that are not explained any more, and for storing
-)
+SHARE = 0.6  # of the time of the job; the rest is for reading, unexplained rows and storing
 
 
 def wishes_of(job: BatchPrediction) -> ExplainOptions:
-    """What the process that predicts is told; units are rounded for who may not see the training rows."""
+    """Return the explain options for the child process. Units are rounded for users who may not see training rows."""
     known, source = units.statistics_of(job.model, inside=may_see_rows(job.owner, job.model))
     change = {**hooks.column_permissions(job.model), **job.change}
     seconds = SHARE * settings.MAX_BATCH_SECONDS
@@ -35,7 +33,7 @@ def wishes_of(job: BatchPrediction) -> ExplainOptions:
 
 
 def check(model: TreeModel, explain: bool, change: Mapping[str, Any], cost: Mapping[str, Any], least: str) -> None:
-    """Raise ValidationError, by member, for what the model's columns do not take, and where nothing is explained."""
+    """Raise ValidationError by member for options that do not fit the model, or that are set without `explain`."""
     tree = model_file(model).tree
     tries: dict[str, Callable[[], object]] = {
         "change": lambda: permissions(tree.schema, change),
@@ -44,7 +42,7 @@ def check(model: TreeModel, explain: bool, change: Mapping[str, Any], cost: Mapp
     }
     for (member, attempt), is_set in zip(tries.items(), (change, cost, least != COLUMNS), strict=True):
         if is_set and not explain:
-            raise ValidationError({member: "It says how rows are explained: ask for explanations, too (explain)."})
+            raise ValidationError({member: "Only valid together with explain=true."})
         try:
             attempt()
         except ParameterError as error:

@@ -1,4 +1,4 @@
-"""The answers as a download."""
+"""Download of the answers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MEDIA_TYPES = {"csv": "text/csv; charset=utf-8", "parquet": "application/vnd.apa
 
 
 def result_file(job: BatchPrediction) -> FileResponse:
-    """The answers, in pieces; raises Conflict while there are none."""
+    """Return the answers as a streaming response. Raises Conflict while there are none."""
     if not job.is_ready:
         raise Conflict(f"There is no result: the prediction is {STATES[job.status].words.lower()}.")
     try:

@@ -1,4 +1,4 @@
-"""BatchPrediction: a file of rows that a model predicts in the background, and the file of answers."""
+"""BatchPrediction: a file of rows, predicted in the background, and the file of answers."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ FOLDER = "predictions"  # in the store of files; below it a folder for each job
 
 
 class Format(models.TextChoices):
-    """How the answers are written."""
+    """File format of the answers."""
 
     CSV = "csv", "CSV"
     PARQUET = "parquet", "Parquet"
 
 
 class BatchPrediction(Job, Deletable):
-    """What was uploaded, for which model, and the answers; the uploaded file goes when the job has ended."""
+    """An uploaded file, its model, and the answers. The uploaded file is removed when the job has ended."""
 
     TASK = "octweb.batch.tasks.predict_batch"
     TIDY = "octweb.batch.actions.tidy"
     ADVICE = "Send the rows in several files, or as Parquet."
 
     model = models.ForeignKey("registry.TreeModel", on_delete=models.CASCADE, related_name="predictions")
-    # the API token of the call that made it; a token for predictions sees only what it made
+    # API token that made it; a token for predictions sees only its own
     made_by = models.ForeignKey(
         "serving.ApiToken", null=True, blank=True, editable=False, on_delete=models.SET_NULL, related_name="+"
     )
@@ -39,17 +39,19 @@ class BatchPrediction(Job, Deletable):
     format = models.CharField(max_length=10, choices=Format, default=Format.CSV)
     sheet = models.CharField(
         max_length=200, blank=True
-    )  # of a workbook; empty: that of the training, or the first visible one
-    header = models.BooleanField(default=True)  # whether the first line has names
-    keep_columns = models.BooleanField(default=False)  # the columns of the file stand before the answers
-    explain = models.BooleanField(default=False)  # path and smallest change as columns
-    change = models.JSONField(default=dict, blank=True)  # column → what may change, beyond what the model's owner says
-    cost = models.JSONField(default=dict, blank=True)  # column → what a change of 1 costs
-    least = models.CharField(max_length=10, choices=ORDERS, default=COLUMNS)  # which change is the smallest
+    )  # of a workbook; empty: the sheet of the training, or the first visible one
+    header = models.BooleanField(default=True)  # the first line has names
+    keep_columns = models.BooleanField(default=False)  # put the file's columns before the answers
+    explain = models.BooleanField(default=False)  # add columns with path and smallest change
+    change = models.JSONField(
+        default=dict, blank=True
+    )  # column → permitted change, within the permissions of the model's owner
+    cost = models.JSONField(default=dict, blank=True)  # column → cost of a change of 1
+    least = models.CharField(max_length=10, choices=ORDERS, default=COLUMNS)  # order of changes
     result = models.FileField(max_length=200, blank=True)
     result_bytes = models.BigIntegerField(default=0)
-    goes_on = models.BooleanField(default=False)  # deleting stopped it: it starts again where it is brought back
-    kept_from = models.DateTimeField(null=True, blank=True)  # when it was brought back
+    goes_on = models.BooleanField(default=False)  # deletion stopped it: restoring it queues it again
+    kept_from = models.DateTimeField(null=True, blank=True)  # time of restoring
 
     class Meta(Job.Meta):
         abstract = False
@@ -61,22 +63,22 @@ class BatchPrediction(Job, Deletable):
 
     @property
     def folder(self) -> str:
-        """Where the files of this job are in the store."""
+        """Return the folder of this job in the file store."""
         return f"{FOLDER}/{self.pk}"
 
     @classmethod
     def back_within(cls) -> timedelta:
-        """How long it can be brought back after it was deleted: no longer than answers are kept."""
+        """Return how long it can be restored: not longer than answers are stored."""
         return min(super().back_within(), timedelta(days=settings.KEEP_PREDICTIONS_DAYS))
 
     @property
     def is_ready(self) -> bool:
-        """Whether the answers can be downloaded."""
+        """Return whether the answers can be downloaded."""
         return self.status == RunStatus.SUCCEEDED and bool(self.result)
 
     @property
     def kept_until(self) -> datetime | None:
-        """When the answers are removed."""
+        """Return when the answers are removed."""
         if self.finished is None:
             return None
         return max(self.finished, self.kept_from or self.finished) + timedelta(days=settings.KEEP_PREDICTIONS_DAYS)

@@ -1,4 +1,4 @@
-"""Pages of predictions of files."""
+"""Pages of batch predictions."""
 
 from django.urls import path
 

@@ -1,4 +1,4 @@
-"""Pages of predictions of files: list, upload, live."""
+"""Pages of batch predictions: list, upload, live."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ LIST_SORTS = {
 
 
 class UploadForm(SaidForm):
-    """A model, a file and how the answers are written."""
+    """Model, file and format of the answers."""
 
     model = forms.ModelChoiceField(queryset=TreeModel.objects.none(), label="Model", empty_label=None)
     file = forms.FileField(
@@ -127,7 +127,7 @@ def job_list(request: HttpRequest) -> HttpResponse:
 
 
 def _models_to_ask(request: HttpRequest) -> QuerySet:
-    """The models whose decisions the reader may ask for: the approved ones first, then the newest."""
+    """Return the models that the user may call: approved ones first, then the newest."""
     models = TreeModel.objects.callable_by(request.user).exclude(state__in=(State.REJECTED, State.RETIRED))
     approved_first = Case(When(state=State.APPROVED, then=0), default=1)
     return models.select_related("family").defer("document").order_by(approved_first, "-created")[:MOST_MODELS]
@@ -135,7 +135,7 @@ def _models_to_ask(request: HttpRequest) -> QuerySet:
 
 @login_required
 def new(request: HttpRequest) -> HttpResponse:
-    """The form; a file that is taken leads to its page."""
+    """Show the form; redirect to the page of an accepted file."""
     chosen = request.POST.get("model") or request.GET.get("model")
     form = UploadForm(
         request.POST or None, request.FILES or None, user=request.user, initial={"model": chosen} if chosen else None
@@ -189,7 +189,7 @@ def detail(request: HttpRequest, pk: Any) -> HttpResponse:
 @login_required
 @require_GET
 def live(request: HttpRequest, pk: Any) -> HttpResponse:
-    """The part of the page that changes."""
+    """Return the live part of the page."""
     return render(request, "batch/_live.html", _context(_job(request, pk)))
 
 
@@ -223,7 +223,7 @@ def _get_batch(request: HttpRequest, pk: Any) -> TreeModel | None:
 
 
 def _columns(model: TreeModel) -> list[str]:
-    """The columns that the tree needs, as a person writes them into a header."""
+    """Return the header line of the columns that the tree needs."""
     tree = model_file(model).tree
     return [tree.schema[j].name for j in tree.used_columns]
 

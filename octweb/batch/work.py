@@ -1,4 +1,4 @@
-"""What is special about the job of a prediction: its child is `manage.py predict`, and its result goes to the store of files."""
+"""Job of a batch prediction: its child runs `manage.py predict`, and the result goes to the file store."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ from octweb.registry.models import TreeModel
 
 CHUNK = 1 << 20
 MAX_PROBLEMS = 50
-MAX_TRAINING_ROWS = 200_000  # more rows than this are not compared: each takes some 100 bytes of memory
+MAX_TRAINING_ROWS = 200_000  # larger training sets are not compared: each row takes about 100 bytes of memory
 
 
 class PredictionChild(Process):
-    """`manage.py predict` on copies of the model and the file in a folder of its own."""
+    """Child process `manage.py predict` with copies of model and file in its own folder."""
 
     training: Path | None = None
 
@@ -49,7 +49,7 @@ class PredictionChild(Process):
         return self.folder / "explain.json"
 
     def training_data(self) -> Path | None:
-        """The training rows for users who may see them; for others a count of them would tell who was in the training."""
+        """Return the training rows, for users who may see them. For others, counts would reveal who was in the training."""
         model = self.job.model
         dataset = model.dataset
         if dataset is None or not dataset.file or dataset.rows > MAX_TRAINING_ROWS:
@@ -117,7 +117,7 @@ class PredictionSupervisor(ResultSupervisor):
         name = ""
         try:
             with child.result.open("rb") as stream:
-                # a name that only this attempt uses: what a lost attempt left behind is never taken for the result
+                # a name of this attempt only, so that files of a lost attempt are never used
                 path = f"{job.folder}/result-{self.attempt}.{job.format}"
                 name = default_storage.save(path, File(stream))
             life = summary.pop("life", {})
@@ -143,7 +143,7 @@ class PredictionSupervisor(ResultSupervisor):
         status = super().run()
         job = BatchPrediction.objects.filter(pk=self.job_id, status__in=FINISHED).first()
         if job is not None and job.goes_on and job.status == RunStatus.CANCELLED:
-            go_on(job)  # if somebody has brought it back already
+            go_on(job)  # if it was restored meanwhile
         elif job is not None:
             files.remove(default_storage, job.source.name)
         return status

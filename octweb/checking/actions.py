@@ -1,4 +1,4 @@
-"""What can be done with proofs and checks; pages, worker and the runs of trainings call these."""
+"""Actions on proofs and checks, for pages, worker and trainings."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from octweb.registry.models import Doubt, TreeModel
 from trainer.check.bundle import bundle as checker
 
 ENDING = "proof.jsonl.gz"
-DOUBTED_AT_ONCE = 20  # models in doubt that are looked at in one round
-KEPT = timedelta(days=30)  # a check can be made again at any time
+DOUBTED_AT_ONCE = 20  # doubted models per round
+KEPT = timedelta(days=30)  # checks can be repeated at any time
 
 
 def keep_proof(model: TreeModel, path: Path) -> Proof | None:
-    """Keep the proof that a training left for its model; None if it left none."""
+    """Store the proof of a training with its model. Return None if there is no proof."""
     if not path.exists():
         return None
     with path.open("rb") as stream:
@@ -37,19 +37,19 @@ def keep_proof(model: TreeModel, path: Path) -> Proof | None:
 
 
 def proof_of(model: TreeModel) -> Proof | None:
-    """The proof of a model, if it has one."""
+    """Return the proof of a model, if it has one."""
     return Proof.objects.filter(model=model).first()
 
 
 def start(*, owner: Any, model: TreeModel) -> ModelCheck:
-    """A check in the queue, or the one that is there already; raises ValidationError if the rows are gone, and Conflict."""
+    """Queue a check, or return the queued one. Raises ValidationError if the rows are gone, and Conflict."""
     if model.dataset is None or not model.dataset.file:
         raise ValidationError({"model": "The rows of this model are gone, so it cannot be checked here."})
     return queue.only_one(ModelCheck, owner=owner, model=model)
 
 
 def settle_doubt(model: TreeModel, *, verdict: str) -> None:
-    """Keep what a check means for the claim of its model: refuted, no doubt left, or a doubt that stays open."""
+    """Record the result of a check for the claim of its model: refuted, confirmed, or still in doubt."""
     rows = TreeModel.objects.filter(pk=model.pk)
     if verdict == "refuted":
         rows.update(doubt=Doubt.REFUTED)
@@ -60,7 +60,7 @@ def settle_doubt(model: TreeModel, *, verdict: str) -> None:
 
 
 def check_doubted() -> int:
-    """Queue a check of each model with a claim in doubt; returns how many were queued. Without its rows a model stays in doubt."""
+    """Queue a check of each model with a doubted claim, and return their number. Models without rows stay in doubt."""
     queued = 0
     doubted = TreeModel.objects.kept().filter(doubt=Doubt.PENDING, dataset__isnull=False)
     for model in doubted.exclude(checks__status=RunStatus.FAILED).select_related("owner", "dataset")[:DOUBTED_AT_ONCE]:
@@ -71,18 +71,18 @@ def check_doubted() -> int:
 
 
 def latest(model: TreeModel) -> ModelCheck | None:
-    """The last check of a model."""
+    """Return the last check of a model."""
     return ModelCheck.objects.filter(model=model).order_by("-created").first()
 
 
 def latest_verdict(model: TreeModel) -> str:
-    """Return the verdict of the last check that ended; empty without one."""
+    """Return the verdict of the last finished check; empty without one."""
     last_check = ModelCheck.objects.filter(model=model, status=RunStatus.SUCCEEDED).order_by("-created").first()
     return "" if last_check is None else last_check.verdict
 
 
 def bundle(model: TreeModel) -> bytes:
-    """A zip with the model file, its proof if there is one, two checkers, the format of proofs, and how to check."""
+    """Return a zip with model file, proof if any, two checkers, format of proofs, and instructions."""
     stem = f"{model.family.name}-{model.version}"
     proof = proof_of(model)
     out = io.BytesIO()
@@ -133,7 +133,7 @@ SHA-256 of the model file on the server: {model.sha256}
 
 
 def tidy(now: datetime) -> int:
-    """Remove old checks, and proofs without their model; queue checks of models in doubt."""
+    """Remove old checks and proofs without a model, and queue checks of doubted models."""
     check_doubted()
     removed, _ = ModelCheck.objects.filter(status__in=FINISHED, finished__lt=now - KEPT).delete()
     return removed + files.remove_unknown(FOLDER, Proof.objects.values_list("file", flat=True), now)

@@ -1,4 +1,4 @@
-"""API of comparisons: whether a better tree of the same size exists than a brought one."""
+"""API of comparisons: search for a better tree of the same size than an imported one."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ VERDICTS = ("not optimal", "no better tree", "open")
 
 
 class FoundSerializer(serializers.Serializer):
-    """What the search found. Mistakes are rows of the data set with another class than the tree's."""
+    """Result of the search. Mistakes are misclassified rows of the data set."""
 
     verdict = serializers.ChoiceField(VERDICTS)
     words = serializers.CharField(help_text="the verdict as a sentence, with its scope")
@@ -44,7 +44,7 @@ class FoundSerializer(serializers.Serializer):
 
 
 class ComparisonSerializer(serializers.ModelSerializer):
-    """A comparison that waits, runs, or has ended."""
+    """A comparison."""
 
     queue_position = serializers.SerializerMethodField()
     found = serializers.SerializerMethodField()
@@ -66,7 +66,7 @@ class ComparisonSerializer(serializers.ModelSerializer):
 
 
 class NewComparisonSerializer(serializers.Serializer):
-    """How long the search may take."""
+    """Time limit of the search."""
 
     seconds = serializers.IntegerField(
         required=False, default=None, allow_null=True, min_value=1,
@@ -75,7 +75,7 @@ class NewComparisonSerializer(serializers.Serializer):
 
 
 def own_model(request: Request, pk: uuid.UUID) -> TreeModel:
-    """A model with rows that the caller may see; for all others it does not exist here, because the answer says something about the rows."""
+    """Return a model with rows that the caller may see, else raise 404: the result reveals something about the rows."""
     model = readable_model(request, pk)
     if not access.is_owner_or_staff(request.user, model):
         raise NotFound("There is no model with this id, or it is not yours.")
@@ -83,7 +83,7 @@ def own_model(request: Request, pk: uuid.UUID) -> TreeModel:
 
 
 class ComparisonView(GenericAPIView):
-    """The comparison of a brought tree with the best one of its size."""
+    """Comparison of an imported tree with the best one of its size."""
 
     serializer_class = NewComparisonSerializer
 
@@ -91,7 +91,7 @@ class ComparisonView(GenericAPIView):
         operation_id="models_comparison", responses={200: ComparisonSerializer} | PROBLEMS(401, 403, 404, 429)
     )
     def get(self, request: Request, pk: uuid.UUID) -> Response:
-        """The last comparison."""
+        """Return the last comparison."""
         job = comparing.latest(own_model(request, pk))
         if job is None:
             raise NotFound("This tree has not been compared yet.")
@@ -103,7 +103,7 @@ class ComparisonView(GenericAPIView):
         responses={202: ComparisonSerializer} | PROBLEMS(400, 401, 403, 404, 409, 413, 415, 429),
     )
     def post(self, request: Request, pk: uuid.UUID) -> Response:
-        """Search for a better tree with at most its leaves and its depth; the job that waits or runs already, if there is one."""
+        """Search for a better tree with at most its leaves and depth, or return the job that already waits or runs."""
         model = own_model(request, pk)
         form = self.get_serializer(data=request.data)
         form.is_valid(raise_exception=True)
@@ -112,7 +112,7 @@ class ComparisonView(GenericAPIView):
 
 
 class ComparisonCancel(APIView):
-    """The end of a comparison before its time."""
+    """Stop a comparison."""
 
     @extend_schema(
         operation_id="models_comparison_cancel",
@@ -120,7 +120,7 @@ class ComparisonCancel(APIView):
         responses={200: ComparisonSerializer} | PROBLEMS(401, 403, 404, 409, 429),
     )
     def post(self, request: Request, pk: uuid.UUID) -> Response:
-        """Stop the search; what it has found stays."""
+        """Stop the search; its incumbent stays."""
         job = comparing.latest(own_model(request, pk))
         if job is None:
             raise NotFound("This tree has not been compared yet.")

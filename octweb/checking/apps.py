@@ -1,4 +1,4 @@
-"""Proofs that are kept beside models, and checks of models as jobs."""
+"""Stored proofs of models, and checks of models as jobs."""
 
 from __future__ import annotations
 

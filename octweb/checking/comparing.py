@@ -1,4 +1,4 @@
-"""The comparison of a brought tree with the best one of its size; pages, API and worker call these."""
+"""Comparison of an imported tree with the best one of its size, for pages, API and worker."""
 
 from __future__ import annotations
 
@@ -15,35 +15,35 @@ from octweb.registry.models import TreeModel
 from trainer.convert.rival import DEEPEST
 from trainer.convert.source import METHOD
 
-KEPT = timedelta(days=30)  # a comparison can be made again at any time
+KEPT = timedelta(days=30)  # comparisons can be repeated at any time
 USUAL_SECONDS = 60
 NO_ROWS = "The data set of this tree was removed, so there is nothing to compare on. Bring the tree again with another data set."
 
 
 def is_brought(model: TreeModel) -> bool:
-    """Whether the tree was made by another program: those that were trained here have a claim of their own."""
+    """Return whether the tree was imported from another program. Trees trained here have their own claim."""
     return model.method == METHOD
 
 
 def has_rows(model: TreeModel) -> bool:
-    """Whether the data set on which the tree was counted is still there."""
+    """Return whether the data set of the tree still exists."""
     return model.dataset is not None and model.dataset.deleted_at is None and bool(model.dataset.file)
 
 
 def is_deep(model: TreeModel) -> bool:
-    """Whether the tree is deeper than the search goes: a better tree may be found then, but nothing can be proved."""
+    """Return whether the tree is deeper than the search. Then a better tree may be found, but nothing is proved."""
     return model.depth > DEEPEST
 
 
 def longest() -> int:
-    """The most seconds that a comparison may take on this server."""
+    """Return the longest time of a comparison on this server, in seconds."""
     return int(settings.MAX_TRAINING_SECONDS)
 
 
 def start(*, owner: Any, model: TreeModel, seconds: int | None = None) -> Comparison:
-    """A comparison in the queue, or the one that is there already; `seconds` is the longest time of the search.
+    """Queue a comparison, or return the queued one; `seconds` is the time limit of the search.
 
-    Raises ValidationError if there is nothing to compare or the time is out of range, and Conflict.
+    Raises ValidationError if the tree cannot be compared or the time is out of range, and Conflict.
     """
     if not is_brought(model):
         raise ValidationError(
@@ -58,11 +58,11 @@ def start(*, owner: Any, model: TreeModel, seconds: int | None = None) -> Compar
 
 
 def latest(model: TreeModel) -> Comparison | None:
-    """The last comparison of a model, whatever became of it."""
+    """Return the last comparison of a model, whatever its status."""
     return Comparison.objects.filter(model=model).order_by("-created").first()
 
 
 def tidy(now: datetime) -> int:
-    """Remove old comparisons; returns how many."""
+    """Remove old comparisons, and return their number."""
     removed, _ = Comparison.objects.filter(status__in=FINISHED, finished__lt=now - KEPT).delete()
     return removed

@@ -1,4 +1,4 @@
-"""The panel of a brought tree's page that asks whether a better tree of its size exists, and the answer."""
+"""Panel on the page of an imported tree: search for a better tree of its size, and the result."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ def _panel(request: HttpRequest, model: TreeModel, refusal: str = "", seconds: s
 @login_required
 @require_GET
 def panel(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
-    """The last comparison, and the form for the next one."""
+    """Show the last comparison and the form for the next one."""
     return _panel(request, model_of(request, pk, inside=True))
 
 
 @login_required
 @require_POST
 def start(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
-    """Compare; the panel follows the job."""
+    """Queue a comparison. The panel shows its progress."""
     model = model_of(request, pk, inside=True)
     text = request.POST.get("seconds", "").strip()
     refusal = ""
@@ -65,7 +65,7 @@ def start(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
 @login_required
 @require_POST
 def stop(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
-    """Stop the search; what it has found stays."""
+    """Stop the search; its incumbent stays."""
     model = model_of(request, pk, inside=True)
     refusal = ""
     job = comparing.latest(model)
@@ -86,7 +86,7 @@ def _answer(request: HttpRequest, model: TreeModel, refusal: str, seconds: str =
 
 
 def _seconds(text: str) -> int | None:
-    """The number that was typed, None for an empty field; raises ValidationError."""
+    """Parse the seconds of the form, None for an empty field. Raises ValidationError."""
     if not text:
         return None
     if not (text.isascii() and text.isdigit() and len(text) < 10):

@@ -1,4 +1,4 @@
-"""The job of a comparison: its child is `manage.py convert --compare` on a copy of the model and the stored rows."""
+"""Job of a comparison: its child runs `manage.py convert --compare` with a copy of the model and the stored rows."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from octweb.jobs.models import RunStatus
 from octweb.jobs.supervisor import JobRefused, ResultSupervisor
 from octweb.registry.document.model_files import document_of
 
-MEMORY_SLACK = 1.25  # beyond this share of the limit the child is killed
+MEMORY_SLACK = 1.25  # share of the limit after which the child is killed
 
 
 class ComparisonChild(Process):
-    """`manage.py convert --compare`; what it prints last is the result."""
+    """Child process `manage.py convert --compare`; its last line of output is the result."""
 
     data: Path = Path()
 

@@ -1,5 +1,4 @@
-"""Proof: the file that goes with a model; ModelCheck: the independent checker run over a model, its rows and its proof; Comparison: the
-search for a better tree than a brought one."""
+"""Proof: proof file of a model. ModelCheck: a run of the independent checker. Comparison: search for a better tree."""
 
 from __future__ import annotations
 
@@ -13,7 +12,7 @@ FOLDER = "proofs"  # in the store of files
 
 
 class Proof(models.Model):
-    """The steps that prove the bound of a model, as a file in the store."""
+    """The proof steps of a model's bound, as a file in the store."""
 
     model = models.OneToOneField("registry.TreeModel", on_delete=models.CASCADE, related_name="proof")
     file = models.FileField(max_length=200)
@@ -25,7 +24,7 @@ class Proof(models.Model):
 
 
 class ModelCheck(Job):
-    """One check; its summary is the JSON of `manage.py verify`: the verdict, and one line for each claim."""
+    """A check. Its summary is the JSON of `manage.py verify`: verdict and claims."""
 
     TASK = "octweb.checking.tasks.check_model"
     TIDY = "octweb.checking.actions.tidy"
@@ -42,24 +41,24 @@ class ModelCheck(Job):
 
     @property
     def verdict(self) -> str:
-        """The verdict on the whole file; empty before there is one."""
+        """Return the verdict on the whole file; empty before the check ends."""
         return str(self.summary.get("verdict", ""))
 
     @property
     def lines(self) -> list[dict[str, Any]]:
-        """Claim, verdict and detail of each line."""
+        """Return claim, verdict and detail of each line."""
         return list(self.summary.get("claims", []))
 
 
 class Comparison(Job):
-    """One search for a better tree of the same size than a brought one; its summary is `compare` of `manage.py convert`."""
+    """A search for a better tree of the same size than an imported one. Its summary is `compare` of `manage.py convert`."""
 
     TASK = "octweb.checking.tasks.compare_model"
     TIDY = "octweb.checking.comparing.tidy"
     ADVICE = "Compare the tree on a machine with more memory: manage.py convert --compare."
 
     model = models.ForeignKey("registry.TreeModel", on_delete=models.CASCADE, related_name="comparisons")
-    seconds = models.PositiveIntegerField()  # the longest time of the search
+    seconds = models.PositiveIntegerField()  # time limit of the search
 
     class Meta(Job.Meta):
         abstract = False
@@ -73,5 +72,5 @@ class Comparison(Job):
 
     @property
     def found(self) -> dict[str, Any]:
-        """The verdict with its numbers, see `trainer.convert.rival.Rival.to_json`; empty before there is one."""
+        """Return the verdict with its numbers, see `trainer.convert.rival.Rival.to_json`; empty before the end."""
         return dict(self.summary) if "verdict" in self.summary else {}

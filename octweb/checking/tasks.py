@@ -1,4 +1,4 @@
-"""The tasks of checks, which go before trainings that may take hours, and of comparisons, which wait with the trainings."""
+"""Tasks of checks and comparisons. Checks go before trainings; comparisons queue with them."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from octweb.jobs.supervisor import stopping, worker_name
 
 @task(priority=10)
 def check_model(job_id: str) -> str:
-    """Check one model; returns the job's last status. A job that somebody else has is left alone."""
+    """Check one model, and return the job's last status. A job claimed by another worker is left alone."""
     return CheckSupervisor(job_id=job_id, worker=worker_name(), stopping=stopping).run()
 
 
 @task()
 def compare_model(job_id: str) -> str:
-    """Compare one brought tree; returns the job's last status. A job that somebody else has is left alone."""
+    """Compare one imported tree, and return the job's last status. A job claimed by another worker is left alone."""
     return ComparisonSupervisor(job_id=job_id, worker=worker_name(), stopping=stopping).run()

@@ -1,4 +1,4 @@
-"""Addresses of checks and comparisons, below those of models."""
+"""URLs of checks and comparisons, below those of models."""
 
 from django.urls import path
 

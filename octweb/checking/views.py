@@ -1,4 +1,4 @@
-"""The panel of a model page that checks the model again and shows each line, and the download of what a check needs."""
+"""Panel of a model page that checks the model and shows the result, and the download for an own check."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from trainer.training.claims import wishes_in_words
 
 
 def model_of(request: HttpRequest, pk: uuid.UUID, *, inside: bool) -> TreeModel:
-    """A model that the caller may read; with `inside`, the caller may also see its rows."""
+    """Return a readable model; with `inside`, one whose rows the caller may see."""
     models = TreeModel.objects.readable_by(request.user).select_related("family", "owner", "dataset")
     if inside and not request.user.is_staff:
         models = models.filter(owner=request.user)
@@ -63,14 +63,14 @@ def _lines(job: ModelCheck, model: TreeModel) -> list[dict[str, str]]:
 @login_required
 @require_GET
 def panel(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
-    """The last check of the model, line by line."""
+    """Show the last check of the model, line by line."""
     return _panel(request, model_of(request, pk, inside=True))
 
 
 @login_required
 @require_POST
 def start(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
-    """Check again; the panel follows the job."""
+    """Queue a check. The panel shows its progress."""
     model = model_of(request, pk, inside=True)
     refusal = ""
     try:
@@ -85,7 +85,7 @@ def start(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
 @login_required
 @require_GET
 def bundle(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
-    """Model, proof and how to check, as one zip."""
+    """Download model, proof and instructions as a zip."""
     model = model_of(request, pk, inside=False)
     audit.record("exported", model, by=request.user, format="files of the check")
     response = HttpResponse(actions.bundle(model), content_type="application/zip")

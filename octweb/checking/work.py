@@ -1,4 +1,4 @@
-"""The job of a check: its child is `manage.py verify`, and what it prints is kept."""
+"""Job of a check: its child runs `manage.py verify`, and its output is stored."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from octweb.jobs.supervisor import JobRefused, ResultSupervisor
 
 
 class CheckChild(Process):
-    """`manage.py verify` on a copy of the model, and on the stored rows."""
+    """Child process `manage.py verify` with a copy of the model and the stored rows."""
 
     data: Path = Path()
     proof: Path | None = None

@@ -24,8 +24,8 @@ COPIES = ("number", "kind", "at", "model", "stream", "seq", "leaf", "label", "su
 MAX_PROBLEMS = 50
 
 
-class Found:
-    """What an audit of the decisions found."""
+class AuditReport:
+    """Result of an audit of the decisions."""
 
     def __init__(self) -> None:
         self.problems: list[str] = []
@@ -38,10 +38,10 @@ class Found:
             self.problems.append(text)
 
 
-class _Walk:
-    """What is known while the records are read in their order."""
+class _ChainWalk:
+    """State while the records are read in order."""
 
-    def __init__(self, report: Found) -> None:
+    def __init__(self, report: AuditReport) -> None:
         self.found = report
         self.places: dict[Any, int] = {}  # stream → place that comes next
         self.empty: list[int] = []
@@ -90,10 +90,10 @@ class _Walk:
             self.found.add(f"model {model}: its file is not the one that answered (SHA-256 {sha256}).")
 
 
-def audit_decisions() -> Found:
+def audit_decisions() -> AuditReport:
     """Check the whole chain of decisions of this installation."""
-    report = Found()
-    walk = _Walk(report)
+    report = AuditReport()
+    walk = _ChainWalk(report)
     entries = ChainEntry.objects.order_by("number").iterator(chunk_size=4096)
     before = DecisionHead._meta.get_field("digest").default
     sealed = 0
@@ -117,7 +117,7 @@ def audit_decisions() -> Found:
     return report
 
 
-def _take(entries: Iterator[ChainEntry], most: int | None, walk: _Walk, before: int) -> Iterator[ChainEntry]:
+def _take(entries: Iterator[ChainEntry], most: int | None, walk: _ChainWalk, before: int) -> Iterator[ChainEntry]:
     """Yield the next records, checked one by one."""
     count = 0
     while most is None or count < most:
@@ -143,7 +143,9 @@ def _wrong_copies(entry: ChainEntry, payload: dict[str, Any]) -> list[str]:
     return wrong
 
 
-def _block(block: Block, block_entries: list[ChainEntry], number: int, before: str, sealed: int, report: Found) -> None:
+def _block(
+    block: Block, block_entries: list[ChainEntry], number: int, before: str, sealed: int, report: AuditReport
+) -> None:
     place = f"block {block.number}"
     header = json.loads(block.header)
     if hashing.header_digest(block.header) != block.digest:
@@ -165,7 +167,7 @@ def _block(block: Block, block_entries: list[ChainEntry], number: int, before: s
         report.add(f"{place}: it does not fit its records and the block before it ({', '.join(wrong)}).")
 
 
-def _signatures(digests: dict[int, str], report: Found) -> None:
+def _signatures(digests: dict[int, str], report: AuditReport) -> None:
     """Compare the signed hashes in the chain of the installation with the blocks."""
     known = known_fingerprints()
     for record in Record.objects.filter(what=SEALED):

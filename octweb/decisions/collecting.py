@@ -41,7 +41,7 @@ class _Retention:
 
 
 class Read(NamedTuple):
-    """What one transaction takes from a file."""
+    """Frames that one transaction takes from a file."""
 
     drafts: list[EntryDraft]
     offset: int

@@ -10,7 +10,7 @@ from octweb.audit import chain as audit_chain
 
 
 class Kind(models.TextChoices):
-    """What a record says."""
+    """Kind of a record."""
 
     DECISION = "decision", "Decision"
     OUTCOME = "outcome", "Outcome"

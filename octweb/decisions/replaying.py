@@ -24,7 +24,7 @@ CHUNK = 4096
 
 
 class Replayed(NamedTuple):
-    """How many answers were the same, and the ids of those that were not, or whose model file is gone."""
+    """Number of equal answers, and ids of different ones and of those whose model file is gone."""
 
     same: int
     different: list[str]

@@ -1,1 +1,1 @@
-"""The public demo (OCTWEB_DEMO=1): an account of one's own for a day, small limits, nothing to sign up for."""
+"""The public demo (OCTWEB_DEMO=1): a temporary account for a day with small limits."""

@@ -1,4 +1,4 @@
-"""Begin and end a visit; pages and the worker call these."""
+"""Begin and end visits, for pages and worker."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from octweb.demo.models import Visit
 log = logging.getLogger(__name__)
 
 LIFE = timedelta(days=1)
-LETTERS = "abcdefghjkmnpqrstuvwxyz23456789"  # none that looks like another
+LETTERS = "abcdefghjkmnpqrstuvwxyz23456789"  # without characters that look alike
 
 
 class DemoFull(Exception):
-    """No visitor more today, from here or from anywhere; the message is for the visitor."""
+    """The daily limit of visitors, of this address or in all, is reached. The message is for the visitor."""
 
 
 def begin(*, address: str | None) -> Visit:
-    """A new account without a password, for a day; raises DemoFull."""
+    """Make an account without a password for a day. Raises DemoFull."""
     now = timezone.now()
     origin = _origin(address)
     with transaction.atomic():
@@ -43,21 +43,21 @@ def begin(*, address: str | None) -> Visit:
 
 
 def end(visit: Visit) -> bool:
-    """Delete the account with all that it holds, at once; what runs is stopped by its worker, which finds no row any more.
+    """Delete the account and all its objects. Workers stop jobs whose rows are gone.
 
-    False if a thing of another account needs one of the visitor's: that one stays, and the account with it, which nobody can
-    use any more. The log says so.
+    Return False, and log it, if an object of another account needs one of the visitor's. Then that object and the disabled account
+    stay.
     """
     user = visit.user
     if user is None:
         return True
-    # first nobody can come in any more: no call begins while things are being deleted
+    # first disable the account, so that no call begins during the deletion
     get_user_model().objects.filter(pk=user.pk).update(is_active=False)
     Session.objects.filter(session_key=visit.session).delete()
     AccessLog.objects.filter(username=user.get_username()).delete()
     try:
         undeleted = delete_all(user)
-    except IntegrityError as error:  # a call or a worker wrote something meanwhile
+    except IntegrityError as error:  # a call or worker wrote rows meanwhile
         undeleted = [str(error)]
     if undeleted:
         log.warning("the demo account %s is not deleted yet: %s", user.get_username(), "; ".join(undeleted))
@@ -65,7 +65,7 @@ def end(visit: Visit) -> bool:
 
 
 def end_due(now: datetime) -> int:
-    """End the visits that are over, and forget them; returns how many. OCTWEB_DEMO may have been switched off meanwhile."""
+    """End expired visits and delete their rows. Returns their number. Also works after OCTWEB_DEMO was switched off."""
     ended = 0
     for visit in Visit.objects.filter(until__lte=now).select_related("user"):
         if end(visit):
@@ -88,7 +88,7 @@ def _refuse_many(now: datetime, origin: str) -> None:
 
 
 def _origin(address: str | None) -> str:
-    """A keyed hash of the network that asks: of an address, or of the half of an IPv6 address that a customer is given."""
+    """Return a keyed hash of the client's network: the IPv4 address, or the first half of an IPv6 address."""
     network: Any = "unknown"
     if address is not None:
         ip = ip_address(address)

@@ -1,4 +1,4 @@
-"""The application of the public demo; its system checks refuse a server that would not be safe in public."""
+"""The public demo. Its system checks refuse settings that are unsafe in public."""
 
 from django.apps import AppConfig
 from django.core import checks

@@ -1,4 +1,4 @@
-"""What a public demo may not be combined with."""
+"""System checks: settings that are unsafe for a public demo."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ LONG_TRAINING_SECONDS = 600
 
 
 def safe(**_: Any) -> list[CheckMessage]:
-    """Errors and warnings about the settings of a demo; none where OCTWEB_DEMO is off."""
+    """Return errors and warnings about the settings of a demo; none if OCTWEB_DEMO is off."""
     if not settings.DEMO:
         return []
     hosts = set(settings.ALLOWED_HOSTS)
@@ -73,7 +73,7 @@ def safe(**_: Any) -> list[CheckMessage]:
 
 
 def refuse_unsafe() -> None:
-    """For web processes, which no command of Django's checks: raise ImproperlyConfigured with the first error."""
+    """Raise ImproperlyConfigured with the first error. For web processes, which run no system checks."""
     for problem in safe():
         if problem.is_serious():
             raise ImproperlyConfigured(f"{problem.msg} {problem.hint}")

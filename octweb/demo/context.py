@@ -1,4 +1,4 @@
-"""What every page knows of the demo."""
+"""Context of the demo on every page."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from octweb.demo.visits import visit_of
 
 
 def demo(request: HttpRequest) -> dict[str, Any]:
-    """`demo`: the limits that a visitor is told before beginning, None without a demo; `visit`: the visit of the user who asks."""
+    """Return `demo`, the limits shown to visitors (None without a demo), and `visit`, the visit of the user."""
     limits = {
         "rows": settings.MAX_ROWS,
         "seconds": settings.MAX_TRAINING_SECONDS,

@@ -1,4 +1,4 @@
-"""Deleting an account with all that belongs to it, rows and files, whatever kinds of things there are."""
+"""Delete an account with all its rows and files, of every kind."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from octweb.demo.visits import owned_models
 
 
 class _Whole(Collector):
-    """Django's deletion, which here looks at every row: it may name files."""
+    """Django's deletion collector, which here loads every row, since rows may name files."""
 
     def can_fast_delete(self, objs: Any, from_field: Any = None) -> bool:
         return False
 
     def stored(self) -> set[tuple[Storage, str]]:
-        """Where the files of the collected rows are stored."""
+        """Return the stored files of the collected rows."""
         return {
             (getattr(row, field.name).storage, getattr(row, field.name).name)
             for model, rows in self.data.items()
@@ -33,12 +33,12 @@ class _Whole(Collector):
 
 
 def delete_all(user: Any) -> list[str]:
-    """Delete the user and all that depends on the account; the files go once the database agreed.
+    """Delete the user and all dependent rows. Files are removed when the transaction commits.
 
-    Returns what stays since a thing of another account needs it, in words; then the user stays as well.
+    Returns, in words, the objects that stay because other accounts need them. Then the user stays as well.
     """
     with transaction.atomic():
-        # a worker that renews its lease waits for this, and finds its row gone
+        # workers that renew a lease wait for this lock, and then find their row gone
         for model in owned_models():
             list(model._default_manager.select_for_update().filter(owner=user).values_list("pk", flat=True))
         groups: list[Any] = [_rows(model, user) for model in _holding(user)]
@@ -49,7 +49,7 @@ def delete_all(user: Any) -> list[str]:
             for rows in groups:
                 try:
                     _delete(rows)
-                except ProtectedError as error:  # what needs it goes first
+                except ProtectedError as error:  # its dependents are deleted first
                     left.append(rows)
                     undeleted.append(f"{rows.model._meta.verbose_name}: {str(error.args[0])[:200]}")
             if len(left) == len(groups):
@@ -60,7 +60,7 @@ def delete_all(user: Any) -> list[str]:
 
 
 def _holding(user: Any) -> list[type[models.Model]]:
-    """Every model with rows of the user: models with a key to the user, which go when the user goes."""
+    """Return every model with a cascading foreign key to the user."""
     return [
         relation.related_model
         for relation in user._meta.get_fields(include_hidden=True)
@@ -81,7 +81,7 @@ def _rows(model: Any, user: Any) -> Any:
 
 
 def _delete(rows: Any) -> None:
-    """Delete rows with all that depends on them; raises ProtectedError."""
+    """Delete rows and their dependents. Raises ProtectedError."""
     collector = _Whole(using=router.db_for_write(rows.model), origin=rows)
     collector.collect(list(rows.all()))
     stored = collector.stored()

@@ -1,4 +1,4 @@
-"""Addresses of the demo."""
+"""URLs of the demo."""
 
 from django.urls import path
 

@@ -1,4 +1,4 @@
-"""Two buttons: try it now, and delete everything now. Only a POST does anything, so that no crawler makes an account."""
+"""Buttons to begin and end a visit. They need a POST, so that crawlers make no accounts."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ BACKEND = "django.contrib.auth.backends.ModelBackend"
 
 @require_POST
 def begin(request: HttpRequest) -> HttpResponse:
-    """Make an account for a day and sign the visitor in to it; who is signed in goes home as they are."""
+    """Make an account for a day and sign the visitor in. Signed-in users are redirected home."""
     if not settings.DEMO:
         raise Http404("This server has no demo.")
     if request.user.is_authenticated:
@@ -40,7 +40,7 @@ def begin(request: HttpRequest) -> HttpResponse:
 
 @require_POST
 def end(request: HttpRequest) -> HttpResponse:
-    """Delete the visitor's account with all that it holds."""
+    """Delete the visitor's account and all its objects."""
     visit = visit_of(request.user)
     if visit is None:
         raise Http404("You have no demo.")

@@ -1,4 +1,4 @@
-"""What visitors may do: who is one, until when, and what is refused; all parts of the application ask here."""
+"""Restrictions of visitors, for all parts of the application."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from octweb.demo.models import Visit
 
 
 def visit_of(user: Any) -> Visit | None:
-    """The visit of a visitor, None for any other account.
+    """Return the visit of a visitor, None for other accounts.
 
-    Only an account without a usable password can be a visitor's, so that nothing is asked of the database for all others.
+    Accounts with a usable password are no visitors, so they cost no query.
     """
     if user is None or not user.is_authenticated or user.has_usable_password():
         return None
@@ -35,9 +35,9 @@ def no_part_of_the_demo(what: str) -> str:
 
 
 def refuse_more(user: Any) -> None:
-    """Raise Conflict for a visitor who has as many things as a visitor may have.
+    """Raise Conflict for a visitor who has reached the limit of objects.
 
-    Call it in the transaction that adds a thing: it locks the visitor's count until that transaction ends.
+    Call it in the transaction that adds an object: it locks the visitor's count until the transaction ends.
     """
     if visit_of(user) is None:
         return
@@ -51,10 +51,10 @@ def refuse_more(user: Any) -> None:
 
 
 def owned_models() -> list[type[Owned]]:
-    """Every kind of thing that belongs to a user."""
+    """Return every model with an owner."""
     return [model for model in apps.get_models() if issubclass(model, Owned)]
 
 
 def count_objects(user: Any) -> int:
-    """How many things of all kinds a user has, with those that were deleted and can be brought back."""
+    """Return the number of a user's objects of all kinds, including soft-deleted ones."""
     return sum(model._default_manager.filter(owner=user).count() for model in owned_models())

@@ -1,6 +1,6 @@
-"""The documentation below /docs/, open to everybody: the built site, or its pages as text until the site is there.
+"""The documentation below /docs/, open to everybody: the built site, or its pages as text until it is built.
 
-Nothing of the policy of pages is loosened for it: the site is built without scripts inside its pages.
+It has the same Content-Security-Policy as other pages, since the site has no inline scripts.
 """
 
 from __future__ import annotations
@@ -13,7 +13,11 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
-TYPES = {".js": "text/javascript", ".webp": "image/webp", ".ipynb": "application/json"}  # not known on every system
+TYPES = {
+    ".js": "text/javascript",
+    ".webp": "image/webp",
+    ".ipynb": "application/json",
+}  # not registered on every system
 
 
 @require_safe
@@ -28,12 +32,12 @@ def documentation(request: HttpRequest, page: str = "") -> HttpResponse:
     kind = TYPES.get(path.suffix) or mimetypes.guess_type(path.name)[0] or "application/octet-stream"
     if kind.startswith("text/"):
         kind += "; charset=utf-8"
-    # asked for again, a page costs its ETag; a new build is seen at once
+    # revalidated by ETag, so that a new build shows at once
     return HttpResponse(path.read_bytes(), content_type=kind, headers={"Cache-Control": "no-cache"})
 
 
 def _page_as_text(request: HttpRequest, page: str) -> HttpResponse:
-    """Return a page of the documentation as it is written, with links to all others, where the sources are here."""
+    """Return the source of a documentation page with links to all others, if the sources are installed."""
     sources = settings.SHIPPED / "docs"
     names = sorted(path.relative_to(sources).with_suffix(".html").as_posix() for path in sources.rglob("*.md"))
     file_name = page or "index.html"
@@ -44,14 +48,14 @@ def _page_as_text(request: HttpRequest, page: str) -> HttpResponse:
 
 
 def file_of(site: Path, page: str) -> Path | None:
-    """The file of an address below /docs/, `index.html` for a folder; None for one that is missing or lies elsewhere."""
+    """Return the file of a path below /docs/, `index.html` for a folder. None if it is missing or outside the site."""
     if any(part.startswith(".") for part in page.split("/")):
         return None
     try:
         root = site.resolve()
-        path = (root / page.lstrip("/")).resolve()  # a link that leads out of the site is one of another place
+        path = (root / page.lstrip("/")).resolve()  # a symbolic link may lead out of the site
         if page == "" or page.endswith("/"):
             path = path / "index.html"
         return path if path.is_relative_to(root) and path.is_file() else None
-    except (OSError, ValueError):  # a name that is too long, or holds a zero
+    except (OSError, ValueError):  # a name that is too long or contains a NUL
         return None

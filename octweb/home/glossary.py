@@ -1,4 +1,4 @@
-"""The words of the pages, each explained in a sentence or two: a page, and what the dotted words show."""
+"""Glossary page."""
 
 from __future__ import annotations
 
@@ -13,5 +13,5 @@ from octweb.core.words import GLOSSARY
 @login_required
 @require_GET
 def glossary_page(request: HttpRequest) -> HttpResponse:
-    """All words in the order of the alphabet."""
+    """Show all words in alphabetical order."""
     return render(request, "home/glossary.html", {"words": sorted(GLOSSARY.items(), key=lambda item: item[0].lower())})

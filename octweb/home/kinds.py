@@ -1,4 +1,4 @@
-"""What can be deleted and brought back: how, which page follows, and what is said of what depends on it."""
+"""Deletable kinds of objects: functions, pages, and descriptions of what depends on an object."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from trainer.tree.numbers import count_words
 
 @dataclass(frozen=True, kw_only=True)
 class DeletableKind:
-    """A kind of thing, and all that a page needs to delete one and to bring it back."""
+    """A kind of object with everything that pages need to delete and restore one."""
 
     model: type[Deletable]
     noun: str
@@ -41,7 +41,7 @@ class DeletableKind:
 
 
 def users_of(thing: Any) -> list[tuple[str, str]]:
-    """Where the runs, experiments and workbenches of a data set are listed, each with the words of a link."""
+    """Return the lists of runs, experiments and workbenches of a data set, as link names and labels."""
     if not isinstance(thing, Dataset):
         return []
     links = [("searches", "See its runs and experiments")] if _uses(thing, "runs", "experiments") else []

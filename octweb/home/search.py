@@ -1,4 +1,4 @@
-"""Search over data sets, columns, runs, experiments, workbenches, models and predicted files: a page, and the answers of the field that Ctrl K opens."""
+"""Search over data sets, columns, runs, experiments, workbenches, models and predicted files: page and Ctrl K field."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from octweb.registry.models import TreeModel
 from octweb.runs.models import TrainingRun
 from octweb.workbench.models import Workbench
 
-EACH = 6  # of a kind in the field; the page shows more
+EACH = 6  # hits of a kind in the field; the page shows more
 ON_PAGE = 40
-SEARCHED = 500  # data sets of which the columns are searched
+SEARCHED = 500  # data sets whose columns are searched
 
 
 @dataclass(frozen=True, kw_only=True)
 class Hit:
-    """Something that was found: what it is, its name, a line about it, its address."""
+    """A hit: kind, name, description, URL."""
 
     kind: str
     name: str
@@ -37,14 +37,14 @@ class Hit:
 
 
 def search(user: Any, text: str, each: int) -> list[Hit]:
-    """What the user may see and has every word in its name, at most `each` of a kind."""
+    """Return visible objects whose name has every word, at most `each` of a kind."""
     return [hit for source in SOURCES for hit in source(user, text, each)] if text.split() else []
 
 
 @login_required
 @require_GET
 def search_page(request: HttpRequest) -> HttpResponse:
-    """The page, or with `?format=json` what the field shows."""
+    """Return the page, or the hits of the field with `?format=json`."""
     text = request.GET.get("q", "").replace("\x00", "").strip()[:200]
     if request.GET.get("format") == "json":
         hits = search(request.user, text, EACH + 1)

@@ -1,4 +1,4 @@
-"""The first steps of a new user: a sample that trains in one click."""
+"""First steps of a new user: train on a sample in one click."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ FIRST_RUN: dict[str, Any] = {
 
 
 def first_samples() -> list[samples.Sample]:
-    """The samples that the first page offers."""
+    """Return the samples on the first page."""
     by_slug = {s.slug: s for s in samples.SAMPLES}
     return [by_slug[slug] for slug in FIRST_SAMPLES]
 
 
 def first_run() -> dict[str, Any]:
-    """The settings of the first run, within the time that this server allows."""
+    """Return the settings of the first run, within the limits of this server."""
     limit = min(FIRST_RUN["parameters"]["time_limit"], server_limits()["time_limit"])
     return FIRST_RUN | {"parameters": FIRST_RUN["parameters"] | {"time_limit": limit}}
 
@@ -40,7 +40,7 @@ def first_run() -> dict[str, Any]:
 @login_required
 @require_POST
 def start_sample(request: HttpRequest, slug: str) -> HttpResponse:
-    """Take a sample and train the best small tree on it."""
+    """Store a sample and train an optimal small tree on it."""
     if slug not in FIRST_SAMPLES:
         raise Http404("There is no such sample.")
     dataset = None

@@ -1,4 +1,4 @@
-"""Deleting asks first and says what depends on it; what was deleted can be brought back for some weeks."""
+"""Pages to delete objects, after a confirmation that lists dependents, and to restore them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from octweb.home.kinds import KINDS, DeletableKind, users_of
 
 @login_required
 def delete(request: HttpRequest, kind: str, pk: Any) -> HttpResponse:
-    """The question, with what depends on it; a POST deletes."""
+    """Ask for confirmation and show dependents; a POST deletes."""
     known = _kind(kind)
     thing = known.model._default_manager.get_visible(request.user, pk)
     if request.method == "POST":
@@ -39,7 +39,7 @@ def delete(request: HttpRequest, kind: str, pk: Any) -> HttpResponse:
 
 
 def _delete(request: HttpRequest, kind: str, thing: Any) -> HttpResponse:
-    """Delete it, and offer to undo that on the page that follows."""
+    """Delete an object, and offer to undo it on the next page."""
     known = _kind(kind)
     try:
         with transaction.atomic():
@@ -56,7 +56,7 @@ def _delete(request: HttpRequest, kind: str, thing: Any) -> HttpResponse:
 @login_required
 @require_GET
 def deleted(request: HttpRequest) -> HttpResponse:
-    """What can be brought back, and until when."""
+    """List deleted objects with the dates until which they can be restored."""
     rows = [
         {"kind": name, "noun": kind.noun, "thing": thing, "until": thing.deleted_at + kind.model.back_within()}
         for name, kind in KINDS.items()

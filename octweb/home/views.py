@@ -21,7 +21,7 @@ ACTIVE = (RunStatus.QUEUED, RunStatus.RUNNING)
 
 
 def home(request: HttpRequest) -> HttpResponse:
-    """Signed out: what this is, and a live example. Signed in: what runs, what waits, what was last."""
+    """Show an introduction with a live example, or, signed in, running and recent work."""
     user: Any = request.user
     if not user.is_authenticated:
         return render(request, "home/welcome.html", _example())
@@ -42,7 +42,7 @@ def home(request: HttpRequest) -> HttpResponse:
 
 
 def _returned_steps(models: TreeModelQuerySet) -> list[ReviewEvent]:
-    """The steps by which reviewers asked the owner back, or rejected a model, and after which nothing was done yet."""
+    """Return unanswered review steps that returned or rejected models of the owner."""
     last = ReviewEvent.objects.filter(model=OuterRef("model")).order_by("-at", "-id").values("pk")[:1]
     events = ReviewEvent.objects.filter(model__in=models, before=State.IN_REVIEW, pk=Subquery(last)).exclude(reason="")
     answered = events.exclude(by=F("model__owner")).select_related("model__family", "by").defer("model__document")
@@ -59,7 +59,7 @@ def _running(run: TrainingRun) -> dict[str, Any]:
 
 
 def _example() -> dict[str, Any]:
-    """The newest approved model: approved models may be seen and called by everyone with an account, this one by all."""
+    """Return the newest approved model as the example. Here, visitors without an account may see it, too."""
     model = TreeModel.objects.approved().select_related("family").order_by("-created").first()
     if model is None:
         return {"model": None}
