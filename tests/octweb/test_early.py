@@ -28,7 +28,7 @@ def test_a_signal_while_a_command_loads(number, command, words):
         assert WORDS not in done.stderr
 
 
-def test_garbage_is_looked_for_again_once_the_application_is_ready():
+def test_garbage_collection_is_enabled_when_ready():
     gc.disable()
     try:
         apps.get_app_config("core").ready()

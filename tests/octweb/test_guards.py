@@ -144,7 +144,7 @@ def test_names_of_nothing_are_refused(page, owner, dataset, name):
 
 
 @pytest.mark.parametrize("address", ["/api/v1/runs/", TOKENS, "/api/v1/experiments/", "/api/v1/workbenches/"])
-def test_names_of_spaces_are_refused_where_a_name_may_be_left_out(owner, dataset, address):
+def test_blank_names_are_refused_where_names_are_optional(owner, dataset, address):
     body = {"dataset": str(dataset.pk), "method": "exact", "name": " \t "}
     assert api(owner).post(address, body, format="json").status_code == 422
     assert api(owner).post(address, body | {"name": 0}, format="json").status_code == 400
@@ -160,7 +160,7 @@ def test_names_that_come_from_files_can_be_read(owner, sent, name):
 
 
 @pytest.mark.parametrize("field", ["kinds", "special", "missing_words"])
-def test_names_that_appear_twice_in_a_field_of_a_form_are_refused(owner, field):
+def test_duplicate_names_in_form_fields_are_refused(owner, field):
     value = {"kinds": '"numeric"', "special": "[1]", "missing_words": '["x"]'}[field]
     body = {"file": io.BytesIO(GOOD), "target": "label", field: f'{{"a": {value}, "\\u0061": {value}}}'}
     answer = api(owner).post(API, body, format="multipart")

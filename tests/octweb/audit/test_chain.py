@@ -43,7 +43,7 @@ def run(capsys, *arguments, **options):
     return status, out.out, out.err
 
 
-def test_every_decision_is_a_record_with_the_hash_of_the_one_before(reviewed, client, owner, capsys):
+def test_every_decision_is_a_record_with_previous_hash(reviewed, client, owner, capsys):
     client.force_login(owner)
     client.get(f"/models/{reviewed.pk}/download/json/")
     status, out, err = run(capsys, json=True)

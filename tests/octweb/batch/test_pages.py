@@ -90,7 +90,7 @@ def test_the_form_asks_whether_rows_are_explained(client, model, media, owner):
     assert "with path and smallest change" in page
 
 
-def test_the_form_takes_what_may_change_and_what_it_costs_line_by_line(client, model, media, owner):
+def test_form_takes_permissions_and_costs_line_by_line(client, model, media, owner):
     client.force_login(owner)
     form = {"model": str(model.pk), "format": "csv", "explain": "on", "cost": "width = 2\n\nheight=0.5"}
     answer = client.post("/predictions/new/", form | {"file": rows_csv(), "change": "width=up\ncolour=red|green"})

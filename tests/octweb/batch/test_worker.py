@@ -75,7 +75,7 @@ def test_a_killed_worker_loses_nothing(worker, new_job, hold):  # noqa: F811
     wait_for(lambda: jobs_of(process) == [])
 
 
-def test_a_killed_child_fails_the_job_cancel_leaves_no_result_and_what_is_deleted_goes_on(worker, new_job, hold):  # noqa: F811
+def test_killed_cancelled_and_deleted_jobs_end_as_documented(worker, new_job, hold):  # noqa: F811
     job = new_job()
     process = worker()
     for attempt in (1, 2):

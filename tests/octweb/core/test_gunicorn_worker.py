@@ -152,7 +152,7 @@ def test_many_calls_on_one_connection_are_answered_each(server, path):
 
 
 @pytest.mark.parametrize("path", [p.encode() for p in PATHS])
-def test_calls_that_are_sent_before_the_answers_are_answered_in_order(server, path):
+def test_pipelined_calls_are_answered_in_order(server, path):
     with socket.create_connection(("127.0.0.1", server[1]), PATIENCE) as connection:
         for i in range(20):
             connection.sendall(b"POST " + path + b" HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n%02d" % i)
@@ -191,7 +191,7 @@ def test_more_clients_than_threads_all_get_their_turn(server, path):
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_a_client_that_never_waits_for_answers_does_not_hold_up_the_others(server, path):
+def test_pipelining_client_does_not_block_others(server, path):
     address = ("127.0.0.1", server[1])
     greedy = socket.create_connection(address, PATIENCE)
     over = threading.Event()
@@ -357,7 +357,7 @@ def _stuck(port: int) -> None:
     connection.close()
 
 
-def test_a_connection_that_another_process_took_closes_none_of_ours():
+def test_connection_taken_by_other_process_closes_none_here():
     """Of several processes that hear of a new connection one gets it; the others have nothing to close for that."""
 
     class Listener:

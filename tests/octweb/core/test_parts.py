@@ -23,7 +23,7 @@ def sleeper(name: str = "worker 1") -> ServicePart:
     return part
 
 
-def test_a_part_that_was_killed_is_started_again_with_a_word_until_it_is_too_often(capsys):
+def test_killed_part_is_restarted_until_limit(capsys):
     part = sleeper()
     command = Command()
     try:
@@ -70,7 +70,7 @@ def test_parts_end_when_their_parent_is_killed():
 
 
 @pytest.mark.parametrize(("said", "parts"), [(None, 1), ("1", 1), ("0", 0)])
-def test_kernels_are_compiled_beside_the_others_unless_the_setting_says_no(monkeypatch, said, parts):
+def test_kernels_are_compiled_unless_setting_disables_it(monkeypatch, said, parts):
     monkeypatch.delenv("OCTWEB_WARM", raising=False)
     if said is not None:
         monkeypatch.setenv("OCTWEB_WARM", said)

@@ -8,7 +8,7 @@ from django.core.exceptions import ImproperlyConfigured
 from octweb.environment import refuse_old, secret_key
 
 
-def test_an_old_name_of_the_mail_settings_is_refused_and_the_new_one_said(monkeypatch):
+def test_old_mail_setting_is_refused_with_its_new_name(monkeypatch):
     refuse_old("SMTP", "MAIL")
     monkeypatch.setenv("OCTWEB_SMTP_HOST", "mail.example.org")
     with pytest.raises(ImproperlyConfigured, match="OCTWEB_SMTP_HOST has no effect any more; set OCTWEB_MAIL_HOST"):

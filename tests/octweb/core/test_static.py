@@ -11,7 +11,7 @@ from django.core.management import call_command
 from tests.conftest import ROOT
 
 
-def test_files_are_collected_under_hashed_names_and_compressed_with_gzip(settings, tmp_path):
+def test_static_files_have_hashed_names_and_gzip(settings, tmp_path):
     settings.STATIC_ROOT = tmp_path
     settings.STORAGES = settings.STORAGES | {"staticfiles": {"BACKEND": "octweb.core.static.StaticFiles"}}
     call_command("collectstatic", interactive=False, verbosity=0)
@@ -25,7 +25,7 @@ def test_files_are_collected_under_hashed_names_and_compressed_with_gzip(setting
         assert gzip.decompress(squeezed.read_bytes()) == style.read_bytes()
 
 
-def test_the_bundle_of_plotly_is_the_one_of_its_recipe_and_has_every_trace_in_use():
+def test_plotly_bundle_matches_recipe_and_has_used_traces():
     version = json.loads((ROOT / "tools/plotly/package.json").read_text())["dependencies"]["plotly.js"]
     head = (ROOT / "static/vendor/plotly.min.js").read_text(encoding="utf-8")[:300].split("*/")[0]
     assert f"plotly.js v{version}," in head

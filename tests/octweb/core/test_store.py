@@ -96,7 +96,7 @@ def copies(folder) -> list[str]:
 
 
 @pytest.mark.one_database
-def test_a_table_is_stored_in_the_bucket_alone_and_read_on_any_host(bucket, dataset, elsewhere):
+def test_table_is_stored_in_bucket_only_and_read_on_any_host(bucket, dataset, elsewhere):
     assert len(bucket()) == 1
     assert bucket()[0].startswith("some/folder/datasets/")
     there = elsewhere()
@@ -142,7 +142,7 @@ def test_a_run_is_trained_where_the_table_never_was(dataset, owner, elsewhere):
 
 
 @pytest.mark.one_database
-def test_a_file_of_rows_is_predicted_elsewhere_and_downloaded_here(bucket, owner, elsewhere, client):
+def test_file_is_predicted_on_other_host_and_downloaded_here(bucket, owner, elsewhere, client):
     model = registry.register(owner=owner, document=trained("cart", depth=2), dataset=None, title="small")
     rows = io.BytesIO(CSV.encode())
     rows.size = len(CSV)

@@ -58,7 +58,7 @@ def test_a_locked_database_is_said_by_page_and_api(page, owner, monkeypatch):
 
 
 @pytest.mark.skipif(connection.vendor != "sqlite", reason="another database has a disk of its own")
-def test_a_database_that_cannot_be_opened_on_a_full_disk_is_said_to_be_that(monkeypatch):
+def test_unopenable_database_on_full_disk_names_the_disk(monkeypatch):
     error = OperationalError("unable to open database file")
     assert unavailable.reason_of(error) == unavailable.NO_DATABASE
     monkeypatch.setattr(unavailable, "FREE_BYTES", 10**18)

@@ -34,7 +34,7 @@ def test_kinds_change_without_loss(owner, dataset):
     assert dataset.sha256 == before
 
 
-def test_units_roles_and_missing_policies_change_and_the_rest_stays(owner, dataset):
+def test_patch_changes_units_roles_and_policies_only(owner, dataset):
     first = patch(
         owner, dataset, name="Renamed",
         columns=[{"name": "size", "unit": "cm", "missing_policy": "refuse"}, {"name": "day", "role": "ignored"}],
@@ -101,7 +101,7 @@ def test_patch_takes_json_only(owner, dataset):
     assert api(owner).patch(f"{API}{dataset.pk}/", {"name": "x"}, format="multipart").status_code == 415
 
 
-def test_delete_is_409_while_runs_use_it_and_then_removes_the_file(
+def test_delete_is_409_while_runs_use_it_then_removes_file(
     owner, dataset, run, media, django_capture_on_commit_callbacks
 ):
     answer = api(owner).delete(f"{API}{dataset.pk}/")

@@ -67,7 +67,7 @@ def test_signs_words_and_lines_can_be_given_to_the_api(owner):
     assert answer.json()["rows"] == 4
 
 
-def test_the_preview_shows_reasons_and_reads_again_without_another_upload(client, owner):
+def test_preview_shows_reasons_and_rereads_without_upload(client, owner):
     client.force_login(owner)
     url = client.post(reverse("datasets:new"), {"file": upload(OPEN, "t.csv")}).url
     shown = client.get(url)
@@ -85,7 +85,7 @@ def test_the_preview_shows_reasons_and_reads_again_without_another_upload(client
     assert Dataset.objects.get().reading["columns"]["when"]["form"] == "dd/mm/yyyy"
 
 
-def test_a_column_that_is_chosen_to_be_categories_stays_text_and_versions_are_read_alike(owner):
+def test_categorical_choice_keeps_text_in_later_versions(owner):
     dataset = Dataset.objects.get(pk=post(owner, MESSY, target="class").json()["id"])
     from octweb.datasets import versions
 

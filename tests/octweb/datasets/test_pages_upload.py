@@ -110,7 +110,7 @@ def test_what_is_foretold_is_what_is_stored(page):
     assert len(actions.load(made)[0].schema) == foretold.features
 
 
-def test_a_choice_that_cannot_be_stored_is_said_before_and_can_be_mended(page):
+def test_unstorable_choice_is_explained_and_can_be_corrected(page):
     url = start(page, b"a,b,y\n1,u,p\n2,u,q\n3,v,p\n")
     assert (
         "Cannot be stored with these choices" in page.post(url, {"target": "y", "kind-1": "numeric"}).content.decode()
@@ -243,7 +243,7 @@ CODED = b"income,label\n" + b"".join(
 )
 
 
-def test_codes_are_proposed_with_their_reason_kept_when_stored_and_can_be_taken_back(page, owner):
+def test_proposed_codes_are_stored_and_can_be_removed(page, owner):
     staged = actions.stage(owner=owner, file=io.BytesIO(CODED), source_name="coded.csv")
     url = reverse("datasets:preview", args=[staged.pk])
     shown = page.get(url)

@@ -94,7 +94,7 @@ def test_recoded_categories_are_said(first, words, sentence):
     assert any(sentence in problem for problem in refused.value.problems), refused.value.problems
 
 
-def test_rows_that_were_left_out_or_repeat_another_are_differences(first):
+def test_dropped_and_duplicate_rows_are_differences(first):
     rows = FIRST.splitlines()
     made = version(first, "\n".join([*rows, ",r,p", "1,,q", rows[1], rows[1]]) + "\n")
     found = {c.where: (c.before, c.now) for c in versions.changes(made)}
@@ -103,7 +103,7 @@ def test_rows_that_were_left_out_or_repeat_another_are_differences(first):
     assert found["rows that repeat another"] == (str(repeated), str(repeated + 2))
 
 
-def test_a_reading_that_is_repeated_gives_no_counts_of_the_file_before(owner, media):
+def test_repeated_parsing_has_no_counts_of_former_file(owner, media):
     text = "size;class\n" + "".join(f"{i % 10},5 kg;{'pq'[i % 3 == 0]}\n" for i in range(60))
     made = actions.create(
         owner=owner, file=io.BytesIO(text.encode()), source_name="a.csv", name="Boxes", target="class"
@@ -161,7 +161,7 @@ def test_each_column_that_is_missing_or_new_is_named_on_the_page(client, first):
         assert words in page
 
 
-def test_a_column_that_is_read_as_several_is_missing_by_its_own_name(owner, media):
+def test_missing_split_column_is_named_as_in_the_file(owner, media):
     rows = "".join(f"2024-0{1 + i % 9}-{10 + i % 18},{i % 7},{'pq'[i % 3 == 0]}\n" for i in range(60))
     file = io.BytesIO(f"day,size,class\n{rows}".encode())
     made = actions.create(owner=owner, file=file, source_name="a.csv", name="Days", target="class")

@@ -129,7 +129,7 @@ def test_another_site_can_neither_begin_nor_end_a_demo():
     assert Visit.objects.get().user is not None
 
 
-def test_the_button_stands_on_the_first_page_and_on_the_page_to_sign_in(client):
+def test_demo_button_is_on_first_and_sign_in_page(client):
     for page in ("/", reverse("login")):
         text = client.get(page).content.decode()
         assert f'action="{BEGIN}"' in text
@@ -143,7 +143,7 @@ def test_a_second_press_makes_no_second_account():
     assert Visit.objects.get() == visit
 
 
-def test_the_account_has_no_password_and_its_session_ends_with_the_visit():
+def test_account_has_no_password_and_session_ends_with_visit():
     browser, visit = visitor()
     assert not visit.user.has_usable_password()
     assert (visit.user.is_staff, visit.user.email) == (False, "")
@@ -156,7 +156,7 @@ def test_the_account_has_no_password_and_its_session_ends_with_the_visit():
     assert "Hello, Visitor" in page
 
 
-def test_accounts_with_a_password_work_as_before_and_see_no_banner(client, owner, staff):
+def test_accounts_with_password_see_no_demo_banner(client, owner, staff):
     for user in (owner, staff):
         client.force_login(user)
         page = client.get("/").content.decode()
@@ -167,7 +167,7 @@ def test_accounts_with_a_password_work_as_before_and_see_no_banner(client, owner
     assert create_token(owner=owner)[0].expiry is None
 
 
-def test_only_so_many_demos_are_begun_from_one_network_and_altogether(settings):
+def test_demos_are_limited_per_network_and_in_all(settings):
     settings.DEMO_VISITORS_PER_ADDRESS = 2
     settings.DEMO_VISITORS = 3
     for end in ("1", "2"):
@@ -189,7 +189,7 @@ def test_only_so_many_demos_are_begun_from_one_network_and_altogether(settings):
 
 
 @pytest.mark.one_database
-def test_a_visitor_trains_a_sample_to_a_proved_tree_and_the_next_visitor_sees_nothing_of_it():
+def test_visitor_trains_a_tree_that_the_next_cannot_see():
     first, visit = visitor()
     run = trained(first)
     assert (run.status, run.summary["status"], run.summary["gap"]) == (RunStatus.SUCCEEDED, "optimal", 0)
@@ -286,7 +286,7 @@ def test_no_mail_no_webhook_no_sharing_and_no_approval(cart_document, owner, sta
 # the end
 
 
-def test_after_a_day_everything_is_gone_with_its_files_and_nothing_else(owner, media, cart_document):
+def test_ended_visit_is_deleted_with_files_and_nothing_else(owner, media, cart_document):
     full_of_things(owner, cart_document)
     own_files = files_in(media)
     own_things = count_objects(owner)
@@ -328,7 +328,7 @@ def with_commit(action):
         return action()
 
 
-def test_no_row_of_any_table_names_the_visitor_afterwards_but_the_chain(cart_document):
+def test_only_the_chain_names_the_visitor_afterwards(cart_document):
     _, visit = visitor()
     model = full_of_things(visit.user, cart_document)
     ids = {visit.user.username, str(model.pk), "Private title", "private name"}
@@ -381,7 +381,7 @@ def test_the_visitor_ends_it_at_once(media):
     assert not get_user_model().objects.exists()
 
 
-def test_what_an_administrator_made_of_a_visitors_data_stays_and_the_visitor_is_locked_out(staff, caplog):
+def test_objects_of_administrators_stay_and_visitor_is_locked(staff, caplog):
     browser, visit = visitor()
     data = datasets.create(owner=visit.user, file=io.BytesIO(CSV.encode()), source_name="x.csv", target="class")
     run = runs.enqueue(owner=staff, dataset=data, method="cart")
@@ -402,7 +402,7 @@ def test_it_ends_as_well_where_the_demo_was_switched_off(settings):
     assert not get_user_model().objects.exists()
 
 
-def test_an_account_with_a_password_is_never_asked_for_in_the_database(owner, django_assert_num_queries):
+def test_account_with_password_costs_no_visit_query(owner, django_assert_num_queries):
     from octweb.demo.visits import visit_of
 
     with django_assert_num_queries(0):

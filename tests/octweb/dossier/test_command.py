@@ -143,7 +143,7 @@ def test_without_the_library_the_command_says_how_to_get_it(made, tmp_path, caps
     assert check(tmp_path / "out", capsys)[0] == 0
 
 
-def test_a_refuted_model_gets_no_dossier_and_bad_arguments_are_said(made, tmp_path):
+def test_refuted_model_and_bad_arguments_give_no_dossier(made, tmp_path):
     document = trained("cart", folds=3)
     document["metrics"]["train"]["correct"] += 1
     (tmp_path / "model.json").write_text(json.dumps(document))

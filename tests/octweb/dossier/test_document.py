@@ -20,7 +20,7 @@ from trainer.tree.render.paper import MOST, PAPER, below, pictures
 
 
 @pytest.mark.parametrize("leaves", [1, 2, 7, 24, 64])
-def test_every_node_is_drawn_and_no_picture_is_wider_than_the_page(leaves):
+def test_every_node_is_drawn_within_the_page_width(leaves):
     tree = tree_of(leaves, classes=20)
     drawn = pictures(tree)
     seen = {node for p in drawn for node in shown(tree, p)}
@@ -53,7 +53,7 @@ def document(tmp_path, model, data, **options):
     return record, to_html(record, read_model(path).tree)
 
 
-def test_long_names_and_many_classes_make_a_small_document_that_prints(tmp_path):
+def test_document_with_long_names_is_small_and_prints(tmp_path):
     record, page = document(tmp_path, *many_classes(tmp_path))
     assert len(page) < LARGEST_HTML
     assert page.count('<th scope="row">class number') >= 20

@@ -213,7 +213,7 @@ def test_unfinished_folds_recommend_nothing(experiment, candidates, finish):
     assert points(found) == []
 
 
-def test_rows_held_out_are_looked_at_when_the_first_tree_is_opened(experiment, candidates, finish):
+def test_held_out_rows_are_measured_at_first_opened_tree(experiment, candidates, finish):
     finish(candidates[0], [0.9, 0.8, 1.0])
     finish(candidates[1], [0.5, 0.5, 0.5])
     assert held_out(experiment) is None
@@ -230,9 +230,7 @@ def test_rows_held_out_are_looked_at_when_the_first_tree_is_opened(experiment, c
     assert TreeModel.objects.count() == 2
 
 
-def test_a_model_says_what_the_choice_is_worth_of_which_it_is_the_result(
-    experiment, candidates, finish, register, owner
-):
+def test_model_shows_estimate_of_its_selection(experiment, candidates, finish, register, owner):
     finish(candidates[0], [0.9, 0.8, 1.0])
     finish(candidates[1], [0.5, 0.5, 0.5])
     whole = [register(title=f"Again {k}") for k in range(2)]
@@ -251,7 +249,7 @@ def test_a_model_says_what_the_choice_is_worth_of_which_it_is_the_result(
     assert selection_of(register()) is None
 
 
-def test_a_choice_that_is_not_judged_yet_is_not_passed_off_as_judged(owner, dataset, finish):
+def test_selection_without_estimate_shows_none(owner, dataset, finish):
     one = actions.start(owner=owner, dataset=dataset, candidates=[{"method": "cart"}], folds=3, nested=True)
     assert selection_of(actions.open_candidate(finish(one.candidates.get(), [0.9, 0.8, 1.0]))) is None
     two = actions.start(owner=owner, dataset=dataset, candidates=[{"method": "cart"}] * 2, folds=3, nested=True)
@@ -269,7 +267,7 @@ def test_the_first_tree_opened_stays_the_choice(experiment, candidates, finish):
     assert experiment.chosen == candidates[1]
 
 
-def test_a_candidate_whose_model_was_deleted_says_how_it_comes_back(experiment, candidates, finish):
+def test_candidate_of_deleted_model_says_how_to_restore_it(experiment, candidates, finish):
     finish(candidates[0], [0.9, 0.8, 1.0])
     model = actions.open_candidate(candidates[0])
     registry.delete(model)
@@ -413,7 +411,7 @@ def test_the_api_has_one_object(client, client_of, owner, stranger, dataset, fin
     assert bad.status_code == 400
 
 
-def test_the_picture_has_axes_before_the_first_point_and_a_band_after():
+def test_picture_has_axes_first_and_band_after_first_point():
     empty = experiment_figure([])
     assert empty["data"] == []
     assert empty["layout"]["annotations"]
@@ -434,7 +432,7 @@ def test_the_picture_has_axes_before_the_first_point_and_a_band_after():
     assert drawn["layout"]["shapes"][0]["y0"] == pytest.approx(69.0)
 
 
-def test_words_of_the_highest_and_the_recommended_never_meet_though_both_have_as_many_leaves():
+def test_labels_of_equal_size_candidates_do_not_overlap():
     high = {"id": "a", "name": "A", "leaves": 4, "accuracy": 0.71, "error": 0.02, "proved": False, "highest": True}
     points = [
         high | {"recommended": False},

@@ -61,7 +61,7 @@ def supervise(kind, job) -> str:
 
 
 @pytest.mark.one_database
-def test_a_candidate_gives_way_after_a_fit_and_goes_on_where_it_was(slow, quick_run):
+def test_candidate_is_preempted_after_a_fit_and_resumes(slow, quick_run):
     run = quick_run()
     assert supervise(CandidateSupervisor, slow) == RunStatus.QUEUED
     slow.refresh_from_db()
@@ -128,7 +128,7 @@ def begun(job, seconds: float) -> None:
     type(job).objects.filter(pk=job.pk).update(status=RunStatus.RUNNING, started=started)
 
 
-def test_the_page_of_a_waiting_run_says_what_for_and_how_long_at_most(slow, quick_run, client, owner, settings):
+def test_page_of_waiting_run_shows_reason_and_longest_wait(slow, quick_run, client, owner, settings):
     settings.WORKER_GRACE_SECONDS = 10
     run = quick_run()
     assert wait_of(run).workers == 0

@@ -21,7 +21,7 @@ def run(candidate: Candidate) -> str:
     return CandidateSupervisor(job_id=str(candidate.pk), worker="here", stopping=threading.Event()).run()
 
 
-def test_candidates_run_to_a_recommendation_and_an_honest_estimate(owner, dataset, client):
+def test_candidates_run_to_recommendation_and_estimate(owner, dataset, client):
     browser = client
     browser.force_login(owner)
     trials = [

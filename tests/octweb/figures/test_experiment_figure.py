@@ -12,7 +12,7 @@ def words_of(figure, start):
     return next(a for a in figure["layout"]["annotations"] if start in a["text"])
 
 
-def test_words_of_the_recommended_stand_below_a_candidate_that_they_reach_over():
+def test_recommended_label_is_below_overlapped_candidate():
     shown = [
         point("small", 4, 0.800, recommended=True),
         point("in the way", 5, 0.795),

@@ -23,7 +23,7 @@ def random_columns(rng):
 
 
 @seeds(60)
-def test_each_row_of_the_icicle_is_as_wide_as_there_are_trees_and_parts_lie_below_their_own(seed):
+def test_icicle_rows_have_equal_width_and_nest(seed):
     columns = random_columns(random.Random(seed))
     whole = sum(line["trees"] for line in columns)
     figure = questions_figure(columns)
@@ -39,7 +39,7 @@ def test_each_row_of_the_icicle_is_as_wide_as_there_are_trees_and_parts_lie_belo
         assert not any("<b>" in text for text in (*trace["text"], *trace["hovertext"]))
 
 
-def test_the_curve_has_a_step_for_each_tolerance_and_marks_the_last():
+def test_curve_has_step_per_tolerance_and_marks_the_last():
     figure = tolerance_figure([[0.0, 2], [0.01, 5], [0.05, 40]])
     assert figure["data"][0]["x"] == [0, 1, 5]
     assert figure["data"][0]["y"] == [2, 5, 40]

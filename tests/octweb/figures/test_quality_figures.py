@@ -15,7 +15,7 @@ def cuts():
 
 
 @pytest.mark.parametrize("draw", [roc_figure, recall_figure])
-def test_titles_of_long_classes_are_broken_and_of_short_ones_are_not(draw, cuts):
+def test_only_titles_of_long_classes_are_wrapped(draw, cuts):
     for names, lines in ((LONG, 2), (("yes", "no"), 1)):
         layout = draw(cuts, *names, own=(1, 1))["layout"]
         texts = [layout[a]["title"]["text"] for a in ("xaxis", "yaxis")]

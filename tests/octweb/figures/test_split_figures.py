@@ -27,7 +27,7 @@ from trainer.tree.splits import Interval, Linear, Split, Threshold, goes_left
 
 
 @seeds(40)
-def test_no_bar_of_a_decision_lies_on_both_sides_of_its_threshold(seed):
+def test_no_bar_of_decision_spans_its_threshold(seed):
     rng = np.random.default_rng(seed)
     tree, X, codes = one_split("threshold", n=100 + seed, classes=3)
     X[:, 0] = rng.normal(size=len(X)) if seed % 2 else rng.integers(0, int(rng.integers(2, 60)), len(X))
@@ -222,7 +222,7 @@ def test_styles_tell_twenty_classes_apart():
 
 
 @seeds(40)
-def test_no_bar_lies_on_both_sides_of_a_cut_and_counts_have_whole_ticks(seed):
+def test_no_bar_spans_a_cut_and_counts_have_integer_ticks(seed):
     rng = np.random.default_rng(seed)
     n = int(rng.integers(2, 200))
     values = np.round(rng.normal(size=n) * 10, int(rng.integers(0, 3))) if seed % 2 else rng.choice([0, 1, 4, 9.5], n)

@@ -26,7 +26,7 @@ def drawn(classes: int = 2, n: int = 400):
 
 
 @pytest.mark.parametrize("classes", [2, 3, 20])
-def test_picture_and_curve_share_an_axis_and_the_line_runs_through_both(classes):
+def test_picture_and_curve_share_axis_and_cut_line(classes):
     tree, X, codes, figure = drawn(classes)
     _valid(figure)
     layout = figure["layout"]
@@ -48,7 +48,7 @@ def test_picture_and_curve_share_an_axis_and_the_line_runs_through_both(classes)
     assert without_legend(figure)["layout"]["height"] < layout["height"]
 
 
-def test_the_title_says_the_fewest_wrong_rows_and_where_and_the_axis_shows_both_ends():
+def test_title_names_lowest_point_and_axis_shows_both_ends():
     *_, figure = drawn()
     meta = figure["layout"]["meta"]
     layout = figure["layout"]
@@ -61,7 +61,7 @@ def test_the_title_says_the_fewest_wrong_rows_and_where_and_the_axis_shows_both_
     assert figure["data"][-1]["y"] == [fewest]
 
 
-def test_what_a_page_shows_of_a_moved_threshold_is_counted_from_the_rows():
+def test_moved_threshold_shows_counts_of_the_rows():
     tree, X, codes, figure = drawn(3)
     meta, (yes, no) = json.loads(json.dumps(figure["layout"]["meta"])), (tree.nodes[v].label for v in (1, 2))
     values = X[:, 0]
@@ -106,7 +106,7 @@ def test_a_threshold_beyond_the_rows_is_said_as_such():
         assert found.wrong[found.best] == found.wrong.min()
 
 
-def test_the_curve_alone_has_a_title_that_keeps_the_end_of_a_long_name_and_whole_ticks():
+def test_curve_title_keeps_end_of_long_name_and_integer_ticks():
     tree, X, codes, _ = drawn()
     costs = threshold_costs(tree, 0, X, codes)
     layout = _valid(threshold_figure(costs, "share_of_households_with_cars_in_the_whole_region_04")).layout

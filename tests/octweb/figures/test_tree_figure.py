@@ -80,7 +80,7 @@ def test_the_first_view_can_be_read_where_it_is_shown(leaves):
             assert 0.8 * layout["height"] <= room[1] + 1
 
 
-def test_what_is_closed_is_not_drawn_and_its_card_shows_the_leaves_below():
+def test_collapsed_subtree_is_a_card_with_its_leaf_count():
     tree = tree_of(20, classes=3, seed=5)
     figure = tree_figure(tree, levels=2)
     records = figure["layout"]["meta"]["nodes"]
@@ -227,7 +227,7 @@ def test_small_leaves_name_classes_by_what_tells_them_apart():
 
 
 @pytest.mark.parametrize("name", ["MSinceMostRecentInqexcl7days", "number_of_satisfactory_trades"])
-def test_a_name_is_whole_on_a_card_where_that_takes_no_more_lines(name):
+def test_card_shows_full_name_if_it_takes_no_more_lines(name):
     tree = tree_of(2, classes=2)
     schema = (replace(tree.schema[0], name=name, unit=""), *tree.schema[1:])
     nodes = (replace(tree.nodes[0], split=Threshold(feature=0, threshold=0.5)), *tree.nodes[1:])
@@ -306,7 +306,7 @@ def test_notes_stand_in_the_cards_of_small_trees(leaves, closed, shown):
 
 
 @pytest.mark.parametrize("leaves", [2, 17, 64])
-def test_bands_that_run_nearly_level_are_wider_there_and_stay_apart(leaves):
+def test_nearly_level_bands_are_wider_and_stay_apart(leaves):
     tree = tree_of(leaves, classes=1, seed=leaves)
     figure = tree_figure(tree)
     bands = [o for t in figure["data"] if t["name"].startswith("rows: ") for o in _outlines(t)]

@@ -57,7 +57,7 @@ def now(thing):
     return type(thing).objects.get(pk=thing.pk)
 
 
-def test_a_predicted_file_is_hidden_everywhere_and_comes_back_with_its_answers(browser, client_of, owner, job, work):  # noqa: F811
+def test_deleted_prediction_is_hidden_and_restored_with_answers(browser, client_of, owner, job, work):  # noqa: F811
     assert work(job) == "succeeded"
     address = reverse("batch:detail", args=[job.pk])
     api = client_of(owner)
@@ -92,7 +92,7 @@ def test_the_answers_are_kept_until_nobody_can_bring_them_back(browser, job, wor
     assert not default_storage.exists(job.folder)
 
 
-def test_deleting_stops_a_file_and_bringing_it_back_starts_it_again(browser, job, work):  # noqa: F811
+def test_deletion_stops_a_prediction_and_restoring_restarts_it(browser, job, work):  # noqa: F811
     assert "Deleting stops it" in page(browser, "delete", "prediction", job.pk)
     delete(browser, "prediction", job)
     assert now(job).status == RunStatus.CANCELLED
@@ -102,7 +102,7 @@ def test_deleting_stops_a_file_and_bringing_it_back_starts_it_again(browser, job
     assert work(job) == "succeeded"
 
 
-def test_a_file_that_comes_back_while_it_is_being_stopped_starts_again_when_it_has_ended(job, monkeypatch, work):  # noqa: F811
+def test_prediction_restored_while_stopping_restarts_afterwards(job, monkeypatch, work):  # noqa: F811
     """The worker hears of the deletion only after it was undone."""
     from octweb.batch.work import PredictionSupervisor
 
@@ -120,7 +120,7 @@ def test_a_file_that_comes_back_while_it_is_being_stopped_starts_again_when_it_h
     assert work(job) == "succeeded"
 
 
-def test_a_file_that_comes_back_while_its_worker_is_dead_starts_again(job):  # noqa: F811
+def test_prediction_restored_with_dead_worker_restarts(job):  # noqa: F811
     jobs = BatchPrediction.objects.filter(pk=job.pk)
     jobs.update(status=RunStatus.RUNNING, attempt=1, lease_until=timezone.now() - timedelta(minutes=1))
     batch.delete(now(job))

@@ -68,7 +68,7 @@ def test_search_shows_nothing_of_others(client, stranger, run, register):
     assert client.get("/search/", {"q": "small"}).status_code == 302
 
 
-def test_a_new_user_sees_three_steps_and_trains_a_sample_in_one_click(browser):
+def test_new_user_trains_a_sample_in_one_click(browser):
     text = browser.get("/").content.decode()
     assert "Three steps" in text
     answer = browser.post(reverse("start", args=["iris"]))

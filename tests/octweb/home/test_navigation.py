@@ -46,7 +46,7 @@ def test_one_place_of_the_menu_is_marked(path, label):
     assert [place["label"] for place in found if place["here"]] == [label]
 
 
-def test_decisions_offer_approved_models_first_and_no_foreign_ones(client, owner, stranger, register, approved, media):
+def test_decisions_list_approved_models_first_and_only_own(client, owner, stranger, register, approved, media):
     draft = register(title="A draft")
     client.force_login(owner)
     page = client.get(reverse("decisions"))

@@ -89,7 +89,7 @@ def test_a_message_is_signed_and_says_what_ended(hook, owner, ended_run):
     }
 
 
-def test_a_proof_that_no_tree_keeps_the_constraints_is_not_told_as_a_failure(hook, owner, ended_run):
+def test_proved_infeasibility_is_not_reported_as_failure(hook, owner, ended_run):
     url, received = hook
     Wish.objects.create(user=owner, webhook=url)
     TrainingRun.objects.update(status=RunStatus.FAILED, summary={"status": "infeasible"})
