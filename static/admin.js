@@ -1,4 +1,4 @@
-// In the administration a click on a question of the tree opens that split on the model's page.
+// Administration: a click on a split of the tree opens it on the model's page.
 
 document.addEventListener("octweb:node", (event) => {
   const page = event.target.dataset.page;

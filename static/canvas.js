@@ -1,4 +1,4 @@
-// The canvas: the tree as one Plotly figure in full size, moved and scaled as a whole, with a card for the keyboard over each node.
+// Canvas of the tree: one Plotly figure in full size that is panned and zoomed, with a focusable card over each node.
 "use strict";
 
 const canvas = document.getElementById("canvas");
@@ -24,7 +24,7 @@ let size = { width: 1, height: 1 };
 let refit = true; // the next figure is shown whole
 let fitted = true;
 
-// the small map, and the way of a row in words, take their part of the height
+// the minimap and the path of a row reduce the height
 const taken = (element) => (element?.offsetHeight ? element.offsetHeight + 12 : 0);
 const roomHeight = () => view.clientHeight - Math.max(taken(document.getElementById("minimap")), taken(canvas.querySelector(".only-flow")));
 
@@ -52,7 +52,7 @@ picture.addEventListener("octweb:drawn", (event) => {
   else stay(anchor);
 });
 
-// when a branch opens or closes, its card stays where it is
+// keep the card of a branch in place when it expands or collapses
 let anchorId = null;
 function keptInPlace() {
   const node = nodes.find((v) => v.id === anchorId);
@@ -65,7 +65,7 @@ function stay(at) {
   for (const id of [node?.left, node?.right, node?.id]) intoSight(id); // what was opened is seen, its question above all
 }
 
-// ---- cards over the picture: they take clicks and the keyboard, and screen readers read them
+// ---- cards over the picture, for clicks, keyboard and screen readers
 
 function cards() {
   const focused = document.activeElement?.closest?.(".hit")?.dataset.node;
@@ -129,7 +129,7 @@ function onPlus(event, node) {
   return event.clientX > corner.right - 32 * place.scale && event.clientY > corner.bottom - 30 * place.scale && node.closed;
 }
 
-// ---- open and close
+// ---- expand and collapse
 
 function toggle(id) {
   const node = nodes.find((v) => v.id === id);
@@ -144,7 +144,7 @@ function below(id, top) {
   return false;
 }
 
-// all below the chosen card is open, and all beside the way to it is closed
+// expand everything below the chosen card, and collapse everything beside the path to it
 function onlyThisPart() {
   const find = (id) => nodes.find((v) => v.id === id);
   if (!find(chosen)) return;
@@ -168,7 +168,7 @@ function level(change) {
   picture.dispatchEvent(new CustomEvent("octweb:reload", { bubbles: true }));
 }
 
-// ---- place and scale
+// ---- pan and zoom
 
 function show() {
   about.hidden = true; // it would stand where its card was
@@ -194,7 +194,7 @@ function zoom(factor, at = { x: view.clientWidth / 2, y: view.clientHeight / 2 }
   show();
 }
 
-// whoever zooms by keys keeps the card that has the keyboard in sight
+// zooming by keys keeps the focused card in view
 function zoomed(factor) {
   zoom(factor);
   intoSight(Number(document.activeElement?.closest?.(".hit")?.dataset.node));
@@ -254,7 +254,7 @@ view.addEventListener("wheel", (event) => {
   show();
 }, { passive: false });
 
-// ---- counts of the card under the pointer, or under the keyboard
+// ---- counts of the hovered or focused card
 
 function tell(event) {
   const node = atCard(event);
@@ -279,7 +279,7 @@ hits.addEventListener("pointerleave", () => { about.hidden = true; });
 hits.addEventListener("focusin", (event) => { if (event.target.matches(":focus-visible")) tell(event); });
 hits.addEventListener("focusout", () => { about.hidden = true; });
 
-// ---- the small map and its frame
+// ---- minimap and its frame
 
 function showFrame() {
   const frame = document.getElementById("map-frame");
@@ -368,7 +368,7 @@ document.addEventListener("keydown", (event) => {
   event.preventDefault();
 });
 
-// a list entry of a node that is folded up opens the way to it
+// a list entry of a collapsed node expands the path to it
 document.addEventListener("octweb:chosen", (event) => {
   if (!nodes.length || nodes.some((v) => v.id === event.detail.id)) return;
   auto = false;

@@ -1,4 +1,4 @@
-// The file to carry away: answers for typed values and for a dropped CSV, the smallest change, all without a network.
+// Standalone file of a model: predict typed values or a dropped CSV, and show the smallest change, without a network.
 "use strict";
 
 (() => {
@@ -18,7 +18,7 @@
     return make("select", named, make("option", { value: "" }, "no value"), ...choices.map((c) => make("option", { value: c }, c || "(empty)")));
   }
 
-  // the word of what the owner of the model permits
+  // return the option that matches the owner's permission
   function wordOf(own) {
     if (!own) return "free";
     if (!own.up && !own.down) return "never";
@@ -81,7 +81,7 @@
     return { found, csv: `${["row,label,leaf", ...lines].join("\n")}\n` };
   }
 
-  // each note on a cell once, with the number of rows that have it, the most frequent first
+  // return each note once with its number of rows, the most frequent first
   function notesOf(found) {
     const counts = new Map();
     for (const note of found.flatMap((a) => a.notes)) counts.set(note, (counts.get(note) ?? 0) + 1);

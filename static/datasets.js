@@ -1,4 +1,4 @@
-// Upload by drag and drop with a progress bar; without this script the form works all the same.
+// Upload by drag and drop with a progress bar. The form also works without this script.
 "use strict";
 
 (() => {
@@ -18,7 +18,7 @@
     const bold = document.createElement("b");
     bold.textContent = text;
     box.append(bold);
-    if (problems?.length > 1) {  // a single one is what the text says
+    if (problems?.length > 1) {  // a single one repeats the text
       const list = document.createElement("ul");
       for (const problem of problems) {
         const item = document.createElement("li");
@@ -28,7 +28,7 @@
       box.append(list);
     }
     place.append(box);
-    document.querySelector("details.reading").open = true;  // another delimiter or encoding is often the cure
+    document.querySelector("details.reading").open = true;  // another delimiter or encoding often helps
     bar.hidden = true;
     words.textContent = "";
   }

@@ -1,10 +1,10 @@
-// The decision page: print, and the record as a file by the same form, so that no value comes into an address.
+// Decision page: print, and download the record by POST, so that no value appears in a URL.
 "use strict";
 
 document.addEventListener("click", (event) => {
-  const wish = event.target.closest("[data-decide]")?.dataset.decide;
-  if (wish === "print") window.print();
-  if (wish === "json") {
+  const action = event.target.closest("[data-decide]")?.dataset.decide;
+  if (action === "print") window.print();
+  if (action === "json") {
     const form = document.getElementById("ask"), field = document.createElement("input");
     Object.assign(field, { type: "hidden", name: "format", value: "json" });
     form.append(field);
@@ -13,7 +13,7 @@ document.addEventListener("click", (event) => {
   }
 });
 
-// a row number explains that row; typing a value explains what is typed
+// a typed value clears the row number
 document.addEventListener("input", (event) => {
   if (event.target.name?.startsWith("try-")) {
     const number = document.getElementById("row-number");

@@ -1,11 +1,11 @@
-// What every page does: the search field behind Ctrl K, selects that lead to another page, and word of a run that has ended.
+// On every page: the search field (Ctrl K), selects that open another page, and notice of a run that has ended.
 "use strict";
 
 (() => {
   const find = document.getElementById("find");
   let dialog;
   let timer;
-  let asked = 0;
+  let lastRequest = 0;
 
   function build() {
     dialog = document.createElement("dialog");
@@ -25,8 +25,8 @@
     words.textContent = "Type a part of a name.";
     dialog.append(input, list, words);
     document.body.append(dialog);
-    input.addEventListener("input", () => { clearTimeout(timer); timer = setTimeout(() => ask(input.value), 150); });
-    input.addEventListener("keydown", keys);
+    input.addEventListener("input", () => { clearTimeout(timer); timer = setTimeout(() => search(input.value), 150); });
+    input.addEventListener("keydown", handleKey);
     list.addEventListener("click", (event) => {
       const item = event.target.closest("li");
       if (item && (event.ctrlKey || event.metaKey)) window.open(item.dataset.url);
@@ -35,8 +35,8 @@
     dialog.addEventListener("click", (event) => { if (event.target === dialog) dialog.close(); });
   }
 
-  async function ask(text) {
-    const number = ++asked;
+  async function search(text) {
+    const number = ++lastRequest;
     let hits = [];
     let answered = true;
     let all = true;
@@ -46,7 +46,7 @@
       if (answered) ({ hits, all } = await answer.json());
       if (!all) hits.push({ kind: "search", name: "All that was found", about: "the first of each kind are above", url: `${find.dataset.url}?q=${encodeURIComponent(text)}` });
     }
-    if (number === asked) show(hits, text, answered, all);
+    if (number === lastRequest) show(hits, text, answered, all);
   }
 
   function show(hits, text, answered, all) {
@@ -72,11 +72,11 @@
     words.textContent = !answered ? "The server does not answer. Type on to ask again." : hits.length ? `${all ? `${hits.length} found` : "More were found than are shown"}. Arrows choose, Enter opens.` : text.trim() ? `Nothing has “${text.trim()}” in its name.` : "Type a part of a name.";
   }
 
-  function keys(event) {
+  function handleKey(event) {
     const [input, list] = dialog.children;
     const items = [...list.children];
     const at = items.findIndex((item) => item.getAttribute("aria-selected") === "true");
-    if (event.key === "Escape") { event.preventDefault(); dialog.close(); return; }  // the field alone would only be emptied
+    if (event.key === "Escape") { event.preventDefault(); dialog.close(); return; }  // by default, Escape would only clear the field
     if (event.key === "Enter" && items[at]) { event.preventDefault(); window.location.assign(items[at].dataset.url); }
     if (event.key !== "ArrowDown" && event.key !== "ArrowUp" || !items.length) return;
     event.preventDefault();
@@ -104,7 +104,7 @@
     if (select) window.location.assign(select.dataset.go + encodeURIComponent(select.value));
   });
 
-  // if the run of a live page ends while nobody looks, the page says so in its title, and as a notification where that was allowed
+  // if a run ends while its page is hidden, say so in the title and, if permitted, by a notification
   let running = document.getElementById("live")?.dataset.finished === "0";
   document.addEventListener("htmx:afterSwap", () => {
     const live = document.getElementById("live");
@@ -115,7 +115,7 @@
     document.title = `${ended}: ${document.title}`;
     if (document.hidden && "Notification" in window && Notification.permission === "granted") new Notification("octweb", { body: `${name}: ${ended.toLowerCase()}.`, icon: document.querySelector("link[rel=icon]")?.href });
   });
-  // the button says what this browser has answered, also on a later visit
+  // the button shows the permission of this browser, also on later visits
   function answered(button, answer) {
     if (answer === "default") return;
     button.textContent = answer === "granted" ? "This browser will say so" : "The browser does not allow it";

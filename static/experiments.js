@@ -1,10 +1,10 @@
-// The live leaderboard: the clock runs on between two answers, and the picture is drawn again when a candidate has come along.
+// Live leaderboard: run the clock between two responses, and redraw the picture when a candidate ends.
 "use strict";
 
 (() => {
   let start = performance.now();
   let seen = document.getElementById("live")?.dataset.seen;
-  function words(seconds) {
+  function clockText(seconds) {
     const s = Math.floor(seconds);
     const two = (n) => String(n).padStart(2, "0");
     if (s < 60) return `${s}\u202fs`;
@@ -13,7 +13,7 @@
   }
   setInterval(() => {
     const clock = document.querySelector("[data-clock]");
-    if (clock) clock.textContent = words(parseFloat(clock.dataset.clock) + (performance.now() - start) / 1000);
+    if (clock) clock.textContent = clockText(parseFloat(clock.dataset.clock) + (performance.now() - start) / 1000);
   }, 1000);
   document.addEventListener("htmx:afterSwap", () => {
     start = performance.now();

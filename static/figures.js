@@ -22,7 +22,7 @@ function resolve(value, style) {
   return value;
 }
 
-// A long legend makes the figure taller instead of the plot smaller.
+// A long legend makes the figure taller, not the plot smaller.
 function legendRoom(figure, width) {
   const names = figure.data.filter((trace) => trace.name && trace.showlegend !== false).map((trace) => trace.name.length);
   if (!figure.layout?.showlegend || !names.length) return 0;
@@ -77,7 +77,7 @@ async function draw(element) {
   element.dispatchEvent(new CustomEvent("octweb:drawn", { bubbles: true, detail: figure }));
 }
 
-// On a phone the name of a point may end beyond the picture: it is moved back into it.
+// On a phone the name of a point may exceed the picture: move it back.
 function namesInside(element) {
   const edge = element.getBoundingClientRect().right;
   for (const name of element.querySelectorAll(".textpoint text")) {
@@ -87,7 +87,7 @@ function namesInside(element) {
   }
 }
 
-// ---- a figure in full size without anything of its own around it: whoever shows it moves and scales it
+// ---- a figure in full size without controls; its container pans and zooms it
 
 const isPlain = (element) => element.hasAttribute("data-figure-plain");
 
@@ -98,7 +98,7 @@ async function drawPlain(element, figure, style) {
   element.dispatchEvent(new CustomEvent("octweb:drawn", { bubbles: true, detail: figure }));
 }
 
-// ---- a figure of fixed size: in the middle, and as small as words stay readable where the page is narrower
+// ---- a figure of fixed size: centred, and scaled down on narrow pages while text stays readable
 
 const READABLE = 0.72;
 const ZOOMS = [["Fit", 0, "Show the whole picture"], ["100 %", 1, "Show the picture in full size"]];
@@ -115,7 +115,7 @@ function scaleFor(element) {
   return Math.max(fitting(element), READABLE);
 }
 
-// Places are in axis units and follow the size; what Plotly measures in pixels has to be told.
+// Positions in axis units follow the size; sizes in pixels must be scaled.
 function scaled({ data, layout }, scale) {
   const smaller = (sizes) => sizes.map((s) => scale * s);
   const word = (trace) => {
@@ -127,10 +127,10 @@ function scaled({ data, layout }, scale) {
 }
 
 function buttons(element) {
-  const whole = fitting(element);
+  const fitScale = fitting(element);
   for (const button of element.nextElementSibling?.querySelectorAll("[data-zoom]") ?? []) {
-    button.hidden = whole === 1;
-    button.setAttribute("aria-pressed", String((Number(button.dataset.zoom) || whole) === scales.get(element)));
+    button.hidden = fitScale === 1;
+    button.setAttribute("aria-pressed", String((Number(button.dataset.zoom) || fitScale) === scales.get(element)));
   }
 }
 
@@ -141,7 +141,7 @@ async function zoom(element, scale) {
   element.scrollLeft = middle * element.scrollWidth - element.clientWidth / 2;
 }
 
-// ---- pictures to take away: as shown, on the page's own background
+// ---- save pictures as shown, with the page's background
 
 async function save(element, format) {
   const style = getComputedStyle(document.documentElement);
@@ -181,18 +181,18 @@ function say(element, text) {
   element.classList.add("note");
 }
 
-const asked = new WeakMap();  // of answers that overtake each other the last one asked for counts
+const requestCounts = new WeakMap();  // only the response to the last request counts
 
 async function load(element) {
   const url = element.dataset.figureUrl;
   if (!url) return;
-  const turn = (asked.get(element) ?? 0) + 1;
-  asked.set(element, turn);
+  const turn = (requestCounts.get(element) ?? 0) + 1;
+  requestCounts.set(element, turn);
   try {
     const answer = await fetch(url, { headers: { Accept: "application/json" }, credentials: "same-origin", cache: "no-store" });
     if (!answer.ok) throw new Error(String(answer.status));
     const figure = await answer.json();
-    if (asked.get(element) !== turn) return;
+    if (requestCounts.get(element) !== turn) return;
     loaded.set(element, figure);
   } catch {
     if (!loaded.has(element)) say(element, "The picture could not be loaded. Reload the page; the text beside it has the same numbers.");
@@ -231,8 +231,8 @@ function step(nodes, at, key) {
   const parent = nodes.find((v) => v.id === node.parent);
   if (key === "ArrowUp") return parent ?? node;
   if (key === "ArrowDown") return nodes.find((v) => v.id === node.left) ?? node;
-  const wanted = key === "ArrowLeft" ? parent?.left : parent?.right;
-  return nodes.find((v) => v.id === wanted) ?? node;
+  const targetId = key === "ArrowLeft" ? parent?.left : parent?.right;
+  return nodes.find((v) => v.id === targetId) ?? node;
 }
 
 function mark(element) {
@@ -299,7 +299,7 @@ const watcher = new IntersectionObserver((entries) => {
   for (const entry of entries) {
     if (!entry.isIntersecting) continue;
     watcher.unobserve(entry.target);
-    if (!asked.has(entry.target)) load(entry.target); // htmx names the same element again once it has started
+    if (!requestCounts.has(entry.target)) load(entry.target); // htmx names the same element again once it has started
   }
 }, { rootMargin: "300px" });
 
@@ -315,7 +315,7 @@ function start(root) {
   }
 }
 
-// figures whose data a json_script beside them holds
+// figures with data in a json_script beside them
 function startFromScripts(all) {
   for (const element of all("[data-figure-json]")) {
     const script = document.getElementById(element.dataset.figureJson);

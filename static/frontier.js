@@ -1,4 +1,4 @@
-// Frontiers of a model: a point of the picture, or its row in the table, shows the tree of that size.
+// Frontiers of a model: a click on a point or its table row shows the tree of that size.
 "use strict";
 
 function showTree() {
@@ -17,7 +17,7 @@ function showTreeOf(id) {
 document.addEventListener("octweb:point", (event) => {
   if (String(event.detail.id).startsWith("tree-of-")) showTreeOf(event.detail.id);
 });
-// the splits above belong to the model, not to such a tree
+// trees of the frontier do not select splits of the model
 document.addEventListener("octweb:node", (event) => {
   if (event.target.closest(".of-frontier")) event.preventDefault();
 });

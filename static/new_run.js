@@ -1,15 +1,15 @@
-// New run: cards by keys, lists that filter, lines that are added, and nothing lost that is typed while an answer is under way.
+// New run: choose cards by keys, filter lists, add lines, and keep input typed during a request.
 "use strict";
 
 (() => {
-  const sent = new Map();  // what the request that is under way has sent, by field
+  const sent = new Map();  // values of the running request, by field
 
   function form() { return document.getElementById("run-form"); }
 
   function entries() {
-    const found = new Map();
-    for (const [name, value] of new FormData(form())) found.set(name, found.has(name) ? `${found.get(name)}\n${value}` : value);
-    return found;
+    const values = new Map();
+    for (const [name, value] of new FormData(form())) values.set(name, values.has(name) ? `${values.get(name)}\n${value}` : value);
+    return values;
   }
 
   document.addEventListener("htmx:configRequest", (event) => {
@@ -21,7 +21,7 @@
   let open = [];
   document.addEventListener("htmx:beforeSwap", (event) => {
     if (event.detail.requestConfig?.elt?.id !== "run-form") return;
-    // fields that were changed since the request left keep what they have now
+    // fields changed during the request keep their new values
     typed.clear();
     const now = entries();
     for (const name of new Set([...sent.keys(), ...now.keys()])) {
@@ -35,18 +35,18 @@
   document.addEventListener("htmx:oobAfterSwap", settle);
   function settle() {
     if (!form()) return;
-    for (const [name, value] of typed) keep(name, value);
+    for (const [name, value] of typed) restoreField(name, value);
     for (const id of open) { const d = document.getElementById(id); if (d) d.open = true; }
     const state = document.getElementById("form-state");
     for (const [name, value] of [["method", state.dataset.method], ["ask", state.dataset.ask], ["sure", state.dataset.sure]]) {
-      // a card that was chosen since the request left stays chosen: the next request, which is about to leave, tells of it
+      // a card chosen during the request stays chosen; the next request sends it
       const chosen = new FormData(form()).get(name);
       if (sent.has(name) && sent.get(name) !== chosen) continue;
       for (const radio of form().querySelectorAll(`input[type="radio"][name="${name}"]`)) radio.checked = radio.value === value;
     }
   }
 
-  function keep(name, value) {
+  function restoreField(name, value) {
     const ticked = (value ?? "").split("\n");
     for (const field of form().querySelectorAll(`[name="${CSS.escape(name)}"]`)) {
       if (field.type === "checkbox" || field.type === "radio") field.checked = value !== undefined && ticked.includes(field.value);
@@ -54,7 +54,7 @@
     }
   }
 
-  // 1 to 4, Q and P choose a card where no field takes the key
+  // 1 to 4, Q and P choose a card unless a field has the focus
   document.addEventListener("keydown", (event) => {
     if (!form() || event.ctrlKey || event.metaKey || event.altKey) return;
     if (event.target.closest("input:not([type=radio]):not([type=checkbox]), select, textarea, dialog")) return;
@@ -68,8 +68,8 @@
     const filter = event.target.closest("[data-filter-list]");
     if (!filter) return;
     event.stopPropagation();
-    const wanted = filter.value.trim().toLowerCase();
-    for (const label of filter.parentElement.querySelectorAll("label[data-name]")) label.hidden = !label.dataset.name.includes(wanted);
+    const text = filter.value.trim().toLowerCase();
+    for (const label of filter.parentElement.querySelectorAll("label[data-name]")) label.hidden = !label.dataset.name.includes(text);
   }, true);
 
   document.addEventListener("click", (event) => {

@@ -1,4 +1,4 @@
-// What every page does: theme, copy buttons, selects that submit their form, menus that close, live parts that keep the reader's place.
+// On every page: theme, copy buttons, selects that submit their form, menus, popovers.
 "use strict";
 
 document.addEventListener("click", (event) => {
@@ -25,7 +25,7 @@ document.addEventListener("click", (event) => {
   }
 });
 
-// a menu closes with Escape, which gives the focus back to it, and when the focus has left it
+// Escape closes a menu and returns the focus to it; losing the focus closes it, too
 document.addEventListener("keydown", (event) => {
   if (event.key !== "Escape") return;
   const menu = document.querySelector("details.menu[open]");
@@ -49,23 +49,23 @@ document.addEventListener("submit", (event) => {
   if (question && !window.confirm(question)) event.preventDefault();
 });
 
-// a list that was sorted or searched comes back with the focus on the field that asked for it
+// after sorting or searching a list, focus the field that was used
 (() => {
-  const here = (id) => `${window.location.pathname} ${id}`;
+  const fieldKey = (id) => `${window.location.pathname} ${id}`;
   document.addEventListener("submit", (event) => {
     const field = document.activeElement;
     if (event.target.method !== "get" || !field.id || !event.target.contains(field)) return;
-    try { sessionStorage.setItem("asked", here(field.id)); } catch { /* then the page begins at its top */ }
+    try { sessionStorage.setItem("asked", fieldKey(field.id)); } catch { /* then the page begins at its top */ }
   });
   try {
-    const asked = sessionStorage.getItem("asked") ?? "";
+    const stored = sessionStorage.getItem("asked") ?? "";
     sessionStorage.removeItem("asked");
-    const field = document.getElementById(asked.split(" ").pop());
-    if (field && asked === here(field.id)) field.focus();
+    const field = document.getElementById(stored.split(" ").pop());
+    if (field && stored === fieldKey(field.id)) field.focus();
   } catch { /* as above */ }
 })();
 
-// a popover opens where the browser puts it; keep it beside its badge
+// place a popover beside its badge
 document.addEventListener("toggle", (event) => {
   const tip = event.target;
   if (!tip.matches?.(".tip") || event.newState !== "open") return;
@@ -74,5 +74,5 @@ document.addEventListener("toggle", (event) => {
   tip.style.left = `${Math.max(8, Math.min(badge.left, window.innerWidth - tip.offsetWidth - 8))}px`;
 }, true);
 
-// a form that was refused begins at its first marked field
+// focus the first invalid field of a refused form
 if (document.activeElement === document.body) document.querySelector("main .invalid :is(input:not([type=hidden]), select, textarea)")?.focus();

@@ -16,20 +16,20 @@ const Questionnaire = (() => {
   // the places where the answers so far end: nodes that need a column, and leaves, each with its share; and the columns followed both ways
   function frontier(tree, answers) {
     const row = tree.columns.map((_, f) => (typeof answers.get(f) === "number" ? answers.get(f) : NaN));
-    const found = [], both = new Set(), waiting = [[0, 1]];
+    const ends = [], both = new Set(), waiting = [[0, 1]];
     while (waiting.length) {
       const [at, weight] = waiting.pop(), v = tree.nodes[at];
       const columns = v.t ? TreeEngine.columnsOf(v.t) : [];
       const unknown = columns.filter((f) => followsBoth(v.t, answers, f)), open = unknown.length > 0;
       const needed = open ? [] : columns.filter((f) => !answers.has(f));
       for (const f of unknown) both.add(f);
-      if (!v.t || needed.length) found.push({ at, weight, needed });
+      if (!v.t || needed.length) ends.push({ at, weight, needed });
       else if (open) {
         const share = v.r ? tree.nodes[v.y].r / v.r : 0.5;
         waiting.push([v.n, weight * (1 - share)], [v.y, weight * share]);
       } else waiting.push([TreeEngine.yes(v.t, row) ? v.y : v.n, weight]);
     }
-    return { row, places: found, both };
+    return { row, places: ends, both };
   }
 
   // the column that is asked next and the node that needs it; null where the answer is there
@@ -110,14 +110,14 @@ const Questionnaire = (() => {
   // ---- the page
 
   function make(tag, attributes = {}, ...children) {
-    const found = document.createElement(tag);
+    const node = document.createElement(tag);
     for (const [key, value] of Object.entries(attributes)) {
-      if (key.startsWith("on")) found.addEventListener(key.slice(2), value);
-      else if (value === true) found.setAttribute(key, "");
-      else if (value !== false && value !== null && value !== undefined) found.setAttribute(key, value);
+      if (key.startsWith("on")) node.addEventListener(key.slice(2), value);
+      else if (value === true) node.setAttribute(key, "");
+      else if (value !== false && value !== null && value !== undefined) node.setAttribute(key, value);
     }
-    found.append(...children.filter((c) => c !== null && c !== undefined));
-    return found;
+    node.append(...children.filter((c) => c !== null && c !== undefined));
+    return node;
   }
 
   function mount(host, { tree, meta }) {

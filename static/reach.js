@@ -1,4 +1,4 @@
-// Frontier of sensitivity and specificity: the slider and a click on a point choose the constraint of a new run.
+// Frontier of sensitivity and specificity: slider and points choose the constraint of a new run.
 "use strict";
 
 const rows = [...document.querySelectorAll("tr[data-reach]")];
@@ -21,9 +21,9 @@ function chooseReach(place) {
 }
 
 if (slider && rows.length) {
-  // a constraint that came with the link is shown as it is
-  const given = field?.value ? rows.findIndex((row) => Number(row.dataset.required) >= Number(field.value)) : -1;
-  if (given >= 0) slider.value = String(given);
+  // show the constraint of the link
+  const linked = field?.value ? rows.findIndex((row) => Number(row.dataset.required) >= Number(field.value)) : -1;
+  if (linked >= 0) slider.value = String(linked);
   slider.addEventListener("input", () => chooseReach(Number(slider.value)));
   document.addEventListener("octweb:point", (event) => {
     if (event.target.id !== "reach-figure") return;

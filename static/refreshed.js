@@ -1,8 +1,8 @@
-// What a person does while a part of the page refreshes itself is not lost.
+// Keep user input while live parts of the page refresh.
 "use strict";
 
 {
-  // what a form is about
+  // identity of a form
   const hidden = (form) => [...form.querySelectorAll("input[type=hidden]:not([name=csrfmiddlewaretoken])")].map((e) => `${e.name}=${e.value}`);
 
   // A button that is replaced between its press and its release would lose the click: it goes to the one that took its place,
@@ -34,14 +34,14 @@
     document.addEventListener("keyup", (event) => { if (event.key === " ") release(event, document.activeElement?.closest(BUTTONS)); }, true);
   })();
 
-  // A part that is fetched again and again keeps what a person has there: the focus, how far a table is scrolled, what is unfolded,
-  // and, where it was not a form of it that asked, the fields that differ from what the server said, with the cursor in its place.
+  // A refreshed part keeps its state: the focus, scroll positions, what is unfolded,
+  // and, unless its own form sent the request, changed fields with their cursor.
   (() => {
     const PARTS = '[hx-trigger*="every "], [hx-trigger*="load delay:"]';
     const FOCUSABLE = "a[href], button, input, select, textarea, summary, [tabindex]";
     const FIELDS = "input:not([type=hidden], [type=file]), select, textarea";
     const name = (e) => `${e.tagName} ${e.id || (e.getAttribute("aria-label") ?? e.getAttribute("name") ?? e.textContent.trim())}`;
-    // equal names stand in the same order before and after
+    // equal names keep their order
     const like = (part, selector, wanted) => [...part.querySelectorAll(selector)].filter((e) => name(e) === wanted);
     let kept = null;
 

@@ -1,4 +1,4 @@
-// The page of a run: it redraws its chart when records arrive.
+// Page of a run: redraw the chart when records arrive.
 "use strict";
 
 function clockText(seconds) {
@@ -9,7 +9,7 @@ function clockText(seconds) {
   return `${Math.floor(s / 3600)}:${two(Math.floor(s / 60) % 60)}:${two(s % 60)}\u202fh`;
 }
 
-// the clock runs on between two answers of the server
+// run the clock between two responses
 let clockStart = performance.now();
 let drawn = "";
 let ticks = 0;
@@ -19,7 +19,7 @@ function tick() {
   const seconds = parseFloat(clock.dataset.clock) + (performance.now() - clockStart) / 1000;
   clock.textContent = clockText(seconds);
   ticks += 1;
-  // the lines go on while nothing is found, but not under a pointer that reads them
+  // extend the lines while nothing is found, but not under the pointer
   const chart = document.getElementById("progress-chart");
   if (ticks % 5 === 0 && chart && !chart.matches(":hover") && !document.hidden) reload(chart);
 }
@@ -33,7 +33,7 @@ function redrawChart() {
   const live = document.getElementById("live");
   const chart = document.getElementById("progress-chart");
   if (!live || !chart) return;
-  const known = `${live.dataset.records} ${live.dataset.finished}`;  // at the end the lines stop where the search did
+  const known = `${live.dataset.records} ${live.dataset.finished}`;  // when finished, the lines end with the search
   if (known === drawn) return;
   drawn = known;
   reload(chart);
@@ -44,7 +44,7 @@ document.addEventListener("htmx:afterSwap", () => {
   redrawChart();
 });
 
-// a dot of the chart is a tree; the one that is shown is marked in the chart, and stays chosen while the page goes on
+// a dot of the chart is a tree; the chosen one is marked, and stays chosen during refreshes
 let chosen = "";
 function choose(line) {
   chosen = line === undefined || line === null ? "" : String(line);

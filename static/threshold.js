@@ -1,5 +1,5 @@
-// The threshold in the picture of a question: dragged, moved by keys or typed. Counts and wrong rows are the figure's own numbers
-// (layout.meta); the model itself never changes.
+// Move the threshold of a split in its picture: by dragging, keys or typing. The counts come from the figure
+// (layout.meta); the model never changes.
 
 const BESIDE = 7; // pixels between the line and its words
 const EDGE = 4; // and between these and the edge of the picture
@@ -8,7 +8,7 @@ const whole = (n) => n.toLocaleString("en");
 const rows = (n) => `${whole(n)} row${n === 1 ? "" : "s"}`;
 let at = null; // the picture on the page: { figure, facts, stop, value, drawn }
 
-// a number as questions write it, with every digit: a year has no comma (trainer/tree/numbers.py)
+// format a number like a threshold, with every digit; years have no comma (trainer/tree/numbers.py)
 function written(value) {
   const text = String(Math.abs(value));
   const [digits, rest] = text.split(".");
@@ -19,9 +19,9 @@ function written(value) {
 
 const withUnit = (value) => written(value) + part("try").dataset.unit;
 
-// ---- what a threshold does
+// ---- effect of a threshold
 
-// rows that answer yes and rows that are wrong: stop −1 lies below all values, the last one above them
+// rows that answer yes and misclassified rows: stop −1 is below all values, the last one above them
 function counts({ facts, stop }) {
   if (stop < 0) return { yes: facts.least, wrong: facts.nobody };
   if (stop === facts.cuts.length) return { yes: facts.known, wrong: facts.everybody };
@@ -38,7 +38,7 @@ function nearest(cuts, value) {
   return low;
 }
 
-// where a typed value stands; between stops of a very long column it is the nearest stop
+// return the stop of a typed value; in thinned columns, the nearest one
 function typed(value) {
   const { low, high, cuts } = at.facts;
   if (value < low[0]) return { stop: -1, value };
@@ -49,7 +49,7 @@ function typed(value) {
   return { stop, value: cuts[stop] };
 }
 
-// ---- showing it
+// ---- drawing
 
 const ink = document.createElement("canvas").getContext("2d");
 function width(text, weight = 400) {
@@ -57,7 +57,7 @@ function width(text, weight = 400) {
   return ink.measureText(text).width;
 }
 
-// both sides stand beside the line, and move away from an edge together
+// labels of both sides beside the line, moved away from an edge together
 function sides(full, x, { yes }) {
   const texts = [`yes · ${rows(yes)}`, `no · ${rows(at.facts.rows - yes)}`];
   const here = full.xaxis._offset + full.xaxis.l2p(x);
@@ -116,7 +116,7 @@ function show() {
   });
 }
 
-// ---- what it would cost, once it stands still
+// ---- cost of the threshold, once it rests
 
 function cost() {
   const { facts, stop, value } = at;
@@ -157,7 +157,7 @@ function back() {
   settle();
 }
 
-// ---- by pointer
+// ---- pointer
 
 let dragging = null; // where on the handle the pointer went down, from its middle
 const handled = (event) => at && event.target.id === "threshold-handle";
@@ -184,7 +184,7 @@ function released() {
 document.addEventListener("pointerup", released);
 document.addEventListener("pointercancel", released);
 
-// ---- by keys
+// ---- keys
 
 document.addEventListener("keydown", (event) => {
   if (!handled(event) || event.altKey || event.ctrlKey || event.metaKey) return;
@@ -200,7 +200,7 @@ document.addEventListener("keyup", (event) => {
   if (handled(event) && dragging === null) settle();
 });
 
-// ---- typed
+// ---- typing
 
 document.addEventListener("input", (event) => {
   if (event.target.id !== "threshold-try" || !at) return;
@@ -225,7 +225,7 @@ document.addEventListener("click", (event) => {
   part("handle").focus({ preventScroll: true });
 });
 
-// ---- a picture is drawn, or drawn again in another width or theme
+// ---- drawing, or redrawing in another width or theme
 
 document.addEventListener("octweb:drawn", ({ target }) => {
   const facts = target.layout?.meta;

@@ -1,5 +1,5 @@
-// A classification tree in the browser: rows to leaves as the prediction kernel does, distances, and the smallest change of an
-// answer over all leaves. No page, no network: the questionnaire, the decision page and the file to carry away share it.
+// A classification tree in the browser: prediction as in the kernel, distances, and the smallest change of an
+// answer over all leaves. Uses no DOM and no network; questionnaire, decision page and standalone file share it.
 "use strict";
 
 const TreeEngine = (() => {
@@ -15,14 +15,14 @@ const TreeEngine = (() => {
 
   // ---- values
 
-  // what the spellings of one value have in common, as in trainer/data/parsing/alike.py; a letter that folds in another way matches nothing
+  // key shared by the spellings of one value, as in trainer/data/parsing/alike.py
   function spellingKey(word) {
     const plain = word.normalize("NFKC").replace(UNSEEN, "").toLowerCase().replaceAll("ß", "ss").replaceAll("ς", "σ");
     const text = plain.split(/\s+/).filter(Boolean).join(" ").normalize("NFKC");
     return SPELLED_NUMBER.test(text) && !/^[+-]?0[0-9]/.test(text) ? String(Number(text) + 0) : text;
   }
 
-  // the code of the one category that a word is another spelling of; undefined if there is none, or several
+  // code of the only category with another spelling of the word, else undefined
   const spelled = new WeakMap(); // by column
   function spellingOf(column, word) {
     if (!spelled.has(column)) {
@@ -36,7 +36,7 @@ const TreeEngine = (() => {
     return code === column.missing ? undefined : code;
   }
 
-  // the value of a text in a column: a number or a code; NaN: missing, null with a reason where it cannot be read
+  // parse a text of a column to a number or code; NaN if missing, null with a reason if invalid
   function read(column, text) {
     const word = String(text ?? "").trim();
     if (column.kind === "categorical") {
@@ -59,19 +59,19 @@ const TreeEngine = (() => {
     return outside(column, value) ? { value, note: `A value of '${column.name}' lies outside the training range, ${column.range.map((end) => write(column, end)).join(" to ")}.` } : { value: value === 0 ? 0 : value };
   }
 
-  // whether a number lies outside the training range and is no code; the range of a tree without training figures is not known
+  // return whether a number is outside the training range and is no code; false if the range is unknown
   function outside(column, value) {
     return column.range !== undefined && (value < column.range[0] || value > column.range[1]) && !column.codes?.includes(value);
   }
 
-  // the value as people write it
+  // format a value
   function write(column, value) {
     if (Number.isNaN(value)) return "missing";
     if (column.kind === "categorical") return column.categories[value] ?? "unknown";
     return String(value).replace("-", "−");
   }
 
-  // ---- rows to leaves, in the arithmetic of the kernel
+  // ---- prediction, with the arithmetic of the kernel
 
   function sum(test, row) {
     let total = 0;
@@ -79,7 +79,7 @@ const TreeEngine = (() => {
     return total;
   }
 
-  // what a term of a sum reads; NaN where an empty cell decides
+  // value of a term of a sum; NaN if an empty cell decides
   function term(test, h, row) {
     const [f, level] = test.s[h];
     if (level === EMPTY) return Number(Number.isNaN(row[f]));
@@ -87,21 +87,21 @@ const TreeEngine = (() => {
     return Number.isNaN(row[f]) ? test.fill?.[h] ?? NaN : row[f];
   }
 
-  // the columns whose empty cell decides the test; such a row goes left where test.e is 1
+  // columns whose empty cell decides the test; such rows go left if test.e is 1
   function emptyIn(test, row) {
     if (test.e === undefined) return [];
     const read = test.s ? test.s.filter(([, level]) => level === VALUE).map(([f]) => f) : [test.f];
     return [...new Set(read)].filter((f) => Number.isNaN(row[f]));
   }
 
-  // "age was empty; empty cells go to no here", or "" where no empty cell decides
+  // "age was empty; empty cells go to no here", or "" if no empty cell decides
   function emptyText(tree, test, row) {
     const names = emptyIn(test, row).map((f) => tree.columns[f].shown);
     if (!names.length) return "";
     return `${names.join(" and ")} ${names.length > 1 ? "were" : "was"} empty; empty cells go to ${test.e ? "yes" : "no"} here`;
   }
 
-  // the sum with the fewest digits, three at least, with which it compares with the threshold as it does
+  // format a sum with the fewest digits, at least three, that keep its comparison with the threshold
   function sumText(test, row) {
     const total = sum(test, row), side = (x) => [x < test.h, x === test.h].join();
     for (let digits = 3; digits < 17; digits++) {
@@ -130,7 +130,7 @@ const TreeEngine = (() => {
 
   const columnsOf = (test) => (test.s ? [...new Set(test.s.map(([f]) => f))] : [test.f]);
 
-  // ---- steps of a column, exactly
+  // ---- exact steps of a column
 
   // a finite double as whole / 2^power
   function exact(x) {
@@ -174,7 +174,7 @@ const TreeEngine = (() => {
     return stepped(k, decimals) > bound ? stepped(k, decimals) : nextUp(bound);
   }
 
-  // ---- what each leaf demands
+  // ---- regions of leaves
 
   function span(low, high, decimals) {
     return {
@@ -199,16 +199,16 @@ const TreeEngine = (() => {
     first.flatMap(([a, b]) => second.map(([c, d]) => [Math.max(a, c), Math.min(b, d)])).filter(([a, b]) => a < b);
 
   function regions(tree, permissions) {
-    const found = [], waiting = [[0, []]];
+    const list = [], waiting = [[0, []]];
     while (waiting.length) {
       const [at, way] = waiting.pop(), v = tree.nodes[at];
       if (v.t) waiting.push([v.n, [...way, [v.t, false]]], [v.y, [...way, [v.t, true]]]);
       else {
         const region = regionOf(tree, at, way, permissions);
-        if (region) found.push(region);
+        if (region) list.push(region);
       }
     }
-    return found.sort((a, b) => a.leaf - b.leaf);
+    return list.sort((a, b) => a.leaf - b.leaf);
   }
 
   function regionOf(tree, at, way, permissions) {
@@ -217,8 +217,8 @@ const TreeEngine = (() => {
       const column = tree.columns[test.f];
       if (test.s) sums.push({ test, left });
       else if (column.kind === "categorical") {
-        const own = codes.get(test.f) ?? [UNKNOWN, ...column.categories.keys()];
-        codes.set(test.f, own.filter((code) => yes(test, { [test.f]: code }) === left));
+        const allowed = codes.get(test.f) ?? [UNKNOWN, ...column.categories.keys()];
+        codes.set(test.f, allowed.filter((code) => yes(test, { [test.f]: code }) === left));
       } else {
         pieces.set(test.f, both(pieces.get(test.f) ?? allEnds(column), ends(test, left)));
         empty.set(test.f, (empty.get(test.f) ?? true) && (test.e === 1) === left);
@@ -294,7 +294,7 @@ const TreeEngine = (() => {
     return checked(tree, row, changed, region);
   }
 
-  // leaves with weighted sums: the cheapest rows in which one column changes, one for each column that can do it
+  // leaves with weighted sums: for each column, the cheapest row in which only this column changes
   function single(tree, row, region, forced, permissions) {
     if (forced.length > 1) return [];
     const flips = [];
@@ -334,7 +334,7 @@ const TreeEngine = (() => {
     return values;
   }
 
-  // the first value from `start` away from the row's own that really goes to the leaf: the bound of a sum is rounded
+  // first value from `start` away from the row's that reaches the leaf, since the bound of a sum is rounded
   function nudged(row, region, f, start, s, decimals, up) {
     const step = decimals !== null ? 10 ** -decimals : nextUp(Math.abs(start || 1)) - Math.abs(start || 1);
     const sign = up ? 1 : -1, offset = -2 * sign * step;
@@ -412,7 +412,7 @@ const TreeEngine = (() => {
     return rows.filter((r) => r.length > 1 || r[0].trim() !== "");
   }
 
-  // the answers of a CSV: for each row its leaf, or why it has none; throws an Error where a needed column is absent
+  // predict a CSV: for each row its leaf, or the reason why not; throws an Error if a needed column is missing
   function predictCsv(tree, text) {
     const [head, ...rows] = parseCsv(text);
     const names = (head ?? []).map((name) => name.trim()), places = tree.columns.map((c) => names.indexOf(c.name));

@@ -1,4 +1,4 @@
-// A tree as a small inline picture: bands as wide as their rows, the way of one row in ink. Drawn from the data of `tree_engine.js`.
+// Draw a tree as a small inline picture: bands as wide as their rows, with the path of one row highlighted.
 "use strict";
 
 const TreePicture = (() => {
@@ -7,10 +7,10 @@ const TreePicture = (() => {
   const NARROW = 480; // pixels of a place in which leaves stand closer; the picture keeps its size there, and scrolls
 
   function element(name, attributes, text) {
-    const found = document.createElementNS(SVG, name);
-    for (const [key, value] of Object.entries(attributes)) found.setAttribute(key, value);
-    if (text !== undefined) found.textContent = text;
-    return found;
+    const node = document.createElementNS(SVG, name);
+    for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, value);
+    if (text !== undefined) node.textContent = text;
+    return node;
   }
 
   // x and level of each node, leaves side by side
@@ -28,14 +28,14 @@ const TreePicture = (() => {
     return { at, leaves: next, depth };
   }
 
-  // of a name without its beginning further words go first, but for a number: that tells it from the others;
-  // a number that was cut would be another number: it is left out
+  // drop further words of a shortened name first, but keep a number, which distinguishes it;
+  // never cut a number: leave it out
   function short(text, most) {
     while (text.length > most && /^…[^_ \d]+[_ ]./.test(text)) text = text.replace(/^…[^_ \d]+[_ ]/, "…");
     return text.length > most ? `${text.slice(0, most - 1).replace(/(^| )([≤<>] )?−?\d[\d.,E+-]*$/, "")}…` : text;
   }
 
-  // a question in as many letters as there are; where they are too few, its number stands below its name
+  // fit a question into the given letters; if too few, put its number below its name
   function lines(question, most) {
     const parts = /^(.+) ([≤<>] ?−?\d\S*)$/.exec(question);
     if (question.length <= most || !parts || parts[2].length > most) return [short(question, most)];
@@ -49,7 +49,7 @@ const TreePicture = (() => {
   }
   const look = (k) => `c${(k % 8) + 1}`;
 
-  // draw `tree` into `host`; `way` are the nodes of the row that is shown
+  // draw `tree` into `host`; `way` are the nodes on the path of the shown row
   function draw(host, tree, way = []) {
     const { at, leaves, depth } = layout(tree), on = new Set(way);
     const place = host.parentElement.clientWidth; // an empty place has no width of its own
@@ -74,7 +74,7 @@ const TreePicture = (() => {
       }
       marks.push(element("circle", { class: "node", cx: x(v), cy: y(v), r: 3 }));
       if (leaves <= LABELLED) {
-        // to the right, as far as the next node of the level; the whole question is the title of the dot
+        // to the right, up to the next node of the level; the title of the dot has the full question
         const beside = at.reduce((least, p, w) => (p.level === at[v].level && p.x > at[v].x ? Math.min(least, x(w)) : least), width + SIDE);
         const room = Math.floor((beside - x(v) - 20) / 6.6);
         if (room >= 6) texts.push(label(x(v) + 8, y(v) - 3, lines(node.b ?? node.q, Math.min(40, room))));
@@ -97,7 +97,7 @@ const TreePicture = (() => {
     return `The way of this row: ${[...steps, `so it is ${tree.classes[tree.nodes[way[way.length - 1]].l]}`].join("; ")}`;
   }
 
-  // the nodes from the root to a leaf
+  // return the nodes from the root to a leaf
   function wayTo(tree, leaf) {
     const parent = [];
     tree.nodes.forEach((node, v) => { if (node.t) { parent[node.y] = v; parent[node.n] = v; } });

@@ -1,12 +1,12 @@
 "use strict";
 
-// A number as a person types it, by the rule of octweb/registry/page/typed_numbers.py. What has two meanings, or none, is NaN. Both
+// Parse typed numbers by the rules of octweb/registry/page/typed_numbers.py. Ambiguous and invalid ones are NaN. Both
 // sides are tested with the examples of tests/octweb/registry/typed_numbers.json.
 const NUMBER_FORMS = [[".", ","], [",", "."], [",", " "], [",", "'"], [".", " "], [".", "'"]].map(([decimal, thousands]) => ({ decimal, thousands }));
 const PAGE_FORM = NUMBER_FORMS[0];
 const COMMA_FORM = { decimal: ",", thousands: "" };
 
-// plain spaces, minus signs and apostrophes, without marks that nobody sees
+// normalise spaces, minus signs and apostrophes, and drop invisible characters
 function foldedNumber(text) {
   return text
     .replace(/[\u00a0\u2007\u2009\u202f]/g, " ")
@@ -16,19 +16,19 @@ function foldedNumber(text) {
     .trim();
 }
 
-// the number with a decimal point, or null where the word is not written in this form
+// return the number with a decimal point, or null if the word does not have this form
 function plainNumber(word, form) {
-  const found = /^([+-]?)\s*([+-]?)([0-9.,' ]*[0-9](?:[eE][+-]?[0-9]{1,5})?)$/.exec(foldedNumber(word));
-  if (!found || (found[1] && found[2])) return null;
+  const match = /^([+-]?)\s*([+-]?)([0-9.,' ]*[0-9](?:[eE][+-]?[0-9]{1,5})?)$/.exec(foldedNumber(word));
+  if (!match || (match[1] && match[2])) return null;
   const whole = form.thousands ? `[1-9][0-9]{0,2}(?:[${form.thousands}][0-9]{3})+|0|[1-9][0-9]*` : "0|[1-9][0-9]*";
   const point = `[${form.decimal}]`;
   const body = new RegExp(`^(?:(?:${whole})(?:${point}[0-9]+)?|${point}[0-9]+)(?:[eE][+-]?[0-9]{1,5})?$`);
-  if (!body.test(found[3])) return null;
-  const core = form.thousands ? found[3].replaceAll(form.thousands, "") : found[3];
-  return (found[1] || found[2]) + core.replace(form.decimal, ".");
+  if (!body.test(match[3])) return null;
+  const core = form.thousands ? match[3].replaceAll(form.thousands, "") : match[3];
+  return (match[1] || match[2]) + core.replace(form.decimal, ".");
 }
 
-// `unit` may stand behind the number; `decimalComma` says that the file of the training had such numbers
+// `unit` may follow the number; `decimalComma` means that the training file used decimal commas
 function typedNumber(text, unit = "", decimalComma = false) {
   const name = unit.trim();
   let word = text.trim();

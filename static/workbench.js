@@ -1,4 +1,4 @@
-// Keys of the workbench: arrows walk over the cards, P X L A do what the buttons with these keys do.
+// Workbench: arrow keys move between cards; P, X, L and A press their buttons.
 document.addEventListener("keydown", (event) => {
   if (event.target.closest("input, select, textarea") || event.altKey) return;
   const bench = document.getElementById("bench");
@@ -14,13 +14,13 @@ document.addEventListener("keydown", (event) => {
   if (action && !action.disabled) { event.preventDefault(); action.click(); return; }
   const cards = [...bench.querySelectorAll("[data-place]")];
   const at = bench.dataset.at === "root" ? "" : bench.dataset.at;
-  const wanted = { arrowup: at.slice(0, -1), arrowleft: at + "y", arrowright: at + "n", arrowdown: at + "y" }[key];
-  if (wanted === undefined) return;
-  const card = cards.find((c) => c.dataset.place === (wanted || "root"));
-  if (card && wanted !== at) { event.preventDefault(); card.click(); }
+  const target = { arrowup: at.slice(0, -1), arrowleft: at + "y", arrowright: at + "n", arrowdown: at + "y" }[key];
+  if (target === undefined) return;
+  const card = cards.find((c) => c.dataset.place === (target || "root"));
+  if (card && target !== at) { event.preventDefault(); card.click(); }
 });
 
-// A refresh would replace the handle under the pointer: while a threshold is moved, answers wait until it is released.
+// Delay refreshes while a threshold is dragged: they would replace the handle under the pointer.
 const moved = { now: false, missed: false };
 document.addEventListener("htmx:beforeSwap", (event) => {
   if (!moved.now || event.detail.target.id !== "bench") return;
@@ -34,16 +34,16 @@ function released() {
   moved.missed = false;
 }
 
-// The threshold of the chosen question: dragged or moved by keys, the counts are added up here; released, it becomes a wish.
+// Threshold of the chosen split: moved by pointer or keys with live counts; releasing it adds a constraint.
 function cutter(box) {
   const data = JSON.parse(document.getElementById("spread").textContent);
   const picture = box.querySelector(".cut-picture"), svg = box.querySelector("svg"), handle = box.querySelector(".cut-handle");
   const text = box.querySelector(".cut-text"), form = box.nextElementSibling, start = data.now, bins = data.counts;
   const most = Math.max(...bins.map((b) => b.reduce((a, c) => a + c, 0)));
   const width = 400 / bins.length;
-  // where it stood before a refresh, if it was moved and not held
-  const kept = data.values.findIndex((value) => String(value) === form.querySelector("[name=value]").value);
-  let now = kept < 0 ? start : kept, dragging = false, touched = now !== start;
+  // its position before a refresh, if it was moved and is not dragged
+  const restored = data.values.findIndex((value) => String(value) === form.querySelector("[name=value]").value);
+  let now = restored < 0 ? start : restored, dragging = false, touched = now !== start;
   bins.forEach((bin, i) => {
     let top = 90;
     bin.forEach((rows, c) => {
@@ -56,15 +56,15 @@ function cutter(box) {
     });
   });
   const sums = (from, to) => data.classes.map((_, c) => bins.slice(from, to).reduce((a, b) => a + b[c], 0));
-  const said = (counts) => `${counts.reduce((a, b) => a + b, 0)} rows (${data.classes.map((name, c) => `${name} ${counts[c]}`).join(", ")})`;
+  const countsText = (counts) => `${counts.reduce((a, b) => a + b, 0)} rows (${data.classes.map((name, c) => `${name} ${counts[c]}`).join(", ")})`;
   const show = () => {
     handle.style.left = `${(100 * (now + 1)) / bins.length}%`;
     const value = touched ? data.values[now] : form.querySelector("[name=value]").value;
     const yes = sums(0, now + 1), no = sums(now + 1, bins.length);
     handle.setAttribute("aria-valuenow", now);
-    handle.setAttribute("aria-valuetext", `${value}: ${said(yes)} yes`);
-    const placed = data.empty?.some((rows) => rows) ? `; empty ${said(data.empty)}, on the side that the search finds best` : "";
-    text.textContent = `≤ ${value}: yes ${said(yes)}; no ${said(no)}${placed}`;
+    handle.setAttribute("aria-valuetext", `${value}: ${countsText(yes)} yes`);
+    const placed = data.empty?.some((rows) => rows) ? `; empty ${countsText(data.empty)}, on the side that the search finds best` : "";
+    text.textContent = `≤ ${value}: yes ${countsText(yes)}; no ${countsText(no)}${placed}`;
     svg.querySelectorAll("rect").forEach((bar) => bar.setAttribute("class", `c${data.colours[bar.dataset.class]} ${Number(bar.dataset.bin) <= now ? "yes" : "no"}`));
     if (touched) form.querySelector("[name=value]").value = data.values[now];
   };
@@ -96,12 +96,12 @@ function cutter(box) {
 function cutters() {
   document.querySelectorAll("[data-cutter]:not([data-ready])").forEach((box) => { box.dataset.ready = "yes"; cutter(box); });
 }
-// as soon as it is on the page: between a swap and its settling a threshold can be taken hold of already
+// at once: a threshold can be dragged between the swap and its settling
 document.addEventListener("htmx:afterSwap", cutters);
 document.addEventListener("htmx:afterSettle", cutters);
 cutters();
 
-// The picture of the draft is as large as its card, down to the size that can be read; on a phone the text stands in its place.
+// Fit the picture of the draft to its card while it stays readable; phones show the text instead.
 const LEAST = 0.6;
 let textOpen = null; // as the reader left it
 function fitDraft() {

@@ -1,4 +1,4 @@
-// Model page: the inspector follows the chosen node, tabs and links change it in place, the address keeps node and tab.
+// Model page: the inspector follows the chosen node; tabs and links update it in place; the URL keeps node and tab.
 "use strict";
 
 const inspector = document.getElementById("inspector");
@@ -15,7 +15,7 @@ function keepAddress(changes) {
   return query;
 }
 
-// rows of a cell of the confusion matrix are shown until another node is chosen
+// show the rows of a cell of the confusion matrix until another node is chosen
 const OF_ROWS = { actual: null, predicted: null, part: null, sort: null, descending: null, page: null, wrong: null };
 
 async function showNode(node, tab, focus = "") {
@@ -30,7 +30,7 @@ async function showNode(node, tab, focus = "") {
 
 const nodeNow = () => inspector?.querySelector("header")?.dataset.node ?? "0";
 
-// on a phone the inspector stands below the line of the list that was chosen
+// on a phone the inspector is below the chosen line of the list
 function placeInspector(node) {
   const stage = document.querySelector(".stage");
   if (!stage) return;
@@ -62,12 +62,12 @@ document.addEventListener("octweb:node", (event) => {
   showNode(event.detail.id);
 });
 
-// the rows of a cell open below its table, where they may be out of sight
+// scroll to the rows of a cell, which open below its table
 document.addEventListener("htmx:afterSwap", (event) => {
   if (event.target.id === "cell-rows") event.target.scrollIntoView({ block: "nearest" });
 });
 
-// a point of the calibration is a leaf
+// a point of the calibration picture is a leaf
 document.addEventListener("octweb:point", (event) => {
   if (event.target.closest("#calibration")) window.location.assign(`?mode=tree&node=${event.detail.id}`);
 });
@@ -80,7 +80,7 @@ document.addEventListener("keydown", (event) => {
   if (/^[1-9]$/.test(event.key) && tab) showNode(nodeNow(), tab.dataset.tab);
 });
 
-// on a phone the modes are wider than the screen: the one that is open is in sight
+// on a phone the modes are wider than the screen: scroll to the open one
 const tabs = document.querySelector(".modes");
 const open = tabs?.querySelector('[aria-current="page"]');
 if (open && tabs.scrollWidth > tabs.clientWidth) tabs.scrollLeft = open.offsetLeft + open.offsetWidth / 2 - tabs.clientWidth / 2;
