@@ -244,7 +244,7 @@ def _join_arrays(name: str, arrays: list[pa.Array]) -> pa.Array:
 
 @dataclass(kw_only=True)
 class _State:
-    """What a pass has counted: `numbers`, int64 (folds, classes, sets), up to row `start` of file `file`, with the parts before."""
+    """The state of a pass: counts `numbers`, int64 (folds, classes, sets), up to row `start` of file `file`, and earlier parts."""
 
     name: str
     questions: CountedQuestions

@@ -171,7 +171,7 @@ class Counts:
         return digest.hexdigest()
 
     def to_json(self) -> dict[str, Any]:
-        """What `counts.json` holds."""
+        """Return the content of `counts.json`."""
         return {
             "format": FORMAT,
             "format_version": 1,
@@ -308,7 +308,7 @@ def write_counts(counts: Counts, folder: Path) -> None:
 
 
 def holds_counts(path: str | Path) -> bool:
-    """Whether the path is a folder of counts."""
+    """Return whether the path is a folder of counts."""
     return (Path(path) / RECORD).is_file()
 
 

@@ -17,7 +17,7 @@ from trainer.tree.file import ModelFile
 
 @dataclass(frozen=True, kw_only=True)
 class Recount:
-    """What a pass over a source found: `leaves`, int64 (nodes, classes), the rows of each class in each leaf.
+    """The result of a pass over a source: `leaves`, int64 (nodes, classes), counts the rows of each class in each leaf.
 
     `no_answer` rows have an empty cell that the tree cannot answer; `no_class` rows have no class that the tree knows. `differ` lists
     the leaves whose rows are not those of the model file.
@@ -32,7 +32,7 @@ class Recount:
 
     @property
     def same(self) -> bool:
-        """Whether each leaf has the rows that the model file lists."""
+        """Whether each leaf has the counts of the model file."""
         return not self.differ
 
     def to_json(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Where the count of each set of questions stands: the empty set, single questions, pairs, triples, each in lexicographic order."""
+"""Index of the count of each set of questions: the empty set, singles, pairs, triples, each in lexicographic order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where rows lie: one file, or a folder of CSV and Parquet files, read piece by piece."""
+"""A source of rows: one file, or a folder of CSV and Parquet files, read piece by piece."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ def split_text(split: Split, schema: Schema, *, most: int | None = None) -> str:
 
 
 def value_text(split: Split, schema: Schema, row: FloatArray) -> str:
-    """What the row (columns,) has where the split looks: a number, a sum as the rule writes it, or a category."""
+    """Describe the value of a row (columns,) that the split tests: a number, a sum as in the rule, or a category."""
     return split.value_text(schema, row)
 
 
@@ -72,7 +72,7 @@ def leaf_text(tree: Tree, leaf: Node) -> str:
 
 
 def empty_text(names: Sequence[str], answer: str) -> str:
-    """Where a row with empty cells goes: "age was empty; empty cells go to no here"."""
+    """Describe the side of a row with empty cells: "age was empty; empty cells go to no here"."""
     return f"{' and '.join(names)} {'was' if len(names) == 1 else 'were'} empty; empty cells go to {answer} here"
 
 

@@ -1,4 +1,4 @@
-"""Where empty cells go at the splits that no training row with an empty cell reaches, and what sums read in their place."""
+"""Choose sides and fill values for empty cells at splits that no training row with an empty cell reaches."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def filled_schema(tree: Tree, matrix: FloatArray) -> tuple[ColumnSchema, ...]:
 
 
 def _learns(tree: Tree, split: Split) -> bool:
-    """Whether a numeric column of the split learns, and no other has empty cells that get no answer."""
+    """Return whether a numeric column of the split learns from empty cells, and no other column refuses them."""
     columns = [tree.schema[f] for f in split.used]
     return all(c.missing in (MissingPolicy.LEARN, MissingPolicy.CATEGORY) for c in columns) and any(
         c.missing is MissingPolicy.LEARN and c.kind is not ColumnKind.CATEGORICAL for c in columns

@@ -236,7 +236,7 @@ class GoodRecord:
         return [[float((cost - self.good.least) / least) if least else 0.0, number] for cost, number in steps]
 
     def _funnel(self, filters: list[Filter], monitor: Monitor) -> list[dict[str, Any]]:
-        """How many trees are left after each filter, one after the other, and before the first."""
+        """Return the number of trees before the first filter and after each filter, applied in turn."""
         stages: list[dict[str, Any]] = []
         for k in range(len(filters) + 1):
             if k == len(filters):

@@ -169,7 +169,7 @@ class WorkbenchSession:
         )
 
     def price_list(self, place: str, wishes: Sequence[str], monitor: Monitor) -> Iterator[QuestionPrice]:
-        """What each question would cost at a place of the best tree with the wishes, each as it is known."""
+        """Yield the price of each question at a place of the best tree with the wishes, as soon as it is known."""
         return self.bench.price_list(place, wishes, time_limit=monitor.remaining(), stop=monitor.stopped)
 
     def result(
@@ -299,7 +299,7 @@ class WorkbenchSession:
         )
 
     def metrics(self, tree: Tree) -> dict[str, Any]:
-        """How a tree does on the training rows, and on the held-out ones if there are some."""
+        """Return the metrics of a tree on the training rows, and on held-out rows if there are any."""
         costs = self.problem.costs
         constant = 0 if costs is None else costs.best_constant
         metrics = {

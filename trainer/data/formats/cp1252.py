@@ -21,7 +21,7 @@ WORD = re.compile(r"[^\s,;|\"\t]*[^\x00-\x7f][^\s,;|\"\t]*")
 
 
 def _kinds() -> np.ndarray:
-    """What each of the 256 bytes is in cp1252."""
+    """Return the kind of character of each of the 256 bytes in cp1252."""
     out = np.full(256, OTHER, np.int8)
     for code in range(256):
         sign = bytes([code]).decode(ENCODING, errors="replace")
@@ -74,5 +74,5 @@ def _letters(kinds: np.ndarray) -> np.ndarray:
 
 
 def _is_accented_letter(raw: np.ndarray, at: np.ndarray) -> np.ndarray:
-    """Whether there is a letter beyond ASCII."""
+    """Return whether the bytes are letters beyond ASCII."""
     return _letters(_surrounding_text(raw, at)) & (raw[np.clip(at, 0, len(raw) - 1)] >= 128)

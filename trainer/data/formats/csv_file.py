@@ -77,7 +77,7 @@ def read_csv(
 
 
 def _table_layout(cut: _Cut, stated_layout: layouts.TableLayout | None) -> layouts.TableLayout | None:
-    """Where the table is in a file that also has other lines."""
+    """Find the table in a file that also has other lines."""
     if not cut.header:
         return None
     return (
@@ -392,7 +392,7 @@ def _parse(
 def _header_guess(
     body: bytes, scan_result: Scan, delimiter: str, header: bool, columns: tuple[pa.Array, ...]
 ) -> tuple[float, str]:
-    """How sure it is that the first line is (or is not) a header, and why."""
+    """Return whether the first line is a header, how sure this is, in [0, 1], and the reason."""
     first = _record(body, scan_result, 0, delimiter)
     numbers = [_is_number(cell) for cell in first]
     below = [_is_number(column[0].as_py()) for column in columns]

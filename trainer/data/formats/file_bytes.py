@@ -69,7 +69,7 @@ class DecodedText(NamedTuple):
 
 
 def is_gzip(path: Path) -> bool:
-    """Whether the file begins as a gzip file."""
+    """Return whether the file begins like a gzip file."""
     with path.open("rb") as stream:
         return stream.read(len(GZIP_MAGIC)) == GZIP_MAGIC
 

@@ -1,8 +1,8 @@
-"""Where the table is in a file: a `sep=` line and titles above it, totals and notes below it.
+"""Find the table in a file: a `sep=` line and titles above it, totals and notes below it.
 
-Nothing is cut without evidence: a line above counts as a title where it has one value only or a blank line behind it, and the line
-below it reads like a header; a line below counts as a footer where it is called so ("Total", "Source: ...") or stands behind a blank
-line. A row that is merely too short is still refused.
+Lines are cut only with evidence. A line above is a title if it has one value or a blank line follows, and the next line looks
+like a header. A line below is a footer if it has such a word ("Total", "Source: ...") or follows a blank line. A row that is
+only too short is an error.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ def _other_delimiter(body: bytes, width: int, best: TableLayout) -> str | None:
 
 
 def footers(names: Sequence[str], columns: Sequence[pa.Array], lines: np.ndarray, quoted: bool) -> int:
-    """How many rows at the end of a table are totals or notes in the shape of a row."""
+    """Count the rows at the end of a table that are totals or notes in the shape of a row."""
     n = len(lines)
     count = 0
     width = len(columns)
@@ -140,7 +140,7 @@ def footers(names: Sequence[str], columns: Sequence[pa.Array], lines: np.ndarray
 
 
 def _is_footer(full: Sequence[str], width: int, gap: bool) -> bool:
-    """Whether a row of these cells that are not empty is a total or a note."""
+    """Return whether a row with these filled cells is a total or a note."""
     first = full[0].rstrip(": ")
     if TOTALS.fullmatch(first):
         return True
@@ -189,7 +189,7 @@ def _usual_width(scan_result: Scan) -> int | None:
 
 
 def _end(body: bytes, delimiter: str, width: int, head: int | None) -> tuple[int, tuple[Line, ...]]:
-    """Where the last row ends, and the footers below it; `head` is the record of the header if the sample is the whole file."""
+    """Return the end of the last row, and the footers below it; `head` is the header record if the sample is the whole file."""
     start = 0
     if head is None:
         start = body.find(b"\n", len(body) - SAMPLE_BYTES) + 1
@@ -225,13 +225,13 @@ def _header(body: bytes, scan_result: Scan, delimiter: str, width: int) -> int |
 
 
 def _hollow_end(body: bytes, scan_result: Scan, delimiter: str, i: int, n_named: int) -> bool:
-    """Whether the columns after the first `named` ones have neither a name in record `i` nor a value in the records below it."""
+    """Return whether the columns after the first `n_named` have neither a name in record `i` nor a value below it."""
     below = [_cells(body, scan_result, j, delimiter) for j in range(i, min(i + LOOKED_AT, len(scan_result.fields)))]
     return n_named > 1 and len(below) > 1 and not any(any(cells[n_named:]) for cells in below)
 
 
 def _gap_above_header(body: bytes, scan_result: Scan, delimiter: str, width: int, i: int) -> bool:
-    """Whether a blank line separates the lines from `i` on from the table."""
+    """Return whether a blank line separates the lines from `i` on from the table."""
     if scan_result.quoted_breaks:
         return False
     for j in range(i, min(MOST_TITLES, len(scan_result.fields) - 1)):
@@ -256,7 +256,7 @@ def _last_row(body: bytes, scan_result: Scan, delimiter: str, width: int, head: 
 
 
 def _gap_between(scan_result: Scan, i: int, head: int, width: int) -> bool:
-    """Whether a blank line parts record `i` from the last row that is as long as the header."""
+    """Return whether a blank line separates record `i` from the last row that is as long as the header."""
     if scan_result.quoted_breaks:
         return False
     j = i

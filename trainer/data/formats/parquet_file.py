@@ -68,7 +68,7 @@ def _check_shape(rows: int, width: int, limits: ReadLimits) -> None:
 
 
 def is_parquet(path: Path) -> bool:
-    """Whether the file begins as a Parquet file; raises DataError if it cannot be read."""
+    """Return whether the file begins like a Parquet file; raise DataError if it cannot be read."""
     return _begins_with(path, PARQUET_MAGIC)
 
 

@@ -28,7 +28,7 @@ def too_long(names: Sequence[str]) -> list[str]:
 
 @dataclass(frozen=True, kw_only=True)
 class DetectedFormat:
-    """How a file was read, and why: `*_reason` is a sentence, `encoding_sure`, `delimiter_sure` and `header_sure` are in [0, 1].
+    """The detected format of a file, with reasons; `encoding_sure`, `delimiter_sure` and `header_sure` are in [0, 1].
 
     `top` and `bottom` are the lines above and below the table, as pairs of line number and text. `sheet` is the worksheet that was
     read, one of `sheets`. `index` is the column that names the rows by the form of the file: R row names, a pandas index. `remarks` are sentences on cells that were read in a special way.
@@ -53,7 +53,7 @@ class DetectedFormat:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What a person should look at, in sentences."""
+        """Sentences about the format that a user should check."""
         return self.remarks if self.encoding_sure == 1 else (self.encoding_reason, *self.remarks)
 
     def to_json(self) -> dict[str, Any]:

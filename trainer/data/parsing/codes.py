@@ -68,7 +68,7 @@ def parse_codes(text: str, column: str) -> tuple[float, ...]:
 
 
 def parse_meanings(text: str) -> dict[str, str]:
-    """What the special values of `parse_codes` mean, by the number as text; those without a meaning are left out."""
+    """Parse the meanings of special values, by the number as text, without those that have none."""
     return {decimal_text(float(part) + 0.0): meaning for part, meaning in _parts(text) if meaning}
 
 

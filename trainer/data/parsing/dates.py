@@ -1,4 +1,4 @@
-"""How a column writes dates and times of day, and the columns that are made from them."""
+"""Formats of dates and times of day, and the columns that are derived from them."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Moment:
 
 
 def moment_of(word: str, form: str) -> Moment | None:
-    """What a word means in this form; None if it is not written so, or there is no such day or time."""
+    """Parse a word in this format; None if it does not fit, or there is no such day or time."""
     match = PATTERNS[form].fullmatch(fold_characters(word))
     if match is None:
         return None

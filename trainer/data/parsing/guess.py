@@ -1,7 +1,7 @@
-"""What each column of a raw table is taken for: its own cells decide, or, if these leave it open, the cells of the other columns.
+"""Guess the format of each column of a raw table from its cells, or, if they are ambiguous, from other columns.
 
-A form is used only if every cell has it, except for known words for "missing". What could be read in two ways, with two results, is
-a question and no guess.
+A format is used only if every cell fits it, except known words for "missing". If two formats fit with different results, the
+user is asked.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ def _is_number(word: str) -> bool:
 
 
 def _like_a_number(word: str) -> bool:
-    """Whether a word begins with a digit, or a sign and a digit, and has hardly a letter."""
+    """Return whether a word begins with a digit, or a sign and a digit, and has few letters."""
     begin = word.lstrip("+-(<>=~≤≥≈±#'\" ")
     return begin[:1].isdigit() and sum(c.isalpha() for c in word) <= MOST_LETTERS
 
@@ -120,7 +120,7 @@ def _plain_or_missing(name: str, choices: ParsingChoices, taken_for: str, reason
 
 
 def _all_plain(column: pa.Array) -> bool:
-    """Whether every cell is a plain number, found out without a look at each word."""
+    """Return whether every cell is a plain number, without parsing each word."""
     try:
         pc.cast(column, pa.float64())
     except pa.ArrowInvalid:
@@ -142,7 +142,7 @@ def _word_column(name: str, column: pa.Array, raw: RawTable, missing: set[str]) 
 
 
 def _worth_a_look(words: Words) -> bool:
-    """Whether at least half of the first words could be numbers or dates, or mean that a value is missing."""
+    """Return whether at least half of the first words could be numbers, dates, or words for "missing"."""
     some = words.words[:SAMPLE]
     fit = sum(any(c.isdigit() for c in word) or is_missing_word(word) for word in some)
     return 2 * fit >= len(some)
@@ -153,7 +153,8 @@ def _worth_a_look(words: Words) -> bool:
 
 def _numbers(words: Words, choices: ParsingChoices, how: str, *, is_chosen: bool) -> Draft:
     """Numbers as far as the column alone shows; with `ways` if the other columns may show more."""
-    name, extra = words.name, choices.words(words.name)
+    name = words.name
+    extra = choices.words(name)
     gaps = tuple(w for w, plain in zip(words.words, words.plain, strict=True) if not plain and is_missing_word(w))
     values = [(w, bool(p)) for w, p in zip(words.words, words.plain, strict=True) if w not in set(gaps)]
     parts = {
@@ -184,7 +185,7 @@ def _numbers(words: Words, choices: ParsingChoices, how: str, *, is_chosen: bool
 
 
 def _plain_parts(values: Sequence[tuple[str, bool]]) -> bool:
-    """Whether all words that are numbers at all are plain ones."""
+    """Return whether all words that are numbers are plain ones."""
     return all(p or parts_of(w) is None for w, p in values)
 
 
@@ -267,7 +268,7 @@ def _several_units(words: Words, parts: dict[str, NumberParts]) -> ColumnReading
 
 
 def _doubtful_negatives(words: Words, parts: dict[str, NumberParts], *, is_chosen: bool) -> ColumnReading | None:
-    """What speaks against numbers such as (5) and 5- that are negative; None if nothing does, or there are none."""
+    """Return the doubt about reading (5) and 5- as negative numbers; None if there is none, or there are no such words."""
     negatives = {word: number_parts for word, number_parts in parts.items() if number_parts.negative}
     styles = {number_parts.negative for number_parts in negatives.values()}
     if not styles:
@@ -289,7 +290,7 @@ def _doubtful_negatives(words: Words, parts: dict[str, NumberParts], *, is_chose
 def _no_common_way(
     words: Words, parts: dict[str, NumberParts], signs: tuple[str | None, str | None], how: str
 ) -> ColumnReading:
-    """No way fits all cells: the first one that does not fit the way of most, or the way that the user chose."""
+    """Return the question if no format fits all cells: the first one that does not fit the way of most, or the way that the user chose."""
     fit = {
         way: words.rows([w for w, number_parts in parts.items() if way in ways_of(number_parts.core)]) for way in BODIES
     }
@@ -334,7 +335,7 @@ def _is_plain(column: pa.Array) -> bool:
 
 
 def points_fit_thousands(column: pa.Array) -> bool:
-    """Whether every point of a column could separate thousands (also if there is none)."""
+    """Return whether every point of a column could separate thousands; True without points."""
     cells = pc.filter(column, pc.match_substring(column, "."))
     return not len(cells) or bool(
         pc.all(pc.match_substring_regex(pc.utf8_trim_whitespace(cells), r"^[+-]?[1-9][0-9]{0,2}(\.[0-9]{3})+$")).as_py()
@@ -463,7 +464,7 @@ def _has_points(column: pa.Array) -> bool:
 
 
 def _points_look_like_thousands(column: pa.Array) -> bool:
-    """Whether a person may have written thousands: no cell speaks against it, a number of four digits without a point included."""
+    """Return whether the points may separate thousands: no cell contradicts, such as four digits without a point."""
     some = column.slice(0, SAMPLE)  # nearly every column of decimals shows it at once
     return points_fit_thousands(some) and points_fit_thousands(column) and _is_plain(column) and not _long_whole(column)
 

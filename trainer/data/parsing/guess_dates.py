@@ -65,7 +65,7 @@ def no_dates(words: Words, forms: Sequence[str]) -> ColumnReading:
 
 
 def _same_days(fitting: dict[str, DateForm], values: Sequence[str]) -> bool:
-    """Whether all forms that fit give the same days."""
+    """Return whether all fitting formats give the same days."""
     return bool(fitting) and all(len({moment_of(word, form) for form in fitting}) == 1 for word in values)
 
 

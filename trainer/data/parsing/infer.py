@@ -1,4 +1,4 @@
-"""What every column of a raw table seems to hold, with the reason in words, and which column seems to be the target."""
+"""Guess the kind of every column of a raw table, with the reason in words, and the target."""
 
 from __future__ import annotations
 

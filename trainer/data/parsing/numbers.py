@@ -1,4 +1,4 @@
-"""How a column writes numbers: decimal sign, thousands separator and unit; each cell becomes the plain text of the same decimal.
+"""Formats of numbers: decimal sign, thousands separator and unit; each cell becomes a plain decimal.
 
 Nothing is computed: "1.234,50 €" becomes "1234.50", so the digits are the ones in the file.
 """
@@ -131,9 +131,9 @@ class NumberForm:
 
 
 def account_like(cores: Sequence[str]) -> bool:
-    """Whether the cores look like telephone numbers, addresses or accounts: the same number of groups everywhere, three or more.
+    """Return whether the cores look like telephone numbers or accounts: the same number of groups everywhere, at least three.
 
-    A last sign that is another than those before it is a decimal sign, as in "3 927,89", which no account has.
+    If the last sign differs from those before it, it is a decimal sign, as in "3 927,89", which no account has.
     """
     if any(DECIMAL_SIGN.fullmatch(core) for core in cores):
         return False

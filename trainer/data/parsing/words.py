@@ -42,10 +42,10 @@ def unit_of(text: str) -> str | None:
 
 
 def is_currency(unit: str) -> bool:
-    """Whether a known unit may come before a number."""
+    """Return whether a known unit may precede a number."""
     return unit in CURRENCIES
 
 
 def is_missing_word(word: str) -> bool:
-    """Whether a word in a column of numbers means that the number is missing."""
+    """Return whether a word in a column of numbers means "missing"."""
     return word.lower() in MISSING_WORDS

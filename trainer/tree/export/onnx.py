@@ -202,7 +202,7 @@ class _Builder:
         return self._numbers[column]
 
     def _is_nan(self, column: int) -> str:
-        """Whether a cell of a column is empty, as bool (n, 1)."""
+        """Return whether a cell of a column is empty, as bool (n, 1)."""
         return self._add("IsNaN", [self.number(column)])
 
     def filled(self, column: int, fill: float) -> str:

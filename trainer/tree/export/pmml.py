@@ -125,7 +125,7 @@ def _output(model: ET.Element, tree: Tree, target: str, names: _FieldNames) -> N
 
 @dataclass(kw_only=True)
 class _Writer:
-    """What splits write predicates with; derived fields are put into `local`."""
+    """Writer of the predicates of splits; it collects derived fields in `local`."""
 
     tree: Tree
     names: _FieldNames
@@ -142,7 +142,7 @@ class _Writer:
         return ET.Element("SimplePredicate", attributes if value is None else attributes | {"value": value})
 
     def category_in(self, column: int, codes: Sequence[int]) -> ET.Element:
-        """Whether the category of a column is one of `codes`."""
+        """Return the predicate "the category of the column is one of `codes`"."""
         name = self.name(column)
         categories = [self.tree.schema[column].categories[code] for code in codes]
         if not categories:

@@ -1,6 +1,6 @@
-"""Where the cards of a tree are drawn: which nodes are open, how large each card is, children as close as they can be.
+"""Lay out the cards of a tree: choose open nodes, sizes and positions, with children as close as possible.
 
-Coordinates are pixels from the top left corner; y grows downwards. A closed branch stands for all that is below it.
+Coordinates are pixels from the top left corner; y grows downwards. A closed branch represents its whole subtree.
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ class _Plan:
 
 
 def _empty_note(v: Node) -> tuple[str, ...]:
-    """Where empty cells go, if training rows had some and the question does not say it."""
+    """Return a note on the side of empty cells, if training rows had some and the question does not state it."""
     answer = v.split.empty_answer() if v.split is not None else ""
     return (f"empty: {answer}",) if answer else ()
 
@@ -262,7 +262,7 @@ def _level_tops(plan: _Plan, nodes: Sequence[Node], room: float) -> tuple[list[f
 
 
 def _spans(plan: _Plan, nodes: Sequence[Node]) -> dict[int, Span]:
-    """How far each card reaches from its centre, with the words beside the band above it."""
+    """Return the extent of each card from its centre, including the words beside the band above it."""
     halves = {v.id: plan.width(v) / 2 for v in nodes}
     spans = {i: (-half, half) for i, half in halves.items()}
     n_rows = plan.tree.nodes[0].rows
@@ -305,7 +305,7 @@ def _across(plan: _Plan, nodes: Sequence[Node], spans: Mapping[int, Span]) -> di
 
 
 def _least_distance(left: list[Span], right: list[Span]) -> float:
-    """How far the centres of two neighbours must be from each other."""
+    """Return the least distance of the centres of two neighbours."""
     return max(a[1] - b[0] + GAP for a, b in zip(left, right, strict=False))
 
 
@@ -320,7 +320,7 @@ def band_text(answer: str, rows: int) -> str:
 
 
 def fits_beside_band(width: float) -> bool:
-    """Whether words stand beside the band above a card of this width; narrow cards show their rows inside."""
+    """Return whether words fit beside the band above a card of this width; narrow cards show their rows inside."""
     return width >= LEAF
 
 
@@ -338,11 +338,11 @@ def leaves_below(tree: Tree, node: int) -> list[Node]:
 
 
 def bar_top(box: Box) -> float:
-    """Where the class bar of a card begins."""
+    """Return the y coordinate of the class bar of a card."""
     lines = (2 if box.stacked else 1) if box.node.is_leaf else len(box.lines) + len(box.notes)
     return box.top + 8 + LINE * lines + 5
 
 
 def strip_top(box: Box) -> float:
-    """Where the strip of leaves of a closed card begins."""
+    """Return the y coordinate of the strip of leaves of a closed card."""
     return bar_top(box) + BAR + 4 + LINE + 2

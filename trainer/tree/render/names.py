@@ -63,7 +63,7 @@ def _without_common(name: str, others: Sequence[str], length: int) -> str:
 
 
 def _common(a: str, b: str) -> int:
-    """How many letters two names share at their beginning."""
+    """Return the length of the common prefix of two names."""
     n = 0
     for x, y in zip(a, b, strict=False):
         if x != y:

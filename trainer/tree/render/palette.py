@@ -24,7 +24,7 @@ WIDE = "mwMW%@×≤∞…"
 
 @dataclass(frozen=True, kw_only=True)
 class ClassStyle:
-    """How a class is drawn: colour, hatch of its bars ("", "/", ".") and shape of its points."""
+    """The style of a class: colour, hatch of its bars ("", "/", ".") and shape of its points."""
 
     name: str
     colour: str
@@ -111,7 +111,7 @@ def short(name: str, length: int = NAME_LENGTH) -> str:
 
 
 def text_width(text: str, size: float) -> float:
-    """How many pixels a line of bold sans-serif text takes at most, about; measured on a wide font."""
+    """Return the approximate width of a line of bold sans-serif text in pixels, measured on a wide font."""
     return size * sum(0.4 if c in NARROW else 1.0 if c in WIDE else 0.78 if c.isupper() else 0.68 for c in text)
 
 
@@ -150,7 +150,7 @@ def number_width(text: str, size: float) -> float:
 
 
 def _pieces(text: str) -> list[str]:
-    """Where a line may end. A threshold stays with its sign: alone on a line it says nothing."""
+    """Split text at possible line ends; a threshold stays with its sign."""
     text = WORD_BEGINS.sub("\0", text)
     for end in ("_", " ", THIN):
         text = text.replace(end, f"{end}\0")

@@ -90,7 +90,7 @@ class Values(Protocol):
 
 
 class OnnxGraph(Protocol):
-    """What a split may ask of the graph that it is written into; the results are names of double values (n, 1)."""
+    """The ONNX graph that a split is written into; its methods return names of double values (n, 1)."""
 
     def number(self, column: int) -> str: ...
     def filled(self, column: int, fill: float) -> str: ...
@@ -104,7 +104,7 @@ class OnnxGraph(Protocol):
 
 
 class PmmlModel(Protocol):
-    """What a split may ask of the document that it is written into."""
+    """The PMML document that a split is written into."""
 
     def name(self, column: int) -> str: ...
     def simple(self, field: str, operator: str, value: str | None = None) -> ET.Element: ...
@@ -113,7 +113,7 @@ class PmmlModel(Protocol):
 
 
 class Dialect(Protocol):
-    """How a language writes the tests; each answer is an expression of a row, true for the rows that go left.
+    """A target language; each method returns an expression of a row that is true for rows that go left.
 
     A comparison with an empty cell is not true. `fills` has one number for each term: it replaces an empty cell unless it is NaN.
     """
@@ -165,7 +165,7 @@ class Split(ABC):
 
     @abstractmethod
     def value_text(self, schema: Schema, row: FloatArray) -> str:
-        """What the row (columns,) has where the test looks: a number, a sum, or a category."""
+        """Describe the tested value of a row (columns,): a number, a sum, or a category."""
 
     @abstractmethod
     def conditions(self, schema: Schema, left: bool) -> tuple[Condition, ...]:
@@ -209,7 +209,7 @@ class Split(ABC):
 
     @property
     def reads_empty(self) -> bool:
-        """Whether a program that makes the test looks for empty cells, and not only compares numbers."""
+        """Whether a program with this test must handle empty cells explicitly."""
         return self.missing in (EmptySide.LEFT, EmptySide.FILL)
 
     def with_empty(self, side: EmptySide, *, seen: bool = True) -> Split:
@@ -225,7 +225,7 @@ class Split(ABC):
         return () if self.missing is EmptySide.REFUSE else tuple(j for j in self.deciding if np.isnan(row[j]))
 
     def unseen_empty(self, column: ColumnSchema) -> bool:
-        """Whether no training row has shown the test what to do with an empty cell of `column`, which it reads."""
+        """Return whether no training row of this split has an empty cell in `column`, which it reads."""
         if self.missing is EmptySide.FILL and not column.fill_seen:
             return True
         return not self.missing_seen
@@ -235,13 +235,13 @@ class Split(ABC):
         return "no" if self.missing is EmptySide.RIGHT and self.missing_seen else ""
 
     def empty_note(self) -> str:
-        """Where empty cells go, for the end of a question whose text does not say it: " (empty: no)", or nothing."""
+        """A note on the side of empty cells, for questions whose text does not state it: " (empty: no)", or ""."""
         answer = self.empty_answer()
         return f" (empty: {answer})" if answer else ""
 
     @property
     def empty_goes_left(self) -> bool | None:
-        """Whether a row with an empty cell goes left; None where it is refused or filled."""
+        """Whether a row with an empty cell goes left; None if it is refused or filled."""
         return {EmptySide.LEFT: True, EmptySide.RIGHT: False}.get(self.missing)
 
     def wish(self, schema: Schema) -> str:
@@ -250,7 +250,7 @@ class Split(ABC):
 
     @property
     def many(self) -> bool:
-        """Whether the test weighs too many columns to be read in one line."""
+        """Whether the test has too many terms for one line."""
         return False
 
     @property
@@ -277,11 +277,11 @@ class Split(ABC):
         return self
 
     def size(self, schema: Schema) -> int:
-        """How many terms the test weighs."""
+        """Return the number of terms of the test."""
         return 1
 
     def parts(self) -> int:
-        """How many coefficients a person reads: the terms of a sum, one for all other tests."""
+        """Return the number of coefficients: the terms of a sum, one for all other tests."""
         return 1
 
     def plane(self) -> tuple[tuple[Term, ...], float, bool] | None:
@@ -326,7 +326,7 @@ class NumericSplit(Split):
         return {"missing": str(self.missing)} | ({} if self.missing_seen else {"missing_seen": False})
 
     def empty_condition(self, left: bool) -> bool | None:
-        """Whether a condition of the rows that go left, or right, holds for an empty cell."""
+        """Return whether the condition of the rows that go left, or right, holds for an empty cell."""
         return None if self.missing is EmptySide.REFUSE else (self.missing is EmptySide.LEFT) == left
 
     def empty_wish(self) -> str:

@@ -348,7 +348,7 @@ def _nearest_rows(sums: FloatArray, left: BoolArray) -> CountArray:
 
 
 def _parts(split: Linear, rows: FloatArray, low_side: BoolArray, least_gap: float) -> bool:
-    """Whether the sums of the low side lie below the others by `wanted` or more."""
+    """Return whether the sums of the low side lie below the others by `least_gap` or more."""
     sums = split.sums(rows)
     low = float(sums[low_side].max())
     high = float(sums[~low_side].min())
@@ -364,12 +364,12 @@ def _gap(split: Linear, rows: FloatArray, low_side: BoolArray) -> tuple[float, f
 
 
 def _same_side(rounded_total: float, total: float, threshold: float) -> bool:
-    """Whether the number that is shown compares with the threshold as the sum does."""
+    """Return whether the rounded sum lies on the same side of the threshold as the sum."""
     return (rounded_total < threshold, rounded_total == threshold) == (total < threshold, total == threshold)
 
 
 def _category_name(schema: Schema, feature: int, level: int) -> str | None:
-    """What a model file calls the category of a term: None for a value."""
+    """Return the name of the category of a term for the model file; None for a value."""
     if level == VALUE:
         return None
     return MISSING_CATEGORY if level == EMPTY else schema[feature].categories[level]
