@@ -392,7 +392,7 @@ def _parse(
 def _header_guess(
     body: bytes, scan_result: Scan, delimiter: str, header: bool, columns: tuple[pa.Array, ...]
 ) -> tuple[float, str]:
-    """Return whether the first line is a header, how sure this is, in [0, 1], and the reason."""
+    """Return how likely the first line is a header, in [0, 1], and the reason."""
     first = _record(body, scan_result, 0, delimiter)
     numbers = [_is_number(cell) for cell in first]
     below = [_is_number(column[0].as_py()) for column in columns]
