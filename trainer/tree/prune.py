@@ -23,8 +23,9 @@ Alpha = Fraction | float  # math.inf: never
 
 
 def collapses(tree: Tree) -> list[Alpha]:
-    """For each node the alpha from which on it is a leaf instead of a branch; inf where it is one already, or is cut off first."""
-    nodes, n = tree.nodes, max(1, tree.nodes[0].rows)
+    """Return for each node the smallest alpha that turns it into a leaf; inf if it is one, or an ancestor collapses first."""
+    nodes = tree.nodes
+    n = max(1, nodes[0].rows)
     error = [node.rows - node.counts[node.label] for node in nodes]
     below = error.copy()
     leaves = [1] * len(nodes)

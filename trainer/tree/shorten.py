@@ -33,7 +33,8 @@ def shorten(tree: Tree, matrix: FloatArray) -> Draft:
             continue
         node_rows = rows.pop(v.id)
         left = rows_go_left(v.split, matrix, node_rows)
-        rows[v.left], rows[v.right] = node_rows[left], node_rows[~left]
+        rows[v.left] = node_rows[left]
+        rows[v.right] = node_rows[~left]
         split, exchanged = v.split.shorten(values, matrix, node_rows)
         same = np.array_equal(rows_go_left(split, matrix, node_rows) != exchanged, left)
         splits[v.id] = (split, exchanged) if same else (v.split, False)

@@ -252,7 +252,8 @@ class GoodRecord:
         return stages
 
     def _columns(self) -> dict[str, dict[str, Any]]:
-        n, (lo, hi) = self.searched.n, self.good.asked
+        n = self.searched.n
+        lo, hi = self.good.asked
         return {
             name: {
                 "trees": self.good.asking(j),

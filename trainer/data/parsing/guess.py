@@ -75,7 +75,11 @@ def _draft(name: str, column: pa.Array, raw: RawTable, choices: ParsingChoices) 
     if not words.words or spec == "binary":
         return Draft(_plain_or_missing(name, choices, PLAIN, "you said so"))
     if spec in (DATE, TIME):
-        forms = (TIME,) if spec == TIME else (how,) if how else FORMATS
+        forms = FORMATS
+        if spec == TIME:
+            forms = (TIME,)
+        elif how:
+            forms = (how,)
         return Draft(dates_of(words, forms, choices, is_chosen=True) or no_dates(words, forms))
     is_requested = bool(spec or choices.words(name)) or any(sign is not None for sign in signs)
     if words.plain.all() and not is_requested:

@@ -300,7 +300,8 @@ def _across(plan: _Plan, nodes: Sequence[Node], spans: Mapping[int, Span]) -> di
     x = {0: 0.0}
     for v in nodes:
         if not plan.ends(v):
-            x[v.left], x[v.right] = x[v.id] - offset[v.id], x[v.id] + offset[v.id]
+            x[v.left] = x[v.id] - offset[v.id]
+            x[v.right] = x[v.id] + offset[v.id]
     return x
 
 

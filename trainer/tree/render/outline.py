@@ -62,6 +62,7 @@ def counts_text(tree: Tree, node: Node) -> str:
     more = 0
     if len(pairs) > 3:
         pairs = sorted((p for p in pairs if p[0]), key=lambda p: -p[0])
-        pairs, more = pairs[:2], len(pairs) - 2
+        more = len(pairs) - 2
+        pairs = pairs[:2]
     text = " · ".join(f"{label}: {count:,}" if numbers else f"{count:,} {label}" for count, label in pairs)
     return f"{text} + {more} more" if more > 0 else text
