@@ -8,7 +8,11 @@ import numpy as np
 
 from tests.seeds import seeds
 from trainer.families.exact.instance import build_instance
-from trainer.families.exact.kernels.first_split_bounds import firsts_of, floors_of, learn
+from trainer.families.exact.kernels.first_split_bounds import (
+    first_bounds_of_child,
+    new_first_bounds,
+    store_first_bounds,
+)
 from trainer.families.exact.kernels.node import split_rows
 from trainer.families.exact.search.memo import INFINITE
 from trainer.families.exact.search.search import ExactSearch
@@ -49,15 +53,15 @@ def test_what_is_known_of_similar_sides_bounds_each_first_question(seed):
     frame = search.build_frame(search.prepare(rows), 4)
     features = frame.node.features.tolist()
     sides = [split_rows(g.rows, rows, f) for f in features]
-    firsts = firsts_of(len(sides), g.features, True)
+    firsts = new_first_bounds(len(sides), g.features, True)
     for p, parts in enumerate(sides):
         for s in (0, 1):
-            learn(firsts, 2 * p + s, floors_found(search, parts[s], (2 * features[p] + s,)))
-    learn(firsts, -1, floors_found(search, rows, ()))
+            store_first_bounds(firsts, 2 * p + s, floors_found(search, parts[s], (2 * features[p] + s,)))
+    store_first_bounds(firsts, -1, floors_found(search, rows, ()))
     above = 0
     for p, parts in enumerate(sides):
         for s in (0, 1):
-            floors = floors_of(frame.node, frame.P, p, s, g.unit, firsts)
+            floors = first_bounds_of_child(frame.node, frame.P, p, s, g.unit, firsts)
             best = [best_with(search, parts[s], 2 * features[p] + s, f) for f in range(g.features)]
             assert (floors <= best).all()
             above += np.count_nonzero(floors > search.node_bounds(search.prepare(parts[s]), 3)[0])
@@ -68,5 +72,5 @@ def test_nothing_is_kept_with_a_smallest_leaf_or_where_it_would_be_too_much():
     search = random_search(1, min_leaf=3)
     frame = search.build_frame(search.prepare(np.arange(len(search.instance.rows), dtype=np.int32)), 4)
     assert len(frame.firsts.least) == 0
-    assert not floors_of(frame.node, frame.P, 0, 1, search.instance.unit, frame.firsts).any()
-    assert len(firsts_of(3000, 3000, True).least) == 0
+    assert not first_bounds_of_child(frame.node, frame.P, 0, 1, search.instance.unit, frame.firsts).any()
+    assert len(new_first_bounds(3000, 3000, True).least) == 0

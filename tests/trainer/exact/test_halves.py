@@ -6,11 +6,11 @@ import numpy as np
 
 from tests.seeds import seeds
 from tests.trainer.exact.test_sides import node_of
-from trainer.families.exact.kernels.child_counts import both_halves, count_half
+from trainer.families.exact.kernels.child_counts import count_child, split_node
 from trainer.families.exact.kernels.count import KeyLayout
-from trainer.families.exact.kernels.count_node import count_place
-from trainer.families.exact.kernels.depth2_signed import differences
-from trainer.families.exact.kernels.equal_rows import groups, members_by_answer
+from trainer.families.exact.kernels.count_node import count_rows
+from trainer.families.exact.kernels.depth2_signed import class_differences
+from trainer.families.exact.kernels.equal_rows import group_rows, members_by_answer
 from trainer.families.exact.kernels.node import split_rows
 from trainer.kernels.members import members
 
@@ -50,15 +50,15 @@ def test_both_sides_of_a_split_have_the_trees_that_their_rows_have(seed):
     g, some, node, P = node_of(seed, rows=[90, 700, 3000][seed % 3], questions=questions)
     layout = layout_of(rng, questions, unit=3, leaf=int(rng.integers(1, 40)))
     allowed = np.ones(questions, np.uint8)
-    differ = differences(node, P, 1)
+    differ = class_differences(node, P, 1)
     counted = 0
     for p in rng.permutation(len(node.features))[:6].tolist():
-        zero, one, split = both_halves(node, P, differ, p)
+        zero, one, split = split_node(node, P, differ, p)
         for half, rows in zip((zero, one), split_rows(g.rows, some, np.int64(node.features[p])), strict=True):
             least = least_of(g, rows, node.features, layout)
             for more in (-1, int(rng.integers(0, 60))):
-                own = count_half(half, split, layout, least + more)
-                there = count_place((g.data, rows, node_mask(node, allowed), 1, False), 2, layout, least + more)
+                own = count_child(half, split, layout, least + more)
+                there = count_rows((g.data, rows, node_mask(node, allowed), 1, False), 2, layout, least + more)
                 assert sorted_trees(own) == sorted_trees(there)
                 assert (own[2].sum() > 0) == (more >= 0)
                 counted += int(own[2].sum())
@@ -76,7 +76,7 @@ def node_mask(node, allowed):
 def test_equal_rows_are_found_whatever_their_order(seed):
     rng = np.random.default_rng(seed)
     words = rng.integers(0, 3, (int(rng.integers(1, 400)), int(rng.integers(1, 4)))).astype(np.uint64)
-    first, group = groups(words, False)
+    first, group = group_rows(words, False)
     assert (words == words[first[group]]).all()
     assert len(first) == len(np.unique(words, axis=0))
     assert (np.diff(first) > 0).all()
@@ -85,8 +85,8 @@ def test_equal_rows_are_found_whatever_their_order(seed):
 
 def test_a_zero_with_a_sign_is_a_zero_among_numbers_only():
     numbers = np.array([[0.0, 1.0], [-0.0, 1.0], [np.nan, 1.0], [np.nan, 1.0], [-1.0, 1.0]])
-    assert groups(numbers.view(np.uint64), True)[1].tolist() == [0, 0, 1, 1, 2]
-    assert groups(numbers.view(np.uint64), False)[1].tolist() == [0, 1, 2, 2, 3]
+    assert group_rows(numbers.view(np.uint64), True)[1].tolist() == [0, 0, 1, 1, 2]
+    assert group_rows(numbers.view(np.uint64), False)[1].tolist() == [0, 1, 2, 2, 3]
 
 
 def test_the_rows_of_each_answer_have_the_names_of_their_sets():

@@ -9,11 +9,11 @@ import pytest
 
 from tests.seeds import seeds
 from trainer.families.exact.instance import build_instance
-from trainer.families.exact.kernels.bounds import share
-from trainer.families.exact.kernels.child_bounds import both_sides
-from trainer.families.exact.kernels.depth2_signed import differences
+from trainer.families.exact.kernels.bounds import apply_similarity
+from trainer.families.exact.kernels.child_bounds import solve_children
+from trainer.families.exact.kernels.depth2_signed import class_differences
 from trainer.families.exact.kernels.node import pair_counts, prepare
-from trainer.families.exact.kernels.packed_bits import packed_side
+from trainer.families.exact.kernels.packed_bits import pack_child
 from trainer.kernels.bits import drawn_together, moves_of
 from trainer.solver_common.binary_problem import BinaryProblem
 
@@ -37,15 +37,15 @@ def node_of(seed, *, rows=90, questions=9):
 @seeds(60)
 def test_differences_give_what_counts_of_each_class_give(seed):
     _, _, node, P = node_of(seed, rows=[90, 700, 5000][seed % 3])
-    D = differences(node, P, 1)
-    none = differences(node, P, 2)
-    assert len(D.whole)
-    assert not len(none.whole)
+    D = class_differences(node, P, 1)
+    none = class_differences(node, P, 2)
+    assert len(D.pairs)
+    assert not len(none.pairs)
     for p in range(len(node.features)):
         found = np.empty((2, 4), np.int64)
         counted = np.empty((2, 4), np.int64)
-        both_sides(node, P, D, p, 1, found[0], found[1])
-        both_sides(node, P, none, p, 1, counted[0], counted[1])
+        solve_children(node, P, D, p, 1, found[0], found[1])
+        solve_children(node, P, none, p, 1, counted[0], counted[1])
         assert (found == np.minimum.accumulate(counted, axis=1)).all()
 
 
@@ -59,11 +59,11 @@ def test_many_questions_are_the_same_problem(questions, seed):
     bits = (g.rows[some][:, node.features >> 6] >> (node.features & 63).astype(np.uint64)) & np.uint64(1)
     weights = g.weights[some]
     signs = np.where(g.classes[some] == 0, weights, -weights)
-    D = differences(node, P, 1).whole
+    D = class_differences(node, P, 1).pairs
     assert ((bits.T.astype(np.int64) * signs) @ bits.astype(np.int64) == D[:, :m]).all()
     assert not D[:, m:].any()
     lower = np.zeros((2, m), np.int64)
-    share(node, P, m // 2, 0, 1000, 1, lower)
+    apply_similarity(node, P, m // 2, 0, 1000, 1, lower)
     side = bits[:, m // 2] == 0
     ones = weights[side] @ bits[side].astype(np.int64)
     assert (lower == np.maximum(0, 1000 - np.array([ones, weights[side].sum() - ones]))).all()
@@ -82,7 +82,7 @@ def weight_of(words, segment, weights):
 def test_rows_that_are_drawn_together_are_the_rows_of_the_side(seed, mixed):
     _, _, node, _ = node_of(seed, rows=[90, 700][seed % 3 == 0])
     for s in (0, 1):
-        packed = packed_side(node, node.columns, 0, s, mixed)
+        packed = pack_child(node, node.columns, 0, s, mixed)
         assert len(packed.columns) <= len(node.columns)
         masks = node.columns[:, 0] if s else node.valid & ~node.columns[:, 0]
         for f in range(len(node.features)):

@@ -14,14 +14,14 @@ import numpy as np
 from trainer.data.problem import Problem
 from trainer.dtypes import BitArray
 from trainer.families.exact.instance import ExactInstance, build_packed
-from trainer.families.exact.kernels.equal_rows import groups
+from trainer.families.exact.kernels.equal_rows import group_rows
 from trainer.kernels.bits import pack_bits
 
 
 def same_rows(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """For each group of equal rows of numbers of 64 bits the first one, and the group of each row, int64; NaN equals NaN."""
     # read as they are: a copy of a large matrix takes longer than the comparison
-    first, same = groups(np.ascontiguousarray(matrix).view(np.uint64), matrix.dtype.kind == "f")
+    first, same = group_rows(np.ascontiguousarray(matrix).view(np.uint64), matrix.dtype.kind == "f")
     return first, same
 
 

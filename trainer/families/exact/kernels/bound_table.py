@@ -1,6 +1,6 @@
-"""Kernels: a table of what is known of subproblems, by the literals that all rows of a subproblem keep.
+"""Kernels: a hash table of bounds of subproblems, keyed by the literals that all rows of a subproblem satisfy.
 
-The rows that keep these literals are the rows of the subproblem, so two subproblems have one name only if they have the same rows.
+The rows that satisfy these literals are the rows of the subproblem, so equal keys mean equal rows.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ i32 = np.int32
 u64 = np.uint64
 MIXER = u64(0xD6E8FEB86659FD93)
 ABSENT = np.int64(-1)
-FULL_EIGHTHS = 5  # of the places of a table, when the search unwinds
-MOST_EIGHTHS = 7  # so that what it has learned until then still fits
+FULL_EIGHTHS = 5  # eighths of the places in use from which on the search unwinds
+MOST_EIGHTHS = 7  # eighths that may be used: the bounds of an unwinding search still fit
 
 
 class BoundTable(NamedTuple):
@@ -25,13 +25,13 @@ class BoundTable(NamedTuple):
     keys: np.ndarray  # uint64 (places, words): features that are 1 in all rows, those that are 0, the height
     lower: np.ndarray  # int64 (places,)
     upper: np.ndarray  # int64 (places,), cost of a known tree
-    choice: np.ndarray  # int32 (places,), first split of that tree, or one of the names in `refine`
-    depth: np.ndarray  # int32 (places,), of that tree
-    used: np.ndarray  # int64 (1,), places that are taken
+    choice: np.ndarray  # int32 (places,), root split of that tree, or LEAF or TWO_LEVELS of `refine`
+    depth: np.ndarray  # int32 (places,), depth of that tree
+    used: np.ndarray  # int64 (1,), number of places in use
 
 
 def empty_table(places: int, words: int) -> BoundTable:
-    """Return a table without entries; the places are a power of two."""
+    """Return an empty table; `places` is a power of two."""
     return BoundTable(
         np.zeros((places, words), np.uint64),
         np.zeros(places, np.int64),
@@ -43,8 +43,8 @@ def empty_table(places: int, words: int) -> BoundTable:
 
 
 @kernel
-def _place(table, key):
-    """The place of a key, or the free one where it belongs."""
+def _find_place(table, key):
+    """Return the place of a key, or the free place for it."""
     h = u64(0x9E3779B97F4A7C15)
     for w in range(len(key)):
         h = (h ^ key[w]) * MIXER
@@ -65,21 +65,21 @@ def _place(table, key):
 
 @kernel
 def find(table, key):
-    """The place of a key, or ABSENT."""
-    at = _place(table, key)
+    """Return the place of a key, or ABSENT."""
+    at = _find_place(table, key)
     return at if table.upper[at] else ABSENT
 
 
 @kernel
 def is_full(table):
-    """Whether the table must grow before anything is added."""
+    """Return whether the table must grow."""
     return 8 * table.used[0] >= FULL_EIGHTHS * len(table.lower)
 
 
 @kernel
 def store(table, key, lower, upper, choice, depth):
-    """Keep bounds of a subproblem, unless there is no place for them."""
-    at = _place(table, key)
+    """Store bounds of a subproblem, unless the table has no place left."""
+    at = _find_place(table, key)
     if not table.upper[at]:
         if 8 * table.used[0] >= MOST_EIGHTHS * len(table.lower):
             return
@@ -94,8 +94,8 @@ def store(table, key, lower, upper, choice, depth):
 
 
 @kernel
-def copy_entries(source, target, kept):
-    """Copy the entries that `kept` (uint8) marks into another table, until it is full."""
+def copy_entries(source, target, keep):
+    """Copy the entries that `keep` (uint8) marks into another table until it is full."""
     for at in range(len(source.lower)):
-        if source.upper[at] and kept[at]:
+        if source.upper[at] and keep[at]:
             store(target, source.keys[at], source.lower[at], source.upper[at], source.choice[at], source.depth[at])

@@ -1,4 +1,4 @@
-"""Kernels: lower bounds of a node and of both sides of its splits, in cost units (one error costs `unit`, one leaf `leaf`).
+"""Kernels: lower bounds of a node and of both children of its splits (an error costs `unit`, a leaf costs `leaf`).
 
 Leaf count, equivalent points, support (Keegan et al. 2025, equations 27-40) and similarity (Demirovic et al. 2022, MurTree).
 """
@@ -14,7 +14,7 @@ from trainer.kernels.compiled import kernel
 
 
 class SideBounds(NamedTuple):
-    """What is known of both sides of every split: lower bounds of their cost int64 (2, p), and uint8 (2, p), 1 where exact."""
+    """Lower bounds of both children of each split, int64 (2, p), and uint8 (2, p), 1 where exact."""
 
     lower: np.ndarray
     exact: np.ndarray
@@ -22,7 +22,7 @@ class SideBounds(NamedTuple):
 
 @kernel
 def node_bounds(node, unit, leaf, height, bounds):
-    """Cost as a leaf, and the leaf-count, equivalent-points and support bound of the node itself.
+    """Return the cost as a leaf, and the leaf-count, equivalent-points and support bound of the node.
 
     bounds (3,): whether to use equivalent points, the leaf count, and support.
     """
@@ -47,7 +47,7 @@ def node_bounds(node, unit, leaf, height, bounds):
 
 @kernel
 def _sort(counts):
-    """Descending, in place: there are few, and numba's own sort takes longer."""
+    """Sort in place, descending; for so few numbers numba's own sort takes longer."""
     for k in range(1, len(counts)):
         value = counts[k]
         at = k
@@ -58,8 +58,8 @@ def _sort(counts):
 
 
 @kernel
-def _side(node, p, s, counts):
-    """Write the class weights of a side, descending; returns their sum."""
+def _child_counts(node, p, s, counts):
+    """Write the class weights of a child, descending, and return their sum."""
     size = np.int64(0)
     for k in range(len(counts)):
         counts[k] = node.ones[k, p] if s else node.totals[k] - node.ones[k, p]
@@ -70,9 +70,9 @@ def _side(node, p, s, counts):
 
 @kernel
 def count_bounds(node, unit, leaf, height, bounds, sides):
-    """Lower bounds of both sides of every split: leaf count, equivalent points, support; exact[s, p] = 1 where tight.
+    """Bound both children of each split by leaf count, equivalent points and support; exact[s, p] = 1 where tight.
 
-    lower[s, p] in cost units.  A tree with t leaves predicts at most t classes.  bounds (3,): which to use, in the order of `node_bounds`.
+    A tree with t leaves predicts at most t classes. bounds (3,): see `node_bounds`.
     """
     use_equal = bounds[0]
     use_classes = bounds[1]
@@ -83,7 +83,7 @@ def count_bounds(node, unit, leaf, height, bounds, sides):
     most = 1 << height
     for p in range(m):
         for s in range(2):
-            size = _side(node, p, s, counts)
+            size = _child_counts(node, p, s, counts)
             floor = 0
             if use_equal:
                 floor = node.equal_ones[p] if s else node.equal - node.equal_ones[p]
@@ -105,9 +105,9 @@ def count_bounds(node, unit, leaf, height, bounds, sides):
 
 @kernel
 def child_bounds(node, children, costs, bounds, sides):
-    """Lower bounds of both sides of every split where these have two levels; exact[s, p] = 1 where one or two leaves are best.
+    """Bound both children of each split if these have two levels; exact[s, p] = 1 where one or two leaves are optimal.
 
-    children: of `best_children`, so that trees of two leaves are known; more leaves leave the errors that count_bounds knows.
+    children: the result of `best_children`, which gives trees of two leaves. More leaves make at least the errors of `count_bounds`.
     """
     unit = costs[0]
     leaf = costs[1]
@@ -118,7 +118,7 @@ def child_bounds(node, children, costs, bounds, sides):
         for s in range(2):
             if exact[s, p]:
                 continue
-            size = _side(node, p, s, counts)
+            size = _child_counts(node, p, s, counts)
             wrong = np.int64(0)
             if bounds[0]:
                 wrong = node.equal_ones[p] if s else node.equal - node.equal_ones[p]
@@ -132,12 +132,13 @@ def child_bounds(node, children, costs, bounds, sides):
                 top += counts[t - 1] if t <= classes else 0
                 if t > 2:
                     more = min(more, (max(wrong, size - top) if bounds[1] else wrong) * unit + t * leaf)
-            lb[s, p], exact[s, p] = max(lb[s, p], more), more == known
+            lb[s, p] = max(lb[s, p], more)
+            exact[s, p] = more == known
 
 
 @kernel(inline="always")
-def inside_of(node, P, p, s):
-    """Weight of the rows with x_p = s, and of those of them with x_q = 1, int64 (m,)."""
+def pair_weights_of_child(node, P, p, s):
+    """Return the weight of the rows with x_p = s, and of those with also x_q = 1, int64 (m,)."""
     classes, m = node.ones.shape
     size = np.int64(0)
     inside = np.zeros(m, np.int64)
@@ -155,9 +156,12 @@ def inside_of(node, P, p, s):
 
 
 @kernel
-def share(node, P, p, s, value, unit, lb):
-    """Similarity: a tree for x_q = r does for x_p = s too, wrong at most on the rows of the latter outside the former."""
-    size, inside = inside_of(node, P, p, s)
+def apply_similarity(node, P, p, s, value, unit, lb):
+    """Bound all children by similarity to the child x_p = s of cost at least `value`.
+
+    A tree for x_q = r, applied to x_p = s, makes additional errors at most on the rows outside x_q = r.
+    """
+    size, inside = pair_weights_of_child(node, P, p, s)
     # rows of side (p, s) with x_q = 1: outside of side (q, 0); the others are outside of side (q, 1)
     zero = lb[0]
     one = lb[1]
@@ -184,10 +188,10 @@ def _add_both(P, k, p, out):
 
 
 @kernel
-def inherit(node, value, unit, lb):
-    """Similarity to the node itself: a tree for one side does for all its rows, wrong at most on those of the other side.
+def bound_children_by_node(node, value, unit, lb):
+    """Bound the children by similarity to the node: a child's tree errs additionally at most on the rows of the other child.
 
-    value: a lower bound of the node's cost at the height of the sides. Not with a smallest leaf above one row.
+    value: a lower bound of the node at the height of the children. Not valid with a minimum leaf size above one row.
     """
     classes, m = node.ones.shape
     for p in range(m):

@@ -1,16 +1,16 @@
-"""Kernels: depth-two optima of both sides of a split of a node at once; P and e as in `trainer.families.exact.kernels.depth2`.
+"""Kernels: depth-two optima of both children of a split at once; P and e as in `trainer.families.exact.kernels.depth2`.
 
-The pairs of the smaller side are counted in bit columns; those of the larger side are the node's less these.
+Bit columns give the pair counts of the smaller child; those of the larger child are the node's less these.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from trainer.families.exact.kernels.depth2 import evaluate_many, values
-from trainer.families.exact.kernels.depth2_signed import signed_sides
+from trainer.families.exact.kernels.depth2 import errors_by_leaves, evaluate_many
+from trainer.families.exact.kernels.depth2_signed import solve_children_signed
 from trainer.families.exact.kernels.node import pair_row
-from trainer.families.exact.kernels.packed_bits import packed_side
+from trainer.families.exact.kernels.packed_bits import pack_child
 from trainer.families.exact.kernels.weighted_pairs import add_all_pairs
 from trainer.kernels.compiled import kernel
 
@@ -18,20 +18,20 @@ i32 = np.int32
 
 
 @kernel
-def both_sides(node, P, D, p, min_leaf, e0, e1):
-    """e0, e1: e[t] of the rows with x_p = 0 and of those with x_p = 1, from one pass over the pairs of the smaller side.
+def solve_children(node, P, D, p, min_leaf, e0, e1):
+    """Write e[t] of the rows with x_p = 0 (e0) and with x_p = 1 (e1), from one pass over the pairs of the smaller child.
 
-    D: as `differences` gives it.
+    D: see `class_differences`.
     """
-    if len(D.whole):
-        signed_sides(node, D, p, e0, e1)
+    if len(D.pairs):
+        solve_children_signed(node, D, p, e0, e1)
     else:
-        _counted_sides(node, P, p, min_leaf, e0, e1)
+        _solve_by_counts(node, P, p, min_leaf, e0, e1)
 
 
 @kernel
-def _counted_sides(node, P, p, min_leaf, e0, e1):
-    """As `both_sides`, by counts of each class."""
+def _solve_by_counts(node, P, p, min_leaf, e0, e1):
+    """As `solve_children`, by counts of each class."""
     classes, m = node.ones.shape
     size1 = 0
     total = 0
@@ -54,14 +54,19 @@ def _counted_sides(node, P, p, min_leaf, e0, e1):
     sr = np.full(m, -1, i32)
     ll = np.full(m, -1, i32)
     lr = np.full(m, -1, i32)
-    _children(packed_side(node, node.columns, p, s, False), P, min_leaf, (small, ts, sl, sr), (large, tl, ll, lr))
-    values(small, ts, sl, sr, min_leaf, e1 if s else e0)
-    values(large, tl, ll, lr, min_leaf, e0 if s else e1)
+    _best_grandchildren(
+        pack_child(node, node.columns, p, s, False), P, min_leaf, (small, ts, sl, sr), (large, tl, ll, lr)
+    )
+    errors_by_leaves(small, ts, sl, sr, min_leaf, e1 if s else e0)
+    errors_by_leaves(large, tl, ll, lr, min_leaf, e0 if s else e1)
 
 
 @kernel
-def _children(packed, P, min_leaf, one, other):
-    """Correct rows of the best children in both sides, from each pair once; one, other: ones (K, m), totals (K,), left and right (m,)."""
+def _best_grandchildren(packed, P, min_leaf, one, other):
+    """Write the correct rows of the best leaves or splits below both children, from each pair once.
+
+    one, other: ones (K, m), totals (K,), left and right (m,).
+    """
     small, ts, sl, sr = one
     large, tl, ll, lr = other
     classes, m = small.shape
@@ -82,8 +87,8 @@ def _children(packed, P, min_leaf, one, other):
             pair_row(packed.columns, packed.segment, packed.weights, f, f + 1, row)
         evaluate_many(row, small, ts, f, sl, sr, buffer, min_leaf)
         for k in range(classes):
-            whole = P[k, f, f + 1 :]
+            of_node = P[k, f, f + 1 :]
             part = row[k, f + 1 :]
             for q in range(m - f - 1):
-                part[q] = i32(whole[q] - part[q])
+                part[q] = i32(of_node[q] - part[q])
         evaluate_many(row, large, tl, f, ll, lr, buffer, min_leaf)

@@ -1,7 +1,7 @@
-"""Kernels: which columns the counted trees of each key ask: how many trees do not ask a column, and the weight of rows that meet it.
+"""Kernels: column usage of the counted trees by key: how many trees do not test a column, and how many rows it is tested on.
 
-Keys, costs and parts of trees as in `trainer.families.exact.kernels.count`. Numbers of trees are exact while all trees of a place are
-fewer than 2^62.
+Keys, costs and subtrees as in `trainer.families.exact.kernels.count`. Numbers of trees are exact for fewer than 2^62 trees of a
+subproblem.
 """
 
 from __future__ import annotations
@@ -10,15 +10,22 @@ from typing import NamedTuple
 
 import numpy as np
 
-from trainer.families.exact.kernels.count import INFINITE_COST, _floors, _no_options, _options, _place_of, _widen
-from trainer.families.exact.kernels.count_node import place_of
+from trainer.families.exact.kernels.count import (
+    INFINITE_COST,
+    _child_floors,
+    _find_pair,
+    _new_options,
+    _widen_range,
+    _write_options,
+)
+from trainer.families.exact.kernels.count_node import build_node
 from trainer.kernels.compiled import kernel
 
 
 class KeyUsage(NamedTuple):
-    """With each key, ascending: least and largest weight of rows that meet each column, and the trees that do not ask it.
+    """By key, ascending: least and largest weight of rows whose path tests each column, and the number of trees without it.
 
-    int64 (keys,), and three times (keys, columns).
+    keys int64 (keys,); the others int64 (keys, columns).
     """
 
     keys: np.ndarray
@@ -27,8 +34,8 @@ class KeyUsage(NamedTuple):
     free: np.ndarray
 
 
-class Side(NamedTuple):
-    """What may hang at a side by key: keys, costs, how many parts, int64 (m + 1,), and how many ask each column (m + 1, columns)."""
+class UsageOptions(NamedTuple):
+    """Subtrees of a child by key: keys, costs and numbers, int64 (m + 1,), and how many test each column (m + 1, columns)."""
 
     keys: np.ndarray
     costs: np.ndarray
@@ -37,31 +44,31 @@ class Side(NamedTuple):
 
 
 @kernel
-def asked_pairs(a, b, bits, column, weight, out, first, flag):
-    """Join all pairs of trees below a question about `column`, which `weight` of rows meet, to `out`, unless the flag is up.
+def join_usage_pairs(a, b, bits, column, weight, out, first, flag):
+    """Add all pairs of trees below a split on `column`, with `weight` of rows, to `out`, until the flag is set.
 
-    bits: that of the question's column in a key, and `low` of the layout. first uint8 (keys,): 1 until a key of `out` has been met.
+    bits: that of the split's column in a key, and `low` of the layout. first uint8 (keys,): 1 until a key of `out` has a range.
     """
     columns = a.lo.shape[1]
     for i in range(len(a.keys)):
         if flag[0]:
             return
         for j in range(len(b.keys)):
-            t = _place_of(a.keys[i], b.keys[j], bits, out.keys)
+            t = _find_pair(a.keys[i], b.keys[j], bits, out.keys)
             if t < 0:
                 continue
             for c in range(columns):
                 if c == column:
-                    _widen(out, t, c, weight, weight, first)
+                    _widen_range(out, t, c, weight, weight, first)
                     continue
-                _widen(out, t, c, a.lo[i, c] + b.lo[j, c], a.hi[i, c] + b.hi[j, c], first)
+                _widen_range(out, t, c, a.lo[i, c] + b.lo[j, c], a.hi[i, c] + b.hi[j, c], first)
                 out.free[t, c] += a.free[i, c] * b.free[j, c]
             first[t] = 0
 
 
 @kernel
-def _side(costs, keys, most, own, side):
-    """Sort the options of cost ≤ `most` by key into `side`; own: the column of each question. How many keys there are."""
+def _group_options(costs, keys, most, column_of, side):
+    """Group the options of cost ≤ `most` by key into `side`; column_of: by feature. Return the number of keys."""
     used = 0
     for g in range(len(costs)):
         if costs[g] > most:
@@ -70,18 +77,20 @@ def _side(costs, keys, most, own, side):
         while at < used and side.keys[at] != keys[g]:
             at += 1
         if at == used:
-            side.keys[at], side.costs[at], side.parts[at] = keys[g], costs[g], 0
+            side.keys[at] = keys[g]
+            side.costs[at] = costs[g]
+            side.parts[at] = 0
             side.asking[at] = 0
             used += 1
         side.parts[at] += 1
-        if g < len(own):
-            side.asking[at, own[g]] += 1
+        if g < len(column_of):
+            side.asking[at, column_of[g]] += 1
     return used
 
 
 @kernel
-def _no_side(m, columns):
-    return Side(
+def _new_options_of_child(m, columns):
+    return UsageOptions(
         np.empty(m + 1, np.int64),
         np.empty(m + 1, np.int64),
         np.empty(m + 1, np.int64),
@@ -90,15 +99,15 @@ def _no_side(m, columns):
 
 
 @kernel
-def _pair(a, b, at, weights, column, out, first):
-    """Join the pairs of a part of one key and one of another, at sides with these weights of rows, below a question about `column`.
+def _join_pair(a, b, at, weights, column, out, first):
+    """Add the pairs of subtrees of two keys below a split on `column`; weights: of the rows of both children.
 
-    at: the places of both keys and of the key of the pair.
+    at: the positions of both keys and of the key of the pair.
     """
     i, j, t = at
     for c in range(a.asking.shape[1]):
         if c == column:
-            _widen(out, t, c, weights[0] + weights[1], weights[0] + weights[1], first)
+            _widen_range(out, t, c, weights[0] + weights[1], weights[0] + weights[1], first)
             continue
         least = np.int64(0)
         most = np.int64(0)
@@ -108,43 +117,43 @@ def _pair(a, b, at, weights, column, out, first):
         if b.asking[j, c]:
             most += weights[1]
             least += weights[1] if b.asking[j, c] == b.parts[j] else 0
-        _widen(out, t, c, least, most, first)
+        _widen_range(out, t, c, least, most, first)
         out.free[t, c] += (a.parts[i] - a.asking[i, c]) * (b.parts[j] - b.asking[j, c])
     first[t] = 0
 
 
 @kernel
-def asked_place(given, height, layout, budget, column_of, out, first):
-    """The trees with a question at the top that `count_two` counts for some rows, joined to `out`.
+def join_usage_of_rows(subproblem, height, layout, budget, column_of, out, first):
+    """Add the trees of at least one split that `count_depth2` counts to `out`.
 
-    given: as `count_place` takes it; column_of int64 (questions,), the column of each.
+    subproblem: see `build_node`. column_of int64 (features,).
     """
-    node, P = place_of(given, height)
+    node, P = build_node(subproblem, height)
     m = len(node.features)
     columns = out.lo.shape[1]
-    min_leaf = given[3]
-    own = np.empty(m, np.int64)
+    min_leaf = subproblem[3]
+    column_at = np.empty(m, np.int64)
     for f in range(m):
-        own[f] = column_of[node.features[f]]
-    options = _no_options(m)
-    floors = _floors(node, P, height, min_leaf, layout)
-    no = _no_side(m, columns)
-    yes = _no_side(m, columns)
+        column_at[f] = column_of[node.features[f]]
+    options = _new_options(m)
+    floors = _child_floors(node, P, height, min_leaf, layout)
+    zero_options = _new_options_of_child(m, columns)
+    one_options = _new_options_of_child(m, columns)
     weights = np.zeros(2, np.int64)
     for f in range(m):
         if floors[0, f] + floors[1, f] > budget:
             continue
-        least0 = _options(node, P, f, 0, height, min_leaf, layout, options)
-        least1 = _options(node, P, f, 1, height, min_leaf, layout, options)
+        least0 = _write_options(node, P, f, 0, height, min_leaf, layout, options)
+        least1 = _write_options(node, P, f, 1, height, min_leaf, layout, options)
         if least0 >= INFINITE_COST or least1 >= INFINITE_COST or least0 + least1 > budget:
             continue
-        zeros = _side(options.costs[0], options.keys[0], budget - least1, own, no)
-        ones = _side(options.costs[1], options.keys[1], budget - least0, own, yes)
+        zeros = _group_options(options.costs[0], options.keys[0], budget - least1, column_at, zero_options)
+        ones = _group_options(options.costs[1], options.keys[1], budget - least0, column_at, one_options)
         weights[1] = node.ones[:, f].sum()
         weights[0] = node.totals.sum() - weights[1]
         bits = (layout.bits[node.features[f]], layout.low)
         for i in range(zeros):
             for j in range(ones):
-                t = _place_of(no.keys[i], yes.keys[j], bits, out.keys)
-                if t >= 0 and no.costs[i] + yes.costs[j] <= budget:
-                    _pair(no, yes, (i, j, t), weights, own[f], out, first)
+                t = _find_pair(zero_options.keys[i], one_options.keys[j], bits, out.keys)
+                if t >= 0 and zero_options.costs[i] + one_options.costs[j] <= budget:
+                    _join_pair(zero_options, one_options, (i, j, t), weights, column_at[f], out, first)

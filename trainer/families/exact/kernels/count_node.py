@@ -1,27 +1,27 @@
-"""Kernels: what a count needs of one place, in one call from its rows; a call for each step takes longer than the steps.
+"""Kernels: the steps of a count for one subproblem in one call; a call for each step takes longer than the steps.
 
-Counts of rows are by kind; keys and costs as in `trainer.families.exact.kernels.count`.
+Rows are counted by kind; keys and costs as in `trainer.families.exact.kernels.count`.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from trainer.families.exact.kernels.bounds import SideBounds, child_bounds, count_bounds, inherit
-from trainer.families.exact.kernels.child_counts import both_halves, count_half
+from trainer.families.exact.kernels.bounds import SideBounds, bound_children_by_node, child_bounds, count_bounds
+from trainer.families.exact.kernels.child_counts import count_child, split_node
 from trainer.families.exact.kernels.count import (
     Trees,
     add_count,
     combine,
-    count_two,
-    emptied,
-    leaf_of,
+    count_depth2,
+    evaluate_leaf,
     new_bag,
-    options_two,
-    three_sums,
+    options_depth2,
+    raise_child_bounds,
+    sorted_entries,
 )
-from trainer.families.exact.kernels.depth2 import own_values, price
-from trainer.families.exact.kernels.depth2_signed import differences
+from trainer.families.exact.kernels.depth2 import cheapest_cost, node_errors_by_leaves
+from trainer.families.exact.kernels.depth2_signed import class_differences
 from trainer.families.exact.kernels.node import pair_counts, prepare, split_rows
 from trainer.kernels.compiled import kernel
 
@@ -29,8 +29,8 @@ i32 = np.int32
 
 
 @kernel
-def weigh(codes, weights, rows, kinds):
-    """The weight of each kind among some rows, int64; codes, weights: of all rows."""
+def weigh_kinds(codes, weights, rows, kinds):
+    """Return the weight of each kind among some rows, int64; codes, weights: of all rows."""
     out = np.zeros(kinds, np.int64)
     for i in range(len(rows)):
         out[codes[rows[i]]] += weights[rows[i]]
@@ -38,12 +38,12 @@ def weigh(codes, weights, rows, kinds):
 
 
 @kernel
-def place_of(given, height):
-    """The node of some rows, and its pair counts where the height needs them, int32 (kinds, m, m), else nothing.
+def build_node(subproblem, height):
+    """Return the node of a subproblem and its pair counts, int32 (kinds, m, m), empty for a height below two.
 
-    given: data, rows, allowed uint8 (questions,), min_leaf, reduce, as `prepare` takes them.
+    subproblem: the arguments data, rows, allowed, min_leaf and reduce of `prepare`.
     """
-    data, rows, allowed, min_leaf, reduce = given
+    data, rows, allowed, min_leaf, reduce = subproblem
     node = prepare(data, rows, allowed, min_leaf, reduce, False)
     kinds, m = node.ones.shape
     wide = m if height >= 2 else 0
@@ -54,39 +54,40 @@ def place_of(given, height):
 
 
 @kernel
-def count_place(given, height, layout, budget):
-    """`count_two` of some rows."""
-    node, P = place_of(given, height)
-    return count_two(node, P, height, given[3], layout, budget)
+def count_rows(subproblem, height, layout, budget):
+    """Call `count_depth2` for a subproblem."""
+    node, P = build_node(subproblem, height)
+    return count_depth2(node, P, height, subproblem[3], layout, budget)
 
 
 @kernel
-def options_place(given, height, layout, budget):
-    """`options_two` of some rows, and the questions at its positions."""
-    node, P = place_of(given, height)
-    return options_two(node, P, height, given[3], layout, budget), node.features
+def options_of_rows(subproblem, height, layout, budget):
+    """Call `options_depth2` for a subproblem; return its result and the features at its positions."""
+    node, P = build_node(subproblem, height)
+    return options_depth2(node, P, height, subproblem[3], layout, budget), node.features
 
 
 @kernel
-def viable(given, height, costs, kept, budget, flag):
-    """Questions below which a tree may be within the budget, int64 (.,), and lower bounds of no and yes, int64 (2, .).
+def viable_splits(subproblem, height, costs, cache, budget, flag):
+    """Return the features whose split may be within the budget, int64 (.,), and lower bounds of their children, int64 (2, .).
 
-    costs: int64 (unit, leaf, min_leaf, use_similarity, scale); kept: `Kept` of the search, for the path to the rows. At height three the bounds are the least costs.
+    costs: int64 (unit, leaf, min_leaf, use_similarity, scale). cache: `PairCache` of the search for the path to the rows. At height
+    three the bounds are the optima.
     """
-    node, P = place_of(given, 2 if height == 3 else 0)
+    node, P = build_node(subproblem, 2 if height == 3 else 0)
     if height == 3:
         lower = _least_child_costs(
-            node, P, differences(node, P, costs[2]), costs, kept, np.zeros(0, np.int64), budget, flag
+            node, P, class_differences(node, P, costs[2]), costs, cache, np.zeros(0, np.int64), budget, flag
         )
     else:
-        lower = _bounds(node, costs, height).lower
+        lower = _child_bounds(node, costs, height).lower
     near = np.flatnonzero(lower[0] + lower[1] <= budget)
     return node.features[near].astype(np.int64), lower[:, near]
 
 
 @kernel
-def _bounds(node, costs, height):
-    """What the counts of a node tell of both sides of each split."""
+def _child_bounds(node, costs, height):
+    """Return bounds of both children of each split from class counts."""
     m = len(node.features)
     sides = SideBounds(np.zeros((2, m), np.int64), np.zeros((2, m), np.uint8))
     if m:
@@ -95,65 +96,65 @@ def _bounds(node, costs, height):
 
 
 @kernel
-def _least_child_costs(node, P, D, costs, kept, floors, budget, flag):
-    """Least costs of both sides of each split of a place of height three where their sum is within the budget, else bounds, int64 (2, m).
+def _least_child_costs(node, P, D, costs, cache, floors, budget, flag):
+    """Return optima of both children of each split if their sum is within the budget, else bounds, int64 (2, m); height three.
 
-    floors: what is known of each first question, times `scale`, int64 (questions,); of length 0 where nothing is.
+    floors: lower bounds by root split in costs times `scale`, int64 (features,), or empty.
     """
     unit = costs[0]
     leaf = costs[1]
     min_leaf = costs[2]
     similar = costs[3]
     scale = costs[4]
-    sides = _bounds(node, costs, 3)
+    sides = _child_bounds(node, costs, 3)
     if len(node.features) == 0:
         return sides.lower
     e = np.empty(4, np.int64)
-    children = own_values(node, P, min_leaf, e)
+    children = node_errors_by_leaves(node, P, min_leaf, e)
     child_bounds(node, children, costs, np.ones(3, np.uint8), sides)
     if similar:
-        inherit(node, price(e, unit, leaf, 4), unit, sides.lower)
+        bound_children_by_node(node, cheapest_cost(e, unit, leaf, 4), unit, sides.lower)
     for p in range(len(node.features) if len(floors) else 0):
         if floors[node.features[p]] // scale > budget:
             sides.lower[0, p] = budget + 1
-    three_sums(node, P, D, costs, kept, sides, budget, flag)
+    raise_child_bounds(node, P, D, costs, cache, sides, budget, flag)
     return sides.lower
 
 
 @kernel
-def count_three(given, costs, kept, floors, layout, budget, most, flag):
-    """N(D, 3, c) for c ≤ budget, from the rows: keys, costs, counts as of `count_two`, and a bound of all counts together, as a float.
+def count_depth3(subproblem, costs, cache, floors, layout, budget, most, flag):
+    """Return N(D, 3, c) for c ≤ budget: keys, costs, counts as of `count_depth2`, and a float upper bound of the number of trees.
 
-    The kinds of rows are the classes, and idle questions count; floors: of `_least`. Ends early where the flag is up, or with more than
-    `most` keys; what the counts are is not known where the bound is too large for 64 bits.
+    The kinds must be the classes; idle splits count. floors: see `_least_child_costs`. Stops early if the flag is set or there are
+    more than `most` keys. The counts are wrong if the upper bound exceeds 64 bits.
     """
-    node, P = place_of(given, 2)
-    D = differences(node, P, costs[2])
+    node, P = build_node(subproblem, 2)
+    D = class_differences(node, P, costs[2])
     bag = new_bag(64)
     total = 1.0
-    _, cost, key = leaf_of(node.totals.astype(np.int64), layout)
+    _, cost, key = evaluate_leaf(node.totals.astype(np.int64), layout)
     if cost <= budget:
         bag = add_count(bag, key, cost, 1)
-    lower = _least_child_costs(node, P, D, costs, kept, floors, budget, flag)
+    lower = _least_child_costs(node, P, D, costs, cache, floors, budget, flag)
     for p in np.flatnonzero(lower[0] + lower[1] <= budget):
         below = budget - lower[0, p], budget - lower[1, p]
-        a, b = _count_sides(given, node, P, D, p, layout, below)
+        a, b = _count_children(subproblem, node, P, D, p, layout, below)
         total += float(a.counts.sum()) * float(b.counts.sum())
         bag = combine(bag, a, b, layout.bits[node.features[p]], layout.low, budget, most, flag)
-    keys, costs_of, counts = emptied(bag)
+    keys, costs_of, counts = sorted_entries(bag)
     return keys, costs_of, counts, total
 
 
 @kernel
-def _count_sides(given, node, P, D, p, layout, budgets):
-    """The trees of two levels at both sides of a split, those with the answer 1 first; budgets: for the side of 1, and of 0."""
-    if len(D.whole):
-        zero, one, split = both_halves(node, P, D, p)
-        a = count_half(one, split, layout, budgets[0])
-        b = count_half(zero, split, layout, budgets[1])
+def _count_children(subproblem, node, P, D, p, layout, budgets):
+    """Return the trees of two levels for both children of a split, that of value 1 first; budgets: in the same order."""
+    if len(D.pairs):
+        zero, one, split = split_node(node, P, D, p)
+        a = count_child(one, split, layout, budgets[0])
+        b = count_child(zero, split, layout, budgets[1])
     else:
-        data, rows, allowed, min_leaf, reduce = given
-        no, yes = split_rows(data.R, rows, np.int64(node.features[p]))
-        a = count_place((data, yes, allowed, min_leaf, reduce), 2, layout, budgets[0])
-        b = count_place((data, no, allowed, min_leaf, reduce), 2, layout, budgets[1])
+        data, rows, allowed, min_leaf, reduce = subproblem
+        zeros, ones = split_rows(data.R, rows, np.int64(node.features[p]))
+        a = count_rows((data, ones, allowed, min_leaf, reduce), 2, layout, budgets[0])
+        b = count_rows((data, zeros, allowed, min_leaf, reduce), 2, layout, budgets[1])
     return Trees(a[0], a[1], a[2]), Trees(b[0], b[1], b[2])

@@ -1,4 +1,4 @@
-"""Kernels: cheapest trees of depth two on a node (`trainer.families.exact.kernels.node`), from counts of pairs.
+"""Kernels: cheapest trees of depth two on a node (`trainer.families.exact.kernels.node`), from pair counts.
 
 P[k,p,q] weight of class k with x_p = x_q = 1, p < q
 e[t]     smallest error of a tree of depth 2 with t leaves (t = 1..4; index t - 1)
@@ -17,7 +17,7 @@ INFINITE_ERRORS = np.int64(1) << np.int64(40)  # an error count that no data set
 
 @kernel
 def evaluate_two(c, a, t, f, left, right):
-    """Correct rows of the best children of f and of each q > f (two classes), from the pair counts c[k, q] of row f."""
+    """Update the correct rows of the best children of f and of each q > f (two classes), from pair counts c[k, q] of f."""
     n = a.shape[1] - f - 1
     x0 = a[0, f]
     x1 = a[1, f]
@@ -50,7 +50,7 @@ def evaluate_two(c, a, t, f, left, right):
 
 @kernel
 def evaluate_many(c, a, t, f, left, right, buffer, min_leaf):
-    """As `evaluate_two` for any number of classes and a smallest leaf; `buffer` is int32 (8, features)."""
+    """As `evaluate_two`, for any number of classes and a minimum leaf size; buffer: int32 (4, features)."""
     n = a.shape[1] - f - 1
     m00 = buffer[0, :n]
     m01 = buffer[1, :n]
@@ -70,7 +70,7 @@ def evaluate_many(c, a, t, f, left, right, buffer, min_leaf):
             m01[q] = max(m01[q], rest)
             m00[q] = max(m00[q], i32(y - rest))
     if min_leaf > 1:
-        _too_small(c, a, t, f, buffer, min_leaf)
+        _rule_out_small_leaves(c, a, t, f, buffer, min_leaf)
     L = left[f + 1 :]
     Rt = right[f + 1 :]
     best_l = left[f]
@@ -85,8 +85,8 @@ def evaluate_many(c, a, t, f, left, right, buffer, min_leaf):
 
 
 @kernel
-def _too_small(c, a, t, f, buffer, min_leaf):
-    """Give a leaf with fewer than `min_leaf` rows a value that no sum makes positive."""
+def _rule_out_small_leaves(c, a, t, f, buffer, min_leaf):
+    """Give leaves of fewer than `min_leaf` rows a value that no sum makes positive."""
     n = a.shape[1] - f - 1
     for q in range(n):
         both = 0
@@ -109,8 +109,8 @@ def _too_small(c, a, t, f, buffer, min_leaf):
 
 
 @kernel
-def values(a, t, left, right, min_leaf, e):
-    """e[0..3]: smallest errors with 1 to 4 leaves, from the best children of every root feature."""
+def errors_by_leaves(a, t, left, right, min_leaf, e):
+    """Write e[0..3], the smallest errors with 1 to 4 leaves, from the best children of each root split."""
     classes, m = a.shape
     total = np.int64(0)
     top = i32(0)
@@ -139,8 +139,8 @@ def values(a, t, left, right, min_leaf, e):
 
 
 @kernel
-def price(e, unit, leaf, most):
-    """Smallest cost over 1..most leaves: `unit` for each error, `leaf` for each leaf."""
+def cheapest_cost(e, unit, leaf, most):
+    """Return the smallest cost over 1 to `most` leaves."""
     best = e[0] * unit + leaf
     for t in range(1, most):
         if e[t] < INFINITE_ERRORS:
@@ -150,14 +150,14 @@ def price(e, unit, leaf, most):
 
 @kernel
 def best_children(node, P, min_leaf):
-    """Correct rows of the best single split of the rows with x_f = 0 and of those with x_f = 1, int32 (m,) each; -1: none."""
+    """Return the correct rows of the best split of the rows with x_f = 0 and of those with x_f = 1, int32 (m,); -1: none."""
     classes, m = node.ones.shape
     left = np.full(m, -1, i32)
     right = np.full(m, -1, i32)
     row = np.empty((classes, m), i32)
     buffer = np.empty((4, m), i32)
     for f in range(m):
-        # a slice of P in two dimensions has no known stride, and loops over it take single numbers
+        # a two-dimensional slice of P has no known stride, so loops over it would not be vectorised
         for k in range(classes):
             source = P[k, f, f + 1 :]
             target = row[k, f + 1 :]
@@ -171,16 +171,16 @@ def best_children(node, P, min_leaf):
 
 
 @kernel
-def own_values(node, P, min_leaf, e):
-    """e[t] of the node itself; returns its best children."""
+def node_errors_by_leaves(node, P, min_leaf, e):
+    """Write e[t] of the node itself and return its best children."""
     left, right = best_children(node, P, min_leaf)
-    values(node.ones, node.totals, left, right, min_leaf, e)
+    errors_by_leaves(node.ones, node.totals, left, right, min_leaf, e)
     return left, right
 
 
 @kernel
-def side_as_leaf(node, f, s):
-    """Weight of the rows with x_f = s, and the errors of a leaf there."""
+def child_as_leaf(node, f, s):
+    """Return the weight of the rows with x_f = s, and the errors of a leaf for them."""
     size = np.int64(0)
     top = np.int64(0)
     for k in range(len(node.ones)):
@@ -191,8 +191,8 @@ def side_as_leaf(node, f, s):
 
 
 @kernel
-def one_split_of_side(node, P, f, s, size, min_leaf):
-    """Fewest errors of one split of the `size` rows with x_f = s, and the first position that has so few; FAR and -1: none."""
+def best_split_of_child(node, P, f, s, size, min_leaf):
+    """Return the fewest errors of a split of the rows with x_f = s and its first position; INFINITE_ERRORS and -1: none."""
     classes, m = node.ones.shape
     fewest = INFINITE_ERRORS
     position = -1
@@ -216,11 +216,11 @@ def one_split_of_side(node, P, f, s, size, min_leaf):
 
 
 @kernel
-def best_two(node, P, unit, leaf, min_leaf, most):
-    """Positions (root, child where x = 0, child where x = 1; -1: a leaf) of a cheapest tree with depth two at most.
+def best_depth2(node, P, unit, leaf, min_leaf, most):
+    """Return the positions (root, child where x = 0, child where x = 1; -1: a leaf) of a cheapest tree, and its cost.
 
-    The first in search order among the cheapest; `most` leaves (2 for depth one, 4 for depth two). The values of all pairs are
-    taken row by row, as in `own_values`: column by column a thousand questions take a second.
+    Ties are broken by search order. most: leaves, 2 for depth one, 4 for depth two. Pairs are read row by row; column by column,
+    a thousand features take a second.
     """
     m = node.ones.shape[1]
     total = np.int64(node.totals.sum())
@@ -232,7 +232,7 @@ def best_two(node, P, unit, leaf, min_leaf, most):
     for f in range(m):
         cost = np.int64(0)
         for s in range(2):
-            size, wrong = side_as_leaf(node, f, s)
+            size, wrong = child_as_leaf(node, f, s)
             as_leaf = wrong * unit + leaf
             cost += as_leaf if correct[s, f] < 0 else min(as_leaf, (size - correct[s, f]) * unit + 2 * leaf)
         if cost < best:
@@ -240,12 +240,16 @@ def best_two(node, P, unit, leaf, min_leaf, most):
             root = f
     if root < 0 or most == 2:
         return (root, -1, -1), best
-    return (root, _child(node, P, root, 0, unit, leaf, min_leaf), _child(node, P, root, 1, unit, leaf, min_leaf)), best
+    return (
+        root,
+        _best_child_split(node, P, root, 0, unit, leaf, min_leaf),
+        _best_child_split(node, P, root, 1, unit, leaf, min_leaf),
+    ), best
 
 
 @kernel
-def _child(node, P, f, s, unit, leaf, min_leaf):
-    """The first split that makes the rows with x_f = s cheapest, -1 where a leaf is as cheap."""
-    size, as_leaf = side_as_leaf(node, f, s)
-    errors, position = one_split_of_side(node, P, f, s, size, min_leaf)
+def _best_child_split(node, P, f, s, unit, leaf, min_leaf):
+    """Return the first best split of the rows with x_f = s, -1 if a leaf is as cheap."""
+    size, as_leaf = child_as_leaf(node, f, s)
+    errors, position = best_split_of_child(node, P, f, s, size, min_leaf)
     return position if errors * unit + leaf < as_leaf * unit else -1

@@ -1,10 +1,10 @@
-"""Kernels: depth-two optima for two classes and leaves of any size, from differences between the classes.
+"""Kernels: depth-two optima for two classes without a minimum leaf size, from class differences.
 
 d(Z)     weight of class 0 less that of class 1 in the rows Z    D[p,q] d of the rows with x_p = x_q = 1
 M_t      largest sum of |d| over the leaves of a tree with at most t leaves: its errors are e_t = (weight - M_t) / 2
 
-A leaf of the rows Z makes (weight - |d(Z)|) / 2 errors. A split of Z into rows of difference c and d(Z) - c has |c| + |d(Z) - c| =
-max(|d(Z)|, |2c - d(Z)|), so the largest |2c - d(Z)| is all that is needed of the pairs of a question.
+A leaf of the rows Z makes (weight - |d(Z)|) / 2 errors. A split of Z into differences c and d(Z) - c has |c| + |d(Z) - c| =
+max(|d(Z)|, |2c - d(Z)|). So of all pairs of a feature only the largest |2c - d(Z)| is needed.
 """
 
 from __future__ import annotations
@@ -14,29 +14,29 @@ from typing import NamedTuple
 import numpy as np
 
 from trainer.families.exact.kernels.node import MIRRORED
-from trainer.families.exact.kernels.packed_bits import packed_side
+from trainer.families.exact.kernels.packed_bits import pack_child
 from trainer.families.exact.kernels.weighted_pairs import LANES, add_all_pairs
 from trainer.kernels.bits import ctpop
 from trainer.kernels.compiled import kernel
 
 i32 = np.int32
 u64 = np.uint64
-# words of the smaller side up to which to count each pair twice is faster than to write pairs down: with few questions, and with more
-FEW_QUESTIONS = 128
-FEW_WORDS = 12
-FEW_WORDS_OF_MANY = 3
+# up to so many words of the smaller child, counting each pair twice is faster than storing the pairs
+FEW_FEATURES = 128
+FEW_WORDS = 12  # with at most FEW_FEATURES features
+FEW_WORDS_OF_MANY = 3  # with more features
 
 
 class Differences(NamedTuple):
-    """What is read of a node of two classes; empty ones behind the questions fill whole lanes, and leave all splits as they are."""
+    """The columns and class differences of a node of two classes, padded with empty columns to whole lanes."""
 
     columns: np.ndarray  # uint64 (words, lanes), those of the node
-    whole: np.ndarray  # int32 (p, lanes), D; without rows where there are more than two classes, or a smallest leaf
+    pairs: np.ndarray  # int32 (p, lanes), D; without rows for more than two classes or a minimum leaf size
 
 
 @kernel
-def differences(node, P, min_leaf):
-    """The differences of a node."""
+def class_differences(node, P, min_leaf):
+    """Return the class differences of a node."""
     classes, m = node.ones.shape
     if classes != 2 or min_leaf > 1:
         return Differences(node.columns, np.empty((0, 0), i32))
@@ -63,7 +63,7 @@ def differences(node, P, min_leaf):
 
 @kernel
 def count_pairs(A, second, f, first, row):
-    """row[q], q ≥ first: difference of the rows with x_f = x_q = 1, plus the weight of class 1; of plain rows."""
+    """Write row[q], q ≥ first: the difference of the rows with x_f = x_q = 1 plus the weight of class 1; rows of weight 1."""
     used = len(A)
     some = min(used, 2 + used % 2)
     if some == 1:
@@ -80,25 +80,25 @@ def count_pairs(A, second, f, first, row):
 
 @kernel
 def count_weighted(packed, f, first, row):
-    """As `count_pairs`, of rows of any weight."""
+    """As `count_pairs`, for rows of any weight."""
     A = packed.columns
     row[first:] = i32(0)
     for w in range(len(A)):
         u = A[w, f]
         x = packed.second[w]
         shift = i32(packed.segment[w, 1])
-        for q in range(u64(first), u64(len(row))):  # unsigned, as a place that may be negative is looked at one by one
+        for q in range(u64(first), u64(len(row))):  # unsigned: an index that may be negative prevents vectorisation
             row[q] += i32(i32(ctpop((A[w, q] & u) ^ x)) << shift)
 
 
-# Words that are counted together have their bits added up byte by byte first.
+# The compiler adds up the bits of words that are counted in one expression byte by byte.
 
 
 @kernel
 def _one_word(A, second, f, first, row):
     a = A[0, f]
     x = second[0]
-    for q in range(u64(first), u64(len(row))):  # unsigned, as a place that may be negative is looked at one by one
+    for q in range(u64(first), u64(len(row))):  # unsigned: an index that may be negative prevents vectorisation
         row[q] = i32(ctpop((A[0, q] & a) ^ x))
 
 
@@ -108,7 +108,7 @@ def _two_words(A, second, f, first, row):
     b = A[1, f]
     x = second[0]
     y = second[1]
-    for q in range(u64(first), u64(len(row))):  # unsigned, as a place that may be negative is looked at one by one
+    for q in range(u64(first), u64(len(row))):  # unsigned: an index that may be negative prevents vectorisation
         row[q] = i32(ctpop((A[0, q] & a) ^ x) + ctpop((A[1, q] & b) ^ y))
 
 
@@ -120,7 +120,7 @@ def _three_words(A, second, f, first, row):
     x = second[0]
     y = second[1]
     z = second[2]
-    for q in range(u64(first), u64(len(row))):  # unsigned, as a place that may be negative is looked at one by one
+    for q in range(u64(first), u64(len(row))):  # unsigned: an index that may be negative prevents vectorisation
         row[q] = i32(ctpop((A[0, q] & a) ^ x) + ctpop((A[1, q] & b) ^ y) + ctpop((A[2, q] & c) ^ z))
 
 
@@ -136,7 +136,7 @@ def _add_two(A, second, w, f, first, row):
 
 @kernel
 def unpack_counts(packed, base, C):
-    """Write C[f, q], what `count_pairs` gives of the pairs of a packed side, from each pair once; base: the weight of class 1."""
+    """Write C[f, q], the counts of `count_pairs` for a packed child, from each pair once; base: the weight of class 1."""
     m, wide = C.shape
     if len(packed.weights):
         C[:] = base
@@ -149,12 +149,12 @@ def unpack_counts(packed, base, C):
         return
     row = np.empty(wide, i32)
     for f in range(m):
-        first = f // LANES * LANES  # whole lanes; what is left of f is written again, the same
+        first = f // LANES * LANES  # whole lanes; entries before f are written again with the same values
         if packed.plain:
             count_pairs(packed.columns, packed.second, f, first, row)
         else:
             count_weighted(packed, f, first, row)
-        # parts, as a loop from f on would go one by one
+        # slices: a loop from f on would not be vectorised
         source = row[first:]
         target = C[f, first:]
         for q in range(len(source)):
@@ -166,20 +166,20 @@ def unpack_counts(packed, base, C):
 
 
 @kernel
-def furthest(c, whole, f, small, large, own):
-    """The largest |2c - own| of the pairs of a question, in the small side where it is 1 and where it is 0, and so in the large one.
+def max_differences(c, D, f, small, large, child_totals):
+    """Return the largest |2c - d| over the pairs of a feature: in the small child where it is 1 and 0, then in the large one.
 
-    c: of `count_pairs`; small and own hold its weight of class 1, too, and large is less by it.
+    c: the counts of `count_pairs`. small and child_totals include its weight of class 1, large is less by it.
     """
     near1 = i32(0)
     near0 = i32(0)
     far1 = i32(0)
     far0 = i32(0)
-    one, zero, rest, other = own
+    one, zero, rest, other = child_totals
     for q in range(len(c)):
         both = c[q]
         a = i32(small[q] - both)
-        b = i32(whole[f, q] - both)
+        b = i32(D[f, q] - both)
         d = i32(large[q] - b)
         near1 = max(near1, abs(i32(both + both - one)))
         near0 = max(near0, abs(i32(a + a - zero)))
@@ -189,16 +189,16 @@ def furthest(c, whole, f, small, large, own):
 
 
 @kernel
-def _improve(M, own, whole, one, zero):
-    """Take over what the trees that ask a question first make of M[1..3]; own, whole: d where it is 1, and of all rows.
+def _improve(M, one_total, total, one, zero):
+    """Raise M[1..3] to the trees with one root split; one_total, total: d where it is 1, and of all rows.
 
     one, zero: the largest |2c - d| of the pairs where it is 1, and where it is 0.
     """
-    rest = whole - own
-    one = max(abs(own), np.int64(one))
-    zero = max(abs(rest), np.int64(zero))
-    M[1] = max(M[1], abs(own) + abs(rest))
-    M[2] = max(M[2], max(one + abs(rest), abs(own) + zero))
+    zero_total = total - one_total
+    one = max(abs(one_total), np.int64(one))
+    zero = max(abs(zero_total), np.int64(zero))
+    M[1] = max(M[1], abs(one_total) + abs(zero_total))
+    M[2] = max(M[2], max(one + abs(zero_total), abs(one_total) + zero))
     M[3] = max(M[3], one + zero)
 
 
@@ -210,35 +210,36 @@ def _errors(M, weight, e):
 
 @kernel
 def child_differences(D, p, s, base, small, large):
-    """Write the differences of both sides of split p where each question is 1, that of the side s plus `base`, the other less it."""
+    """Write the differences of both children of split p where each feature is 1: child s plus `base`, the other less `base`."""
     m = len(D)
     for q in range(m):
-        own = D[p, q] if s else i32(D[q, q] - D[p, q])
-        small[q], large[q] = i32(own + base), i32(D[q, q] - own - base)
+        in_child = D[p, q] if s else i32(D[q, q] - D[p, q])
+        small[q] = i32(in_child + base)
+        large[q] = i32(D[q, q] - in_child - base)
     small[m:] = base
     large[m:] = -base
 
 
 @kernel
-def signed_sides(node, differ, p, e0, e1):
-    """e[t] of both sides of split p, t leaves at most."""
-    D = differ.whole
+def solve_children_signed(node, differ, p, e0, e1):
+    """Write e[t] of both children of split p."""
+    D = differ.pairs
     m, wide = D.shape
     ones = np.int64(node.ones[0, p]) + node.ones[1, p]
     weight = np.int64(node.totals[0]) + node.totals[1]
     s = 1 if 2 * ones <= weight else 0
-    packed = packed_side(node, differ.columns, p, s, True)
+    packed = pack_child(node, differ.columns, p, s, True)
     base = i32(node.ones[1, p] if s else node.totals[1] - node.ones[1, p])
     small = np.empty(wide, i32)
     large = np.empty(wide, i32)
     row = np.empty(wide, i32)
     child_differences(D, p, s, base, small, large)
     d = np.int64(node.totals[0]) - node.totals[1]
-    near = np.int64(D[p, p]) if s else d - D[p, p]
-    far = d - near
-    M = np.full(4, abs(near), np.int64)
-    N = np.full(4, abs(far), np.int64)
-    few = FEW_WORDS if m <= FEW_QUESTIONS else FEW_WORDS_OF_MANY
+    near_total = np.int64(D[p, p]) if s else d - D[p, p]
+    far_total = d - near_total
+    M = np.full(4, abs(near_total), np.int64)
+    N = np.full(4, abs(far_total), np.int64)
+    few = FEW_WORDS if m <= FEW_FEATURES else FEW_WORDS_OF_MANY
     C = np.empty((m if len(packed.columns) > few or len(packed.weights) else 0, wide), i32)
     if len(C):
         unpack_counts(packed, base, C)
@@ -251,12 +252,17 @@ def signed_sides(node, differ, p, e0, e1):
             count_pairs(A, second, f, 0, row)
         else:
             count_weighted(packed, f, 0, row)
-        one = np.int64(small[f]) - base
-        rest = np.int64(large[f]) + base
-        own = i32(one + 2 * base), i32(near - one), i32(rest - 2 * base), i32(far - rest)
-        near1, near0, far1, far0 = furthest(row, D, f, small, large, own)
-        _improve(M, one, near, near1, near0)
-        _improve(N, rest, far, far1, far0)
+        one_of_near = np.int64(small[f]) - base
+        one_of_far = np.int64(large[f]) + base
+        child_totals = (
+            i32(one_of_near + 2 * base),
+            i32(near_total - one_of_near),
+            i32(one_of_far - 2 * base),
+            i32(far_total - one_of_far),
+        )
+        near1, near0, far1, far0 = max_differences(row, D, f, small, large, child_totals)
+        _improve(M, one_of_near, near_total, near1, near0)
+        _improve(N, one_of_far, far_total, far1, far0)
     size = ones if s else weight - ones
     _errors(M, size, e1 if s else e0)
     _errors(N, weight - size, e0 if s else e1)

@@ -1,4 +1,4 @@
-"""Kernel: the best split of a node whose subtrees have depth two, by bounds and a cache of paths.
+"""Kernel: the best split of a node whose subtrees have depth two, by bounds and a cache by path.
 
 (Demirovic et al. 2022, MurTree; Keegan et al. 2025, equations 27-40.)
 """
@@ -10,16 +10,17 @@ from typing import NamedTuple
 import numpy as np
 
 from trainer.dtypes import CountArray
-from trainer.families.exact.kernels.bounds import share
-from trainer.families.exact.kernels.child_bounds import both_sides
-from trainer.families.exact.kernels.depth2 import price
+from trainer.families.exact.kernels.bounds import apply_similarity
+from trainer.families.exact.kernels.child_bounds import solve_children
+from trainer.families.exact.kernels.depth2 import cheapest_cost
 from trainer.kernels.compiled import kernel
 
 
 class PairCache(NamedTuple):
-    """The cache of depth-two subtrees: cost + 1 of the rows of a path, by `place`; table int64, 0 unknown, empty for no cache.
+    """The cache of depth-two subtrees by path.
 
-    path int64: the ascending literals of the node; binomials as `binomial_table` gives them.
+    path int64: the ascending literals of the node. binomials: see `binomial_table`. table int64: cost + 1 at `path_index`, 0 if
+    unknown; empty for no cache.
     """
 
     path: np.ndarray
@@ -28,15 +29,15 @@ class PairCache(NamedTuple):
 
 
 class PairBudget(NamedTuple):
-    """How many depth-two pairs a call may solve; flag int64 (1,): anything but 0 ends the call."""
+    """The depth-two pairs that a call may solve; flag int64 (1,): anything but 0 ends the call."""
 
     pairs: int
     flag: np.ndarray
 
 
 @kernel
-def place(path, literal, binomials):
-    """Index of the set path + literal in the table of all sets of that size (combinatorial number system); -1: too large."""
+def path_index(path, literal, binomials):
+    """Return the index of path + literal among all sets of that size (combinatorial number system)."""
     index = np.int64(0)
     at = 0
     placed = False
@@ -52,23 +53,23 @@ def place(path, literal, binomials):
 
 
 @kernel
-def look_up(kept, feature, p, scale, sides):
-    """Take over what the cache knows of both sides of split p, which asks `feature`; a cost of `scale` there is 1 here."""
-    path, binomials, table = kept
+def read_cache(cache, feature, p, scale, sides):
+    """Read both children of split p on `feature` from the cache, whose costs are `scale` times as large."""
+    path, binomials, table = cache
     if len(table) == 0:
         return
     for s in range(2):
-        held = table[place(path, 2 * feature + s, binomials)]
-        if held:
-            sides.lower[s, p] = (held - 1) // scale
+        entry = table[path_index(path, 2 * feature + s, binomials)]
+        if entry:
+            sides.lower[s, p] = (entry - 1) // scale
             sides.exact[s, p] = 1
 
 
 class NodeState(NamedTuple):
-    """What is found of a node; a call goes on from there.
+    """The progress of a node, from which the next call resumes.
 
-    state int64 (5,): best cost so far (an upper bound to beat), chosen position, next position, depth-two solves, whether the budget ended it.
-    floors int64 (features,): least cost of a tree that asks a question first, as far as it is known.
+    state int64 (5,): BEST (cost to beat), CHOICE (its split), NEXT (next split), DEPTH_TWO_SOLVES, STOPPED (by the budget).
+    floors int64 (features,): lower bounds by root split.
     """
 
     state: np.ndarray
@@ -84,14 +85,14 @@ STOPPED = 4
 
 
 @kernel
-def three(node, P, D, costs, kept, sides, found, budget):
-    """Best split of a node whose subtrees have depth two; resumes at state[NEXT] and ends when the budget is spent.
+def solve_depth3(node, P, D, costs, cache, sides, node_state, budget):
+    """Find the best split of a node whose subtrees have depth two; resume at state[NEXT], end when the budget is spent.
 
-    D: of `differences`. costs: int64 (unit, leaf, min_leaf, use_similarity).  What `sides` hold stays valid.
+    D: see `class_differences`. costs: int64 (unit, leaf, min_leaf, use_similarity). The bounds in `sides` stay valid.
     """
-    path, binomials, table = kept
+    path, binomials, table = cache
     lb, exact = sides
-    state, floors = found
+    state, floors = node_state
     unit = costs[0]
     leaf = costs[1]
     min_leaf = costs[2]
@@ -100,9 +101,9 @@ def three(node, P, D, costs, kept, sides, found, budget):
     e0 = np.empty(4, np.int64)
     e1 = np.empty(4, np.int64)
     cached = len(table) > 0
-    done = 0
+    solved_pairs = 0
     while state[NEXT] < m:
-        if budget.flag[0] or done >= budget.pairs:
+        if budget.flag[0] or solved_pairs >= budget.pairs:
             state[STOPPED] = 1
             return
         p = state[NEXT]
@@ -111,8 +112,8 @@ def three(node, P, D, costs, kept, sides, found, budget):
             at0 = np.int64(-1)
             at1 = np.int64(-1)
             if cached:
-                at0 = place(path, 2 * first, binomials)
-                at1 = place(path, 2 * first + 1, binomials)
+                at0 = path_index(path, 2 * first, binomials)
+                at1 = path_index(path, 2 * first + 1, binomials)
                 if table[at0]:
                     lb[0, p] = table[at0] - 1
                     exact[0, p] = 1
@@ -120,17 +121,19 @@ def three(node, P, D, costs, kept, sides, found, budget):
                     lb[1, p] = table[at1] - 1
                     exact[1, p] = 1
             if not (exact[0, p] and exact[1, p]) and lb[0, p] + lb[1, p] < state[BEST]:
-                both_sides(node, P, D, p, min_leaf, e0, e1)
-                lb[0, p], lb[1, p] = price(e0, unit, leaf, 4), price(e1, unit, leaf, 4)
+                solve_children(node, P, D, p, min_leaf, e0, e1)
+                lb[0, p] = cheapest_cost(e0, unit, leaf, 4)
+                lb[1, p] = cheapest_cost(e1, unit, leaf, 4)
                 exact[0, p] = exact[1, p] = 1
-                done += 1
+                solved_pairs += 1
                 state[DEPTH_TWO_SOLVES] += 2
                 if cached:
-                    table[at0], table[at1] = lb[0, p] + 1, lb[1, p] + 1
+                    table[at0] = lb[0, p] + 1
+                    table[at1] = lb[1, p] + 1
             if similar:
                 for s in range(2):
                     if exact[s, p]:
-                        share(node, P, p, s, lb[s, p], unit, lb)
+                        apply_similarity(node, P, p, s, lb[s, p], unit, lb)
             if exact[0, p] and exact[1, p] and lb[0, p] + lb[1, p] < state[BEST]:
                 state[BEST] = lb[0, p] + lb[1, p]
                 state[CHOICE] = p
@@ -140,7 +143,7 @@ def three(node, P, D, costs, kept, sides, found, budget):
 
 
 def binomial_table(literals: int, size: int) -> CountArray:
-    """binomials[j, v] = v choose j, int64 (size + 1, literals + 1)."""
+    """Return binomials[j, v] = v choose j, int64 (size + 1, literals + 1)."""
     out = np.zeros((size + 1, literals + 1), np.int64)
     out[0] = 1
     for j in range(1, size + 1):

@@ -1,4 +1,4 @@
-"""Kernels about all rows at once: which of them are equal, and which answer a question alike."""
+"""Kernels over all rows: group equal rows, and list the rows by value of a feature."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ SIGN = u64(1 << 63)
 
 @kernel
 def _word(x, numbers):
-    """A word; where words are numbers with a point, -0.0 is 0.0."""
+    """Return a word; if words are floats, -0.0 becomes 0.0."""
     return u64(0) if numbers and x == SIGN else x
 
 
 @kernel
-def _mixed(row, numbers):
-    """One number of a row's words, so that different rows seldom have the same."""
+def _hash_row(row, numbers):
+    """Return a hash of a row's words."""
     out = u64(0x9E3779B97F4A7C15)
     for v in range(len(row)):
         out = (out ^ _word(row[v], numbers)) * MIXER
@@ -36,10 +36,10 @@ def _equal(a, b, numbers):
 
 
 @kernel
-def groups(words, numbers):
-    """For each group of equal rows of words the first one, in order, and the group of each row, int64. Rows are compared, word by word.
+def group_rows(words, numbers):
+    """Return the first row of each group of equal rows, in order, and the group of each row, int64.
 
-    numbers: whether the words are numbers with a point.
+    numbers: whether the words are floats.
     """
     n = len(words)
     size = 1
@@ -50,7 +50,7 @@ def groups(words, numbers):
     group = np.empty(n, np.int64)
     used = 0
     for i in range(n):
-        at = np.int64(_mixed(words[i], numbers) & u64(size - 1))
+        at = np.int64(_hash_row(words[i], numbers) & u64(size - 1))
         while slots[at] >= 0 and not _equal(words[first[slots[at]]], words[i], numbers):
             at = (at + 1) & (size - 1)
         if slots[at] < 0:
@@ -63,7 +63,7 @@ def groups(words, numbers):
 
 @kernel
 def members_by_answer(R, questions):
-    """The rows that answer 0 and those that answer 1 to each question, as `members` gives them, uint8 (questions, 2, .); R: all rows, in words."""
+    """Return the row sets of both values of each feature in the form of `members`, uint8 (features, 2, .); R: all rows in words."""
     n = len(R)
     out = np.zeros((len(questions), 2, (n + 7) >> 3), np.uint8)
     for q in range(len(questions)):

@@ -1,9 +1,9 @@
-"""Kernels: what the trees that ask a question first cost at a side of a node, at least, from what is known of other sides.
+"""Kernels: lower bounds of a child by the split at its root, derived from other children by similarity.
 
-A tree for the rows D does for other rows E, too, and there it is wrong at most on those outside of D more. It asks the same question
-first, so a bound for each first question of E is one for D, less the rows of E outside of D. Most first questions of a side cost far
-more than the best one, so that a bound for each rules them out where the bound for the best one rules out none (similarity:
-Demirovic et al. 2022, MurTree). Not with a smallest leaf above one row.
+Applied to other rows E, a tree for the rows D makes additional errors at most on the rows of E outside D. Its root split stays the
+same. So a bound of E for each root split, less the weight of E outside D, is a bound of D. Most root splits cost far more than the
+best one, so one bound for each prunes more than a single bound (similarity: Demirovic et al. 2022, MurTree). Not valid with a
+minimum leaf size above one row.
 """
 
 from __future__ import annotations
@@ -12,36 +12,35 @@ from typing import NamedTuple
 
 import numpy as np
 
-from trainer.families.exact.kernels.bounds import inside_of, share
+from trainer.families.exact.kernels.bounds import apply_similarity, pair_weights_of_child
 from trainer.kernels.compiled import kernel
 
-MOST_NUMBERS = 1 << 23  # of a node; one with more has no bounds of this kind
+MOST_NUMBERS = 1 << 23  # array elements of a node; a larger node has no bounds of this kind
 
 
 class FirstSplitBounds(NamedTuple):
-    """Least costs of the trees that ask a question first, for both sides of each split of a node and for the node itself.
+    """Lower bounds by root split, for both children of each split of a node and for the node itself.
 
-    Two threads may write to it: what the one does not see yet of the other is 0, which is a bound.
+    Several threads may write to it: an entry that a thread does not see yet is 0, a valid bound.
     """
 
-    least: (
-        np.ndarray
-    )  # int64 (2 p + 1, features); side s of split p at 2 p + s, the node last; all of the height of the sides
-    highest: np.ndarray  # int64 (2 p + 1,), of each line; 0: nothing is known
+    # int64 (2 p + 1, features): child s of split p in line 2 p + s, the node in the last line; for trees of the height of the children
+    least: np.ndarray
+    highest: np.ndarray  # int64 (2 p + 1,), largest entry of each line; 0: no bounds
 
 
 @kernel
-def firsts_of(splits, features, kept):
-    """Firsts of a node of which nothing is known; without lines where they are not kept."""
+def new_first_bounds(splits, features, is_used):
+    """Return bounds of 0; without lines if they are not used or too large."""
     lines = 2 * splits + 1
-    if not kept or lines * features > MOST_NUMBERS:
+    if not is_used or lines * features > MOST_NUMBERS:
         lines = 0
     return FirstSplitBounds(np.zeros((lines, features), np.int64), np.zeros(lines, np.int64))
 
 
 @kernel
-def learn(firsts, line, floors):
-    """Write down what is known of a side, or of the node itself (the last line)."""
+def store_first_bounds(firsts, line, floors):
+    """Store the bounds of a child, or of the node itself (the last line)."""
     if len(firsts.highest):
         for f in range(len(floors)):
             firsts.least[line, f] = floors[f]
@@ -50,36 +49,36 @@ def learn(firsts, line, floors):
 
 @kernel
 def update_similar_bounds(node, P, line, value, costs, firsts, floors, lower):
-    """What a bound of the side of a line tells of similar ones: `share`, and its floors are written down; none are of length 0."""
-    share(node, P, line >> 1, line & 1, value, costs[0], lower)
+    """Propagate a child's bound to similar children and store its bounds by root split; empty `floors` store nothing."""
+    apply_similarity(node, P, line >> 1, line & 1, value, costs[0], lower)
     if len(floors):
-        learn(firsts, line, floors)
+        store_first_bounds(firsts, line, floors)
 
 
 @kernel
-def floors_of(node, P, p, s, unit, firsts):
-    """Least cost of a tree for the rows with x_p = s that asks a question first, by question of the data set, int64 (features,)."""
+def first_bounds_of_child(node, P, p, s, unit, firsts):
+    """Return lower bounds by root split for the rows with x_p = s, int64 (features,)."""
     lines, features = firsts.least.shape
     floors = np.zeros(features, np.int64)
     if lines == 0:
         return floors
-    size, inside = inside_of(node, P, p, s)
+    size, inside = pair_weights_of_child(node, P, p, s)
     total = np.int64(0)
     for k in range(len(node.totals)):
         total += node.totals[k]
-    _lower(floors, firsts, lines - 1, (total - size) * unit)
+    _raise_floors(floors, firsts, lines - 1, (total - size) * unit)
     for q in range(len(inside)):
         ones = np.int64(0)
         for k in range(len(node.totals)):
             ones += node.ones[k, q]
-        _lower(floors, firsts, 2 * q, (total - ones - size + inside[q]) * unit)
-        _lower(floors, firsts, 2 * q + 1, (ones - inside[q]) * unit)
+        _raise_floors(floors, firsts, 2 * q, (total - ones - size + inside[q]) * unit)
+        _raise_floors(floors, firsts, 2 * q + 1, (ones - inside[q]) * unit)
     return floors
 
 
 @kernel
-def _lower(floors, firsts, line, outside):
-    """Raise floors to a line of what is known, less the cost of the rows outside."""
+def _raise_floors(floors, firsts, line, outside):
+    """Raise `floors` to the bounds of a line less the cost of the rows outside."""
     if firsts.highest[line] > outside:
         row = firsts.least[line]
         for f in range(len(floors)):

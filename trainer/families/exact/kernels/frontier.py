@@ -1,7 +1,7 @@
-"""Kernels of the accuracy/size frontier: smallest errors for every number of leaves at once.
+"""Kernels of the accuracy/size frontier: the fewest errors for every number of leaves at once.
 
-e[t]  smallest error of a tree with at most t + 1 leaves, so never increasing in t;  a node of height h has 2^h of them.
-The kernels of `trainer.families.exact.kernels.child_bounds` that are called here count the pairs.
+e[t]  fewest errors of a tree with at most t + 1 leaves, never increasing in t; a node of height h has 2^h of them.
+The kernels of `trainer.families.exact.kernels.child_bounds` count the pairs.
 (Exact search with a leaf budget: Demirovic et al. 2022, section 4.4.)
 """
 
@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from trainer.families.exact.kernels.child_bounds import both_sides
-from trainer.families.exact.kernels.depth2 import INFINITE_ERRORS, one_split_of_side, side_as_leaf
+from trainer.families.exact.kernels.child_bounds import solve_children
+from trainer.families.exact.kernels.depth2 import INFINITE_ERRORS, best_split_of_child, child_as_leaf
 from trainer.kernels.compiled import kernel
 
 NEXT = 0
@@ -21,9 +21,9 @@ STOPPED = 2
 
 
 class Frontier(NamedTuple):
-    """The best trees so far by leaves less one: errors best int64 (leaves,), choice int64 (leaves, 3): split, leaves of both sides.
+    """The best trees so far, by leaves less one.
 
-    Only the entries below `most` are asked for.
+    best int64 (leaves,): errors. choice int64 (leaves, 3): split, leaves of both children. Only the first `most` entries are needed.
     """
 
     best: np.ndarray
@@ -32,15 +32,15 @@ class Frontier(NamedTuple):
 
 
 @kernel
-def at_most(e):
-    """Errors with exactly t + 1 leaves to errors with at most so many, in place."""
+def accumulate_minimum(e):
+    """Turn errors with exactly t + 1 leaves into errors with at most t + 1 leaves, in place."""
     for t in range(1, len(e)):
         e[t] = min(e[t], e[t - 1])
 
 
 @kernel
-def side_bounds(node, height, lb):
-    """lb[s, p, t]: equivalent points and the t + 1 most frequent classes, for trees of `height` on each side."""
+def child_frontier_bounds(node, height, lb):
+    """Write lb[s, p, t] from equivalent points and the t + 1 most frequent classes, for children of `height`."""
     classes, m = node.ones.shape
     counts = np.empty(classes, np.int64)
     for p in range(m):
@@ -59,8 +59,8 @@ def side_bounds(node, height, lb):
 
 
 @kernel
-def share_all(node, P, p, s, e, lb):
-    """Similarity, for every number of leaves: see `dp.share`."""
+def apply_similarity_by_leaves(node, P, p, s, e, lb):
+    """Bound children by similarity for every number of leaves (see `bounds.apply_similarity`)."""
     classes, m = node.ones.shape
     size_p = np.int64(0)
     for k in range(classes):
@@ -79,7 +79,7 @@ def share_all(node, P, p, s, e, lb):
 
 @kernel
 def promising(a, b, best, most):
-    """True if sides with errors a and b could beat best[t] for some t < most."""
+    """Return whether children with errors a and b may improve best[t] for some t < most."""
     for t in range(1, min(most, len(best))):
         for left in range(max(0, t - len(b)), min(t, len(a))):
             if a[left] + b[t - 1 - left] < best[t]:
@@ -89,7 +89,7 @@ def promising(a, b, best, most):
 
 @kernel
 def combine(a, b, p, best, choice, most):
-    """Take over what split p with side errors a and b makes better: choice[t] = (p, leaves of side 0, of side 1)."""
+    """Update best and choice[t] = (p, leaves of child 0, of child 1) by split p with child errors a and b."""
     for t in range(1, min(most, len(best))):
         for left in range(max(0, t - len(b)), min(t, len(a))):
             if a[left] + b[t - 1 - left] < best[t]:
@@ -98,8 +98,8 @@ def combine(a, b, p, best, choice, most):
 
 
 @kernel
-def settle(best, choice):
-    """Where one more leaf does not help, take the smaller tree."""
+def prefer_fewer_leaves(best, choice):
+    """Replace a tree by the smaller one if one more leaf does not help."""
     for t in range(1, len(best)):
         if best[t - 1] <= best[t]:
             best[t] = best[t - 1]
@@ -107,38 +107,38 @@ def settle(best, choice):
 
 
 @kernel
-def three_frontier(node, P, D, costs, lb, frontier, state, budget):
-    """The frontier of a node of height three; resumes at state[NEXT], ends when the budget is spent; costs as in `dp.three`."""
+def frontier_depth3(node, P, D, costs, lb, frontier, state, budget):
+    """Search the frontier of a node of height three; resume at state[NEXT], end when the budget is spent; costs: see `depth3`."""
     min_leaf = costs[2]
     similar = costs[3]
     best, choice, most = frontier
     e0 = np.empty(4, np.int64)
     e1 = np.empty(4, np.int64)
-    done = 0
+    solved_pairs = 0
     while state[NEXT] < len(node.features):
-        if budget.flag[0] or done >= budget.pairs:
+        if budget.flag[0] or solved_pairs >= budget.pairs:
             state[STOPPED] = 1
             return
         p = state[NEXT]
         if promising(lb[0, p], lb[1, p], best, most):
-            both_sides(node, P, D, p, min_leaf, e0, e1)
-            at_most(e0)
-            at_most(e1)
+            solve_children(node, P, D, p, min_leaf, e0, e1)
+            accumulate_minimum(e0)
+            accumulate_minimum(e1)
             lb[0, p] = e0
             lb[1, p] = e1
-            done += 1
+            solved_pairs += 1
             state[DEPTH_TWO_SOLVES] += 2
             combine(e0, e1, p, best, choice, most)
             if similar:
-                share_all(node, P, p, 0, e0, lb)
-                share_all(node, P, p, 1, e1, lb)
+                apply_similarity_by_leaves(node, P, p, 0, e0, lb)
+                apply_similarity_by_leaves(node, P, p, 1, e1, lb)
         state[NEXT] += 1
     state[STOPPED] = 0
 
 
 @kernel
-def two_frontier(node, P, min_leaf, height, best, choice, inner):
-    """best[t] and choice[t] of a node of height one or two; inner[t] = positions of the splits of both children, or -1."""
+def frontier_depth2(node, P, min_leaf, height, best, choice, inner):
+    """Write best[t] and choice[t] of a node of height one or two, and inner[t], the splits of both children or -1."""
     m = node.ones.shape[1]
     best[0] = np.int64(node.totals.sum()) - node.totals.max()
     best[1:] = INFINITE_ERRORS
@@ -146,11 +146,11 @@ def two_frontier(node, P, min_leaf, height, best, choice, inner):
     child = np.empty(2, np.int64)
     for f in range(m):
         for s in range(2):
-            size, error[s, 0] = side_as_leaf(node, f, s)
+            size, error[s, 0] = child_as_leaf(node, f, s)
             error[s, 1] = INFINITE_ERRORS
             child[s] = -1
             if height > 1:
-                error[s, 1], child[s] = one_split_of_side(node, P, f, s, size, min_leaf)
+                error[s, 1], child[s] = best_split_of_child(node, P, f, s, size, min_leaf)
         for a in range(height):
             for b in range(height):
                 t = a + b + 1

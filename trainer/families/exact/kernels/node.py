@@ -2,8 +2,9 @@
 
 R[i,v]   row i as 64-bit words of binary features          C[w,p]  word w of column p, for the rows of the node
 n1[k,p]  weight of class k with x_p = 1                     P[k,p,q] weight of class k with x_p = x_q = 1, p < q
-A word holds rows of one segment only: one class and one power of two of the row weights, so that a weighted count is a sum
-of shifted population counts.  Weights of many bits are listed by row instead.  (Demirovic et al. 2022, MurTree; Keegan et al. 2025, equations 27-40.)
+A word holds rows of one segment: one class and one power of two of the row weights. So a weighted count is a sum of shifted
+population counts. Weights of many bits are listed by row instead. (Demirovic et al. 2022, MurTree; Keegan et al. 2025, equations
+27-40.)
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ from trainer.kernels.compiled import kernel
 
 i32 = np.int32
 u64 = np.uint64
-WEIGHT_BITS = 29  # of the largest weight that an instance takes
-MIRRORED = 256  # questions up to which both halves of the pair counts are kept, so that loops may run along whole rows
+WEIGHT_BITS = 29  # bits of the largest weight of an instance
+MIRRORED = 256  # features up to which both halves of the pair counts are stored, so that loops run along rows
 
 
 class DataRows(NamedTuple):
@@ -29,7 +30,7 @@ class DataRows(NamedTuple):
     segment_of: np.ndarray  # of each row
     segments: np.ndarray  # int32 (segments, 2): class, shift
     equal: np.ndarray  # uint8 (n,): 1 where an equal row has a more frequent class
-    weights: np.ndarray  # int32 (n,), or empty where the segments tell them; then all shifts are 0
+    weights: np.ndarray  # int32 (n,), then all shifts are 0; empty if the segments imply the weights
     classes: int
 
 
@@ -40,7 +41,7 @@ class NodeView(NamedTuple):
     columns: np.ndarray  # uint64 (words, p)
     valid: np.ndarray  # uint64 (words,), bits that hold a row
     segment: np.ndarray  # int32 (words, 2): class, shift
-    weights: np.ndarray  # int32 (64 * words,), by place in the words; empty where the segments tell them
+    weights: np.ndarray  # int32 (64 * words,), by place in the words; empty if the segments imply them
     ones: np.ndarray  # int32 (K, p)
     equal_ones: np.ndarray  # int64 (p,), unavoidable errors among the rows with x_p = 1
     totals: np.ndarray  # int32 (K,)
@@ -48,8 +49,8 @@ class NodeView(NamedTuple):
 
 
 @kernel
-def gather(data, rows):
-    """Column words, valid bits, segments and listed weights of `rows` (ascending, hence by segment)."""
+def gather_columns(data, rows):
+    """Return column words, valid bits, segments and listed weights of `rows` (ascending, hence by segment)."""
     R = data.R
     segments = data.segments
     n = len(rows)
@@ -115,7 +116,7 @@ def _add_counts(row, bits, shift, out):
 
 
 @kernel
-def _distinct(columns, valid, candidates, keep):
+def _mark_distinct(columns, valid, candidates, keep):
     """Mark in `keep` the first of each set of equal or complementary columns."""
     words = len(columns)
     m = len(candidates)
@@ -160,14 +161,14 @@ def _distinct(columns, valid, candidates, keep):
 
 @kernel
 def prepare(data, rows, allowed, min_leaf, reduce, sort):
-    """The Node of `rows`: admissible features, without equal and complementary columns, in order of their Gini gain."""
-    gathered = gather(data, rows)
-    return view(data, rows, gathered, allowed, min_leaf, reduce, sort)
+    """Return the node of `rows`; reduce: drop equal and complementary columns; sort: order features by Gini gain."""
+    gathered = gather_columns(data, rows)
+    return view_node(data, rows, gathered, allowed, min_leaf, reduce, sort)
 
 
 @kernel
-def view(data, rows, gathered, allowed, min_leaf, reduce, sort):
-    """As `prepare`, from what `gather` gives for the rows."""
+def view_node(data, rows, gathered, allowed, min_leaf, reduce, sort):
+    """As `prepare`, from the result of `gather_columns`."""
     columns, valid, segment, weights = gathered
     m = len(allowed)
     classes = data.classes
@@ -204,7 +205,7 @@ def view(data, rows, gathered, allowed, min_leaf, reduce, sort):
     candidates = candidates[:count]
     if reduce and count:
         keep = np.zeros(count, np.uint8)
-        _distinct(columns, valid, candidates, keep)
+        _mark_distinct(columns, valid, candidates, keep)
         candidates = candidates[keep == 1]
     count = len(candidates)
     if sort:
@@ -236,7 +237,7 @@ def view(data, rows, gathered, allowed, min_leaf, reduce, sort):
 
 @kernel
 def split_rows(R, rows, feature):
-    """`rows` with x_feature = 0, and with x_feature = 1."""
+    """Return the rows with x_feature = 0, and those with x_feature = 1."""
     n = len(rows)
     word = feature >> 6
     bit = u64(feature & 63)
@@ -256,7 +257,7 @@ def split_rows(R, rows, feature):
 
 @kernel
 def pair_row(columns, segment, weights, f, first, out):
-    """out[k, q] = weight of class k with x_f = x_q = 1, for q ≥ first."""
+    """Write out[k, q], the weight of class k with x_f = x_q = 1, for q ≥ first."""
     m = columns.shape[1]
     n = m - first
     out[:, first:m] = i32(0)
@@ -280,7 +281,7 @@ def pair_row(columns, segment, weights, f, first, out):
 
 @kernel
 def pair_counts(node, P):
-    """Fill P[k, p, q] for p < q; the rest, too, where there are at most MIRRORED questions."""
+    """Write P[k, p, q] for p < q; with at most MIRRORED features also the other half."""
     classes, m = node.ones.shape
     if len(node.weights):
         P[:] = i32(0)
@@ -300,7 +301,7 @@ def pair_counts(node, P):
 
 @kernel
 def mirror(node, P):
-    """P[k, q, p] = P[k, p, q], and the weight of class k with x_p = 1 at p = q, where there are at most MIRRORED questions."""
+    """Write P[k, q, p] = P[k, p, q] and the diagonal, if there are at most MIRRORED features."""
     classes, m = node.ones.shape
     if m > MIRRORED:
         return

@@ -1,7 +1,7 @@
-"""Kernels: the bit columns of one side of a split of a node, its rows drawn together into few words.
+"""Kernels: the bit columns of a child, its rows packed into few words.
 
-A word holds rows of one power of two of the weights; of one class, too, unless classes are mixed: then `second` marks the rows
-of class 1, so that one count of bits tells the difference between two classes.
+A word holds rows of one power of two of the weights, and of one class unless classes are mixed. For mixed classes `second` marks the
+rows of class 1, so one bit count gives the difference between two classes.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ u64 = np.uint64
 
 
 class PackedRows(NamedTuple):
-    """Rows in words, as those of a node."""
+    """Rows packed into words, like those of a node."""
 
     columns: np.ndarray  # uint64 (words, p)
     segment: np.ndarray  # int32 (words, 2): class, shift; the class is 0 where classes are mixed
     second: np.ndarray  # uint64 (words,), rows of class 1 where classes are mixed, else 0
     plain: bool  # whether every row has weight 1
-    # int32 (64 * words,), by place in the words, of class 1 negative where classes are mixed; empty where shifts tell the weights
+    # int32 (64 * words,), by place in the words; negative for class 1 where classes are mixed; empty if the shifts imply the weights
     weights: np.ndarray
 
 
 @kernel
-def packed_side(node, columns, p, s, mixed):
-    """The rows of a node with x_p = s; columns: those of the node, with empty ones behind them or without."""
+def pack_child(node, columns, p, s, mixed):
+    """Pack the rows of a node with x_p = s; columns: those of the node, possibly with empty ones behind them."""
     words, m = columns.shape
     shifts = np.int64(1)
     for w in range(words):
@@ -39,8 +39,8 @@ def packed_side(node, columns, p, s, mixed):
     numbers = np.zeros(shifts if mixed else shifts * len(node.totals), np.int64)
     for w in range(words):
         masks[w] = columns[w, p] if s else node.valid[w] & ~columns[w, p]
-        numbers[_segment(node.segment, w, shifts, mixed)] += np.int64(ctpop(masks[w]))
-    packed, place = _empty(numbers, shifts, m, len(node.weights) > 0)
+        numbers[_segment_number(node.segment, w, shifts, mixed)] += np.int64(ctpop(masks[w]))
+    packed, place = _allocate(numbers, shifts, m, len(node.weights) > 0)
     moves = np.empty(6, u64)
     bits = np.empty(m, u64)
     for w in range(words):
@@ -49,27 +49,27 @@ def packed_side(node, columns, p, s, mixed):
             continue
         moves_of(masks[w], moves)
         drawn_together(columns[w], masks[w], moves, bits)
-        held = _segment(node.segment, w, shifts, mixed)
+        segment_number = _segment_number(node.segment, w, shifts, mixed)
         second = (~u64(0) >> u64(64 - number)) if mixed and node.segment[w, 0] else u64(0)
-        at = place[held] >> 6
-        low = place[held] & 63
-        _join(packed, at, bits, second, low)
+        at = place[segment_number] >> 6
+        low = place[segment_number] & 63
+        _append_bits(packed, at, bits, second, low)
         if low + number > 64:
-            _join(packed, at + 1, bits, second, low - 64)
+            _append_bits(packed, at + 1, bits, second, low - 64)
         if len(node.weights):
-            _join_weights(packed.weights, place[held], node.weights[64 * w : 64 * w + 64], masks[w], second)
-        place[held] += number
+            _append_weights(packed.weights, place[segment_number], node.weights[64 * w : 64 * w + 64], masks[w], second)
+        place[segment_number] += number
     return packed
 
 
 @kernel
-def _segment(segment, w, shifts, mixed):
+def _segment_number(segment, w, shifts, mixed):
     return np.int64(segment[w, 1] if mixed else shifts * segment[w, 0] + segment[w, 1])
 
 
 @kernel
-def _empty(numbers, shifts, m, weighted):
-    """Room for so many rows of each segment, a class and one of some powers of two, and the place of the first row of each, in bits."""
+def _allocate(numbers, shifts, m, weighted):
+    """Allocate words for the rows of each segment; return them and the place of each segment's first row, in bits."""
     place = np.empty(len(numbers), np.int64)
     used = np.int64(0)
     for k in range(len(numbers)):
@@ -78,15 +78,16 @@ def _empty(numbers, shifts, m, weighted):
     segment = np.empty((used, 2), i32)
     for k in range(len(numbers)):
         for w in range(place[k] >> 6, (place[k] + numbers[k] + 63) >> 6):
-            segment[w, 0], segment[w, 1] = k // shifts, k % shifts
+            segment[w, 0] = k // shifts
+            segment[w, 1] = k % shifts
     weights = np.zeros(64 * used if weighted else 0, i32)
     plain = shifts == 1 and not weighted
     return PackedRows(np.zeros((used, m), u64), segment, np.zeros(used, u64), plain, weights), place
 
 
 @kernel
-def _join(packed, w, bits, second, low):
-    """Join bits to a word, the first one at `low`; as many as `low` is below 0 are left out, since the word before has them."""
+def _append_bits(packed, w, bits, second, low):
+    """Add bits to a word from position `low` on; a negative `low` skips the bits that the previous word has."""
     row = packed.columns[w]
     if low >= 0:
         packed.second[w] |= second << u64(low)
@@ -99,8 +100,8 @@ def _join(packed, w, bits, second, low):
 
 
 @kernel
-def _join_weights(out, at, weights, mask, second):
-    """Write the weights of the rows under a mask from a place on, those of class 1 with the opposite sign."""
+def _append_weights(out, at, weights, mask, second):
+    """Write the weights of the rows under a mask from a place on, negated for class 1."""
     for r in range(64):
         if (mask >> u64(r)) & u64(1):
             out[at] = -weights[r] if second else weights[r]

@@ -1,10 +1,10 @@
-"""Kernels of the constrained exact search: non-dominated value vectors of small subtrees.
+"""Kernels of the constrained exact search: Pareto fronts of vectors of small subtrees.
 
 v[0]      cost: unit * errors + leaf * leaves          v[1..r]  errors of the r classes whose recall is bounded below
-v[r+1]    leaves, where their number is limited        limits   largest admissible value of each entry
-a         how a vector arises: split, splits of the children (-1: a leaf), labels of the four leaves
+v[r+1]    leaves, if their number is limited           limits   largest admissible value of each entry
+a         the tree of a vector: split, splits of the children (-1: a leaf), labels of the four leaves
 
-A vector is kept if no other is as small in every entry; labels of leaves are free, since a recall may ask for a minority.
+A vector is dominated if another one is as small in every entry. A leaf may have any label, since a recall may need a minority.
 (Containers of non-dominated solutions: van der Linden, de Weerdt & Demirovic 2023.)
 """
 
@@ -20,7 +20,7 @@ AUX = 7
 
 
 class VectorEntries(NamedTuple):
-    """What a vector holds: costs int64 (unit, leaf), the classes `bounded` int64 (r,), and the limits of all entries, int64."""
+    """The entries of a vector: costs int64 (unit, leaf), the classes `bounded` int64 (r,), and the limits of all entries, int64."""
 
     costs: np.ndarray
     bounded: np.ndarray
@@ -29,7 +29,7 @@ class VectorEntries(NamedTuple):
 
 @kernel
 def _insert(front, aux, size, v, a, limits):
-    """Add v to the first `size` rows of `front` unless it is dominated or over a limit; returns the arrays and the size."""
+    """Add v to the first `size` rows of `front` unless it is dominated or over a limit; return the arrays and the size."""
     D = len(v)
     for d in range(D):
         if v[d] > limits[d]:
@@ -42,33 +42,33 @@ def _insert(front, aux, size, v, a, limits):
                 break
         if no_worse:
             return front, aux, size
-    kept = 0
+    size_left = 0
     for i in range(size):
-        beaten = True
+        dominated = True
         for d in range(D):
             if front[i, d] < v[d]:
-                beaten = False
+                dominated = False
                 break
-        if not beaten:
-            if kept < i:
-                front[kept] = front[i]
-                aux[kept] = aux[i]
-            kept += 1
-    if kept == len(front):
-        more = np.empty((2 * kept, D), np.int64)
-        more_aux = np.empty((2 * kept, AUX), np.int64)
-        more[:kept] = front
-        more_aux[:kept] = aux
+        if not dominated:
+            if size_left < i:
+                front[size_left] = front[i]
+                aux[size_left] = aux[i]
+            size_left += 1
+    if size_left == len(front):
+        more = np.empty((2 * size_left, D), np.int64)
+        more_aux = np.empty((2 * size_left, AUX), np.int64)
+        more[:size_left] = front
+        more_aux[:size_left] = aux
         front = more
         aux = more_aux
-    front[kept] = v
-    aux[kept] = a
-    return front, aux, kept + 1
+    front[size_left] = v
+    aux[size_left] = a
+    return front, aux, size_left + 1
 
 
 @kernel
-def _leaf(counts, label, costs, bounded, v):
-    """v of a leaf with class counts `counts` that predicts `label`; costs: unit, leaf."""
+def _write_leaf(counts, label, costs, bounded, v):
+    """Write v of a leaf that predicts `label`; costs: unit, leaf."""
     size = np.int64(0)
     for k in range(len(counts)):
         size += counts[k]
@@ -81,7 +81,7 @@ def _leaf(counts, label, costs, bounded, v):
 
 @kernel
 def leaf_front(totals, entries):
-    """The vectors of a single leaf, one per label."""
+    """Return the front of a single leaf, with a vector for each label."""
     costs, bounded, limits = entries
     D = len(limits)
     front = np.empty((4, D), np.int64)
@@ -91,15 +91,15 @@ def leaf_front(totals, entries):
     a = np.full(AUX, -1, np.int64)
     counts = totals.astype(np.int64)
     for k in range(len(totals)):
-        _leaf(counts, k, costs, bounded, v)
+        _write_leaf(counts, k, costs, bounded, v)
         a[3] = k
         front, aux, size = _insert(front, aux, size, v, a, limits)
     return front[:size].copy(), aux[:size].copy()
 
 
 @kernel
-def _side(node, P, conflict, f, s, height, min_leaf, entries):
-    """The vectors of the side x_f = s; aux: split (or -1), labels of its leaves."""
+def _child_front(node, P, conflict, f, s, height, min_leaf, entries):
+    """Return the front of the child x_f = s; aux: split (or -1), labels of its leaves."""
     classes, m = node.ones.shape
     costs, bounded, limits = entries
     D = len(limits)
@@ -109,13 +109,13 @@ def _side(node, P, conflict, f, s, height, min_leaf, entries):
     v = np.empty(D, np.int64)
     w = np.empty(D, np.int64)
     a = np.full(AUX, -1, np.int64)
-    own = np.empty(classes, np.int64)
+    child = np.empty(classes, np.int64)
     one = np.empty(classes, np.int64)
     zero = np.empty(classes, np.int64)
     for k in range(classes):
-        own[k] = node.ones[k, f] if s else node.totals[k] - node.ones[k, f]
+        child[k] = node.ones[k, f] if s else node.totals[k] - node.ones[k, f]
     for k in range(classes):
-        _leaf(own, k, costs, bounded, v)
+        _write_leaf(child, k, costs, bounded, v)
         a[0] = -1
         a[1] = k
         a[2] = k
@@ -130,17 +130,17 @@ def _side(node, P, conflict, f, s, height, min_leaf, entries):
         for k in range(classes):
             both = np.int64(P[k, min(f, g), max(f, g)])
             one[k] = both if s else node.ones[k, g] - both
-            zero[k] = own[k] - one[k]
+            zero[k] = child[k] - one[k]
             inside += one[k]
             outside += zero[k]
         if inside < min_leaf or outside < min_leaf or inside == 0 or outside == 0:
             continue
         for k in range(classes):
-            _leaf(zero, k, costs, bounded, v)
+            _write_leaf(zero, k, costs, bounded, v)
             for j in range(classes):
                 if j == k:
                     continue
-                _leaf(one, j, costs, bounded, w)
+                _write_leaf(one, j, costs, bounded, w)
                 for d in range(D):
                     w[d] += v[d]
                 a[0] = g
@@ -152,7 +152,7 @@ def _side(node, P, conflict, f, s, height, min_leaf, entries):
 
 @kernel
 def small_front(node, P, conflict, height, min_leaf, entries):
-    """The vectors of a node of height one or two; conflict uint8 (p, p): 1 for splits that no path may hold both."""
+    """Return the front of a node of height one or two; conflict uint8 (p, p): 1 if no path may have both splits."""
     limits = entries.limits
     D = len(limits)
     front, aux = leaf_front(node.totals, entries)
@@ -163,8 +163,8 @@ def small_front(node, P, conflict, height, min_leaf, entries):
         front = np.empty((4, D), np.int64)
         aux = np.empty((4, AUX), np.int64)
     for f in range(node.ones.shape[1]):
-        low, low_aux = _side(node, P, conflict, f, 0, height, min_leaf, entries)
-        high, high_aux = _side(node, P, conflict, f, 1, height, min_leaf, entries)
+        low, low_aux = _child_front(node, P, conflict, f, 0, height, min_leaf, entries)
+        high, high_aux = _child_front(node, P, conflict, f, 1, height, min_leaf, entries)
         for i in range(len(low)):
             for j in range(len(high)):
                 for d in range(D):
@@ -177,7 +177,7 @@ def small_front(node, P, conflict, height, min_leaf, entries):
 
 @kernel
 def combine(front, aux, f, low, high, limits):
-    """`front` with all sums of a vector of `low` and one of `high`; aux: f and their places."""
+    """Return `front` with all sums of a vector of `low` and one of `high`; aux: f and their positions."""
     D = len(limits)
     size = len(front)
     v = np.empty(D, np.int64)

@@ -1,11 +1,10 @@
-"""Kernel: raise the lower bound of a subproblem of any height, always at the split that holds it down.
+"""Kernel: raise the lower bound of a subproblem of any height, always at the split with the least bound.
 
-E(D, h) = min of a leaf and, over the splits of D, of E(D0, h - 1) + E(D1, h - 1). Each visit of a subproblem counts its pairs of
-features, which gives the best tree of depth two, the best tree of depth one of each side of each split, and how much of one side
-lies in another. More leaves than these trees have cost at least their penalty and the errors of inseparable rows, so most
-subproblems are settled by the counts. What is learned stays in a table. The order is that of a best-first search with the memory
-of a depth-first one (Korf 1993; Bonet & Geffner 2005); bounds after Lin et al. 2020, McTavish et al. 2022, Chaouki et al. 2025 and
-Demirovic et al. 2022.
+E(D, h) is the minimum of a leaf and, over all splits of D, of E(D0, h - 1) + E(D1, h - 1). Each visit counts the pairs of features
+of a subproblem. The counts give the best tree of depth two, the best stump of each child, and the overlap of children. Trees with
+more leaves cost at least their penalty plus the errors of inseparable rows, so the counts alone solve most subproblems. A table
+stores all bounds. The search visits nodes best first with the memory of a depth-first search (Korf 1993; Bonet & Geffner 2005).
+Bounds: Lin et al. 2020, McTavish et al. 2022, Chaouki et al. 2025 and Demirovic et al. 2022.
 """
 
 from __future__ import annotations
@@ -15,36 +14,37 @@ from typing import NamedTuple
 import numpy as np
 
 from trainer.families.exact.kernels.bound_table import BoundTable, find, is_full, store
-from trainer.families.exact.kernels.bounds import inherit, share
-from trainer.families.exact.kernels.depth2 import own_values, price
-from trainer.families.exact.kernels.node import DataRows, gather, pair_counts, split_rows, view
+from trainer.families.exact.kernels.bounds import apply_similarity, bound_children_by_node
+from trainer.families.exact.kernels.depth2 import cheapest_cost, node_errors_by_leaves
+from trainer.families.exact.kernels.node import DataRows, gather_columns, pair_counts, split_rows, view_node
 from trainer.kernels.compiled import kernel
 
 i32 = np.int32
 u64 = np.uint64
 
-ANY_HEIGHT = 1 << 20  # a height that no tree of a data set reaches
-LEAF = -1  # choices of a tree that are no split: a leaf, and the best tree of depth two
-TWO_LEVELS = -2
+ANY_HEIGHT = 1 << 20  # a height that no tree reaches
+# choices that are no split
+LEAF = -1
+TWO_LEVELS = -2  # the best tree of depth two
 
-# positions in a record of work
+# positions in `RefineContext.work`
 VISITS = 0
 MOST_VISITS = 1
 
 
 class RefineContext(NamedTuple):
-    """What all subproblems of a search share."""
+    """The arguments that all subproblems of a search share."""
 
     data: DataRows
     allowed: np.ndarray  # uint8 (features,)
     costs: np.ndarray  # int64: unit, leaf, min_leaf, use_similarity
     table: BoundTable
-    work: np.ndarray  # int64 (2,): visits so far, and at how many to stop
+    work: np.ndarray  # int64 (2,): visits so far, and the number at which to stop
     flag: np.ndarray  # int64 (1,): anything but 0 ends the search
 
 
 class Bounds(NamedTuple):
-    """A lower bound of a subproblem, and the cost, first split and depth of its best known tree."""
+    """A lower bound of a subproblem, and cost, root split and depth of its best known tree."""
 
     lower: np.int64
     upper: np.int64
@@ -53,36 +53,36 @@ class Bounds(NamedTuple):
 
 
 class Sides(NamedTuple):
-    """What is known of both sides of each split of a node: int64 (2, splits) each."""
+    """Bounds of both children of each split of a node: int64 (2, splits) each."""
 
     lower: np.ndarray
     upper: np.ndarray
-    depth: np.ndarray  # of the tree of `upper`
-    height: np.ndarray  # that a tree may have, ANY_HEIGHT where more than that cannot be better
+    depth: np.ndarray  # depth of the tree of cost `upper`
+    height: np.ndarray  # largest height of a tree, ANY_HEIGHT where a higher one cannot be better
 
 
 @kernel
-def is_stopped(given):
-    """Whether the search must unwind."""
-    return given.flag[0] != 0 or given.work[VISITS] >= given.work[MOST_VISITS] or is_full(given.table)
+def is_stopped(context):
+    """Return whether the search must unwind."""
+    return context.flag[0] != 0 or context.work[VISITS] >= context.work[MOST_VISITS] or is_full(context.table)
 
 
 @kernel
 def more_leaves(counts, inseparable, first, most, unit, leaf):
-    """Least cost of a tree with `first` to `most` leaves for rows with these class weights, which are descending.
+    """Return a lower bound of trees with `first` to `most` leaves; counts: class weights, descending.
 
     t leaves predict at most t classes, and inseparable rows share a leaf.
     """
     classes = len(counts)
     least = np.int64(1) << np.int64(62)
-    rest = np.int64(0)
+    errors = np.int64(0)
     for k in range(classes):
-        rest += counts[k]
+        errors += counts[k]
     for t in range(1, min(most, max(first, classes)) + 1):
         if t <= classes:
-            rest -= counts[t - 1]
+            errors -= counts[t - 1]
         if t >= first:
-            least = min(least, t * leaf + max(rest, inseparable) * unit)
+            least = min(least, t * leaf + max(errors, inseparable) * unit)
     return least
 
 
@@ -93,7 +93,7 @@ def _most_leaves(height):
 
 @kernel
 def _sort(counts):
-    """Descending, in place."""
+    """Sort in place, descending."""
     for k in range(1, len(counts)):
         value = counts[k]
         at = k
@@ -104,13 +104,13 @@ def _sort(counts):
 
 
 @kernel
-def _counted_sides(given, node, children, height):
-    """Both sides of each split as far as the counts of pairs tell: exact where the best tree of depth one is the best tree."""
-    unit = given.costs[0]
-    leaf = given.costs[1]
+def _bounds_from_counts(context, node, children, height):
+    """Bound both children of each split by pair counts; exact where the best stump is optimal."""
+    unit = context.costs[0]
+    leaf = context.costs[1]
     classes, m = node.ones.shape
-    known = np.zeros((4, 2, m), np.int64)
-    sides = Sides(known[0], known[1], known[2], known[3])
+    arrays = np.zeros((4, 2, m), np.int64)
+    sides = Sides(arrays[0], arrays[1], arrays[2], arrays[3])
     counts = np.empty(classes, np.int64)
     for p in range(m):
         for s in range(2):
@@ -141,8 +141,8 @@ def _counted_sides(given, node, children, height):
 
 
 @kernel
-def _seen(columns, valid, f, seen):
-    """For both sides of a split, which features are 1 (seen[s, 1]) and which are 0 (seen[s, 0]) in any row."""
+def _mark_values(columns, valid, f, seen):
+    """Mark for both children of a split the features that are 1 (seen[s, 1]) and that are 0 (seen[s, 0]) in any row."""
     seen[:] = u64(0)
     n = columns.shape[1]
     for w in range(len(valid)):
@@ -163,7 +163,7 @@ def _seen(columns, valid, f, seen):
 
 @kernel
 def _write_key(seen, features, height, key):
-    """The name of a side, from what is seen in its rows."""
+    """Write the table key of a child from the values of its features."""
     key[:] = u64(0)
     words = (len(key) - 1) // 2
     for q in range(features):
@@ -176,16 +176,16 @@ def _write_key(seen, features, height, key):
 
 
 @kernel
-def _take_over(given, key, height, sides, s, p):
-    """Take over what the table knows of a side, also of trees of any height."""
-    at = find(given.table, key)
+def _read_table(context, key, height, sides, s, p):
+    """Merge the table's bounds of a child, including those for any height."""
+    at = find(context.table, key)
     if at >= 0:
-        _merge(given.table, at, height, sides, s, p)
+        _merge(context.table, at, height, sides, s, p)
     if height < ANY_HEIGHT and sides.lower[s, p] < sides.upper[s, p]:
         key[len(key) - 1] = u64(ANY_HEIGHT)
-        at = find(given.table, key)
+        at = find(context.table, key)
         if at >= 0:
-            _merge(given.table, at, height, sides, s, p)
+            _merge(context.table, at, height, sides, s, p)
         key[len(key) - 1] = u64(height)
 
 
@@ -198,30 +198,30 @@ def _merge(table, at, height, sides, s, p):
 
 
 @kernel
-def _look_up_sides(given, node, gathered, most, sides, keys):
-    """What the table knows of the sides of splits that may cost less than `most`; keys: their names, uint64 (2, splits, words)."""
+def _look_up_sides(context, node, gathered, most, sides, keys):
+    """Read the children of splits that may cost less than `most` from the table; write keys, uint64 (2, splits, words)."""
     columns, valid, _, _ = gathered
-    features = len(given.allowed)
+    features = len(context.allowed)
     seen = np.empty((2, 2, columns.shape[1]), np.uint64)
     for p in range(len(node.features)):
         if sides.lower[0, p] + sides.lower[1, p] >= most:
             continue
         if sides.lower[0, p] == sides.upper[0, p] and sides.lower[1, p] == sides.upper[1, p]:
             continue
-        _seen(columns, valid, node.features[p], seen)
+        _mark_values(columns, valid, node.features[p], seen)
         for s in range(2):
             key = keys[s, p]
             _write_key(seen[s], features, sides.height[s, p], key)
             if sides.lower[s, p] < sides.upper[s, p]:
-                _take_over(given, key, sides.height[s, p], sides, s, p)
+                _read_table(context, key, sides.height[s, p], sides, s, p)
 
 
 @kernel
-def _start(given, node, as_leaf, height, e):
-    """The best tree of depth two, and a bound of trees with more leaves."""
-    unit = given.costs[0]
-    leaf = given.costs[1]
-    two = price(e, unit, leaf, 2 if height == 1 else 4)
+def _depth2_bounds(context, node, as_leaf, height, e):
+    """Return the best tree of depth two and a bound of trees with more leaves."""
+    unit = context.costs[0]
+    leaf = context.costs[1]
+    two = cheapest_cost(e, unit, leaf, 2 if height == 1 else 4)
     choice = np.int64(LEAF)
     depth = np.int64(0)
     upper = as_leaf
@@ -239,12 +239,12 @@ def _start(given, node, as_leaf, height, e):
 
 @kernel
 def smallest_side(costs):
-    """The least weight of a side: a leaf costs more than to let fewer rows follow the other side."""
+    """Return the least useful weight of a child: for fewer rows a leaf costs more than it saves."""
     return max(costs[2], costs[1] // costs[0] + 1)
 
 
 class SplitScan(NamedTuple):
-    """The split of the least bound, this bound, the one after it, and the split of the cheapest known trees with their cost."""
+    """The split of the least bound, this bound, the next one, and the split with the cheapest known trees and their cost."""
 
     split: np.int64
     bound: np.int64
@@ -255,7 +255,7 @@ class SplitScan(NamedTuple):
 
 @kernel
 def _scan(sides, as_leaf):
-    """Look at the bounds and costs of all splits; a leaf is one of the bounds."""
+    """Find the least bounds and the least cost over all splits and the leaf."""
     split = np.int64(-1)
     cheapest = np.int64(-1)
     bound = np.int64(as_leaf)
@@ -264,9 +264,9 @@ def _scan(sides, as_leaf):
     for p in range(sides.lower.shape[1]):
         for s in range(2):
             sides.lower[s, p] = min(sides.lower[s, p], sides.upper[s, p])
-        known = sides.upper[0, p] + sides.upper[1, p]
-        if known < cost:
-            cost = known
+        cost_of_split = sides.upper[0, p] + sides.upper[1, p]
+        if cost_of_split < cost:
+            cost = cost_of_split
             cheapest = np.int64(p)
         least = sides.lower[0, p] + sides.lower[1, p]
         if least < bound:
@@ -279,8 +279,8 @@ def _scan(sides, as_leaf):
 
 
 @kernel
-def _improved(best, scan, node, sides):
-    """The bounds of a node after a look at its splits."""
+def _update_best(best, scan, node, sides):
+    """Return the bounds of a node, improved by the scan of its splits."""
     lower, upper, choice, depth = best
     if scan.cost < upper:
         p = scan.cheapest
@@ -291,10 +291,10 @@ def _improved(best, scan, node, sides):
 
 
 @kernel
-def _known_bounds(table, key, counted, known):
-    """The bounds that the counts give, or better ones that were found before."""
-    lower, upper, choice, depth = counted
-    lower = max(lower, known)
+def _initial_bounds(table, key, from_counts, lower_known):
+    """Return the better bounds of the counts, of `known` and of the table."""
+    lower, upper, choice, depth = from_counts
+    lower = max(lower, lower_known)
     at = find(table, key)
     if at >= 0:
         lower = max(lower, table.lower[at])
@@ -306,73 +306,73 @@ def _known_bounds(table, key, counted, known):
 
 
 @kernel
-def _share_all(given, node, P, sides):
-    """Similarity of each side to all others."""
-    if given.costs[3]:
+def _apply_similarity(context, node, P, sides):
+    """Bound each child by its similarity to all others."""
+    if context.costs[3]:
         for p in range(len(node.features)):
             for s in range(2):
-                share(node, P, p, s, sides.lower[s, p], given.costs[0], sides.lower)
+                apply_similarity(node, P, p, s, sides.lower[s, p], context.costs[0], sides.lower)
 
 
 @kernel
-def _learn(given, node, P, sides, p, s, found):
-    """Write down what was found of a side, and what that tells of similar ones."""
-    sides.lower[s, p] = max(sides.lower[s, p], found.lower)
-    if found.upper < sides.upper[s, p]:
-        sides.upper[s, p] = found.upper
-        sides.depth[s, p] = found.depth
-    if given.costs[3]:
-        share(node, P, p, s, sides.lower[s, p], given.costs[0], sides.lower)
+def _store_child(context, node, P, sides, p, s, child):
+    """Store the bounds of a child and apply them to similar children."""
+    sides.lower[s, p] = max(sides.lower[s, p], child.lower)
+    if child.upper < sides.upper[s, p]:
+        sides.upper[s, p] = child.upper
+        sides.depth[s, p] = child.depth
+    if context.costs[3]:
+        apply_similarity(node, P, p, s, sides.lower[s, p], context.costs[0], sides.lower)
 
 
 @kernel
-def refine(given, rows, key, height, target, known):
+def refine(context, rows, key, height, target, lower):
     """Raise the lower bound of the rows to `target`, or to their optimum if that is less; less only if the search is stopped.
 
-    known: a lower bound. Returns Bounds, which are in the table, too.
+    lower: a valid lower bound. Stores the bounds in the table and returns them.
     """
-    unit = given.costs[0]
-    leaf = given.costs[1]
-    given.work[VISITS] += 1
-    gathered = gather(given.data, rows)
-    node = view(given.data, rows, gathered, given.allowed, smallest_side(given.costs), True, True)
+    unit = context.costs[0]
+    leaf = context.costs[1]
+    context.work[VISITS] += 1
+    gathered = gather_columns(context.data, rows)
+    node = view_node(context.data, rows, gathered, context.allowed, smallest_side(context.costs), True, True)
     m = len(node.features)
     total = np.int64(node.totals.sum())
     as_leaf = (total - node.totals.max()) * unit + leaf
     if m == 0 or height == 0 or total * unit <= 2 * leaf:
-        store(given.table, key, as_leaf, as_leaf, LEAF, 0)
+        store(context.table, key, as_leaf, as_leaf, LEAF, 0)
         return Bounds(as_leaf, as_leaf, np.int64(LEAF), np.int64(0))
-    P = np.empty((given.data.classes, m, m), i32)
+    P = np.empty((context.data.classes, m, m), i32)
     pair_counts(node, P)
     e = np.empty(4, np.int64)
-    children = own_values(node, P, given.costs[2], e)
-    best = _known_bounds(given.table, key, _start(given, node, as_leaf, height, e), known)
+    children = node_errors_by_leaves(node, P, context.costs[2], e)
+    best = _initial_bounds(context.table, key, _depth2_bounds(context, node, as_leaf, height, e), lower)
     if best.lower < min(target, best.upper):
-        sides = _counted_sides(given, node, children, height)
-        inherit(node, best.lower, unit, sides.lower)
+        sides = _bounds_from_counts(context, node, children, height)
+        bound_children_by_node(node, best.lower, unit, sides.lower)
         keys = np.empty((2, m, len(key)), np.uint64)
-        _look_up_sides(given, node, gathered, best.upper, sides, keys)
-        _share_all(given, node, P, sides)
+        _look_up_sides(context, node, gathered, best.upper, sides, keys)
+        _apply_similarity(context, node, P, sides)
         while True:
             scan = _scan(sides, as_leaf)
-            best = _improved(best, scan, node, sides)
+            best = _update_best(best, scan, node, sides)
             most = min(target, best.upper)
-            if best.lower >= most or is_stopped(given):
+            if best.lower >= most or is_stopped(context):
                 break
             p = scan.split
             s = _side_to_raise(sides, p)
             goal = min(most, max(scan.second + 1, scan.bound + max(leaf, (most - scan.bound) // 2)))
-            part = split_rows(given.data.R, rows, node.features[p])[s]
-            needed = goal - sides.lower[1 - s, p]
-            found = refine(given, part, keys[s, p], sides.height[s, p], needed, sides.lower[s, p])
-            _learn(given, node, P, sides, p, s, found)
-    store(given.table, key, best.lower, best.upper, best.choice, best.depth)
+            part = split_rows(context.data.R, rows, node.features[p])[s]
+            child_target = goal - sides.lower[1 - s, p]
+            child = refine(context, part, keys[s, p], sides.height[s, p], child_target, sides.lower[s, p])
+            _store_child(context, node, P, sides, p, s, child)
+    store(context.table, key, best.lower, best.upper, best.choice, best.depth)
     return best
 
 
 @kernel
 def _side_to_raise(sides, p):
-    """The side that is open; of two, the one whose bounds are further apart."""
+    """Return the child whose bounds are further apart."""
     gap0 = sides.upper[0, p] - sides.lower[0, p]
     gap1 = sides.upper[1, p] - sides.lower[1, p]
     return 0 if gap0 >= gap1 else 1

@@ -1,4 +1,4 @@
-"""A whole node of height three in one call, for nodes that take less than a look at the clock.
+"""Kernels that solve a node of height three in one call, for nodes that take less than a time slice.
 
 (Demirovic et al. 2022; the order and the bounds are those of `trainer.families.exact.search.search`.)
 """
@@ -9,9 +9,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from trainer.families.exact.kernels.bounds import SideBounds, child_bounds, count_bounds, inherit, node_bounds
-from trainer.families.exact.kernels.depth2 import own_values, price
-from trainer.families.exact.kernels.depth2_signed import differences
+from trainer.families.exact.kernels.bounds import (
+    SideBounds,
+    bound_children_by_node,
+    child_bounds,
+    count_bounds,
+    node_bounds,
+)
+from trainer.families.exact.kernels.depth2 import cheapest_cost, node_errors_by_leaves
+from trainer.families.exact.kernels.depth2_signed import class_differences
 from trainer.families.exact.kernels.depth3 import (
     BEST,
     CHOICE,
@@ -20,15 +26,15 @@ from trainer.families.exact.kernels.depth3 import (
     NodeState,
     PairBudget,
     PairCache,
-    three,
+    solve_depth3,
 )
 from trainer.families.exact.kernels.node import DataRows, pair_counts, prepare
 from trainer.kernels.compiled import kernel
 
 i32 = np.int32
 
-# positions in an answer: cost if exact, else a lower bound of at least `ub` (less where flag[0] ended the search); whether exact; the
-# feature of the root, or one of the two below; depth-two solves; subtrees of height three
+# positions in an answer. COST: the cost if exact, else a lower bound of at least `ub` (less if flag[0] ended the search).
+# ROOT: the feature of the root, NO_SPLIT or LESS_DEEP. SOLVED: depth-two solves. NODES: subtrees of height three.
 COST = 0
 EXACT = 1
 ROOT = 2
@@ -40,33 +46,33 @@ LESS_DEEP = -2
 
 
 class SearchContext(NamedTuple):
-    """What all nodes of a search share."""
+    """The arguments that all nodes of a search share."""
 
     data: DataRows
     allowed: np.ndarray  # uint8 (features,)
     reduce: bool
-    deepen: bool  # the best tree of height three first
+    deepen: bool  # whether to solve height three before height four
     bounds: np.ndarray  # uint8: equivalent points, leaf count, support
     costs: np.ndarray  # int64: unit, leaf, min_leaf, use_similarity
     binomials: np.ndarray
 
 
 class NodeQuery(NamedTuple):
-    """What is asked of a node of height three."""
+    """The limits of a search of a node of height three."""
 
-    ub: int  # what a tree has to cost less than
-    floors: np.ndarray  # of `NodeState`
-    flag: np.ndarray  # of `PairBudget`
+    ub: int  # only trees below this cost are searched
+    floors: np.ndarray  # see `NodeState`
+    flag: np.ndarray  # see `PairBudget`
 
 
 @kernel
-def open_node(given, rows, height, ub, answer):
-    """The node of the rows, and True with the answer where its bounds settle it."""
-    unit = given.costs[0]
-    leaf = given.costs[1]
-    min_leaf = given.costs[2]
-    node = prepare(given.data, rows, given.allowed, min_leaf, given.reduce, True)
-    as_leaf, floor = node_bounds(node, unit, leaf, height, given.bounds)
+def open_node(context, rows, height, ub, answer):
+    """Return the node of the rows, and True if its bounds already give the answer."""
+    unit = context.costs[0]
+    leaf = context.costs[1]
+    min_leaf = context.costs[2]
+    node = prepare(context.data, rows, context.allowed, min_leaf, context.reduce, True)
+    as_leaf, floor = node_bounds(node, unit, leaf, height, context.bounds)
     answer[EXACT] = 1
     answer[ROOT] = NO_SPLIT
     answer[SOLVED] = 0
@@ -82,17 +88,17 @@ def open_node(given, rows, height, ub, answer):
 
 
 @kernel
-def bound_children(given, node, height):
-    """What the bounds tell of both sides of each split of a node."""
+def bound_children(context, node, height):
+    """Return bounds of both children of each split from class counts."""
     m = len(node.features)
     sides = SideBounds(np.zeros((2, m), np.int64), np.zeros((2, m), np.uint8))
-    count_bounds(node, given.costs[0], given.costs[1], height - 1, given.bounds, sides)
+    count_bounds(node, context.costs[0], context.costs[1], height - 1, context.bounds, sides)
     return sides
 
 
 @kernel
 def write_result(best, root, ub, stopped, as_leaf, lb, answer):
-    """Write what a search of all splits has found, or proved."""
+    """Write the optimum or the proved bound of a search of all splits."""
     if best < ub and not stopped:
         answer[COST] = best
         answer[EXACT] = 1
@@ -107,34 +113,34 @@ def write_result(best, root, ub, stopped, as_leaf, lb, answer):
 
 
 @kernel
-def three_of(given, node, P, as_leaf, kept, asked, answer):
-    """The best tree of height three of a node that may have splits."""
-    unit = given.costs[0]
-    leaf = given.costs[1]
-    min_leaf = given.costs[2]
-    ub, floors, flag = asked
-    sides = bound_children(given, node, 3)
+def solve_node3(context, node, P, as_leaf, cache, query, answer):
+    """Solve height three for a node that has splits."""
+    unit = context.costs[0]
+    leaf = context.costs[1]
+    min_leaf = context.costs[2]
+    ub, floors, flag = query
+    sides = bound_children(context, node, 3)
     e = np.empty(4, np.int64)
     state = np.zeros(5, np.int64)
-    children = own_values(node, P, min_leaf, e)
-    child_bounds(node, children, given.costs, given.bounds, sides)
-    own = price(e, unit, leaf, 4)
-    if given.costs[3]:
-        inherit(node, own, unit, sides.lower)
+    children = node_errors_by_leaves(node, P, min_leaf, e)
+    child_bounds(node, children, context.costs, context.bounds, sides)
+    depth2_cost = cheapest_cost(e, unit, leaf, 4)
+    if context.costs[3]:
+        bound_children_by_node(node, depth2_cost, unit, sides.lower)
     best = ub
     root = NO_SPLIT
-    if own < ub:
-        best = own
+    if depth2_cost < ub:
+        best = depth2_cost
         root = LESS_DEEP
     if as_leaf <= best and as_leaf < ub:
         best = as_leaf
         root = NO_SPLIT
     state[BEST] = best
     state[CHOICE] = -1
-    D = differences(node, P, min_leaf)
-    found = NodeState(state, floors)
+    D = class_differences(node, P, min_leaf)
+    node_state = NodeState(state, floors)
     budget = PairBudget(1 << 40, flag)
-    three(node, P, D, given.costs, kept, sides, found, budget)
+    solve_depth3(node, P, D, context.costs, cache, sides, node_state, budget)
     answer[SOLVED] = state[DEPTH_TWO_SOLVES]
     if state[CHOICE] >= 0:
         root = node.features[state[CHOICE]]
@@ -142,12 +148,12 @@ def three_of(given, node, P, as_leaf, kept, asked, answer):
 
 
 @kernel
-def whole_three(given, rows, path, table, asked, answer):
-    """E(rows, 3) if below `ub`, else a bound; table: the cache of depth-two subtrees one literal below `path`, empty for none."""
-    node, settled = open_node(given, rows, 3, asked.ub, answer)
+def solve_subtree3(context, rows, path, table, query, answer):
+    """Write E(rows, 3) if below `ub`, else a bound; table: the cache of depth-two subtrees below `path`, empty for none."""
+    node, settled = open_node(context, rows, 3, query.ub, answer)
     if settled:
         return
     m = len(node.features)
-    P = np.empty((given.data.classes, m, m), i32)
+    P = np.empty((context.data.classes, m, m), i32)
     pair_counts(node, P)
-    three_of(given, node, P, answer[COST], PairCache(path, given.binomials, table), asked, answer)
+    solve_node3(context, node, P, answer[COST], PairCache(path, context.binomials, table), query, answer)

@@ -1,4 +1,4 @@
-"""Kernels: weights of pairs of questions, by adding the weights of rows; for rows whose weights have many bits.
+"""Kernels: weights of feature pairs as sums of row weights, for weights with many bits.
 
 V[r,q]   weight of row r of a word where x_q = 1, else 0; the last row is 0 and fills groups of four
 C[f,q]   weight of the rows with x_f = x_q = 1, f ≤ q
@@ -14,7 +14,7 @@ from trainer.kernels.compiled import kernel
 i32 = np.int32
 u64 = np.uint64
 NO_ROW = 64  # the row of V that weighs nothing
-LANES = 8  # numbers that a processor treats together; loops over a part of them would go one by one
+LANES = 8  # numbers in a vector register; loops over a part of them are not vectorised
 
 
 @kernel
@@ -24,12 +24,12 @@ def add_all_pairs(columns, weights, segment, sums):
     V = np.empty((NO_ROW + 1, wide), i32)
     V[NO_ROW] = i32(0)
     halves = np.empty((2, wide), i32)
-    whole = np.empty(wide, i32)
+    sums_of_rows = np.empty(wide, i32)
     for w in range(words):
         row = columns[w]
-        own = weights[64 * w : 64 * w + 64]
-        number = _rows_of(own)
-        _write_rows(row, own[:number], halves, V, whole)
+        word_weights = weights[64 * w : 64 * w + 64]
+        number = _number_of_rows(word_weights)
+        _write_rows(row, word_weights[:number], halves, V, sums_of_rows)
         all_rows = ~u64(0) >> u64(64 - number)
         C = sums[segment[w, 0]]
         for f in range(len(C)):
@@ -38,12 +38,12 @@ def add_all_pairs(columns, weights, segment, sums):
             if 2 * np.int64(ctpop(bits)) <= number:
                 _add_rows(bits, V, first, C[f])
             else:
-                _add_other_rows(all_rows & ~bits, V, whole, first, C[f])
+                _add_other_rows(all_rows & ~bits, V, sums_of_rows, first, C[f])
 
 
 @kernel
-def _rows_of(weights):
-    """The number of rows of a word, up to the last that weighs anything."""
+def _number_of_rows(weights):
+    """Return the number of rows of a word up to the last with a weight."""
     number = 64
     while number > 1 and weights[number - 1] == 0:
         number -= 1
@@ -51,51 +51,51 @@ def _rows_of(weights):
 
 
 @kernel
-def _write_rows(row, weights, halves, V, whole):
-    """Write the weights of the rows of a word and their sums; halves int32 (2, .): room for the two halves of the word."""
+def _write_rows(row, weights, halves, V, sums_of_rows):
+    """Write the weights of the rows of a word and their sums; halves int32 (2, .): buffer for the halves of the word."""
     for q in range(len(row)):
         halves[0, q] = i32(row[q] & u64(0xFFFFFFFF))
         halves[1, q] = i32(row[q] >> u64(32))
-    whole[:] = i32(0)
+    sums_of_rows[:] = i32(0)
     for r in range(len(weights)):
         weight = weights[r]
         bit = i32(1 << (r & 31))
         half = halves[r >> 5]
         target = V[r]
         for q in range(len(row)):
-            own = weight if half[q] & bit else i32(0)
-            target[q] = own
-            whole[q] += own
+            value = weight if half[q] & bit else i32(0)
+            target[q] = value
+            sums_of_rows[q] += value
 
 
 @kernel
-def _lowest(bits):
-    """The place of the lowest bit, 64 without any."""
+def _lowest_bit(bits):
+    """Return the position of the lowest bit, 64 if there is none."""
     return np.int64(ctpop((bits & (~bits + u64(1))) - u64(1)))
 
 
 @kernel
 def _add_rows(bits, V, first, target):
-    """Add the rows of the bits, four at a time; with more, the compiler gives up on lanes."""
+    """Add the rows of the bits, four at a time; with more the compiler stops vectorising."""
     while bits:
-        a = V[_lowest(bits)]
+        a = V[_lowest_bit(bits)]
         bits &= bits - u64(1)
-        b = V[_lowest(bits)]
+        b = V[_lowest_bit(bits)]
         bits &= bits - u64(1)
-        c = V[_lowest(bits)]
+        c = V[_lowest_bit(bits)]
         bits &= bits - u64(1)
-        d = V[_lowest(bits)]
+        d = V[_lowest_bit(bits)]
         bits &= bits - u64(1)
-        # unsigned: numba treats places that may be negative one by one
+        # unsigned: an index that may be negative prevents vectorisation
         for q in range(u64(first), u64(len(target))):
             target[q] += i32(i32(a[q] + b[q]) + i32(c[q] + d[q]))
 
 
 @kernel
-def _add_other_rows(bits, V, whole, first, target):
-    """Add all rows but those of the bits."""
+def _add_other_rows(bits, V, sums_of_rows, first, target):
+    """Add all rows except those of the bits."""
     for q in range(u64(first), u64(len(target))):
-        target[q] = -target[q] - whole[q]
+        target[q] = -target[q] - sums_of_rows[q]
     _add_rows(bits, V, first, target)
     for q in range(u64(first), u64(len(target))):
         target[q] = -target[q]
@@ -109,7 +109,7 @@ def add_pairs_of(columns, weights, segment, f, first, out):
         row = columns[w, first:]
         target = out[segment[w, 0], first : columns.shape[1]]
         while bits:
-            r = _lowest(bits)
+            r = _lowest_bit(bits)
             bits &= bits - u64(1)
             weight = weights[64 * w + r]
             for q in range(len(row)):

@@ -132,7 +132,7 @@ class Counter:
 
     def _three(self, rows: np.ndarray, path: tuple[int, ...], budget: int) -> CountedTrees | None:
         """A place of height three in one call; None where 64 bits might not hold its counts. Its parts are counted when they are needed."""
-        keys, costs, counts, most = count_node.count_three(
+        keys, costs, counts, most = count_node.count_depth3(
             self.given(rows),
             self._costs,
             self._kept(path, 3),
@@ -185,11 +185,11 @@ class Counter:
 
     def leaf(self, rows: np.ndarray) -> tuple[int, int, int]:
         """Class, cost (FAR if the filters bar it) and key of the leaf of some rows."""
-        label, cost, key = kc.leaf_of(self.kinds.counts(rows), self.keys.layout)
+        label, cost, key = kc.evaluate_leaf(self.kinds.counts(rows), self.keys.layout)
         return int(label), int(cost), int(key)
 
     def _small(self, rows: np.ndarray, height: int, budget: int) -> CountedTrees:
-        keys, costs, counts = count_node.count_place(self.given(rows), height, self.keys.layout, budget)
+        keys, costs, counts = count_node.count_rows(self.given(rows), height, self.keys.layout, budget)
         return CountedTrees(height, keys, costs, counts, int(counts.sum()), budget)
 
     def _large(self, rows: np.ndarray, path: tuple[int, ...] | None, height: int, budget: int) -> CountedTrees:
@@ -246,7 +246,7 @@ class Counter:
             lows = [(q, (int(yes.costs[0]), int(no.costs[0]))) for q, yes, no in known.parts]
             return [(q, low) for q, low in lows if sum(low) <= budget]
         given = (self.space.instance.data, rows, self.mask, self.space.min_leaf, self.reduce)
-        questions, lower = count_node.viable(
+        questions, lower = count_node.viable_splits(
             given, height, self._costs, self._kept(path, height), budget, self.space.flag
         )
         if self.space.stopped():
@@ -325,7 +325,7 @@ class Bag:
         if self.large is None and (
             self.total + most >= MOST_INT64 or a.counts.dtype == object or b.counts.dtype == object
         ):
-            keys, costs, counts = kc.emptied(self.bag)
+            keys, costs, counts = kc.sorted_entries(self.bag)
             self.large = {int(k): [int(c), int(n)] for k, c, n in zip(keys, costs, counts, strict=True)}
         if self.large is None:
             one = kc.Trees(a.keys, a.costs, a.counts)
@@ -343,7 +343,7 @@ class Bag:
     def emptied(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:
         """Keys, costs, counts ascending by cost, and the sum of the counts."""
         if self.large is None:
-            keys, costs, counts = kc.emptied(self.bag)
+            keys, costs, counts = kc.sorted_entries(self.bag)
             return keys, costs, counts, int(counts.sum())
         rows = sorted((c, k, n) for k, (c, n) in self.large.items() if n)
         counts = np.array([n for _, _, n in rows], object)

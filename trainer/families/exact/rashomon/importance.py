@@ -126,7 +126,7 @@ class Importance:
     def _pairs(self, question: int, a: kc.Shares, b: kc.Shares, out: kc.Shares, first: np.ndarray) -> None:
         layout = self.counter.keys.layout
         bits = int(layout.bits[question]), int(layout.low)
-        kc.range_pairs(a, b, bits, out, first, self.space.flag)
+        kc.join_ranges(a, b, bits, out, first, self.space.flag)
 
     def _small(self, entry: CountedTrees, rows: np.ndarray, met: Met, out: kc.Shares, first: np.ndarray) -> None:
         parts = self._parts(entry, rows)

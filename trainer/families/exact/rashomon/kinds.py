@@ -15,7 +15,7 @@ from trainer.errors import ParameterError
 from trainer.families.exact.editing.rows import same_rows
 from trainer.families.exact.instance import ExactInstance
 from trainer.families.exact.kernels import node as dp_node
-from trainer.families.exact.kernels.count_node import weigh
+from trainer.families.exact.kernels.count_node import weigh_kinds
 from trainer.families.exact.kernels.node import DataRows
 
 ANY = -1  # no answer is asked for
@@ -35,7 +35,7 @@ class Kinds:
 
     def counts(self, rows: np.ndarray) -> np.ndarray:
         """The weight of each kind among some rows, int64."""
-        return np.asarray(weigh(self.codes, self.weights, rows, len(self.classes)))
+        return np.asarray(weigh_kinds(self.codes, self.weights, rows, len(self.classes)))
 
     def node(self, rows: np.ndarray, mask: np.ndarray, min_leaf: int, reduce: bool) -> dp_node.NodeView:
         """The node of some rows with its counts by kind."""

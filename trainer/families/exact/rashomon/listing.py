@@ -17,7 +17,7 @@ import numpy as np
 
 from trainer.editing.space import SearchStopped
 from trainer.families.exact.kernels import count as kc
-from trainer.families.exact.kernels.count_node import options_place
+from trainer.families.exact.kernels.count_node import options_of_rows
 from trainer.families.exact.rashomon.count import CountedTrees, Counter
 from trainer.tree.shapes import Shape
 
@@ -130,7 +130,9 @@ class Lister:
         """For each question of a subproblem of height two at most: the parts of its sides (no, yes) by key, with their cost."""
         if not entry.height:
             return {}
-        found, features = options_place(self.counter.given(rows), entry.height, self.counter.keys.layout, entry.budget)
+        found, features = options_of_rows(
+            self.counter.given(rows), entry.height, self.counter.keys.layout, entry.budget
+        )
         names = features.tolist()
         m = len(features)
         out: dict[int, tuple[dict, dict]] = {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from trainer.editing.space import SearchStopped
-from trainer.families.exact.kernels.column_usage import KeyUsage, asked_pairs, asked_place
+from trainer.families.exact.kernels.column_usage import KeyUsage, join_usage_of_rows, join_usage_pairs
 from trainer.families.exact.rashomon.count import CountedTrees, Counter
 
 
@@ -53,11 +53,11 @@ class Ranges:
             sides = self.space.split(rows, question)
             bits = (int(layout.bits[question]), int(layout.low))
             column = int(self.column_of[question])
-            asked_pairs(
+            join_usage_pairs(
                 self.of(yes, sides[0]), self.of(no, sides[1]), bits, column, weight, out, first, self.space.flag
             )
 
     def _small(self, entry: CountedTrees, rows: np.ndarray, out: KeyUsage, first: np.ndarray) -> None:
         if entry.height:
             given = self.counter.given(rows)
-            asked_place(given, entry.height, self.counter.keys.layout, entry.budget, self.column_of, out, first)
+            join_usage_of_rows(given, entry.height, self.counter.keys.layout, entry.budget, self.column_of, out, first)

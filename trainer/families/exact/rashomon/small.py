@@ -97,7 +97,9 @@ def parts_of(counter: Counter, entry: CountedTrees, rows: np.ndarray) -> SideTre
         return None
     kinds = counter.detailed(rows)
     space = counter.space
-    found = kc.options_two(kinds, counter.pairs(kinds), entry.height, space.min_leaf, counter.keys.layout, entry.budget)
+    found = kc.options_depth2(
+        kinds, counter.pairs(kinds), entry.height, space.min_leaf, counter.keys.layout, entry.budget
+    )
     if not len(found):
         return None
     node = counter.node(rows)

@@ -25,7 +25,7 @@ from trainer.families.exact.kernels.bound_table import (
     is_full,
     store,
 )
-from trainer.families.exact.kernels.depth2 import best_two
+from trainer.families.exact.kernels.depth2 import best_depth2
 from trainer.families.exact.kernels.refine import (
     ANY_HEIGHT,
     RefineContext,
@@ -304,7 +304,7 @@ class AnyDepthSearch:
         P = np.empty((g.n_classes, len(node.features), len(node.features)), np.int32)
         dp_node.pair_counts(node, P)
         most = 1 << min(height, 2)
-        positions, cost = best_two(node, P, g.unit, g.leaf, int(self.costs[2]), most)
+        positions, cost = best_depth2(node, P, g.unit, g.leaf, int(self.costs[2]), most)
         root, zero, one = (int(node.features[p]) if p >= 0 else -1 for p in positions)
         if root < 0:
             return None, int(cost)

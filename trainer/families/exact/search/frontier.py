@@ -13,7 +13,7 @@ import numpy as np
 
 from trainer.families.exact.kernels import frontier as dp_frontier
 from trainer.families.exact.kernels import node as dp_node
-from trainer.families.exact.kernels.depth2_signed import differences
+from trainer.families.exact.kernels.depth2_signed import class_differences
 from trainer.families.exact.kernels.depth3 import PairBudget
 from trainer.families.exact.search.memo import DEFAULT_OPTIONS, ExactOptions
 from trainer.families.exact.search.search import UNLIMITED, ExactSearch, begin_search, useful_depth
@@ -77,7 +77,7 @@ class FrontierSearch:
             return _Vector(best, best, choice, inner)
         P = np.empty((g.n_classes, m, m), np.int32)
         dp_node.pair_counts(node, P)
-        dp_frontier.two_frontier(node, P, self.search.min_leaf, height, best, choice, inner)
+        dp_frontier.frontier_depth2(node, P, self.search.min_leaf, height, best, choice, inner)
         is_split = choice[:, 0] >= 0
         choice[is_split, 0] = node.features[choice[is_split, 0]]
         below = inner >= 0
@@ -91,7 +91,7 @@ class FrontierSearch:
         P = np.empty((g.n_classes, m, m), np.int32)
         dp_node.pair_counts(node, P)
         lb = np.zeros((2, m, size // 2), np.int64)
-        dp_frontier.side_bounds(node, height - 1, lb)
+        dp_frontier.child_frontier_bounds(node, height - 1, lb)
         below = self.solve(rows, height - 1, stoppable)
         best = np.empty(size, np.int64)
         choice = np.full((size, 3), -1, np.int64)
@@ -108,7 +108,7 @@ class FrontierSearch:
             self._search_splits(rows, node, P, lb, best, positions, height, stoppable)
         is_split = positions[:, 0] >= 0
         positions[is_split, 0] = node.features[positions[is_split, 0]]
-        dp_frontier.settle(best, positions)
+        dp_frontier.prefer_fewer_leaves(best, positions)
         return _Vector(best, self._valid_bound(node, lb, best, stoppable), positions, below=below)
 
     def _valid_bound(self, node: dp_node.NodeView, lb: np.ndarray, best: np.ndarray, stoppable: bool) -> np.ndarray:
@@ -132,13 +132,13 @@ class FrontierSearch:
     ) -> None:
         s = self.search
         state = np.zeros(3, np.int64)
-        D = differences(node, P, s.min_leaf)
+        D = class_differences(node, P, s.min_leaf)
         before = 0
         frontier = dp_frontier.Frontier(best, choice, self.most)
         pairs = s.slice_size(node.columns.shape[1], len(node.valid))
         budget = PairBudget(pairs, s.flag if stoppable else s.no_flag)
         while True:
-            dp_frontier.three_frontier(node, P, D, s.costs, lb, frontier, state, budget)
+            dp_frontier.frontier_depth3(node, P, D, s.costs, lb, frontier, state, budget)
             s.depth_two_solves += int(state[dp_frontier.DEPTH_TWO_SOLVES]) - before
             before = int(state[dp_frontier.DEPTH_TWO_SOLVES])
             if not state[dp_frontier.STOPPED] or (stoppable and s.stopped()):
@@ -161,7 +161,7 @@ class FrontierSearch:
                 if stoppable and s.stopped():
                     return
                 if s.similar:
-                    dp_frontier.share_all(node, P, p, side, child.best, lb)
+                    dp_frontier.apply_similarity_by_leaves(node, P, p, side, child.best, lb)
             else:
                 dp_frontier.combine(lb[0, p], lb[1, p], p, best, choice, self.most)
 

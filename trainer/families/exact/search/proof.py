@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from trainer.families.exact.kernels import node as dp_node
-from trainer.families.exact.kernels.bounds import share
+from trainer.families.exact.kernels.bounds import apply_similarity
 from trainer.families.exact.search.memo import INFINITE, UNKNOWN_PATH
 from trainer.families.exact.search.search import ExactSearch
 from trainer.methods.base import ProofSteps
@@ -105,7 +105,7 @@ class _Writer:
                 if targets[side] > lower[side, p]:
                     lower[side, p] = self.prove(parts[side], paths[side], height - 1, targets[side])
                     if s.similar:
-                        share(frame.node, frame.P, p, side, lower[side, p], s.instance.unit, lower)
+                        apply_similarity(frame.node, frame.P, p, side, lower[side, p], s.instance.unit, lower)
         return min(bound, int((lower[0] + lower[1]).min()))
 
     def _side_targets(

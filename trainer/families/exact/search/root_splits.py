@@ -79,9 +79,9 @@ def in_slices(
     while state[NEXT] < m and not (stoppable and search.stopped()):
         state[dp_depth4.MOST] = search.pruning_threshold(best)
         before = state.tolist()
-        dp_depth4.four(context, rows, path, kernel_frame, caches, state, budget)
+        dp_depth4.solve_depth4(context, rows, path, kernel_frame, caches, state, budget)
         search.depth_two_solves += int(state[DEPTH_TWO_SOLVES]) - before[DEPTH_TWO_SOLVES]
-        search.nodes += int(state[dp_depth4.THREES]) - before[dp_depth4.THREES]
+        search.nodes += int(state[dp_depth4.DEPTH_THREE_SOLVES]) - before[dp_depth4.DEPTH_THREE_SOLVES]
         better = int(state[BEST]) < best
         if better:
             best = int(state[BEST])

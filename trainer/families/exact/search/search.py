@@ -23,9 +23,15 @@ from trainer.families.exact.instance import ExactInstance, build_instance
 from trainer.families.exact.kernels import depth4 as dp_depth4
 from trainer.families.exact.kernels import node as dp_node
 from trainer.families.exact.kernels import solve_subtree as dp_subtree
-from trainer.families.exact.kernels.bounds import SideBounds, child_bounds, count_bounds, inherit, node_bounds
-from trainer.families.exact.kernels.depth2 import best_two, own_values, price
-from trainer.families.exact.kernels.depth2_signed import differences
+from trainer.families.exact.kernels.bounds import (
+    SideBounds,
+    bound_children_by_node,
+    child_bounds,
+    count_bounds,
+    node_bounds,
+)
+from trainer.families.exact.kernels.depth2 import best_depth2, cheapest_cost, node_errors_by_leaves
+from trainer.families.exact.kernels.depth2_signed import class_differences
 from trainer.families.exact.kernels.depth3 import (
     BEST,
     CHOICE,
@@ -35,9 +41,14 @@ from trainer.families.exact.kernels.depth3 import (
     PairBudget,
     PairCache,
     binomial_table,
-    three,
+    solve_depth3,
 )
-from trainer.families.exact.kernels.first_split_bounds import firsts_of, floors_of, learn, update_similar_bounds
+from trainer.families.exact.kernels.first_split_bounds import (
+    first_bounds_of_child,
+    new_first_bounds,
+    store_first_bounds,
+    update_similar_bounds,
+)
 from trainer.families.exact.search.frame import RootBounds, SearchFrame
 from trainer.families.exact.search.memo import INFINITE, SHALLOWER, ExactOptions, MemoEntry, known_path
 from trainer.families.exact.search.root_splits import REPORT_SECONDS, choice_of_root, in_parallel, in_slices
@@ -181,7 +192,7 @@ class ExactSearch:
         lower = np.zeros((2, m), np.int64)
         exact = np.zeros((2, m), np.uint8)
         count_bounds(node, g.unit, g.leaf, height - 1, self.bounds, SideBounds(lower, exact))
-        firsts = firsts_of(m, g.features, height == 4 and self.similar)
+        firsts = new_first_bounds(m, g.features, height == 4 and self.similar)
         roots = np.full((2, m), dp_subtree.NO_SPLIT, np.int64)
         return SearchFrame(node, P, lower, exact, self._leaf_cost(node), firsts, roots)
 
@@ -274,16 +285,16 @@ class ExactSearch:
     def _best_depth2(self, node: dp_node.NodeView, P: np.ndarray, height: int) -> tuple[Shape, int]:
         """Return a cheapest tree of one or two levels, and its cost."""
         g = self.instance
-        positions, cost = best_two(node, P, g.unit, g.leaf, self.min_leaf, 1 << height)
+        positions, cost = best_depth2(node, P, g.unit, g.leaf, self.min_leaf, 1 << height)
         root, zero, one = (int(node.features[p]) if p >= 0 else -1 for p in positions)
         below = None if zero < 0 else (zero, None, None), None if one < 0 else (one, None, None)
         return (None if root < 0 else (root, *below)), int(cost)
 
     def _own_depth2_cost(self, frame: SearchFrame) -> int:
         e = np.empty(4, np.int64)
-        children = own_values(frame.node, frame.P, self.min_leaf, e)
+        children = node_errors_by_leaves(frame.node, frame.P, self.min_leaf, e)
         child_bounds(frame.node, children, self.costs, self.bounds, SideBounds(frame.lower, frame.exact))
-        return int(price(e, self.instance.unit, self.instance.leaf, 4))
+        return int(cheapest_cost(e, self.instance.unit, self.instance.leaf, 4))
 
     def _solve_in_one_call(
         self, rows: np.ndarray, path: tuple[int, ...], height: int, ub: int, stoppable: bool, floors: np.ndarray
@@ -295,11 +306,11 @@ class ExactSearch:
         flag = self.flag if stoppable else self.no_flag
         if height == 3:
             query = dp_subtree.NodeQuery(ub, floors, flag)
-            dp_subtree.whole_three(self.context, rows, literals, table, query, answer)
+            dp_subtree.solve_subtree3(self.context, rows, literals, table, query, answer)
         else:
             within = known_path(path) and len(path) <= self.depth - height
             caches = dp_depth4.Caches(table, self.height3_table if within else self.no_table, self.starts)
-            dp_depth4.whole_four(self.context, rows, literals, caches, ub, flag, answer)
+            dp_depth4.solve_subtree4(self.context, rows, literals, caches, ub, flag, answer)
         cost, exact, root, solved, nodes = answer.tolist()
         self.depth_two_solves += solved
         self.nodes += nodes
@@ -333,7 +344,7 @@ class ExactSearch:
     def _inherit(self, frame: SearchFrame, lower: int) -> None:
         """Bound the children by `lower`, a bound of the node at the height of its children."""
         if self.similar:
-            inherit(frame.node, lower, self.instance.unit, frame.lower)
+            bound_children_by_node(frame.node, lower, self.instance.unit, frame.lower)
 
     def run_height3(
         self,
@@ -345,7 +356,7 @@ class ExactSearch:
     ) -> None:
         floors = self._zero_floors() if floors is None else floors
         literals = np.array(path, np.int64)
-        D = differences(frame.node, frame.P, self.min_leaf)
+        D = class_differences(frame.node, frame.P, self.min_leaf)
         cache = PairCache(literals, self.binomials, self.pair_table(path, 3))
         sides = SideBounds(frame.lower, frame.exact)
         node_state = NodeState(state, floors)
@@ -353,7 +364,7 @@ class ExactSearch:
         budget = PairBudget(pairs, self.flag if stoppable else self.no_flag)
         before = 0
         while True:
-            three(frame.node, frame.P, D, self.costs, cache, sides, node_state, budget)
+            solve_depth3(frame.node, frame.P, D, self.costs, cache, sides, node_state, budget)
             self.depth_two_solves += int(state[DEPTH_TWO_SOLVES]) - before
             before = int(state[DEPTH_TWO_SOLVES])
             if not path:
@@ -420,7 +431,7 @@ class ExactSearch:
         if self.options.deepening:
             floors = self._zero_floors()
             below = self.solve(rows, path, height - 1, best, stoppable, floors)
-            learn(frame.firsts, -1, floors)
+            store_first_bounds(frame.firsts, -1, floors)
             if below.exact and below.lower < best:
                 best = below.lower
                 choice = SHALLOWER
@@ -477,7 +488,7 @@ class ExactSearch:
             if not exact[s, p]:
                 target = most() - int(lower[1 - s, p])
                 literals = tuple(sorted((*path, 2 * feature + s)))
-                floors = floors_of(frame.node, frame.P, p, s, self.instance.unit, frame.firsts)
+                floors = first_bounds_of_child(frame.node, frame.P, p, s, self.instance.unit, frame.firsts)
                 child = self.solve(parts[s], literals, height - 1, target, stoppable, floors)
                 if child.exact or child.lower > lower[s, p]:
                     lower[s, p] = max(child.lower, int(lower[s, p]))
