@@ -68,5 +68,5 @@ def warm_workbench() -> None:
     bench.complete(["forbid y x", "ask root z <= 0.123"])
     next(iter(bench.price_list("root")), None)
     good = bench.good_trees(slack="0.1", max_leaves=6, must=["x"])
-    _ = good.count, good.without_idle, good.distinct, good.first_questions, good.asked, good.importance
+    _ = good.count, good.without_idle, good.distinct, good.first_questions, good.tested_weights, good.importance
     good.sample(3)

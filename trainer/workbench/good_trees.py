@@ -253,7 +253,7 @@ class GoodRecord:
 
     def _columns(self) -> dict[str, dict[str, Any]]:
         n = self.searched.n
-        lo, hi = self.good.asked
+        lo, hi = self.good.tested_weights
         return {
             name: {
                 "trees": self.good.asking(j),
@@ -306,7 +306,7 @@ class GoodRecord:
 
     def _disputed_rows(self) -> list[tuple[int, np.ndarray]]:
         """The rows that good trees answer differently, each once, with the number of trees for each class."""
-        disputed = self.good.disputed()
+        disputed = self.good.disputed_rows()
         if self.problem.costs is None:
             return disputed
         rows = rows_of_copies(self.problem)
@@ -314,7 +314,7 @@ class GoodRecord:
 
     def _list_trees(self) -> list[dict[str, Any]]:
         shapes = [shape for _, shape in self.good.first(self.request.listed)]
-        trees = [self.good.said(shape) for shape in shapes[:MOST_COMPARED]]
+        trees = [self.good.predict(shape) for shape in shapes[:MOST_COMPARED]]
         weights = self.bench.space.weights
         # copies of each row weigh as much as those of any other
         self.differ = [[int(weights[a != b].sum()) * self.problem.n // self.searched.n for b in trees] for a in trees]

@@ -97,7 +97,7 @@ def test_rates_and_agreement_choose_among_the_good_trees(part, table, count):
         if want:
             votes = np.array([every.said(t) for _, t in want])[:, bench.space.origin]
             assert [np.bincount(v, minlength=len(classes)).tolist() for v in votes.T] == good.votes.tolist()
-            lo, hi = good.asked
+            lo, hi = good.tested_weights
             for j in range(len(names)):
                 met = [every.met(t, j) for _, t in want]
                 assert (lo[j], hi[j]) == (min(met), max(met))
@@ -207,7 +207,7 @@ def test_a_million_keys_are_looked_at_within_a_moment():
     keys = Workbench(problem, depth=3).good_trees(slack="0.1", **chosen).counter.keys
     many = rng.integers(0, math.prod(keys.sizes), 1_000_000)
     begun = time.process_time()
-    passes = keys.admitted(many)
+    passes = keys.passes(many)
     assert time.process_time() - begun < 20
     assert 0 < passes.sum() < len(many)
     for key, passed in list(zip(many.tolist(), passes.tolist(), strict=True))[:2000]:

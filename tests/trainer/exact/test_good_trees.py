@@ -72,7 +72,7 @@ def test_counts_order_and_ranges_are_those_of_enumeration(part, table, count):
         assert [c for c, _ in first] == sorted(c for c, _ in want)[:5]
         assert set(first) <= set(want), seed
         assert len(set(first)) == len(first)
-        lo, hi = good.asked
+        lo, hi = good.tested_weights
         for column in range(len(problem.table.columns)):
             met = [every.met(t, column) for _, t in want]
             assert (lo[column], hi[column]) == (min(met), max(met)), (seed, column)
@@ -83,8 +83,10 @@ def test_counts_order_and_ranges_are_those_of_enumeration(part, table, count):
         counted = [np.bincount(v, minlength=problem.n_classes) for v in np.array([every.said(t) for _, t in want]).T]
         weighted = np.flatnonzero(every.w)
         depends = [(len(want) - counted[row].max(), row) for row in weighted if counted[row].max() < len(want)]
-        assert [row for row, _ in good.disputed()] == [row for _, row in sorted(depends, key=lambda d: (-d[0], d[1]))]
-        assert all(list(votes) == list(counted[row]) for row, votes in good.disputed())
+        assert [row for row, _ in good.disputed_rows()] == [
+            row for _, row in sorted(depends, key=lambda d: (-d[0], d[1]))
+        ]
+        assert all(list(votes) == list(counted[row]) for row, votes in good.disputed_rows())
         shares = good.shares()
         votes = np.array([every.said(t) for _, t in want])
         for i, origin in enumerate(bench.space.origin):
@@ -129,7 +131,7 @@ def test_filters_choose_among_the_same_good_trees(part, table, count):
         assert good.first_questions == Counter(t[0] for _, t in want if t is not None)
         assert good.answers() == (len({every.said(t).tobytes() for _, t in want}), True)
         if want:
-            lo, hi = good.asked
+            lo, hi = good.tested_weights
             for column in range(len(names)):
                 met = [every.met(t, column) for _, t in want]
                 assert (lo[column], hi[column]) == (min(met), max(met)), (seed, column)
@@ -229,8 +231,8 @@ def test_rows_that_stand_several_times_count_as_rows_of_that_weight():
                 scheme=Scheme.ALL_THRESHOLDS,
             )  # fmt: skip
             good = Workbench(problem, depth=2).good_trees(slack="0.3")
-            of_row = [rows[row] for row, _ in good.disputed()]
-            return good.levels, good.answers(), good.asked[1].tolist(), set(of_row)
+            of_row = [rows[row] for row, _ in good.disputed_rows()]
+            return good.levels, good.answers(), good.tested_weights[1].tolist(), set(of_row)
 
         some = np.flatnonzero(times)
         assert counted(repeated) == counted(some, times[some].astype(np.int64)), seed
@@ -241,7 +243,7 @@ def test_numbers_beyond_64_bits_stay_exact():
     bag = counting.Bag((1 << 62) - 1)
     bag.pairs(a, a, 0, 9, np.zeros(1, np.uint8))
     bag.pairs(a, a, 0, 9, np.zeros(1, np.uint8))
-    keys, costs, counts, total = bag.emptied()
+    keys, costs, counts, total = bag.sorted_entries()
     assert list(keys) == list(costs) == [2, 3, 4]
     assert list(counts) == [2 << 80, 12 << 40, 18]
     assert total == 2 * ((1 << 40) + 3) ** 2

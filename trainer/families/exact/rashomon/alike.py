@@ -1,7 +1,7 @@
-"""Questions that separate the rows of a place alike, and the required columns that any of them asks.
+"""Groups of splits that separate the rows of a subproblem alike, and the required columns that a group covers.
 
-One question represents all that separate the rows alike. It can ask one required column among theirs, at each place another one. A tree
-asks all required columns if each has a place of its own. By Hall's theorem that holds if every set of n of them meets n places at least.
+One split represents its group and covers one required column of the group. A tree covers all required columns if each has a split of
+its own. By Hall's theorem this holds if for every set of n columns at least n splits can cover one of them.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from trainer.families.exact.kernels.node import NodeView
 
 
 class Credit(NamedTuple):
-    """What a question adds to the key of its tree: `bit` is joined, `places` is added."""
+    """The part of a split in the key of its tree: `bit` is joined by "or", `places` is added."""
 
     bit: int
     places: int
@@ -27,12 +27,12 @@ def required_sets(must: int) -> list[frozenset[int]]:
 
 
 def alike_columns(node: NodeView, columns: list[int]) -> dict[int, set[int]]:
-    """Return for the first of each group of alike questions of a node the columns that the group asks."""
+    """Return the columns of each group of alike splits of a node, by the first split of the group."""
     turned = (node.columns[:1] & np.uint64(1)).astype(bool)
     same = np.where(turned, node.columns ^ node.valid[:, None], node.columns)
-    found: dict[bytes, int] = {}
+    first_by_values: dict[bytes, int] = {}
     groups: dict[int, set[int]] = {}
     for question, answers in zip(node.features.tolist(), same.T, strict=True):
-        first = found.setdefault(answers.tobytes(), question)
+        first = first_by_values.setdefault(answers.tobytes(), question)
         groups.setdefault(first, set()).add(columns[question])
     return groups

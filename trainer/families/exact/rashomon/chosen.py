@@ -1,4 +1,4 @@
-"""Filters of good trees as people write them: columns, classes and groups by name, shares as decimals, rows by number."""
+"""Filters of good trees in the form of requests: columns, classes and groups by name, shares as decimals, rows by number."""
 
 from __future__ import annotations
 
@@ -19,12 +19,17 @@ RATES = ("parity", "opportunity")
 
 
 class GoodTreeFilter(TypedDict, total=False):
-    """Which of the good trees are meant; what is left out, or None, leaves out no tree.
+    """Filters of good trees; a missing or None filter excludes no tree.
 
-    `must`, `without`: columns to ask and not to ask. `recalls`: least share of right rows by class. `difference`: how much the shares
-    of rows that are answered `favoured` (by default the last class that occurs) may differ between the values of the column `groups`,
-    among all rows (`rate` parity, the default) or among the rows of that class (opportunity). `agrees`: a tree whose answers are kept
-    on `agree_rows` (rows of the problem from 0, by default all).
+    must, without : names of columns that a tree must test, and must not test.
+    max_leaves : most leaves.
+    recalls : minimum recall by class.
+    difference : most difference between groups in the share of rows with the prediction `favoured`.
+    groups : column whose values are the groups.
+    rate : "parity" compares all rows (default), "opportunity" only rows of the class `favoured`.
+    favoured : a class, by default the last one that occurs.
+    agrees : a tree whose predictions a good tree must share on `agree_rows`.
+    agree_rows : row numbers of the problem from 0, by default all.
     """
 
     must: Sequence[str]
@@ -45,7 +50,7 @@ def check_choice(names: SettingNames, choice: GoodTreeFilter) -> None:
     Raises
     ------
     ParameterError
-        Names the filter that cannot be read.
+        A filter is invalid; the error names it.
     """
     for column in choice.get("must", ()):
         names.column(column, "must")
@@ -72,7 +77,7 @@ def check_choice(names: SettingNames, choice: GoodTreeFilter) -> None:
 
 
 def filters_of(problem: Problem, choice: GoodTreeFilter) -> Filters:
-    """The filters that a choice expresses. Raises ParameterError."""
+    """Convert a choice to filters. Raises ParameterError."""
     names = problem.names
     check_choice(names, choice)
     agrees = choice.get("agrees")
@@ -90,14 +95,14 @@ def filters_of(problem: Problem, choice: GoodTreeFilter) -> Filters:
 
 
 def amount(value: Fraction | str | int, name: str) -> Fraction:
-    """The number as written, not negative."""
+    """Parse a non-negative number exactly as written."""
     try:
-        found = value if isinstance(value, Fraction) else exact_fraction(str(value))
+        number = value if isinstance(value, Fraction) else exact_fraction(str(value))
     except ValueError:
         raise ParameterError({name: f"'{str(value)[:60]}' is not a number."}) from None
-    if found < 0:
+    if number < 0:
         raise ParameterError({name: f"it must not be negative; it is {value}."})
-    return found
+    return number
 
 
 def _rates(problem: Problem, choice: GoodTreeFilter) -> RateFilter | None:
@@ -122,12 +127,12 @@ def _rates(problem: Problem, choice: GoodTreeFilter) -> RateFilter | None:
 
 
 def _answers(problem: Problem, tree: Tree, rows: Sequence[int] | None) -> tuple[tuple[int, int], ...]:
-    """The class that a tree answers for rows of the table (from 0; all without)."""
+    """Return (row, class) pairs of a tree's predictions for some rows of the table, by default all."""
     if tree.schema != problem.table.schema or tree.classes != problem.labels.classes:
         raise ParameterError({"agrees": "the tree to agree with has other columns or classes than these rows."})
-    said = tree.predict(problem.matrix).tolist()
+    labels = tree.predict(problem.matrix).tolist()
     if rows is None:
-        rows = range(len(said))
-    elif not all(0 <= row < len(said) for row in rows):
-        raise ParameterError({"agree_rows": f"the rows are numbered from 0 to {len(said) - 1}."})
-    return tuple((row, said[row]) for row in dict.fromkeys(int(row) for row in rows))
+        rows = range(len(labels))
+    elif not all(0 <= row < len(labels) for row in rows):
+        raise ParameterError({"agree_rows": f"the rows are numbered from 0 to {len(labels) - 1}."})
+    return tuple((row, labels[row]) for row in dict.fromkeys(int(row) for row in rows))

@@ -1,7 +1,7 @@
-"""Which of the good trees are meant, and the keys of trees that tell: everything that a filter must know about a tree.
+"""Filters of good trees, and the keys of trees that hold all amounts the filters need.
 
-A key is a sum over leaves, in a number with one digit for each amount: leaves, errors (of each class, where recalls ask), and for
-each group the rows that get the favoured answer. Columns that must be asked have bits above, which are joined instead of added.
+A key is a sum over leaves, a number with one digit for each amount: leaves, errors (of each class, if recalls are filtered), and for
+each group the rows with the favoured prediction. Columns that a tree must test have bits above, joined by "or" instead of added.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ KEY_BITS = 62
 
 @dataclass(frozen=True, kw_only=True)
 class RateFilter:
-    """Between groups, the shares of rows with the answer `favoured` differ by at most `most`.
+    """Between groups, the shares of rows with the prediction `favoured` differ by at most `most`.
 
-    `groups`: of each row of the table, from 0. `among`: only rows of the class `favoured` are looked at (equal opportunity), else all
-    (statistical parity). Groups without such rows have no share and are not compared.
+    `groups`: of each row of the table, from 0. `among`: whether only rows of the class `favoured` count (equal opportunity); else all
+    rows do (statistical parity). Groups without such rows are not compared.
     """
 
     groups: np.ndarray
@@ -40,9 +40,9 @@ class RateFilter:
 
 @dataclass(frozen=True, kw_only=True)
 class Filters:
-    """Which of the good trees are meant: columns that must and must not be asked, most leaves, least recalls by class code, rates.
+    """Filters of good trees: required and excluded columns, most leaves, minimum recalls by class code, rates.
 
-    `answers`: the class that a tree must answer for rows of the table.
+    `answers`: (row of the table, class) pairs that a tree must predict.
     """
 
     must: tuple[int, ...] = ()
@@ -56,7 +56,7 @@ class Filters:
 class Keys:
     """The layout of the keys that some filters need.
 
-    alike: one question represents all that separate the rows of a place alike (see `workbench.alike`).
+    alike: whether one split represents all that separate the rows of a subproblem alike (see `rashomon.alike`).
     """
 
     def __init__(self, space: ExactSpace, filters: Filters, *, idle: bool, alike: bool = False) -> None:
@@ -88,7 +88,7 @@ class Keys:
             leaf=g.P,
             ends=np.searchsorted(kinds.classes, np.arange(g.n_classes), side="right").astype(np.int64),
             row_keys=self._row_keys(),
-            barred=self._barred(),
+            barred=self._barred_kinds(),
             leaf_key=1 if self.detailed else g.P,
             low=(1 << shift) - 1,
             bits=np.array([marks.get(c, 0) for c in encoded], np.int64).reshape(-1),
@@ -98,31 +98,31 @@ class Keys:
     # -- digits --------------------------------------------------------------------------------------------------------
 
     def _sizes(self) -> list[int]:
-        """How many values each amount has: leaves, errors (of each class with recalls), favoured rows of each group."""
+        """Return the number of values of each amount: leaves, errors (of each class with recalls), favoured rows by group."""
         errors = self.totals if self.filters.recalls else [sum(self.totals)]
         amounts = [(1 << self.space.depth) + 1, *(total + 1 for total in errors), *(n + 1 for n in self.group_sizes)]
         return amounts + [1 << self.space.depth] * len(self.required)
 
     def credit(self, columns: set[int]) -> Credit:
-        """Return what a question adds to a key if it represents questions about these columns."""
-        own = {j for j, column in enumerate(self.filters.must) if column in columns}
-        bit = sum(1 << (KEY_BITS - len(self.filters.must) + j) for j in own)
+        """Return the part in a key of a split that represents splits on these columns."""
+        positions = {j for j, column in enumerate(self.filters.must) if column in columns}
+        bit = sum(1 << (KEY_BITS - len(self.filters.must) + j) for j in positions)
         digits = self.digits[len(self.sizes) - len(self.required) :]
-        return Credit(bit, sum(digit for digit, some in zip(digits, self.required, strict=True) if some & own))
+        return Credit(bit, sum(digit for digit, some in zip(digits, self.required, strict=True) if some & positions))
 
     @cached_property
     def group_sizes(self) -> list[int]:
-        """The weight of the rows of each group that the rates look at."""
+        """The weight of the compared rows of each group."""
         rates = self.filters.rates
         if rates is None:
             return []
         totals = self.kinds.counts(self.space.all_rows)
-        seen = self.kinds.classes == rates.favoured if rates.among else np.ones(len(totals), bool)
+        is_compared = self.kinds.classes == rates.favoured if rates.among else np.ones(len(totals), bool)
         number = int(np.max(rates.groups)) + 1
-        return [int(totals[seen & (self.kinds.groups == group)].sum()) for group in range(number)]
+        return [int(totals[is_compared & (self.kinds.groups == group)].sum()) for group in range(number)]
 
     def _row_keys(self) -> np.ndarray:
-        """The key of one row of each kind in a leaf of each class, int64 (classes, kinds)."""
+        """Return the key of one row of each kind in a leaf of each class, int64 (classes, kinds)."""
         g = self.space.instance
         kinds = self.kinds
         rates = self.filters.rates
@@ -144,38 +144,38 @@ class Keys:
     def _first_group(self) -> int:
         return 1 + (len(self.totals) if self.filters.recalls else 1)
 
-    def _barred(self) -> np.ndarray:
+    def _barred_kinds(self) -> np.ndarray:
         answers = self.kinds.answers
         wrong = (answers != ANY) & (answers != np.arange(self.space.instance.n_classes)[:, None])
         return np.ascontiguousarray(wrong.astype(np.uint8))
 
-    # -- what passes ---------------------------------------------------------------------------------------------------
+    # -- filtering -----------------------------------------------------------------------------------------------------
 
     def amounts(self, keys: np.ndarray) -> list[np.ndarray]:
-        """Leaves, errors, favoured rows and places of required columns of the trees of keys with details, int64 each."""
-        rest = keys & np.int64(self.layout.low)
+        """Return leaves, errors, favoured rows and places of required columns of detailed keys, int64 each."""
+        digits = keys & np.int64(self.layout.low)
         out = []
         for size in self.sizes:
-            rest, amount = np.divmod(rest, np.int64(size))
+            digits, amount = np.divmod(digits, np.int64(size))
             out.append(amount)
         return out
 
-    def admitted(self, keys: np.ndarray) -> np.ndarray:
-        """Whether the trees of each key pass the filters, bool; there may be millions of keys."""
-        passes = keys & np.int64(self.wanted) == self.wanted
+    def passes(self, keys: np.ndarray) -> np.ndarray:
+        """Return whether the trees of each key pass the filters, bool; there may be millions of keys."""
+        is_accepted = keys & np.int64(self.wanted) == self.wanted
         if not self.detailed:
-            return passes
+            return is_accepted
         f = self.filters
         amounts = self.amounts(keys)
         if f.max_leaves is not None:
-            passes &= amounts[0] <= f.max_leaves
+            is_accepted &= amounts[0] <= f.max_leaves
         for k, share in f.recalls:
-            passes &= amounts[1 + k] <= self.totals[k] - math.ceil(share * self.totals[k])
+            is_accepted &= amounts[1 + k] <= self.totals[k] - math.ceil(share * self.totals[k])
         for place, some in enumerate(self.required, start=len(self.sizes) - len(self.required)):
-            passes &= amounts[place] >= len(some)
+            is_accepted &= amounts[place] >= len(some)
         if f.rates is not None:
             sizes = [(place, n) for place, n in enumerate(self.group_sizes, start=self._first_group) if n]
             for (a, m), (b, n) in itertools.permutations(sizes, 2):
                 # a/m - b/n ≤ most, multiplied out
-                passes &= amounts[a] * n - amounts[b] * m <= math.floor(f.rates.most * m * n)
-        return passes
+                is_accepted &= amounts[a] * n - amounts[b] * m <= math.floor(f.rates.most * m * n)
+        return is_accepted

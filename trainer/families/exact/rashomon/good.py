@@ -1,4 +1,4 @@
-"""All good trees of a problem: how many, in order, a uniform sample, what they ask, and how they disagree."""
+"""All good trees of a problem (the Rashomon set): their number, list, uniform samples, columns and disagreement."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from trainer.errors import ParameterError
 from trainer.families.exact.editing.rows import rows_with_values
 from trainer.families.exact.editing.space import ExactSpace
 from trainer.families.exact.kernels.column_usage import KeyUsage
-from trainer.families.exact.rashomon.count import CountedTrees, Counter, accepted, accepted_number, first_counts
+from trainer.families.exact.rashomon.count import CountedTrees, Counter, accepted_levels, accepted_number, first_counts
 from trainer.families.exact.rashomon.filters import Filters, RateFilter
 from trainer.families.exact.rashomon.importance import Importance
 from trainer.families.exact.rashomon.levels import FirstColumn, first_columns
@@ -28,20 +28,20 @@ from trainer.families.exact.rashomon.small import SideTrees
 from trainer.families.exact.rashomon.votes import Votes
 from trainer.tree.shapes import Shape
 
-MOST_ANSWERS = 3_000_000  # sums of answers that are looked at
+MOST_ANSWERS = 3_000_000  # pairs of prediction hashes that are combined
 
 
 class GoodTrees:
-    """The trees with cost ≤ limit that pass the filters; two trees differ if their shape or a question does.
+    """The trees with cost ≤ limit that pass the filters; two trees differ if their shape or a split does.
 
-    Costs count 1/Q of a row. `limit` applies to all trees, whatever the filters choose. Whatever is asked for is counted then, and
-    raises SearchStopped if the space was told to stop.
+    Costs are in 1/Q of a row. The filters do not change `limit`. Results are computed at their first access, and raise SearchStopped if
+    the search was stopped.
     """
 
     def __init__(
         self, space: ExactSpace, *, least: int, limit: int, filters: Filters, base: Counter | None = None
     ) -> None:
-        """`base`: a count of the same trees and more, with the same filters."""
+        """`base`: a count of a superset with the same filters."""
         self.space = space
         self.least = least
         self.limit = limit
@@ -52,78 +52,78 @@ class GoodTrees:
 
     @cached_property
     def root(self) -> CountedTrees:
-        """The counts of the whole."""
+        """The counts at the root."""
         return self.counter.root(self.limit)
 
     @cached_property
     def levels(self) -> list[tuple[int, int, int]]:
         """(cost, key, count), ascending by cost."""
-        return accepted(self.root, self.counter.keys, self.limit)
+        return accepted_levels(self.root, self.counter.keys, self.limit)
 
     @cached_property
     def count(self) -> int:
-        """How many there are."""
+        """Number of trees."""
         return sum(n for _, _, n in self.levels)
 
     @cached_property
     def without_idle(self) -> int:
-        """How many trees there are without a question whose two sides are leaves of the same class."""
-        return self._counted(Counter(self.space, self.filters, idle=False, base=self.counter))
+        """Number of trees without a split whose children are leaves of the same class."""
+        return self._number_of(Counter(self.space, self.filters, idle=False, base=self.counter))
 
     @cached_property
     def distinct(self) -> int:
-        """How many there are if questions that separate the rows at a place alike count once.
+        """Number of trees if splits that separate the rows of a node alike count once.
 
-        Raises SearchStopped for so many required columns that a key cannot hold what is needed of them.
+        Raises SearchStopped if a key cannot hold all required columns.
         """
         try:
             counter = Counter(self.space, self.filters, reduce=True)
-        except ParameterError:  # the same filters without it did fit
+        except ParameterError:  # the filters fit into keys only without `reduce`
             raise SearchStopped from None
-        return self._counted(counter)
+        return self._number_of(counter)
 
-    def _counted(self, counter: Counter) -> int:
+    def _number_of(self, counter: Counter) -> int:
         return accepted_number(counter.root(self.limit), counter.keys, self.limit)
 
     def at_least(self) -> int:
-        """How many have been seen before the count was stopped."""
+        """Return the number of trees that were counted before the stop."""
         return self.counter.partial
 
     @cached_property
     def first_questions(self) -> dict[int, int]:
-        """How many ask each question first; the tree of one leaf asks none."""
+        """Numbers of trees by root split; the tree of one leaf has none."""
         return first_counts(self.counter, self.root, self.limit)
 
     @cached_property
     def first_columns(self) -> dict[int, FirstColumn]:
-        """By the column that they ask first: how many there are, and what they ask then on both sides; the tree of one leaf asks none."""
+        """Numbers of trees by the column of the root, and by the columns of its children."""
         return first_columns(self.lister, self.root, self.limit)
 
     def numbers(self) -> list[tuple[int, int]]:
-        """(cost, how many trees cost at most that), ascending by cost."""
-        found: dict[int, int] = {}
-        seen = 0
+        """Return (cost, number of trees of at most this cost), ascending by cost."""
+        numbers: dict[int, int] = {}
+        total = 0
         for cost, _, number in self.levels:
-            seen += number
-            found[cost] = seen
-        return list(found.items())
+            total += number
+            numbers[cost] = total
+        return list(numbers.items())
 
     def asking(self, column: int) -> int:
-        """How many ask a column."""
+        """Return the number of trees that test a column."""
         if column in self.filters.without:
             return 0
         if column in self.filters.must:
             return self.count
         if self._ranges.exact:
-            return self.count - int(self._accepted(self._asked.free)[:, column].sum())
+            return self.count - int(self._accepted_lines(self._usage.free)[:, column].sum())
         without = replace(self.filters, without=self.filters.without | {column})
-        return self.count - self._counted(Counter(self.space, without))
+        return self.count - self._number_of(Counter(self.space, without))
 
     @cached_property
-    def asked(self) -> tuple[np.ndarray, np.ndarray]:
-        """Least and largest weight of the rows with a path that asks about each column, int64 (columns,)."""
-        lo = self._accepted(self._asked.lo)
-        hi = self._accepted(self._asked.hi)
+    def tested_weights(self) -> tuple[np.ndarray, np.ndarray]:
+        """Least and largest weight of the rows whose path tests each column, int64 (columns,)."""
+        lo = self._accepted_lines(self._usage.lo)
+        hi = self._accepted_lines(self._usage.hi)
         if not len(lo):
             return np.zeros(lo.shape[1], np.int64), np.zeros(lo.shape[1], np.int64)
         return lo.min(axis=0), hi.max(axis=0)
@@ -133,34 +133,38 @@ class GoodTrees:
         return Ranges(self.counter)
 
     @cached_property
-    def _asked(self) -> KeyUsage:
+    def _usage(self) -> KeyUsage:
         return self._ranges.of(self.root, self.rows)
 
-    def _accepted(self, by_key: np.ndarray) -> np.ndarray:
-        """The lines of an array with one for each key, ascending, of the keys that pass the filters."""
+    def _accepted_lines(self, by_key: np.ndarray) -> np.ndarray:
+        """Select the lines of the keys that pass the filters; by_key: a line for each key, ascending."""
         return by_key[np.searchsorted(np.sort(self.root.keys), np.array([k for _, k, _ in self.levels], np.int64))]
 
     @cached_property
     def importance(self) -> list[tuple[int, int]]:
-        """For each column the least and the largest importance over the trees, times n² (see `workbench.importance`)."""
-        found = dict(self.importances())
-        return [found[column] for column in range(len(self.space.problem.table.columns))]
+        """For each column the least and largest importance over the trees, times n² (see `rashomon.importance`)."""
+        ranges = dict(self.importances())
+        return [ranges[column] for column in range(len(self.space.problem.table.columns))]
 
     def importances(self) -> Iterator[tuple[int, tuple[int, int]]]:
-        """Each column with its range as it is known, those first that some tree asks for the most rows. Raises SearchStopped."""
+        """Yield each column with its range, ordered by the most rows on which a tree tests it. Raises SearchStopped."""
         parts: dict[int, SideTrees | None] = {}
-        for column in np.argsort(-self.asked[1], kind="stable").tolist() if self.count else range(len(self.asked[1])):
+        for column in (
+            np.argsort(-self.tested_weights[1], kind="stable").tolist()
+            if self.count
+            else range(len(self.tested_weights[1]))
+        ):
             yield column, self._importance(column, parts)
 
     def _importance(self, column: int, parts: dict[int, SideTrees | None]) -> tuple[int, int]:
-        if not self.count or not self.asked[1][column]:
+        if not self.count or not self.tested_weights[1][column]:
             return 0, 0
         shuffled = Importance(self.lister, column, parts)
         lo, hi = shuffled.of(self.root, self.rows, shuffled.all())
-        return int(self._accepted(lo).min()), int(self._accepted(hi).max())
+        return int(self._accepted_lines(lo).min()), int(self._accepted_lines(hi).max())
 
     def answers(self, most: int = MOST_ANSWERS) -> tuple[int, bool]:
-        """How many different vectors of answers on the training rows, and whether all were seen."""
+        """Return the number of different prediction vectors on the training rows, and whether it is exact."""
         if not self.count:
             return 0, True
         try:
@@ -170,29 +174,29 @@ class GoodTrees:
         return len(set().union(*(by_key[k] for _, k, _ in self.levels))), True
 
     def _sampled_answers(self) -> tuple[int, bool]:
-        """A number that is reached at least: the different answers of a sample."""
-        seen = {self.said(tree).tobytes() for tree in self.sample(1000, seed=0)}
-        return len(seen), False
+        """Return a lower bound: the different prediction vectors of a sample."""
+        vectors = {self.predict(tree).tobytes() for tree in self.sample(1000, seed=0)}
+        return len(vectors), False
 
     def trees(self) -> Iterator[tuple[int, Shape]]:
-        """(cost, tree) in order of cost."""
+        """Yield (cost, tree) in order of cost."""
         for cost, key, _ in self.levels:
             for tree in self.lister.trees(self.root, self.rows, key):
                 yield cost, tree
 
     def first(self, most: int) -> Iterator[tuple[int, Shape]]:
-        """The `most` best of them, (cost, tree) in order of cost.
+        """Yield the `most` best trees, (cost, tree) in order of cost.
 
-        They are listed from a count up to the cost of the last one: each layer of costs above has far more that may stand at a place.
+        They are listed from a count up to the cost of the last one, since each higher cost adds many more subtrees.
         """
         yield from itertools.islice(self._up_to(self._cost_of(most)).trees(), most)
 
     def _cost_of(self, number: int) -> int:
-        """The cost of the tree with this number in order of cost, from 1; the limit where there are fewer."""
-        seen = 0
+        """Return the cost of the tree with this rank, from 1; the limit if there are fewer."""
+        total = 0
         for cost, _, count in self.levels:
-            seen += count
-            if seen >= number:
+            total += count
+            if total >= number:
                 return cost
         return self.limit
 
@@ -202,7 +206,7 @@ class GoodTrees:
         return GoodTrees(self.space, least=self.least, limit=limit, filters=self.filters, base=self.counter)
 
     def sample(self, size: int, *, seed: int = 0) -> list[Shape]:
-        """Trees drawn uniformly, with replacement."""
+        """Draw trees uniformly, with replacement."""
         random = Random(seed)
         if not self.count:
             return []
@@ -213,8 +217,8 @@ class GoodTrees:
             out.append(self.lister.draw(self.root, self.rows, key, random))
         return out
 
-    def said(self, tree: Shape) -> np.ndarray:
-        """The class that a tree answers for each row of the instance, int32."""
+    def predict(self, tree: Shape) -> np.ndarray:
+        """Return the predicted class of each row of the instance, int32."""
         out = np.empty(len(self.rows), np.int32)
 
         def visit(part: Shape, rows: np.ndarray) -> None:
@@ -230,27 +234,27 @@ class GoodTrees:
 
     @cached_property
     def votes(self) -> np.ndarray:
-        """How many trees answer each class for each row of the instance, whole numbers (rows, classes)."""
+        """Numbers of trees by row of the instance and predicted class, integers (rows, classes)."""
         return Votes(self.lister).of(self.root, self.rows, self.levels)
 
-    def disputed(self) -> list[tuple[int, np.ndarray]]:
-        """Each row of the table whose answer depends on which of the trees was chosen, with the number of trees for each class.
+    def disputed_rows(self) -> list[tuple[int, np.ndarray]]:
+        """Return the rows of the table on which the trees disagree, with the number of trees by class.
 
-        The most disputed first: by how many trees do not give the most frequent answer, then in the order of the table.
+        Rows are ordered by the number of trees outside the majority, descending, then by position in the table.
         """
         votes = self.votes
         others = self.count - votes.max(axis=1)
         place = rows_with_values(self.space.problem, self.space.origin)
-        found = [(int(others[i]), row, i) for row, i in enumerate(place.tolist()) if i >= 0 and others[i]]
-        return [(row, votes[i]) for _, row, i in sorted(found, key=lambda item: (-item[0], item[1]))]
+        rows = [(int(others[i]), row, i) for row, i in enumerate(place.tolist()) if i >= 0 and others[i]]
+        return [(row, votes[i]) for _, row, i in sorted(rows, key=lambda item: (-item[0], item[1]))]
 
     def shares(self) -> np.ndarray:
-        """For each row of the instance the share of trees that answer each class, float64 (rows, classes)."""
+        """Return the share of trees by row of the instance and predicted class, float64 (rows, classes)."""
         return np.array(self.votes / max(1, self.count), float)
 
 
 def first_trees(space: ExactSpace, *, least: int, most: int, limit: int | None) -> Iterator[tuple[int, Shape]]:
-    """The `most` best trees, (cost, tree) in order of cost, up to `limit` if there is one; the limit of the count grows as far as it must."""
+    """Yield the `most` best trees, (cost, tree) in order of cost, up to `limit`; the count's own limit grows until it suffices."""
     slack = max(1, least // 200)
     before = (0, 1)
     while True:
@@ -259,29 +263,29 @@ def first_trees(space: ExactSpace, *, least: int, most: int, limit: int | None) 
         if good.count >= most or upto == limit or _limit_exceeds_all(space, good):
             yield from good.first(most)
             return
-        slack, before = _wider(before, (slack, good.count), most), (slack, good.count)
+        slack, before = _next_slack(before, (slack, good.count), most), (slack, good.count)
 
 
-def _wider(before: tuple[int, int], now: tuple[int, int], most: int) -> int:
-    """The next slack, where two (slack, number of trees) are known: numbers grow about exponentially, and far too many take long.
+def _next_slack(before: tuple[int, int], now: tuple[int, int], most: int) -> int:
+    """Return the next slack from two pairs (slack, number of trees); numbers grow about exponentially, and too many take long.
 
-    Where they grew less from one to the other than since the best tree, they stood between two layers of leaves.
+    A growth below the mean growth since the best tree means a plateau between two numbers of leaves, so the larger one is used.
     """
     growth = max((math.log(now[1]) - math.log(before[1])) / (now[0] - before[0]), math.log(now[1]) / now[0])
-    wanted = (math.log(1.5 * most) - math.log(now[1])) / growth if growth > 0 else math.inf
-    return now[0] + max(1, int(min(now[0], max(now[0] / 5, wanted))))
+    step = (math.log(1.5 * most) - math.log(now[1])) / growth if growth > 0 else math.inf
+    return now[0] + max(1, int(min(now[0], max(now[0] / 5, step))))
 
 
 def _limit_exceeds_all(space: ExactSpace, good: GoodTrees) -> bool:
-    """Whether the limit is above the cost of every tree."""
+    """Return whether the limit is above the cost of every tree."""
     g = space.instance
     return good.limit >= g.Q * g.total + (g.P << space.depth)
 
 
 def limit_of(least: int, Q: int, *, slack: Fraction | None, slack_rows: Fraction | None, beyond: Fraction) -> int:
-    """The largest cost, in 1/Q rows, within a share of the least cost or within some rows of it, exactly.
+    """Return the largest cost, in 1/Q rows, within a share of the least cost or within some rows of it, exactly.
 
-    `beyond`: rows that every tree costs more than is counted, which a share is taken of as well.
+    `beyond`: additional rows of cost of every tree, of which a share is also taken.
     """
     if slack_rows is not None:
         return int(least + slack_rows * Q)

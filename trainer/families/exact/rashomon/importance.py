@@ -1,17 +1,17 @@
-"""How much good trees lose when a column is shuffled: the least and the largest permutation importance over all of them.
+"""The least and largest permutation importance of a column over all good trees.
 
-The importance of column j for a tree T is the accuracy that T loses on average when the values of j are permuted among the rows,
-all permutations being equally likely. Each row then meets each row's value of j equally often, so that
+The importance of column j for a tree T is the mean loss of accuracy when the values of j are permuted among the rows, with all
+permutations equally likely. Each row then gets each row's value of j equally often, so
 
     n² importance_j(T) = n errors after - n errors = sum over rows i, r of w_i w_r [T(x_i with x_rj) ≠ y_i] - n errors(T),
 
-a whole number (Fisher, Rudin and Dominici 2019, equation 3.2, there for permutations that move every row; the range over a set of
-models is their model class reliance, section 3.2). The shuffled rows that reach a place are R x V: R the rows that meet the
-conditions of the path about other columns, V the values of j that meet those about j. So a leaf adds
+an integer (Fisher, Rudin and Dominici 2019, equation 3.2, there for permutations that move every row; the range over a set of
+models is their model class reliance, section 3.2). The shuffled rows that reach a node are R x V: R are the rows that satisfy the
+path's conditions on other columns, V the values of j that satisfy those on j. So a leaf adds
 
-    m(V) (w(R) - w_k(R)) - n (w(D) - w_k(D)),    k the majority of D = {i in R: x_ij in V}, m(V) the weight of the rows with these values,
+    m(V) (w(R) - w_k(R)) - n (w(D) - w_k(D)),    k the majority of D = {i in R: x_ij in V}, m(V) the weight of the rows with these values.
 
-and the least and largest sums follow with each key, as the counts do. Only below a question about j is R more than D.
+The least and largest sums by key follow like the counts. R is larger than D only below a split on j.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from trainer.families.exact.rashomon.small import SideTrees, Sums, parts_of, sum
 
 
 @dataclass(frozen=True)
-class Met:
-    """The shuffled rows at a place: `rows` of the instance, and `values` of the column, bool by code."""
+class ShuffledRows:
+    """The shuffled rows at a node: `rows` of the instance, and `values` of the column, bool by code."""
 
     rows: np.ndarray
     values: np.ndarray
@@ -39,7 +39,7 @@ class Met:
 
 
 class Importance:
-    """Least and largest n² importance of one column with each key; `parts` of small trees are shared by all columns."""
+    """Computes the least and largest n² importance of a column by key; all columns share `parts`, a cache of subtrees."""
 
     def __init__(self, lister: Lister, column: int, parts: dict[int, SideTrees | None]) -> None:
         self.lister = lister
@@ -56,21 +56,21 @@ class Importance:
         self.yes = {int(q): self._values(int(q)) for q in np.flatnonzero(self.asks)}
 
     def _values(self, question: int) -> np.ndarray:
-        """The values of the column that answer a question about it with yes, bool by code."""
+        """Return the values of the column with the answer yes to a split on it, bool by code."""
         out = np.zeros(len(self.mass), bool)
         out[self.codes[self.space.split(self.space.all_rows, question)[0]]] = True
         return out
 
-    def all(self) -> Met:
-        """Every row with every value."""
-        return Met(self.space.all_rows, np.ones(len(self.mass), bool))
+    def all(self) -> ShuffledRows:
+        """Return every row with every value."""
+        return ShuffledRows(self.space.all_rows, np.ones(len(self.mass), bool))
 
-    def of(self, entry: CountedTrees, rows: np.ndarray, met: Met) -> tuple[np.ndarray, np.ndarray]:
-        """(least, largest), int64 (keys in ascending order, 1), of the trees below a place. Raises SearchStopped."""
-        if self._untouched(entry, rows, met):
+    def of(self, entry: CountedTrees, rows: np.ndarray, met: ShuffledRows) -> tuple[np.ndarray, np.ndarray]:
+        """Return the least and the largest, int64 (keys in ascending order, 1), of the trees of a subproblem. Raises SearchStopped."""
+        if self._is_untouched(entry, rows, met):
             return np.zeros((len(entry.keys), 1), np.int64), np.zeros((len(entry.keys), 1), np.int64)
-        known = self.memo.get(met.key(entry))
-        if known is None:
+        ranges = self.memo.get(met.key(entry))
+        if ranges is None:
             if self.space.stopped():
                 raise SearchStopped
             keys = np.sort(entry.keys)
@@ -80,40 +80,44 @@ class Importance:
             (self._small if entry.height <= 2 else self._large)(entry, rows, met, out, first)
             if self.space.stopped():
                 raise SearchStopped
-            known = self.memo[met.key(entry)] = out.lo, out.hi
-        return known
+            ranges = self.memo[met.key(entry)] = out.lo, out.hi
+        return ranges
 
-    def _untouched(self, entry: CountedTrees, rows: np.ndarray, met: Met) -> bool:
-        """Whether nothing asks the column on the way here and below, so that shuffling changes no answer."""
-        asked = entry.ranges
+    def _is_untouched(self, entry: CountedTrees, rows: np.ndarray, met: ShuffledRows) -> bool:
+        """Return whether no split on the path or below tests the column, so shuffling changes no prediction."""
+        usage = entry.ranges
         return (
-            asked is not None
+            usage is not None
             and len(met.rows) == len(rows)
             and bool(met.values.all())
-            and not asked.hi[:, self.column].any()
+            and not usage.hi[:, self.column].any()
         )
 
-    def _leaf(self, entry: CountedTrees, rows: np.ndarray, met: Met, out: kc.Shares, first: np.ndarray) -> None:
+    def _leaf(
+        self, entry: CountedTrees, rows: np.ndarray, met: ShuffledRows, out: kc.Shares, first: np.ndarray
+    ) -> None:
         label, cost, key = self.counter.leaf(rows)
         if cost > entry.budget:
             return
         at = int(np.searchsorted(out.keys, key))
         if at < len(out.keys) and out.keys[at] == key:
             reached = self.space.counts(met.rows)
-            right = self.space.counts(rows)
+            counts = self.space.counts(rows)
             after = int(self.mass[met.values].sum()) * int(reached.sum() - reached[label])
-            out.lo[at, 0] = out.hi[at, 0] = after - self.n * int(right.sum() - right[label])
+            out.lo[at, 0] = out.hi[at, 0] = after - self.n * int(counts.sum() - counts[label])
             first[at] = 0
 
-    def _sides(self, met: Met, question: int) -> tuple[Met, Met]:
-        """What goes to yes and to no."""
+    def _sides(self, met: ShuffledRows, question: int) -> tuple[ShuffledRows, ShuffledRows]:
+        """Return the shuffled rows of yes and of no."""
         if question in self.yes:
-            own = self.yes[question]
-            return Met(met.rows, met.values & own), Met(met.rows, met.values & ~own)
+            is_yes = self.yes[question]
+            return ShuffledRows(met.rows, met.values & is_yes), ShuffledRows(met.rows, met.values & ~is_yes)
         yes, no = self.space.split(met.rows, question)
-        return Met(yes, met.values), Met(no, met.values)
+        return ShuffledRows(yes, met.values), ShuffledRows(no, met.values)
 
-    def _large(self, entry: CountedTrees, rows: np.ndarray, met: Met, out: kc.Shares, first: np.ndarray) -> None:
+    def _large(
+        self, entry: CountedTrees, rows: np.ndarray, met: ShuffledRows, out: kc.Shares, first: np.ndarray
+    ) -> None:
         for question, yes, no in entry.parts:
             sides = self.space.split(rows, question)
             mets = self._sides(met, question)
@@ -128,11 +132,13 @@ class Importance:
         bits = int(layout.bits[question]), int(layout.low)
         kc.join_ranges(a, b, bits, out, first, self.space.flag)
 
-    def _small(self, entry: CountedTrees, rows: np.ndarray, met: Met, out: kc.Shares, first: np.ndarray) -> None:
+    def _small(
+        self, entry: CountedTrees, rows: np.ndarray, met: ShuffledRows, out: kc.Shares, first: np.ndarray
+    ) -> None:
         parts = self._parts(entry, rows)
         if parts is None:
             return
-        for question, no, yes in parts.by_question(self._after(parts, met) - self.n * parts.errors):
+        for question, no, yes in parts.by_question(self._errors_after(parts, met) - self.n * parts.errors):
             self._pairs(question, yes, no, out, first)
 
     def _parts(self, entry: CountedTrees, rows: np.ndarray) -> SideTrees | None:
@@ -140,25 +146,27 @@ class Importance:
             self.parts[id(entry)] = parts_of(self.counter, entry, rows)
         return self.parts[id(entry)]
 
-    def _after(self, parts: SideTrees, met: Met) -> np.ndarray:
-        """Weight of the shuffled rows that each part answers wrongly, int64 (parts,)."""
-        own = self.asks[parts.names]
+    def _errors_after(self, parts: SideTrees, met: ShuffledRows) -> np.ndarray:
+        """Return the weight of the shuffled rows that each subtree misclassifies, int64 (parts,)."""
+        is_shuffled = self.asks[parts.names]
         node = self.counter.node(met.rows)
-        rows = sums_of(self.counter, node, np.searchsorted(node.features, parts.names), np.append(~own, False))
-        reached = rows.leaves(parts.f, parts.s, parts.g)
-        right = np.take_along_axis(reached, parts.labels[None], axis=0)[0]
-        wrong = (reached.sum(axis=0) - right) * self._masses(met, own, parts.names).leaves(parts.f, parts.s, parts.g)[0]
+        sums = sums_of(self.counter, node, np.searchsorted(node.features, parts.names), np.append(~is_shuffled, False))
+        reached = sums.leaves(parts.f, parts.s, parts.g)
+        correct = np.take_along_axis(reached, parts.labels[None], axis=0)[0]
+        wrong = (reached.sum(axis=0) - correct) * self._masses(met, is_shuffled, parts.names).leaves(
+            parts.f, parts.s, parts.g
+        )[0]
         return np.where(parts.leaf, wrong[:, 0], wrong.sum(axis=1))
 
-    def _masses(self, met: Met, own: np.ndarray, names: np.ndarray) -> Sums:
-        """The weight of the values that reach a place, by the answers to the questions about the column."""
+    def _masses(self, met: ShuffledRows, is_shuffled: np.ndarray, names: np.ndarray) -> Sums:
+        """Return the weight of the values that reach a node, by the answers to the splits on the column."""
         yes = np.zeros((len(names), len(self.mass)), np.int64)
-        for position in np.flatnonzero(own).tolist():
+        for position in np.flatnonzero(is_shuffled).tolist():
             yes[position] = self.yes[int(names[position])] & met.values
         weighed = yes * self.mass
         return Sums(
             np.array([self.mass[met.values].sum()]),
             weighed.sum(axis=1)[None],
             (weighed @ yes.T)[None],
-            np.append(own, False),
+            np.append(is_shuffled, False),
         )

@@ -1,7 +1,7 @@
-"""The kinds of rows that counts under filters tell apart: by class, by group, and by the answer that a tree must give.
+"""The kinds of rows that counting under filters distinguishes: by class, group and required prediction.
 
-A leaf answers with the majority of the classes. Which group its rows belong to, and whether its answer is the one that was asked
-for, follows from how many rows of each kind it holds; so the counts of a node are taken by kind instead of by class.
+A leaf predicts the majority class. Its numbers of rows by kind determine its groups and whether it makes the required predictions. So
+the rows of a node are counted by kind instead of by class.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from trainer.families.exact.kernels import node as dp_node
 from trainer.families.exact.kernels.count_node import weigh_kinds
 from trainer.families.exact.kernels.node import DataRows
 
-ANY = -1  # no answer is asked for
+ANY = -1  # no prediction is required
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,27 +31,27 @@ class Kinds:
     codes: np.ndarray  # of each row of the instance
     weights: np.ndarray
     data: DataRows
-    places: np.ndarray | None  # where each row of the instance is in `data`; None: at its own place
+    places: np.ndarray | None  # position of each row of the instance in `data`; None: the same position
 
     def counts(self, rows: np.ndarray) -> np.ndarray:
-        """The weight of each kind among some rows, int64."""
+        """Return the weight of each kind among some rows, int64."""
         return np.asarray(weigh_kinds(self.codes, self.weights, rows, len(self.classes)))
 
     def node(self, rows: np.ndarray, mask: np.ndarray, min_leaf: int, reduce: bool) -> dp_node.NodeView:
-        """The node of some rows with its counts by kind."""
-        return dp_node.prepare(*self.given(rows, mask, min_leaf, reduce), False)
+        """Return the node of some rows with counts by kind."""
+        return dp_node.prepare(*self.subproblem(rows, mask, min_leaf, reduce), False)
 
-    def given(
+    def subproblem(
         self, rows: np.ndarray, mask: np.ndarray, min_leaf: int, reduce: bool
     ) -> tuple[DataRows, np.ndarray, np.ndarray, int, bool]:
-        """What `prepare` takes for some rows to be counted by kind."""
+        """Return the arguments of `prepare` that count some rows by kind."""
         if self.places is not None:
             rows = np.sort(self.places[rows])
         return self.data, rows, mask, min_leaf, reduce
 
 
 def kinds_of(g: ExactInstance, groups: np.ndarray | None, answers: np.ndarray | None) -> Kinds:
-    """The kinds of the rows of an instance; `groups` and `answers` int (rows,), None without."""
+    """Return the kinds of the rows of an instance; `groups` and `answers` int (rows,) or None."""
     weights = g.weights
     if groups is None and answers is None:
         nothing = np.zeros(g.n_classes, np.int64)
@@ -64,15 +64,15 @@ def kinds_of(g: ExactInstance, groups: np.ndarray | None, answers: np.ndarray | 
         (g.classes, zeros if groups is None else groups, zeros + ANY if answers is None else answers)
     )
     kinds, codes = np.unique(marks.astype(np.int64), axis=0, return_inverse=True)
-    data, places = _sorted(g, codes.reshape(-1), len(kinds))
+    data, places = _sort_by_kind(g, codes.reshape(-1), len(kinds))
     return Kinds(
         classes=kinds[:, 0].copy(), groups=kinds[:, 1].copy(), answers=kinds[:, 2].copy(), codes=codes.reshape(-1),
         weights=weights, data=data, places=places,
     )  # fmt: skip
 
 
-def _sorted(g: ExactInstance, codes: np.ndarray, kinds: int) -> tuple[DataRows, np.ndarray]:
-    """The rows in segments of one kind and one power of two, as the kernels expect them, and the new place of each row."""
+def _sort_by_kind(g: ExactInstance, codes: np.ndarray, kinds: int) -> tuple[DataRows, np.ndarray]:
+    """Sort the rows into segments of one kind and one power of two; return them and the new position of each row."""
     shifts = g.segments[g.segment_of, 1]
     order = np.lexsort((shifts, codes))
     marks = np.column_stack((codes, shifts))[order]
@@ -81,22 +81,22 @@ def _sorted(g: ExactInstance, codes: np.ndarray, kinds: int) -> tuple[DataRows, 
     places[order] = np.arange(len(order), dtype=np.int32)
     data = DataRows(
         np.ascontiguousarray(g.rows[order]), segment_of.reshape(-1).astype(np.int32), segments.astype(np.int32),
-        np.zeros(len(order), np.uint8),  # nothing is bounded here, so that no error is marked as unavoidable
+        np.zeros(len(order), np.uint8),  # counting uses no bounds, so no error is marked as unavoidable
         g.listed_weights[order] if g.weighted else g.listed_weights, kinds,
     )  # fmt: skip
     return data, places
 
 
-def answers_of(problem: Problem, origin: np.ndarray, asked: dict[int, int]) -> np.ndarray:
-    """The class that a tree must answer for each row of the instance, ANY without one.
+def answers_of(problem: Problem, origin: np.ndarray, required: dict[int, int]) -> np.ndarray:
+    """Return the class that a tree must predict for each row of the instance, or ANY.
 
-    asked: class by row of the table; `origin`: for each row of the instance a row of the table with the same values. Raises
-    ParameterError where rows with the same values are to have different answers.
+    required: class by row of the table. origin: for each row of the instance a row of the table with the same values. Raises
+    ParameterError if equal rows require different predictions.
     """
     _, same = same_rows(problem.matrix)
-    wanted = np.full(int(same.max()) + 1, ANY, np.int64)
-    for row, label in asked.items():
-        if wanted[same[row]] not in (ANY, label):
+    by_group = np.full(int(same.max()) + 1, ANY, np.int64)
+    for row, label in required.items():
+        if by_group[same[row]] not in (ANY, label):
             raise ParameterError({"agrees": "rows with the same values get the same answer from every tree."})
-        wanted[same[row]] = label
-    return wanted[same[origin]]
+        by_group[same[row]] = label
+    return by_group[same[origin]]

@@ -1,7 +1,7 @@
-"""Trees out of a count: one after the other in order of cost, drawn uniformly, and their different answers.
+"""Enumerate counted trees in order of cost, sample them uniformly, and count their different predictions.
 
-Everything follows the counts from the top: a key is shared out over a leaf and the pairs below each question, so that no
-branch of the enumeration is empty and a drawn tree is as likely as any other.
+The enumeration follows the counts from the root. The trees of a key are distributed over the leaf and the pairs below each split, so
+no branch of the enumeration is empty and sampling is uniform.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ WORD = (1 << 64) - 1
 
 
 class ListTooLong(Exception):
-    """More than was allowed."""
+    """The list is longer than allowed."""
 
 
 @dataclass(frozen=True)
 class SidePair:
-    """Trees (question, yes, no) whose sides have these keys; `flat` sides are listed at once."""
+    """Trees (question, yes, no) whose children have these keys; children of `flat` pairs are listed as shapes."""
 
     weight: int
     question: int
@@ -41,17 +41,17 @@ class SidePair:
 
     @property
     def entries(self) -> tuple[tuple[CountedTrees, int], tuple[CountedTrees, int]]:
-        """The entries and keys of yes and no; of pairs that are not flat."""
+        """Entries and keys of yes and no, for pairs that are not flat."""
         return cast("tuple[tuple[CountedTrees, int], tuple[CountedTrees, int]]", (self.yes, self.no))
 
     @property
     def shapes(self) -> tuple[tuple[Shape, ...], tuple[Shape, ...]]:
-        """What may hang at yes and at no; of flat pairs."""
+        """Subtrees of yes and no, for flat pairs."""
         return cast("tuple[tuple[Shape, ...], tuple[Shape, ...]]", (self.yes, self.no))
 
 
 class Lister:
-    """Trees of a counter by key, as (question, yes, no) with None for a leaf."""
+    """Lists the trees of a counter by key, as (question, yes, no) with None for a leaf."""
 
     def __init__(self, counter: Counter) -> None:
         self.counter = counter
@@ -61,7 +61,7 @@ class Lister:
     # -- the choices of a subproblem -----------------------------------------------------------------------------------
 
     def choices(self, entry: CountedTrees, rows: np.ndarray) -> dict[int, list[SidePair | None]]:
-        """For each key, what may be at the top: None for a leaf, or pairs below a question. Raises SearchStopped."""
+        """Return the choices at the root by key: None for a leaf, or pairs below a split. Raises SearchStopped."""
         if entry.choices is None:
             entry.choices = {}
             try:
@@ -74,7 +74,7 @@ class Lister:
                 raise
         return entry.choices
 
-    def _joined(self, a: int, b: int, question: int) -> int:
+    def _join_keys(self, a: int, b: int, question: int) -> int:
         bit = int(self.counter.keys.layout.bits[question])
         return ((a & self.low) + (b & self.low)) | ((a | b) & ~self.low) | bit
 
@@ -85,7 +85,7 @@ class Lister:
     def _expand(self, entry: CountedTrees, rows: np.ndarray) -> None:
         if entry.leaf is not None:
             self._add(entry, entry.leaf[0], None)
-        held = set(entry.keys.tolist())
+        keys = set(entry.keys.tolist())
         for question, yes, no in entry.parts:
             mixed = self._leaf_pair(rows, question)
             ys = list(zip(yes.keys.tolist(), yes.costs.tolist(), yes.counts.tolist(), strict=True))
@@ -96,14 +96,14 @@ class Lister:
                 for kn, cn, nn in ns:
                     if cy + cn > entry.budget:
                         break
-                    key = self._joined(ky, kn, question)
+                    key = self._join_keys(ky, kn, question)
                     idle = mixed is None or (ky, kn) != mixed
                     weight = ny * nn - (not idle)
-                    if key in held and weight:
+                    if key in keys and weight:
                         self._add(entry, key, SidePair(weight, question, (yes, ky), (no, kn), False, idle))
 
     def _leaf_pair(self, rows: np.ndarray, question: int) -> tuple[int, int] | None:
-        """The keys of both leaves below a question if they answer alike and such pairs are left out."""
+        """Return the keys of both leaves below a split if they predict alike and idle splits are excluded."""
         if self.counter.keys.layout.idle:
             return None
         yes, no = (self.counter.leaf(side) for side in self.space.split(rows, question))
@@ -113,13 +113,13 @@ class Lister:
         _, cost, key = self.counter.leaf(rows)
         if cost <= entry.budget:
             self._add(entry, key, None)
-        held = set(entry.keys.tolist())
+        keys = set(entry.keys.tolist())
         for question, sides in self.options(entry, rows).items():
             mixed = self._leaf_pair(rows, question)
             for ky, (cy, yes) in sides[1].items():
                 for kn, (cn, no) in sides[0].items():
-                    key = self._joined(ky, kn, question)
-                    if cy + cn > entry.budget or key not in held:
+                    key = self._join_keys(ky, kn, question)
+                    if cy + cn > entry.budget or key not in keys:
                         continue
                     idle = mixed is None or None not in yes or None not in no
                     weight = len(yes) * len(no) - (not idle)
@@ -127,25 +127,25 @@ class Lister:
                         self._add(entry, key, SidePair(weight, question, tuple(yes), tuple(no), True, idle))
 
     def options(self, entry: CountedTrees, rows: np.ndarray) -> dict[int, tuple[dict, dict]]:
-        """For each question of a subproblem of height two at most: the parts of its sides (no, yes) by key, with their cost."""
+        """Return by split the subtrees of its children (no, yes) by key, with their cost; for a height of at most two."""
         if not entry.height:
             return {}
-        found, features = options_of_rows(
-            self.counter.given(rows), entry.height, self.counter.keys.layout, entry.budget
+        rows_of_options, features = options_of_rows(
+            self.counter.subproblem(rows), entry.height, self.counter.keys.layout, entry.budget
         )
         names = features.tolist()
         m = len(features)
         out: dict[int, tuple[dict, dict]] = {}
-        for f, s, g, key, cost in found.tolist():
+        for f, s, g, key, cost in rows_of_options.tolist():
             sides = out.setdefault(names[f], ({}, {}))
             part: Shape = None if g == m else (names[g], None, None)
             sides[s].setdefault(key, (cost, []))[1].append(part)
         return out
 
-    # -- one after the other -------------------------------------------------------------------------------------------
+    # -- enumeration ---------------------------------------------------------------------------------------------------
 
     def trees(self, entry: CountedTrees, rows: np.ndarray, key: int) -> Iterator[Shape]:
-        """Every tree of a key."""
+        """Yield every tree of a key."""
         for choice in self.choices(entry, rows).get(key, ()):
             if choice is None:
                 yield None
@@ -159,10 +159,10 @@ class Lister:
     def _side(self, side: tuple, rows: np.ndarray, flat: bool) -> Iterator[Shape]:
         return iter(side) if flat else self.trees(side[0], rows, side[1])
 
-    # -- drawn ---------------------------------------------------------------------------------------------------------
+    # -- sampling ------------------------------------------------------------------------------------------------------
 
     def draw(self, entry: CountedTrees, rows: np.ndarray, key: int, random: Random) -> Shape:
-        """A tree of a key, each as likely as any other."""
+        """Draw a tree of a key uniformly."""
         choices = self.choices(entry, rows)[key]
         ends = list(itertools.accumulate(1 if c is None else c.weight for c in choices))
         choice = choices[bisect.bisect_right(ends, random.randrange(ends[-1]))]
@@ -180,7 +180,7 @@ class Lister:
 
 
 class AnswerVectors:
-    """Different vectors of answers, by sums of random numbers, one of 128 bits for each row and class."""
+    """Counts different prediction vectors by hashes: sums of random numbers, 128 bits for each row and class."""
 
     def __init__(self, lister: Lister, *, most: int) -> None:
         self.lister = lister
@@ -193,7 +193,7 @@ class AnswerVectors:
         self.memo: dict[int, dict[int, set[int]]] = {}
 
     def of(self, entry: CountedTrees, rows: np.ndarray) -> dict[int, set[int]]:
-        """For each key the answers of its trees. Raises ListTooLong."""
+        """Return the hashes of the trees' predictions by key. Raises ListTooLong."""
         if id(entry) not in self.memo:
             self.memo[id(entry)] = self._small(entry, rows) if entry.height <= 2 else self._large(entry, rows)
         return self.memo[id(entry)]
@@ -216,7 +216,7 @@ class AnswerVectors:
     def _join(self, out: dict[int, set[int]], question: int, ys: dict[int, set[int]], ns: dict[int, set[int]]) -> None:
         for ky, a in ys.items():
             for kn, b in ns.items():
-                key = self.lister._joined(ky, kn, question)
+                key = self.lister._join_keys(ky, kn, question)
                 if key in out:
                     self.left -= len(a) * len(b)
                     if self.left < 0 or self.space.stopped():

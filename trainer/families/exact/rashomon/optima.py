@@ -1,7 +1,7 @@
-"""Counting and listing of all optimal trees: those with the best objective and, among them, the fewest leaves.
+"""Count and list all optimal trees: those with the best objective and, among them, the fewest leaves.
 
-N(D, h), the number of optimal trees of depth ≤ h for the rows D, is 1 where a leaf is optimal, plus the sum over all questions f
-with E(D where f = 0, h-1) + E(D where f = 1, h-1) = E(D, h) of N(D where f = 0, h-1) * N(D where f = 1, h-1).
+N(D, h) is the number of optimal trees of depth ≤ h for the rows D. It is 1 if a leaf is optimal, plus the sum over all splits f
+with E(D0, h-1) + E(D1, h-1) = E(D, h) of N(D0, h-1) * N(D1, h-1), where Dv are the rows with f = v.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from trainer.tree.shapes import Shape
 
 @dataclass(frozen=True, kw_only=True)
 class OptimalTrees:
-    """How many optimal trees there are, and the first of them in search order; equal columns make different trees."""
+    """The number of optimal trees and the first of them in search order; equal columns make different trees."""
 
     count: int
     trees: tuple[Shape, ...]
@@ -30,7 +30,7 @@ class OptimalTrees:
 
 
 class _Stopped(Exception):
-    """The time is over."""
+    """The limits ended the search."""
 
 
 class _Optima:
@@ -43,14 +43,14 @@ class _Optima:
         return height, rows.tobytes()
 
     def value(self, rows: np.ndarray, height: int, ub: int = int(INFINITE)) -> int:
-        """E(rows, height), or a value of at least `ub`."""
-        known = self.search.solve(rows, UNKNOWN_PATH, height, ub)
+        """Return E(rows, height), or a lower bound of at least `ub`."""
+        entry = self.search.solve(rows, UNKNOWN_PATH, height, ub)
         if self.search.stopped():
             raise _Stopped
-        return known.lower
+        return entry.lower
 
     def optimal_splits(self, rows: np.ndarray, height: int) -> tuple[bool, list[int]]:
-        """Whether a leaf is optimal, and the features of all optimal first questions."""
+        """Return whether a leaf is optimal, and the features of all optimal root splits."""
         key = self.key(rows, height)
         if key not in self.splits:
             self.splits[key] = self._find(rows, height)
@@ -66,7 +66,7 @@ class _Optima:
         frame = s.build_frame(node, height)
         if height == 3:
             s.run_height3(frame, UNKNOWN_PATH, np.array([cost + 1, -2, 0, 0, 0], np.int64), True)
-        found = []
+        splits = []
         for p in range(len(node.features)):
             low = [int(frame.lower[0, p]), int(frame.lower[1, p])]
             if low[0] + low[1] > cost:
@@ -76,11 +76,11 @@ class _Optima:
                 if low[0] + low[1] <= cost:
                     low[side] = self.value(parts[side], height - 1, cost - low[1 - side] + 1)
             if low[0] + low[1] == cost:
-                found.append(int(node.features[p]))
-        return leaf, found
+                splits.append(int(node.features[p]))
+        return leaf, splits
 
     def count(self, rows: np.ndarray, height: int) -> int:
-        """N(rows, height)."""
+        """Return N(rows, height)."""
         key = self.key(rows, height)
         if key not in self.counts:
             leaf, splits = self.optimal_splits(rows, height)
@@ -92,7 +92,7 @@ class _Optima:
         return self.counts[key]
 
     def trees(self, rows: np.ndarray, height: int) -> Iterator[Shape]:
-        """The optimal trees, one after the other."""
+        """Yield the optimal trees."""
         leaf, splits = self.optimal_splits(rows, height)
         if leaf:
             yield None
@@ -110,9 +110,9 @@ def optimal_trees(
     limits: SearchLimits = UNLIMITED,
     options: ExactOptions = DEFAULT_OPTIONS,
 ) -> OptimalTrees | None:
-    """Count the optimal trees and list the first `limit` of them; None if the search was stopped.
+    """Count the optimal trees and list the first `limit` of them; return None if the search was stopped.
 
-    Splits that send all rows to one side do not count.  Two trees differ if their splits do.
+    Splits that send all rows to one child do not count. Two trees differ if their splits do.
     """
     search = begin_search(
         problem,

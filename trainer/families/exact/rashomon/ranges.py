@@ -1,4 +1,4 @@
-"""How much good trees need a column: how many do not ask it, and the least and the largest share of rows with a path that does."""
+"""Column usage of good trees: how many do not test a column, and the range of the rows whose path tests it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from trainer.families.exact.rashomon.count import CountedTrees, Counter
 
 
 class Ranges:
-    """With each key what its trees ask of each column, over the trees of exactly that key."""
+    """Column usage by key, over the trees of exactly that key."""
 
     def __init__(self, counter: Counter) -> None:
         self.counter = counter
@@ -20,11 +20,11 @@ class Ranges:
 
     @property
     def exact(self) -> bool:
-        """Whether numbers of trees fit into 64 bits everywhere, so that those of `KeyUsage` are right."""
+        """Whether all numbers of trees fit into 64 bits, so that those of `KeyUsage` are exact."""
         return all(entry.counts.dtype != object for entry in self.counter.memo.values())
 
     def of(self, entry: CountedTrees, rows: np.ndarray) -> KeyUsage:
-        """What the trees of a place ask, keys ascending. Raises SearchStopped."""
+        """Return the column usage of the trees of a subproblem, keys ascending. Raises SearchStopped."""
         if entry.ranges is None:
             if self.space.stopped():
                 raise SearchStopped
@@ -43,7 +43,7 @@ class Ranges:
         if cost <= entry.budget:
             at = np.searchsorted(out.keys, key)
             if at < len(out.keys) and out.keys[at] == key:
-                first[at] = 0  # a leaf asks nothing, and the arrays hold zeros
+                first[at] = 0  # a leaf tests nothing, and the arrays are 0
                 out.free[at] += 1
 
     def _large(self, entry: CountedTrees, rows: np.ndarray, out: KeyUsage, first: np.ndarray) -> None:
@@ -59,5 +59,7 @@ class Ranges:
 
     def _small(self, entry: CountedTrees, rows: np.ndarray, out: KeyUsage, first: np.ndarray) -> None:
         if entry.height:
-            given = self.counter.given(rows)
-            join_usage_of_rows(given, entry.height, self.counter.keys.layout, entry.budget, self.column_of, out, first)
+            subproblem = self.counter.subproblem(rows)
+            join_usage_of_rows(
+                subproblem, entry.height, self.counter.keys.layout, entry.budget, self.column_of, out, first
+            )

@@ -1,4 +1,4 @@
-"""The parts of trees of height two at most, all at once: which rows each of their leaves holds."""
+"""The subtrees of trees of height at most two, all at once: the row weights in each of their leaves."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from trainer.families.exact.rashomon.count import CountedTrees, Counter
 
 @dataclass(frozen=True)
 class Sums:
-    """Weights by kind of everything, of what answers yes to a question, and to two: int64 (K,), (K, m) and (K, m, m), f < g.
+    """Weights by kind of all rows, of rows with yes to a split, and to two splits: int64 (K,), (K, m) and (K, m, m), f < g.
 
-    `active`, bool (m + 1,): whether the question at a position separates what is counted here; none at position m.
+    `active`, bool (m + 1,): whether the split at a position separates the counted rows; False at position m.
     """
 
     totals: np.ndarray
@@ -25,7 +25,7 @@ class Sums:
     active: np.ndarray
 
     def leaves(self, f: np.ndarray, s: np.ndarray, g: np.ndarray) -> np.ndarray:
-        """Weights in the leaves below side s of question f that answer no and yes to g, int64 (K, parts, 2)."""
+        """Return weights in the leaves no and yes of split g below child s of split f, int64 (K, parts, 2)."""
         if not len(self.active) - 1:
             return np.repeat(self.totals[:, None, None], len(f), axis=1).repeat(2, axis=2)
         inner = np.minimum(g, len(self.active) - 2)
@@ -42,8 +42,10 @@ class Sums:
 
 @dataclass(frozen=True)
 class SideTrees:
-    """What may hang at both sides of each question of a subproblem: positions of the question, its side, the question below (m:
-    a leaf), and the key; `names` are the questions. `labels` (parts, 2): the answers of the leaves for no and yes, `errors` their sum.
+    """The subtrees for both children of each split of a subproblem, one a position.
+
+    f, s, g: positions of the split, its child, and the split below (m: a leaf). `names`: the splits by position. `labels` (parts, 2):
+    predictions of the leaves no and yes. `errors`: their errors together.
     """
 
     f: np.ndarray
@@ -56,11 +58,11 @@ class SideTrees:
 
     @property
     def leaf(self) -> np.ndarray:
-        """Whether a part is a single leaf."""
+        """Whether a subtree is a single leaf, bool (parts,)."""
         return self.g == len(self.names)
 
     def by_question(self, values: np.ndarray) -> Iterator[tuple[int, kc.Shares, kc.Shares]]:
-        """(question, no, yes): with the keys of each side the least and the largest of the values of its parts."""
+        """Yield each split with the least and largest values of its subtrees by key, for the children no and yes."""
         order = np.lexsort((self.keys, self.s, self.f))
         f = self.f[order]
         s = self.s[order]
@@ -77,14 +79,16 @@ class SideTrees:
         for position in np.unique(f).tolist():
             sides = [np.flatnonzero((f == position) & (s == side)) for side in (0, 1)]
             no, yes = (
-                kc.Shares(keys[own].copy(), lo[own].reshape(-1, 1).copy(), hi[own].reshape(-1, 1).copy())
-                for own in sides
+                kc.Shares(
+                    keys[positions].copy(), lo[positions].reshape(-1, 1).copy(), hi[positions].reshape(-1, 1).copy()
+                )
+                for positions in sides
             )
             yield int(self.names[position]), no, yes
 
 
 def sums_of(counter: Counter, node: dp_node.NodeView, places: np.ndarray, active: np.ndarray) -> Sums:
-    """The weights by class at a node; `places`: where the questions are among those of the node, for active ones."""
+    """Return the weights by class of a node; `places`: positions of the active splits in the node."""
     P = counter.pairs(node).astype(np.int64)
     places = np.minimum(places, max(0, len(node.features) - 1))
     ones = node.ones.astype(np.int64)[:, places]
@@ -92,22 +96,22 @@ def sums_of(counter: Counter, node: dp_node.NodeView, places: np.ndarray, active
 
 
 def parts_of(counter: Counter, entry: CountedTrees, rows: np.ndarray) -> SideTrees | None:
-    """The parts of the trees of an entry of height two at most, with the answers and errors of their leaves; None if there are none."""
+    """Return the subtrees of an entry of height at most two, with predictions and errors of their leaves; None if there are none."""
     if not entry.height:
         return None
-    kinds = counter.detailed(rows)
+    kinds = counter.kinds_node(rows)
     space = counter.space
-    found = kc.options_depth2(
+    options = kc.options_depth2(
         kinds, counter.pairs(kinds), entry.height, space.min_leaf, counter.keys.layout, entry.budget
     )
-    if not len(found):
+    if not len(options):
         return None
     node = counter.node(rows)
     m = len(kinds.features)
-    f = found[:, 0]
-    s = found[:, 1]
-    g = found[:, 2]
-    held = sums_of(counter, node, np.arange(m), np.arange(m + 1) < m).leaves(f, s, g)
-    wrong = held.sum(axis=0) - held.max(axis=0)
+    f = options[:, 0]
+    s = options[:, 1]
+    g = options[:, 2]
+    weights = sums_of(counter, node, np.arange(m), np.arange(m + 1) < m).leaves(f, s, g)
+    wrong = weights.sum(axis=0) - weights.max(axis=0)
     errors = np.where(g == m, wrong[:, 0], wrong.sum(axis=1))
-    return SideTrees(f, s, g, found[:, 3], kinds.features, held.argmax(axis=0), errors)
+    return SideTrees(f, s, g, options[:, 3], kinds.features, weights.argmax(axis=0), errors)

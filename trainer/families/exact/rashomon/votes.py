@@ -1,7 +1,7 @@
-"""How many of the good trees answer each class for each row, exactly, however many trees there are.
+"""The exact number of good trees that predict each class for each row, for any number of trees.
 
-Inside and outside counts: below a place hang so many trees of a key (inside), and so many trees hold a tree of this key at this
-place (outside), which follows from the top down. A leaf is in as many good trees as its outside count says.
+The inside count is the number of subtrees of a key at a node. The outside count is the number of good trees that contain one given
+subtree of this key there; it is computed from the root down. A leaf is in as many good trees as its outside count.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ Layer = dict[int, tuple[CountedTrees, np.ndarray, Outside]]
 
 
 class Votes:
-    """The answers of the good trees, row by row."""
+    """The predictions of the good trees, row by row."""
 
     def __init__(self, lister: Lister) -> None:
         self.lister = lister
         self.space = lister.space
 
     def of(self, entry: CountedTrees, rows: np.ndarray, levels: list[tuple[int, int, int]]) -> np.ndarray:
-        """How many trees of the keys in `levels` (cost, key, count) answer each class, int64 or Python integers (rows, classes).
+        """Count the trees of the keys in `levels` (cost, key, count) by row and predicted class.
 
-        Raises SearchStopped.
+        Returns int64 or Python integers (rows, classes). Raises SearchStopped.
         """
         large = sum(n for _, _, n in levels) >= MOST_INT64
         self.votes = np.zeros((len(rows), self.space.instance.n_classes), object if large else np.int64)
@@ -41,7 +41,7 @@ class Votes:
         return self.votes
 
     def _expand(self, entry: CountedTrees, rows: np.ndarray, outside: Outside, below: Layer) -> None:
-        """Share out the trees that hold a part over what is at its top."""
+        """Distribute the outside counts of a subproblem over the choices at its root."""
         if self.space.stopped():
             raise SearchStopped
         choices = self.lister.choices(entry, rows)
@@ -69,17 +69,17 @@ class Votes:
             for e in (pair[0] for pair in pairs[0][0].entries)
         ]
         for pair, number in pairs:
-            held = pair.entries
+            entries = pair.entries
             for s in (0, 1):
-                (entry, key), (_, other) = held[s], held[1 - s]
+                (entry, key), (_, other) = entries[s], entries[1 - s]
                 outside = below.setdefault(id(entry), (entry, sides[s], {}))[2]
                 outside[key] = outside.get(key, 0) + number * counts[1 - s][other]
 
     def _parts(self, rows: np.ndarray, parts: dict[int | None, int]) -> None:
-        """What hangs at a side of a lowest question: leaves, or a question with two leaves."""
+        """Add the subtrees of a child of a lowest split: leaves, or splits with two leaves."""
         for question, number in parts.items():
-            for own in (rows,) if question is None else self.space.split(rows, question):
-                self._leaf(own, number)
+            for leaf_rows in (rows,) if question is None else self.space.split(rows, question):
+                self._leaf(leaf_rows, number)
 
     def _leaf(self, rows: np.ndarray, number: int) -> None:
         self.votes[rows, int(self.space.counts(rows).argmax())] += number
