@@ -33,7 +33,7 @@ from trainer.data.costs import EACH_ROW
 from trainer.data.problem import SettingNames
 from trainer.editing.questions import ONE_CATEGORY
 from trainer.editing.wishes import read_wish
-from trainer.editing.words import checked_reasons
+from trainer.editing.words import check_reasons
 from trainer.errors import ParameterError
 from trainer.evaluate.verdict import base_rate
 from trainer.methods.base import Method
@@ -180,7 +180,7 @@ def edit(
     else:
         check_wishes(bench, "wishes", wishes)
     edit_reasons = {w: text for w, text in current_reasons(bench).items() if w in wishes}
-    edit_reasons |= checked_reasons(reasons or {}, wishes)
+    edit_reasons |= check_reasons(reasons or {}, wishes)
     return ask(bench, StepKind.COMPLETE, wishes=wishes, request={"reasons": edit_reasons} if edit_reasons else {})
 
 

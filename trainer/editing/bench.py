@@ -1,4 +1,4 @@
-"""`Bench`: wishes with prices and proofs on one problem; what was searched stays for what comes next."""
+"""`Bench`: wishes with prices and proofs on one problem, with shared caches."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ def cache_bytes(settings: Settings) -> int:
 
 
 class Bench:
-    """Wishes on the trees of one space. Not for several threads at once.
+    """Wishes on the trees of one space. Not thread-safe.
 
-    `scope`: of which questions a claim speaks, where the method knows it only with the rows.
+    `scope`: the questions that a claim covers, if the method knows them only with the rows.
     """
 
     scope = ""
@@ -36,12 +36,12 @@ class Bench:
 
     @property
     def questions(self) -> tuple[str, ...]:
-        """The questions of the encoding in words."""
+        """Questions of the encoding in words."""
         questions = self.space.questions
-        return tuple(questions.text(q) for q in range(questions.encoded) if not questions.barred(q, NONE_BANNED))
+        return tuple(questions.text(q) for q in range(questions.encoded) if not questions.is_barred(q, NONE_BANNED))
 
     def wishes(self, texts: Sequence[str]) -> tuple[EditConstraint, ...]:
-        """The wishes that texts express (`trainer.editing.wishes.GRAMMAR`). Raises ParameterError."""
+        """Parse wishes (`trainer.editing.wishes.GRAMMAR`). Raises ParameterError."""
         return parse_all(texts, self.space.questions)
 
     def complete(
@@ -52,10 +52,28 @@ class Bench:
         time_limit: float | None = None,
         stop: Callable[[], bool] | None = None,
     ) -> Completion:
-        """The best tree that keeps the wishes, with a proved bound and the price of each wish, costs in rows.
+        """Find the best tree that satisfies the wishes, a proved bound, and the price of each wish in rows.
 
-        time_limit in seconds; `stop()` is asked about every 50 ms. Wishes that no tree keeps come back with a `conflict`. Raises
-        InfeasibleError if no tree is within the limits, whatever the wishes.
+        Parameters
+        ----------
+        wishes : sequence of str
+            Wishes in the grammar of `trainer.editing.wishes.GRAMMAR`.
+        prices : bool
+            Whether to compute prices.
+        time_limit : float, optional
+            In seconds.
+        stop : callable, optional
+            Returns True to end the search; called about every 50 ms.
+
+        Returns
+        -------
+        Completion
+            With a `conflict` if no tree satisfies the wishes.
+
+        Raises
+        ------
+        InfeasibleError
+            No tree is within the limits, even without wishes.
         """
         read = self.wishes(wishes)
         self.space.begin(time_limit, stop)
@@ -70,7 +88,7 @@ class Bench:
         time_limit: float | None = None,
         stop: Callable[[], bool] | None = None,
     ) -> Iterator[QuestionPrice]:
-        """What each question would cost at a place ('root', 'y', ...) of `tree`, by default the best tree with the wishes.
+        """Return the price of each question at a place ('root', 'y', ...) of `tree`, by default the best tree with the wishes.
 
         Raises ParameterError if the tree does not have the place.
         """
@@ -86,5 +104,5 @@ class Bench:
         return self.completer.price_list(read, tree, word)
 
     def tree(self, shape: LabelledShape) -> Tree:
-        """The tree of a shape (question, yes, no) in the columns' own units, counted over the training rows."""
+        """Convert a shape (question, yes, no) to a tree in the units of the columns, with counts of the training rows."""
         return self.problem.settle(self.problem.tree(self.space.questions.draft(shape)))

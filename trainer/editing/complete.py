@@ -1,4 +1,4 @@
-"""The best tree with wishes as one answer: tree, bound, what each wish costs, and which wishes contradict each other."""
+"""Complete a set of wishes: the best tree, its bound, the price of each wish, and conflicts between wishes."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from trainer.editing.conflict import Feasible, minimal_conflict, reason
 from trainer.editing.prefix import OPEN, Prefix, PrefixBound, Spot
 from trainer.editing.questions import leaves_of, path_to
 from trainer.editing.space import INFINITE_COST, SearchStopped, literal
-from trainer.editing.wishes import EditConstraint, Item, Items, below, held_questions
+from trainer.editing.wishes import EditConstraint, Item, Items, held_questions, items_below
 from trainer.tree.shapes import LabelledShape
 
 
 @dataclass(frozen=True, kw_only=True)
 class ConstraintPrice:
-    """What is won back, in rows, if this wish alone is dropped; None if the search was stopped before it was known."""
+    """A wish's price: the objective gained by removing only this wish, in rows; None if the search was stopped before."""
 
     wish: EditConstraint
     price: Fraction | None
@@ -24,7 +24,7 @@ class ConstraintPrice:
 
 @dataclass(frozen=True, kw_only=True)
 class Optimum:
-    """Cost of the best tree without wishes, in rows, and what is proved about it."""
+    """Cost of the best tree without wishes and its proved bound, in rows."""
 
     cost: Fraction
     bound: Fraction
@@ -32,10 +32,10 @@ class Optimum:
 
 @dataclass(frozen=True, kw_only=True)
 class Completion:
-    """The best tree that keeps the wishes: cost and proved bound in rows; `tree` has (question, yes, no) and classes.
+    """The best tree that satisfies the wishes; cost and proved bound in rows; `tree` has (question, yes, no) and classes.
 
-    `found` is False if no tree keeps the wishes (`conflict` then names some wishes of which none can be left out), or if the
-    search was stopped before it had one.
+    `found` is False if no tree satisfies the wishes (then `conflict` is a minimal set of wishes without a tree), or if the search was
+    stopped before it had one.
     """
 
     wishes: tuple[EditConstraint, ...]
@@ -56,9 +56,9 @@ class Completion:
 
 @dataclass(frozen=True, kw_only=True)
 class QuestionPrice:
-    """A question that is possible at a place: how much more the best tree with it costs than the best tree, in rows.
+    """A possible question at a place, and its price: the additional cost of the best tree with it, in rows.
 
-    Where `proved` is False the price is at least `price`. `errors`, `leaves` and `tree` describe the part at the place.
+    If `proved` is False, the price is at least `price`. `errors`, `leaves` and `tree` describe the subtree at the place.
     """
 
     question: int
@@ -70,7 +70,7 @@ class QuestionPrice:
 
 
 class Completer:
-    """Answers about wishes over one space."""
+    """Completes wishes over one space."""
 
     def __init__(self, prefix: Prefix) -> None:
         self.prefix = prefix
@@ -78,7 +78,7 @@ class Completer:
         self.feasible = Feasible(prefix)
 
     def complete(self, wishes: Sequence[EditConstraint], *, prices: bool = True) -> Completion:
-        """The best tree that keeps the wishes."""
+        """Find the best tree that satisfies the wishes."""
         self.prefix.trim()
         stay = held_questions(wishes, self.space.questions)
         items = frozenset(w.item for w in wishes) | stay
@@ -88,17 +88,17 @@ class Completer:
                 return self._conflict(wishes, stay)
         except SearchStopped:
             return Completion(wishes=tuple(wishes), found=False, reason="stopped")
-        found, tree, lower = self._best(items)
-        done = Completion(
+        best, tree, lower = self._best(items)
+        completion = Completion(
             wishes=tuple(wishes),
-            found=found.upper < INFINITE_COST,
+            found=best.upper < INFINITE_COST,
             tree=tree,
-            cost=self.space.exact_cost(found.upper) if found.upper < INFINITE_COST else Fraction(0),
-            bound=self.space.exact_cost(min(lower, found.upper)) if lower < INFINITE_COST else Fraction(0),
+            cost=self.space.exact_cost(best.upper) if best.upper < INFINITE_COST else Fraction(0),
+            bound=self.space.exact_cost(min(lower, best.upper)) if lower < INFINITE_COST else Fraction(0),
         )
-        if done.found and prices:
-            done = self._priced(done, wishes, stay, found)
-        return replace(done, states=self.space.nodes + self.prefix.states - begun)
+        if completion.found and prices:
+            completion = self._add_prices(completion, wishes, stay, best)
+        return replace(completion, states=self.space.nodes + self.prefix.states - begun)
 
     def _conflict(self, wishes: Sequence[EditConstraint], stay: Items) -> Completion:
         conflict = minimal_conflict(self.feasible, wishes, stay)
@@ -106,19 +106,19 @@ class Completer:
         return Completion(wishes=tuple(wishes), found=False, conflict=conflict, reason=why)
 
     def _best(self, items: Items) -> tuple[PrefixBound, LabelledShape, int]:
-        """The best tree, shallow ones first so that there is one early, and a lower bound of the cost of all."""
+        """Return the best tree and a lower bound of all; search shallow trees first for an early incumbent."""
         need = max((len(i.place) + 1 for i in items if i.verb == "ask"), default=0)
         best = PrefixBound(INFINITE_COST, False)
         tree = None
         lower = 0
         for height in range(min(max(need, 2), self.space.depth), self.space.depth + 1):
             spot = replace(self.prefix.top(items), height=height)
-            found = self.prefix.value(spot, best.upper)
-            if found.upper < best.upper and found.choice != OPEN:
-                best = found
-                tree = self._tree(spot, found)
+            value = self.prefix.value(spot, best.upper)
+            if value.upper < best.upper and value.choice != OPEN:
+                best = value
+                tree = self._tree(spot, value)
             if height == self.space.depth:
-                lower = min(found.lower, best.upper)
+                lower = min(value.lower, best.upper)
             if self.space.stopped():
                 lower = max(lower, self._floor(items)) if height < self.space.depth else lower
                 break
@@ -127,40 +127,40 @@ class Completer:
     def _floor(self, items: Items) -> int:
         return self.space.floor(self.space.counts(self.space.all_rows), self.space.depth)
 
-    def _tree(self, spot: Spot, found: PrefixBound) -> LabelledShape:
-        """The tree, even if time is over: all of its parts are known."""
-        with self.space.unhurried():
-            return self.prefix.tree(spot, found)
+    def _tree(self, spot: Spot, value: PrefixBound) -> LabelledShape:
+        """Build the tree from memoised subproblems, even after the time limit."""
+        with self.space.without_limits():
+            return self.prefix.tree(spot, value)
 
-    def _priced(
-        self, done: Completion, wishes: Sequence[EditConstraint], stay: Items, found: PrefixBound
+    def _add_prices(
+        self, completion: Completion, wishes: Sequence[EditConstraint], stay: Items, best: PrefixBound
     ) -> Completion:
-        prices = [ConstraintPrice(wish=w, price=self._price(done, wishes, stay, w, found.upper)) for w in wishes]
-        free = self._least(stay, found.upper)
+        prices = [ConstraintPrice(wish=w, price=self._price(completion, wishes, stay, w, best.upper)) for w in wishes]
+        free = self._least(stay, best.upper)
         optimum = Optimum(
-            cost=self.space.exact_cost(min(free.upper, found.upper)),
-            bound=self.space.exact_cost(min(free.lower, found.upper)),
+            cost=self.space.exact_cost(min(free.upper, best.upper)),
+            bound=self.space.exact_cost(min(free.lower, best.upper)),
         )
-        return replace(done, prices=tuple(prices), optimum=optimum)
+        return replace(completion, prices=tuple(prices), optimum=optimum)
 
     def _price(
-        self, done: Completion, wishes: Sequence[EditConstraint], stay: Items, wish: EditConstraint, cost: int
+        self, completion: Completion, wishes: Sequence[EditConstraint], stay: Items, wish: EditConstraint, cost: int
     ) -> Fraction | None:
-        if not done.optimal or self.space.stopped():
+        if not completion.optimal or self.space.stopped():
             return None
         without = self._least(frozenset(w.item for w in wishes if w is not wish) | stay, cost)
         if not without.exact and without.lower < cost:
             return None
-        return done.cost - self.space.exact_cost(min(without.lower, cost))
+        return completion.cost - self.space.exact_cost(min(without.lower, cost))
 
     def _least(self, items: Items, ub: int) -> PrefixBound:
-        """E with these wishes if below `ub`, which is the cost of a tree that keeps them."""
+        """Return E with these wishes if it is below `ub`, the cost of a tree that satisfies them."""
         return self.prefix.value(self.prefix.top(items), ub)
 
     # -- price lists ---------------------------------------------------------------------------------------------------
 
     def spot(self, wishes: Sequence[EditConstraint], tree: LabelledShape, place: str) -> Spot:
-        """The subproblem of a place whose ancestors are held fast, what the wishes at the place itself ask set aside.
+        """Return the subproblem of a place below the tree's own splits, without the wishes for a split or leaf at the place itself.
 
         Raises KeyError if the tree does not have the place.
         """
@@ -174,16 +174,16 @@ class Completer:
                     literal(spot.path, question, letter == "y", self.space.questions.encoded),
                     spot.height - 1,
                     spot.banned,
-                    below(spot.items, letter),
+                    items_below(spot.items, letter),
                 )
             )
-        kept = frozenset(i for i in spot.items if i.place or i.verb not in ("ask", "leaf"))
-        return replace(spot, items=kept)
+        items = frozenset(i for i in spot.items if i.place or i.verb not in ("ask", "leaf"))
+        return replace(spot, items=items)
 
     def price_list(self, wishes: Sequence[EditConstraint], tree: LabelledShape, place: str) -> Iterator[QuestionPrice]:
-        """For each question that is possible at the place its price, cheapest bounds first, each as it is known.
+        """Yield the price of each possible question at a place, ordered by bound.
 
-        Questions that no tree with the wishes can ask there are left out; where the search is stopped the rest comes as bounds.
+        Questions of no tree with the wishes are left out. If the search is stopped, the remaining prices are bounds.
         """
         spot = self.spot(wishes, tree, place)
         least = self.prefix.value(spot)
@@ -218,10 +218,10 @@ class Completer:
 
 
 class ColumnCompleter(Completer):
-    """Answers about wishes where a column has too many questions for a line each."""
+    """Completes wishes for methods with many questions by column; a price list has one line for each column."""
 
     def price_list(self, wishes: Sequence[EditConstraint], tree: LabelledShape, place: str) -> Iterator[QuestionPrice]:
-        """One line for each column: its cheapest question at the place, of all that could stand there."""
+        """Yield for each column the price of its cheapest question at the place."""
         spot = self.spot(wishes, tree, place)
         least = self.prefix.value(spot)
         base = self.space.exact_cost(least.lower if least.exact else min(least.upper, INFINITE_COST - 1))
@@ -230,10 +230,10 @@ class ColumnCompleter(Completer):
             example = self.prefix.example(asking)
             if example is None:
                 continue
-            found = self.prefix.value(asking)
-            if found.exact and found.upper < INFINITE_COST:
-                side = self.prefix._sides(asking, found.choice, found.way)
-                yield self._question(found.choice, side.spots, found.upper, base, least.exact)
-            elif found.lower < INFINITE_COST:
-                price = max(base * 0, self.space.exact_cost(found.lower) - base)
+            value = self.prefix.value(asking)
+            if value.exact and value.upper < INFINITE_COST:
+                side = self.prefix._sides(asking, value.choice, value.way)
+                yield self._question(value.choice, side.spots, value.upper, base, least.exact)
+            elif value.lower < INFINITE_COST:
+                price = max(base * 0, self.space.exact_cost(value.lower) - base)
                 yield QuestionPrice(question=example, price=price, proved=False)

@@ -1,4 +1,4 @@
-"""Which wishes contradict each other: a smallest set of them, with the numbers that show it."""
+"""Find a minimal set of conflicting wishes and explain the conflict."""
 
 from __future__ import annotations
 
@@ -8,83 +8,90 @@ import numpy as np
 
 from trainer.editing.prefix import Prefix, Spot, Topology
 from trainer.editing.space import DemandedQuestion, SearchStopped
-from trainer.editing.wishes import EditConstraint, Items, below, place_name
+from trainer.editing.wishes import EditConstraint, Items, items_below, place_name
 
 
 class Feasible:
-    """Whether any tree keeps a set of wishes."""
+    """Checks whether any tree satisfies a set of wishes, with a cache."""
 
     def __init__(self, prefix: Prefix) -> None:
         self.prefix = prefix
         self.memo: dict[tuple[int, bytes, frozenset[int], Items, Topology | None], bool] = {}
 
     def __call__(self, items: Items) -> bool:
-        """True if a tree of the space keeps the wishes. Raises SearchStopped."""
-        return self._spot(self.prefix.top(items))
+        """Return True if a tree of the space satisfies the wishes. Raises SearchStopped."""
+        return self._is_feasible(self.prefix.top(items))
 
-    def _spot(self, spot: Spot) -> bool:
+    def _is_feasible(self, spot: Spot) -> bool:
         spot = self.prefix.settle(spot)
-        here = [i for i in spot.items if not i.place]
-        leaf = {i.number for i in here if i.verb == "leaf"}
+        items_here = [i for i in spot.items if not i.place]
+        leaf = {i.number for i in items_here if i.verb == "leaf"}
         if not any(i.verb == "ask" for i in spot.items):
             return len(leaf - {-1}) < 2 or self._any_question(spot)
-        if leaf or not self._possible(spot):
+        if leaf or not self._asks_are_possible(spot):
             return False
         return self._any_question(spot)
 
     def _any_question(self, spot: Spot) -> bool:
         if any(i.verb == "leaf" and not i.place for i in spot.items):
             return False
-        key = (spot.height, spot.rows.tobytes(), spot.banned, spot.items, spot.room)
+        key = (spot.height, spot.rows.tobytes(), spot.banned, spot.items, spot.topology)
         if key not in self.memo:
             if self.prefix.space.stopped():
                 raise SearchStopped
-            self.memo[key] = any(self._with(spot, q) for q in self.prefix.candidates(spot))
+            self.memo[key] = any(self._is_feasible_with(spot, q) for q in self.prefix.candidates(spot))
         return self.memo[key]
 
-    def _with(self, spot: Spot, question: int) -> bool:
+    def _is_feasible_with(self, spot: Spot, question: int) -> bool:
         sides = (self.prefix._sides(spot, question, way) for way in range(len(self.prefix.ways(spot))))
-        return any(all(self._spot(side) for side in one.spots) for one in sides)
+        return any(all(self._is_feasible(side) for side in one.spots) for one in sides)
 
-    def _possible(self, spot: Spot) -> bool:
-        """Whether each question that is asked here or below parts these rows at all, alone at its place, and the height has room for it."""
+    def _asks_are_possible(self, spot: Spot) -> bool:
+        """Return whether each demanded question separates these rows, is the only one at its place, and fits into the height."""
         space = self.prefix.space
         asks = [i for i in spot.items if i.verb == "ask"]
-        named: dict[str, frozenset[int]] = {}
+        questions_by_place: dict[str, frozenset[int]] = {}
         for ask in asks:
-            if ask.named:
-                named[ask.place] = named.get(ask.place, frozenset(ask.named)) & frozenset(ask.named)
-        if len({i.place for i in asks}) < len({(i.place, i.column) for i in asks}) or not all(named.values()):
+            if ask.questions:
+                questions_by_place[ask.place] = questions_by_place.get(ask.place, frozenset(ask.questions)) & frozenset(
+                    ask.questions
+                )
+        if len({i.place for i in asks}) < len({(i.place, i.column) for i in asks}) or not all(
+            questions_by_place.values()
+        ):
             return False
         for ask in asks:
             if len(ask.place) >= spot.height or ask.column in spot.banned | space.banned:
                 return False
-            asked = ask.named or questions_about(self.prefix, spot, ask.column)
-            if not any(space.parts(spot.rows, q) for q in asked):
+            questions = ask.questions or questions_about(self.prefix, spot, ask.column)
+            if not any(space.separates(spot.rows, q) for q in questions):
                 return False
         return True
 
 
 def questions_about(prefix: Prefix, spot: Spot, column: int) -> list[int]:
-    """The questions about a column that part the rows of a place, and the held ones."""
-    held = [i.number for i in spot.items if i.verb == "held" and i.column == column]
-    return [*prefix.space.candidates(spot.rows, spot.banned, [DemandedQuestion(column)], alike=False)[:1], *held]
+    """Return the questions on a column that separate the rows of a place, and the held ones."""
+    held_numbers = [i.number for i in spot.items if i.verb == "held" and i.column == column]
+    return [
+        *prefix.space.candidates(spot.rows, spot.banned, [DemandedQuestion(column)], alike=False)[:1],
+        *held_numbers,
+    ]
 
 
 def minimal_conflict(
-    feasible: Callable[[Items], bool], wishes: Sequence[EditConstraint], held: Items
+    feasible: Callable[[Items], bool], wishes: Sequence[EditConstraint], stay: Items
 ) -> tuple[EditConstraint, ...]:
-    """A smallest set of wishes that no tree keeps: without any one of them a tree exists. Found by leaving out one after the other."""
-    kept = list(wishes)
+    """Return a minimal conflict: no tree satisfies these wishes, but without any one of them a tree exists (deletion filter)."""
+    conflict = list(wishes)
     for wish in wishes:
-        rest = [w for w in kept if w is not wish]
-        if not feasible(frozenset(w.item for w in rest) | held):
-            kept = rest
-    return tuple(kept)
+        rest = [w for w in conflict if w is not wish]
+        if not feasible(frozenset(w.item for w in rest) | stay):
+            conflict = rest
+    return tuple(conflict)
 
 
 def reason(prefix: Prefix, conflict: Sequence[EditConstraint]) -> str:
-    """One sentence with the numbers that make the conflict, as far as they can be read off the wishes."""
+    """Explain a conflict in one sentence, with numbers if the wishes give them."""
     questions = prefix.space.questions
     space = prefix.space
     asks = [w.item for w in conflict if w.item.verb == "ask"]
@@ -92,7 +99,7 @@ def reason(prefix: Prefix, conflict: Sequence[EditConstraint]) -> str:
     if deepest is not None and len(deepest.place) >= space.depth:
         room = f"{space.depth} question{'s' if space.depth != 1 else ''}"
         return f"A question at {place_name(deepest.place)} is number {len(deepest.place) + 1} on its path; trees have at most {room} on a path."
-    if not prefix.holds({i.place for i in asks}):
+    if not prefix.admits_branches({i.place for i in asks}):
         return "The topology has no room for questions at all these places."
     twice = [w for w in conflict if w.item.verb == "ask" and sum(i.place == w.place for i in asks) > 1]
     if len(twice) > 1:
@@ -100,26 +107,28 @@ def reason(prefix: Prefix, conflict: Sequence[EditConstraint]) -> str:
     for item in asks:
         if item.column in space.banned:
             return f"The column '{space.problem.table.names[item.column]}' may not be asked at all."
-        clash = [w for w in conflict if w.item.verb in ("leaf", "depth") and item.place.startswith(w.place)]
-        if clash:
-            return f"A tree that asks at {place_name(item.place)} cannot keep '{clash[0].text}'."
-        clash = [w for w in conflict if w.item.verb == "forbid" and item.place.startswith(w.place)]
-        if clash and all(w.item.column == item.column for w in clash):
-            return f"'{clash[0].text}' forbids the column that the question at {place_name(item.place)} must ask about."
-        clash = [w for w in conflict if w.item.verb == "avoid" and w.place == item.place]
-        if clash:
-            return (
-                f"'{clash[0].text}' rules out the column that the question at {place_name(item.place)} must ask about."
-            )
-        apart = [w for w in conflict if w.item.verb == "together" and item.place.startswith(w.place)]
-        parted = [w for w in apart if item.number >= 0 and questions.barred(item.number, frozenset({w.item.number}))]
-        if parted:
-            return f"The question '{questions.text(item.number)}' parts what '{parted[0].text}' keeps together."
+        conflicting = [w for w in conflict if w.item.verb in ("leaf", "depth") and item.place.startswith(w.place)]
+        if conflicting:
+            return f"A tree that asks at {place_name(item.place)} cannot keep '{conflicting[0].text}'."
+        conflicting = [w for w in conflict if w.item.verb == "forbid" and item.place.startswith(w.place)]
+        if conflicting and all(w.item.column == item.column for w in conflicting):
+            return f"'{conflicting[0].text}' forbids the column that the question at {place_name(item.place)} must ask about."
+        conflicting = [w for w in conflict if w.item.verb == "avoid" and w.place == item.place]
+        if conflicting:
+            return f"'{conflicting[0].text}' rules out the column that the question at {place_name(item.place)} must ask about."
+        kept_together = [w for w in conflict if w.item.verb == "together" and item.place.startswith(w.place)]
+        separated = [
+            w
+            for w in kept_together
+            if item.number >= 0 and questions.is_barred(item.number, frozenset({w.item.number}))
+        ]
+        if separated:
+            return f"The question '{questions.text(item.number)}' parts what '{separated[0].text}' keeps together."
     return _rows_reason(prefix, conflict) if asks else "Each of them can be kept, but no tree keeps them all."
 
 
 def _rows_reason(prefix: Prefix, conflict: Sequence[EditConstraint]) -> str:
-    """How many rows come to the place where a question separates nothing any more."""
+    """Explain a conflict by the number of rows at the place whose demanded question does not separate them."""
     space = prefix.space
     asks = sorted((w.item for w in conflict if w.item.verb == "ask"), key=lambda i: len(i.place))
     last = asks[-1]
@@ -127,12 +136,12 @@ def _rows_reason(prefix: Prefix, conflict: Sequence[EditConstraint]) -> str:
     place = ""
     items: Items = frozenset(asks)
     while place != last.place:
-        named = [i.number for i in items if not i.place and i.verb == "ask" and len(i.named) == 1]
-        if not named:
+        questions_here = [i.number for i in items if not i.place and i.verb == "ask" and len(i.questions) == 1]
+        if not questions_here:
             break
         letter = last.place[len(place)]
-        rows = space.split(rows, named[0])[0 if letter == "y" else 1]
-        items = below(items, letter)
+        rows = space.split(rows, questions_here[0])[0 if letter == "y" else 1]
+        items = items_below(items, letter)
         place = place + letter
     total = space.weight(rows)
     column = space.problem.table.names[last.column]

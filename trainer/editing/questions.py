@@ -1,6 +1,6 @@
-"""The questions that a tree may ask, oriented as in the model file: the answer yes goes left.
+"""The questions of trees, oriented as in the model file: the answer yes goes left.
 
-Those of the encoding come first; held questions, which a wish names and the encoding lacks, follow.
+Questions of the encoding come first, then held questions: those that a wish names and the encoding lacks.
 """
 
 from __future__ import annotations
@@ -39,24 +39,24 @@ class Questions:
         self.encoded = len(exact)
         self.held: list[Split] = []
         short = cache(lambda question: in_short_decimals(problem, [exact[question]])[0])
-        self.splits: Sequence[Split] = MadeSplits(self.encoded, short, self.held)
+        self.splits: Sequence[Split] = LazySplits(self.encoded, short, self.held)
         self.columns: list[int] = [split.used[0] for split in exact]
         self._answers: list[np.ndarray] = [goes_left(split, problem.matrix) for split in exact]
-        self.mirrors = self.mirrored([q for q, f in enumerate(problem.binary.features) if f.test is Test.LEVEL])
+        self.mirrors = self.add_mirrors([q for q, f in enumerate(problem.binary.features) if f.test is Test.LEVEL])
 
     @property
     def bits(self) -> BitArray:
-        """The answers to the questions of the encoding, uint8 (rows, questions); 1 is yes."""
+        """Answers to the questions of the encoding, uint8 (rows, questions); 1 is yes."""
         if not self.encoded:
             return np.zeros((len(self.problem.table), 0), BIT)
         return np.column_stack(self._answers[: self.encoded]).view(BIT)
 
     def answers(self, question: int) -> np.ndarray:
-        """Boolean array (rows,): who answers yes."""
+        """Return the rows with the answer yes, bool (rows,)."""
         return self._answers[question]
 
     def find(self, split: Split) -> int:
-        """The number of the question; a split that is not there yet is added as a held one."""
+        """Return the number of a question; add a new split as a held question."""
         for number, known in enumerate(self.splits):
             if known == split:
                 return number
@@ -65,55 +65,55 @@ class Questions:
         self._answers.append(goes_left(split, self.problem.matrix))
         return len(self.splits) - 1
 
-    def mirrored(self, levels: Sequence[int]) -> dict[int, int]:
-        """Add for each column of two categories the question about the other one; returns it by the question of the encoding.
+    def add_mirrors(self, levels: Sequence[int]) -> dict[int, int]:
+        """Add for each column of two categories the question about the other one; return it by question of the encoding.
 
-        Both separate the rows alike. Wishes name places by the answers on the way, so that it matters which answer is yes.
+        Both separate the rows alike. Wishes name places by the answers on the path, so it matters which answer is yes.
         levels: the questions of the encoding about one category.
         """
-        found = {}
+        mirrors = {}
         for question in levels:
-            own = self.columns[question]
-            if len(self.of_column(own)) == 1:
-                present = np.unique(self.problem.table.columns[own].values).astype(int).tolist()
+            column = self.columns[question]
+            if len(self.of_column(column)) == 1:
+                present = np.unique(self.problem.table.columns[column].values).astype(int).tolist()
                 others = tuple(code for code in present if code not in self.splits[question].among)
-                found[question] = self.find(Subset(feature=own, codes=others))
-        return found
+                mirrors[question] = self.find(Subset(feature=column, codes=others))
+        return mirrors
 
-    def foreign(self, question: int) -> bool:
-        """Whether a question parts rows as none of the encoding may."""
+    def is_foreign(self, question: int) -> bool:
+        """Return whether a question separates rows unlike any question of the encoding."""
         return question >= self.encoded and question not in self.mirrors.values()
 
-    def together(self, split: Split) -> int:
-        """The negative number of the categories of a subset that no question is to part, for `barred`.
+    def category_group(self, split: Split) -> int:
+        """Return the negative number of a group of categories that stay together, for `is_barred`.
 
-        Raises ParameterError where questions are not about sets of categories, or one of these never occurs.
+        Raises ParameterError if questions are not about sets of categories, or if a category never occurs.
         """
         name = self.problem.table.names[split.used[0]]
         raise ParameterError({"wish": ONE_CATEGORY.format(name=name)})
 
-    def barred(self, question: int, banned: frozenset[int]) -> bool:
-        """Whether `banned` rules a question out: by its column, or because it parts categories that stay together."""
+    def is_barred(self, question: int, banned: frozenset[int]) -> bool:
+        """Return whether `banned` excludes a question: by its column, or because it separates a group of categories."""
         return self.columns[question] in banned
 
     def of_column(self, column: int) -> list[int]:
-        """The questions of the encoding about a column."""
+        """Return the questions of the encoding about a column."""
         return [q for q in range(self.encoded) if self.columns[q] == column]
 
     def column_name(self, question: int) -> str:
-        """The column that a question asks."""
+        """Return the name of a question's column."""
         return self.problem.table.names[self.columns[question]]
 
     def text(self, question: int) -> str:
-        """The question in words."""
+        """Return the question in words."""
         return split_text(self.splits[question], self.problem.table.schema)
 
     def wish(self, question: int) -> str:
-        """The question as the grammar of wishes writes it, exactly."""
+        """Return the question in the grammar of wishes, exactly."""
         return self.splits[question].wish(self.problem.table.schema)
 
     def draft(self, tree: LabelledShape) -> Draft:
-        """The tree (question, yes, no) in the columns' own units."""
+        """Convert a tree (question, yes, no) to a draft in the units of the columns."""
         if not isinstance(tree, tuple):
             return DraftLeaf(label=tree)
         return DraftBranch(split=self.splits[tree[0]], left=self.draft(tree[1]), right=self.draft(tree[2]))
@@ -125,30 +125,30 @@ def _left_is_yes(feature: EncodedFeature) -> Split:
 
 
 def in_short_decimals(problem: Problem, splits: Sequence[Split]) -> list[Split]:
-    """The splits in the decimals of the trees that training stores, so that a question has one name in both."""
+    """Shorten thresholds like training does for stored trees, so that a question has one name in both."""
 
     @cache
     def values(feature: int) -> FloatArray:
         column = problem.table.columns[feature]
         present = ~column.missing
-        if column.kind is ColumnKind.BINARY:  # two values at most, found without sorting
+        if column.kind is ColumnKind.BINARY:  # at most two values, so no sorting is needed
             return np.unique([column.values[present].min(), column.values[present].max()])
         return np.unique(column.values[present])
 
-    found = []
+    shortened = []
     for split in splits:
         short, _ = split.shorten(values, problem.matrix, np.arange(len(problem.matrix)))
         same = short == split or np.array_equal(goes_left(short, problem.matrix), goes_left(split, problem.matrix))
-        found.append(short if same else split)
-    return found
+        shortened.append(short if same else split)
+    return shortened
 
 
-class MadeSplits(Sequence[Split]):
-    """The splits of questions by number, made when they are asked for; held ones follow those of the encoding."""
+class LazySplits(Sequence[Split]):
+    """Splits by number, created at access; held questions follow those of the encoding."""
 
-    def __init__(self, encoded: int, made: Callable[[int], Split], held: Sequence[Split]) -> None:
+    def __init__(self, encoded: int, make_split: Callable[[int], Split], held: Sequence[Split]) -> None:
         self.encoded = encoded
-        self.made = made
+        self.made = make_split
         self.held = held
 
     @overload
@@ -170,17 +170,17 @@ class MadeSplits(Sequence[Split]):
 
 
 def leaves_of(tree: LabelledShape) -> int:
-    """How many leaves a tree has."""
+    """Return the number of leaves of a tree."""
     return leaves_of(tree[1]) + leaves_of(tree[2]) if isinstance(tree, tuple) else 1
 
 
 def asked_questions(tree: LabelledShape) -> list[int]:
-    """The questions of a tree, from the root down."""
+    """Return the questions of a tree in preorder."""
     return [tree[0], *asked_questions(tree[1]), *asked_questions(tree[2])] if isinstance(tree, tuple) else []
 
 
 def subtree(tree: LabelledShape, place: str) -> LabelledShape:
-    """What hangs at a place; raises KeyError if the tree does not have it."""
+    """Return the subtree at a place; raise KeyError if the tree does not have it."""
     for letter in place:
         if not isinstance(tree, tuple):
             raise KeyError(place)
@@ -189,7 +189,7 @@ def subtree(tree: LabelledShape, place: str) -> LabelledShape:
 
 
 def path_to(tree: LabelledShape, place: str) -> Sequence[int]:
-    """The questions of the ancestors of a place."""
+    """Return the questions of the ancestors of a place."""
     path = []
     for letter in place:
         if not isinstance(tree, tuple):

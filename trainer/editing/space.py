@@ -1,7 +1,7 @@
-"""What the recursion over wishes needs of a method: rows that questions part, costs, and the best tree of a subproblem without wishes.
+"""`EditingSpace`: the interface of a method to the search with wishes: rows, questions, costs, and optima without wishes.
 
-Costs are integers: scale * (Q errors + P leaves) + leaves, so that of two trees of the same objective the one with fewer leaves comes
-first; P/Q is the penalty of a leaf in rows. Rows are int32 arrays of places in the space's own list of rows.
+Costs are integers: scale * (Q errors + P leaves) + leaves, so ties are broken by fewer leaves. P/Q is the leaf penalty in rows. Rows are
+int32 arrays of positions in the space's own list of rows.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ NONE_BANNED: frozenset[int] = frozenset()
 
 
 class SearchStopped(Exception):
-    """The search was stopped before it could say."""
+    """The search was stopped before it had a result."""
 
 
 class SubproblemBound(Protocol):
-    """What is known about a subproblem: a lower bound of the cost, and whether it is exact."""
+    """A lower bound of a subproblem's cost, and whether it is exact."""
 
     @property
     def lower(self) -> int: ...
@@ -41,18 +41,18 @@ class SubproblemBound(Protocol):
 
 @dataclass(frozen=True)
 class DemandedQuestion:
-    """A question that a wish demands: one of `named`, or any about the column where none is named."""
+    """A demand of a wish: one of `questions`, or any question about the column if `questions` is empty."""
 
     column: int
-    named: tuple[int, ...] = ()
+    questions: tuple[int, ...] = ()
 
     def admits(self, column: int, number: int) -> bool:
-        """Whether a question about a column satisfies it."""
-        return self.column == column and (not self.named or number in self.named)
+        """Return whether a question about a column satisfies the demand."""
+        return self.column == column and (not self.questions or number in self.questions)
 
 
 class EditingSpace(ABC):
-    """The trees of one method on one problem; `stop()` ends whatever is under way. Not for several threads at once."""
+    """The trees of one method on one problem. Not thread-safe."""
 
     problem: Problem
     questions: Questions
@@ -69,18 +69,18 @@ class EditingSpace(ABC):
     def __init__(self) -> None:
         self.flag = np.zeros(1, np.int64)
         self.end = math.inf
-        self.asked: Callable[[], bool] | None = None
+        self.stop: Callable[[], bool] | None = None
 
-    # -- what a method gives -------------------------------------------------------------------------------------------
+    # -- methods of a family -------------------------------------------------------------------------------------------
 
     def fits(self, question: int, banned: frozenset[int], asks: list[DemandedQuestion]) -> bool:
-        """Whether a question may stand where `banned` and all of `asks` hold."""
+        """Return whether `banned` and all of `asks` allow a question."""
         column = self.questions.columns[question]
-        return not self.questions.barred(question, banned) and all(a.admits(column, question) for a in asks)
+        return not self.questions.is_barred(question, banned) and all(a.admits(column, question) for a in asks)
 
     @abstractmethod
     def split(self, rows: np.ndarray, question: int) -> tuple[np.ndarray, np.ndarray]:
-        """The rows that answer yes, and those that answer no."""
+        """Return the rows that answer yes, and those that answer no."""
 
     @abstractmethod
     def solve(
@@ -91,63 +91,63 @@ class EditingSpace(ABC):
         banned: frozenset[int],
         ub: int = INFINITE_COST,
     ) -> SubproblemBound:
-        """E(rows, height, banned) if below `ub`, else a lower bound of at least `ub`, less only if the search was stopped.
+        """Return E(rows, height, banned) if it is below `ub`, else a lower bound of at least `ub`; less only if stopped.
 
-        path: the answers that lead here, sorted, 2 q + 1 for yes; None if a held question is among them.
+        path: the sorted answers on the path, 2 q + 1 for yes to q; None if it has a held question.
         """
 
     @abstractmethod
     def tree(
         self, rows: np.ndarray, path: tuple[int, ...] | None, height: int, banned: frozenset[int], cost: int
     ) -> Shape:
-        """A tree of the known optimal `cost`, as (question, yes, no)."""
+        """Return a tree of the optimal `cost`, as (question, yes, no)."""
 
     @abstractmethod
     def candidates(
         self, rows: np.ndarray, banned: frozenset[int], asks: list[DemandedQuestion], *, alike: bool
     ) -> list[int]:
-        """The questions of the encoding that part the rows, ask no banned column and satisfy every one of `asks`.
+        """Return the questions of the encoding that separate the rows, have no banned column and satisfy all of `asks`.
 
-        `alike`: also those that part the rows like another one.
+        `alike`: whether to include questions that separate the rows like another one.
         """
 
     @abstractmethod
     def exact_cost(self, cost: int) -> Fraction:
-        """errors + P/Q leaves, in rows, of an integer cost; of a bound the largest value that it proves."""
+        """Convert an integer cost to errors + P/Q leaves in rows, and an integer bound to the largest value that it proves."""
 
     @property
     @abstractmethod
     def nodes(self) -> int:
-        """Subproblems searched so far."""
+        """Number of subproblems searched so far."""
 
     # -- time ----------------------------------------------------------------------------------------------------------
 
-    def begin(self, time_limit: float | None, asked: Callable[[], bool] | None) -> None:
-        """A new question to the space: its time runs from now; `asked` says whether somebody wants it to end."""
+    def begin(self, time_limit: float | None, stop: Callable[[], bool] | None) -> None:
+        """Start the clock of a new search; `stop` returns True to end it."""
         self.flag[0] = 0
         self.end = math.inf if time_limit is None else time.perf_counter() + time_limit
-        self.asked = asked
+        self.stop = stop
 
     def stopped(self) -> bool:
-        """True once the search has to end."""
-        if not self.flag[0] and (time.perf_counter() >= self.end or (self.asked is not None and self.asked())):
+        """Return True once the search has to end."""
+        if not self.flag[0] and (time.perf_counter() >= self.end or (self.stop is not None and self.stop())):
             self.flag[0] = 1
         return bool(self.flag[0])
 
     @contextmanager
-    def unhurried(self) -> Iterator[None]:
-        """Nothing is stopped meanwhile: for what is read off from known subproblems."""
+    def without_limits(self) -> Iterator[None]:
+        """Suspend time limit and stop, to read results from memoised subproblems."""
         end = self.end
-        asked = self.asked
+        stop = self.stop
         flag = int(self.flag[0])
         self.end = math.inf
-        self.asked = None
+        self.stop = None
         self.flag[0] = 0
         try:
             yield
         finally:
             self.end = end
-            self.asked = asked
+            self.stop = stop
             self.flag[0] = flag
 
     # -- rows ----------------------------------------------------------------------------------------------------------
@@ -157,17 +157,17 @@ class EditingSpace(ABC):
         """Every row of the space."""
         return np.arange(len(self.weights), dtype=np.int32)
 
-    def parts(self, rows: np.ndarray, question: int) -> bool:
-        """True if each side of the question keeps enough rows for a leaf."""
+    def separates(self, rows: np.ndarray, question: int) -> bool:
+        """Return whether both children of the question have enough rows for a leaf."""
         yes, no = self.split(rows, question)
         return self.weight(yes) >= self.min_leaf and self.weight(no) >= self.min_leaf
 
     def weight(self, rows: np.ndarray) -> int:
-        """Total weight of rows."""
+        """Return the total weight of rows."""
         return int(self.weights[rows].sum())
 
     def counts(self, rows: np.ndarray) -> np.ndarray:
-        """Weight of each class, int64."""
+        """Return the weight of each class, int64."""
         out = np.zeros(self.n_classes, np.int64)
         np.add.at(out, self.classes[rows], self.weights[rows])
         return out
@@ -175,12 +175,12 @@ class EditingSpace(ABC):
     # -- costs ---------------------------------------------------------------------------------------------------------
 
     def leaf_cost(self, counts: np.ndarray, label: int | None = None) -> int:
-        """Cost of a leaf of class `label`, or of its majority."""
-        right = counts.max() if label is None else counts[label]
-        return int(counts.sum() - right) * self.unit + self.leaf
+        """Return the cost of a leaf of class `label`, by default its majority."""
+        correct = counts.max() if label is None else counts[label]
+        return int(counts.sum() - correct) * self.unit + self.leaf
 
     def floor(self, counts: np.ndarray, height: int) -> int:
-        """A lower bound of any tree of the height: t leaves answer with at most t classes."""
+        """Return a lower bound of all trees of the height: t leaves predict at most t classes."""
         top = 0
         total = int(counts.sum())
         best = INFINITE_COST
@@ -190,7 +190,7 @@ class EditingSpace(ABC):
         return best
 
     def cost_of(self, tree: LabelledShape, rows: np.ndarray | None = None) -> tuple[int, int]:
-        """Errors and leaves of a tree over some rows of the space, by default all."""
+        """Return errors and leaves of a tree over some rows of the space, by default all."""
 
         def visit(part: LabelledShape, rows: np.ndarray) -> tuple[int, int]:
             if not isinstance(part, tuple):
@@ -204,12 +204,12 @@ class EditingSpace(ABC):
         return visit(tree, self.all_rows if rows is None else rows)
 
     def objective(self, cost: Fraction) -> Fraction:
-        """The objective of a cost in rows."""
+        """Convert a cost in rows to the objective."""
         return 1 - cost / self.problem.n
 
 
 def literal(path: tuple[int, ...] | None, question: int, yes: bool, encoded: int) -> tuple[int, ...] | None:
-    """The path one answer further; None once a held question is on it."""
+    """Return the path with one more answer; None if a held question is on it."""
     if path is None or question >= encoded:
         return None
     return tuple(sorted((*path, 2 * question + int(yes))))

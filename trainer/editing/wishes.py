@@ -1,7 +1,7 @@
-"""Wishes: what a person asks of a tree, as text and as parts of a partial tree.
+"""Wishes: constraints of a user on a tree, as text and as items of a partial tree.
 
-A place is a word over y and n, the answers from the root; the empty word is the root. `ask` demands that its place is a branch;
-the other wishes bind only if the tree has their place.
+A place is a string of y and n, the answers from the root; the empty string is the root. `ask` demands a split at its place; the other
+wishes apply only if the tree has their place.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ GRAMMAR = (
 
 @dataclass(frozen=True)
 class Item:
-    """A wish, or a held question, seen from a place above it: `place` is the way that is left.
+    """A wish or a held question, relative to a node above it: `place` is the remaining path.
 
     `number` is the question of `ask` and `held` (-1: any about `column`), the class of `leaf` (-1: its majority), the height of
-    `depth`, and for `together` the negative number of the categories (`Questions.together`). `other` is a second question that keeps an
-    `ask` which leaves the side of empty cells open (-1: none).
+    `depth`, and the group of categories of `together` (`Questions.category_group`). `other` is a second question that satisfies an
+    `ask` without a side for empty cells (-1: none).
     """
 
     verb: Verb
@@ -45,8 +45,8 @@ class Item:
     other: int = -1
 
     @property
-    def named(self) -> tuple[int, ...]:
-        """The questions that keep an `ask`; none if any about the column does."""
+    def questions(self) -> tuple[int, ...]:
+        """The questions that satisfy an `ask`; empty if any about the column does."""
         return tuple(q for q in (self.number, self.other) if q >= 0)
 
 
@@ -55,7 +55,7 @@ Items = frozenset[Item]
 
 @dataclass(frozen=True)
 class EditConstraint:
-    """A wish with its words."""
+    """A wish with its text."""
 
     text: str
     item: Item
@@ -67,7 +67,7 @@ class EditConstraint:
 
 @dataclass(frozen=True)
 class ParsedEdit:
-    """A wish as it is written: `number` is the class of `leaf` or the height of `depth`."""
+    """A parsed wish: `number` is the class of `leaf` or the height of `depth`."""
 
     verb: Verb
     place: str
@@ -77,7 +77,7 @@ class ParsedEdit:
 
 
 def read_wish(text: str, schema: Sequence[ColumnSchema], classes: Sequence[str]) -> ParsedEdit:
-    """Read a wish by names of columns and classes alone.
+    """Parse a wish by the names of columns and classes alone.
 
     Raises
     ------
@@ -108,20 +108,20 @@ def read_wish(text: str, schema: Sequence[ColumnSchema], classes: Sequence[str])
 
 
 def parse(text: str, questions: Questions) -> EditConstraint:
-    """The wish that a text expresses; raises ParameterError with a sentence on what is wrong in it."""
+    """Parse a wish and find its questions. Raises ParameterError with a sentence on the mistake."""
     wish = read_wish(text, questions.problem.table.schema, questions.problem.labels.classes)
     number = wish.number
     other = -1
     if wish.split is not None and wish.verb == "together":
-        number = questions.together(wish.split)
+        number = questions.category_group(wish.split)
     elif wish.split is not None:
-        number, *rest = (questions.find(split) for split in _with_sides(wish.split, questions.problem, text))
+        number, *rest = (questions.find(split) for split in _with_empty_sides(wish.split, questions.problem, text))
         other = rest[0] if rest else -1
     return EditConstraint(text.strip(), Item(wish.verb, wish.place, number, wish.column, other))
 
 
-def _with_sides(split: Split, problem: Problem, text: str) -> list[Split]:
-    """Return the question with each side of empty cells that a wish leaves open; raises ParameterError if no cell is empty."""
+def _with_empty_sides(split: Split, problem: Problem, text: str) -> list[Split]:
+    """Return the question with each side of empty cells that a wish leaves open. Raises ParameterError if no cell is empty."""
     column = (problem.source or problem).table.columns[split.used[0]]
     if not isinstance(split, NumericSplit):
         return [split]
@@ -135,54 +135,54 @@ def _with_sides(split: Split, problem: Problem, text: str) -> list[Split]:
 
 
 def parse_all(texts: Sequence[str], questions: Questions) -> tuple[EditConstraint, ...]:
-    """The wishes, each once."""
+    """Parse wishes and drop duplicates."""
     if len(texts) > MOST_WISHES:
         raise ParameterError({"wish": f"{len(texts)} wishes are too many; at most {MOST_WISHES} are possible."})
     return tuple({wish.item: wish for wish in (parse(text, questions) for text in texts)}.values())
 
 
 def held_questions(wishes: Sequence[EditConstraint], questions: Questions) -> Items:
-    """The held questions at their places; they stay when their wish is dropped."""
+    """Return the held questions at their places; they stay available without their wish."""
     return frozenset(
         Item("held", w.place, q, w.item.column)
         for w in wishes
         if w.item.verb == "ask"
-        for q in w.item.named
-        if questions.foreign(q)
+        for q in w.item.questions
+        if questions.is_foreign(q)
     )
 
 
-def bans(here: Iterable[Item]) -> set[int]:
-    """What the items at a place bar from there on: columns, and the numbers of categories that stay together."""
-    return {i.column if i.verb == "forbid" else i.number for i in here if i.verb in ("forbid", "together")}
+def banned_at(items: Iterable[Item]) -> set[int]:
+    """Return the columns and category groups that the items at a node exclude at and below it."""
+    return {i.column if i.verb == "forbid" else i.number for i in items if i.verb in ("forbid", "together")}
 
 
-def below(items: Items, letter: str) -> Items:
-    """What is left of the items on the side that answers `letter`."""
+def items_below(items: Items, letter: str) -> Items:
+    """Return the items of the child `letter`, relative to it."""
     return frozenset(replace(i, place=i.place[1:]) for i in items if i.place and i.place[0] == letter)
 
 
 def satisfies(tree: LabelledShape, items: Items, questions: Questions, banned: frozenset[int] = frozenset()) -> bool:
-    """True if the tree keeps all wishes; a leaf without a class takes its majority, and held questions ask nothing.
+    """Return whether the tree satisfies all wishes; a leaf without a class has its majority, and held questions demand nothing.
 
-    A leaf wish with a class is kept by a leaf that carries this class by name.
+    A leaf wish with a class needs a leaf with exactly this class.
     """
-    here = [i for i in items if not i.place]
-    banned = banned | bans(here)
-    if any(i.verb == "depth" and _height(tree) > i.number for i in here):
+    items_here = [i for i in items if not i.place]
+    banned = banned | banned_at(items_here)
+    if any(i.verb == "depth" and _height(tree) > i.number for i in items_here):
         return False
     if not isinstance(tree, tuple):
-        named = {i.number for i in here if i.verb == "leaf"} - {-1}
-        return not any(i.verb == "ask" for i in items) and (not named or named == {tree})
-    if any(i.verb == "leaf" for i in here) or questions.barred(tree[0], banned):
+        classes = {i.number for i in items_here if i.verb == "leaf"} - {-1}
+        return not any(i.verb == "ask" for i in items) and (not classes or classes == {tree})
+    if any(i.verb == "leaf" for i in items_here) or questions.is_barred(tree[0], banned):
         return False
-    for i in here:
+    for i in items_here:
         if i.verb == "avoid" and i.column == questions.columns[tree[0]]:
             return False
-        if i.verb == "ask" and (i.column != questions.columns[tree[0]] or tree[0] not in (i.named or tree[:1])):
+        if i.verb == "ask" and (i.column != questions.columns[tree[0]] or tree[0] not in (i.questions or tree[:1])):
             return False
-    return satisfies(tree[1], below(items, "y"), questions, banned) and satisfies(
-        tree[2], below(items, "n"), questions, banned
+    return satisfies(tree[1], items_below(items, "y"), questions, banned) and satisfies(
+        tree[2], items_below(items, "n"), questions, banned
     )
 
 
@@ -203,7 +203,7 @@ def _place(word: str, text: str) -> str:
 
 
 def place_name(place: str) -> str:
-    """A place as wishes write it."""
+    """Return a place in the grammar of wishes."""
     return place or "root"
 
 
@@ -216,7 +216,7 @@ def _column(name: str, schema: Sequence[ColumnSchema], text: str) -> int:
 
 
 def _near_columns(text: str, schema: Sequence[ColumnSchema]) -> str:
-    """Name the columns that words of a text come close to, or the first columns."""
+    """Name the columns whose names are similar to words of a text, or the first columns."""
     names = [column.name for column in schema]
     near = dict.fromkeys(filter(None, (nearest(word, names) for word in text.split()[:20])))
     if near:
@@ -233,7 +233,7 @@ def _label(name: str, classes: Sequence[str], text: str) -> int:
 
 
 def _question(rest: str, schema: Sequence[ColumnSchema], text: str) -> tuple[int, Split | None]:
-    """The column and the question, or None for any question about it; names of columns may hold spaces and signs."""
+    """Parse a column and a question, or None for any question about it; column names may have spaces and signs."""
     names = [column.name for column in schema]
     if rest in names:
         return names.index(rest), None
@@ -296,12 +296,12 @@ def _subset(column: int, tail: str, schema: ColumnSchema, text: str) -> Split:
         if text.split(None, 1)[0] == "together":
             raise _bad(text, f"'{schema.name}' is a number, which has no categories that could stay together.")
         raise _bad(text, f"'{schema.name}' is a number: write '{schema.name} <= VALUE'.")
-    named = [tail] if tail in schema.categories else [word.strip() for word in tail.split("|")]
-    for name in named:
+    names = [tail] if tail in schema.categories else [word.strip() for word in tail.split("|")]
+    for name in names:
         if name not in schema.categories:
             raise _bad(
                 text,
                 f"'{schema.name}' has no category '{name[:80]}'.{closest(name, schema.categories)} "
                 f"Categories: {list_names(schema.categories)}.",
             )
-    return Subset(feature=column, codes=tuple(sorted({schema.categories.index(name) for name in named})))
+    return Subset(feature=column, codes=tuple(sorted({schema.categories.index(name) for name in names})))

@@ -1,4 +1,4 @@
-"""Wishes in words, and the reasons that people give for them."""
+"""Wishes in words, and the reasons that users give for them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ AT_MOST = re.compile(
 
 
 def in_words(wish: str) -> str:
-    """A wish as a sentence."""
+    """Return a wish as a sentence."""
     words = wish.split(None, 2)
     if len(words) < 2:
         return wish
@@ -34,17 +34,17 @@ def in_words(wish: str) -> str:
 
 
 def _question(text: str) -> str:
-    """A question as pages write it: "b ≤ −1.5" for "b <= -1.5"."""
+    """Return a question as pages write it: "b ≤ −1.5" for "b <= -1.5"."""
     return AT_MOST.sub(lambda found: f" ≤ {MINUS if found[1] else ''}", text)
 
 
-def checked_reasons(reasons: Mapping[str, str], wishes: Iterable[str]) -> dict[str, str]:
-    """The reasons by the text of their wish. Raises ParameterError for an empty or long one, and for one without its wish."""
-    known = {wish.strip() for wish in wishes}
+def check_reasons(reasons: Mapping[str, str], wishes: Iterable[str]) -> dict[str, str]:
+    """Return the reasons by the text of their wish. Raises ParameterError for an empty or long reason, or one without its wish."""
+    wish_texts = {wish.strip() for wish in wishes}
     out = {}
     for wish, text in reasons.items():
         words = " ".join(text.split())
-        if wish.strip() not in known:
+        if wish.strip() not in wish_texts:
             raise ParameterError({"reasons": f"there is no wish '{wish[:120]}' that this reason could be for."})
         if not words or len(words) > MOST_REASON:
             raise ParameterError(
@@ -55,15 +55,15 @@ def checked_reasons(reasons: Mapping[str, str], wishes: Iterable[str]) -> dict[s
 
 
 def wish_lines(certificate: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The wishes of a certificate with their words, prices and reasons ("": none was given).
+    """Return the wishes of a certificate with their words, prices and reasons ("" for none).
 
-    A price is in rows, None if it is not known or answers have costs, and in words, in the unit of the costs if there are any.
+    `price_rows` is None if the price is unknown or errors have costs. `price_words` has the unit of the costs, if there are any.
     """
     scale, unit = price_scale(certificate)
-    found = []
+    lines = []
     for record in certificate.get("wishes") or ():
         price = None if record.get("price") is None else round(record["price"] * scale, 6)
-        found.append(
+        lines.append(
             {
                 "wish": record["wish"],
                 "words": in_words(record["wish"]),
@@ -72,11 +72,11 @@ def wish_lines(certificate: Mapping[str, Any]) -> list[dict[str, Any]]:
                 "reason": str(record.get("reason") or ""),
             }
         )
-    return found
+    return lines
 
 
 def price_scale(record: Mapping[str, Any]) -> tuple[float, str | None]:
-    """Return what an objective of 1 is worth, and the unit of the costs; None where this is the number of rows."""
+    """Return the value of an objective of 1, and the unit of the costs; None if this value is the number of rows."""
     costs = record.get("costs")
     worth = (record.get("optimum") or {}).get("objective_cost")
     if worth is None:
@@ -85,7 +85,7 @@ def price_scale(record: Mapping[str, Any]) -> tuple[float, str | None]:
 
 
 def price_words(price: float | None, unit: str | None = None) -> str:
-    """Return a price with its sign, in rows or a unit of costs: "+9 rows", "+0.5 EUR"; or that it is not known."""
+    """Return a signed price in rows or a unit of costs: "+9 rows", "+0.5 EUR"; or "price not known"."""
     if price is None:
         return "price not known"
     size = number_text(abs(price), 4)

@@ -25,7 +25,7 @@ from trainer.editing.bench import Bench
 from trainer.editing.complete import Completion, QuestionPrice
 from trainer.editing.space import SearchStopped
 from trainer.editing.wishes import EditConstraint
-from trainer.editing.words import checked_reasons
+from trainer.editing.words import check_reasons
 from trainer.errors import InfeasibleError, ParameterError, SolverError
 from trainer.families.exact.editing.rows import same_rows
 from trainer.families.exact.proofs.editing import restricted_proof
@@ -377,7 +377,7 @@ class WorkbenchSession:
         prices = {p.wish: p.price for p in completion.prices}
         n = self.searched.n
         price_of_wish = {w: prices.get(w) for w in completion.wishes}
-        reason_texts = checked_reasons(reasons, [w.text for w in price_of_wish])
+        reason_texts = check_reasons(reasons, [w.text for w in price_of_wish])
         return [
             {"wish": w.text, "price": None if p is None else float(p / n)}
             | ({"reason": reason_texts[w.text]} if w.text in reason_texts else {})

@@ -128,7 +128,7 @@ def test_values_prices_and_conflicts_within_limits_are_those_of_enumeration(seed
     assert found.found
     assert found.cost == found.bound == want
     assert kept(plain(found.tree), [_plain(w) for w in wishes], brute.columns)
-    assert bench.completer.fronts.keeps(found.tree)
+    assert bench.completer.fronts.satisfies_limits(found.tree)
     errors, leaves = bench.space.cost_of(found.tree)
     assert errors + leaves * brute.penalty == want
     for price in found.prices:
@@ -188,4 +188,4 @@ def test_a_stopped_search_within_limits_keeps_a_valid_bound():
         assert not found.optimal
         if found.found:
             assert found.bound <= found.cost
-            assert bench.completer.fronts.keeps(found.tree)
+            assert bench.completer.fronts.satisfies_limits(found.tree)

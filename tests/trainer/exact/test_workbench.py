@@ -79,7 +79,7 @@ class Brute:
         self.held = {}
         for w in wishes:
             if w.item.verb == "ask":
-                self.held.setdefault(w.place, set()).update(k for k in w.item.named if k >= q.encoded)
+                self.held.setdefault(w.place, set()).update(k for k in w.item.questions if k >= q.encoded)
         # a held question may stand at several places; give every place its own list, counting each question once
         self.common = q.encoded
         self.mirrors = tuple(q.mirrors.values())  # the other category of a column with two may be asked anywhere
@@ -119,7 +119,7 @@ def _plain(wish):
     return (
         i.verb,
         i.place,
-        (i.named or None) if i.verb == "ask" else None,
+        (i.questions or None) if i.verb == "ask" else None,
         i.column,
         i.number if i.verb == "leaf" and i.number >= 0 else None,
         i.number if i.verb == "depth" else None,
@@ -174,7 +174,7 @@ def test_wishes_of_questions_with_empty_cells_round_trip(seed):
     for number in range(questions.encoded):
         wish = questions.wish(number)
         if not wish.endswith("inf"):  # the one bucket of a full column that has no more of them
-            (asked,) = parse(f"ask root {wish}", questions).item.named
+            (asked,) = parse(f"ask root {wish}", questions).item.questions
             assert questions.splits[asked] == questions.splits[number]
 
 

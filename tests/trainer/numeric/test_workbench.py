@@ -76,7 +76,7 @@ def test_wishes_with_empty_cells_are_those_of_enumeration(seed):
 def test_wishes_of_questions_with_empty_cells_round_trip(seed):
     questions = NumericWorkbench(empty_table(seed), depth=2).space.questions
     for number in range(questions.encoded):
-        assert parse(f"ask root {questions.wish(number)}", questions).item.named == (number,)
+        assert parse(f"ask root {questions.wish(number)}", questions).item.questions == (number,)
 
 
 def check_completion(made):

@@ -213,9 +213,9 @@ def test_questions_with_empty_cells_part_rows_as_their_split(seed):
         yes, _ = space.split(space.all_rows, question)
         expected = np.flatnonzero(space.questions.answers(question)[space.origin])
         assert yes.tolist() == expected.tolist()
-        if not space.questions.barred(question, frozenset()):
+        if not space.questions.is_barred(question, frozenset()):
             (wish,) = bench.wishes([f"ask root {space.questions.wish(question)}"])
-            assert wish.item.named == (question,)
+            assert wish.item.questions == (question,)
 
 
 @seeds(60)

@@ -67,37 +67,37 @@ ANY_DEPTH = "The search proved more than the claim: no deeper tree over these qu
 
 
 def solve(problem: Problem, settings: Settings, monitor: Monitor) -> Solution:
-    """The best tree and its proof; a stopped search returns its best tree and a valid bound."""
+    """Find the best tree and prove it; if stopped, return the incumbent and a valid bound."""
     monitor.report(phase="search")
     constraints = exact_constraints(problem, settings)
     _check_optima(settings, constraints)
-    further: list[dict[str, object]] = []
+    evidence: list[dict[str, object]] = []
     points: list[FrontierPoint] = []
     if problem.column_prices and constraints is None:
-        found = _priced(problem, settings, monitor)
+        result = _solve_priced(problem, settings, monitor)
     elif constraints is not None:
-        found = _constrained(problem, settings, monitor, constraints)
+        result = _solve_constrained(problem, settings, monitor, constraints)
     elif settings["max_leaves"]:
-        found, points = _with_budget(problem, settings, monitor)
-        further.append(_leaf_frontier(problem, points))
+        result, points = _solve_leaf_budget(problem, settings, monitor)
+        evidence.append(_frontier_evidence(problem, points))
     else:
-        found = _free(problem, settings, monitor)
-        if settings["optimal_trees"] and found.optimal:
-            further.append(_optima(problem, settings, monitor))
-    bound = _objective(found.bound, problem)
-    monitor.report(incumbent=_objective(found.cost, problem), bound=bound, nodes=found.nodes, leaves=found.leaves)
+        result = _solve_free(problem, settings, monitor)
+        if settings["optimal_trees"] and result.optimal:
+            evidence.append(_optimal_trees_evidence(problem, settings, monitor))
+    bound = _objective(result.bound, problem)
+    monitor.report(incumbent=_objective(result.cost, problem), bound=bound, nodes=result.nodes, leaves=result.leaves)
     return Solution(
-        draft=_draft(problem, found.shape),
+        draft=_draft(problem, result.shape),
         bound=bound,
-        finished=found.optimal,
-        nodes=found.nodes,
+        finished=result.optimal,
+        nodes=result.nodes,
         encoded_features=len(problem.binary.features),
         solver="octweb",
         solver_version=VERSION,
-        warm_start_objective=None if found.start is None else _objective(found.start, problem),
-        evidence=(_evidence(found), *further),
-        note=ANY_DEPTH if found.any_depth else "",
-        proof=_proof(problem, settings, constraints, found, points),
+        warm_start_objective=None if result.start is None else _objective(result.start, problem),
+        evidence=(_evidence(result), *evidence),
+        note=ANY_DEPTH if result.any_depth else "",
+        proof=_proof(problem, settings, constraints, result, points),
     )
 
 
@@ -120,57 +120,56 @@ def _proof(
     problem: Problem,
     settings: Settings,
     constraints: Constraints | None,
-    found: ExactResult,
+    result: ExactResult,
     points: list[FrontierPoint],
 ) -> Callable[[Callable[[], bool]], ProofSteps | None]:
-    """The proof of the bound; that of a large depth takes a search of its own, since the first one keeps no steps."""
-    if found.search is not None:
-        return found.proof
+    """Return the function that builds the proof. For a large depth it searches again, since that search stores no steps."""
+    if result.search is not None:
+        return result.proof
     if constraints is not None or settings["max_leaves"] or problem.column_prices:
-        return _limited(problem, settings, constraints, found, points)
+        return _constrained_proof(problem, settings, constraints, result, points)
     binary = _binary_problem(problem, settings)
-    return lambda stop: prove_binary(binary, found.bound, stop=stop)
+    return lambda stop: prove_binary(binary, result.bound, stop=stop)
 
 
-def _limited(
+def _constrained_proof(
     problem: Problem,
     settings: Settings,
     constraints: Constraints | None,
-    found: ExactResult,
+    result: ExactResult,
     points: list[FrontierPoint],
 ) -> Callable[[Callable[[], bool]], ProofSteps | None]:
-    """The proof of the frontier, or of its best tree, or of the best tree within limits of leaves and columns, and pairs of columns."""
+    """Return the function that builds the proof of a frontier, or of the best tree under constraints."""
     binary = _binary_problem(problem, settings)
 
-    def made(stop: Callable[[], bool]) -> ProofSteps | None:
+    def build(stop: Callable[[], bool]) -> ProofSteps | None:
         errors = [p.bound for p in points]
         most = settings["max_leaves"]
-        whole = frontier_proof(binary, errors, most=most, stop=stop) if points else None
-        whole = whole or _of_cases(problem, settings, constraints, found, stop)
-        if whole is not None or stop():
-            return whole
+        proof = frontier_proof(binary, errors, most=most, stop=stop) if points else None
+        proof = proof or _cases_proof(problem, settings, constraints, result, stop)
+        if proof is not None or stop():
+            return proof
         return limited_proof(
             binary,
             constraints or Constraints(max_leaves=settings["max_leaves"]),
-            found.bound,
+            result.bound,
             stop=stop,
             vectors=lambda: restricted_proof(
-                constrained_bench(problem, settings), (), found.bound, settings["depth"], stop
+                constrained_bench(problem, settings), (), result.bound, settings["depth"], stop
             ),
         )
 
-    return made
+    return build
 
 
-def _of_cases(
-    problem: Problem, settings: Settings, constraints: Constraints | None, found: ExactResult, stop: Callable[[], bool]
+def _cases_proof(
+    problem: Problem, settings: Settings, constraints: Constraints | None, result: ExactResult, stop: Callable[[], bool]
 ) -> ProofSteps | None:
-    """The proof of a limit of columns that the search leaves behind; None if it needs more than that."""
-    if found.cases is None or constraints is None or constraints.recalls:  # the checker counts a case without recalls
+    """Return the proof of a column limit from the cases of the search; None if they are not enough."""
+    if result.cases is None or constraints is None or constraints.recalls:  # the checker counts a case without recalls
         return None
-    if (
-        constraints.conflict is not None and settings["depth"] > CHECKED_DEPTH
-    ):  # steps below the root know nothing of pairs
+    # steps below the root do not exclude pairs
+    if constraints.conflict is not None and settings["depth"] > CHECKED_DEPTH:
         return None
     binary = _binary_problem(problem, settings)
     columns = np.array([f.column for f in problem.binary.features])
@@ -182,7 +181,7 @@ def _of_cases(
         return again.search
 
     return CasesProof(
-        root=found.cases, bound=found.bound, depth=settings["depth"], leaves=constraints.max_leaves, Q=problem.kappa.denominator,
+        root=result.cases, bound=result.bound, depth=settings["depth"], leaves=constraints.max_leaves, Q=problem.kappa.denominator,
         search=search, stop=stop,
     ).build_steps()  # fmt: skip
 
@@ -196,7 +195,7 @@ def _binary_problem(problem: Problem, settings: Settings) -> BinaryProblem:
         leaf_cost=problem.kappa,
         weights=problem.weights,
         min_leaf=settings["min_leaf"],
-        allowed=_allowed(problem, settings),
+        allowed=_allowed_features(problem, settings),
     )
 
 
@@ -205,7 +204,7 @@ def _limits(settings: Settings, monitor: Monitor) -> SearchLimits:
 
 
 def _draft(problem: Problem, shape: LabelledShape) -> Draft:
-    """The tree in the columns' own units."""
+    """Return the tree with splits in the units of the columns."""
     if not isinstance(shape, tuple):
         return DraftLeaf(label=shape)
     return problem.binary.branch(shape[0], _draft(problem, shape[1]), _draft(problem, shape[2]))
@@ -220,8 +219,8 @@ def _options(settings: Settings) -> ExactOptions:
     return ExactOptions(memory=memory * 500_000 if memory else 1 << 30)
 
 
-def _allowed(problem: Problem, settings: Settings) -> BitArray:
-    """1 for the features of columns that may be used."""
+def _allowed_features(problem: Problem, settings: Settings) -> BitArray:
+    """Return 1 for the features of columns that may be used."""
     banned = _forbidden_features(settings, problem.names)
     names = problem.table.names
     return np.array([names[f.column] not in banned for f in problem.binary.features], np.uint8)
@@ -231,19 +230,19 @@ def _forbidden_features(settings: Settings, names: SettingNames) -> set[str]:
     return {names.column(name, "forbidden") for name in split_items(settings["forbidden"])}
 
 
-def _never(values: Mapping[str, Any]) -> list[str]:
+def _forbidden_sentences(values: Mapping[str, Any]) -> list[str]:
     *others, last = split_items(values.get("forbidden")) or [""]
     names = f"{', '.join(others)} or {last}" if others else last
     return [f"It never asks {names}."] if last else []
 
 
-def _free(problem: Problem, settings: Settings, monitor: Monitor) -> ExactResult:
-    """Any number of leaves that the depth allows."""
+def _solve_free(problem: Problem, settings: Settings, monitor: Monitor) -> ExactResult:
+    """Solve without constraints."""
 
     def report(cost: Fraction, bound: Fraction, nodes: int) -> None:
         monitor.report(incumbent=_objective(cost, problem), bound=_objective(bound, problem), nodes=nodes)
 
-    def improved(shape: Shape) -> None:
+    def report_tree(shape: Shape) -> None:
         draft = _draft(problem, shape)
         monitor.report(incumbent=problem.objective(problem.tree(draft)), draft=draft)
 
@@ -259,18 +258,18 @@ def _free(problem: Problem, settings: Settings, monitor: Monitor) -> ExactResult
         options=_options(settings),
         start=start,
         report=report,
-        improved=improved,
+        improved=report_tree,
     )
 
 
-def _constrained(problem: Problem, settings: Settings, monitor: Monitor, constraints: Constraints) -> ExactResult:
-    """The best tree within the side constraints."""
+def _solve_constrained(problem: Problem, settings: Settings, monitor: Monitor, constraints: Constraints) -> ExactResult:
+    """Solve under side constraints."""
 
     def report(cost: Fraction, bound: Fraction, nodes: int) -> None:
         monitor.report(incumbent=_objective(cost, problem), bound=_objective(bound, problem), nodes=nodes)
 
     binary = _binary_problem(problem, settings)
-    found = solve_constrained(
+    result = solve_constrained(
         binary,
         constraints,
         limits=_limits(settings, monitor),
@@ -278,34 +277,34 @@ def _constrained(problem: Problem, settings: Settings, monitor: Monitor, constra
         report=report,
         prices=_prices(problem) if problem.column_prices else None,
     )
-    if not found.found:
+    if not result.found:
         raise SolverError("The search was stopped before it found a tree within the constraints. Give it more time.")
-    leaves = count_leaves(found.shape)
-    errors = int(found.cost - problem.kappa * leaves)
-    if problem.column_prices:  # the cost holds what rows pay, too
-        errors, _ = evaluate(build_instance(binary), found.shape)
+    leaves = count_leaves(result.shape)
+    errors = int(result.cost - problem.kappa * leaves)
+    if problem.column_prices:  # the cost includes the prices of columns
+        errors, _ = evaluate(build_instance(binary), result.shape)
     return ExactResult(
-        shape=found.shape,
+        shape=result.shape,
         errors=errors,
         leaves=leaves,
-        cost=found.cost,
-        bound=found.bound,
-        optimal=found.optimal,
-        nodes=found.nodes,
+        cost=result.cost,
+        bound=result.bound,
+        optimal=result.optimal,
+        nodes=result.nodes,
         depth_two=0,
         cache_entries=0,
         evictions=0,
-        cases=found.cases,
+        cases=result.cases,
     )
 
 
-def _priced(problem: Problem, settings: Settings, monitor: Monitor) -> ExactResult:
-    """The best tree where asking columns has a price."""
+def _solve_priced(problem: Problem, settings: Settings, monitor: Monitor) -> ExactResult:
+    """Solve with prices of columns."""
 
     def report(cost: Fraction, bound: Fraction, nodes: int) -> None:
         monitor.report(incumbent=_objective(cost, problem), bound=_objective(bound, problem), nodes=nodes)
 
-    def improved(shape: Shape) -> None:
+    def report_tree(shape: Shape) -> None:
         monitor.report(draft=_draft(problem, shape))
 
     return solve_priced(
@@ -314,7 +313,7 @@ def _priced(problem: Problem, settings: Settings, monitor: Monitor) -> ExactResu
         limits=_limits(settings, monitor),
         options=_options(settings),
         report=report,
-        improved=improved,
+        improved=report_tree,
     )
 
 
@@ -330,41 +329,43 @@ def _check_optima(settings: Settings, constraints: Constraints | None) -> None:
         )
 
 
-def _optima(problem: Problem, settings: Settings, monitor: Monitor) -> dict[str, object]:
-    """The number of optimal trees, and the first of them; the count is a text, because it may be large."""
+def _optimal_trees_evidence(problem: Problem, settings: Settings, monitor: Monitor) -> dict[str, object]:
+    """Return the number of optimal trees, as a text since it may be large, and the first of them."""
     monitor.report(phase="all optimal trees")
-    found = optimal_trees(
+    optima = optimal_trees(
         _binary_problem(problem, settings),
         limit=settings["optimal_trees"],
         limits=_limits(settings, monitor),
         options=_options(settings),
     )
-    if found is None:
+    if optima is None:
         return {"kind": Evidence.OPTIMAL_TREES, "count": None, "listed": []}
 
-    trees = [problem.finish(problem.tree(_draft(problem, shape))).to_json() for shape in found.trees]
-    return {"kind": Evidence.OPTIMAL_TREES, "count": str(found.count), "listed": trees}
+    trees = [problem.finish(problem.tree(_draft(problem, shape))).to_json() for shape in optima.trees]
+    return {"kind": Evidence.OPTIMAL_TREES, "count": str(optima.count), "listed": trees}
 
 
-def _leaf_frontier(problem: Problem, points: list[FrontierPoint]) -> dict[str, object]:
-    """A point for each number of leaves that makes the tree better, and the sizes that are not settled."""
+def _frontier_evidence(problem: Problem, points: list[FrontierPoint]) -> dict[str, object]:
+    """Return the Pareto points of correct rows against leaves, and the leaf counts whose optimum is still open."""
     n = problem.n
     better = [p for k, p in enumerate(points) if k == 0 or p.errors < points[k - 1].errors]
-    still = unsettled([n - p.errors for p in points], [n - p.bound for p in points], {p.leaves for p in better})
-    own = [_point(problem, p) for p in better]
-    return {"kind": Evidence.LEAF_FRONTIER, "n": n, "most": len(points), "points": own, "unsettled": still}
+    open_sizes = unsettled([n - p.errors for p in points], [n - p.bound for p in points], {p.leaves for p in better})
+    lines = [_point(problem, p) for p in better]
+    return {"kind": Evidence.LEAF_FRONTIER, "n": n, "most": len(points), "points": lines, "unsettled": open_sizes}
 
 
 def _point(problem: Problem, p: FrontierPoint) -> dict[str, object]:
-    """The correct rows, the most that are possible, and the tree, which shows that so many can be right."""
+    """Return correct rows, their upper bound and the tree of a frontier point."""
     tree = problem.finish(problem.tree(_draft(problem, p.shape))).to_json()
-    right = problem.n - p.errors
+    correct = problem.n - p.errors
     most = problem.n - p.bound
-    return {"leaves": p.leaves, "correct": right, "bound": most, "proved": right == most, "tree": tree}
+    return {"leaves": p.leaves, "correct": correct, "bound": most, "proved": correct == most, "tree": tree}
 
 
-def _with_budget(problem: Problem, settings: Settings, monitor: Monitor) -> tuple[ExactResult, list[FrontierPoint]]:
-    """The best point of the frontier up to the leaf budget, and the frontier."""
+def _solve_leaf_budget(
+    problem: Problem, settings: Settings, monitor: Monitor
+) -> tuple[ExactResult, list[FrontierPoint]]:
+    """Return the best tree within the leaf budget, and the frontier up to it."""
     points = _frontier(problem, settings, monitor)
     best, cost, bound = cheapest_point(points, problem.kappa)
     result = ExactResult(
@@ -382,29 +383,29 @@ def _with_budget(problem: Problem, settings: Settings, monitor: Monitor) -> tupl
     return result, points
 
 
-def _evidence(found: ExactResult) -> dict[str, object]:
-    """What the search did, for the model file; costs as fractions, in rows."""
+def _evidence(result: ExactResult) -> dict[str, object]:
+    """Return the statistics of the search for the model file; costs as fractions, in rows."""
     return {
         "kind": Evidence.DYNAMIC_PROGRAMMING,
-        "cost": str(found.cost),
-        "bound": str(found.bound),
-        "depth_two_subtrees": found.depth_two,
-        "cache_entries": found.cache_entries,
-        "cache_evictions": found.evictions,
+        "cost": str(result.cost),
+        "bound": str(result.bound),
+        "depth_two_subtrees": result.depth_two,
+        "cache_entries": result.cache_entries,
+        "cache_evictions": result.evictions,
     }
 
 
 def _seconds(size: ProblemSize) -> float:
     """Return the seconds of a fit.
 
-    The last three levels cost about as much as pairs of questions. Each level above asks a part of the questions again.
+    The last three levels cost about as much as the pair counts. Each level above repeats a part of them.
     """
     above = (0.22 * size.F) ** max(0, size.d - 3)
     return 1.8e-10 * (size.n + 350 * size.K) * size.F * size.F * above
 
 
 def _pair_bytes(size: ProblemSize) -> float:
-    """Return the bytes that the search keeps of pairs of questions."""
+    """Return the bytes of pair counts."""
     return 8.0 * size.K * size.F**2
 
 
@@ -432,7 +433,7 @@ METHOD = Method(
         Parameter(
             name="forbidden", type="text", default="", label="Columns not to ask",
             help="Columns that no question may use, separated by semicolons, for example 'age; sex'.", advanced=True,
-            check=_forbidden_features, restricts=lambda s: [f"no question on {name}" for name in split_items(s["forbidden"])], sentences=_never,
+            check=_forbidden_features, restricts=lambda s: [f"no question on {name}" for name in split_items(s["forbidden"])], sentences=_forbidden_sentences,
         ),
         CLASS_WEIGHT,
         Parameter(

@@ -1,4 +1,4 @@
-"""`Workbench`: wishes with prices and proofs, and all good trees, on one problem; what was searched stays for what comes next."""
+"""`Workbench`: wishes with prices and proofs, and all good trees, on one problem with shared caches."""
 
 from __future__ import annotations
 
@@ -25,17 +25,37 @@ from trainer.tree.shapes import Shape
 
 MOST_DEPTH = 20
 GOOD_TREES_WORDS = (
-    "good trees lie around the best tree of all, and are not counted within limits on leaves, recalls, pairs or numbers of columns. "
+    "good trees are counted around the best tree without limits on leaves, recalls, pairs or numbers of columns. "
     "Leave the limits out and choose by filters."
 )
 
 
 class Workbench(Bench):
-    """Trees of depth ≤ `depth` over the yes/no questions of the problem's encoding.
+    """Trees of depth ≤ `depth` over the binary features of the problem's encoding.
 
-    `min_leaf`: the smallest weight of rows in a leaf; `without`: columns that are never asked; `limits`: on leaves, recalls and columns
-    of the whole tree, which bind completions and prices. `memory`: bytes that caches may take. Raises ParameterError or DataError for
-    what the exact search cannot take. Not for several threads at once.
+    Parameters
+    ----------
+    problem : Problem
+        The rows and their encoding.
+    depth : int
+        Largest depth, at most MOST_DEPTH.
+    min_leaf : int
+        Minimum weight of rows in a leaf.
+    without : sequence of str
+        Columns that no tree tests.
+    limits : TreeLimits, optional
+        Limits on leaves, recalls and columns, for completions and prices.
+    memory : int
+        Most bytes of the caches.
+
+    Raises
+    ------
+    ParameterError, DataError
+        The exact search does not support these settings or rows.
+
+    Notes
+    -----
+    Not thread-safe.
     """
 
     def __init__(
@@ -69,12 +89,27 @@ class Workbench(Bench):
         stop: Callable[[], bool] | None = None,
         **choice: Unpack[GoodTreeFilter],
     ) -> GoodTrees:
-        """All trees whose cost is within a share `slack` of the least cost, or within `slack_rows` rows of it.
+        """Return all trees whose cost is within a share `slack` of the least cost, or within `slack_rows` rows of it.
 
-        Decimals are taken as written (texts or fractions, no floats). `beyond`: rows that every tree costs more than these rows
-        say, negative if it costs less. `choice` says which of these trees are meant, by the names of
-        `GoodTreeFilter`: must, without, max_leaves, recalls, difference, groups, rate, favoured, agrees, agree_rows. Raises ParameterError, and
-        Stopped where the time is over.
+        Parameters
+        ----------
+        slack, slack_rows : Fraction or str
+            Exactly one of both. Decimals are exact, so floats are not accepted.
+        beyond : Fraction
+            Additional rows of cost of every tree; negative if trees cost less than their rows show.
+        time_limit : float, optional
+            In seconds.
+        stop : callable, optional
+            Returns True to end the search.
+        **choice : GoodTreeFilter
+            Filters of these trees.
+
+        Raises
+        ------
+        ParameterError
+            A number or filter is invalid, or the workbench has limits.
+        SearchStopped
+            The time limit or `stop` ended the search.
         """
         if (slack is None) == (slack_rows is None):
             raise ParameterError({"slack": "give either a share of the least cost or a number of rows."})
@@ -84,7 +119,7 @@ class Workbench(Bench):
         rows = None if slack_rows is None else amount(slack_rows, "slack_rows")
 
         @cache
-        def limit(least: int) -> int:  # asked twice for each question at the root
+        def limit(least: int) -> int:  # called twice for each split of the root
             return limit_of(least, self.space.instance.Q, slack=share, slack_rows=rows, beyond=beyond)
 
         least = self._least(limit)
@@ -93,16 +128,16 @@ class Workbench(Bench):
     def best_trees(
         self, most: int, *, time_limit: float | None = None, stop: Callable[[], bool] | None = None
     ) -> list[tuple[Fraction, Shape]]:
-        """The `most` best trees with their costs in rows, in order of cost. Raises SearchStopped."""
+        """Return the `most` best trees with their costs in rows, in order of cost. Raises SearchStopped."""
         self.space.begin(time_limit, stop)
         Q = self.space.instance.Q
-        found = first_trees(self.space, least=self._least(), most=most, limit=None)
-        return [(Fraction(cost, Q), tree) for cost, tree in found]
+        trees = first_trees(self.space, least=self._least(), most=most, limit=None)
+        return [(Fraction(cost, Q), tree) for cost, tree in trees]
 
     def _least(self, limit: Callable[[int], int] | None = None) -> int:
-        """The least cost of all trees, in 1/Q rows. Raises ParameterError where limits bind the whole tree.
+        """Return the least cost of all trees, in 1/Q rows. Raises ParameterError if the workbench has limits.
 
-        limit: up to which cost trees are counted afterwards, by the least cost: what lies below the root is searched once for both.
+        limit: maps the least cost to the cost up to which trees will be counted, so that one search serves both.
         """
         if self.limits is not None:
             raise ParameterError({"limits": GOOD_TREES_WORDS})
@@ -112,16 +147,16 @@ class Workbench(Bench):
         if limit is not None:
             search.pruning_threshold = lambda cost: (limit(cost // scale) + 1) * scale
         try:
-            known = self.space.solve(self.space.all_rows, (), self.space.depth, NONE_BANNED)
+            optimum = self.space.solve(self.space.all_rows, (), self.space.depth, NONE_BANNED)
         finally:
             search.pruning_threshold = before
-        if not known.exact:
+        if not optimum.exact:
             raise SearchStopped
-        return known.lower // self.space.instance.scale
+        return optimum.lower // self.space.instance.scale
 
 
 def exact_bench(problem: Problem, settings: Settings) -> Workbench:
-    """Build a workbench with the settings of the method. Raises ParameterError for limits that the rows cannot meet."""
+    """Build a workbench with the settings of the method. Raises ParameterError for limits that no row can satisfy."""
     constraints = exact_constraints(problem, settings)
     if constraints is None and settings["max_leaves"]:
         constraints = Constraints(max_leaves=settings["max_leaves"])

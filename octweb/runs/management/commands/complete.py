@@ -12,7 +12,7 @@ from octweb.core.orphans import exit_with_parent
 from octweb.runs.command import FAILED, TrainingCommand, add_dependence_flags
 from octweb.runs.options import INFEASIBLE
 from trainer.cli.command import error_text
-from trainer.editing.words import checked_reasons
+from trainer.editing.words import check_reasons
 from trainer.evaluate.verdict import training_base_words
 from trainer.methods.capabilities import Role
 from trainer.registry import editable_ids, get, method_for
@@ -76,7 +76,7 @@ class Command(TrainingCommand):
         )
         session = WorkbenchSession(request)
         session.bench.wishes(options["wishes"])
-        reasons = checked_reasons(dict(options["reasons"]), options["wishes"])
+        reasons = check_reasons(dict(options["reasons"]), options["wishes"])
         monitor = session.monitor()
         self.interrupts.on_start(monitor)
         solution = session.complete(options["wishes"], monitor, prices=not options["no_prices"])

@@ -1,8 +1,8 @@
-"""Wishes together with limits on the whole tree: the vectors of a place that no other tree there dominates.
+"""Wishes together with limits on the whole tree: Pareto fronts of vectors of subtrees.
 
-A vector is (cost, errors of each class with a least recall, leaves where they are limited), as in the search under constraints. Where
-no wish lies at or below a place the vectors are those of that search; only places on the way to a wish have fronts of their own.
-Columns that may not stand on one path with the question of a place are banned below it.
+A vector is (cost, errors of each class with a minimum recall, leaves if they are limited), as in the constrained search. A subproblem
+without a wish at or below it has the front of that search; only ancestors of wishes need fronts of their own. Columns that exclude the
+column of a split on one path are banned below the split.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from trainer.families.exact.search.frontier import FrontierSearch
 from trainer.families.exact.search.pareto import NO_LIMIT, ParetoSearch, recall_limit
 from trainer.tree.shapes import LabelledShape
 
-MOST_BYTES = 1 << 28  # vectors that are kept
+MOST_BYTES = 1 << 28  # of cached vectors
 
 
 @dataclass(frozen=True, kw_only=True)
 class TreeLimits:
-    """Limits on the whole tree; `pairs`: for a column those that no path asks beside it.
+    """Limits on the whole tree; `pairs`: by column, the columns that no path tests beside it.
 
-    `constraints` are over the questions of the encoding; held questions are known by their columns alone.
+    `constraints` are over the features of the encoding; for held questions only their columns count.
     """
 
     constraints: Constraints
@@ -39,10 +39,10 @@ class TreeLimits:
 
 @dataclass(frozen=True)
 class Vectors:
-    """The vectors of a place, int64 (size, entries), with how they arise, int64 (size, AUX); all of cost below `below` are here.
+    """The front of a subproblem, int64 (size, entries), complete for costs below `below`.
 
-    `parts`: for each question that is used the vectors of its sides yes and no; `common`: the tree of a vector of the search without
-    wishes, as (feature, where 0, where 1).
+    `aux`, int64 (size, AUX): how to build the trees. `parts`: by used split, the fronts of the children yes and no. `common`: returns
+    the tree of a vector of the search without wishes, as (feature, where 0, where 1).
     """
 
     vectors: np.ndarray
@@ -53,7 +53,7 @@ class Vectors:
 
 
 class VectorSearch:
-    """The search for vectors over the places of one prefix search, whose values bound it from below."""
+    """The search for fronts; the values of a prefix search are its lower bounds."""
 
     def __init__(self, prefix: Prefix, space: ExactSpace, limits: TreeLimits) -> None:
         self.prefix = prefix
@@ -73,11 +73,11 @@ class VectorSearch:
     # -- limits --------------------------------------------------------------------------------------------------------
 
     def most(self, ub: int) -> np.ndarray:
-        """The largest admissible vector of cost below `ub`."""
+        """Return the largest admissible vector of cost below `ub`."""
         return np.array([min(ub - 1, NO_LIMIT), *self.caps], np.int64)
 
-    def keeps(self, tree: LabelledShape) -> bool:
-        """Whether a tree with classes in its leaves is within all limits."""
+    def satisfies_limits(self, tree: LabelledShape) -> bool:
+        """Return whether a tree with classes in its leaves is within all limits."""
         c = self.limits.constraints
         space = self.space
         if c.max_leaves is not None and leaves_of(tree) > c.max_leaves:
@@ -105,34 +105,34 @@ class VectorSearch:
     # -- the recursion -------------------------------------------------------------------------------------------------
 
     def front(self, spot: Spot, ub: int) -> Vectors:
-        """All vectors of cost below `ub`; fewer if the search was stopped."""
+        """Return the front for costs below `ub`; incomplete if the search was stopped."""
         spot = self.prefix.settle(spot)
         if not spot.items:
             return self._common(spot, ub)
         key = (spot.height, spot.rows.tobytes(), spot.banned, spot.items)
-        known = self.memo.get(key)
-        if known is not None and known.below >= ub:
-            return known
-        found = self.search(spot, ub)
+        cached = self.memo.get(key)
+        if cached is not None and cached.below >= ub:
+            return cached
+        vectors = self.search(spot, ub)
         if not self.space.stopped():
-            self.bytes += 300 + spot.rows.nbytes + found.vectors.nbytes + found.aux.nbytes
+            self.bytes += 300 + spot.rows.nbytes + vectors.vectors.nbytes + vectors.aux.nbytes
             if self.bytes > MOST_BYTES:
                 self.memo.clear()
                 self.bytes = 0
-            self.memo[key] = found
-        return found
+            self.memo[key] = vectors
+        return vectors
 
     def search(self, spot: Spot, ub: int, *, cheapest: bool = False, first: bool = False) -> Vectors:
-        """The vectors of a settled place. `cheapest`: only the one of least cost is needed; `first`: any one is enough."""
-        here = [i for i in spot.items if not i.place]
+        """Return the front of a settled subproblem; cheapest: only the least cost is needed, first: any vector is enough."""
+        items_here = [i for i in spot.items if not i.place]
         asks = any(i.verb == "ask" for i in spot.items)
-        named = {i.number for i in here if i.verb == "leaf"}
-        vectors, aux = self._leaves(spot, named - {-1}, ub, possible=not asks)
-        if named or (first and len(vectors)):
+        classes = {i.number for i in items_here if i.verb == "leaf"}
+        vectors, aux = self._leaves(spot, classes - {-1}, ub, possible=not asks)
+        if classes or (first and len(vectors)):
             return Vectors(vectors, aux, ub)
         parts: dict[int, tuple[Vectors, Vectors]] = {}
         least = ub
-        alike = bool(self.limits.pairs)  # questions that part rows alike rule out different columns below them
+        alike = bool(self.limits.pairs)  # splits that separate rows alike may exclude different columns below them
         sides = []
         for question in self.prefix.candidates(spot, alike=alike):
             side = self.prefix._sides(spot, question)
@@ -155,9 +155,9 @@ class VectorSearch:
         return Vectors(vectors, aux, ub, {q: pair for q, pair in parts.items() if q in used})
 
     def _pair(self, spots: tuple[Spot, ...], bounds: list[int], ub: int) -> tuple[Vectors, Vectors] | None:
-        """The vectors of both sides, or None if no sum of them can cost less than `ub`."""
+        """Return the fronts of both children, or None if no sum of them can cost less than `ub`."""
         low = list(bounds)
-        for s in (0, 1):  # what the wishes alone cost
+        for s in (0, 1):  # bounds of the search without limits
             if low[0] + low[1] >= ub:
                 return None
             low[s] = max(low[s], self.prefix.value(spots[s], ub - low[1 - s]).lower)
@@ -172,27 +172,29 @@ class VectorSearch:
             return None
         return (a, b) if one == 0 else (b, a)
 
-    def _leaves(self, spot: Spot, named: set[int], ub: int, *, possible: bool) -> tuple[np.ndarray, np.ndarray]:
-        """The vectors of a leaf: of the one class that is named, of any if none is, and none where several are."""
+    def _leaves(self, spot: Spot, classes: set[int], ub: int, *, possible: bool) -> tuple[np.ndarray, np.ndarray]:
+        """Return the front of a leaf: of the one class in `classes`, of any class if it is empty; empty for several."""
         counts = self.space.counts(spot.rows)
-        labels = [int(k) for k in named] if named else list(range(len(counts)))
+        labels = [int(k) for k in classes] if classes else list(range(len(counts)))
         entries = len(self.caps) + 1
         most = self.most(ub)
-        found: list[tuple[list[int], int]] = []
-        for label in labels if possible and len(named) < 2 else ():
+        entries_of_front: list[tuple[list[int], int]] = []
+        for label in labels if possible and len(classes) < 2 else ():
             v = [self.space.leaf_cost(counts, label), *(0 if k == label else int(counts[k]) for k in self.bounded)]
             v += [1] * (entries - len(v))
-            beaten = any(all(a <= b for a, b in zip(other, v, strict=True)) for other, _ in found)
-            if not beaten and all(a <= b for a, b in zip(v, most.tolist(), strict=True)):
-                found = [(o, k) for o, k in found if not all(a <= b for a, b in zip(v, o, strict=True))]
-                found.append((v, label))
-        vectors = np.array([v for v, _ in found], np.int64).reshape(len(found), entries)
-        aux = np.full((len(found), dp_pareto.AUX), -1, np.int64)
-        aux[:, 3] = [label for _, label in found]
+            dominated = any(all(a <= b for a, b in zip(other, v, strict=True)) for other, _ in entries_of_front)
+            if not dominated and all(a <= b for a, b in zip(v, most.tolist(), strict=True)):
+                entries_of_front = [
+                    (o, k) for o, k in entries_of_front if not all(a <= b for a, b in zip(v, o, strict=True))
+                ]
+                entries_of_front.append((v, label))
+        vectors = np.array([v for v, _ in entries_of_front], np.int64).reshape(len(entries_of_front), entries)
+        aux = np.full((len(entries_of_front), dp_pareto.AUX), -1, np.int64)
+        aux[:, 3] = [label for _, label in entries_of_front]
         return vectors, aux
 
     def _common(self, spot: Spot, ub: int) -> Vectors:
-        """The vectors where no wish binds, from the search under constraints."""
+        """Return the front where no wish applies, from the constrained search."""
         c = self.limits.constraints
         if c.max_leaves is not None and not self.bounded and c.conflict is None:
             return self._fewest(spot, c.max_leaves)
@@ -201,46 +203,46 @@ class VectorSearch:
             if len(self._searches) >= MOST_SEARCHES:
                 self._searches.clear()
             g = self.space.instance
-            given = self.space.search(spot.banned, paths=False)
-            search = ParetoSearch(given, replace(c, max_columns=None), g.unit, g.leaf)
+            unconstrained = self.space.search(spot.banned, paths=False)
+            search = ParetoSearch(unconstrained, replace(c, max_columns=None), g.unit, g.leaf)
             self._searches[spot.banned] = search
         front = search.solve(spot.rows, spot.height, search.allowed, min(ub, INFINITE_COST))
         return Vectors(front.vectors, front.aux, ub, common=partial(search.tree, front))
 
     def _fewest(self, spot: Spot, most: int) -> Vectors:
-        """The fewest errors for each number of leaves, from the search that serves a limit of leaves alone: all costs at once."""
+        """Return the fewest errors for each number of leaves, from the frontier search, for all costs at once."""
         search = self._frontiers.get(spot.banned)
         if search is None:
             if len(self._frontiers) >= MOST_SEARCHES:
                 self._frontiers.clear()
             search = FrontierSearch(self.space.search(spot.banned, paths=False), most)
             self._frontiers[spot.banned] = search
-        found = search.solve(spot.rows, spot.height)
+        vector = search.solve(spot.rows, spot.height)
         g = self.space.instance
-        errors = found.best[:most]
+        errors = vector.best[:most]
         fewer = np.flatnonzero(np.diff(errors, prepend=np.iinfo(np.int64).max) < 0)
         vectors = np.column_stack((g.unit * errors[fewer] + g.leaf * (fewer + 1), fewer + 1)).astype(np.int64)
-        # a tree with more leaves is of use only if it costs less
+        # a tree with more leaves is useful only if it costs less
         vectors = vectors[np.diff(np.minimum.accumulate(vectors[:, 0]), prepend=np.iinfo(np.int64).max) < 0]
         aux = np.full((len(vectors), dp_pareto.AUX), -1, np.int64)
         leaves = vectors[:, 1].tolist()
         return Vectors(
-            vectors, aux, INFINITE_COST, common=lambda at: search.tree(spot.rows, spot.height, found, leaves[at])
+            vectors, aux, INFINITE_COST, common=lambda at: search.tree(spot.rows, spot.height, vector, leaves[at])
         )
 
     # -- trees ---------------------------------------------------------------------------------------------------------
 
-    def tree(self, found: Vectors, place: int) -> LabelledShape:
-        """The tree behind a vector, with a class in each leaf."""
-        if found.common is not None:
-            return _as_questions(found.common(place))
-        question, yes, no, label = (int(x) for x in found.aux[place][:4])
+    def tree(self, vectors: Vectors, place: int) -> LabelledShape:
+        """Return the tree of a vector, with a class in each leaf."""
+        if vectors.common is not None:
+            return _as_questions(vectors.common(place))
+        question, yes, no, label = (int(x) for x in vectors.aux[place][:4])
         if question < 0:
             return label
-        left, right = found.parts[question]
+        left, right = vectors.parts[question]
         return question, self.tree(left, yes), self.tree(right, no)
 
 
 def _as_questions(shape: LabelledShape) -> LabelledShape:
-    """(feature, where 0, where 1) as (question, yes, no)."""
+    """Convert (feature, where 0, where 1) to (question, yes, no)."""
     return (shape[0], _as_questions(shape[2]), _as_questions(shape[1])) if isinstance(shape, tuple) else shape

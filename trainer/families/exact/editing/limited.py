@@ -1,7 +1,7 @@
-"""Answers about wishes where limits bind the whole tree: leaves, recalls, pairs of columns on a path, different columns.
+"""Completions of wishes under limits on the whole tree: leaves, recalls, pairs of columns on a path, number of columns.
 
-Where the best tree with the wishes is within the limits it is the answer; else the search over vectors is. Different columns are limited
-by branch and bound: the best tree without that limit asks some column that the best tree within it either asks or may not ask.
+If the best tree with the wishes is within the limits, it is the solution. Otherwise the search over fronts finds it. Branch and bound
+over columns limits their number: a node branches on a column of its best tree, which a solution must use or must not use.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from trainer.families.exact.editing.fronts import TreeLimits, VectorSearch
 from trainer.families.exact.editing.space import ExactSpace
 from trainer.tree.shapes import LabelledShape
 
-NONE = "No tree satisfies the limits, even without wishes. Relax one of them or allow a deeper tree."
+NO_TREE = "No tree satisfies the limits, even without wishes. Relax one of them or allow a deeper tree."
 
 
 @dataclass(frozen=True)
 class Best:
-    """A tree below the cost that was asked for and its cost, or FAR; no tree costs less than `lower`."""
+    """The best tree below a cost limit and its cost, or INFINITE_COST; no tree costs less than `lower`."""
 
     cost: int
     lower: int
@@ -40,7 +40,7 @@ class Best:
 
 
 class LimitedCompleter(Completer):
-    """Answers about wishes over one space within limits."""
+    """Completes wishes over one space within limits."""
 
     def __init__(self, prefix: Prefix, space: ExactSpace, limits: TreeLimits) -> None:
         super().__init__(prefix)
@@ -50,59 +50,59 @@ class LimitedCompleter(Completer):
     # -- the best tree -------------------------------------------------------------------------------------------------
 
     def best(self, items: Items, ub: int = INFINITE_COST, *, first: bool = False) -> Best:
-        """The best tree below `ub` within wishes and limits; with `first` any tree, whose cost then need not be the least."""
+        """Return the best tree below `ub` within wishes and limits; with `first` any tree, not necessarily the cheapest."""
         most = self.limits.constraints.max_columns
         if most is None:
-            return self._within(items, NONE_BANNED, ub, first)
+            return self.best_within(items, NONE_BANNED, ub, first)
         every = frozenset(range(len(self.space.problem.table.names)))
         columns = self.space.questions.columns
         ids = itertools.count()
-        # closed: what is proved of nodes without a tree below the cost that was asked for
+        # closed: the least bound of nodes without a tree below the limit
         best = Best(INFINITE_COST, 0)
         closed = INFINITE_COST
-        left: list[tuple[int, int, frozenset[int], frozenset[int]]] = [(0, next(ids), frozenset(), every)]
-        while left:
-            bound, _, required, usable = left[0]
+        open_nodes: list[tuple[int, int, frozenset[int], frozenset[int]]] = [(0, next(ids), frozenset(), every)]
+        while open_nodes:
+            bound, _, required, usable = open_nodes[0]
             limit = min(ub, best.cost)
             if bound >= limit or self.space.stopped() or (first and best.cost < INFINITE_COST):
                 break
-            heapq.heappop(left)
+            heapq.heappop(open_nodes)
             usable = required if len(required) == most else usable
-            found = self._within(items, every - usable, limit, False)
-            bound = max(bound, found.lower)
-            asked = {columns[q] for q in asked_questions(found.tree)}
-            if found.cost < INFINITE_COST and len(asked) <= most:
-                best = Best(found.cost, 0, found.tree)
-            elif found.cost < INFINITE_COST and len(required) < most:
-                column = min(asked - required)
-                heapq.heappush(left, (bound, next(ids), required | {column}, usable))
-                heapq.heappush(left, (bound, next(ids), required, usable - {column}))
-            elif found.cost >= INFINITE_COST:
+            solution = self.best_within(items, every - usable, limit, False)
+            bound = max(bound, solution.lower)
+            used = {columns[q] for q in asked_questions(solution.tree)}
+            if solution.cost < INFINITE_COST and len(used) <= most:
+                best = Best(solution.cost, 0, solution.tree)
+            elif solution.cost < INFINITE_COST and len(required) < most:
+                column = min(used - required)
+                heapq.heappush(open_nodes, (bound, next(ids), required | {column}, usable))
+                heapq.heappush(open_nodes, (bound, next(ids), required, usable - {column}))
+            elif solution.cost >= INFINITE_COST:
                 closed = min(closed, bound)
             if self.space.stopped():
-                heapq.heappush(left, (bound, next(ids), required, usable))
-        return replace(best, lower=min([best.cost, closed, *(bound for bound, *_ in left)]))
+                heapq.heappush(open_nodes, (bound, next(ids), required, usable))
+        return replace(best, lower=min([best.cost, closed, *(bound for bound, *_ in open_nodes)]))
 
-    def _within(self, items: Items, banned: frozenset[int], ub: int, first: bool) -> Best:
-        """The best tree below `ub` within all limits but the number of columns, that asks no banned column."""
-        whole = self.prefix.settle(replace(self.prefix.top(items), banned=banned))
-        free = self.prefix.value(whole, ub)
+    def best_within(self, items: Items, banned: frozenset[int], ub: int, first: bool) -> Best:
+        """Return the best tree below `ub` without banned columns within all limits except the number of columns."""
+        top = self.prefix.settle(replace(self.prefix.top(items), banned=banned))
+        free = self.prefix.value(top, ub)
         if free.exact and free.lower < ub:
-            tree = self._tree(whole, free)
-            if self.fronts.keeps(tree):
+            tree = self._tree(top, free)
+            if self.fronts.satisfies_limits(tree):
                 return Best(free.lower, free.lower, tree)
         if free.lower >= ub or self.space.stopped():
             return Best(INFINITE_COST, free.lower)
         best = Best(INFINITE_COST, 0)
         limit = ub
-        # shallow trees first, so that there is one early and the search of the last height is below its cost
-        for height in range(min(2, whole.height), whole.height + 1):
-            spot = self.prefix.settle(replace(whole, height=height))
-            found = self.fronts.search(spot, limit, cheapest=True, first=first)
-            if len(found.vectors):
-                place = int(found.vectors[:, 0].argmin())
-                limit = int(found.vectors[place, 0])
-                best = Best(limit, 0, self.fronts.tree(found, place))
+        # shallow trees first: they give incumbents early
+        for height in range(min(2, top.height), top.height + 1):
+            spot = self.prefix.settle(replace(top, height=height))
+            vectors = self.fronts.search(spot, limit, cheapest=True, first=first)
+            if len(vectors.vectors):
+                place = int(vectors.vectors[:, 0].argmin())
+                limit = int(vectors.vectors[place, 0])
+                best = Best(limit, 0, self.fronts.tree(vectors, place))
             if self.space.stopped() or (first and best.cost < INFINITE_COST):
                 return replace(best, lower=min(free.lower, limit))
         return replace(best, lower=limit)
@@ -118,69 +118,70 @@ class LimitedCompleter(Completer):
     # -- conflicts -----------------------------------------------------------------------------------------------------
 
     def complete(self, wishes: Sequence[EditConstraint], *, prices: bool = True) -> Completion:
-        """The best tree within wishes and limits. Raises InfeasibleError where no tree is within the limits alone."""
-        done = super().complete(wishes, prices=prices)
-        if done.found or self.space.stopped():
-            return done
+        """Return the best tree within wishes and limits. Raises InfeasibleError if no tree is within the limits alone."""
+        completion = super().complete(wishes, prices=prices)
+        if completion.found or self.space.stopped():
+            return completion
         stay = held_questions(wishes, self.space.questions)
-        try:  # of wishes that contradict each other even without the limits some may be too much already with them
-            conflict = minimal_conflict(self._possible, done.conflict or wishes, stay)
+        try:  # with the limits a smaller set of wishes may already conflict
+            conflict = minimal_conflict(self._possible, completion.conflict or wishes, stay)
             if not conflict and not self._possible(stay):
-                raise InfeasibleError(NONE)
+                raise InfeasibleError(NO_TREE)
         except SearchStopped:
-            return replace(done, reason="stopped")
-        if conflict == done.conflict and not self.feasible(frozenset(w.item for w in conflict) | stay):
-            return done
-        return replace(done, conflict=conflict, reason="Together with the limits on the whole tree no tree is left.")
+            return replace(completion, reason="stopped")
+        if conflict == completion.conflict and not self.feasible(frozenset(w.item for w in conflict) | stay):
+            return completion
+        reason = "Together with the limits on the whole tree no tree is left."
+        return replace(completion, conflict=conflict, reason=reason)
 
     def _possible(self, items: Items) -> bool:
-        """Whether a tree is within wishes and limits. Raises SearchStopped."""
+        """Return whether a tree is within wishes and limits. Raises SearchStopped."""
         if not self.feasible(items):
             return False
-        found = self.best(items, first=True)
-        if found.cost >= INFINITE_COST and self.space.stopped():
+        best = self.best(items, first=True)
+        if best.cost >= INFINITE_COST and self.space.stopped():
             raise SearchStopped
-        return found.cost < INFINITE_COST
+        return best.cost < INFINITE_COST
 
     # -- price lists ---------------------------------------------------------------------------------------------------
 
     def price_list(self, wishes: Sequence[EditConstraint], tree: LabelledShape, place: str) -> Iterator[QuestionPrice]:
-        """As without limits, but the whole tree is completed for each question: a limit reaches from one side to the other."""
+        """Price each question like the method without limits, but complete the whole tree, since limits couple both children."""
         questions = self.space.questions
         spot = self.spot(wishes, tree, place)
         path = path_to(tree, place)
         others = [w.item for w in wishes if not (w.place == place and w.item.verb in ("ask", "leaf"))]
-        asked = [Item("ask", place[:k], q, questions.columns[q]) for k, q in enumerate(path)]
-        held_there = [replace(i, verb="held") for i in asked if i.number >= questions.encoded]
-        items = frozenset([*others, *asked, *held_there]) | held_questions(wishes, questions)
+        asks = [Item("ask", place[:k], q, questions.columns[q]) for k, q in enumerate(path)]
+        held_there = [replace(i, verb="held") for i in asks if i.number >= questions.encoded]
+        items = frozenset([*others, *asks, *held_there]) | held_questions(wishes, questions)
         least = self.best(items)
         base = min(least.cost, INFINITE_COST - 1)
-        left = []
+        pending = []
         for question in self.prefix.candidates(spot, alike=True):
             bound = min(INFINITE_COST, self.prefix._sides(spot, question).lower)
-            left.append((bound, question))
-        left.sort()
-        # those that cost little more first: a search below a cost that is near ends early
+            pending.append((bound, question))
+        pending.sort()
+        # questions of small prices first: a search below a near cost ends early
         near = base + max(base // 4, self.space.leaf) + 1
         for ub in (near, INFINITE_COST):
-            rest = []
-            for bound, question in left:
+            unsolved = []
+            for bound, question in pending:
                 item = Item("ask", place, question, questions.columns[question])
-                found = Best(INFINITE_COST, base) if self.space.stopped() else self.best(items | {item}, ub)
-                if found.cost < INFINITE_COST and found.exact:
-                    yield self._whole(question, found, base, least.exact, spot, place)
-                elif found.lower < INFINITE_COST:
-                    rest.append((max(bound, found.lower), question))
-            left = sorted(rest)
-        for bound, question in left:
+                best = Best(INFINITE_COST, base) if self.space.stopped() else self.best(items | {item}, ub)
+                if best.cost < INFINITE_COST and best.exact:
+                    yield self._price_line(question, best, base, least.exact, spot, place)
+                elif best.lower < INFINITE_COST:
+                    unsolved.append((max(bound, best.lower), question))
+            pending = sorted(unsolved)
+        for bound, question in pending:
             price = self.space.exact_cost(max(bound, base)) - self.space.exact_cost(base)
             yield QuestionPrice(question=question, price=price, proved=False)
 
-    def _whole(self, question: int, found: Best, base: int, proved: bool, spot: Spot, place: str) -> QuestionPrice:
-        """A line of the price list from a tree that asks the question; errors and leaves are those of the part at the place."""
-        part = subtree(found.tree, place)
+    def _price_line(self, question: int, best: Best, base: int, proved: bool, spot: Spot, place: str) -> QuestionPrice:
+        """Return the price of a question from its best tree; errors and leaves are those of the subtree at the place."""
+        part = subtree(best.tree, place)
         errors, _ = self.space.cost_of(part, spot.rows)
-        price = self.space.exact_cost(found.cost) - self.space.exact_cost(base)
+        price = self.space.exact_cost(best.cost) - self.space.exact_cost(base)
         return QuestionPrice(
             question=question,
             price=max(Fraction(0), price),

@@ -1,7 +1,7 @@
 """The rows of the workbench as an instance of the exact search, each with a row of the table that it represents.
 
-The exact search merges rows that answer all questions of the encoding alike. A held question may tell such rows apart, so here only
-rows with the same values in all columns are merged.
+The exact search merges rows that are equal in all features of the encoding. A held question may separate such rows, so the workbench
+merges only rows with equal values in all columns.
 """
 
 from __future__ import annotations
@@ -19,36 +19,36 @@ from trainer.kernels.bits import pack_bits
 
 
 def same_rows(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """For each group of equal rows of numbers of 64 bits the first one, and the group of each row, int64; NaN equals NaN."""
-    # read as they are: a copy of a large matrix takes longer than the comparison
+    """Return the first row of each group of equal rows of 64-bit numbers, and the group of each row, int64; NaN equals NaN."""
+    # a view: copying a large matrix takes longer than the comparison
     first, same = group_rows(np.ascontiguousarray(matrix).view(np.uint64), matrix.dtype.kind == "f")
     return first, same
 
 
 class WorkbenchRows(NamedTuple):
-    """The rows of the workbench: the instance, a row of the table for each of its rows, and marks that hold for whole groups only."""
+    """The rows of the workbench: the instance, a row of the table for each of its rows, and marks of unavoidable errors."""
 
     instance: ExactInstance
     origin: np.ndarray
     encoded_errors: (
         np.ndarray
-    )  # uint8, see `ExactInstance.equal`, of rows that answer all questions of the encoding alike
+    )  # uint8 like `ExactInstance.equal`, for rows that are equal in all features of the encoding
 
 
 def rows_of(problem: Problem, bits: BitArray, depth: int) -> WorkbenchRows:
-    """Make the instance over `bits` (rows, questions).
+    """Build the instance over `bits` (rows, features).
 
-    Its own marks of unavoidable errors compare rows with the same values, which no question separates. `encoded_errors` compares rows
-    with the same answers. A held question may separate these, so that the marks hold only where no held question was asked.
+    Its marks of unavoidable errors compare rows with equal values, which no question separates. `encoded_errors` compares rows with
+    equal features. Held questions may separate these, so those marks are valid only where no held question was asked.
     """
     first, same = same_rows(problem.matrix)
     packed = pack_bits(bits[first])
-    # rows with similar answers stand together, so that many words of a side hold none of its rows
+    # sort similar rows together, so that many words of a child have none of its rows
     order = np.lexsort(packed.T)
     place = np.empty(len(order), np.int64)
     place[order] = np.arange(len(order))
     same = place[same]
-    rows, weights = _merged(problem, same, len(order))
+    rows, weights = _merge_rows(problem, same, len(order))
     g = build_packed(
         same[rows, None].astype(np.uint64),
         problem.y[rows],
@@ -59,26 +59,26 @@ def rows_of(problem: Problem, bits: BitArray, depth: int) -> WorkbenchRows:
         depth=depth,
     )
     groups_of = order[g.rows[:, 0].astype(np.int64)]
-    held = np.ascontiguousarray(packed[groups_of])
-    errors = _unavoidable(held, g.classes, g.weights, g.n_classes)
-    return WorkbenchRows(replace(g, rows=held), first[groups_of], errors)
+    encoded_rows = np.ascontiguousarray(packed[groups_of])
+    errors = _unavoidable(encoded_rows, g.classes, g.weights, g.n_classes)
+    return WorkbenchRows(replace(g, rows=encoded_rows), first[groups_of], errors)
 
 
-def _merged(problem: Problem, same: np.ndarray, number: int) -> tuple[np.ndarray, np.ndarray]:
-    """Rows of the table with their weights: one for each group and class where that saves half of them, else all."""
+def _merge_rows(problem: Problem, same: np.ndarray, number: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return rows of the table with their weights: one for each group and class if that saves half of them, else all."""
     if 2 * number > len(same) or problem.row_weights.min() < 0:
         return np.arange(len(same)), problem.row_weights
     codes = same * problem.n_classes + problem.y
     row = np.full(number * problem.n_classes, -1, np.int64)
-    row[codes[::-1]] = np.arange(len(codes))[::-1]  # the first one of each
-    held = np.flatnonzero(row >= 0)
-    return row[held], np.bincount(codes, problem.row_weights, len(row))[held].astype(np.int64)
+    row[codes[::-1]] = np.arange(len(codes))[::-1]  # the first row of each
+    present = np.flatnonzero(row >= 0)
+    return row[present], np.bincount(codes, problem.row_weights, len(row))[present].astype(np.int64)
 
 
 def rows_with_values(problem: Problem, origin: np.ndarray) -> np.ndarray:
-    """For each row of the table a row of the instance with the same values, -1 where none has a weight; int64.
+    """Return for each row of the table a row of the instance with equal values, -1 if none has a weight; int64.
 
-    origin: for each row of the instance a row of the table with the same values.
+    origin: for each row of the instance a row of the table with equal values.
     """
     _, same = same_rows(problem.matrix)
     place = np.full(int(same.max()) + 1, -1, np.int64)
@@ -87,7 +87,7 @@ def rows_with_values(problem: Problem, origin: np.ndarray) -> np.ndarray:
 
 
 def _unavoidable(packed: np.ndarray, classes: np.ndarray, weights: np.ndarray, n_classes: int) -> np.ndarray:
-    """1 for rows that answer all questions like rows of a more frequent class, ties to the smaller class; uint8."""
+    """Mark rows that are equal to rows of a more frequent class, ties to the smaller class; uint8."""
     first, group = same_rows(packed)
     size = len(first), n_classes
     counts = np.bincount(group * n_classes + classes, weights, len(first) * n_classes).reshape(size)

@@ -1,7 +1,7 @@
-"""The space of the exact search: rows, questions, and the optimal subtrees that all parts of the workbench share.
+"""The space of the exact search: rows, questions, and optimal subtrees that all parts of the workbench share.
 
-E(D, h, A): the smallest cost of a tree of height ≤ h for the rows D that asks no banned column; one search for each set of
-banned columns keeps what it has found, by rows and height.
+E(D, h, A) is the smallest cost of a tree of height ≤ h for the rows D without the banned columns A. One search for each set A caches
+optima by rows and height.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from trainer.families.exact.search.search import ExactSearch
 from trainer.families.exact.search.tree_reader import extract
 from trainer.tree.shapes import Shape
 
-MOST_SEARCHES = 64  # sets of banned columns for which searches are kept
+MOST_SEARCHES = 64  # sets of banned columns with cached searches
 
 
 class ExactSpace(editing.EditingSpace):
@@ -46,11 +46,11 @@ class ExactSpace(editing.EditingSpace):
         self.questions = Questions(problem)
         self.banned = banned
         self.min_leaf = min_leaf
-        made = rows_of(problem, self.questions.bits, depth)
-        g = made.instance
+        rows = rows_of(problem, self.questions.bits, depth)
+        g = rows.instance
         self.instance: ExactInstance = g
-        self._unheld = replace(g, equal=made.encoded_errors)  # where no held question was asked
-        self.origin = made.origin
+        self._unheld = replace(g, equal=rows.encoded_errors)  # where no held question was asked
+        self.origin = rows.origin
         self.depth = min(depth, max(0, len(g.rows) - 1))
         self.weights = g.weights
         self.classes = g.classes
@@ -65,7 +65,7 @@ class ExactSpace(editing.EditingSpace):
     # -- rows ----------------------------------------------------------------------------------------------------------
 
     def split(self, rows: np.ndarray, question: int) -> tuple[np.ndarray, np.ndarray]:
-        """The rows that answer yes, and those that answer no."""
+        """Return the rows that answer yes, and those that answer no."""
         if question < self.questions.encoded:
             no, yes = dp_node.split_rows(self.instance.rows, rows, question)
             return yes, no
@@ -83,11 +83,11 @@ class ExactSpace(editing.EditingSpace):
         if not mask.any():
             return []
         node = dp_node.prepare(self.instance.data, rows, mask, self.min_leaf, not alike, True)
-        found: list[int] = node.features.tolist()
-        return found
+        questions: list[int] = node.features.tolist()
+        return questions
 
     def _answers(self, question: int) -> np.ndarray:
-        """The answers of the instance's rows to a held question."""
+        """Return the answers of the instance's rows to a held question."""
         if question not in self._held:
             self._held[question] = self.questions.answers(question)[self.origin]
         return self._held[question]
@@ -95,12 +95,12 @@ class ExactSpace(editing.EditingSpace):
     # -- optimal subtrees ----------------------------------------------------------------------------------------------
 
     def mask(self, banned: frozenset[int]) -> np.ndarray:
-        """1 for the questions of the encoding that may be asked, uint8."""
+        """Return 1 for the allowed questions of the encoding, uint8."""
         out = self.banned | banned
         return np.array([c not in out for c in self.questions.columns[: self.questions.encoded]], np.uint8)
 
     def search(self, banned: frozenset[int], *, paths: bool) -> ExactSearch:
-        """The search over what is not banned; with `paths` it also keeps small subtrees by their path."""
+        """Return the search without the banned columns; with `paths` it also caches small subtrees by path."""
         key = (banned, paths)
         if key not in self._searches:
             if len(self._searches) >= 2 * MOST_SEARCHES:
@@ -111,17 +111,17 @@ class ExactSpace(editing.EditingSpace):
                 min_leaf=self.min_leaf,
                 allowed=self.mask(banned),
                 options=self._options,
-                stop=_asking(self),
+                stop=_weak_stopped(self),
                 flag=self.flag,
             )
             other = self._searches.get((banned, not paths))
-            if other is not None:  # optima by rows serve both
+            if other is not None:  # both searches share the optima by rows
                 self._searches[key].memo = other.memo
         return self._searches[key]
 
     @property
     def root(self) -> RootBounds | None:
-        """What is known of the questions at the root, once they were searched; costs in the search's integers."""
+        """Bounds of the splits of the root after their search, in the search's integers."""
         search = self._searches.get((NONE_BANNED, True))
         return None if search is None else search.root
 
@@ -133,48 +133,48 @@ class ExactSpace(editing.EditingSpace):
         banned: frozenset[int],
         ub: int = INFINITE_COST,
     ) -> MemoEntry:
-        """E(rows, height, banned) if below `ub`, else a lower bound of at least `ub`, less only if the search was stopped.
+        """Return E(rows, height, banned) if below `ub`, else a lower bound of at least `ub`; less only if the search was stopped.
 
-        path: the answers that lead here, sorted, 2 q + 1 for yes; None if a held question is among them.
+        path: the sorted answers on the path, 2 q + 1 for yes to q; None if it has a held question.
         """
-        search, path = self._suited(path, height, banned)
+        search, path = self._choose_search(path, height, banned)
         return search.solve(rows, path, height, min(ub, INFINITE_COST))
 
     def tree(
         self, rows: np.ndarray, path: tuple[int, ...] | None, height: int, banned: frozenset[int], cost: int
     ) -> Shape:
-        """The first tree of the known optimal `cost`, as (question, yes, no)."""
-        search, path = self._suited(path, height, banned)
+        """Return the first tree of the optimal `cost`, as (question, yes, no)."""
+        search, path = self._choose_search(path, height, banned)
         return _as_questions(extract(search, rows, path, height, cost))
 
-    def _suited(
+    def _choose_search(
         self, path: tuple[int, ...] | None, height: int, banned: frozenset[int]
     ) -> tuple[ExactSearch, tuple[int, ...]]:
-        """The tables by path are for places that are as deep as their height says."""
+        """Return the search with caches by path if depth and height add up to the depth of the space, else the other."""
         if path is not None and len(path) == self.depth - height:
             return self.search(banned, paths=True), path
         return self.search(banned, paths=False), UNKNOWN_PATH
 
     @property
     def nodes(self) -> int:
-        """Subproblems searched so far."""
+        """Number of subproblems searched so far."""
         return sum(s.nodes + s.depth_two_solves for s in self._searches.values())
 
     def exact_cost(self, cost: int) -> Fraction:
         return self.instance.true_cost(cost)
 
 
-def _asking(space: ExactSpace) -> Callable[[], bool]:
-    """`stopped` of a space that need not stay for it: a search that held its space would keep both until memory is searched for circles."""
-    held = weakref.ref(space)
+def _weak_stopped(space: ExactSpace) -> Callable[[], bool]:
+    """Return `space.stopped` through a weak reference, so that space and search form no cycle for the garbage collector."""
+    reference = weakref.ref(space)
 
     def stopped() -> bool:
-        there = held()
-        return there is None or there.stopped()
+        referent = reference()
+        return referent is None or referent.stopped()
 
     return stopped
 
 
 def _as_questions(shape: Shape) -> Shape:
-    """(feature, where 0, where 1) as (question, yes, no)."""
+    """Convert (feature, where 0, where 1) to (question, yes, no)."""
     return None if shape is None else (shape[0], _as_questions(shape[2]), _as_questions(shape[1]))

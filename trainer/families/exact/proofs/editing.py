@@ -1,7 +1,7 @@
-"""Proofs within restrictions: wishes, least recalls, limits of leaves and columns, forbidden pairs (docs/proof-format.md).
+"""Proofs within restrictions: wishes, minimum recalls, limits of leaves and columns, forbidden pairs (docs/proof-format.md).
 
-The checker searches sides of height two by itself, so that a proof of depth three is one step.  Above, each question whose sides are not
-known to cost enough gets a step for each side: a bound, and the vectors of the trees that cost less.
+The checker searches children of height two by itself, so a proof of depth three is one step. For deeper trees, each split whose
+children have too low bounds gets a step for each child: a bound, and the vectors of the trees that cost less.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from trainer.editing.space import INFINITE_COST, SearchStopped
 from trainer.editing.wishes import EditConstraint, held_questions
 from trainer.families.exact.editing.fronts import TreeLimits
 from trainer.families.exact.editing.limited import LimitedCompleter
-from trainer.families.exact.editing.places import COUNTED, MOST_STEPS, FreeSteps, RowPlace
+from trainer.families.exact.editing.places import CHECKED_HEIGHT, MOST_STEPS, FreeSteps, RowPlace
 from trainer.families.exact.editing.space import ExactSpace
 from trainer.families.exact.search.constraints import column_pairs, exact_constraints
 from trainer.families.exact.search.proof import ExactProofTooLarge
@@ -34,15 +34,15 @@ Step = dict[str, Any]
 def restricted_proof(
     bench: Workbench, wishes: Sequence[EditConstraint], bound: Fraction, depth: int, stop: Callable[[], bool]
 ) -> ProofSteps | None:
-    """The proof that no tree within the limits of the bench and with these wishes costs less than `bound`, in rows.
+    """Return the proof that no tree with these wishes within the limits of the bench costs less than `bound` rows.
 
-    None if it is stopped or has too many steps. Raises NotProved if the bound is not true.
+    None if it is stopped or has too many steps. Raises NotProved if the bound is wrong.
     """
     g = bench.space.instance
     cost = -(-bound.numerator * g.Q // bound.denominator)
     goal = g.scale * cost + (1 if g.scale > 1 else 0)  # a tree of that cost has a leaf
     bench.space.begin(None, stop)
-    # no tree of r different rows is deeper than r - 1; the checker searches what is left below the root by itself, as this writer does
+    # no tree of r different rows is deeper than r - 1
     writer = _Writer(bench, wishes, min(depth, bench.space.depth), stop)
     try:
         writer.cases(frozenset(), writer.every, goal)
@@ -52,7 +52,7 @@ def restricted_proof(
 
 
 def constrained_bench(problem: Problem, settings: Settings) -> Workbench:
-    """The trees of a method with the constraints of its settings, to prove their bound."""
+    """Build a workbench with the constraints of a method's settings, to prove a bound."""
     limits = TreeLimits(
         constraints=exact_constraints(problem, settings) or Constraints(max_leaves=settings["max_leaves"]),
         pairs=column_pairs(problem, settings),
@@ -83,30 +83,30 @@ class _Writer:
         self.items = frozenset(w.item for w in wishes) | held_questions(wishes, self.space.questions)
         self.every = frozenset(range(len(self.space.problem.table.names)))
         self.steps: list[Step] = []
-        self.done: dict[Any, int] = {}
+        self.proved: dict[Any, int] = {}
         self.columns: list[int] | None = None
         self.free = FreeSteps(self.space, self.pairs, stop)
         self.literal = _literals(self.space, wishes)
 
     # -- all rows --------------------------------------------------------------------------------------------------------
 
-    def cases(self, asked: frozenset[int], usable: frozenset[int], goal: int) -> None:
-        """No tree that asks all of `asked` and only `usable` columns costs less than the goal."""
-        full = self.most is not None and len(asked) >= self.most
-        within = asked if full else usable
+    def cases(self, required: frozenset[int], usable: frozenset[int], goal: int) -> None:
+        """Prove that no tree with all `required` and only `usable` columns costs less than the goal."""
+        full = self.most is not None and len(required) >= self.most
+        within = required if full else usable
         if self.completer is not None and self.most is not None:
-            found = self.completer._within(self.items, self.every - within, goal, False)
+            best = self.completer.best_within(self.items, self.every - within, goal, False)
             if self.stop():
                 raise SearchStopped
-            if found.cost < INFINITE_COST:
-                left = {self.space.questions.columns[q] for q in asked_questions(found.tree)} - asked
-                if full or not left:
+            if best.cost < INFINITE_COST:
+                unused = {self.space.questions.columns[q] for q in asked_questions(best.tree)} - required
+                if full or not unused:
                     raise NotProved("The search found a better tree than the bound allows.")
-                column = min(left)
-                self.cases(asked | {column}, usable, goal)
-                self.cases(asked, usable - {column}, goal)
+                column = min(unused)
+                self.cases(required | {column}, usable, goal)
+                self.cases(required, usable - {column}, goal)
                 step: Step = {"path": [], "height": self.depth, "bound": goal, "by": "cases", "column": column}
-                self._add(step | {"with": sorted(asked)}, None if usable == self.every else sorted(usable))
+                self._add(step | {"with": sorted(required)}, None if usable == self.every else sorted(usable))
                 return
         self.columns = None if within == self.every else sorted(within)
         top = self.prefix.settle(replace(self.prefix.top(self.items), banned=self.every - within))
@@ -115,15 +115,15 @@ class _Writer:
     # -- a subproblem ----------------------------------------------------------------------------------------------------
 
     def prove(self, spot: Spot, path: list[int], height: int, cost: int) -> None:
-        """Write what covers the trees of a settled subproblem that cost less than `cost`."""
+        """Write the steps for the trees of a settled subproblem that cost less than `cost`."""
         if self.stop():
             raise SearchStopped
         key = (min(spot.height, height), spot.rows.tobytes(), spot.banned, spot.items)
-        if self.done.get(key, -1) >= cost:
+        if self.proved.get(key, -1) >= cost:
             return
-        self.done[key] = cost
-        named = any(i.verb == "held" for i in spot.items)  # by itself a question of the encoding is no more than that
-        free = not named and (not spot.items or spot.height <= COUNTED + 1)
+        self.proved[key] = cost
+        has_held = any(i.verb == "held" for i in spot.items)
+        free = not has_held and (not spot.items or spot.height <= CHECKED_HEIGHT + 1)
         if free and self.space.solve(spot.rows, None, spot.height, spot.banned, cost).lower >= cost:
             for step in self.free.of(RowPlace(spot.rows, spot.height, spot.banned), cost):
                 self._add(step | {"path": [*path, *map(self.literal, step["path"])]}, self.columns)
@@ -131,20 +131,20 @@ class _Writer:
         vectors = self.cover(spot, cost)
         if self.stop():
             raise SearchStopped
-        if spot.height > COUNTED + 1:
+        if spot.height > CHECKED_HEIGHT + 1:
             self.sides(spot, path, height, cost)
         step = {"path": path, "height": height, "bound": cost, "by": "within"}
         self._add(step | ({"vectors": vectors.tolist()} if len(vectors) else {}), self.columns)
 
     def cover(self, spot: Spot, cost: int) -> np.ndarray:
-        """The vectors of the trees that cost less."""
+        """Return the vectors of the trees that cost less than `cost`."""
         if self.fronts is not None:
             return np.asarray(self.fronts.front(spot, cost).vectors)
-        found = self.prefix.value(spot, cost)
-        return np.array([[found.lower]] if found.exact and found.lower < cost else [], np.int64).reshape(-1, 1)
+        value = self.prefix.value(spot, cost)
+        return np.array([[value.lower]] if value.exact and value.lower < cost else [], np.int64).reshape(-1, 1)
 
     def sides(self, spot: Spot, path: list[int], height: int, cost: int) -> None:
-        """Steps for the sides of the questions that may stand here, as far as their floors fall short."""
+        """Write steps for the children of all candidate splits whose floors are too low."""
         for question in self.prefix.candidates(spot, alike=True):
             side = self.prefix._sides(spot, question)
             apart = self.pairs.get(self.space.questions.columns[question], frozenset())
@@ -152,16 +152,16 @@ class _Writer:
             floors = list(side.bounds)
             if floors[0] + floors[1] >= cost:
                 continue
-            known = [self.prefix.value(s, cost - floors[1 - k]).lower for k, s in enumerate(spots)]
-            needed = [cost - floors[1], cost - floors[0]]
-            if known[0] + known[1] >= cost:  # bounds alone are enough
-                first = 0 if known[0] + floors[1] >= cost or known[1] + floors[0] < cost else 1
-                needed[first] = min(known[first], cost - floors[1 - first])
-                needed[1 - first] = cost - needed[first]
+            values = [self.prefix.value(s, cost - floors[1 - k]).lower for k, s in enumerate(spots)]
+            targets = [cost - floors[1], cost - floors[0]]
+            if values[0] + values[1] >= cost:  # bounds alone are enough
+                first = 0 if values[0] + floors[1] >= cost or values[1] + floors[0] < cost else 1
+                targets[first] = min(values[first], cost - floors[1 - first])
+                targets[1 - first] = cost - targets[first]
             for k in (0, 1):
-                if spots[k].height > COUNTED and needed[k] > floors[k]:
+                if spots[k].height > CHECKED_HEIGHT and targets[k] > floors[k]:
                     answer = self.literal(2 * question + 1 - k)
-                    self.prove(self.prefix.settle(spots[k]), [*path, answer], height - 1, needed[k])
+                    self.prove(self.prefix.settle(spots[k]), [*path, answer], height - 1, targets[k])
 
     def _add(self, step: Step, columns: list[int] | None) -> None:
         if len(self.steps) >= MOST_STEPS:
@@ -170,18 +170,18 @@ class _Writer:
 
 
 def _literals(space: ExactSpace, wishes: Sequence[EditConstraint]) -> Callable[[int], int]:
-    """Answers in the numbering of the format: questions that wishes name follow those of the encoding, and mirrored ones these."""
+    """Return a function that renumbers answers for the format: encoding, then questions of wishes, then mirrored ones."""
     questions = space.questions
     problem = space.problem
     m = questions.encoded
     plain = problem.binary.bits(problem.table)
     turned = [not np.array_equal(plain[:, q] > 0, questions.answers(q)) for q in range(m)]
-    named = list(dict.fromkeys(q for w in wishes if w.item.verb == "ask" for q in w.item.named))
-    numbers = {q: m + len(named) + i for i, q in enumerate(questions.mirrors.values())}
-    numbers |= {q: m + i for i, q in enumerate(named)}
+    wish_questions = list(dict.fromkeys(q for w in wishes if w.item.verb == "ask" for q in w.item.questions))
+    numbers = {q: m + len(wish_questions) + i for i, q in enumerate(questions.mirrors.values())}
+    numbers |= {q: m + i for i, q in enumerate(wish_questions)}
 
-    def literal(own: int) -> int:
-        q, yes = divmod(own, 2)
+    def literal(answer: int) -> int:
+        q, yes = divmod(answer, 2)
         return 2 * q + (yes ^ turned[q]) if q < m else 2 * numbers[q] + yes
 
     return literal

@@ -1,8 +1,8 @@
-"""Proofs with a limit of leaves or with pairs of columns that no path may hold: bounds of the sides for each number of leaves.
+"""Proofs with a leaf limit or with forbidden pairs of columns: bounds of the children for each number of leaves.
 
-Up to depth three the checker counts by itself, so that a proof is one step.  For depth four each side of a question gets one for each
-number of leaves that it may be dealt.  Where the best tree without limits keeps them, its proof is enough.  Where recalls or limits of
-columns make the best tree worse, and for deeper trees, the steps over vectors prove it.  The format is docs/proof-format.md.
+Up to depth three the checker counts by itself, so a proof is one step. For depth four each child of a split gets a step for each
+number of leaves that it may have. If the best tree without limits satisfies them, its proof is enough. Steps over vectors prove deeper
+trees, and optima that recalls or column limits make worse. The format is docs/proof-format.md.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ def limited_proof(
 ) -> ProofSteps | None:
     """Prove `bound`, in rows, for all trees within the constraints; None if it is stopped.
 
-    `vectors` makes a proof of what these steps do not prove.
+    `vectors` builds the proof if these steps are not enough.
     """
     Q = problem.leaf_cost.denominator
     # a proof without constraints may follow paths that forbidden pairs exclude
     may_follow_forbidden_paths = problem.depth >= DEEPEST and constraints.conflict is not None
     if not may_follow_forbidden_paths:
         free = prove_binary(problem, bound, stop=stop)
-        if free is not None and free.goal >= bound * free.scale * Q:  # the limits cost nothing
+        if free is not None and free.goal >= bound * free.scale * Q:  # the limits do not change the optimum
             return free
     if stop():
         return None
@@ -58,7 +58,7 @@ def limited_proof(
 
 
 class _Writer:
-    """Writes the steps of one proof; costs are in 1/Q of a row, Q being the denominator of a leaf's price."""
+    """Writes the steps of one proof; costs are in 1/Q of a row, where Q is the denominator of the leaf penalty."""
 
     def __init__(self, problem: BinaryProblem, constraints: Constraints, stop: Callable[[], bool]) -> None:
         self.problem = problem
@@ -67,28 +67,28 @@ class _Writer:
         self.steps = list[Step]()
 
     def least_cost(self, problem: BinaryProblem, leaves: int | None) -> int:
-        """Return the least cost of a tree with at most so many leaves."""
+        """Return the least cost of a tree with at most `leaves` leaves."""
         limits = replace(self.constraints, max_leaves=leaves)
         solution = solve_constrained(problem, limits, limits=SearchLimits(stop=self.stop))
         return int(solution.bound * problem.leaf_cost.denominator)
 
     def write_sides(self, goal: int) -> None:
-        """Write steps for both sides of each split of the rows, as far as their sum must reach the goal."""
+        """Write steps for both children of each split, with bounds of at most the goal."""
         problem = self.problem
         conflict = self.constraints.conflict
         height = DEEPEST - 1
         least = max(1, problem.min_leaf)
         total = int(problem.row_weights.sum())
-        done: set[bytes] = set()
+        seen: set[bytes] = set()
         for q in np.flatnonzero(problem.allowed_features).tolist():
             if self.stop():
                 return
             is_one = problem.X[:, q] == 1
             weight = int(problem.row_weights[is_one].sum())
             key = self._split_key(q, is_one)
-            if min(weight, total - weight) < least or key in done:
+            if min(weight, total - weight) < least or key in seen:
                 continue
-            done.add(key)
+            seen.add(key)
             below = problem.allowed_features
             if conflict is not None:
                 below = below & (1 - conflict[q])
@@ -110,7 +110,7 @@ class _Writer:
 
 
 def _leaf_shares(most: int | None, largest: int) -> list[int | None]:
-    """How many leaves a side may be dealt; None for as many as its height allows."""
+    """Return the numbers of leaves that a child may have; None for as many as its height allows."""
     if most is None or most >= 2 * largest:
         return [None]
     return [t if t < largest else None for t in range(max(1, most - largest), min(largest, most - 1) + 1)]

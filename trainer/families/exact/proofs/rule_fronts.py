@@ -1,8 +1,8 @@
-"""The search for vectors of trees within rules: for a place the ones that no other tree there beats, below a cost.
+"""The search for Pareto fronts of trees within rules, below a cost.
 
-A vector is (cost, errors of each class with a least recall, leaves where they are limited, f and o of each group).  Where rates of
-groups are compared no number of f and o is better for being small: of two trees that agree in them and are alike in the rest the
-cheaper one stays.  Beside each vector stand the columns that its tree asks.  `span`: the first and the last class of leaves.
+A vector is (cost, errors of each class with a minimum recall, leaves if they are limited, f and o of each group). If rates of groups
+are compared, small values of f and o are not better. Then a vector dominates another only if all entries except the cost are equal.
+Each vector has the columns that its tree tests. `span`: the first and the last class of leaves.
 """
 
 from __future__ import annotations
@@ -20,39 +20,39 @@ from trainer.families.exact.editing.space import ExactSpace
 from trainer.families.exact.proofs.rules import Rules
 from trainer.families.exact.search.pareto import recall_limit
 
-MOST_BYTES = 1 << 28  # of vectors that are kept
-MOST_SUMS = 1 << 20  # that are looked at together
-MOST_PLACES = 1_000_000  # the checker takes some tenths of a millisecond for each of them
+MOST_BYTES = 1 << 28  # of cached vectors
+MOST_SUMS = 1 << 20  # pairs of vectors in one array operation
+MOST_PLACES = 1_000_000  # subproblems; the checker takes some tenths of a millisecond for each
 Span = tuple[int, int]
 
 
 class ProofPlacesExceeded(Exception):
-    """More places were searched than a checker would search again in some minutes."""
+    """The search visited more subproblems than a checker can repeat in some minutes."""
 
 
 @dataclass(frozen=True)
 class RulePlace(RowPlace):
-    """A place, and the first and the last class of its leaves."""
+    """A subproblem with the first and the last class of its leaves."""
 
     span: Span
 
     @property
     def key(self) -> tuple[object, ...]:
-        """What tells it apart from others."""
+        """Key of the subproblem in caches."""
         return (*super().key, self.span)
 
 
 @dataclass(frozen=True)
 class RuleFront:
-    """The vectors int64 (size, entries) of cost below `below`, and the columns that their trees ask, bool (size, columns)."""
+    """The front for costs below `below`: vectors int64 (size, entries), and the columns of their trees, bool (size, columns)."""
 
     vectors: np.ndarray
-    asked: np.ndarray
+    columns: np.ndarray
     below: int
 
     @property
     def least(self) -> int:
-        """The lowest cost, or the one below which there is none."""
+        """The least cost, or `below` if there is no vector."""
         return int(self.vectors[:, 0].min()) if len(self.vectors) else self.below
 
 
@@ -81,80 +81,81 @@ class RuledFronts:
         """All vectors of cost below `ub`. Raises SearchStopped and TooMany."""
         known = self.memo.get(place.key)
         if known is None or known.below < ub:
-            known = self._searched(place, ub)
-            self.bytes += 300 + place.rows.nbytes + known.vectors.nbytes + known.asked.nbytes
+            known = self._search(place, ub)
+            self.bytes += 300 + place.rows.nbytes + known.vectors.nbytes + known.columns.nbytes
             if self.bytes > MOST_BYTES:
                 self.memo.clear()
                 self.bytes = 0
             self.memo[place.key] = known
-        return known if known.below == ub else self._kept(known.vectors, known.asked, ub)
+        return known if known.below == ub else self._filter_front(known.vectors, known.columns, ub)
 
-    def _searched(self, place: RulePlace, ub: int) -> RuleFront:
+    def _search(self, place: RulePlace, ub: int) -> RuleFront:
         self.places += 1
         if self.places > MOST_PLACES:
             raise ProofPlacesExceeded
         if self.space.stopped():
             raise SearchStopped
-        found = self._leaf(place, ub)
+        front = self._leaf(place, ub)
         if place.height == 1:
-            return self._joined([found, *self._stumps(place, ub)], ub)
+            return self._merge_fronts([front, *self._stumps(place, ub)], ub)
         limit = ub
         for question, sides, low in self.open(place, ub):
-            for both in self.parted(question, sides):
+            for both in self.assign_spans(question, sides):
                 if low[0] + low[1] < limit:
                     sums = self._sums(question, both, low, limit)
-                    found = self._joined([found, sums], ub)
-                    limit = min(ub, found.least) if self.entries == 1 else ub  # of one number the least is enough
-        return found
+                    front = self._merge_fronts([front, sums], ub)
+                    limit = min(ub, front.least) if self.entries == 1 else ub  # with one entry the least cost is enough
+        return front
 
     # -- questions -----------------------------------------------------------------------------------------------------
 
     def open(self, place: RulePlace, ub: int) -> list[tuple[int, tuple[RulePlace, RulePlace], tuple[int, int]]]:
-        """The questions whose sides cost less than `ub` without rules, with these costs; the cheapest first."""
-        found = []
+        """Return the splits whose children cost less than `ub` without rules, with these costs, cheapest first."""
+        questions = []
         for question, sides in self.free.questions(place):
             low = self.free.lows(sides, self.free.floors(sides), ub)
             if low[0] + low[1] < ub:
-                found.append((question, sides, low))
-        return sorted(found, key=lambda one: (sum(one[2]), one[0]))
+                questions.append((question, sides, low))
+        return sorted(questions, key=lambda split: (sum(split[2]), split[0]))
 
-    def parted(self, question: int, sides: tuple[RulePlace, RulePlace]) -> Iterator[tuple[RulePlace, RulePlace]]:
-        """The sides with the classes that their leaves may predict, for each way that the rules leave."""
-        way, (first, last) = int(self.rules.rising[question]), sides[0].span
-        if not way:
+    def assign_spans(self, question: int, sides: tuple[RulePlace, RulePlace]) -> Iterator[tuple[RulePlace, RulePlace]]:
+        """Yield the children with the spans of classes of their leaves, in each way that the rules allow."""
+        direction = int(self.rules.rising[question])
+        first, last = sides[0].span
+        if not direction:
             yield sides
-        for k in range(first, last + 1) if way else ():
-            spans = ((first, k), (k, last))[::way]
+        for k in range(first, last + 1) if direction else ():
+            spans = ((first, k), (k, last))[::direction]
             yield replace(sides[0], span=spans[0]), replace(sides[1], span=spans[1])
 
     # -- vectors -------------------------------------------------------------------------------------------------------
 
-    def _made(self, totals: np.ndarray, label: int) -> np.ndarray:
-        """The vectors (size, entries) of leaves of one class with these weights of classes and groups, (…, size)."""
+    def _leaf_vectors(self, totals: np.ndarray, label: int) -> np.ndarray:
+        """Return the vectors (size, entries) of leaves of one class; totals: weights of classes and groups, (…, size)."""
         sizes = totals[: self.space.n_classes]
         compared = totals[self.space.n_classes :]
-        own = [self.space.leaf + self.space.unit * (sizes.sum(axis=0) - sizes[label])]
-        own += [np.zeros_like(sizes[k]) if k == label else sizes[k] for k in self.bounded]
-        own += [np.ones_like(sizes[0])] if self.limited else []
+        entries = [self.space.leaf + self.space.unit * (sizes.sum(axis=0) - sizes[label])]
+        entries += [np.zeros_like(sizes[k]) if k == label else sizes[k] for k in self.bounded]
+        entries += [np.ones_like(sizes[0])] if self.limited else []
         for weight in compared:
             none = np.zeros_like(weight)
-            own += [weight, none] if label == self.rules.favoured else [none, weight]
-        return np.stack(own, axis=-1)
+            entries += [weight, none] if label == self.rules.favoured else [none, weight]
+        return np.stack(entries, axis=-1)
 
     def _front(self, vectors: np.ndarray, columns: np.ndarray | None, ub: int) -> RuleFront:
-        """Those of trees of one leaf, or of one question about these columns, that are kept."""
-        asked = np.zeros((len(vectors), self.width), bool)
+        """Return the front of leaves, or of trees with one split on these columns."""
+        used_columns = np.zeros((len(vectors), self.width), bool)
         if columns is not None:
-            asked[np.arange(len(vectors)), columns] = True
-        return self._kept(vectors, asked, ub)
+            used_columns[np.arange(len(vectors)), columns] = True
+        return self._filter_front(vectors, used_columns, ub)
 
     def _leaf(self, place: RulePlace, ub: int) -> RuleFront:
         totals = self.weights[:, place.rows].sum(axis=1)[:, None]
         first, last = place.span
-        return self._front(np.concatenate([self._made(totals, k) for k in range(first, last + 1)]), None, ub)
+        return self._front(np.concatenate([self._leaf_vectors(totals, k) for k in range(first, last + 1)]), None, ub)
 
     def _stumps(self, place: RulePlace, ub: int) -> Iterator[RuleFront]:
-        """The vectors of the trees of one question."""
+        """Yield fronts of the trees with one split."""
         weights = self.weights[:, place.rows]
         yes = (weights.astype(np.float64) @ self.answers[place.rows]).astype(np.int64)
         no = weights.sum(axis=1)[:, None] - yes
@@ -166,11 +167,11 @@ class RuledFronts:
         for k, other in itertools.product(span, span):
             fits = usable & ((self.rules.rising * np.sign(other - k)) >= 0)
             if fits.any():
-                vectors = self._made(no[:, fits], k) + self._made(yes[:, fits], other)
+                vectors = self._leaf_vectors(no[:, fits], k) + self._leaf_vectors(yes[:, fits], other)
                 yield self._front(vectors, self.columns[: len(fits)][fits], ub)
 
     def _sums(self, question: int, sides: tuple[RulePlace, RulePlace], low: tuple[int, int], ub: int) -> RuleFront:
-        """The sums of vectors of both sides that cost less; the smaller side first."""
+        """Return the front of the sums of both children below `ub`; search the smaller child first."""
         one = 0 if len(sides[0].rows) <= len(sides[1].rows) else 1
         a = self.front(sides[one], ub - low[1 - one])
         if not len(a.vectors):
@@ -180,46 +181,48 @@ class RuledFronts:
         for k in range(0, len(a.vectors), max(1, MOST_SUMS // max(1, len(b.vectors)))):
             some = slice(k, k + max(1, MOST_SUMS // max(1, len(b.vectors))))
             i, j = np.nonzero(a.vectors[some, None, 0] + b.vectors[None, :, 0] < ub)
-            asked = a.asked[some][i] | b.asked[j]
-            asked[:, self.columns[question]] = True
-            parts.append(self._kept(a.vectors[some][i] + b.vectors[j], asked, ub))
-        return self._joined(parts, ub)
+            used_columns = a.columns[some][i] | b.columns[j]
+            used_columns[:, self.columns[question]] = True
+            parts.append(self._filter_front(a.vectors[some][i] + b.vectors[j], used_columns, ub))
+        return self._merge_fronts(parts, ub)
 
-    def _joined(self, fronts: list[RuleFront], ub: int) -> RuleFront:
+    def _merge_fronts(self, fronts: list[RuleFront], ub: int) -> RuleFront:
         if len(fronts) == 1:
             return fronts[0]
-        vectors, asked = (np.concatenate(some) for some in zip(*((f.vectors, f.asked) for f in fronts), strict=True))
-        return self._kept(vectors, asked, ub)
+        vectors, columns = (
+            np.concatenate(some) for some in zip(*((f.vectors, f.columns) for f in fronts), strict=True)
+        )
+        return self._filter_front(vectors, columns, ub)
 
-    def _kept(self, vectors: np.ndarray, asked: np.ndarray, ub: int) -> RuleFront:
-        """Those below the cost and within all limits that no other one beats."""
+    def _filter_front(self, vectors: np.ndarray, columns: np.ndarray, ub: int) -> RuleFront:
+        """Return the front of the vectors below `ub` and within all limits."""
         first = 1 + len(self.caps)
         fits = (vectors[:, 0] < ub) & (vectors[:, 1:first] <= np.array(self.caps, np.int64)).all(axis=1)
         for g, h, a, b, most in self.rules.apart:
             fits &= a * vectors[:, first + 2 * g] + b * vectors[:, first + 2 * h + 1] <= most
         vectors = vectors[fits]
-        asked = asked[fits]
+        columns = columns[fits]
         if len(vectors) > 1:
-            chosen = cheapest(vectors) if len(self.rules.compared) else unbeaten(vectors)
-            vectors = vectors[chosen]
-            asked = asked[chosen]
-        return RuleFront(vectors, asked, ub)
+            front = cheapest(vectors) if len(self.rules.compared) else pareto_front(vectors)
+            vectors = vectors[front]
+            columns = columns[front]
+        return RuleFront(vectors, columns, ub)
 
 
 def cheapest(vectors: np.ndarray) -> np.ndarray:
-    """The places of the vectors of least cost among those that are equal in all other entries."""
-    order = np.lexsort(vectors.T)  # by the last entries first, at last by the cost
-    rest = vectors[order, 1:]
-    return order[np.append(True, (rest[1:] != rest[:-1]).any(axis=1))]
+    """Return the positions of the cheapest vectors among those that are equal in all other entries."""
+    order = np.lexsort(vectors.T)  # the cost is the least significant key
+    others = vectors[order, 1:]
+    return order[np.append(True, (others[1:] != others[:-1]).any(axis=1))]
 
 
-def unbeaten(vectors: np.ndarray) -> np.ndarray:
-    """The places of the vectors that no other one beats or equals."""
+def pareto_front(vectors: np.ndarray) -> np.ndarray:
+    """Return the positions of the Pareto front, one of equal vectors."""
     if vectors.shape[1] == 1:
         return np.array([vectors[:, 0].argmin()])
-    left = np.lexsort(vectors.T[::-1])
-    chosen = []
-    while len(left):  # in the order of all entries a vector is beaten by earlier ones only
-        chosen.append(left[0])
-        left = left[(vectors[left] < vectors[left[0]]).any(axis=1)]
-    return np.array(chosen)
+    candidates = np.lexsort(vectors.T[::-1])
+    front = []
+    while len(candidates):  # in lexicographic order only earlier vectors can dominate
+        front.append(candidates[0])
+        candidates = candidates[(vectors[candidates] < vectors[candidates[0]]).any(axis=1)]
+    return np.array(front)

@@ -1,7 +1,7 @@
-"""The steps that prove a bound within rules (docs/proof-format.md): bounds without rules, and vectors where these fall short.
+"""The steps that prove a bound within rules (docs/proof-format.md): bounds without rules, and vectors where these are too low.
 
-The checker searches sides of height two by itself, so that trees of depth three need one step for each set of columns that is told
-apart.  Above, each question whose sides are not known to cost enough gets a step for each side and the classes that it may predict.
+The checker searches children of height two by itself, so trees of depth three need one step for each case of columns. For deeper
+trees, each split whose children have too low bounds gets a step for each child and each span of classes.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 from trainer.constraints import Constraints
 from trainer.data.problem import Problem
 from trainer.editing.space import SearchStopped
-from trainer.families.exact.editing.places import COUNTED, MOST_STEPS, FreeSteps, shared
+from trainer.families.exact.editing.places import CHECKED_HEIGHT, MOST_STEPS, FreeSteps, split_bound
 from trainer.families.exact.editing.space import ExactSpace
 from trainer.families.exact.proofs.rule_fronts import ProofPlacesExceeded, RuledFronts, RulePlace
 from trainer.families.exact.proofs.rules import rules_of
@@ -25,9 +25,9 @@ Step = dict[str, Any]
 
 
 def ruled_proof(problem: Problem, settings: Settings, bound: Fraction, stop: Callable[[], bool]) -> ProofSteps | None:
-    """The proof that no tree within the restrictions of the settings costs less than `bound`, in rows; None if it is stopped.
+    """Return the proof that no tree within the restrictions of the settings costs less than `bound` rows; None if stopped.
 
-    Raises NotProved if the bound is not true, or if a check of the proof would take too long.
+    Raises NotProved if the bound is wrong, or if checking the proof would take too long.
     """
     space = ExactSpace(problem, depth=settings["depth"])
     limits = exact_constraints(problem, settings) or Constraints(max_leaves=settings["max_leaves"])
@@ -60,78 +60,78 @@ class _Writer:
         self.every = frozenset(range(len(space.problem.table.names)))
         self.span = (0, space.n_classes - 1)
         self.steps: list[Step] = []
-        self.done: dict[tuple[object, ...], int] = {}
+        self.proved: dict[tuple[object, ...], int] = {}
         self.columns: list[int] | None = None
         plain = space.problem.binary.bits(space.problem.table)
         self.turned = [bool((plain[:, q] > 0)[0] != space.questions.answers(q)[0]) for q in range(plain.shape[1])]
 
-    def cases(self, asked: frozenset[int], usable: frozenset[int], goal: int) -> None:
-        """No tree that asks all of `asked` and only `usable` columns costs less than the goal."""
-        full = self.most is not None and len(asked) >= self.most
-        within = asked if full else usable
+    def cases(self, required: frozenset[int], usable: frozenset[int], goal: int) -> None:
+        """Prove that no tree with all `required` and only `usable` columns costs less than the goal."""
+        full = self.most is not None and len(required) >= self.most
+        within = required if full else usable
         top = RulePlace(self.space.all_rows, self.space.depth, self.every - within, self.span)
-        found = self.fronts.front(top, goal)
-        if len(found.vectors):
-            own = {int(c) for c in found.asked[found.vectors[:, 0].argmin()].nonzero()[0]}
-            if self.most is None or full or not own - asked:
+        front = self.fronts.front(top, goal)
+        if len(front.vectors):
+            used = {int(c) for c in front.columns[front.vectors[:, 0].argmin()].nonzero()[0]}
+            if self.most is None or full or not used - required:
                 raise NotProved("The search found a better tree than the bound allows.")
-            return self._parted(asked, usable, min(own - asked), goal)
+            return self._split_case(required, usable, min(used - required), goal)
         self.columns = None if within == self.every else sorted(within)
         return self.prove(top, [], goal)
 
-    def _parted(self, asked: frozenset[int], usable: frozenset[int], column: int, goal: int) -> None:
-        """Trees that ask the column, and trees that do not."""
-        self.cases(asked | {column}, usable, goal)
-        self.cases(asked, usable - {column}, goal)
+    def _split_case(self, required: frozenset[int], usable: frozenset[int], column: int, goal: int) -> None:
+        """Prove the case of trees with the column, and the case of trees without it."""
+        self.cases(required | {column}, usable, goal)
+        self.cases(required, usable - {column}, goal)
         self.columns = None if usable == self.every else sorted(usable)
         step = {"path": [], "height": self.space.depth, "bound": goal, "by": "cases", "column": column}
-        self._add(step | {"with": sorted(asked)})
+        self._add(step | {"with": sorted(required)})
 
     def prove(self, place: RulePlace, path: list[int], cost: int) -> None:
-        """Write what covers the trees of a place that cost less than `cost`."""
-        if self.done.get(place.key, -1) >= cost:
+        """Write the steps for the trees of a subproblem that cost less than `cost`."""
+        if self.proved.get(place.key, -1) >= cost:
             return
-        self.done[place.key] = cost
+        self.proved[place.key] = cost
         if self.places.least(place, cost) >= cost:
             self._free(place, path, cost)
             return
         vectors = self.fronts.front(place, cost).vectors
-        if place.height > COUNTED + 1:
+        if place.height > CHECKED_HEIGHT + 1:
             self._sides(place, path, cost)
         step: Step = {"path": path, "height": place.height, "bound": cost, "by": "within"}
         step |= {} if place.span == self.span else {"classes": list(place.span)}
         self._add(step | ({"vectors": vectors.tolist()} if len(vectors) else {}))
 
     def _sides(self, place: RulePlace, path: list[int], cost: int) -> None:
-        """Steps for the sides of the questions that may stand here, as far as their floors fall short."""
+        """Write steps for the children of all candidate splits whose floors are too low."""
         for question, sides in self.places.questions(place):
             floors = self.places.floors(sides)
             low = self.places.lows(sides, floors, cost)
             paths = [[*path, self._literal(question, yes)] for yes in (0, 1)]
             enough = low[0] + low[1] >= cost
-            least = shared(low, floors, cost) if enough else low
+            least = split_bound(low, floors, cost) if enough else low
             for k in (0, 1):
                 if least[k] > floors[k]:
                     self._free(sides[k], paths[k], least[k])
-            for both in self.fronts.parted(question, sides) if not enough else ():
-                for k, needed in enumerate(self._needed(both, low, cost)):
-                    if needed > low[k]:
-                        self.prove(both[k], paths[k], needed)
+            for both in self.fronts.assign_spans(question, sides) if not enough else ():
+                for k, target in enumerate(self._side_targets(both, low, cost)):
+                    if target > low[k]:
+                        self.prove(both[k], paths[k], target)
 
-    def _needed(self, sides: tuple[RulePlace, RulePlace], low: tuple[int, int], cost: int) -> tuple[int, int]:
-        """Costs for both sides whose vectors below them, and themselves, add up to the cost of each tree, or to `cost`."""
+    def _side_targets(self, sides: tuple[RulePlace, RulePlace], low: tuple[int, int], cost: int) -> tuple[int, int]:
+        """Return targets of both children, such that vectors below them and the targets themselves cover all trees below `cost`."""
         least = [self.fronts.front(side, cost - low[1 - k]).least for k, side in enumerate(sides)]
         if least[0] + least[1] >= cost:
-            return shared((least[0], least[1]), low, cost)
+            return split_bound((least[0], least[1]), low, cost)
         return cost - least[1], cost - least[0]
 
     def _free(self, place: RulePlace, path: list[int], cost: int) -> None:
-        """Steps for a bound that holds without rules, and so for leaves of any class."""
+        """Write steps for a bound that holds without rules, so for leaves of any class."""
         key = (*place.key[:-1], None)
-        if self.done.get(key, -1) < cost:
-            self.done[key] = cost
+        if self.proved.get(key, -1) < cost:
+            self.proved[key] = cost
             for step in self.free.of(place, cost):
-                answers = [self._literal(*divmod(own, 2)) for own in step["path"]]
+                answers = [self._literal(*divmod(answer, 2)) for answer in step["path"]]
                 self._add(step | {"path": [*path, *answers]})
 
     def _literal(self, question: int, yes: int) -> int:

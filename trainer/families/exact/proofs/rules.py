@@ -1,6 +1,6 @@
-"""What binds leaves of different paths to each other, over the questions and rows of the workbench's space.
+"""Rules that couple leaves of different paths (monotone features, fairness), over the rows of the workbench's space.
 
-f[g]   weight of the compared rows of group g that a tree predicts the favoured class     o[g]   weight of its others
+f[g]   weight of the compared rows of group g with the favoured prediction     o[g]   weight of the others
 N[g]   weight of the compared rows of group g, so that f[g] + o[g] = N[g] for a tree of all rows
 """
 
@@ -25,9 +25,11 @@ Apart = tuple[int, int, int, int, int]  # g, h, a, b, most: a f[g] + b o[h] ≤ 
 
 @dataclass(frozen=True, kw_only=True)
 class Rules:
-    """`rising` int (questions,): 1 if the side yes must not predict a lower class than the side no, -1 if not a higher one, else 0.
+    """Rules over the questions and rows of the space.
 
-    `compared` int64 (groups, rows of the space): their weights, 0 outside the group; `favoured` is the class that is counted.
+    rising int (questions,): 1 if yes must not predict a lower class than no, -1 if not a higher one, else 0.
+    compared int64 (groups, rows of the space): weights of the compared rows, 0 outside the group.
+    favoured: the class whose predictions are compared. apart: the limits on differences between groups.
     """
 
     rising: np.ndarray
@@ -37,17 +39,18 @@ class Rules:
 
 
 def rules_of(problem: Problem, settings: Settings, space: ExactSpace) -> Rules:
-    """The rules that the settings ask for."""
-    compared, label, delta = _compared(problem, settings, space)
+    """Return the rules of the settings."""
+    compared, label, delta = _compared_groups(problem, settings, space)
     return Rules(
-        rising=_rising(problem, settings, space), compared=compared, favoured=label,
+        rising=_monotone_directions(problem, settings, space), compared=compared, favoured=label,
         apart=tuple(_allowed_difference(compared.sum(axis=1).tolist(), delta)),
     )  # fmt: skip
 
 
-def _rising(problem: Problem, settings: Settings, space: ExactSpace) -> np.ndarray:
-    """The questions are thresholds, or the method would have refused them; their sides may be called either way."""
-    questions, found = space.questions, np.zeros(space.questions.encoded, np.int64)
+def _monotone_directions(problem: Problem, settings: Settings, space: ExactSpace) -> np.ndarray:
+    """Return `Rules.rising`. The questions are thresholds, since the method refuses others; yes may be the upper side."""
+    questions = space.questions
+    rising = np.zeros(space.questions.encoded, np.int64)
     for name, falls in directions(settings, problem.names):
         column = problem.names.columns.index(name)
         values = problem.table.columns[column].values
@@ -55,20 +58,22 @@ def _rising(problem: Problem, settings: Settings, space: ExactSpace) -> np.ndarr
         for q in range(questions.encoded):
             if questions.columns[q] == column and problem.binary.features[q].test is not Test.EMPTY:
                 largest = questions.answers(q)[top].any()
-                found[q] = 1 if largest != falls else -1
-    return found
+                rising[q] = 1 if largest != falls else -1
+    return rising
 
 
-def _compared(problem: Problem, settings: Settings, space: ExactSpace) -> tuple[np.ndarray, int, Fraction]:
-    asked = read_fairness(settings, problem.names)
+def _compared_groups(problem: Problem, settings: Settings, space: ExactSpace) -> tuple[np.ndarray, int, Fraction]:
+    favoured_class = read_fairness(settings, problem.names)
     group = group_codes(problem, settings)
-    if asked is None or group is None:
+    if favoured_class is None or group is None:
         return np.zeros((0, len(space.weights)), np.int64), -1, Fraction(0)
-    used = problem.row_weights > 0
-    label = problem.names.classes.index(asked[1]) if asked[1] else int(problem.y[used].max())
-    chosen = space.classes == label if settings["fairness"] == "opportunity" else np.ones(len(space.weights), bool)
-    own = group[space.origin]  # rows of the space are of equal values, and so of one group
-    weights = [np.where(chosen & (own == g), space.weights, 0) for g in np.unique(own[chosen])]
+    has_weight = problem.row_weights > 0
+    label = problem.names.classes.index(favoured_class[1]) if favoured_class[1] else int(problem.y[has_weight].max())
+    is_compared = space.classes == label if settings["fairness"] == "opportunity" else np.ones(len(space.weights), bool)
+    group_of_row = group[space.origin]  # rows of the space are of equal values, and so of one group
+    weights = [
+        np.where(is_compared & (group_of_row == g), space.weights, 0) for g in np.unique(group_of_row[is_compared])
+    ]
     return np.array(weights), label, exact_fraction(settings["fairness_delta"])
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from trainer.data.encoding import EncodedFeature, Test
 from trainer.data.problem import Problem
 from trainer.dtypes import FloatArray
-from trainer.editing.questions import MadeSplits, Questions
+from trainer.editing.questions import LazySplits, Questions
 from trainer.families.numeric.search import threshold_after
 from trainer.tree.splits import Split, goes_left
 
@@ -38,11 +38,11 @@ class ThresholdQuestions(Questions):
         self.held: list[Split] = []
         self._twins: set[int] = set()
         self.split_of = cache(self._split_of)
-        self.splits: Sequence[Split] = MadeSplits(self.encoded, self.split_of, self.held)
+        self.splits: Sequence[Split] = LazySplits(self.encoded, self.split_of, self.held)
         self._values = cache(self._present_values)
         some = np.diff(self.starts) > 0
         levels = [k for k, f in enumerate(self.features) if f.test is Test.LEVEL and some[k]]
-        self.mirrors = self.mirrored([int(self.starts[k]) for k in levels])
+        self.mirrors = self.add_mirrors([int(self.starts[k]) for k in levels])
 
     @staticmethod
     def _size(feature: EncodedFeature, levels: FloatArray) -> int:
@@ -90,8 +90,8 @@ class ThresholdQuestions(Questions):
                 self._twins.add(self.encoded + len(self.held) - 1)
         return self.encoded + self.held.index(split)
 
-    def foreign(self, question: int) -> bool:
-        return super().foreign(question) and question not in self._twins
+    def is_foreign(self, question: int) -> bool:
+        return super().is_foreign(question) and question not in self._twins
 
     def of_column(self, column: int) -> list[int]:
         return [

@@ -81,9 +81,9 @@ class NumericSpace(editing.EditingSpace):
     def candidates(
         self, rows: np.ndarray, banned: frozenset[int], asks: list[DemandedQuestion], *, alike: bool
     ) -> list[int]:
-        named = sorted({q for a in asks for q in a.named})
+        named = sorted({q for a in asks for q in a.questions})
         if named:
-            return [q for q in named if self.fits(q, banned, asks) and self.parts(rows, q)]
+            return [q for q in named if self.fits(q, banned, asks) and self.separates(rows, q)]
         found: list[int] = []
         for f in self.allowed(banned):
             if all(a.column == self.questions.features[f].column for a in asks):
@@ -98,9 +98,9 @@ class NumericSpace(editing.EditingSpace):
 
     # -- optimal subtrees ----------------------------------------------------------------------------------------------
 
-    def begin(self, time_limit: float | None, asked: Callable[[], bool] | None) -> None:
+    def begin(self, time_limit: float | None, stop: Callable[[], bool] | None) -> None:
         """As always; between questions what is kept is forgotten if it has become too much."""
-        super().begin(time_limit, asked)
+        super().begin(time_limit, stop)
         if self.bytes > self.memory // 2:
             self._memo.clear()
             self.bytes = 0

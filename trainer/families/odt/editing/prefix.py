@@ -13,7 +13,7 @@ import numpy as np
 
 from trainer.editing.prefix import NO_ROOMS, OPEN, Prefix, PrefixBound, Spot, Topology
 from trainer.editing.space import INFINITE_COST, DemandedQuestion
-from trainer.editing.wishes import Items, below
+from trainer.editing.wishes import Items, items_below
 from trainer.families.odt.editing.space import MemoBound, SubsetSpace
 from trainer.families.odt.topology import Shape, child_topologies, complete, is_embedded, subtopologies
 from trainer.tree.shapes import Shape as TreeShape
@@ -30,7 +30,7 @@ class SubsetPrefix(Prefix):
         super().__init__(space)
         self.subsets = space
         self.known_sides: dict[tuple[int, frozenset[int], Items, str], Spot] = {}
-        self.room = self.fitted(space.depth, space.shape)[1]
+        self.topology = self.fit_topology(space.depth, space.shape)[1]
 
     def example(self, spot: Spot) -> int | None:
         local_items = [i for i in spot.items if not i.place]
@@ -43,7 +43,7 @@ class SubsetPrefix(Prefix):
 
     # -- topologies ----------------------------------------------------------------------------------------------------
 
-    def fitted(self, height: int, room: Topology | None) -> tuple[int, Topology | None]:
+    def fit_topology(self, height: int, room: Topology | None) -> tuple[int, Topology | None]:
         if not isinstance(room, Shape):
             return 0 if room == NOTHING else height, None
         parts = subtopologies(room, height)
@@ -53,11 +53,11 @@ class SubsetPrefix(Prefix):
 
     def ways(self, spot: Spot) -> Sequence[tuple[Topology | None, Topology | None]]:
         """Return the pairs of child topologies; NOTHING stands for a leaf."""
-        if not isinstance(spot.room, Shape):
+        if not isinstance(spot.topology, Shape):
             return NO_ROOMS
-        return [(a or NOTHING, b or NOTHING) for a, b in child_topologies(spot.room)]
+        return [(a or NOTHING, b or NOTHING) for a, b in child_topologies(spot.topology)]
 
-    def solved(self, spot: Spot, ub: int) -> MemoBound:
+    def solve_common(self, spot: Spot, ub: int) -> MemoBound:
         least = MemoBound(INFINITE_COST, True)
         for room in self._rooms(spot):
             bound = self.subsets.solve(spot.rows, spot.path, spot.height, spot.banned, min(ub, least.lower), room)
@@ -65,7 +65,7 @@ class SubsetPrefix(Prefix):
                 least = bound
         return least
 
-    def grown(self, spot: Spot, cost: int) -> TreeShape:
+    def common_tree(self, spot: Spot, cost: int) -> TreeShape:
         rooms = self._rooms(spot)
         room = rooms[0] if len(rooms) == 1 else self._room_of(spot, rooms, cost)
         return self.subsets.tree(spot.rows, spot.path, spot.height, spot.banned, cost, room)
@@ -81,16 +81,16 @@ class SubsetPrefix(Prefix):
     @staticmethod
     def _rooms(spot: Spot) -> Sequence[Shape | None]:
         """Return the largest topologies of a node within its height; None stands for all trees of the height."""
-        return subtopologies(spot.room, spot.height) or (None,) if isinstance(spot.room, Shape) else (None,)
+        return subtopologies(spot.topology, spot.height) or (None,) if isinstance(spot.topology, Shape) else (None,)
 
-    def holds(self, places: set[str]) -> bool:
+    def admits_branches(self, places: set[str]) -> bool:
         return is_embedded(_branches(places), self.subsets.shape)
 
     # -- questions -----------------------------------------------------------------------------------------------------
 
     def groups(self, spot: Spot) -> list[int]:
         """Return the groups that may be tested at a node."""
-        asks = [DemandedQuestion(i.column, i.named) for i in spot.items if i.verb == "ask" and not i.place]
+        asks = [DemandedQuestion(i.column, i.questions) for i in spot.items if i.verb == "ask" and not i.place]
         avoided = {i.column for i in spot.items if i.verb == "avoid" and not i.place}
         usable = self.subsets.usable(spot.banned, asks) if spot.height > 0 else []
         return [g for g in usable if self.subsets.groups.columns[g] not in avoided]
@@ -113,9 +113,9 @@ class SubsetPrefix(Prefix):
     def _try_held_questions(self, spot: Spot, best: PrefixBound) -> PrefixBound:
         """Improve `best` by the held questions that are allowed at this node."""
         for item in spot.items:
-            if item.verb != "held" or item.place or not self.space.parts(spot.rows, item.number):
+            if item.verb != "held" or item.place or not self.space.separates(spot.rows, item.number):
                 continue
-            if self.space.questions.barred(item.number, spot.banned) or self._is_refused(spot, item.column):
+            if self.space.questions.is_barred(item.number, spot.banned) or self._is_refused(spot, item.column):
                 continue
             for way in range(len(self.ways(spot))):
                 side = self._sides(spot, item.number, way)
@@ -137,7 +137,7 @@ class SubsetPrefix(Prefix):
 
         `room` is the topology of the child; None: all trees of the height.
         """
-        return self.settle(Spot(spot.rows[:0], None, spot.height - 1, spot.banned, below(spot.items, letter), room))
+        return self.settle(Spot(spot.rows[:0], None, spot.height - 1, spot.banned, items_below(spot.items, letter), room))
 
     def _below(self, side: Spot, letter: str) -> Spot:
         """Return `side` of a child, cached, since it is needed for each set of rows."""
@@ -159,14 +159,14 @@ class SubsetPrefix(Prefix):
             if len(labels) > 1 or any(i.verb == "ask" for i in side.items):
                 return INFINITE_COST
             return self.space.leaf_cost(self.space.counts(rows), next(iter(labels), None))
-        questions = {i.number for i in side.items if i.verb == "ask" and not i.place and len(i.named) == 1}
+        questions = {i.number for i in side.items if i.verb == "ask" and not i.place and len(i.questions) == 1}
         if questions and side.height > 0:
             yes, no = self.space.split(rows, min(questions))  # a side without rows costs nothing here
             low = self.least(self._below(side, "y"), yes, ub)
             return low if low >= ub else min(INFINITE_COST, low + self.least(self._below(side, "n"), no, ub - low))
         if any(i.verb == "held" for i in side.items):
             return self.space.floor(self.space.counts(rows), side.height)
-        return self.solved(replace(side, rows=rows), ub).lower
+        return self.solve_common(replace(side, rows=rows), ub).lower
 
 
 class GroupQuestions:
@@ -181,7 +181,7 @@ class GroupQuestions:
         rooms = prefix.ways(spot)[way]
         self.sides = (prefix.side(spot, "y", rooms[0]), prefix.side(spot, "n", rooms[1]))
         yes, no = self.sides
-        self.mirrored = (yes.height, yes.banned, yes.items, yes.room) == (no.height, no.banned, no.items, no.room)
+        self.mirrored = (yes.height, yes.banned, yes.items, yes.topology) == (no.height, no.banned, no.items, no.topology)
         self.ordered = bool(self.space.groups.ordered[g])
         self.units, self.parts = self._parts()
         alone = [
@@ -233,13 +233,13 @@ class GroupQuestions:
             return
         ways = []
         for s in (0,) if t == 0 and self.mirrored else (0, 1):
-            grown = np.sort(np.concatenate([rows[s], self.parts[t]]))
+            enlarged = np.sort(np.concatenate([rows[s], self.parts[t]]))
             other = low[1 - s] + self.rest[t + 1]
-            least = self.prefix.least(self.sides[s], grown, self.best.upper - other)
-            ways.append((least + other, s, grown, max(least, low[s])))
-        for total, s, grown, least in sorted(ways, key=lambda way: way[:2]):
+            least = self.prefix.least(self.sides[s], enlarged, self.best.upper - other)
+            ways.append((least + other, s, enlarged, max(least, low[s])))
+        for total, s, enlarged, least in sorted(ways, key=lambda way: way[:2]):
             if total < self.best.upper:
-                both = (grown, rows[1]) if s == 0 else (rows[0], grown)
+                both = (enlarged, rows[1]) if s == 0 else (rows[0], enlarged)
                 lows = (least, low[1]) if s == 0 else (low[0], least)
                 self._send(t + 1, both, lows, mask | self.units[t] if s == 0 else mask)
 

@@ -11,7 +11,7 @@ from functools import cache
 import numpy as np
 
 from trainer.data.problem import Problem
-from trainer.editing.questions import MadeSplits, Questions, in_short_decimals
+from trainer.editing.questions import LazySplits, Questions, in_short_decimals
 from trainer.errors import ParameterError
 from trainer.families.odt.groups import Groups
 from trainer.tree.nodes import DraftBranch, DraftLeaf
@@ -45,7 +45,7 @@ class SubsetQuestions(Questions):
         self.held: list[Split] = []
         self._twins: set[int] = set()
         self.sets: list[tuple[int, int]] = []  # (group, mask) of categories that stay together
-        self.splits: Sequence[Split] = MadeSplits(self.encoded, cache(self._split_of), self.held)
+        self.splits: Sequence[Split] = LazySplits(self.encoded, cache(self._split_of), self.held)
 
     def groups_of(self, column: int) -> list[int]:
         """Return the groups of a column; two if it has numbers and empty cells."""
@@ -125,7 +125,7 @@ class SubsetQuestions(Questions):
     def _mask(self, g: int, split: Split) -> int:
         return sum(1 << a for a, code in enumerate(self.codes[g]) if code in split.among)
 
-    def foreign(self, question: int) -> bool:
+    def is_foreign(self, question: int) -> bool:
         return question >= self.encoded and question not in self._twins
 
     def of_column(self, column: int) -> list[int]:
@@ -133,7 +133,7 @@ class SubsetQuestions(Questions):
 
     # -- joined categories ------------------------------------------------------------------------------------------------
 
-    def together(self, split: Split) -> int:
+    def category_group(self, split: Split) -> int:
         name = self.problem.table.names[split.used[0]]
         g = next(iter(self.groups_of(split.used[0])), None)
         levels = self.problem.table.schema[split.used[0]].categories
@@ -156,7 +156,7 @@ class SubsetQuestions(Questions):
             self.sets.append(group_set)
         return FIRST_SET - self.sets.index(group_set)
 
-    def barred(self, question: int, banned: frozenset[int]) -> bool:
+    def is_barred(self, question: int, banned: frozenset[int]) -> bool:
         column = self.columns[question]
         if question < self.encoded and not self.within_card(*self.locate(question)):
             return True

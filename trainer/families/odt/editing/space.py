@@ -86,9 +86,9 @@ class SubsetSpace(editing.EditingSpace):
     def candidates(
         self, rows: np.ndarray, banned: frozenset[int], asks: list[DemandedQuestion], *, alike: bool
     ) -> list[int]:
-        demanded = sorted({q for a in asks for q in a.named})
+        demanded = sorted({q for a in asks for q in a.questions})
         if demanded:
-            return [q for q in demanded if self.fits(q, banned, asks) and self.parts(rows, q)]
+            return [q for q in demanded if self.fits(q, banned, asks) and self.separates(rows, q)]
         return [q for g in self.usable(banned, asks) for q in self.of_group(g, rows, banned, alike=alike)]
 
     def usable(self, banned: frozenset[int], asks: list[DemandedQuestion]) -> list[int]:
