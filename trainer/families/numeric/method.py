@@ -35,9 +35,9 @@ from trainer.version import VERSION
 
 
 def solve(problem: Problem, settings: Settings, monitor: Monitor) -> Solution:
-    """The best tree and its proof; a stopped search returns its best tree and a valid bound."""
+    """Find the best tree and prove it; if stopped, return the incumbent and a valid bound."""
     monitor.report(phase="search")
-    # the objective is at least that of a single leaf, so that the gap is kept whatever tree is found
+    # the objective is at least that of a single leaf, so this tolerance guarantees the relative gap
     single = np.bincount(problem.y, problem.row_weights).max()
     tolerance = exact_fraction(settings["mip_gap"]) * max(Fraction(0), int(single) - problem.kappa)
 
@@ -46,7 +46,7 @@ def solve(problem: Problem, settings: Settings, monitor: Monitor) -> Solution:
             incumbent=float(1 - cost / problem.n), bound=float(1 - bound / problem.n), draft=_draft(problem, shape)
         )
 
-    found = solve_numeric(
+    result = solve_numeric(
         problem.numeric.matrix(problem.table),
         problem.y,
         n_classes=problem.n_classes,
@@ -58,23 +58,23 @@ def solve(problem: Problem, settings: Settings, monitor: Monitor) -> Solution:
         flag=monitor.flag,
         report=report,
     )
-    bound = float(1 - found.bound / problem.n)
-    monitor.report(incumbent=float(1 - found.cost / problem.n), bound=bound, nodes=found.nodes)
+    bound = float(1 - result.bound / problem.n)
+    monitor.report(incumbent=float(1 - result.cost / problem.n), bound=bound, nodes=result.nodes)
     return Solution(
-        draft=_draft(problem, found.shape),
+        draft=_draft(problem, result.shape),
         bound=bound,
         finished=monitor.reason is None,
-        nodes=found.nodes,
+        nodes=result.nodes,
         encoded_features=len(problem.numeric.features),
         solver="octweb",
         solver_version=VERSION,
-        proof=lambda stop: build_proof(found.prepared, settings["depth"], stop),
-        evidence=({"kind": Evidence.INTERVAL_PRUNING, "cost": str(found.cost), "bound": str(found.bound)},),
+        proof=lambda stop: build_proof(result.prepared, settings["depth"], stop),
+        evidence=({"kind": Evidence.INTERVAL_PRUNING, "cost": str(result.cost), "bound": str(result.bound)},),
     )
 
 
 def _draft(problem: Problem, shape: NumericShape) -> Draft:
-    """The tree in the columns' own units."""
+    """Return the tree with splits in the units of the columns."""
     if shape is None:
         return DraftLeaf()
     feature = problem.numeric.features[shape[0]]

@@ -1,8 +1,8 @@
-"""A proof of the bound of the search over all thresholds: the sides of the thresholds that the search looked at.
+"""Write the proof of the bound of the search over all thresholds: bounds of the children of visited thresholds.
 
-The thresholds between follow from their neighbours, and trees of depth two are checked by sweeps.  A search that kept what it looked at
-has nothing to do again.  One that kept too little is run once more from the known bound, so that it finds no tree and only closes
-intervals.  The format is docs/proof-format.md.
+Bounds of the other thresholds follow from their neighbours, and the checker sweeps trees of depth two. If the search stored its visits,
+they are the proof. Otherwise it runs again from the known bound, finds no better tree, and stores the visits that close the intervals.
+The format is docs/proof-format.md.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from trainer.families.numeric.search import Looks, NumericSearch, PreparedSearch, TimeOver, _NodeResult
+from trainer.families.numeric.search import NumericSearch, PreparedSearch, TimeOver, Visits, _NodeResult
 from trainer.methods.base import ProofSteps
 
 Step = dict[str, Any]
@@ -20,37 +20,39 @@ MOST_STEPS = 2_000_000
 
 
 class NumericProofTooLarge(Exception):
-    """The proof has more steps than are written."""
+    """The proof needs more than MOST_STEPS steps."""
 
 
 def build_proof(prepared: PreparedSearch, depth: int, stop: Callable[[], bool]) -> ProofSteps | None:
-    """The proof of the bound of a search that has been run; None if it has too many steps or is stopped."""
-    if prepared.lower <= prepared.search.leaf:  # every tree has a leaf; a search that ended early has not all columns
+    """Return the proof of the bound of a finished search; None if it is too large or stopped."""
+    if prepared.lower <= prepared.search.leaf:  # every tree has a leaf; a stopped search may lack columns
         return ProofSteps(scale=prepared.scale, goal=prepared.lower, steps=[])
     try:
-        looks = prepared.looks if depth <= 2 or prepared.looks is not None else _looked_at(prepared, depth, stop)
+        visits = prepared.visits
+        if depth > 2 and visits is None:
+            visits = _repeat_search(prepared, depth, stop)
         writer = _Writer(prepared.search)
-        writer.write([], depth, prepared.lower, looks)
+        writer.write([], depth, prepared.lower, visits)
     except (NumericProofTooLarge, TimeOver):
         return None
     return ProofSteps(scale=prepared.scale, goal=prepared.lower, steps=writer.steps)
 
 
-def _looked_at(prepared: PreparedSearch, depth: int, stop: Callable[[], bool]) -> Looks:
-    """What a search for a tree below the bound, of which there is none, looks at.
+def _repeat_search(prepared: PreparedSearch, depth: int, stop: Callable[[], bool]) -> Visits:
+    """Search for a tree below the bound, which does not exist, and return the visited thresholds.
 
-    Raises NumericProofTooLarge where that is more than a proof may hold, and Stopped.
+    Raises NumericProofTooLarge if they are too many for a proof, and TimeOver.
     """
     search = prepared.search
     search.flag = np.zeros(1, np.int64)
     search.stop = stop
-    search.looks = []
-    search.looked = 0
-    search.most_looks = MOST_STEPS // 2
-    found = search.search(prepared.order, depth, _NodeResult(prepared.lower, None, False), 0)
-    if search.looked > search.most_looks or found.looks is None:
+    search.visits = []
+    search.visited = 0
+    search.most_visits = MOST_STEPS // 2
+    result = search.search(prepared.order, depth, _NodeResult(prepared.lower, None, False), 0)
+    if search.visited > search.most_visits or result.visits is None:
         raise NumericProofTooLarge
-    return found.looks
+    return result.visits
 
 
 class _Writer:
@@ -58,9 +60,9 @@ class _Writer:
         self.steps = list[Step]()
         self.starts = np.cumsum([0, *(int(r.max()) for r in search.rank)])
 
-    def write(self, path: list[int], height: int, bound: int, looks: Looks | None) -> None:
-        """The steps which show that no tree for the rows at the end of the path costs less than `bound`."""
-        for f, t, sides in looks or ():
+    def write(self, path: list[int], height: int, bound: int, visits: Visits | None) -> None:
+        """Write the steps that prove `bound` for the rows at the end of the path."""
+        for f, t, sides in visits or ():
             literal = 2 * (int(self.starts[f]) + t)
             for yes, side in enumerate(sides):
                 if side is not None:

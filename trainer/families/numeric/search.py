@@ -1,7 +1,7 @@
-"""Exact search over all thresholds of numeric features: interval pruning above, the depth-two kernel below.
+"""Exact search over all thresholds of numeric features: interval pruning above a depth-two kernel.
 
-After Brita, van der Linden & Demirovic (2025, ConTree).  Costs are integers: unit * errors + leaf * leaves.  A node is searched for
-trees below an upper bound; what is proved of two thresholds of a feature bounds all of those between them.
+After Brita, van der Linden & Demirovic (2025, ConTree). Costs are integers: unit * errors + leaf * leaves. A node is searched for
+trees below an upper bound. The bounds of two thresholds of a feature bound all thresholds between them.
 """
 
 from __future__ import annotations
@@ -22,38 +22,37 @@ from trainer.families.numeric.kernels.depth2 import depth_two
 from trainer.families.numeric.kernels.orders import class_weights, divide, ends
 from trainer.families.numeric.kernels.scan import best_one
 
-NumericShape = (
-    tuple[int, float, Any, Any] | None
-)  # (feature, threshold, subtree of x <= threshold, the other); None: a leaf
+# (feature, threshold, subtree of x <= threshold, the other subtree); None: a leaf
+NumericShape = tuple[int, float, Any, Any] | None
 INFINITE = 1 << 60
 MOST_KEYS = 1 << 62
 MOST_WEIGHT = (1 << 31) - 1
-MOST_LOOKS = 100_000  # that a search keeps, in about 40 MB
+MOST_VISITS = 100_000  # visited thresholds that a search stores, about 40 MB
 
 
-# thresholds that were looked at, each with its feature, its rank, and what was found of its sides: a bound and the looks that show it
-Looks = list[tuple[int, int, list[Any]]]
+# visited thresholds: feature, rank, and for each child a bound and the visits that prove it
+Visits = list[tuple[int, int, list[Any]]]
 
 
 @dataclass(frozen=True)
 class PreparedSearch:
-    """A search with what a proof of its bound needs: rows in the order of each column, and integer costs."""
+    """A finished search with the data for a proof of its bound: rows in the order of each column, and integer costs."""
 
     search: NumericSearch
     order: np.ndarray
-    scale: int  # integer costs of 1/Q of a row
-    lower: int  # no tree of the depth has a smaller integer cost
-    looks: Looks | None = None  # that show it, where the search has kept them
+    scale: int  # integer cost of 1/Q of a row
+    lower: int  # lower bound in integer costs
+    visits: Visits | None = None  # prove the bound; None if the search did not store them
 
 
 @dataclass(frozen=True, kw_only=True)
 class NumericResult:
-    """The best tree, its cost in rows, and a bound that no tree of the depth falls below."""
+    """The best tree, its cost in rows, and a lower bound of all trees of the depth."""
 
     shape: NumericShape
     cost: Fraction
     bound: Fraction
-    nodes: int  # depth-two subtrees and larger ones that were searched
+    nodes: int  # searched subtrees of depth two or more
     prepared: PreparedSearch = field(repr=False, compare=False)
 
     @property
@@ -63,15 +62,15 @@ class NumericResult:
 
 @dataclass(frozen=True)
 class _NodeResult:
-    cost: int  # exact where a tree is given, else a lower bound
+    cost: int  # a lower bound if not exact
     tree: Any  # (feature, rank, left, right), or None for a leaf
     exact: bool
-    first: np.ndarray | None = None  # int64 (F,): lower bounds of the trees with each first question
-    looks: Looks | None = None  # that show it; None where nothing was looked at, or none are kept
+    first: np.ndarray | None = None  # int64 (F,): lower bounds by feature of the root split
+    visits: Visits | None = None  # prove the bound; None if no threshold was visited, or visits are not stored
 
 
 class TimeOver(Exception):
-    """The time is over."""
+    """The limits ended the search."""
 
 
 class NumericSearch:
@@ -86,7 +85,7 @@ class NumericSearch:
         self.weight = weight
         self.classes = classes
         self.costs = costs
-        # a plain tuple: numba takes twice as long to recognise a named one
+        # a plain tuple: numba takes twice as long to type a named one
         self.rows = rank, y, weight, np.where(y == 1, weight << 32, weight) if classes == 2 else weight
         self.flag = flag
         self.stop = stop
@@ -94,9 +93,9 @@ class NumericSearch:
         self.unit = int(costs[0])
         self.leaf = int(costs[1])
         self.on_better: Callable[[int, Any], None] = lambda cost, tree: None
-        self.looks: Looks | None = None  # of the search that is under way, if they are kept
-        self.looked = 0
-        self.most_looks = MOST_LOOKS
+        self.visits: Visits | None = None  # of the running search, if they are stored
+        self.visited = 0
+        self.most_visits = MOST_VISITS
 
     def check(self) -> None:
         """Raise if the search has to end."""
@@ -105,9 +104,9 @@ class NumericSearch:
             raise TimeOver
 
     def solve(self, order: np.ndarray, height: int, ub: int, first: np.ndarray | None = None) -> _NodeResult:
-        """The best tree below `ub` for the rows of order, or the proof that there is none.
+        """Return the best tree below `ub` for the rows of `order`, or a bound of at least `ub`.
 
-        `first`: lower bounds of the trees with each first question, where they are known.
+        `first`: lower bounds by feature of the root split, if known.
         """
         self.check()
         self.nodes += 1
@@ -125,7 +124,7 @@ class NumericSearch:
 
     def _small(self, order: np.ndarray, height: int, ub: int, first: np.ndarray | None) -> _NodeResult:
         if height < 2:
-            return self._one(order, height, ub)
+            return self._solve_stump(order, height, ub)
         answer = np.empty(6, np.int64)
         first = np.zeros(len(order), np.int64) if first is None else first
         cost = int(depth_two(order, self.rows, self.classes, self.costs, ub, self.flag, answer, first))
@@ -141,7 +140,7 @@ class NumericSearch:
         sides = [None if f < 0 else (f, t, None, None) for f, t in ((a[2], a[3]), (a[4], a[5]))]
         return _NodeResult(cost, (a[0], a[1], *sides), True, first)
 
-    def _one(self, order: np.ndarray, height: int, ub: int) -> _NodeResult:
+    def _solve_stump(self, order: np.ndarray, height: int, ub: int) -> _NodeResult:
         totals = class_weights(order, self.y, self.weight, self.classes)
         cost = int(totals.sum() - totals.max()) * self.unit + self.leaf
         tree = None
@@ -159,7 +158,7 @@ class NumericSearch:
         return _NodeResult(cost, tree, True) if cost < ub else _NodeResult(ub, None, False)
 
     def search(self, order: np.ndarray, height: int, best: _NodeResult, slack: int, news: bool = False) -> _NodeResult:
-        """A tree of full height that costs less than best.cost - slack, or the proof that there is none."""
+        """Return a tree of full height that costs less than best.cost - slack, or `best` if there is none."""
         E = np.empty(order.shape, np.int32)
         sizes = np.zeros(len(order), np.int64)
         ends(order, self.rank, E, sizes)
@@ -171,10 +170,10 @@ class NumericSearch:
             for f in np.argsort(errors, kind="stable").tolist()
             if sizes[f]
         ]
-        # the interval with the lowest bound first, over all features; of equal ones the feature that parts the classes best
+        # the interval with the lowest bound first, over all features; ties are broken by the errors of one split
         heap = [(2 * self.leaf, k, 0, len(line.W) - 1) for k, line in enumerate(lines)]
-        above = self.looks
-        self.looks = None if self.looks is None else []
+        visits_above = self.visits
+        self.visits = None if self.visits is None else []
         while heap:
             bound, k, a, b = heapq.heappop(heap)
             if bound >= best.cost - slack:
@@ -186,46 +185,47 @@ class NumericSearch:
             for x, z in ((a, c), (c, b)):
                 if z - x > 1:
                     heapq.heappush(heap, (lines[k].low[x] + lines[k].high[z], k, x, z))
-        looks = self.looks
-        self.looks = above
-        return replace(best, looks=looks)
+        visits = self.visits
+        self.visits = visits_above
+        return replace(best, visits=visits)
 
     def _threshold(
         self, order: np.ndarray, height: int, line: _Line, a: int, b: int, c: int, best: _NodeResult, news: bool
     ) -> _NodeResult:
-        """Solve both sides of threshold c as far as the upper bound asks, and keep what was learned."""
+        """Solve both children of threshold c within the upper bound and store their bounds."""
         target = best.cost
         unit = self.unit
-        # what is proved of c beyond the target excludes the thresholds beside it, as far as there are rows between
+        # a bound of c above the target also prunes neighbouring thresholds, by the weight of the rows between
         reach = target + unit * min(line.W[c] - line.W[a], line.W[b] - line.W[c]) // 2
         t = int(self.rank[line.f, order[line.f, line.marks[c - 1]]])
         parts = divide(order, self.rank, line.f, t)
         bounds = list(line.floors(a, b, c, unit))
         firsts = line.first_floors(a, b, c, unit)
-        found: list[Any] = [None, None]
-        # the smaller side first, so that the search of the larger one has the tighter bound
+        children: list[Any] = [None, None]
+        # the smaller child first: it gives the search of the larger one a tighter bound
         for s in (0, 1) if parts[0].shape[1] <= parts[1].shape[1] else (1, 0):
             budget = reach - bounds[1 - s]
             if bounds[s] >= budget:
                 break
-            found[s] = self.solve(parts[s], height - 1, budget, firsts[s])
-            bounds[s] = max(bounds[s], found[s].cost)
-            if not found[s].exact:
+            children[s] = self.solve(parts[s], height - 1, budget, firsts[s])
+            bounds[s] = max(bounds[s], children[s].cost)
+            if not children[s].exact:
                 break
-        self.looked += 1
-        if self.looks is not None and self.looked <= self.most_looks:
-            self.looks.append((line.f, t, [None if part is None else (part.cost, part.looks) for part in found]))
+        self.visited += 1
+        if self.visits is not None and self.visited <= self.most_visits:
+            sides = [None if child is None else (child.cost, child.visits) for child in children]
+            self.visits.append((line.f, t, sides))
         line.low[c], line.high[c] = bounds
         line.first_low[c], line.first_high[c] = firsts
-        if all(part is not None and part.exact for part in found) and sum(bounds) < target:
-            best = _NodeResult(sum(bounds), (line.f, t, found[0].tree, found[1].tree), True)
+        if all(child is not None and child.exact for child in children) and sum(bounds) < target:
+            best = _NodeResult(sum(bounds), (line.f, t, children[0].tree, children[1].tree), True)
             if news:
                 self.on_better(best.cost, best.tree)
         return best
 
 
 class _Line:
-    """The thresholds 1 .. count of one feature and what is known about their sides; 0 and count + 1 have all rows on one side."""
+    """The thresholds 1 .. count of a feature and bounds of their children; 0 and count + 1 have all rows on one side."""
 
     def __init__(self, f: int, marks: np.ndarray, weights: np.ndarray, place: int, leaf: int, features: int) -> None:
         self.f = f
@@ -241,7 +241,7 @@ class _Line:
         self.first_high = {0: none, count + 1: none}
 
     def floors(self, a: int, b: int, c: int, unit: int) -> tuple[int, int]:
-        """Lower bounds of both sides of c from what is known about a and b."""
+        """Return lower bounds of both children of c from those of a and b."""
         W = self.W
         return (
             max(self.low[a], self.low[b] - unit * (W[b] - W[c])),
@@ -249,7 +249,7 @@ class _Line:
         )
 
     def first_floors(self, a: int, b: int, c: int, unit: int) -> tuple[np.ndarray, np.ndarray]:
-        """The same for each first question of the subtrees."""
+        """Return the same bounds by feature of the children's root splits."""
         W = self.W
         return (
             np.maximum(self.first_low[a], self.first_low[b] - unit * (W[b] - W[c])),
@@ -257,7 +257,7 @@ class _Line:
         )
 
     def middle(self, a: int, b: int, target: int, unit: int) -> int | None:
-        """The threshold to look at next between a and b, or None if all of them cost `target` at least."""
+        """Return the next threshold to visit between a and b, or None if all of them cost at least `target`."""
         first = a + 1
         last = b - 1
         while first <= last and sum(self.floors(a, b, first, unit)) >= target:
@@ -285,25 +285,56 @@ def solve_numeric(
     flag: np.ndarray | None = None,
     report: Callable[[Fraction, Fraction, NumericShape], None] | None = None,
 ) -> NumericResult:
-    """The tree of depth ≤ `depth` over all thresholds of X with the smallest errors + leaf_cost * leaves, and the proof of it.
+    """Find a tree over all thresholds that minimises errors + leaf_cost * leaves, and prove it.
 
-    X: float64 (n, F) without missing values; y: class codes below n_classes; `leaf_cost` and `tolerance` in rows (weights).  With a
-    tolerance only trees that are better by more are looked for: the bound then lies at most so far below the cost.  A stopped
-    search returns its best tree and a valid bound.  Raises DataError for weights that add up to 2^31 or more.
+    Parameters
+    ----------
+    X : float64 array of shape (n, F)
+        Features without missing values.
+    y : int array of shape (n,)
+        Class codes below `n_classes`.
+    n_classes : int
+        Number of classes.
+    depth : int
+        Largest depth.
+    leaf_cost : Fraction
+        Price of a leaf, in rows.
+    weights : int array of shape (n,), optional
+        Weights of the rows.
+    tolerance : Fraction
+        Only trees that are better by more rows are searched, so the bound may be lower than the cost by at most this.
+    time_limit : float, optional
+        In seconds.
+    stop : callable, optional
+        Returns True to end the search.
+    flag : int64 array of shape (1,), optional
+        Anything but 0 ends the search at once.
+    report : callable, optional
+        Called with cost and bound in rows and a better tree.
+
+    Returns
+    -------
+    NumericResult
+        If stopped early, the incumbent and a valid lower bound.
+
+    Raises
+    ------
+    DataError
+        The weights add up to 2^31 or more, or the leaf penalty has too many digits.
     """
-    X, y, weight = _weighing(X, y, weights)
+    X, y, weight = _rows_with_weight(X, y, weights)
     P = leaf_cost.numerator
     Q = leaf_cost.denominator
-    scale = (1 << depth) + 1  # of two trees of the same objective the one with fewer leaves is cheaper
+    scale = (1 << depth) + 1  # ties are broken by fewer leaves
     costs = np.array([scale * Q, scale * P + 1], np.int64)
     if scale * (Q * int(weight.sum()) + P * (1 << depth)) >= INFINITE:
-        raise DataError("The leaf penalty has too many digits for exact integer costs; round it to six digits.")
+        raise DataError("The leaf penalty has too many digits for exact integer costs. Round it to six digits.")
     end = math.inf if time_limit is None else time.perf_counter() + time_limit
 
     def over() -> bool:
         return time.perf_counter() >= end or (stop is not None and stop())
 
-    levels, rank, whole = _ranks(X, over)
+    levels, rank, is_complete = _ranks(X, over)
     order = np.argsort(rank, axis=1, kind="stable").astype(np.int32)
     flag = np.zeros(1, np.int64) if flag is None else flag
     search = NumericSearch(rank, y, weight, n_classes, costs, flag, over)
@@ -316,8 +347,8 @@ def solve_numeric(
             return None
         return tree[0], threshold_after(levels[tree[0]], tree[1]), shape(tree[2]), shape(tree[3])
 
-    # without all columns nothing is known but that a tree has a leaf
-    floor = _floor_of(rank, levels, y, weight, n_classes, costs, over) if whole else int(costs[1])
+    # without all columns the only bound is the price of a leaf
+    floor = _floor_of(rank, levels, y, weight, n_classes, costs, over) if is_complete else int(costs[1])
     counts = np.bincount(y, weight, minlength=n_classes).astype(np.int64)
     best = _NodeResult(int(counts.sum() - counts.max()) * int(costs[0]) + int(costs[1]), None, True)
     slack = int(tolerance * Q) * scale
@@ -326,18 +357,25 @@ def solve_numeric(
         if report is not None:
             report(value(cost), value(min(floor, cost)), shape(tree))
 
-    best, finished = _deepen(search, order, depth, best, slack, better) if whole else (best, False)
+    finished = False
+    if is_complete:
+        best, finished = _deepen(search, order, depth, best, slack, better)
     cost = value(best.cost)
-    lower = best.cost - (slack if depth > 2 else 0) if finished else floor
-    bound = cost if finished and not (slack and depth > 2) else min(cost, max(value(max(lower, floor)), Fraction(0)))
+    used_slack = slack if depth > 2 else 0  # smaller depths are solved without slack
+    lower = best.cost - used_slack if finished else floor
+    bound = cost
+    if not finished or used_slack:
+        bound = min(cost, max(value(max(lower, floor)), Fraction(0)))
     prepared = PreparedSearch(
-        search, order, scale, min(best.cost, max(lower, floor)), best.looks if lower >= floor else None
+        search, order, scale, min(best.cost, max(lower, floor)), best.visits if lower >= floor else None
     )
     return NumericResult(shape=shape(best.tree), cost=cost, bound=bound, nodes=search.nodes, prepared=prepared)
 
 
-def _weighing(X: FloatArray, y: CodeArray, weights: CountArray | None) -> tuple[FloatArray, CodeArray, CountArray]:
-    """The rows that weigh anything, with their weights; raises DataError if that is none, or too much to count."""
+def _rows_with_weight(
+    X: FloatArray, y: CodeArray, weights: CountArray | None
+) -> tuple[FloatArray, CodeArray, CountArray]:
+    """Return the rows with a positive weight, and the weights. Raises DataError for a sum of 0 or above MOST_WEIGHT."""
     weight = np.ones(len(y), np.int64) if weights is None else np.asarray(weights, np.int64)
     used = weight > 0
     X = X[used]
@@ -356,32 +394,32 @@ def _deepen(
     slack: int,
     better: Callable[[int, Any], None],
 ) -> tuple[_NodeResult, bool]:
-    """The best tree of the heights up to `depth`, one height after the other, and whether the search ended by itself."""
+    """Search height after height up to `depth`; return the best tree, and whether the search finished."""
     heights = depth if len(order) else 0
 
     def keep(cost: int, tree: Any) -> None:
         nonlocal best
-        best = _NodeResult(cost, tree, True)  # a stop within the search keeps it
+        best = _NodeResult(cost, tree, True)  # stays the incumbent if the search is stopped
         better(cost, tree)
 
     try:
         for height in range(1, min(heights, 2) + 1):
-            found = search.solve(order, height, best.cost)
-            if found.exact:
-                best = found
+            result = search.solve(order, height, best.cost)
+            if result.exact:
+                best = result
                 better(best.cost, best.tree)
         search.on_better = keep
         for height in range(3, heights + 1):
-            search.looks = []
-            search.looked = 0
+            search.visits = []
+            search.visited = 0
             best = search.search(order, height, best, slack if height == depth else 0, news=True)
     except TimeOver:
-        return replace(best, looks=None), False  # those of a smaller height
-    return best if search.looked <= search.most_looks else replace(best, looks=None), True
+        return replace(best, visits=None), False  # the visits are those of a smaller height
+    return best if search.visited <= search.most_visits else replace(best, visits=None), True
 
 
 def _ranks(X: FloatArray, over: Callable[[], bool]) -> tuple[list[FloatArray], np.ndarray, bool]:
-    """The values of each column in order, the ranks int32 (F, n) of the rows among them, and whether there was time for all columns."""
+    """Return the sorted values of each column, the ranks int32 (F, n) of the rows, and whether there was time for all columns."""
     levels: list[FloatArray] = []
     rank = np.zeros((X.shape[1], len(X)), np.int32)
     for f in range(X.shape[1]):
@@ -402,7 +440,7 @@ def _floor_of(
     costs: np.ndarray,
     over: Callable[[], bool],
 ) -> int:
-    """Rows that are equal in all features share a leaf: the smaller classes among them are wrong in every tree. A leaf if time is over."""
+    """Return a lower bound: of rows that are equal in all features every tree misclassifies all but one class. A leaf if stopped."""
     group = _equal(rank, levels, over)
     if group is None:
         return int(costs[1])
@@ -412,10 +450,10 @@ def _floor_of(
 
 
 def _equal(rank: np.ndarray, levels: list[FloatArray], over: Callable[[], bool]) -> np.ndarray | None:
-    """A number for each row, the same for rows that are equal in all features, int64 (n,); None if there was no time.
+    """Return a group number for each row, equal for rows that are equal in all features, int64 (n,); None if stopped.
 
-    The ranks of some columns make one key, as digits of a number, and keys are renumbered before they are too large: an order of
-    whole numbers takes a tenth of the time of one of rows.
+    Ranks of several columns are the digits of one key; keys are renumbered before they overflow. Sorting integers takes a tenth of the
+    time of sorting rows.
     """
     group = np.zeros(rank.shape[1], np.int64)
     size = 1
@@ -432,6 +470,6 @@ def _equal(rank: np.ndarray, levels: list[FloatArray], over: Callable[[], bool])
 
 
 def threshold_after(levels: FloatArray, rank: int) -> float:
-    """A number that the values of rank ≤ `rank` do not exceed and the next one does."""
+    """Return a threshold between the values of `rank` and of the next rank."""
     middle = float(levels[rank] / 2 + levels[rank + 1] / 2)
     return middle if levels[rank] <= middle < levels[rank + 1] else float(levels[rank])

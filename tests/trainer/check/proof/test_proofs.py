@@ -190,15 +190,15 @@ def test_what_a_search_over_thresholds_has_looked_at_shows_its_bound_and_so_does
     space = ProofSpace(
         "thresholds", X, y, weights, classes, depth, price, 1, None, np.ones(columns, bool), None, "rows"
     )
-    for most in (search.MOST_LOOKS, 0):
-        monkeypatch.setattr(search, "MOST_LOOKS", most)
+    for most in (search.MOST_VISITS, 0):
+        monkeypatch.setattr(search, "MOST_VISITS", most)
         found = solve_numeric(
             X, y, n_classes=classes, depth=depth, leaf_cost=price, weights=weights, tolerance=tolerance
         )
         if most and not tolerance:
-            assert found.prepared.looks is not None
+            assert found.prepared.visits is not None
         with monkeypatch.context() as without:
-            if found.prepared.looks is not None:  # nothing is searched again
+            if found.prepared.visits is not None:  # nothing is searched again
                 without.setattr(search.NumericSearch, "search", None)
             shown = accepted(space, with_header(build_proof(found.prepared, depth, never)))
         assert shown is not None
@@ -207,12 +207,12 @@ def test_what_a_search_over_thresholds_has_looked_at_shows_its_bound_and_so_does
 
 
 def test_a_search_over_thresholds_that_looks_at_more_than_it_keeps_says_so(monkeypatch):
-    monkeypatch.setattr(search, "MOST_LOOKS", 3)
+    monkeypatch.setattr(search, "MOST_VISITS", 3)
     rng = np.random.default_rng(5)
     X = rng.integers(0, 9, (40, 3)) / 4
     y = rng.integers(0, 2, 40).astype(np.int32)
     found = solve_numeric(X, y, n_classes=2, depth=3)
-    assert found.prepared.looks is None
+    assert found.prepared.visits is None
     proof = build_proof(found.prepared, 3, never)
     assert len(proof.steps) > 3
     monkeypatch.setattr(numeric_proof, "MOST_STEPS", 4)

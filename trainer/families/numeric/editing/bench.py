@@ -13,7 +13,7 @@ from trainer.methods.base import Settings
 class NumericWorkbench(Bench):
     """Trees of depth ≤ `depth` over all thresholds of numeric columns and single categories of the others.
 
-    `memory`: bytes that caches may take. Raises DataError for weights or penalties that have too many digits for exact costs.
+    `memory`: most bytes of the caches. Raises DataError for weights or penalties that have too many digits for exact costs.
     """
 
     def __init__(self, problem: Problem, *, depth: int = 2, memory: int = 1 << 30) -> None:

@@ -1,7 +1,7 @@
-"""The recursion over wishes where a place has thousands of thresholds: what is proved of one bounds those beside it.
+"""The search with wishes for nodes with thousands of thresholds: bounds of one threshold bound its neighbours.
 
-With thresholds s < t of one feature the rows below s are among those below t. More rows never cost less without wishes, and with the same
-wishes fewer rows cost less by no more than the weight of those that are missing: a tree of the fewer rows serves the others, too.
+For thresholds s < t of one feature the rows below s are a subset of those below t. Without wishes, more rows never cost less. With the
+same wishes, the cost of fewer rows is lower by at most the weight of the missing rows, since their tree also fits the larger set.
 """
 
 from __future__ import annotations
@@ -14,28 +14,28 @@ from trainer.editing.prefix import OPEN, Prefix, PrefixBound, Spot
 from trainer.editing.space import INFINITE_COST
 from trainer.families.numeric.editing.space import NumericSpace
 
-FEW = 8  # questions that are tried one by one
-NEVER = 1 << 61  # a bound of what no tree keeps, less any weight still above every cost
+FEW = 8  # up to so many questions are tried one by one
+NEVER = 1 << 61  # bound of an infeasible child; less any weight it is still above every cost
 POSSIBLE = 1 << 60  # above every cost
 
 
 @dataclass
 class ThresholdLine:
-    """The thresholds of one feature at a place: questions, weight of the lower side, lower bounds (2, m) of both sides."""
+    """The thresholds of one feature at a node: questions, weight of the lower child, lower bounds (2, m) of both children."""
 
     questions: np.ndarray
     weight: np.ndarray
     bounds: np.ndarray
     flipped: bool
 
-    def learn(self, at: int, unit: int, found: list[int], free: list[int]) -> None:
-        """Bounds from what is known of threshold `at`: of both sides with the wishes, and without them; lower side first."""
+    def update_bounds(self, at: int, unit: int, child_bounds: list[int], free: list[int]) -> None:
+        """Update all bounds from those of threshold `at`: of its children with the wishes, and without (`free`); lower child first."""
         behind = slice(at + 1, None)
-        self.bounds[:, at] = np.minimum(found, NEVER)
-        less = np.minimum(found[0], NEVER) - unit * (self.weight[at] - self.weight[:at])
+        self.bounds[:, at] = np.minimum(child_bounds, NEVER)
+        less = np.minimum(child_bounds[0], NEVER) - unit * (self.weight[at] - self.weight[:at])
         self.bounds[0, :at] = np.maximum(self.bounds[0, :at], less)
         self.bounds[1, :at] = np.maximum(self.bounds[1, :at], free[1])
-        less = np.minimum(found[1], NEVER) - unit * (self.weight[behind] - self.weight[at])
+        less = np.minimum(child_bounds[1], NEVER) - unit * (self.weight[behind] - self.weight[at])
         self.bounds[1, behind] = np.maximum(self.bounds[1, behind], less)
         self.bounds[0, behind] = np.maximum(self.bounds[0, behind], free[0])
 
@@ -71,13 +71,13 @@ class NumericPrefix(Prefix):
             line = lines[k]
             place = at - int(ends[k])
             side = self._sides(spot, int(line.questions[place]))
-            turn = -1 if line.flipped else 1  # the side yes has the smaller values, unless flipped
+            turn = -1 if line.flipped else 1  # yes has the smaller values, unless flipped
             side.bounds = [max(a, int(b)) for a, b in zip(side.bounds, line.bounds[::turn, place], strict=True)]
             cost = self._attempt(side, best.upper)
             if cost < best.upper:
                 best = PrefixBound(cost, True, side.question, upper=cost)
-            free = [space.known(s.rows, s.height, s.banned) if self._relaxed(s) else 0 for s in side.spots]
-            line.learn(place, space.unit, side.bounds[::turn], free[::turn])
+            free = [space.cached_bound(s.rows, s.height, s.banned) if self._is_relaxed(s) else 0 for s in side.spots]
+            line.update_bounds(place, space.unit, side.bounds[::turn], free[::turn])
             sums[ends[k] : ends[k + 1]] = line.bounds.sum(axis=0)
         leaf = INFINITE_COST if asks else space.leaf_cost(space.counts(spot.rows))
         least = int(sums.min()) if len(sums) else INFINITE_COST
@@ -89,31 +89,31 @@ class NumericPrefix(Prefix):
         return PrefixBound(max(ub, floor) if floor < INFINITE_COST else INFINITE_COST, floor >= INFINITE_COST)
 
     @staticmethod
-    def _relaxed(spot: Spot) -> bool:
-        """Whether the place asks questions of the encoding only, so that its bound without wishes is one."""
+    def _is_relaxed(spot: Spot) -> bool:
+        """Return whether the subproblem has no held question, so that its bound without wishes is valid."""
         return not any(i.verb == "held" for i in spot.items)
 
     def _lines(self, spot: Spot, numbers: np.ndarray) -> list[ThresholdLine]:
-        """The thresholds by feature, with the bounds that the classes of both sides give."""
+        """Return the thresholds by feature, with bounds by the classes of both children."""
         space = self.numeric
         questions = self.numeric.questions
         lines = []
         features = np.searchsorted(questions.starts, numbers, side="right") - 1
         for f in np.unique(features).tolist():
-            own = np.sort(numbers[features == f])
-            ranks = own - int(questions.starts[f])
+            of_feature = np.sort(numbers[features == f])
+            ranks = of_feature - int(questions.starts[f])
             counts = np.zeros((len(questions.levels[f]), space.n_classes), np.int64)
             np.add.at(counts, (space.rank[f, spot.rows], space.classes[spot.rows]), space.weights[spot.rows])
             low = np.cumsum(counts, axis=0)
             high = low[-1] - low
             bounds = np.array([self._floors(side[ranks], spot.height - 1) for side in (low, high)])
-            lines.append(ThresholdLine(own, low[ranks].sum(axis=1), bounds, questions.flipped[f]))
+            lines.append(ThresholdLine(of_feature, low[ranks].sum(axis=1), bounds, questions.flipped[f]))
         return lines
 
     def _floors(self, counts: np.ndarray, height: int) -> np.ndarray:
-        """`Space.floor` for each line of counts (m, classes)."""
+        """Return `EditingSpace.floor` for each line of counts (m, classes)."""
         ordered = np.sort(counts, axis=1)[:, ::-1][:, : 1 << min(height, 20)]
         wrong = counts.sum(axis=1)[:, None] - np.cumsum(ordered, axis=1)
         leaves = np.arange(1, ordered.shape[1] + 1)
-        found: np.ndarray = (wrong * self.space.unit + leaves * self.space.leaf).min(axis=1)
-        return found
+        floors: np.ndarray = (wrong * self.space.unit + leaves * self.space.leaf).min(axis=1)
+        return floors

@@ -1,4 +1,4 @@
-"""Proofs of trees with wishes over all thresholds (docs/proof-format.md): up to depth three one step, which the checker searches by itself."""
+"""Proofs of trees with wishes over all thresholds (docs/proof-format.md): one step that the checker searches by itself."""
 
 from __future__ import annotations
 
@@ -10,15 +10,14 @@ from trainer.data.problem import Problem
 from trainer.families.numeric.editing.bench import NumericWorkbench
 from trainer.methods.base import NotProved, ProofSteps
 
-# trees of one step, and thresholds of any proof
-DEEPEST = 3
-MOST_QUESTIONS = 300
+DEEPEST = 3  # largest depth that the checker searches in one step
+MOST_QUESTIONS = 300  # thresholds of a proof
 
 
 def numeric_proof(bench: NumericWorkbench, bound: Fraction, depth: int) -> ProofSteps | None:
-    """The proof that no tree with the wishes of the model costs less than `bound`, in rows; None if it needs steps for the sides of questions.
+    """Return the proof that no tree with the wishes of the model costs less than `bound` rows; None beyond depth DEEPEST.
 
-    Raises NotProved if it would be too long.
+    Raises NotProved for more than MOST_QUESTIONS thresholds.
     """
     number = bench.space.questions.encoded
     space = bench.space
@@ -33,6 +32,6 @@ def numeric_proof(bench: NumericWorkbench, bound: Fraction, depth: int) -> Proof
 
 
 def as_questions(problem: Problem) -> Problem:
-    """The same rows with each threshold as a yes/no question, in the same order; no value is special."""
+    """Return the problem with each threshold as a binary feature, in the same order; no value is special."""
     columns = tuple(replace(c, schema=replace(c.schema, special=())) for c in problem.table.columns)
     return replace(problem, table=replace(problem.table, columns=columns), scheme=Scheme.ALL_THRESHOLDS)

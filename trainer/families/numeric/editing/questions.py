@@ -1,4 +1,4 @@
-"""All thresholds of all columns as numbered questions, whose splits are made when they are asked for."""
+"""All thresholds of all columns as numbered questions, whose splits are created at access."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ from trainer.tree.splits import Split, goes_left
 
 
 class ThresholdQuestions(Questions):
-    """The questions of feature f are `starts[f]`, ..., one for each of its values but the last, on the used rows `origin`.
+    """Questions of all thresholds, on the rows `origin` that have a weight.
 
-    `sizes[f]` counts them. A feature with empty cells above all values lacks the last one: it asks whether the cell is empty, as the
-    first one of the feature with empty cells below does. Yes is the side that the model file calls left: small values, and the rows of a category.
+    Feature f has `sizes[f]` questions from `starts[f]` on, one for each of its values except the last. A feature with empty cells above
+    all values has one question less: the split on empty cells is the first question of the feature with empty cells below. Yes is the
+    left side of the model file: small values, and the rows of a category.
     """
 
     def __init__(self, problem: Problem, origin: np.ndarray) -> None:
@@ -54,7 +55,7 @@ class ThresholdQuestions(Questions):
         return np.unique(values[~np.isnan(values)])
 
     def locate(self, question: int) -> tuple[int, int]:
-        """The feature of a question of the encoding, and the largest rank on its lower side."""
+        """Return the feature of a question of the encoding, and the largest rank of its lower child."""
         f = int(np.searchsorted(self.starts, question, side="right")) - 1
         return f, question - int(self.starts[f])
 
@@ -72,11 +73,14 @@ class ThresholdQuestions(Questions):
         return goes_left(self.splits[question], self.problem.matrix)
 
     def find(self, split: Split) -> int:
-        """The number of the question; another one is held. A threshold written otherwise parts the rows as one of the encoding."""
+        """Return the number of a question; add a new split as a held question.
+
+        A held threshold separates the rows like one of the encoding, so it is not foreign.
+        """
         cut = split.cut
         for f, feature in enumerate(self.features):
             if feature.column != split.used[0] or not self.sizes[f]:
-                continue  # what is the same in all used rows has no question
+                continue  # a constant feature has no question
             if feature.test is Test.VALUE:
                 rank = 0 if cut is None else int(np.searchsorted(self.levels[f], cut[1], side="right")) - 1
                 if 0 <= rank < self.sizes[f] and self.split_of(int(self.starts[f]) + rank) == split:

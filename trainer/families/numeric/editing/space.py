@@ -17,12 +17,12 @@ from trainer.families.numeric.editing.questions import ThresholdQuestions
 from trainer.families.numeric.search import INFINITE, MOST_WEIGHT, NumericSearch, TimeOver
 from trainer.tree.shapes import Shape
 
-ENTRY = 300  # bytes of a subproblem that is kept, besides its rows
+ENTRY_BYTES = 300  # of a memoised subproblem without its rows
 
 
 @dataclass(frozen=True)
 class SubproblemTree:
-    """What is known of a subproblem; `tree` has (question, yes, no) where it is exact."""
+    """A lower bound of a subproblem and, if exact, its tree (question, yes, no)."""
 
     lower: int
     exact: bool
@@ -40,7 +40,8 @@ class NumericSpace(editing.EditingSpace):
         self.origin = np.flatnonzero(weights > 0)
         if not len(self.origin) or int(weights.sum()) > MOST_WEIGHT:
             raise DataError(f"The weights add up to {int(weights.sum())}; this search takes 1 to {MOST_WEIGHT}.")
-        self.problem, self.questions = problem, ThresholdQuestions(problem, self.origin)
+        self.problem = problem
+        self.questions = ThresholdQuestions(problem, self.origin)
         self.depth = depth
         self.min_leaf = 1
         self.banned = NONE_BANNED
@@ -55,7 +56,7 @@ class NumericSpace(editing.EditingSpace):
         self.unit = self.scale * Q
         self.leaf = self.scale * P + 1
         if self.scale * (Q * int(self.weights.sum()) + P * (1 << depth)) >= INFINITE:
-            raise DataError("The leaf penalty has too many digits for exact integer costs; round it to six digits.")
+            raise DataError("The leaf penalty has too many digits for exact integer costs. Round it to six digits.")
         X = problem.numeric.matrix(problem.table)[self.origin]
         levels = self.questions.levels
         ranks = [np.searchsorted(levels[f], X[:, f]) for f in range(X.shape[1])]
@@ -81,34 +82,34 @@ class NumericSpace(editing.EditingSpace):
     def candidates(
         self, rows: np.ndarray, banned: frozenset[int], asks: list[DemandedQuestion], *, alike: bool
     ) -> list[int]:
-        named = sorted({q for a in asks for q in a.questions})
-        if named:
-            return [q for q in named if self.fits(q, banned, asks) and self.separates(rows, q)]
-        found: list[int] = []
-        for f in self.allowed(banned):
+        demanded = sorted({q for a in asks for q in a.questions})
+        if demanded:
+            return [q for q in demanded if self.fits(q, banned, asks) and self.separates(rows, q)]
+        questions: list[int] = []
+        for f in self.allowed_features(banned):
             if all(a.column == self.questions.features[f].column for a in asks):
                 present = np.unique(self.rank[f, rows])
                 ranks = present[:-1]
-                found += (self.questions.starts[f] + ranks[ranks < self.questions.sizes[f]]).tolist()
-        return found
+                questions += (self.questions.starts[f] + ranks[ranks < self.questions.sizes[f]]).tolist()
+        return questions
 
-    def allowed(self, banned: frozenset[int]) -> list[int]:
-        """The features of columns that are not banned."""
+    def allowed_features(self, banned: frozenset[int]) -> list[int]:
+        """Return the features of columns that are not banned."""
         return [f for f, feature in enumerate(self.questions.features) if feature.column not in banned]
 
     # -- optimal subtrees ----------------------------------------------------------------------------------------------
 
     def begin(self, time_limit: float | None, stop: Callable[[], bool] | None) -> None:
-        """As always; between questions what is kept is forgotten if it has become too much."""
+        """Start the clock of a new search, and clear the cache if it is too large."""
         super().begin(time_limit, stop)
         if self.bytes > self.memory // 2:
             self._memo.clear()
             self.bytes = 0
 
-    def known(self, rows: np.ndarray, height: int, banned: frozenset[int]) -> int:
-        """The lower bound that is known of a subproblem, 0 if none is; nothing is searched."""
-        kept = self._memo.get((height, banned, rows.tobytes()))
-        return kept.lower if kept is not None else 0
+    def cached_bound(self, rows: np.ndarray, height: int, banned: frozenset[int]) -> int:
+        """Return the memoised lower bound of a subproblem, 0 if there is none."""
+        entry = self._memo.get((height, banned, rows.tobytes()))
+        return entry.lower if entry is not None else 0
 
     def solve(
         self,
@@ -119,56 +120,56 @@ class NumericSpace(editing.EditingSpace):
         ub: int = INFINITE_COST,
     ) -> SubproblemTree:
         key = (height, banned, rows.tobytes())
-        kept = self._memo.get(key)
-        if kept is not None and (kept.exact or kept.lower >= ub):
-            return kept
-        found = self._search(rows, height, banned, min(ub, INFINITE))
-        if kept is None:
-            self.bytes += ENTRY + rows.nbytes
-        elif not found.exact and kept.lower > found.lower:
-            found = kept
-        self._memo[key] = found
-        return found
+        cached = self._memo.get(key)
+        if cached is not None and (cached.exact or cached.lower >= ub):
+            return cached
+        entry = self._search(rows, height, banned, min(ub, INFINITE))
+        if cached is None:
+            self.bytes += ENTRY_BYTES + rows.nbytes
+        elif not entry.exact and cached.lower > entry.lower:
+            entry = cached
+        self._memo[key] = entry
+        return entry
 
     def _search(self, rows: np.ndarray, height: int, banned: frozenset[int], ub: int) -> SubproblemTree:
         counts = self.counts(rows)
         leaf = self.leaf_cost(counts)
         floor = self.floor(counts, height)
-        search, chosen = self._search_of(banned)
-        if height == 0 or not len(chosen) or floor >= leaf:
+        search, features = self._search_of(banned)
+        if height == 0 or not len(features) or floor >= leaf:
             return SubproblemTree(leaf, True)
         if floor >= ub:
             return SubproblemTree(floor, False)
         member = np.zeros(len(self.weights), bool)
         member[rows] = True
-        order = self.order[chosen]
-        order = np.ascontiguousarray(order[member[order]].reshape(len(chosen), len(rows)))
+        order = self.order[features]
+        order = np.ascontiguousarray(order[member[order]].reshape(len(features), len(rows)))
         try:
-            found = search.solve(order, height, ub)
+            result = search.solve(order, height, ub)
         except TimeOver:
             return SubproblemTree(floor, False)
         return SubproblemTree(
-            max(found.cost, floor), found.exact, self._shape(found.tree, chosen) if found.exact else None
+            max(result.cost, floor), result.exact, self._shape(result.tree, features) if result.exact else None
         )
 
     def _search_of(self, banned: frozenset[int]) -> tuple[NumericSearch, np.ndarray]:
         if banned not in self._searches:
-            chosen = np.array(self.allowed(banned), np.int64)
-            self._searches[banned] = NumericSearch(
-                np.ascontiguousarray(self.rank[chosen]), self.classes, self.weights, self.n_classes,
+            features = np.array(self.allowed_features(banned), np.int64)
+            search = NumericSearch(
+                np.ascontiguousarray(self.rank[features]), self.classes, self.weights, self.n_classes,
                 np.array([self.unit, self.leaf], np.int64), self.flag, self.stopped,
-            ), chosen  # fmt: skip
+            )  # fmt: skip
+            self._searches[banned] = (search, features)
         return self._searches[banned]
 
-    def _shape(self, tree: tuple[int, int, Any, Any] | None, chosen: np.ndarray) -> Shape:
+    def _shape(self, tree: tuple[int, int, Any, Any] | None, features: np.ndarray) -> Shape:
         if tree is None:
             return None
-        f = int(chosen[tree[0]])
-        low = self._shape(tree[2], chosen)
-        high = self._shape(tree[3], chosen)
-        if (
-            tree[1] >= self.questions.sizes[f]
-        ):  # all values below: it asks whether the cell is empty, as the feature before
+        f = int(features[tree[0]])
+        low = self._shape(tree[2], features)
+        high = self._shape(tree[3], features)
+        # a split between all values and the empty cells is the question of the feature before
+        if tree[1] >= self.questions.sizes[f]:
             return (int(self.questions.starts[f - 1]), high, low)
         question = int(self.questions.starts[f]) + tree[1]
         return (question, high, low) if self.questions.flipped[f] else (question, low, high)
