@@ -1,4 +1,4 @@
-"""Columns as whole numbers if short decimals allow it, and codes that grow with the values, so comparisons are exact."""
+"""Scale columns of short decimals to integers, and encode values by ascending codes, so that comparisons are exact."""
 
 from __future__ import annotations
 
@@ -11,15 +11,14 @@ from trainer.kernels.ordering import write_codes
 
 WHOLE = 2.0**26  # products of two differences stay exact below this
 DECIMALS = 8
-MAX_COORDINATE = (
-    2.0**400
-)  # values beyond this, or all below its inverse, are scaled: squares and ranges stay finite and above zero
+# columns with larger values, or with all values below its inverse, are scaled: squares and ranges stay finite and positive
+MAX_COORDINATE = 2.0**400
 
 
 def whole_numbers(X: FloatArray) -> FloatArray:
-    """X with every column of short decimal numbers multiplied by the power of ten that makes it whole.
+    """Multiply each column of short decimals by the power of ten that makes it integer.
 
-    Columns of huge or tiny numbers are multiplied by a power of two, which is exact except for values that vanish beside others.
+    Columns of huge or tiny numbers are multiplied by a power of two. This is exact except for values that underflow.
     """
     out = np.asfortranarray(X, dtype=np.float64).copy(order="F")
     for j in range(X.shape[1]):
@@ -30,25 +29,25 @@ def whole_numbers(X: FloatArray) -> FloatArray:
         if not 1 / MAX_COORDINATE <= largest < WHOLE:
             continue
         for k in range(DECIMALS + 1):
-            whole = np.rint(column * 10.0**k)
-            if np.abs(whole).max() >= WHOLE:
+            integers = np.rint(column * 10.0**k)
+            if np.abs(integers).max() >= WHOLE:
                 break
-            if np.array_equal(whole / 10.0**k, column):
-                out[:, j] = whole
+            if np.array_equal(integers / 10.0**k, column):
+                out[:, j] = integers
                 break
     return out
 
 
-def is_exact(whole: FloatArray) -> bool:
-    """True if all columns are whole numbers below 2^26."""
-    return bool((np.abs(whole) < WHOLE).all() and (np.rint(whole) == whole).all())
+def is_exact(values: FloatArray) -> bool:
+    """Return whether all values are integers below 2^26."""
+    return bool((np.abs(values) < WHOLE).all() and (np.rint(values) == values).all())
 
 
-def codes_of(whole: FloatArray) -> tuple[CodeArray, CountArray]:
-    """Codes int32 (p, n) that grow with the values of each feature, equal for equal values, and a number above them, int64 (p,)."""
-    n, p = whole.shape
+def codes_of(values: FloatArray) -> tuple[CodeArray, CountArray]:
+    """Return ascending codes of the values of each feature, int32 (p, n), and exclusive upper bounds of the codes, int64 (p,)."""
+    n, p = values.shape
     codes = np.zeros((p, n), np.int32)
     levels = np.ones(p, np.int64)
     if n:
-        write_codes(whole, codes, levels)
+        write_codes(values, codes, levels)
     return codes, levels

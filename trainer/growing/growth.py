@@ -1,7 +1,7 @@
-"""Top-down induction (Bollwein & Westphal, Algorithm 1): grow until pure, indistinguishable, or stopped by a limit.
+"""Top-down induction (Bollwein & Westphal, Algorithm 1): grow until nodes are pure, inseparable, or limits end the growth.
 
-Nodes are split breadth first, so that a run that is cut off leaves a balanced tree whose open nodes are leaves. Subtrees do not
-depend on each other: threads that split several nodes side by side grow the same tree.
+Nodes are split breadth first, so an interrupted run leaves a balanced tree whose open nodes are leaves. Subtrees are independent, so
+several threads grow the same tree.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Translate = Callable[[NodeSplit], "tuple[Split, bool]"]
 
 @dataclass(frozen=True, kw_only=True)
 class Stopping:
-    """Pre-pruning: depth (None: no limit), rows of a node that is split, rows of a leaf, and least gain in rows."""
+    """Pre-pruning: largest depth (None: no limit), least rows to split a node, least rows of a leaf, and least gain in rows."""
 
     depth: int | None = None
     min_node: int = 2
@@ -37,7 +37,7 @@ class Stopping:
 
 @dataclass(frozen=True, kw_only=True)
 class Growth:
-    """A grown tree: its draft, branches, and whether every node was dealt with."""
+    """A grown tree: its draft, number of splits, and whether every node was processed."""
 
     draft: Draft
     branches: int
@@ -65,48 +65,72 @@ def grow_tree(
     stopped: Callable[[], bool] = lambda: False,
     report: Callable[[int, Callable[[], Draft]], None] = lambda leaves, draft: None,
     rows: CountArray | None = None,
-    crew: WorkerPool[Any] | None = None,
+    worker_pool: WorkerPool[Any] | None = None,
 ) -> Growth:
-    """Grow a tree over the rows (all by default).
+    """Grow a tree over the rows.
 
-    `split(rows, node)` returns the split of a node or None, node being the number of splits before; `translate` turns it into a
-    split of the uploaded columns and says whether its sides are exchanged. `report` hears of each split and can ask for the tree so
-    far. A split is kept only if both sides have rows, so the induction ends. The threads of a crew call `split` side by side.
+    Parameters
+    ----------
+    data : SplitData
+        The arrays that all nodes share.
+    split : callable
+        Returns the split of a node or None; called with the rows and the number of splits so far.
+    translate : callable
+        Converts a split to one of the uploaded columns; also returns whether its children are exchanged.
+    stopping : Stopping
+        Pre-pruning.
+    measure : str
+        A key of MEASURES.
+    stopped : callable
+        Returns True to end the growth.
+    report : callable
+        Called after each split with the number of leaves and a function that returns the current draft.
+    rows : int64 array, optional
+        Row numbers, by default all.
+    worker_pool : WorkerPool, optional
+        Its threads call `split` concurrently.
+
+    Returns
+    -------
+    Growth
+        Splits with an empty child are dropped, so the induction ends.
     """
     root = _Open(rows=np.arange(len(data.X)) if rows is None else rows, depth=0)
-    branches = boxes = classified = 0
+    branches = 0
+    boxes = 0
+    classified = 0
     finished = True
     lock = threading.Lock()
 
     def divide(node: _Open) -> list[tuple[tuple[int, ...], _Open]]:
         nonlocal branches, boxes, classified, finished
-        if not _splittable(data, node, stopping):
+        if not _is_splittable(data, node, stopping):
             return []
         if stopped():
             finished = False
             return []
-        found = split(node.rows, branches)
-        if stopped():  # also a search that ended early
+        best_split = split(node.rows, branches)
+        if stopped():  # the search of the split may have ended early
             finished = False
-        if found is None or not found.left.any() or found.left.all():
+        if best_split is None or not best_split.left.any() or best_split.left.all():
             return []
         before = impurity(MEASURES[measure], class_counts(data, node.rows))
-        if before - found.value < stopping.min_gain:
+        if before - best_split.value < stopping.min_gain:
             return []
         children = [
             _Open(rows=node.rows[side], depth=node.depth + 1, place=2 * node.place + k)
-            for k, side in enumerate((found.left, ~found.left))
+            for k, side in enumerate((best_split.left, ~best_split.left))
         ]
         with lock:
-            node.split = found
+            node.split = best_split
             node.children = children
             branches = branches + 1
-            boxes = boxes + found.boxes
-            classified = classified + found.classified
+            boxes = boxes + best_split.boxes
+            classified = classified + best_split.classified
             report(branches + 1, lambda: _draft(root, translate, measure, data.rows_per_weight))
         return [((child.depth, child.place), child) for child in children]
 
-    (crew or WorkerPool()).run((0, 1), root, divide)
+    (worker_pool or WorkerPool()).run((0, 1), root, divide)
     return Growth(
         draft=_draft(root, translate, measure, data.rows_per_weight),
         branches=branches,
@@ -116,7 +140,7 @@ def grow_tree(
     )
 
 
-def _splittable(data: SplitData, node: _Open, stopping: Stopping) -> bool:
+def _is_splittable(data: SplitData, node: _Open, stopping: Stopping) -> bool:
     counts = class_counts(data, node.rows)
     size = int(counts.sum())
     return bool(
@@ -128,7 +152,7 @@ def _splittable(data: SplitData, node: _Open, stopping: Stopping) -> bool:
 
 
 def _draft(root: _Open, translate: Translate, measure: str, unit: float) -> Draft:
-    """The draft with impurities times `unit`, built from the leaves up without recursion: a degenerate tree may be as deep as it has rows."""
+    """Build the draft bottom up with impurities times `unit`; without recursion, since a tree may be as deep as it has rows."""
     order = [root]
     for node in order:
         order.extend(node.children)
@@ -137,13 +161,13 @@ def _draft(root: _Open, translate: Translate, measure: str, unit: float) -> Draf
         if node.split is None:
             drafts[id(node)] = DraftLeaf()
             continue
-        made, exchanged = translate(node.split)
+        uploaded_split, exchanged = translate(node.split)
         low, high = (drafts.pop(id(child)) for child in node.children)
         drafts[id(node)] = DraftBranch(
-            split=made,
+            split=uploaded_split,
             left=high if exchanged else low,
             right=low if exchanged else high,
-            # what is not proved is not recorded as a claim
+            # only a proved bound is recorded as a claim
             impurity=None if node.split.bound is None else node.split.value * unit,
             impurity_bound=None if node.split.bound is None else node.split.bound * unit,
             measure="" if node.split.bound is None else measure,

@@ -9,5 +9,5 @@ from trainer.kernels.impurity import phi
 
 
 def impurity(measure: int, counts: CountArray) -> float:
-    """Phi of the counts, int64 (classes,)."""
+    """Return Phi of the counts, int64 (classes,)."""
     return float(phi(measure, np.ascontiguousarray(counts, np.int64)))

@@ -1,4 +1,4 @@
-"""What the greedy methods share: parameters of growth and pruning, and the way from a split function to a pruned draft."""
+"""Shared by the greedy methods: parameters of growth and pruning, and `grow_and_prune`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from trainer.dtypes import CountArray
 from trainer.errors import ParameterError
 from trainer.growing.growth import Growth, Splitter, Stopping, grow_tree
 from trainer.growing.node_split import SplitData
-from trainer.growing.split_units import split_data, uploaded
+from trainer.growing.split_units import split_data, split_of_columns
 from trainer.methods.base import DEPTH, LEAF_PENALTY, MIN_LEAF, Parameter, Settings, Solution, exact_fraction, having
 from trainer.methods.monitor import Monitor
 from trainer.tree.nodes import Draft, DraftLeaf
@@ -55,7 +55,7 @@ def _check_pruning(settings: Settings, names: SettingNames) -> None:
 
 
 def _pruning_words(text: str) -> list[str]:
-    """What is done to the grown tree, for somebody who is about to start it; nothing for a text that is not a number yet."""
+    """Describe the pruning in a sentence for the form; empty for an invalid text."""
     try:
         alpha = _alpha(text)
     except ParameterError:
@@ -78,7 +78,7 @@ IMPURITY = Parameter(
     name="impurity", type="choice", default="gini", choices=("gini", "entropy", "error"), label="Impurity",
     help="The measure that a split reduces: Gini, entropy, or classification error.", advanced=True,
 )  # fmt: skip
-# growing looks at one question at a time and pruning has its own price, so that this one is only subtracted from what is reported
+# greedy growth ignores the leaf penalty and pruning has its own, so this one only changes the reported objective
 REPORTED_PENALTY = having(
     LEAF_PENALTY, advanced=True, label="Leaf penalty in the report",
     help="Subtracted from the reported objective for every leaf, to compare it with other methods. The tree does not depend on it; "
@@ -91,8 +91,8 @@ def _reported_words(penalty: float) -> str:
     return f"The tree does not depend on the leaf penalty; the reported objective is less {percent_text(penalty)} for each leaf."
 
 
-# what every method takes that grows a tree question by question
-GROWN = (
+# parameters shared by all greedy methods
+GROWTH_PARAMETERS = (
     having(DEPTH, default=4),
     REPORTED_PENALTY,
     MIN_LEAF,
@@ -104,8 +104,8 @@ GROWN = (
 )
 
 MakeSplitter = Callable[[SplitData, Monitor, WorkerPool[Any]], Splitter]
-SHOW_EVERY = 0.3  # least seconds between two pictures of the growing tree
-SHOW_SHARE = 0.05  # of the time that they may take, which grows with the tree
+SHOW_SECONDS = 0.3  # least time between two reports of the growing tree
+SHOW_SHARE = 0.05  # largest share of the run time for these reports, whose time grows with the tree
 
 
 def grow_and_prune(
@@ -118,9 +118,20 @@ def grow_and_prune(
     threads: int = 1,
     sums: Encoding | None = None,
 ) -> Solution:
-    """Grow with the splits that `make` finds, then prune as the settings ask; the pruned tree keeps what was proved.
+    """Grow a tree with the splits of `make`, then prune it; the pruned tree keeps the proofs of its splits.
 
-    `rounded` is what the scope says where the columns are not exact. `sums` are the features that sums weigh, if some cells are empty.
+    Parameters
+    ----------
+    problem, settings, monitor
+        As for `Method.solve`.
+    make : callable
+        Creates the function that splits a node.
+    rounded : str
+        The scope of the claim if the columns are not exact.
+    threads : int
+        Number of threads that split nodes.
+    sums : Encoding, optional
+        The features of splits on several columns, if some cells are empty.
     """
     encoding = problem.numeric
     X = encoding.matrix(problem.table)
@@ -131,34 +142,34 @@ def grow_and_prune(
     stopping = _stopping(settings, problem.n)
     alpha = _alpha(settings["pruning"])
 
-    def grown(rows: CountArray, phase: str) -> Growth:
+    def grow(rows: CountArray, phase: str) -> Growth:
         monitor.report(phase=phase)
-        whole = len(rows) == len(X)
+        is_final = len(rows) == len(X)
         next_show = 0.0
 
         def news(leaves: int, draft: Callable[[], Draft]) -> None:
             nonlocal next_show
-            # the trees that choose the pruning, one for each fold, are not kept; at the end the whole tree is drawn anyway
-            if whole and monitor.elapsed() >= next_show and not monitor.stopped():
+            # trees of folds are not shown, and the final tree is reported at the end anyway
+            if is_final and monitor.elapsed() >= next_show and not monitor.stopped():
                 begun = monitor.elapsed()
                 monitor.report(leaves=leaves, nodes=2 * leaves - 1, draft=draft())
                 took = monitor.elapsed() - begun
-                next_show = begun + max(SHOW_EVERY, took / SHOW_SHARE)
+                next_show = begun + max(SHOW_SECONDS, took / SHOW_SHARE)
             else:
                 monitor.report(leaves=leaves, nodes=2 * leaves - 1)
 
-        crew: WorkerPool[Any] = WorkerPool(threads=threads)
+        worker_pool: WorkerPool[Any] = WorkerPool(threads=threads)
         return grow_tree(
-            data, make(data, monitor, crew), lambda found: uploaded(found, encoding, sums), stopping,
-            measure=settings["impurity"], stopped=monitor.stopped, report=news, rows=rows, crew=crew,
+            data, make(data, monitor, worker_pool), lambda split: split_of_columns(split, encoding, sums), stopping,
+            measure=settings["impurity"], stopped=monitor.stopped, report=news, rows=rows, worker_pool=worker_pool,
         )  # fmt: skip
 
-    growth = grown(np.arange(len(X)), "grow")
+    growth = grow(np.arange(len(X)), "grow")
     draft = growth.draft
     finished = growth.finished
     evidence = {"kind": Evidence.GREEDY, "boxes": growth.boxes, "points_classified": growth.classified}
     if alpha is None and finished:
-        alpha, used, finished = _choose_alpha(problem, growth.draft, settings, grown)
+        alpha, used, finished = _choose_alpha(problem, growth.draft, settings, grow)
         evidence |= {"pruning_folds": used}
     if alpha:
         draft = _keep_proofs(prune(problem.tree(draft, np.arange(len(X))), alpha))
@@ -183,38 +194,37 @@ def _stopping(settings: Settings, n: int) -> Stopping:
 
 
 def _keep_proofs(draft: Draft) -> Draft:
-    """Leaves take the majority of their rows, as everywhere; the branches keep impurity and bound."""
+    """Drop the labels of leaves, which take their majority; branches keep impurity and bound."""
     if isinstance(draft, DraftLeaf):
         return DraftLeaf()
     return replace(draft, left=_keep_proofs(draft.left), right=_keep_proofs(draft.right))
 
 
 def _choose_alpha(
-    problem: Problem, draft: Draft, settings: Settings, grown: Callable[[CountArray, str], Growth]
+    problem: Problem, draft: Draft, settings: Settings, grow: Callable[[CountArray, str], Growth]
 ) -> tuple[Fraction, int, bool]:
-    """α inside the intervals of the pruning path of least cross-validated error, ties to the smaller tree.
+    """Return α of least cross-validated error on the pruning path (ties: smaller tree), the folds used, and whether these are all.
 
-    Also how many folds speak for it, and whether that is all of them: a limit that strikes leaves those that had ended,
-    and without any the tree stays as it was grown.
+    If a limit ends the run, only finished folds count; without any, α is 0.
     """
     grid = alphas_between(alphas(collapses(problem.tree(draft, np.arange(len(problem.y))))))
     folds = min(settings["pruning_folds"], int(np.bincount(problem.y)[np.bincount(problem.y) > 0].min()))
     if folds < 2 or len(grid) < 2:
         return Fraction(0), 0, True
-    made = inner_folds(problem.y, folds, settings["seed"], problem.table)
-    if made is None:
+    inner = inner_folds(problem.y, folds, settings["seed"], problem.table)
+    if inner is None:
         return Fraction(0), 0, True
-    folds = made.count
+    folds = inner.count
     wrong = np.zeros(len(grid), np.int64)
-    used = 0
+    used_folds = 0
     for f in range(folds):
-        rows = made.training(f)
-        test = made.validation(f)
-        growth = grown(rows, f"choose pruning, fold {f + 1} of {folds}")
+        rows = inner.training(f)
+        test = inner.validation(f)
+        growth = grow(rows, f"choose pruning, fold {f + 1} of {folds}")
         if not growth.finished:
             break
-        used = f + 1
+        used_folds = f + 1
         tree = problem.settle(problem.tree(growth.draft, rows), rows)
         wrong += pruned_errors(tree, problem.matrix[test], problem.y[test], problem.row_weights[test], grid)
-    alpha = grid[int(np.flatnonzero(wrong == wrong.min())[-1])] if used else Fraction(0)
-    return alpha, used, used == folds
+    alpha = grid[int(np.flatnonzero(wrong == wrong.min())[-1])] if used_folds else Fraction(0)
+    return alpha, used_folds, used_folds == folds

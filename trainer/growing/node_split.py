@@ -1,4 +1,4 @@
-"""What the greedy methods share of a node's split: its record, the table that all nodes read, and the best threshold."""
+"""Splits of the greedy methods: `NodeSplit`, the arrays that all nodes share, and the best threshold."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from trainer.tree.numbers import middle
 
 @dataclass(frozen=True, kw_only=True)
 class NodeSplit:
-    """The split of a node: left iff a1 x1 + a2 x2 <= threshold (`features` has one or two entries), and what is proved.
+    """The split of a node: left iff a1 x1 + a2 x2 <= threshold (`features` has one or two entries), and its proof.
 
-    A split on one feature names those of the data, a sum those of `data.sums`. `empty_left` says on which side of a sum the rows with
-    an empty cell lie; None if no cell is empty, or if the sum `fills_empty` cells. `value` is Phi(left) + Phi(right) in rows, `bound` a lower bound on this value for every rule with the allowed leaf size
-    (None if a method proves nothing).
+    A split on one feature refers to the features of the data, a sum to those of `data.sums`. `empty_left`: whether rows with an empty
+    cell of a sum go left; None if no cell is empty, or if the sum `fills_empty` cells. `value` is Phi(left) + Phi(right) in rows, `bound`
+    a lower bound of it over all splits with the allowed leaf size (None if the method proves nothing).
     """
 
     features: tuple[int, ...]
@@ -37,11 +37,15 @@ class NodeSplit:
 
 @dataclass(frozen=True, kw_only=True)
 class SplitData:
-    """What all nodes of a tree share: features float64 (n, p) as uploaded and as whole numbers, classes, weights int64.
+    """The arrays that all nodes of a tree share.
 
-    `codes` int32 (p, n) grow with the values of each feature and lie below `levels` int64 (p,). `empty`, bool (p, n), says where X
-    fills an empty cell; it has no rows if no cell is empty. `filled` are the features that sums weigh, if not these. A unit of weight counts as
-    `rows_per_weight` rows: 1 unless the rows are weighted copies.
+    X : float64 (n, p), features as uploaded.
+    whole : float64 (n, p), features scaled to integers where possible.
+    codes, levels : int32 (p, n) ascending codes of the values, and int64 (p,) exclusive upper bounds.
+    y, weight, classes : int32 (n,) class codes, int64 (n,) weights, number of classes.
+    empty : bool (p, n), True where X fills an empty cell; without rows if no cell is empty.
+    filled : the features of sums, if they differ from these.
+    rows_per_weight : rows of a unit of weight, 1 unless the rows are weighted copies.
     """
 
     X: FloatArray
@@ -57,12 +61,12 @@ class SplitData:
 
     @property
     def sums(self) -> SplitData:
-        """The features that sums of several columns weigh."""
+        """The features of splits on sums of several columns."""
         return self if self.filled is None else self.filled
 
     @property
     def exact(self) -> bool:
-        """Whether products of differences of two values are exact, so that lines can be distinguished however near they are."""
+        """Whether products of two differences of values are exact, so that lines arbitrarily near to each other differ."""
         return is_exact(self.whole)
 
     @staticmethod
@@ -83,14 +87,14 @@ class SplitData:
 
 
 def class_counts(data: SplitData, rows: CountArray) -> CountArray:
-    """Weight of each class among the rows, int64 (classes,)."""
+    """Return the weight of each class among the rows, int64 (classes,)."""
     counts = np.zeros(data.classes, np.int64)
     np.add.at(counts, data.y[rows], data.weight[rows])
     return counts
 
 
 def univariate_split(data: SplitData, rows: CountArray, options: SplitOptions) -> NodeSplit | None:
-    """The best threshold over all features, the first on ties, or None if no feature allows one."""
+    """Return the best threshold over all features (ties: first feature), or None if no feature allows one."""
     out = np.empty((data.X.shape[1], 3))
     measure = MEASURES[options.measure]
     columns = CutColumns(data.X, data.codes, data.levels)

@@ -1,15 +1,15 @@
-"""What every method that grows a tree may choose of a split: the measure of impurity and the smallest leaf."""
+"""Options of a split that all greedy methods share: the impurity measure and the minimum leaf size."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-MEASURES = {"gini": 0, "entropy": 1, "error": 2}  # the number by which kernels know a measure
+MEASURES = {"gini": 0, "entropy": 1, "error": 2}  # the code of a measure in kernels
 
 
 @dataclass(frozen=True, kw_only=True)
 class SplitOptions:
-    """`measure` is a key of MEASURES; `min_leaf` the smallest weight of a side."""
+    """`measure` is a key of MEASURES, `min_leaf` the minimum weight of a child."""
 
     measure: str = "gini"
     min_leaf: int = 1

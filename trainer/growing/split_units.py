@@ -1,4 +1,4 @@
-"""Splits on encoded features as splits of the uploaded columns, and back."""
+"""Convert splits on encoded features to splits of the uploaded columns, and back."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from trainer.tree.splits import Split, Subset, goes_left, linear
 
 
 def split_data(problem: Problem, encoding: Encoding, sums: Encoding) -> SplitData:
-    """Return what all nodes of a tree share: the features of `encoding`, and those that sums weigh, if these are others."""
+    """Return the shared arrays of a tree: the features of `encoding`, and those of `sums` if they differ."""
     data = _features(problem, encoding)
     if problem.source is not None:
         data = replace(data, rows_per_weight=problem.source.n / problem.n)
@@ -27,7 +27,7 @@ def split_data(problem: Problem, encoding: Encoding, sums: Encoding) -> SplitDat
 
 
 def _features(problem: Problem, encoding: Encoding) -> SplitData:
-    """Return the features of an encoding as the nodes of a tree read them."""
+    """Return the features of an encoding as `SplitData`."""
     X = encoding.matrix(problem.table)
     data = SplitData.of(X, problem.y, problem.n_classes, problem.row_weights)
     if all(f.test is not Test.VALUE or f.empty is None for f in encoding.features):
@@ -37,43 +37,50 @@ def _features(problem: Problem, encoding: Encoding) -> SplitData:
     return replace(data, empty=np.ascontiguousarray(empty))
 
 
-def uploaded(found: NodeSplit, encoding: Encoding, sums: Encoding | None = None) -> tuple[Split, bool]:
-    """The split, and whether its sides are exchanged; thresholds for one column, subsets for categories of one column.
+def split_of_columns(node_split: NodeSplit, encoding: Encoding, sums: Encoding | None = None) -> tuple[Split, bool]:
+    """Return the split of uploaded columns, and whether its children are exchanged.
 
-    `encoding` are the features of splits on one feature, `sums` those of sums, if these are others.
+    Splits on one column become thresholds or subsets of categories. `encoding`: features of splits on one feature; `sums`: those of
+    sums, if they differ.
     """
     sums = encoding if sums is None else sums
-    if len(found.features) == 1:
-        feature = encoding.features[found.features[0]]
+    if len(node_split.features) == 1:
+        feature = encoding.features[node_split.features[0]]
         if feature.test is Test.LEVEL:
-            # an indicator at most 1/2 is any other category
+            # an indicator of at most 1/2 means any other category
             return Subset(feature=feature.column, codes=(feature.level,)), True
-        return feature.cut(found.threshold)
-    terms = [sums.features[j].term for j in found.features]
+        return feature.cut(node_split.threshold)
+    terms = [sums.features[j].term for j in node_split.features]
     columns = [column for column, _ in terms]
     levels = [level for _, level in terms]
     if len(set(columns)) == 1 and all(level >= 0 for level in levels):
-        # all categories that the training rows have score 0, a1 or a2; others score 0 as well
+        # each category scores 0, a1 or a2; categories that training did not have score 0
         score = np.zeros(len(encoding.schema[columns[0]].categories))
-        for level, a in zip(levels, found.coefficients, strict=True):
+        for level, a in zip(levels, node_split.coefficients, strict=True):
             score[level] += a
-        left = score <= found.threshold
-        if found.threshold >= 0.0:  # "the rest" belongs to the left: list the right side and exchange
+        left = score <= node_split.threshold
+        if node_split.threshold >= 0.0:  # all other categories go left: list the right side and exchange
             return Subset(feature=columns[0], codes=tuple(int(c) for c in np.flatnonzero(~left))), True
         return Subset(feature=columns[0], codes=tuple(int(c) for c in np.flatnonzero(left))), False
-    fills = sums.fills(found.features) if found.fills_empty else ()
-    split, exchanged = linear(columns, found.coefficients, found.threshold, levels, schema=encoding.schema, fills=fills)
-    if found.empty_left is None:
-        return split, exchanged
-    return split.with_empty(EmptySide.LEFT if found.empty_left != exchanged else EmptySide.RIGHT), exchanged
+    fills = sums.fills(node_split.features) if node_split.fills_empty else ()
+    uploaded_split, exchanged = linear(
+        columns, node_split.coefficients, node_split.threshold, levels, schema=encoding.schema, fills=fills
+    )
+    if node_split.empty_left is None:
+        return uploaded_split, exchanged
+    return uploaded_split.with_empty(
+        EmptySide.LEFT if node_split.empty_left != exchanged else EmptySide.RIGHT
+    ), exchanged
 
 
-def known_splits(problem: Problem, data: SplitData, options: SplitOptions, sums: Encoding) -> dict[bytes, NodeSplit]:
-    """The splits of the problem's warm start on at most two features, by the bytes of the rows (int64) that reach each.
+def warm_start_splits(
+    problem: Problem, data: SplitData, options: SplitOptions, sums: Encoding
+) -> dict[bytes, NodeSplit]:
+    """Return the warm start's splits on at most two features, by the bytes of their rows (int64).
 
-    Splits that leave a side lighter than the smallest leaf are not among them. `sums` are the features of sums.
+    Splits with a child below the minimum leaf size are left out. `sums`: the features of sums.
     """
-    known: dict[bytes, NodeSplit] = {}
+    splits: dict[bytes, NodeSplit] = {}
     open_nodes: list[tuple[Draft | None, CountArray]] = [(problem.warm_start, np.arange(len(data.X)))]
     for part, rows in open_nodes:
         if not isinstance(part, DraftBranch):
@@ -90,16 +97,16 @@ def known_splits(problem: Problem, data: SplitData, options: SplitOptions, sums:
             continue
         measure = MEASURES[options.measure]
         value = float(phi(measure, low) + phi(measure, high))
-        known[rows.tobytes()] = replace(split, value=value, bound=value)
+        splits[rows.tobytes()] = replace(split, value=value, bound=value)
         below = (part.left, part.right) if np.array_equal(split.left, side) else (part.right, part.left)
         open_nodes += [(below[0], rows[split.left]), (below[1], rows[~split.left])]
-    return known
+    return splits
 
 
 def _one_feature(
     split: Split, side: BoolArray, encoding: Encoding, data: SplitData, rows: CountArray
 ) -> NodeSplit | None:
-    """The split as a threshold on one feature that divides the rows as `side`, bool (rows,), does; not yet valued."""
+    """Return a threshold on one feature that separates the rows like `side`, bool (rows,), without its value; or None."""
     if len(split.used) > 1 or side.all() or not side.any():
         return None
     for h, feature in enumerate(encoding.features):
@@ -110,20 +117,20 @@ def _one_feature(
             low = float(values[left].max())
             high = float(values[~left].min())
             if low < high:
-                cut = _own_threshold(split, low, high)
+                cut = _threshold_between(split, low, high)
                 return NodeSplit(features=(h,), coefficients=(1.0,), threshold=cut, left=left, value=0.0, bound=0.0)
     return None
 
 
-def _own_threshold(split: Split, low: float, high: float) -> float:
-    """The threshold of a split that lies between two values, or their middle."""
+def _threshold_between(split: Split, low: float, high: float) -> float:
+    """Return the threshold of the split if it lies between two values, else their middle."""
     if split.cut is not None and low <= split.cut[1] < high:
         return split.cut[1]
     return middle(low, high)
 
 
 def _two_features(split: Split, side: BoolArray, sums: Encoding, data: SplitData, rows: CountArray) -> NodeSplit | None:
-    """The split as a sum of two features that divides the rows as `side`, bool (rows,), does; not yet valued."""
+    """Return a sum of two features that separates the rows like `side`, bool (rows,), without its value; or None."""
     plane = split.plane()
     index = {feature.term: h for h, feature in enumerate(sums.features)}
     if plane is None or len(plane[0]) != 2 or any((column, level) not in index for column, level, _ in plane[0]):
@@ -138,11 +145,11 @@ def _two_features(split: Split, side: BoolArray, sums: Encoding, data: SplitData
     empty_left = None
     if len(data.sums.empty):
         hollow = data.sums.empty[list(features)][:, rows].any(axis=0)
-        own = side[hollow] != exchanged
-        if own.any() and not own.all():  # a sum with fill values divides the rows with empty cells
+        sides_of_empty = side[hollow] != exchanged
+        if sides_of_empty.any() and not sides_of_empty.all():  # a sum with fill values separates rows with empty cells
             return None
-        if len(own):
-            empty_left = bool(own[0])
+        if len(sides_of_empty):
+            empty_left = bool(sides_of_empty[0])
             left[hollow] = empty_left
     return NodeSplit(
         features=features, coefficients=coefficients, threshold=threshold, left=left, value=0.0, bound=0.0,

@@ -67,7 +67,7 @@ def test_threads_report_one_split_after_the_other():
         return 1 if isinstance(branch, DraftLeaf) else draft(branch.left) + draft(branch.right)
 
     growth = grow_tree(
-        data, split, lambda s: (None, False), Stopping(depth=5), measure="gini", crew=crew,
+        data, split, lambda s: (None, False), Stopping(depth=5), measure="gini", worker_pool=crew,
         report=lambda leaves, make: heard.append((leaves, draft(make()))),
     )  # fmt: skip
     assert heard == [(k, k) for k in range(2, growth.branches + 2)]
@@ -85,7 +85,7 @@ def test_a_run_of_several_threads_ends_with_its_limit():
 
     growth = grow_tree(
         data, lambda rows, node: best_split(data, rows, SearchOptions(), crew=crew, stopped=stopped), lambda s: (None, False),
-        Stopping(), measure="gini", crew=crew, stopped=stopped,
+        Stopping(), measure="gini", worker_pool=crew, stopped=stopped,
     )  # fmt: skip
     assert not growth.finished
     assert growth.branches < 60
@@ -104,7 +104,7 @@ def test_an_error_in_any_thread_ends_the_run():
         return best_split(data, rows, SearchOptions(), crew=crew)
 
     with pytest.raises(MemoryError, match="no more"):
-        grow_tree(data, split, lambda s: (None, False), Stopping(), measure="gini", crew=crew)
+        grow_tree(data, split, lambda s: (None, False), Stopping(), measure="gini", worker_pool=crew)
 
 
 @pytest.mark.parametrize("depth", [0, 1, 3])

@@ -21,7 +21,7 @@ from trainer.growing.growth import Stopping, grow_tree
 from trainer.growing.method import grow_and_prune
 from trainer.growing.node_split import SplitData, univariate_split
 from trainer.growing.options import MEASURES, SplitOptions
-from trainer.growing.split_units import uploaded
+from trainer.growing.split_units import split_of_columns
 from trainer.methods.monitor import Monitor
 from trainer.registry import get
 from trainer.table import Labels, numeric_table
@@ -134,7 +134,7 @@ def test_tree_with_interrupted_last_search_is_not_finished():
 
     stopping = Stopping(depth=1)
     grown = grow_tree(
-        data, split, lambda found: uploaded(found, encode_numeric(numeric_table(X))), stopping, measure="gini",
+        data, split, lambda found: split_of_columns(found, encode_numeric(numeric_table(X))), stopping, measure="gini",
         stopped=lambda: bool(over),
     )  # fmt: skip
     assert grown.branches == 1

@@ -15,9 +15,9 @@ from trainer.dtypes import CountArray
 from trainer.families.bivariate.pair import BOUNDS, SearchOptions
 from trainer.families.bivariate.search import best_split
 from trainer.growing.growth import Splitter
-from trainer.growing.method import GROWN, grow_and_prune
+from trainer.growing.method import GROWTH_PARAMETERS, grow_and_prune
 from trainer.growing.node_split import NodeSplit, SplitData
-from trainer.growing.split_units import known_splits
+from trainer.growing.split_units import warm_start_splits
 from trainer.methods.base import ANSWER_COSTS, COMMON, Method, Parameter, Settings, Solution
 from trainer.methods.capabilities import Asks, Candidate, Example, Group, Penalty, Role
 from trainer.methods.cost import CostModel, ProblemSize
@@ -45,7 +45,7 @@ def solve(problem: Problem, settings: Settings, monitor: Monitor) -> Solution:
     sums = encode_filled(problem.table, indicators=False) if problem.has_empty else problem.numeric
 
     def make(data: SplitData, monitor: Monitor, crew: WorkerPool[Any]) -> Splitter:
-        known_by_rows = known_splits(problem, data, options, sums)
+        known_by_rows = warm_start_splits(problem, data, options, sums)
 
         def split(rows: CountArray, node: int) -> NodeSplit | None:
             end = math.inf if limit is None else monitor.elapsed() + limit
@@ -90,7 +90,7 @@ METHOD = Method(
     good_for="Each line is the best for its rows. Tens of columns.",
     claim="Every split is proved optimal on at most two columns; the tree as a whole is built step by step.",
     parameters=(
-        *GROWN,
+        *GROWTH_PARAMETERS,
         Parameter(
             name="split_gap", type="number", default=0.0, minimum=0, maximum=0.99, label="Gap of a split",
             help="A split may be worse than the best one by this share of its impurity; the proved share is reported.",

@@ -13,7 +13,7 @@ from trainer.certificate import Guarantee
 from trainer.data.problem import Problem
 from trainer.dtypes import CountArray
 from trainer.growing.growth import Splitter
-from trainer.growing.method import GROWN, grow_and_prune
+from trainer.growing.method import GROWTH_PARAMETERS, grow_and_prune
 from trainer.growing.node_split import NodeSplit, SplitData, univariate_split
 from trainer.growing.options import SplitOptions
 from trainer.methods.base import ANSWER_COSTS, COMMON, Method, Settings, Solution
@@ -52,7 +52,7 @@ METHOD = Method(
     size_hint="Millions of rows, hundreds of columns, in seconds.",
     good_for="Greedy, the classic. Millions of rows.",
     claim="Heuristic: the tree is built step by step, and nothing is proved.",
-    parameters=(*GROWN, *ANSWER_COSTS, *COMMON),
+    parameters=(*GROWTH_PARAMETERS, *ANSWER_COSTS, *COMMON),
     solve=solve,
     estimator="CartClassifier",
     cost=CostModel(seconds=_seconds, spread=0.4),

@@ -9,7 +9,7 @@ from trainer.data.problem import Problem
 from trainer.dtypes import CountArray
 from trainer.families.greedy.oc1_search import CYCLES, OC1Options, oc1_split
 from trainer.growing.growth import Splitter
-from trainer.growing.method import GROWN, grow_and_prune
+from trainer.growing.method import GROWTH_PARAMETERS, grow_and_prune
 from trainer.growing.node_split import NodeSplit, SplitData
 from trainer.methods.base import ANSWER_COSTS, COMMON, Method, Parameter, Settings, Solution
 from trainer.methods.capabilities import Asks, Candidate, Example, Penalty, Role
@@ -53,7 +53,7 @@ METHOD = Method(
     good_for="Random search over weighted sums.",
     claim="Heuristic: hyperplanes are found by random search, and nothing is proved.",
     parameters=(
-        *GROWN,
+        *GROWTH_PARAMETERS,
         Parameter(
             name="restarts", type="integer", default=20, minimum=0, maximum=1000, label="Restarts",
             help="Number of random hyperplanes to start from, besides the best threshold.", advanced=True,
