@@ -124,7 +124,7 @@ def test_a_changed_kernel_is_seen_by_those_that_call_it(package, tmp_path, chose
 
 
 @pytest.mark.parametrize("writable", [True, False])
-def test_an_installation_that_cannot_be_written_keeps_code_for_the_user_or_nowhere(package, tmp_path, writable):
+def test_read_only_installation_caches_code_for_user_or_nowhere(package, tmp_path, writable):
     for folder in ("kernels", "family/kernels"):
         (package / folder / "__pycache__").write_text("a file, where nothing can be put into")
     caches = tmp_path / "caches"

@@ -89,5 +89,6 @@ def price_words(price: float | None, unit: str | None = None) -> str:
     if price is None:
         return "price not known"
     size = number_text(abs(price), 4)
-    noun = f"row{'' if size == '1' else 's'}" if unit is None else unit
-    return f"{MINUS if price < 0 else '+'}{size} {noun}".rstrip()
+    rows = "row" if size == "1" else "rows"
+    sign = MINUS if price < 0 else "+"
+    return f"{sign}{size} {rows if unit is None else unit}".rstrip()

@@ -63,7 +63,7 @@ def within(found, sizes, c, slack=Fraction(0)):
 
 
 @pytest.mark.parametrize("part", range(4))
-def test_the_best_tree_within_the_constraints_is_that_of_the_list_of_all_trees(part):
+def test_constrained_optimum_equals_that_of_enumeration(part):
     infeasible = 0
     for seed in range(part * 75, part * 75 + 75):
         depth = seed % 4

@@ -46,7 +46,7 @@ def best_with(search, rows, literal, first):
 
 
 @seeds(12)
-def test_what_is_known_of_similar_sides_bounds_each_first_question(seed):
+def test_first_split_bounds_of_similar_children_are_valid(seed):
     search = random_search(seed)
     g = search.instance
     rows = np.arange(len(g.rows), dtype=np.int32)
@@ -68,7 +68,7 @@ def test_what_is_known_of_similar_sides_bounds_each_first_question(seed):
     assert above > len(sides)  # more than a single leaf costs: they rule questions out
 
 
-def test_nothing_is_kept_with_a_smallest_leaf_or_where_it_would_be_too_much():
+def test_first_split_bounds_are_empty_with_min_leaf_or_if_large():
     search = random_search(1, min_leaf=3)
     frame = search.build_frame(search.prepare(np.arange(len(search.instance.rows), dtype=np.int32)), 4)
     assert len(frame.firsts.least) == 0

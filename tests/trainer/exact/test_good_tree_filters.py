@@ -182,7 +182,7 @@ def test_bad_filters_are_refused_in_a_sentence(bad, words):
         bench.good_trees(slack="0.1", **bad)
 
 
-def test_a_tree_of_other_columns_and_rows_that_do_not_exist_are_refused():
+def test_agrees_refuses_other_columns_and_missing_rows():
     _, bench, every, _ = instance(3)
     tree = bench.tree(every.trees[0])
     with pytest.raises(ParameterError, match="numbered from 0"):

@@ -149,7 +149,7 @@ def check_levels(levels, trees, columns):
         assert {(a, b): n for a, found in levels.items() for b, n in getattr(found, side).items()} == then
 
 
-def test_the_first_trees_are_listed_from_a_count_that_ends_at_the_last_of_them(monkeypatch):
+def test_first_trees_are_listed_from_a_count_up_to_the_last_one(monkeypatch):
     budgets: list[int] = []
     tried = 0
     choices = Lister.choices
@@ -199,7 +199,7 @@ def test_depth_four_is_that_of_enumeration_too(count):
         check_levels(good.first_columns, near, bench.space.questions.columns)
 
 
-def test_a_count_is_the_same_with_what_was_searched_for_it_and_without():
+def test_count_does_not_depend_on_bounds_of_the_search():
     rng = np.random.default_rng(4)
     X = rng.integers(0, 2, (60, 7)).astype(float)
     y = rng.integers(0, 2, 60).astype(np.int32)
@@ -216,7 +216,7 @@ def test_a_count_is_the_same_with_what_was_searched_for_it_and_without():
     assert before < later.space.nodes
 
 
-def test_rows_that_stand_several_times_count_as_rows_of_that_weight():
+def test_repeated_rows_count_like_weighted_rows():
     for seed in range(3):
         rng = np.random.default_rng(seed)
         X = rng.integers(0, 3, (12, 3)).astype(float)
@@ -290,7 +290,7 @@ def test_the_published_counts_for_tic_tac_toe(data_folder):
             assert (Fraction(good.least, Q), Fraction(good.limit, Q)) == (Fraction(least), Fraction(limit))
 
 
-def test_the_counts_of_praxis_and_treefarms_where_their_definition_is_ours(data_folder):
+def test_counts_equal_those_of_praxis_and_treefarms(data_folder):
     """Counted by tree-praxis 0.0.30 with `majority_leaf_only` (whole penalties, limits 263 and 286) and by TreeFARMS 0.2.4."""
     table, labels, _ = load(data_folder / "tic-tac-toe.csv", target="class")
     whole = Workbench(Problem(table=table, labels=labels, leaf_penalty=Fraction(10, 958)), depth=4)
@@ -301,9 +301,7 @@ def test_the_counts_of_praxis_and_treefarms_where_their_definition_is_ours(data_
 
 
 @pytest.mark.parametrize(("exchanged", "three", "four"), [(False, 680, 863_040), (True, 572, 811_136)])
-def test_the_counts_of_treefarms_without_trivial_questions_follow_from_the_class_of_ties(
-    exchanged, three, four, data_folder
-):
+def test_treefarms_counts_without_trivial_splits_depend_on_ties(exchanged, three, four, data_folder):
     """TreeFARMS 0.2.4 gives a leaf without a majority its class 1, ours the first one; it found the same numbers by its own limits."""
     table, labels, _ = load(data_folder / "tic-tac-toe.csv", target="class")
     if exchanged:

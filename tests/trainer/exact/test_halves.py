@@ -44,7 +44,7 @@ def least_of(g, rows, features, layout):
 
 
 @seeds(60)
-def test_both_sides_of_a_split_have_the_trees_that_their_rows_have(seed):
+def test_child_counts_equal_counts_of_their_rows(seed):
     rng = np.random.default_rng(seed)
     questions = [9, 9, 40, 150][seed % 4]
     g, some, node, P = node_of(seed, rows=[90, 700, 3000][seed % 3], questions=questions)

@@ -103,7 +103,7 @@ def test_the_definition_is_the_mean_over_all_permutations():
     assert any(most for _, most in good.importance)
 
 
-def test_the_record_has_the_range_and_comes_without_its_slow_parts_first():
+def test_record_has_the_range_and_first_omits_slow_parts():
     problem, _, _, _ = instance(3)
     session = WorkbenchSession(
         TrainRequest(table=problem.table, labels=problem.labels, method="exact", parameters={"depth": 2})
@@ -135,7 +135,7 @@ def test_a_range_that_is_stopped_is_left_out_and_named(monkeypatch):
     assert all(column["importance_least"] is column["importance_most"] is None for column in record["columns"].values())
 
 
-def test_the_ranges_that_were_known_when_the_time_was_over_are_kept_the_most_asked_columns_first(monkeypatch):
+def test_stopped_importance_keeps_ranges_of_most_used_columns(monkeypatch):
     problem = next(p for p, *_ in map(instance, range(50)) if len(p.table.columns) > 1)
     session = WorkbenchSession(
         TrainRequest(table=problem.table, labels=problem.labels, method="exact", parameters={"depth": 2})

@@ -112,7 +112,7 @@ def instance(seed):
 
 
 @seeds(300)
-def test_values_prices_and_conflicts_within_limits_are_those_of_enumeration(seed):
+def test_limited_values_prices_and_conflicts_equal_enumeration(seed):
     bench, texts, wishes, brute, _ = instance(seed)
     want = brute.best(wishes)
     if brute.best([]) == INFINITE:

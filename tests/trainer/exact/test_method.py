@@ -37,7 +37,7 @@ def mixed_table(seed, n=60):
 
 @pytest.mark.parametrize("scheme", [Scheme.QUANTILE_THRESHOLDS, Scheme.QUANTILE_BUCKETS])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_the_certified_objective_is_that_of_the_oracle_in_the_columns_own_units(scheme, weighted):
+def test_certified_objective_equals_oracle_in_column_units(scheme, weighted):
     for seed in range(6):
         table, labels = mixed_table(seed)
         weights = np.random.default_rng(seed).integers(1, 5, len(table)) if weighted else np.ones(len(table), np.int64)
@@ -270,7 +270,7 @@ def test_sizes_that_the_search_did_not_settle_are_named():
         assert all(p["bound"] > max(q["correct"] for q in kept["points"]) for p in kept["unsettled"])
 
 
-def test_counts_of_pairs_that_do_not_fit_are_refused_before_they_are_allocated():
+def test_too_large_pair_counts_are_refused_before_allocation():
     X, y = hard_instance(20, 400)
     with pytest.raises(DataError, match="400 questions and 2 classes need 1 MB"):
         solve_binary(BinaryProblem(X, y, n_classes=2, depth=2), options=ExactOptions(memory=400_000))

@@ -51,7 +51,7 @@ def test_equals_the_plain_recurrence(part):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("part", range(10))
-def test_every_combination_of_bounds_and_caches_gives_the_same_optimum(part):
+def test_all_combinations_of_bounds_and_caches_agree(part):
     """All of 512 for each instance; OCTWEB_EXHAUSTIVE=100 takes 1,000 instances, some six minutes."""
     for number in range(int(os.environ.get("OCTWEB_EXHAUSTIVE", "1"))):
         seed = 5000 + 10 * number + part
@@ -82,7 +82,7 @@ def test_leaves_keep_their_smallest_size():
 @pytest.mark.parametrize("dataset_cache", [True, False])
 @pytest.mark.parametrize("one_call", [True, False])
 @pytest.mark.parametrize("depth", [4, 5])
-def test_rows_that_no_answers_led_to_leave_the_caches_by_path_alone(depth, one_call, dataset_cache):
+def test_rows_without_a_path_do_not_touch_caches_by_path(depth, one_call, dataset_cache):
     for seed in range(3):
         rng = np.random.default_rng(seed)
         X = rng.integers(0, 2, (80, 5)).astype(np.uint8)
@@ -108,7 +108,7 @@ def cost_of(g, rows, height):
 
 
 @pytest.mark.parametrize("stop_at", [2, 3])
-def test_the_tree_of_an_incumbent_is_put_together_once_and_not_shown_after_the_end(stop_at, monkeypatch):
+def test_incumbent_tree_is_built_once_and_not_shown_after_stop(stop_at, monkeypatch):
     rng = np.random.default_rng(3)
     X = rng.integers(0, 2, (300, 60)).astype(np.uint8)
     y = rng.integers(0, 2, 300).astype(np.int32)

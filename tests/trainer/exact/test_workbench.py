@@ -298,7 +298,7 @@ def test_price_lists_are_those_of_enumeration(part, count):
     assert lists > 0 or count < 100
 
 
-def test_a_price_list_that_is_stopped_at_any_moment_keeps_to_valid_bounds(count):
+def test_stopped_price_list_has_valid_bounds(count):
     bounds = 0
     for seed in range(1, min(count, 150), 2):
         problem, bench, texts, wishes, brute, rng = instance(seed)
@@ -386,7 +386,7 @@ def test_a_stopped_search_keeps_a_tree_and_a_valid_bound():
 
 
 @seeds(20)
-def test_questions_are_in_the_decimals_of_the_trees_that_training_stores(seed):
+def test_questions_have_the_decimals_of_stored_trees(seed):
     problem = random_table(seed)
     rng = np.random.default_rng(seed)
     values = rng.lognormal(size=len(problem.table)).round(3)
@@ -408,7 +408,7 @@ def test_questions_are_in_the_decimals_of_the_trees_that_training_stores(seed):
     assert len(questions.splits) == known
 
 
-def test_a_question_that_is_avoided_does_not_take_one_like_it_along():
+def test_avoided_question_does_not_exclude_equivalent_questions():
     X = np.array([[0, 0, 1], [1, 1, 1], [0, 0, 0], [1, 1, 0]], float)
     y = np.array([0, 1, 0, 1], np.int32)
     problem = Problem(

@@ -148,7 +148,7 @@ def test_what_is_proved_of_one_threshold_spares_those_beside_it(monkeypatch):
     assert bench.complete([]).cost == free.cost
 
 
-def test_a_threshold_is_held_as_it_is_written_and_costs_what_its_neighbour_costs():
+def test_held_threshold_is_exact_and_costs_like_its_neighbour():
     problem = many_values(3)
     bench = NumericWorkbench(problem, depth=2)
     held, own = (bench.complete([f"ask root c 0 <= {t}"]) for t in ("3.14159", "3.5"))
@@ -183,7 +183,7 @@ def test_shallow_trees(depth):
 
 @pytest.mark.parametrize("turn", [1, -1])
 @pytest.mark.parametrize("wish", ["ask root c 0 in a", "ask root c 0 in b"])
-def test_a_category_that_all_used_rows_share_is_not_taken_for_another_question(turn, wish):
+def test_category_of_all_rows_is_not_taken_for_another_question(turn, wish):
     columns = [
         Column(
             schema=ColumnSchema(name="c 0", kind=ColumnKind.CATEGORICAL, categories=("a", "b")), values=np.eye(4)[3]

@@ -18,9 +18,9 @@ import numpy as np
 
 from trainer.dtypes import CodeArray, CountArray, FloatArray
 from trainer.errors import DataError
-from trainer.families.numeric.kernels.depth2 import depth_two
-from trainer.families.numeric.kernels.orders import class_weights, divide, ends
-from trainer.families.numeric.kernels.scan import best_one
+from trainer.families.numeric.kernels.depth2 import solve_depth2
+from trainer.families.numeric.kernels.orders import change_positions, class_weights, divide_orders
+from trainer.families.numeric.kernels.scan import best_single_splits
 
 # (feature, threshold, subtree of x <= threshold, the other subtree); None: a leaf
 NumericShape = tuple[int, float, Any, Any] | None
@@ -127,7 +127,7 @@ class NumericSearch:
             return self._solve_stump(order, height, ub)
         answer = np.empty(6, np.int64)
         first = np.zeros(len(order), np.int64) if first is None else first
-        cost = int(depth_two(order, self.rows, self.classes, self.costs, ub, self.flag, answer, first))
+        cost = int(solve_depth2(order, self.rows, self.classes, self.costs, ub, self.flag, answer, first))
         if cost < 0:
             raise TimeOver
         if cost >= ub:
@@ -147,10 +147,10 @@ class NumericSearch:
         if height and order.shape[1] > 1:
             E = np.empty(order.shape, np.int32)
             sizes = np.zeros(len(order), np.int64)
-            ends(order, self.rank, E, sizes)
+            change_positions(order, self.rank, E, sizes)
             errors = np.empty(len(order), np.int64)
             places = np.empty(len(order), np.int64)
-            best_one(order, E, sizes, self.y, self.weight, self.classes, errors, places)
+            best_single_splits(order, E, sizes, self.y, self.weight, self.classes, errors, places)
             f = int(errors.argmin())
             if places[f] >= 0 and int(errors[f]) * self.unit + 2 * self.leaf < cost:
                 cost = int(errors[f]) * self.unit + 2 * self.leaf
@@ -161,10 +161,10 @@ class NumericSearch:
         """Return a tree of full height that costs less than best.cost - slack, or `best` if there is none."""
         E = np.empty(order.shape, np.int32)
         sizes = np.zeros(len(order), np.int64)
-        ends(order, self.rank, E, sizes)
+        change_positions(order, self.rank, E, sizes)
         errors = np.empty(len(order), np.int64)
         places = np.empty(len(order), np.int64)
-        best_one(order, E, sizes, self.y, self.weight, self.classes, errors, places)
+        best_single_splits(order, E, sizes, self.y, self.weight, self.classes, errors, places)
         lines = [
             _Line(f, E[f, : sizes[f]], self.weight[order[f]], int(places[f]), self.leaf, len(order))
             for f in np.argsort(errors, kind="stable").tolist()
@@ -198,7 +198,7 @@ class NumericSearch:
         # a bound of c above the target also prunes neighbouring thresholds, by the weight of the rows between
         reach = target + unit * min(line.W[c] - line.W[a], line.W[b] - line.W[c]) // 2
         t = int(self.rank[line.f, order[line.f, line.marks[c - 1]]])
-        parts = divide(order, self.rank, line.f, t)
+        parts = divide_orders(order, self.rank, line.f, t)
         bounds = list(line.floors(a, b, c, unit))
         firsts = line.first_floors(a, b, c, unit)
         children: list[Any] = [None, None]

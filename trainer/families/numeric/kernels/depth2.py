@@ -3,8 +3,8 @@
 L, R     costs of the rows on either side of a threshold             cost       unit * errors + leaf * leaves
 
 The other symbols are those of `trainer.families.numeric.kernels.records`.
-With thresholds s < t of one feature L(s) <= L(t) and R(s) >= R(t), and between them each changes by at most the weight of the rows
-between, so that what is known of two thresholds bounds all of those between them (Brita, van der Linden & Demirovic 2025, ConTree).
+For thresholds s < t of one feature L(s) <= L(t) and R(s) >= R(t), and each changes by at most the weight of the rows between. So the
+bounds of two thresholds bound all thresholds between them (Brita, van der Linden & Demirovic 2025, ConTree).
 """
 
 from __future__ import annotations
@@ -12,44 +12,44 @@ from __future__ import annotations
 import numpy as np
 
 from trainer.families.numeric.kernels.orders import (
-    changes,
+    argsort,
+    change_positions,
+    class_change_positions,
     class_weights,
-    ends,
-    largest,
-    prefixes,
-    ranked,
-    signed,
-    smallest,
+    maximum,
+    minimum,
+    prefix_sums,
+    signed_prefixes,
     weight_and_errors,
 )
 from trainer.families.numeric.kernels.records import INFINITE_COST, CostTask, NodeRows, Tables
-from trainer.families.numeric.kernels.scan import best_one, scan_many, scan_two
+from trainer.families.numeric.kernels.scan import best_single_splits, scan_many, scan_two
 from trainer.kernels.compiled import kernel
 
 
 @kernel
-def _seat(order, before, now, y, weight, inc, left, whole):
-    """Put the first `now` rows of the order on the left side, where the first `before` are; whole: class weights as in `Tables`."""
+def _move_rows(order, before, now, y, weight, inc, left, side_weights):
+    """Move rows until the first `now` of the order, instead of the first `before`, are left; side_weights: see `Tables`."""
     for j in range(min(before, now), max(before, now)):
         i = np.uint32(order[j])
         joins = now > before
         left[i] = inc[i] if joins else 0
-        whole[0, np.uint32(y[i])] += weight[i] if joins else -weight[i]
-    for k in range(whole.shape[1]):
-        whole[1, k] = whole[2, k] - whole[0, k]
+        side_weights[0, np.uint32(y[i])] += weight[i] if joins else -weight[i]
+    for k in range(side_weights.shape[1]):
+        side_weights[1, k] = side_weights[2, k] - side_weights[0, k]
 
 
 @kernel
 def _floors(line, unit, a, b, c):
-    """Lower bounds of the costs of both sides of threshold c between the thresholds a and b."""
+    """Return lower bounds of both children of threshold c between the thresholds a and b."""
     low = max(line[0, a], line[0, b] - unit * (line[2, b] - line[2, c]))
     high = max(line[1, b], line[1, a] - unit * (line[2, c] - line[2, a]))
     return low, high
 
 
 @kernel
-def _trim(line, unit, a, b, best, least):
-    """First and last threshold between a and b that may cost less than `best`; `least`, or the least bound of those left out."""
+def _trim_interval(line, unit, a, b, best, least):
+    """Return first and last threshold between a and b that may cost less than `best`, and the least bound of all pruned ones."""
     lo = a + 1
     hi = b - 1
     if lo <= hi and line[0, a] + line[1, b] >= best:
@@ -70,8 +70,8 @@ def _trim(line, unit, a, b, best, least):
 
 
 @kernel
-def _begin(order, marks, weight, line, G, good, errors, task):
-    """Fill the tables for a feature with its order and ends: nothing is known of its thresholds yet."""
+def _fill_tables(order, marks, weight, line, G, good, errors, task):
+    """Initialise the tables of a feature with its order and ends."""
     at = 0
     behind = np.int64(0)
     last = task.thresholds + 1
@@ -95,8 +95,8 @@ def _begin(order, marks, weight, line, G, good, errors, task):
 
 
 @kernel
-def _inherit(line, G, good, first, a, b, c):
-    """Bounds of the errors at threshold c from those at a and b, and the order of the features: first those best at a and b."""
+def _inherit_bounds(line, G, good, first, a, b, c):
+    """Bound the errors at threshold c by those at a and b, and order the features: those best at a and b first."""
     first[0], first[1], first[2], first[3] = good[a, 0], good[a, 1], good[b, 0], good[b, 1]
     for g in range(G.shape[2]):
         G[0, c, g] = max(G[0, a, g], G[0, b, g] - (line[2, b] - line[2, c]))
@@ -105,12 +105,12 @@ def _inherit(line, G, good, first, a, b, c):
 
 
 @kernel(inline="always")
-def _thresholds(node, tables, task, best, flag, answer):
-    """The least cost below `best` with this first question (negative: ended by the flag), a bound of the others; answer: positions."""
+def _search_thresholds(node, tables, task, best, flag, answer):
+    """Return the least cost below `best` with a root split on this feature (negative: stopped) and a bound of the others; write positions."""
     Z, E, C, S, D, y, weight, inc, errors = node
-    line, G, good, first, left, whole, room, out = tables
+    line, G, good, first, left, side_weights, buffer, out = tables
     unit, leaf, two, _, _, f, count, place = task
-    _begin(Z[f], E[f], weight, line, G, good, errors, task)
+    _fill_tables(Z[f], E[f], weight, line, G, good, errors, task)
     # rows before `seated` in the order of f are on the left
     depth = 1
     floor = INFINITE_COST
@@ -119,7 +119,7 @@ def _thresholds(node, tables, task, best, flag, answer):
         depth -= 1
         a = line[3, depth]
         b = line[4, depth]
-        lo, hi, floor = _trim(line, unit, a, b, best, floor)
+        lo, hi, floor = _trim_interval(line, unit, a, b, best, floor)
         if lo > hi:
             continue
         if flag[0]:
@@ -128,11 +128,11 @@ def _thresholds(node, tables, task, best, flag, answer):
         c = place + 1 if a == 0 and b == count + 1 and lo <= place + 1 <= hi else (lo + hi) // 2
         before = seated
         seated = E[f, c - 1] + 1
-        _seat(Z[f], before, seated, y, weight, inc, left, whole)
-        leaf_l = weight_and_errors(whole[0])[1]
-        leaf_r = weight_and_errors(whole[1])[1]
+        _move_rows(Z[f], before, seated, y, weight, inc, left, side_weights)
+        leaf_l = weight_and_errors(side_weights[0])[1]
+        leaf_r = weight_and_errors(side_weights[1])[1]
         floor_l, floor_r = _floors(line, unit, a, b, c)
-        # a side with so many errors is of no use, whatever the other side has
+        # a child with so many errors cannot improve the best cost
         useless_l = (best - floor_r - 2 * leaf + unit - 1) // unit
         useless_r = (best - floor_l - 2 * leaf + unit - 1) // unit
         found_l = leaf_l
@@ -143,7 +143,7 @@ def _thresholds(node, tables, task, best, flag, answer):
         gr = -1
         at_l = -1
         at_r = -1
-        _inherit(line, G, good, first, a, b, c)
+        _inherit_bounds(line, G, good, first, a, b, c)
         for k in range(len(first)):
             g = first[k]
             if g < 0:
@@ -155,9 +155,9 @@ def _thresholds(node, tables, task, best, flag, answer):
             if not (done_l and done_r):
                 out[4], out[5] = 0 if done_l else cut_l, 0 if done_r else cut_r
                 if two:
-                    scan_two(Z[g], C[g], S[g], D[g], left, whole, room, out)
+                    scan_two(Z[g], C[g], S[g], D[g], left, side_weights, buffer, out)
                 else:
-                    scan_many(Z[g], C[g], y, weight, left, whole, room, out)
+                    scan_many(Z[g], C[g], y, weight, left, side_weights, buffer, out)
                 G[0, c, g], G[1, c, g] = max(G[0, c, g], out[4]), max(G[1, c, g], out[5])
                 if out[0] < found_l:
                     found_l = out[0]
@@ -187,16 +187,16 @@ def _thresholds(node, tables, task, best, flag, answer):
         line[3, depth + 1] = c
         line[4, depth + 1] = b
         depth += 2
-    _seat(Z[f], seated, 0, y, weight, inc, left, whole)
+    _move_rows(Z[f], seated, 0, y, weight, inc, left, side_weights)
     return best, floor
 
 
 @kernel
-def depth_two(Z, rows, classes, costs, ub, flag, answer, LB):
-    """The smallest cost below `ub` of a tree of depth two at most, or `ub`; negative where flag[0] ended the search.
+def solve_depth2(Z, rows, classes, costs, ub, flag, answer, LB):
+    """Return the smallest cost below `ub` of a tree of at most depth two, or `ub`; negative if flag[0] ended the search.
 
-    rows: rank, y, weight, inc.  costs: unit, leaf.  answer: feature, rank of its threshold, then the same for the children (feature
-    -1: a leaf).  LB[f]: lower bounds of the trees whose first question is about f, read and raised.
+    rows: rank, y, weight, inc. costs: unit, leaf. answer: feature and rank of the threshold, of the root and both children (feature
+    -1: a leaf). LB[f]: lower bounds of trees with a root split on f, read and raised.
     """
     rank, y, weight, inc = rows
     F, m = Z.shape
@@ -208,29 +208,29 @@ def depth_two(Z, rows, classes, costs, ub, flag, answer, LB):
     total, wrong = weight_and_errors(totals)
     as_leaf = wrong * unit + leaf
     best = min(ub, as_leaf)
-    if m < 2 or as_leaf == leaf or best <= 2 * leaf or total * unit <= 2 * leaf or smallest(LB) >= best:
+    if m < 2 or as_leaf == leaf or best <= 2 * leaf or total * unit <= 2 * leaf or minimum(LB) >= best:
         return best
     E = np.empty((F, m), np.int32)
     sizes = np.zeros(F, np.int64)
-    ends(Z, rank, E, sizes)
+    change_positions(Z, rank, E, sizes)
     errors = np.empty(F, np.int64)
     places = np.empty(F, np.int64)
-    best_one(Z, E, sizes, y, weight, classes, errors, places)
+    best_single_splits(Z, E, sizes, y, weight, classes, errors, places)
     C = np.empty((F, m), np.int32)
     changing = np.zeros(F, np.int64)
-    changes(Z, E, sizes, y, C, changing)
-    S = prefixes(Z, inc) if two else np.empty((F, 1), np.int64)
-    D = signed(S, C, changing) if two else np.empty((F, 1), np.int64)
+    class_change_positions(Z, E, sizes, y, C, changing)
+    S = prefix_sums(Z, inc) if two else np.empty((F, 1), np.int64)
+    D = signed_prefixes(S, C, changing) if two else np.empty((F, 1), np.int64)
     node = NodeRows(Z, E, C, S, D, y, weight, inc, errors)
-    most = largest(sizes) + 2
+    most = maximum(sizes) + 2
     tables = Tables(
         np.empty((5, most), np.int64), np.empty((2, most, F), np.int32), np.empty((most, 2), np.int64), np.empty(F + 4, np.int64),
         np.zeros(rank.shape[1], np.int64), np.zeros((3, classes), np.int64), np.empty(max(m, 2 * classes), np.int64),
         np.empty(6, np.int64),
     )  # fmt: skip
     for k in range(classes):
-        tables.whole[2, k] = totals[k]
-    order = ranked(errors)
+        tables.side_weights[2, k] = totals[k]
+    order = argsort(errors)
     one_split = min(as_leaf, errors[order[0]] * unit + 2 * leaf)
     for f in order:
         if sizes[f] == 0:
@@ -238,10 +238,10 @@ def depth_two(Z, rows, classes, costs, ub, flag, answer, LB):
         if sizes[f] == 0 or LB[f] >= best:
             continue
         task = CostTask(unit, leaf, two, total, one_split, f, sizes[f], places[f])
-        best, floor = _thresholds(node, tables, task, best, flag, answer)
+        best, floor = _search_thresholds(node, tables, task, best, flag, answer)
         if best < 0:
             return best
-        # of more rows than these, a threshold may part none of these: what is left is a single split
+        # in a superset of these rows a threshold may not separate these rows, which leaves a single split
         LB[f] = max(LB[f], min(floor, one_split))
     for k in (0, 2, 4):
         if answer[k] >= 0:

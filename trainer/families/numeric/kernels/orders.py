@@ -12,8 +12,8 @@ from trainer.kernels.compiled import kernel
 
 
 @kernel
-def ends(Z, rank, E, sizes):
-    """Fill E[f, :sizes[f]] with the positions after which the value of feature f changes."""
+def change_positions(Z, rank, E, sizes):
+    """Write E[f, :sizes[f]], the positions after which the value of feature f changes."""
     F, m = Z.shape
     for f in range(F):
         at = 0
@@ -25,37 +25,37 @@ def ends(Z, rank, E, sizes):
 
 
 @kernel
-def changes(Z, E, sizes, y, C, counts):
-    """Fill C[f, :counts[f]] with the ends between values whose rows are not all of the same class, and C[f, counts[f]] with m.
+def class_change_positions(Z, E, sizes, y, C, counts):
+    """Write C[f, :counts[f]], the ends between values whose rows are not all of one class, and C[f, counts[f]] = m.
 
-    Errors of one split, sum of (rows - majority) of both sides, are concave in the rows of one class that change sides, so between
-    two such ends the smallest is at an end; that holds for every subset of the rows.
+    The errors of one split are concave in the number of rows of one class that change sides. So between two such ends the minimum is at
+    an end, also for every subset of the rows.
     """
     for f in range(len(Z)):
-        kept = 0
+        count = 0
         first = 0
         pending = np.int32(-1)
         before = np.int64(-1)  # class of the value before: -1 none yet, -2 several
         for e in range(sizes[f] + 1):
             last = E[f, e] if e < sizes[f] else Z.shape[1] - 1
-            own = np.int64(y[Z[f, first]])
+            class_of_value = np.int64(y[Z[f, first]])
             for j in range(first + 1, last + 1):
-                if y[Z[f, j]] != own:
-                    own = np.int64(-2)
+                if y[Z[f, j]] != class_of_value:
+                    class_of_value = np.int64(-2)
                     break
-            if e > 0 and (own == -2 or own != before):
-                C[f, kept] = pending
-                kept += 1
-            before = own
+            if e > 0 and (class_of_value == -2 or class_of_value != before):
+                C[f, count] = pending
+                count += 1
+            before = class_of_value
             pending = last
             first = last + 1
-        counts[f] = kept
-        C[f, kept] = Z.shape[1]
+        counts[f] = count
+        C[f, count] = Z.shape[1]
 
 
 @kernel
-def divide(Z, rank, f, t):
-    """Orders of the rows with rank <= t of feature f, and of the others."""
+def divide_orders(Z, rank, f, t):
+    """Return the orders of the rows with rank <= t of feature f, and of the others."""
     F, m = Z.shape
     k = 0
     for j in range(m):
@@ -79,7 +79,7 @@ def divide(Z, rank, f, t):
 
 @kernel
 def class_weights(Z, y, weight, classes):
-    """Weight of each class among the rows of a node."""
+    """Return the weight of each class among the rows of a node."""
     totals = np.zeros(classes, np.int64)
     for j in range(Z.shape[1]):
         totals[y[Z[0, j]]] += weight[Z[0, j]]
@@ -88,7 +88,7 @@ def class_weights(Z, y, weight, classes):
 
 @kernel
 def weight_and_errors(totals):
-    """Sum of the class weights, and of those that are wrong in a leaf (loops: numba compiles sum and max for a second)."""
+    """Return the total weight and the errors of a leaf (loops, since compiling sum and max takes a second)."""
     total = np.int64(0)
     most = np.int64(0)
     for k in range(len(totals)):
@@ -98,8 +98,8 @@ def weight_and_errors(totals):
 
 
 @kernel
-def largest(values):
-    """The largest of numbers that are not negative."""
+def maximum(values):
+    """Return the largest of non-negative numbers."""
     most = np.int64(0)
     for k in range(len(values)):
         most = max(most, values[k])
@@ -107,8 +107,8 @@ def largest(values):
 
 
 @kernel
-def smallest(values):
-    """The smallest number."""
+def minimum(values):
+    """Return the smallest number."""
     least = values[0]
     for k in range(1, len(values)):
         least = min(least, values[k])
@@ -116,8 +116,8 @@ def smallest(values):
 
 
 @kernel
-def prefixes(Z, inc):
-    """S[g, j]: sum of inc over the first j + 1 rows in the order of g (two classes)."""
+def prefix_sums(Z, inc):
+    """Return S[g, j], the sum of inc over the first j + 1 rows in the order of g (two classes)."""
     F, m = Z.shape
     S = np.empty((F, m), np.int64)
     for g in range(F):
@@ -129,9 +129,9 @@ def prefixes(Z, inc):
 
 
 @kernel
-def signed(S, C, counts):
-    """D[g, e]: class 0 less class 1 up to the end C[g, e], from the sums of `prefixes`."""
-    D = np.empty((len(S), max(1, largest(counts))), np.int64)
+def signed_prefixes(S, C, counts):
+    """Return D[g, e], the weight of class 0 less that of class 1 up to the end C[g, e]."""
+    D = np.empty((len(S), max(1, maximum(counts))), np.int64)
     for g in range(len(S)):
         for e in range(counts[g]):
             D[g, e] = (S[g, C[g, e]] & LOW) - (S[g, C[g, e]] >> 32)
@@ -139,8 +139,8 @@ def signed(S, C, counts):
 
 
 @kernel
-def ranked(values):
-    """Positions of the values in ascending order, equal ones as they come (merge sort: numba's takes seconds to compile)."""
+def argsort(values):
+    """Return the positions in ascending order of values, stable (merge sort, since numba's takes seconds to compile)."""
     n = len(values)
     width = 1
     order = np.empty(n, np.int64)

@@ -2,7 +2,7 @@
 
 Z[f,j]   the j-th row of the node in the order of feature f          rank[f,i]  dense rank of row i's value of feature f
 E[f]     ends: positions j of Z[f] after which the value changes     inc[i]     weight of row i, shifted by 32 bits for class 1
-C[f]     the ends of E[f] on whose sides not all rows are of one class: a tree of one split needs no others; m ends them
+C[f]     the ends of E[f] between rows of different classes: a tree of one split needs no others; the last entry is m
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ import numpy as np
 
 LOW = np.int64(0xFFFFFFFF)
 INFINITE_COST = np.int64(1) << np.int64(61)
-# unsigned positions: an index that may be negative costs a test for each row
+# unsigned positions: an index that may be negative costs a check for each row
 NONE = np.uint64(0)
 ONE = np.uint64(1)
 BLOCK = np.uint64(32)
 
 
 class NodeRows(NamedTuple):
-    """The rows of a node: Z, E and C int32 (F, m); S, D of `prefixes` and `signed`; y, weight, inc; errors of one split."""
+    """The rows of a node: Z, E and C int32 (F, m); S and D of `prefix_sums` and `signed_prefixes`; y, weight, inc; errors of one split."""
 
     Z: np.ndarray
     E: np.ndarray
@@ -34,15 +34,15 @@ class NodeRows(NamedTuple):
 
 
 class Tables(NamedTuple):
-    """What is known of the thresholds 1..count of a feature; 0 and count + 1 stand for all rows on one side.
+    """Bounds of the thresholds 1..count of a feature; 0 and count + 1 represent all rows on one side.
 
     line    int64 (5, thresholds): bounds of the cost left and right, weight on the left, and a stack of intervals (first, last)
-    G       int32 (2, thresholds, F): errors with one split on g on either side: bounds, exact where g was looked at
-    good    int64 (thresholds, 2): the feature that was best on either side
+    G       int32 (2, thresholds, F): bounds of the errors with one split on g in either child, exact where g was scanned
+    good    int64 (thresholds, 2): the best feature of either child
     first   int64 (F + 4,): the features in the order of the scans
     left    int64 (rows,): inc of the rows on the left, else 0
-    whole   int64 (3, K): class weights on the left, on the right and of the node
-    room    int64 (rows of the node or 2 K,): for the scans; found int64 (6,): what they found
+    side_weights  int64 (3, K): class weights on the left, on the right and of the node
+    buffer  int64 (rows of the node or 2 K,): for the scans; result int64 (6,): `out` of the scans
     """
 
     line: np.ndarray
@@ -50,13 +50,13 @@ class Tables(NamedTuple):
     good: np.ndarray
     first: np.ndarray
     left: np.ndarray
-    whole: np.ndarray
-    room: np.ndarray
-    found: np.ndarray
+    side_weights: np.ndarray
+    buffer: np.ndarray
+    result: np.ndarray
 
 
 class CostTask(NamedTuple):
-    """Costs of an error and of a leaf, two classes or not, all weight, cost of one split; the feature, its thresholds, the best single one (-1: none)."""
+    """Costs of an error and a leaf, whether there are two classes, total weight, cost of one split; feature, number and best of its thresholds."""
 
     unit: int
     leaf: int

@@ -1,4 +1,4 @@
-"""Kernels: the best single split of a feature, for a node or for both sides of a threshold at once.
+"""Kernels: the best single split on a feature, for a node or for both children of a threshold at once.
 
 The symbols are those of `trainer.families.numeric.kernels.records`.
 """
@@ -13,20 +13,20 @@ from trainer.kernels.compiled import kernel
 
 
 @kernel
-def scan_two(order, marks, prefix, signed, left, whole, sums, out):
-    """Fewest errors of one split of a feature at most, on the side where `left` holds inc (else 0) and on the other; two classes.
+def scan_two(order, marks, prefix, signed, left, side_weights, buffer, out):
+    """Find the fewest errors of at most one split on a feature in both children of a threshold, for two classes.
 
-    out: errors and position of each side (-1: a leaf; not sought from the cut on), and the bounds of both, which take the place of
-    their cuts.  whole: class weights of each side.  With s = class 0 less
-    class 1 before a threshold, D = l0 - l1 and L = l0 + l1 a split errs (L - max(|D|, |2 s - D|)) / 2 times, so that the largest
-    and the smallest s say how good the best is.  The errors before a threshold never fall from one threshold to the next: the scan
-    ends where they have reached the cuts, and they then bound the thresholds that are left.  sums: room for a number per row.
+    left: inc of the rows of the left child, else 0. side_weights: class weights of each child. out: errors and position of each child
+    (-1: a leaf, or not below the cut), then the cuts, which are replaced by bounds. buffer: a number for each row.
+    Let s be the weight of class 0 less class 1 before a threshold, D = l0 - l1 and L = l0 + l1. A split makes (L - max(|D|, |2 s - D|))
+    / 2 errors, so the largest and the smallest s give the optimum. The errors before a threshold never decrease. The scan ends once they
+    reach the cuts; then they bound the remaining thresholds.
     """
     m = np.uint64(len(order))
-    l0 = whole[0, 0]
-    l1 = whole[0, 1]
-    r0 = whole[1, 0]
-    r1 = whole[1, 1]
+    l0 = side_weights[0, 0]
+    l1 = side_weights[0, 1]
+    r0 = side_weights[1, 0]
+    r1 = side_weights[1, 1]
     cut_l = out[4]
     cut_r = out[5]
     acc = np.int64(0)
@@ -42,10 +42,10 @@ def scan_two(order, marks, prefix, signed, left, whole, sums, out):
         block = min(j + BLOCK, m)
         while j < block:
             acc += left[np.uint32(order[j])]
-            sums[j] = (acc & LOW) - (acc >> 32)
+            buffer[j] = (acc & LOW) - (acc >> 32)
             j += ONE
         while np.uint64(marks[e]) < block:
-            s = sums[np.uint64(marks[e])]
+            s = buffer[np.uint64(marks[e])]
             t = signed[e] - s
             low_l = min(low_l, s)
             high_l = max(high_l, s)
@@ -70,30 +70,30 @@ def scan_two(order, marks, prefix, signed, left, whole, sums, out):
             if wrong < (cut_l if side == 0 else cut_r):
                 sought = high if 2 * high - D >= D - 2 * low else low
                 k = NONE
-                while (sums[np.uint64(marks[k])] if side == 0 else signed[k] - sums[np.uint64(marks[k])]) != sought:
+                while (buffer[np.uint64(marks[k])] if side == 0 else signed[k] - buffer[np.uint64(marks[k])]) != sought:
                     k += ONE
                 out[2 * side + 1] = marks[k]
     out[4], out[5] = min(out[0], rest_l), min(out[2], rest_r)
 
 
 @kernel
-def scan_many(order, marks, y, weight, left, whole, seen, out):
-    """As `scan_two` for any number of classes; seen: room for two numbers per class."""
-    K = whole.shape[1]
+def scan_many(order, marks, y, weight, left, side_weights, buffer, out):
+    """As `scan_two`, for any number of classes; buffer: two numbers for each class."""
+    K = side_weights.shape[1]
     cut_l = out[4]
     cut_r = out[5]
-    # views: a sum of indices costs a test for each row
-    low = seen[:K]
-    high = seen[K : 2 * K]
-    size_l, leaf_l = weight_and_errors(whole[0])
-    size_r, leaf_r = weight_and_errors(whole[1])
+    # views: a sum of indices costs a check for each row
+    low = buffer[:K]
+    high = buffer[K : 2 * K]
+    size_l, leaf_l = weight_and_errors(side_weights[0])
+    size_r, leaf_r = weight_and_errors(side_weights[1])
     out[0] = leaf_l
     out[1] = -1
     out[2] = leaf_r
     out[3] = -1
     for k in range(2 * K):
-        seen[k] = 0
-    # of the classes seen so far
+        buffer[k] = 0
+    # largest class weights before the position
     top_l = np.int64(0)
     top_r = np.int64(0)
     sum_l = np.int64(0)
@@ -109,29 +109,29 @@ def scan_many(order, marks, y, weight, left, whole, seen, out):
         changed_r = False
         while j <= end:
             i = np.uint32(order[j])
-            own = np.uint32(y[i])
-            here = left[i]
-            if here:
-                low[own] += here
-                top_l = max(top_l, low[own])
-                sum_l += here
+            label = np.uint32(y[i])
+            moved = left[i]
+            if moved:
+                low[label] += moved
+                top_l = max(top_l, low[label])
+                sum_l += moved
                 changed_l = True
             else:
-                high[own] += weight[i]
-                top_r = max(top_r, high[own])
+                high[label] += weight[i]
+                top_r = max(top_r, high[label])
                 sum_r += weight[i]
                 changed_r = True
             j += ONE
         if changed_l:
             rest = np.int64(0)
             for k in range(K):
-                rest = max(rest, whole[0, k] - low[k])
+                rest = max(rest, side_weights[0, k] - low[k])
             if size_l - top_l - rest < out[0]:
                 out[0], out[1] = size_l - top_l - rest, np.int64(end)
         if changed_r:
             rest = np.int64(0)
             for k in range(K):
-                rest = max(rest, whole[1, k] - high[k])
+                rest = max(rest, side_weights[1, k] - high[k])
             if size_r - top_r - rest < out[2]:
                 out[2], out[3] = size_r - top_r - rest, np.int64(end)
         if sum_l - top_l >= cut_l and sum_r - top_r >= cut_r:
@@ -142,13 +142,13 @@ def scan_many(order, marks, y, weight, left, whole, seen, out):
 
 
 @kernel
-def best_one(Z, E, sizes, y, weight, classes, errors, places):
-    """errors[f], places[f]: fewest errors of one split on each feature, and the index of its end (-1: none)."""
+def best_single_splits(Z, E, sizes, y, weight, classes, errors, places):
+    """Write errors[f], the fewest errors of one split on each feature, and places[f], the index of its end (-1: none)."""
     totals = class_weights(Z, y, weight, classes)
     everything, as_leaf = weight_and_errors(totals)
-    seen = np.empty(classes, np.int64)
+    counts = np.empty(classes, np.int64)
     for f in range(len(Z)):
-        seen[:] = 0
+        counts[:] = 0
         errors[f] = as_leaf
         places[f] = -1
         j = NONE
@@ -156,13 +156,13 @@ def best_one(Z, E, sizes, y, weight, classes, errors, places):
             end = np.uint64(E[f, e])
             while j <= end:
                 i = np.uint32(Z[f, j])
-                seen[np.uint32(y[i])] += weight[i]
+                counts[np.uint32(y[i])] += weight[i]
                 j += ONE
             low = np.int64(0)
             high = np.int64(0)
             for k in range(classes):
-                low = max(low, seen[k])
-                high = max(high, totals[k] - seen[k])
+                low = max(low, counts[k])
+                high = max(high, totals[k] - counts[k])
             if everything - low - high < errors[f]:
                 errors[f] = everything - low - high
                 places[f] = e
