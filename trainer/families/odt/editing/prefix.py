@@ -137,7 +137,9 @@ class SubsetPrefix(Prefix):
 
         `room` is the topology of the child; None: all trees of the height.
         """
-        return self.settle(Spot(spot.rows[:0], None, spot.height - 1, spot.banned, items_below(spot.items, letter), room))
+        return self.settle(
+            Spot(spot.rows[:0], None, spot.height - 1, spot.banned, items_below(spot.items, letter), room)
+        )
 
     def _below(self, side: Spot, letter: str) -> Spot:
         """Return `side` of a child, cached, since it is needed for each set of rows."""
@@ -181,7 +183,12 @@ class GroupQuestions:
         rooms = prefix.ways(spot)[way]
         self.sides = (prefix.side(spot, "y", rooms[0]), prefix.side(spot, "n", rooms[1]))
         yes, no = self.sides
-        self.mirrored = (yes.height, yes.banned, yes.items, yes.topology) == (no.height, no.banned, no.items, no.topology)
+        self.mirrored = (yes.height, yes.banned, yes.items, yes.topology) == (
+            no.height,
+            no.banned,
+            no.items,
+            no.topology,
+        )
         self.ordered = bool(self.space.groups.ordered[g])
         self.units, self.parts = self._parts()
         alone = [
