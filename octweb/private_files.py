@@ -13,24 +13,7 @@ log = logging.getLogger(__name__)
 
 OTHERS = 0o077  # permission bits of group and others
 # Commands that write files for their caller keep the caller's umask
-FILE_COMMANDS = frozenset(
-    [
-        *COMMANDS,
-        "complete",
-        "convert",
-        "dossier",
-        "edit",
-        "evaluate",
-        "explain",
-        "export",
-        "frontier",
-        "good-trees",
-        "methods",
-        "pareto",
-        "predict",
-        "train",
-    ]
-)
+FILE_COMMANDS = frozenset([*COMMANDS, "dossier"])
 
 
 def protect_new_files() -> None:

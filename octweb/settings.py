@@ -77,7 +77,6 @@ RECORD = choice("OCTWEB_RECORD", "", "full")  # full: the site wants a record of
 RECORD_SYNC = choice("OCTWEB_RECORD_SYNC", "second", "call")  # when records go to the disk
 RECORD_SPOOL_BYTES = integer("OCTWEB_RECORD_SPOOL_MB", 2048) * 1_000_000  # of records that wait to be collected
 RECORD_KEEP_DAYS = integer("OCTWEB_RECORD_KEEP_DAYS", 1826)
-DASK = text("OCTWEB_DASK", "")  # the scheduler that `manage.py evaluate` sends its folds to
 WORKER_LEASE_SECONDS = integer("OCTWEB_WORKER_LEASE_SECONDS", 30)
 WORKER_GRACE_SECONDS = integer("OCTWEB_WORKER_GRACE_SECONDS", 10)
 # of a page's form: bodies of calls have their own limit, in octweb.core.parsers, and files are on the disk

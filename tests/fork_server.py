@@ -13,8 +13,8 @@ from django.core.management import execute_from_command_line
 
 django.setup()
 
-from octweb.core.orphans import exit_with_parent
 from octweb.jobs.management.commands.fork_server import load_and_serve, set_up_process
+from trainer.cli.orphans import exit_with_parent
 
 if (order := load_and_serve()) is not None:
     set_up_process(order)

@@ -13,13 +13,13 @@ os.environ["DJANGO_SETTINGS_MODULE"] = "octweb.settings"
 
 from django.core.management import execute_from_command_line
 
-from octweb.registry.management.commands import predict
+from trainer.cli import predict
 from trainer.prediction import predict_file
 
 HOLD = Path(os.environ["OCTWEB_TEST_HOLD"])
 predict_file.PIECE = 100
-predict.NEWS_SECONDS = 0.0
-real = predict._news
+predict.REPORT_SECONDS = 0.0
+real = predict._reporter
 
 
 def held_news(stream):
@@ -33,5 +33,5 @@ def held_news(stream):
     return write_and_wait
 
 
-predict._news = held_news
+predict._reporter = held_news
 execute_from_command_line(sys.argv)

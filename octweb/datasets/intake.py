@@ -19,11 +19,11 @@ from typing import Any
 
 import numpy as np
 
-from octweb.core.orphans import exit_with_parent
 from octweb.datasets.choice import ColumnChoice, ReadOptions
 from octweb.datasets.model_rows import arrays_of
 from octweb.datasets.record import column_records, empty_record, profile_record
 from octweb.datasets.same_columns import check_same_columns
+from trainer.cli.orphans import exit_with_parent
 from trainer.data.build import LoadReport
 from trainer.data.empty_report import empty_report
 from trainer.data.formats.file_bytes import ReadLimits

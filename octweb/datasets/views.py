@@ -41,6 +41,7 @@ from trainer.data.build import useless_columns
 from trainer.data.parsing import around_notes
 from trainer.data.parsing.codes import parse_codes, write_codes
 from trainer.data.parsing.infer import guess_target
+from trainer.data.samples import SAMPLES
 from trainer.errors import DataError
 from trainer.table import ColumnKind, MissingPolicy
 from trainer.tree.numbers import decimal_text
@@ -80,7 +81,7 @@ def dataset_list(request: HttpRequest) -> HttpResponse:
 def dataset_new(request: HttpRequest) -> HttpResponse:
     """First step: upload a file. A request by script gets JSON with the address of the second step."""
     reading = reading_of(request.POST)
-    context: dict[str, Any] = {"samples": samples.SAMPLES, "limit": settings.MAX_UPLOAD_BYTES // 10**6}
+    context: dict[str, Any] = {"samples": SAMPLES, "limit": settings.MAX_UPLOAD_BYTES // 10**6}
     context |= {"reading": reading, **SIGNS}
     if request.method != "POST":
         return render(request, "datasets/new.html", context)

@@ -8,13 +8,14 @@ from typing import Any
 
 from octweb.datasets.models import Dataset
 from octweb.runs import advice
-from octweb.runs.estimate import by_model, seconds_of, size_of
+from octweb.runs.estimate import size_of
 from octweb.runs.thresholds import bins_within
 from octweb.runs.words import run_name
 from trainer.methods.capabilities import Penalty
 from trainer.methods.cost import ProblemSize
 from trainer.registry import METHODS, get
 from trainer.solver_common.thresholds import PROOF_SECONDS
+from trainer.training.estimate import expected_seconds, range_of_seconds
 
 FEW_ROWS = 1000  # below, nested folds use all rows and none are held out
 HELD_OUT = 0.25
@@ -111,7 +112,7 @@ def _too_long(dataset: Dataset, trial: Trial, seconds: float, time_limit: float)
         return False
     if trial.parameters.get("depth") != DEEP:
         return seconds > 3 * time_limit
-    return by_model(get(trial.method), _size(dataset, trial))[1] > time_limit
+    return range_of_seconds(get(trial.method), _size(dataset, trial))[1] > time_limit
 
 
 def _refusal(dataset: Dataset, trial: Trial) -> str:
@@ -123,7 +124,7 @@ def _refusal(dataset: Dataset, trial: Trial) -> str:
 
 
 def _seconds(dataset: Dataset, trial: Trial) -> float:
-    return seconds_of(get(trial.method), _size(dataset, trial))
+    return expected_seconds(get(trial.method), _size(dataset, trial))
 
 
 def _size(dataset: Dataset, trial: Trial) -> ProblemSize:

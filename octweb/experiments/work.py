@@ -21,7 +21,7 @@ from octweb.jobs.child import PROGRESS, Process
 from octweb.jobs.models import START_SECONDS, RunStatus
 from octweb.jobs.queue import more_urgent_waits
 from octweb.jobs.supervisor import JobRefused, ResultSupervisor
-from octweb.runs.options import arguments_of
+from trainer.cli.parameters import arguments_of
 from trainer.errors import DataError
 
 MEMORY_SLACK = 1.25

@@ -2,32 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
+from trainer.training.sensitivity_frontier import open_bound_text
 from trainer.tree.numbers import points_text
 from trainer.tree.render.palette import axis, frame
-
-
-def shares(frontier: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The pairs of a frontier's evidence as shares, by rising sensitivity.
-
-    Older evidence does not say whether a pair is beaten by none; there `proved` is that no tree as sensitive is more specific.
-    """
-    P = max(1, frontier["positives"])
-    N = max(1, frontier["negatives"])
-    proved = frontier.get("proved") or [bound == tn for _, tn, bound in frontier["pairs"]]
-    return [
-        {"sensitivity": tp / P, "specificity": tn / N, "bound": bound / N, "proved": sure}
-        for (tp, tn, bound), sure in zip(frontier["pairs"], proved, strict=True)
-    ]
-
-
-def steps(frontier: Mapping[str, Any]) -> list[dict[str, float]]:
-    """What is proved where a frontier is not finished: up to each sensitivity, from that before, the specificity is at most `bound`."""
-    P = max(1, frontier["positives"])
-    N = max(1, frontier["negatives"])
-    return [{"sensitivity": t / P, "bound": b / N} for t, b in frontier.get("bounds") or ()]
 
 
 def reach_figure(
@@ -37,7 +17,7 @@ def reach_figure(
     bounds: Sequence[dict[str, float]] = (),
     finished: bool = False,
 ) -> dict[str, Any]:
-    """Plotly JSON; a point has `sensitivity`, `specificity`, `bound` (0 to 1) and `proved`, by rising sensitivity; `bounds` as `steps`.
+    """Plotly JSON; a point has `sensitivity`, `specificity`, `bound` (0 to 1) and `proved`, by rising sensitivity; `bounds` as `frontier_bounds`.
 
     A point's customdata is its position. Between two points a required sensitivity costs as much as at the next one.
     """
@@ -107,14 +87,7 @@ def marker_size(points: int, is_chosen: bool) -> int:
 
 def describe_point(point: dict[str, Any]) -> str:
     """A point in words."""
-    proof = "proved" if point["proved"] else f"not proved: {open_question(point)}"
+    proof = "proved" if point["proved"] else f"not proved: {open_bound_text(point)}"
     return (
         f"sensitivity {points_text(point['sensitivity'])} %, specificity {points_text(point['specificity'])} %, {proof}"
     )
-
-
-def open_question(point: dict[str, Any], digits: int = 1) -> str:
-    """What a tree might still beat a point in."""
-    if point["bound"] > point["specificity"]:
-        return f"at most {100 * point['bound']:.{digits}f} %"
-    return "more sensitivity may be possible"

@@ -14,6 +14,7 @@ from octweb.core.limits import server_limits
 from octweb.core.problems import Conflict
 from octweb.datasets import samples
 from octweb.runs import actions
+from trainer.data.samples import SAMPLES, Sample
 from trainer.methods.capabilities import Role
 from trainer.registry import method_for
 
@@ -25,9 +26,9 @@ FIRST_RUN: dict[str, Any] = {
 }
 
 
-def first_samples() -> list[samples.Sample]:
+def first_samples() -> list[Sample]:
     """Return the samples on the first page."""
-    by_slug = {s.slug: s for s in samples.SAMPLES}
+    by_slug = {s.slug: s for s in SAMPLES}
     return [by_slug[slug] for slug in FIRST_SAMPLES]
 
 

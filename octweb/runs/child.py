@@ -13,7 +13,7 @@ from octweb.jobs.child import PROGRESS, Process
 from octweb.registry.document.model_files import document_of
 from octweb.runs.incumbents import of_earlier_attempts
 from octweb.runs.models import TrainingRun
-from octweb.runs.options import PROOF_SECONDS, arguments_of
+from trainer.cli.parameters import PROOF_SECONDS, arguments_of
 from trainer.registry import get
 from trainer.tree.file import ModelFile, write
 

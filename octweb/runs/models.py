@@ -7,7 +7,7 @@ from django.db import models
 from octweb.core.limits import allowed
 from octweb.core.ownership import LIST_INDEXES, Deletable
 from octweb.jobs.models import START_SECONDS, Job, RunStatus
-from octweb.runs.options import INFEASIBLE, PROOF_SECONDS
+from trainer.cli.parameters import INFEASIBLE, PROOF_SECONDS
 
 
 class TrainingRun(Job, Deletable):

@@ -18,7 +18,7 @@ from octweb.jobs import queue
 from octweb.registry.document.sensitivity_frontier import latest_frontier_context
 from octweb.runs import actions, advice
 from octweb.runs.advice import AdviceAnswers
-from octweb.runs.estimate import estimate, trainings_words
+from octweb.runs.estimate import estimate
 from octweb.runs.forms import TOUCHED, RunForm, carry_values, hidden_values
 from octweb.runs.thresholds import chooses
 from octweb.runs.words import class_words, in_words
@@ -26,6 +26,7 @@ from trainer.errors import DataError, ParameterError
 from trainer.methods.base import AUTO, Method
 from trainer.methods.capabilities import Role
 from trainer.registry import get, method_for
+from trainer.training.estimate import trainings_words
 from trainer.tree.numbers import count_words
 
 EMPTY = "learn_empty"  # the switch for empty cells

@@ -18,9 +18,9 @@ from octweb.jobs.supervisor import TICK_SECONDS, JobRefused, ResultSupervisor, l
 from octweb.registry.lifecycle import actions as registry
 from octweb.runs.child import TrainingProcess
 from octweb.runs.models import ProgressRecord, TrainingRun
-from octweb.runs.options import INFEASIBLE
 from octweb.runs.words import family_name, run_name
 from trainer.certificate import Status
+from trainer.cli.parameters import INFEASIBLE
 from trainer.registry import get
 
 MEMORY_SLACK = 1.25  # the child watches itself; beyond this share of its limit it is killed

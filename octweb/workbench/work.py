@@ -27,10 +27,10 @@ from octweb.jobs.queue import job_models, send
 from octweb.jobs.supervisor import DATABASE_TIMEOUT_SECONDS, TICK_SECONDS, JobRefused, Supervisor
 from octweb.registry.models import TreeModel
 from octweb.runs.dependence import ROLES
-from octweb.runs.options import arguments_of
 from octweb.workbench import actions
-from octweb.workbench.answers import proof_name
 from octweb.workbench.models import Step, StepKind, StepState, Workbench
+from trainer.cli.parameters import arguments_of
+from trainer.workbench.answers import proof_name
 
 REQUESTS = "requests.jsonl"
 MEMORY_SLACK = 1.25

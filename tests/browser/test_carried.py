@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 from django.conf import settings
 
-from octweb.registry.page.standalone_html import Subject, to_html
 from tests.browser.accessible import violations
 from tests.browser.pictures import picture
 from tests.browser.waiting import complaints
@@ -22,6 +21,7 @@ from trainer.data.reader import rows_for_model
 from trainer.explain.flip import Flipper
 from trainer.explain.permission import permissions
 from trainer.explain.statistics import coarse
+from trainer.model_page import Subject, to_html
 from trainer.table import MISSING_CATEGORY, ColumnKind, ColumnSchema, MissingPolicy
 from trainer.tree.file import ModelFile
 from trainer.tree.nodes import DraftBranch, DraftLeaf, grow

@@ -167,9 +167,9 @@ def test_a_picture_can_be_saved(figure_page, format):
 
 
 def test_the_page_of_an_evaluation_stands_by_itself(windows, tmp_path):
-    from octweb.figures.evaluation import evaluation_page
     from tests.trainer.test_evaluate import dataset, records_of, small
     from trainer.evaluate import report
+    from trainer.evaluate.page import evaluation_page
 
     study = small(datasets=[dataset(), dataset(1, name="a <b> & c")], folds=2)
     values = {(d.name, v.label): [0.5, 0.7] for d in study.datasets for v in study.variants}

@@ -181,7 +181,7 @@ class Witness(Process):
         (self.folder / "witness.py").write_text(
             "import os, json, resource, sys\n"
             f"sys.path.insert(0, {str(ROOT)!r})\n"
-            "from octweb.core.orphans import exit_with_parent\n"
+            "from trainer.cli.orphans import exit_with_parent\n"
             "exit_with_parent()\n"
             "status = dict(line.split(':', 1) for line in open('/proc/self/status'))\n"
             "print(json.dumps({'names': sorted(os.environ), 'values': list(os.environ.values()), 'files': os.listdir('/proc/self/fd'),"

@@ -4,4 +4,27 @@ Each command is a module with `HELP`, `add_arguments(parser)` and `run(options)`
 `octweb COMMAND` and `manage.py COMMAND` run the same functions.
 """
 
-COMMANDS = ("checker", "contract", "prune", "recount", "rules", "verify")
+COMMANDS = (
+    "checker",
+    "complete",
+    "contract",
+    "convert",
+    "count",
+    "edit",
+    "evaluate",
+    "explain",
+    "export",
+    "frontier",
+    "good-trees",
+    "inspect",
+    "methods",
+    "pareto",
+    "predict",
+    "prune",
+    "recount",
+    "rules",
+    "samples",
+    "train",
+    "verify",
+    "warm",
+)

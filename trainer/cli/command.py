@@ -1,4 +1,4 @@
-"""What every command shares: exit statuses, the error that ends a command, and how errors are worded."""
+"""Load and execute a command, and word its errors."""
 
 from __future__ import annotations
 

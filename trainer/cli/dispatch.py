@@ -30,7 +30,7 @@ def main(program: str, arguments: Sequence[str]) -> int:
     SystemExit
         If the arguments are wrong (status 2), or for --help (status 0).
     """
-    name, *rest = arguments or ["--help"]
+    name = next(iter(arguments), "--help")
     if name == "--version":
         print(VERSION)
         return 0
@@ -40,17 +40,23 @@ def main(program: str, arguments: Sequence[str]) -> int:
     if name not in COMMANDS:
         print(f"Unknown command: '{name}'. The commands are {', '.join(COMMANDS)}.", file=sys.stderr)
         return USAGE
+    try:
+        return run_command(program, arguments)
+    except CommandError as error:
+        print(f"CommandError: {error}", file=sys.stderr)
+        return error.status
+
+
+def run_command(program: str, arguments: Sequence[str]) -> int:
+    """Run the command that the arguments name and return its exit status. Raises CommandError."""
+    name, *rest = arguments
     command = load(name)
     parser = ArgumentParser(prog=f"{program} {name}", description=command.HELP)
     command.add_arguments(parser)
     if not gc.isenabled():  # `prepare_process` disabled it
         gc.freeze()
         gc.enable()
-    try:
-        return execute(command, vars(parser.parse_args(rest)))
-    except CommandError as error:
-        print(f"CommandError: {error}", file=sys.stderr)
-        return error.status
+    return execute(command, vars(parser.parse_args(rest)))
 
 
 def run_process(program: str, arguments: Sequence[str]) -> NoReturn:

@@ -1,7 +1,7 @@
-"""What a process of a command does before it imports NumPy and numba, which takes seconds on a busy machine.
+"""Prepare a process before it imports NumPy and numba, which takes seconds on a busy machine.
 
-Without a handler, SIGTERM would end it silently, and nobody would know whether something was searched. Commands that train set handlers of
-their own once they are loaded (`trainer.cli.interrupts`).
+Without a handler, SIGTERM would end it silently, and the user would not know whether it had searched. Once loaded, commands that train set
+handlers of their own (`trainer.cli.interrupts`).
 """
 
 from __future__ import annotations

@@ -54,10 +54,10 @@ def run(options: Options) -> int:
         print(report)
     if options["report"]:
         Path(options["report"]).write_text(report, encoding="utf-8")
-    return 0 if _passed(verdict(findings), options) else FAILED
+    return 0 if _has_passed(verdict(findings), options) else FAILED
 
 
-def _passed(outcome: str, options: Options) -> bool:
+def _has_passed(outcome: str, options: Options) -> bool:
     if options["require"]:
         return outcome == options["require"]
     return bool(options["report"]) or outcome in PASSED

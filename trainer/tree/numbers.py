@@ -153,3 +153,14 @@ def middle(low: float, high: float) -> float:
     """Halfway from `low` to `high`, never `high` itself: neighbours of one unit in the last place are told apart, too."""
     mean = low / 2 + high / 2 if math.isinf(high - low) else low + (high - low) / 2
     return mean if low <= mean < high else low
+
+
+def duration_text(seconds: float) -> str:
+    """Return a duration as 0.83 s, 4:30 min or 2:05:00 h."""
+    if seconds < 60:
+        return f"{seconds:.{2 if seconds < 1 else 3}g}{THIN}s"
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes}:{rest:02d}{THIN}min"
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{rest:02d}{THIN}h"

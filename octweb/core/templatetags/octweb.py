@@ -18,7 +18,7 @@ from octweb.core.navigation import places
 from octweb.core.words import sentence
 from trainer.training import claims
 from trainer.tree.describe import number_text
-from trainer.tree.numbers import column_number, points_text
+from trainer.tree.numbers import column_number, duration_text, points_text
 
 register = template.Library()
 NARROW = "\u202f"
@@ -42,14 +42,7 @@ def seconds(value: Any) -> str:
     """Format a duration: 0.83 s, 4:30 min, 2:05:00 h."""
     if value is None or value == "":
         return "not known"
-    value = float(value)
-    if value < 60:
-        return f"{value:.{2 if value < 1 else 3}g}{NARROW}s"
-    minutes, rest = divmod(round(value), 60)
-    if minutes < 60:
-        return f"{minutes}:{rest:02d}{NARROW}min"
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02d}:{rest:02d}{NARROW}h"
+    return duration_text(float(value))
 
 
 @register.filter

@@ -7,11 +7,12 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlencode
 
-from octweb.figures.reach import describe_point, open_question, reach_figure, shares, steps
+from octweb.figures.reach import describe_point, reach_figure
 from octweb.registry.document.model_files import model_file
 from octweb.registry.models import TreeModel
 from trainer.certificate import Evidence
 from trainer.registry import METHODS
+from trainer.training.sensitivity_frontier import frontier_bounds, frontier_points, open_bound_text
 
 LATEST = 20  # models of a data set that are searched for a frontier
 CARRIED = ("depth", "topology", "select", "max_card", "positive", "bins", "time_limit", "seed")
@@ -30,7 +31,7 @@ def points_of(certificate: Mapping[str, Any]) -> list[dict[str, Any]]:
     frontier = frontier_of(certificate)
     if frontier is None:
         return []
-    return [p | {"required": math.floor(1e6 * p["sensitivity"]) / 1e6} for p in shares(frontier)]
+    return [p | {"required": math.floor(1e6 * p["sensitivity"]) / 1e6} for p in frontier_points(frontier)]
 
 
 def frontier_context(model: TreeModel) -> dict[str, Any] | None:
@@ -51,7 +52,7 @@ def frontier_context(model: TreeModel) -> dict[str, Any] | None:
         query = {"dataset": dataset, "method": model.method, **settings}
         point["query"] = urlencode({**query, "p_sensitivity": repr(point["required"])})
         point["words"] = describe_point(point)
-        point["open"] = open_question(point, 2)
+        point["open"] = open_bound_text(point, 2)
     best = max(range(len(points)), key=lambda i: points[i]["sensitivity"] + points[i]["specificity"])
     return {
         "points": points,
@@ -62,7 +63,7 @@ def frontier_context(model: TreeModel) -> dict[str, Any] | None:
         "positive": goal.get("positive", ""),
         "proved": sum(p["proved"] for p in points),
         "unfinished": finished is False,
-        "figure": reach_figure(points, best, bounds=steps(frontier), finished=bool(finished)),
+        "figure": reach_figure(points, best, bounds=frontier_bounds(frontier), finished=bool(finished)),
         "model": model,
         "dataset": dataset,
     }

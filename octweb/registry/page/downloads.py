@@ -15,9 +15,9 @@ from octweb.registry import hooks
 from octweb.registry.document.model_files import document_of, model_file
 from octweb.registry.document.units import FROM_TREE, statistics_of
 from octweb.registry.models import TreeModel
-from octweb.registry.page.standalone_html import Subject, to_html
 from trainer.data.table_contract import model_contract
 from trainer.explain.permission import permissions
+from trainer.model_page import Subject, to_html
 from trainer.tree.export.forms import EXPORTS
 
 Write = Callable[[Subject], str | bytes]

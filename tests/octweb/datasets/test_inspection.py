@@ -14,9 +14,9 @@ from django.urls import reverse
 from octweb.datasets import actions, stored
 from octweb.datasets.choice import ColumnChoice
 from octweb.datasets.models import Dataset
-from octweb.datasets.reading_flags import flags_of
 from octweb.registry.lifecycle import actions as registry
 from tests.octweb.datasets.files import API, api, post, upload
+from trainer.cli.reading_flags import flags_of
 from trainer.training.run import TrainRequest, train
 
 pytestmark = pytest.mark.django_db

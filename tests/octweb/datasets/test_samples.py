@@ -8,6 +8,7 @@ from django.urls import reverse
 
 from octweb.datasets import samples
 from octweb.datasets.models import Dataset
+from trainer.data.samples import SAMPLES
 
 pytestmark = pytest.mark.django_db
 ROWS = {
@@ -59,7 +60,7 @@ def test_samples_are_written_with_the_targets_listed(tmp_path, capsys):
     call_command("samples", write=tmp_path / "new")
     files = sorted((tmp_path / "new").iterdir())
     assert [path.stem for path in files] == sorted(ROWS)
-    for sample in samples.SAMPLES:
+    for sample in SAMPLES:
         header, *rows = (tmp_path / "new" / f"{sample.slug}.csv").read_text().splitlines()
         assert header.split(",")[-1] == sample.target
         assert len(rows) == ROWS[sample.slug]

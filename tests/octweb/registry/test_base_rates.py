@@ -11,10 +11,10 @@ from django.urls import reverse
 
 from octweb.registry.document.model_files import model_file
 from octweb.registry.lifecycle import actions
-from octweb.registry.page.standalone_html import Subject, claims
 from tests.octweb.small_models import csv_of_small_table, trained
 from trainer import ExactTreeClassifier
 from trainer.evaluate.verdict import base_rate, training_base_words
+from trainer.model_page import Subject, claims
 
 pytestmark = pytest.mark.django_db
 BESIDE = ("one answer:", "most frequent class", "Always answering", "always answering")

@@ -13,7 +13,7 @@ from django.core.management import call_command
 from django.core.management.base import CommandError
 from sklearn.tree import DecisionTreeClassifier
 
-from octweb.runs.interrupts import Interrupts
+from trainer.cli.interrupts import Interrupts
 from trainer.convert import from_sklearn
 from trainer.tree.export.pmml import to_pmml
 from trainer.tree.file import read_model
@@ -123,7 +123,7 @@ def test_a_search_that_was_stopped_says_so(folder, monkeypatch):
             self.cancelled = True
             super().on_start(monitor)
 
-    monkeypatch.setattr("octweb.runs.management.commands.convert.Interrupts", Stopped)
+    monkeypatch.setattr("trainer.cli.convert.Interrupts", Stopped)
     _, record = convert(folder, "bad.pmml", "--data", folder / "rows.csv", "--compare")
     assert record["compare"]["stopped"] is True
     assert record["compare"]["verdict"] == "open"

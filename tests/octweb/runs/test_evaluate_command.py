@@ -128,7 +128,7 @@ def test_a_cluster_gives_the_records_of_one_process(capsys, files):
 
 def test_a_cluster_that_is_not_there_is_said(capsys, files, monkeypatch):
     pytest.importorskip("distributed", reason="requirements-hosts.txt is not installed")
-    monkeypatch.setattr("octweb.runs.management.commands.evaluate.CONNECT_SECONDS", 1)
+    monkeypatch.setattr("trainer.cli.evaluate.CONNECT_SECONDS", 1)
     with pytest.raises(CommandError, match="no dask scheduler"):
         call_command("evaluate", files[0], "--method=cart", "--dask=tcp://127.0.0.1:1")
 

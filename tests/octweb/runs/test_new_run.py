@@ -13,7 +13,7 @@ from octweb.datasets.choice import ColumnChoice
 from octweb.runs import actions, advice, forms
 from octweb.runs.advice import AdviceAnswers
 from octweb.runs.constraint_fields import PairsField, RecallField
-from octweb.runs.estimate import questions, range_words
+from octweb.runs.estimate import questions
 from octweb.runs.models import RunStatus, TrainingRun
 from octweb.runs.reachable import reachable
 from octweb.runs.words import in_words, run_name
@@ -21,6 +21,7 @@ from trainer.constraints import CONSTRAINTS
 from trainer.data.encoding import encode_binary
 from trainer.registry import METHODS, get
 from trainer.table import MissingPolicy
+from trainer.training.estimate import range_words
 
 pytestmark = [pytest.mark.django_db, pytest.mark.one_database]  # what the page makes of answers
 

@@ -15,7 +15,7 @@ from octweb.jobs.models import RunStatus
 from octweb.runs import actions
 from octweb.runs.chart import search_seconds
 from octweb.runs.models import ProgressRecord, TrainingRun
-from octweb.runs.options import INFEASIBLE
+from trainer.cli.parameters import INFEASIBLE
 from trainer.methods.monitor import COMPILING
 from trainer.registry import METHODS
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from django.core.management import CommandError, call_command
 
-from octweb.runs.management.commands import pareto
+from trainer.cli import pareto
 from trainer.training.run import train
 from trainer.tree.file import read_model
 from trainer.tree.nodes import tree_from_json

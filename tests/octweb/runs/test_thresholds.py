@@ -8,12 +8,13 @@ import pytest
 from django.urls import reverse
 
 from octweb.datasets import actions as datasets
-from octweb.runs.estimate import ProblemSize, seconds_of
 from octweb.runs.models import TrainingRun
 from octweb.runs.thresholds import chosen_bins
 from trainer.data.encoding import Scheme
+from trainer.methods.cost import ProblemSize
 from trainer.registry import get
 from trainer.solver_common.thresholds import LADDER, PROOF_SECONDS
+from trainer.training.estimate import expected_seconds
 
 pytestmark = [pytest.mark.django_db, pytest.mark.one_database]  # what is chosen, and how it is said
 EXACT = get("exact")
@@ -106,6 +107,6 @@ def test_the_cost_model_is_near_what_was_measured():
         (10459, 352, 2, 4): 12.3, (17898, 128, 2, 4): 1.9, (653, 219, 2, 4): 0.74, (336, 162, 8, 4): 0.73, (5620, 236, 10, 4): 1.6,
     }  # fmt: skip
     for (n, F, K, d), seconds in measured.items():
-        estimated = seconds_of(EXACT, ProblemSize(n=n, p=10, F=F, K=K, d=d))
+        estimated = expected_seconds(EXACT, ProblemSize(n=n, p=10, F=F, K=K, d=d))
         assert seconds / 4 < estimated < seconds * 4 + 0.3, (n, F, K, d, estimated)
-    assert seconds_of(EXACT, ProblemSize(n=14980, p=14, F=448, K=2, d=3)) < PROOF_SECONDS
+    assert expected_seconds(EXACT, ProblemSize(n=14980, p=14, F=448, K=2, d=3)) < PROOF_SECONDS

@@ -1,9 +1,10 @@
-"""`manage.py load_samples USERNAME`: every sample data set, once."""
+"""`manage.py load_samples USERNAME`: store every sample table as a data set of the user, once."""
 
 from django.contrib.auth import get_user_model
 from django.core.management.base import BaseCommand, CommandError
 
 from octweb.datasets import samples
+from trainer.data.samples import SAMPLES
 
 
 class Command(BaseCommand):
@@ -17,7 +18,7 @@ class Command(BaseCommand):
             owner = get_user_model().objects.get_by_natural_key(options["username"])
         except get_user_model().DoesNotExist as error:
             raise CommandError(f"There is no user '{options['username']}'.") from error
-        for sample in samples.SAMPLES:
+        for sample in SAMPLES:
             samples.load(owner=owner, slug=sample.slug)
         if options["verbosity"]:
-            self.stdout.write(f"{len(samples.SAMPLES)} sample data sets belong to {owner.username}.")
+            self.stdout.write(f"{len(SAMPLES)} sample data sets belong to {owner.username}.")

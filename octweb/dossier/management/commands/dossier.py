@@ -12,8 +12,8 @@ from django.core.management.base import BaseCommand, CommandError
 
 from octweb.dossier import folder as files
 from octweb.dossier import keys, pdf, signing
-from octweb.registry.management.commands.predict import OWN_FILES
 from trainer.cli.command import error_text
+from trainer.cli.reading_flags import OWN_FILES
 from trainer.dossier import dossier
 from trainer.errors import TrainerError
 

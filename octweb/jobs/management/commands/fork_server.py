@@ -19,11 +19,12 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
-from django.core.management import execute_from_command_line, get_commands, load_command_class
+from django.core.management import get_commands, load_command_class
 from django.core.management.base import BaseCommand
 
-from octweb.core.orphans import give_up_rights
+from octweb.core.command_line import run
 from octweb.jobs.fork_server import LOADED
+from trainer.cli.orphans import give_up_rights
 from trainer.data.reader import load
 from trainer.tree.route import apply, flatten
 
@@ -35,7 +36,7 @@ class Command(BaseCommand):
     def handle(self, *args, **options):
         if (order := load_and_serve()) is not None:
             set_up_process(order)
-            execute_from_command_line(sys.argv)
+            run(sys.argv)
 
 
 def load_and_serve() -> dict[str, Any] | None:

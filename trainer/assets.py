@@ -1,0 +1,7 @@
+"""The folder of styles and scripts, known without the packages that serve them."""
+
+from pathlib import Path
+
+_ROOT = Path(__file__).resolve().parent.parent
+_PACKED = _ROOT / "octweb" / "_packed"  # only in an installed wheel (pyproject.toml)
+STATIC = (_PACKED if _PACKED.is_dir() else _ROOT) / "static"

@@ -1,0 +1,119 @@
+"""`complete`: find the best tree that keeps a list of wishes, with its proof and the price of each."""
+
+from __future__ import annotations
+
+import json
+from argparse import ArgumentParser
+from pathlib import Path
+
+from trainer.cli.command import CommandError, Options, error_text
+from trainer.cli.interrupts import Interrupts
+from trainer.cli.orphans import exit_with_parent
+from trainer.cli.parameters import INFEASIBLE
+from trainer.cli.training import (
+    add_dependence_flags,
+    add_training_arguments,
+    checked_parameters,
+    read_data,
+    run_training,
+)
+from trainer.editing.words import checked_reasons
+from trainer.evaluate.verdict import training_base_words
+from trainer.methods.capabilities import Role
+from trainer.registry import editable_ids, get, method_for
+from trainer.training.claims import cost_sentence, read_claim, reward_sentence, weight_sentence
+from trainer.training.rewarded import as_costs, with_reward
+from trainer.training.run import TrainRequest, save
+from trainer.tree.describe import rules_text
+from trainer.workbench.requests import ConflictError, WorkbenchSession
+
+HELP = (
+    "The best tree that keeps some wishes on a CSV (also .gz), .xlsx, Parquet or Arrow file, and what each wish costs."
+)
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    add_training_arguments(parser)
+    add_dependence_flags(parser)
+    parser.add_argument("--method", default=method_for(Role.ONE_PROVED).id, choices=editable_ids())
+    parser.add_argument(
+        "--wish",
+        dest="wishes",
+        action="append",
+        default=[],
+        metavar="WISH",
+        help="'ask PLACE COLUMN <= VALUE' (and 'empty yes' or 'empty no'), 'ask PLACE COLUMN is empty', 'ask PLACE COLUMN in A|B', 'ask PLACE COLUMN', 'forbid PLACE COLUMN' (there and below), "
+        "'avoid PLACE COLUMN' (there only), 'together PLACE COLUMN in A|B' (odt), 'leaf PLACE [CLASS]' or 'depth PLACE N'; "
+        "PLACE is root or the answers from the root, as yn",
+    )
+    parser.add_argument(
+        "--reason",
+        dest="reasons",
+        action="append",
+        nargs=2,
+        default=[],
+        metavar=("WISH", "TEXT"),
+        help="why you have a wish, above all for a class set by hand; kept with the wish in the model file",
+    )
+    parser.add_argument("--test-share", type=float, default=0.0, help="share of the rows held out for testing")
+    parser.add_argument("--name", default="", help="a name, kept in the model file")
+    parser.add_argument("--output", metavar="MODEL.json", help="where to write the model")
+    parser.add_argument("--proof", metavar="FILE", help="where to write a proof of the bound that 'verify' checks")
+    parser.add_argument(
+        "--no-prices",
+        action="store_true",
+        help="say only what the best tree with the wishes is; prices of large problems are not checked by a proof",
+    )
+
+
+def run(options: Options) -> int:
+    exit_with_parent()
+    return run_training(_complete, options)
+
+
+def _complete(options: Options, interrupts: Interrupts) -> None:
+    raw = checked_parameters(get(options["method"]), options)
+    table, labels, _ = read_data(options)
+    request, earned = as_costs(
+        TrainRequest(
+            table=table,
+            labels=labels,
+            method=options["method"],
+            parameters=raw,
+            test_share=options["test_share"],
+            name=options["name"],
+        )
+    )
+    session = WorkbenchSession(request)
+    session.bench.wishes(options["wishes"])
+    reasons = checked_reasons(dict(options["reasons"]), options["wishes"])
+    monitor = session.monitor()
+    interrupts.on_start(monitor)
+    completion = session.complete(options["wishes"], monitor, prices=not options["no_prices"])
+    try:
+        proof = None if options["proof"] is None else Path(options["proof"])
+        result = with_reward(session.result(completion, monitor, proof, reasons=reasons), request, earned)
+    except ConflictError as error:
+        if options["json"]:
+            record = {"status": INFEASIBLE, "conflict": list(error.conflict), "reason": completion.reason}
+            print(json.dumps(record))
+        raise CommandError(error_text(error)) from error
+    if options["output"]:
+        save(result.model, options["output"])
+    if options["json"]:
+        print(json.dumps(result.summary, allow_nan=False))
+        return
+    c = result.certificate
+    claim = read_claim(result.model.certificate)
+    print(rules_text(result.tree), end="")
+    print(training_base_words(result.tree))
+    print(f"{claim.words}: {c.correct} of {c.n} rows correct, {c.leaves} leaves, objective {c.objective:.6g}")
+    if c.weights is not None:
+        print(weight_sentence(result.model.certificate))
+    if earned is not None:
+        print(reward_sentence(result.summary))
+    if c.costs is not None:
+        print(cost_sentence(c.costs, wishes=bool(claim.wishes)))
+    for wish in claim.wishes:
+        why = f" (reason: {wish['reason']})" if wish["reason"] else ""
+        print(f"{wish['price_words']}: {wish['words']}{why}")

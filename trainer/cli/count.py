@@ -1,0 +1,146 @@
+"""`count`: count the rows of a source, so that trees are trained from the counts alone."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from argparse import ArgumentParser
+from pathlib import Path
+from typing import Any
+
+from trainer.cli.command import CommandError, Options, note
+from trainer.cli.orphans import exit_with_parent
+from trainer.cli.reading_flags import add_reading_flags, given_of, policies_of, policy_of, unknown_policies
+from trainer.counts.collect import CountRequest, Report, count
+from trainer.counts.folder import CountedQuestions, Counts, merge, read_counts, read_record, write_counts
+from trainer.data.encoding import Scheme
+from trainer.errors import DataError, ParameterError
+from trainer.tree.numbers import count_words
+
+REPORT_SECONDS = 2.0
+
+HELP = (
+    "Count a file, or a folder of CSV and Parquet files, so that `train FOLDER` finds the best tree without the rows. "
+    "--merge adds folders of counts up."
+)
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("source", nargs="?", metavar="SOURCE", help="a CSV or Parquet file, or a folder of them")
+    parser.add_argument(
+        "--merge", dest="folders", nargs="+", metavar="FOLDER", help="folders of counts to add up; takes no SOURCE"
+    )
+    parser.add_argument("--target", metavar="COLUMN", help="the column to predict")
+    parser.add_argument("--depth", type=int, default=3, help="the greatest depth of trees, 1 to 3 (3)")
+    parser.add_argument("--bins", type=int, default=5, help="quantiles of a numeric column (5)")
+    parser.add_argument(
+        "--binarise", choices=[str(scheme) for scheme in Scheme if scheme is not Scheme.ALL_THRESHOLDS],
+        default=str(Scheme.QUANTILE_THRESHOLDS), help="how numeric columns become questions",
+    )  # fmt: skip
+    parser.add_argument("--questions", metavar="FILE", help="counts.json of earlier counts: ask their questions again")
+    parser.add_argument("--folds", type=int, default=0, help="folds, for the accuracy on unseen rows")
+    parser.add_argument(
+        "--key", metavar="COLUMN", help="with --folds: rows with the same value of this column are in one fold"
+    )
+    parser.add_argument("--suppress", type=int, default=0, metavar="K", help="keep numbers from 1 to K − 1 secret")
+    parser.add_argument("--ignore", action="append", default=[], metavar="COLUMN", help="a column to leave out")
+    add_reading_flags(parser, merge="--merge-spellings")
+    parser.add_argument("--threads", type=int, default=0, help="processor threads; default: all")
+    parser.add_argument("--output", required=True, metavar="FOLDER", help="the folder of counts, a new one")
+    parser.add_argument("--json", action="store_true", help="the last line of standard output is one JSON object")
+
+
+def run(options: Options) -> int:
+    exit_with_parent()
+    try:
+        counts = _merge(options) if options["folders"] else _count(options)
+    except MemoryError as error:
+        raise CommandError("out of memory; ask fewer questions, or split the CSV files") from error
+    for reason, rows in counts.left_out.items():
+        note(f"{count_words(rows, 'row')} left out: {reason}")
+    for column, cells in counts.unknown.items():
+        note(f"{count_words(cells, 'cell')} of '{column}' hold a category that no question knows")
+    sample = counts.questions.asked
+    if sample.get("from_rows") != sample.get("of_rows"):
+        note(f"thresholds come from {sample['from_rows']:,} of {sample['of_rows']:,} rows; the counts are of all rows")
+    print(
+        f"{count_words(counts.rows, 'row')}, {count_words(len(counts.questions), 'question')}, depth {counts.depth}"
+        + (f", {counts.folds} folds by '{counts.key}'" if counts.folds else "")
+        + f"\nsha256 {counts.sha256}"
+    )
+    if options["json"]:
+        print(json.dumps(_record(counts)))
+    return 0
+
+
+def _merge(options: Options) -> Counts:
+    if options["source"] or options["suppress"]:
+        raise ParameterError({"merge": "it adds folders of counts up, and takes no SOURCE and no --suppress."})
+    counts = merge([read_counts(folder) for folder in options["folders"]])
+    write_counts(counts, Path(options["output"]))
+    return counts
+
+
+def _count(options: Options) -> Counts:
+    if not options["source"]:
+        raise ParameterError({"source": "name a file or a folder, or --merge and folders of counts."})
+    questions = _questions(options)
+    target = options["target"] or (questions.target if questions else None)
+    if target is None:
+        raise ParameterError({"target": "name the column to predict."})
+    if questions is not None and target != questions.target:
+        raise ParameterError({"target": f"the questions are about '{questions.target}'."})
+    request = CountRequest(
+        source=Path(options["source"]),
+        target=target,
+        depth=options["depth"],
+        scheme=Scheme(options["binarise"]),
+        bins=options["bins"],
+        folds=options["folds"],
+        key=options["key"],
+        suppress=options["suppress"],
+        questions=questions,
+        given=given_of(options),
+        options={
+            "ignore": list(options["ignore"]),
+            "default_missing": policy_of(options),
+            "missing": policies_of(options),
+            "unknown": unknown_policies(options),
+        },
+        threads=options["threads"],
+    )
+    return count(request, Path(options["output"]), _reporter(), note)
+
+
+def _reporter() -> Report:
+    """Return a callback that prints how many rows were counted, at most every two seconds."""
+    last_report = time.monotonic()
+
+    def write(phase: str, rows: int) -> None:
+        nonlocal last_report
+        if time.monotonic() - last_report > REPORT_SECONDS:
+            last_report = time.monotonic()
+            print(f"{phase}: {rows:,} rows", file=sys.stderr)
+
+    return write
+
+
+def _questions(options: Options) -> CountedQuestions | None:
+    """Return the questions of --questions. Raises DataError."""
+    if not options["questions"]:
+        return None
+    try:
+        return CountedQuestions.from_json(read_record(options["questions"]))
+    except (LookupError, TypeError, ValueError) as error:
+        raise DataError(f"The file of --questions is damaged: {error}.") from error
+
+
+def _record(counts: Counts) -> dict[str, Any]:
+    """Return the JSON of `count`."""
+    record = counts.to_json()
+    names = ("sha256", "source", "rows", "depth", "folds", "key", "suppress", "left_out", "unknown", "asked", "classes")
+    return {name: record[name] for name in names} | {
+        "questions": [question["name"] for question in record["questions"]],
+        "parts": len(counts.parts),
+    }

@@ -1,0 +1,162 @@
+"""`edit`: answer the requests of a workbench, one line of JSON after the other.
+
+Requests are lines `{"step": 1, "kind": "complete", "wishes": [...], "request": {}}` of a file that grows; answers are lines of another
+file. `{"stop": 1}` ends the search of a step with its incumbent, `{"end": true}` ends the process.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from argparse import ArgumentParser
+from pathlib import Path
+from typing import Any, TextIO
+
+from trainer.certificate import Status
+from trainer.cli.command import Options
+from trainer.cli.interrupts import Interrupts
+from trainer.cli.orphans import exit_with_parent
+from trainer.cli.training import (
+    add_dependence_flags,
+    add_training_arguments,
+    checked_parameters,
+    read_data,
+    run_training,
+)
+from trainer.data.formats.staged import by_lines
+from trainer.errors import TrainerError
+from trainer.methods.capabilities import Role
+from trainer.methods.monitor import Monitor
+from trainer.registry import editable_ids, get, method_for
+from trainer.training.rewarded import as_costs
+from trainer.training.run import TrainRequest
+from trainer.training.warm_up import warm_workbench
+from trainer.tree.file import read_model
+from trainer.tree.nodes import Tree
+from trainer.workbench.answers import answer
+from trainer.workbench.requests import WorkbenchSession
+
+POLL_SECONDS = 0.02  # between looks at the file of requests
+
+HELP = "Answer questions about wishes and good trees, line by line, on a CSV (also .gz), .xlsx, Parquet or Arrow file."
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    add_training_arguments(parser)
+    parser.add_argument("--method", default=method_for(Role.ONE_PROVED).id, choices=editable_ids())
+    add_dependence_flags(parser)
+    parser.add_argument("--test-share", type=float, default=0.0, help="share of the rows held out for testing")
+    parser.add_argument("--schema", metavar="FILE", help="JSON list of columns: name, kind, missing, unit, role")
+    parser.add_argument("--base", metavar="MODEL.json", help="the version that the editing begins with")
+    parser.add_argument("--name", default="", help="a name, kept in the model files")
+    parser.add_argument("--requests", required=True, metavar="FILE", help="a file that grows by one line per question")
+    parser.add_argument("--progress", required=True, metavar="FILE", help="where answers are appended")
+
+
+def run(options: Options) -> int:
+    exit_with_parent()
+    return run_training(_serve, options)
+
+
+def _serve(options: Options, interrupts: Interrupts) -> None:
+    raw = checked_parameters(get(options["method"]), options)
+    table, labels, _ = read_data(options)
+    table = by_lines(table, options["data"])  # users count rows in the uploaded file, not in the stored one
+    request, _ = as_costs(
+        TrainRequest(
+            table=table,
+            labels=labels,
+            method=options["method"],
+            parameters=raw,
+            test_share=options["test_share"],
+            name=options["name"],
+        )
+    )
+    session = WorkbenchSession(request)
+    base = read_model(options["base"]).tree if options["base"] else None
+    with Path(options["progress"]).open("a", encoding="utf-8") as stream:
+        RequestLoop(session, base, Path(options["requests"]), stream, interrupts).serve()
+
+
+class RequestLoop:
+    """Read requests, answer them one by one in a thread, and look for stops meanwhile."""
+
+    def __init__(
+        self, session: WorkbenchSession, base: Tree | None, requests: Path, stream: TextIO, interrupts: Interrupts
+    ) -> None:
+        self.session = session
+        self.base = base
+        self.requests = requests
+        self.stream = stream
+        self.interrupts = interrupts
+        self.offset = 0  # bytes of the file of requests that were read
+        self.waiting: list[dict[str, Any]] = []
+        self.stopped: set[int] = set()
+        self.ended = False
+        self.warmed = False
+        self.step: int | None = None
+        self.monitor: Monitor | None = None
+        self.lock = threading.Lock()
+
+    def serve(self) -> None:
+        """Answer requests until one ends the process, or a signal does."""
+        self.interrupts.on_start(Monitor())  # a signal ends the process between two steps, too
+        self._write({"phase": "ready"})
+        thread: threading.Thread | None = None
+        while not (self.ended or self.interrupts.cancelled):
+            self._read()
+            if thread is not None and not thread.is_alive():
+                thread = None
+            if thread is None and self.waiting:
+                step = self.waiting.pop(0)
+                if step["kind"] == "good" and not self.warmed:
+                    self.warmed = True
+                    warm_workbench()  # the time limit of a count does not include compiling
+                monitor = self.session.monitor()
+                self.step = int(step["step"])
+                self.monitor = monitor
+                self.interrupts.on_start(monitor)
+                if self.step in self.stopped:
+                    monitor.stop(Status.CANCELLED)
+                thread = threading.Thread(target=self._answer, args=(step, monitor), daemon=True)
+                thread.start()
+            time.sleep(POLL_SECONDS)
+
+    def _read(self) -> None:
+        with self.requests.open("rb") as stream:
+            stream.seek(self.offset)
+            content = stream.read()
+        complete = content.rfind(b"\n") + 1
+        self.offset += complete
+        for line in content[:complete].splitlines():
+            record = json.loads(line)
+            if "stop" in record:
+                self.stopped.add(record["stop"])
+                if record["stop"] == self.step and self.monitor is not None:
+                    self.monitor.stop(Status.CANCELLED)
+            elif "end" in record:
+                self.ended = True
+            else:
+                self.waiting.append(record)
+
+    def _answer(self, step: dict[str, Any], monitor: Monitor) -> None:
+        number = step["step"]
+
+        def write_partial(record: dict[str, Any]) -> None:
+            self._write({"step": number, "partial": record})
+
+        try:
+            result, document = answer(self.session, self.base, step, monitor, write_partial, self.requests.parent)
+        except (TrainerError, TypeError) as error:
+            self._write({"step": number, "error": " ".join(str(error).split())})
+            return
+        except MemoryError:
+            self._write({"step": number, "error": "out of memory; set a smaller depth or a lower slack"})
+            return
+        self._write({"step": number, "result": result, "document": document})
+
+    def _write(self, record: dict[str, Any]) -> None:
+        with self.lock:
+            self.stream.write(json.dumps(record, allow_nan=False) + "\n")
+            self.stream.flush()

@@ -1,0 +1,172 @@
+"""`good-trees`: count and list the trees that are nearly as good as the best one, exactly."""
+
+from __future__ import annotations
+
+import json
+from argparse import ArgumentParser
+from typing import Any
+
+from trainer.cli.command import Options
+from trainer.cli.interrupts import Interrupts
+from trainer.cli.orphans import exit_with_parent
+from trainer.cli.training import (
+    add_training_arguments,
+    add_weight_flag,
+    checked_parameters,
+    read_data,
+    run_training,
+    weight_record,
+)
+from trainer.errors import ParameterError
+from trainer.families.exact.rashomon.chosen import RATES
+from trainer.registry import get
+from trainer.table import Table
+from trainer.training.claims import counted_words
+from trainer.training.rewarded import as_costs, best_reward, best_reward_sentence
+from trainer.training.run import TrainRequest
+from trainer.tree.describe import number_text
+from trainer.tree.file import read_model
+from trainer.workbench.requests import GoodRequest, WorkbenchSession, good_trees_method
+
+HELP = "Count and list the trees that are nearly as good as the best one on a CSV (also .gz), .xlsx, Parquet or Arrow file."
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    add_training_arguments(parser)
+    add_weight_flag(parser)
+    parser.add_argument("--method", default=good_trees_method().id, choices=[good_trees_method().id])
+    slack = parser.add_mutually_exclusive_group(required=True)
+    slack.add_argument("--slack", metavar="SHARE", help="cost at most (1 + SHARE) times the least cost")
+    slack.add_argument("--slack-rows", metavar="N", help="cost at most N rows, or N of weight, above the least cost")
+    slack.add_argument(
+        "--slack-cost",
+        metavar="AMOUNT",
+        help="with costs: cost at most AMOUNT, in their unit, above the least cost",
+    )
+    parser.add_argument(
+        "--must", action="append", default=[], metavar="COLUMN", help="a column that the tree must ask about"
+    )
+    parser.add_argument(
+        "--without", action="append", default=[], metavar="COLUMN", help="a column that the tree must not ask about"
+    )
+    parser.add_argument("--max-leaves", type=int, metavar="N", help="the most leaves of a tree")
+    parser.add_argument(
+        "--recall",
+        action="append",
+        default=[],
+        metavar="CLASS=SHARE",
+        help="the share of a class that must be classified correctly",
+    )
+    parser.add_argument(
+        "--difference",
+        metavar="SHARE",
+        help="the largest allowed difference between the rates of two groups, with --groups",
+    )
+    parser.add_argument("--groups", metavar="COLUMN", help="the column whose values are the groups")
+    parser.add_argument(
+        "--rate", choices=RATES, default=RATES[0],
+        help="rows with the favoured answer, among all rows of a group (parity) or among those of that class (opportunity)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--favoured", metavar="CLASS", help="the answer whose rates are compared; default: the last class"
+    )
+    parser.add_argument(
+        "--agrees-with", metavar="MODEL.json", help="a tree; the good trees must give its answers on --agree-rows"
+    )
+    parser.add_argument(
+        "--agree-rows",
+        metavar="ROWS",
+        help="lines of the file (rows of a Parquet file) as in '3, 10-20', as pages number them; default: all that train",
+    )
+    parser.add_argument("--list", type=int, default=10, dest="listed", metavar="N", help="trees to list, best first")
+    parser.add_argument(
+        "--disputed",
+        type=int,
+        default=10,
+        metavar="N",
+        help="rows to list on which the trees disagree, the most disputed first",
+    )
+    parser.add_argument("--sample", type=int, default=0, metavar="N", help="trees to draw uniformly")
+    parser.add_argument(
+        "--distinct",
+        action="store_true",
+        help="also count with questions that split the rows in the same way taken as one (slow)",
+    )
+
+
+def run(options: Options) -> int:
+    exit_with_parent()
+    return run_training(_count, options)
+
+
+def _count(options: Options, interrupts: Interrupts) -> None:
+    good_request = GoodRequest(
+        slack=options["slack"],
+        slack_rows=options["slack_rows"],
+        slack_cost=options["slack_cost"],
+        must=options["must"],
+        without=options["without"],
+        max_leaves=_at_least_one(options["max_leaves"]),
+        recalls=_recalls(options["recall"]),
+        difference=options["difference"],
+        groups=options["groups"],
+        rate=options["rate"],
+        favoured=options["favoured"],
+        agree_rows=options["agree_rows"] or ("all" if options["agrees_with"] else None),
+        listed=options["listed"],
+        disputed=options["disputed"],
+        sample=options["sample"],
+        distinct=options["distinct"],
+    )
+    raw = checked_parameters(get(options["method"]), options)
+    table, labels, _ = read_data(options)
+    request, earned = as_costs(TrainRequest(table=table, labels=labels, method=options["method"], parameters=raw))
+    rewards = best_reward(request, earned)
+    session = WorkbenchSession(request)
+    monitor = session.monitor()
+    interrupts.on_start(monitor)
+    agrees = read_model(options["agrees_with"]).tree if options["agrees_with"] else None
+    record = session.good_trees(good_request, monitor, agrees)
+    if options["json"]:
+        print(json.dumps(record | weight_record(table) | rewards, allow_nan=False))
+        return
+    if rewards:
+        print(best_reward_sentence(rewards, record["cost_unit"]))
+    _print(record, table, bool(raw.get("leaf_penalty")))
+
+
+def _print(record: dict[str, Any], table: Table, pays_for_leaves: bool) -> None:
+    """Print the count, the range of the objective, and the disagreement."""
+    count = f"at least {record['at_least']:,}" if record["count"] is None else f"{record['count']:,}"
+    ends = f"with objective {record['limit']:.6g} to {record['optimum']:.6g}"
+    if "limit_cost" in record:
+        unit = f" {record['cost_unit']}" if record["cost_unit"] else ""
+        ends = f"that cost {number_text(record['optimum_cost'])} to {number_text(record['limit_cost'])}{unit}"
+        if pays_for_leaves:
+            ends += " with their leaves"
+    print(f"{count} trees {ends}, {record['status']}")
+    if record["count_without_idle"] is not None:
+        print(f"{record['count_without_idle']:,} of them ask no idle question")
+    if record["rows"] is not None:
+        rows = record["rows"]
+        weights = table.weights
+        unit = counted_words({} if weights is None else {"weights": {"step": weights.step}})
+        print(f"the answer for {rows['depends']:,} of {rows['of']:,} {unit} depends on which good tree was chosen")
+    for question, number in (record["first_questions"] or {}).items():
+        print(f"{number:>12,} ask first: {question}")
+
+
+def _at_least_one(most: int | None) -> int | None:
+    if most is not None and most < 1:
+        raise ParameterError({"max_leaves": f"a tree has at least one leaf; {most} is too few."})
+    return most
+
+
+def _recalls(texts: list[str]) -> dict[str, str]:
+    recalls = {}
+    for text in texts:
+        name, equals, share = text.rpartition("=")
+        if not equals:
+            raise ParameterError({"recall": f"'{text}' is not CLASS=SHARE."})
+        recalls[name] = share
+    return recalls

@@ -1,0 +1,26 @@
+"""`warm`: compile the kernels once, so that the first run of a user does not wait for them."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+
+from trainer.cli.command import CommandError, Options
+from trainer.registry import precompiled_ids
+from trainer.training.warm_up import warm
+
+HELP = "Train a tiny tree with every method that has compiled kernels; they are then kept in NUMBA_CACHE_DIR."
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("methods", nargs="*", help=f"some of {', '.join(precompiled_ids())}; all without a name")
+
+
+def run(options: Options) -> int:
+    known = precompiled_ids()
+    if unknown := set(options["methods"]) - set(known):
+        raise CommandError(f"Nothing is compiled for {', '.join(sorted(unknown))}; there are {', '.join(known)}.")
+    for method in known:
+        if method in (options["methods"] or known):
+            warm(method)
+            print(f"{method}: compiled")
+    return 0

@@ -1,0 +1,122 @@
+"""Answer the steps of a workbench: completions, proofs, prices and good trees."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from trainer.certificate import Status
+from trainer.errors import SolverError
+from trainer.methods.monitor import Monitor
+from trainer.training.proof_file import ProofLimits
+from trainer.tree.file import from_json
+from trainer.tree.nodes import Tree
+from trainer.workbench.good_trees import good_request
+from trainer.workbench.requests import ConflictError, WorkbenchSession
+from trainer.workbench.spreads import spreads
+
+PROOF_LIMITS = ProofLimits(seconds=60.0)  # a longer proof is left to the command line, as after a training
+PARTIAL_SECONDS = 0.25  # between pieces of a price list
+Emit = Callable[[dict[str, Any]], None]
+
+
+def answer(
+    session: WorkbenchSession, base: Tree | None, step: dict[str, Any], monitor: Monitor, partial: Emit, folder: Path
+) -> tuple[dict[str, Any], dict[str, Any] | None]:
+    """Return the result of a step and, for a completion, the model file; write proofs to the folder. Raises TrainerError."""
+    if step["kind"] == "complete":
+        return complete(session, base, step["wishes"], monitor, step["request"].get("reasons"))
+    if step["kind"] == "proof":
+        return session.prove(from_json(step["tree"]), folder / proof_name(step["step"]), monitor, PROOF_LIMITS), None
+    if step["kind"] == "prices":
+        return prices(session, step["wishes"], str(step["request"].get("place", "root")), monitor, partial), None
+    request = good_request(step["request"])
+    agrees = from_json(step["tree"]).tree if step.get("tree") else None
+    return session.good_trees(request, monitor, agrees, partial), None
+
+
+def proof_name(step: int) -> str:
+    """Return the file name of the proof of a step, in the folder of the session."""
+    return f"proof-{step}.jsonl.gz"
+
+
+def complete(
+    session: WorkbenchSession,
+    base: Tree | None,
+    wishes: list[str],
+    monitor: Monitor,
+    reasons: dict[str, str] | None = None,
+) -> tuple[dict[str, Any], dict[str, Any] | None]:
+    """Find the best tree with the wishes, and its changes against the version that the editing began with."""
+    completion = session.complete(wishes, monitor)
+    try:
+        result = session.result(completion, monitor, reasons=reasons)
+    except ConflictError as error:
+        return {"status": "infeasible", "conflict": list(error.conflict), "reason": completion.reason}, None
+    except SolverError as error:
+        return {"status": "stopped", "reason": str(error)}, None
+    record = dict(result.summary)
+    record.pop("metrics", None)  # the accuracy on held-out rows is hidden while editing
+    record["seconds"] = monitor.elapsed()
+    if base is not None:
+        record["changes"] = changes(session, base, result.tree)
+    record["spreads"] = spreads(session, result.tree)
+    return record, result.model.to_json()
+
+
+def changes(session: WorkbenchSession, base: Tree, tree: Tree) -> dict[str, Any]:
+    """Count the training rows with another answer than in the version, by actual class."""
+    problem = session.problem
+    same = base.schema == problem.table.schema and base.classes == problem.labels.classes
+    if not same:
+        return {"rows": None, "why": "The version has other columns or classes."}
+    before = base.predict(problem.matrix)
+    after = tree.predict(problem.matrix)
+    weights = problem.row_weights
+    y = problem.y
+    moved = before != after
+    classes = problem.labels.classes
+    lines = []
+    for actual, a, b in np.unique(np.column_stack((y, before, after))[moved], axis=0).tolist():
+        rows = moved & (y == actual) & (before == a) & (after == b)
+        lines.append(
+            {"actual": classes[actual], "from": classes[a], "to": classes[b], "rows": int(weights[rows].sum())}
+        )
+    right = int(weights[moved & (after == y)].sum())
+    wrong = int(weights[moved & (before == y)].sum())
+    return {"rows": int(weights[moved].sum()), "now_right": right, "now_wrong": wrong, "by_class": lines}
+
+
+def prices(session: WorkbenchSession, wishes: list[str], place: str, monitor: Monitor, partial: Emit) -> dict[str, Any]:
+    """Return the price of each question at a place, cheapest first; pass pieces to `partial` during the search."""
+    unit = session.unit
+    questions = session.bench.space.questions
+    records: list[dict[str, Any]] = []
+    last_partial = time.monotonic()
+    for price in session.price_list(place, wishes, monitor):
+        records.append(
+            {
+                "question": questions.text(price.question),
+                "wish": f"ask {place} {questions.wish(price.question)}",
+                "column": questions.column_name(price.question),
+                **session.price_record(price.price),
+                "proved": price.proved,
+                "errors": price.errors
+                if session.problem.costs is None
+                else None,  # with costs, rows are copied and their errors mean nothing
+                "leaves": price.leaves,
+            }
+        )
+        if time.monotonic() - last_partial > PARTIAL_SECONDS:
+            last_partial = time.monotonic()
+            partial({"place": place, "unit": unit, "prices": _by_price(records), "complete": False})
+    stopped = monitor.reason is not None and monitor.reason is not Status.OPTIMAL
+    return {"place": place, "unit": unit, "prices": _by_price(records), "complete": not stopped}
+
+
+def _by_price(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return sorted(records, key=lambda p: (not p["proved"], p["price"]))
