@@ -1,4 +1,4 @@
-"""Writes docs/library.md, what can be imported in Python, from the docstrings: `python -m docs.library`. A test fails if it is stale."""
+"""Write docs/library.md, the public names of `trainer`, from the docstrings: `python -m docs.library`. A test fails if it is stale."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from trainer import ESTIMATOR_NAMES
 from trainer.registry import get
 
 PAGE = Path(__file__).resolve().parent / "library.md"
-# module: its names, where it does not list them itself in `__all__`
+# module: its names, if it has no `__all__`
 MODULES: dict[str, tuple[str, ...]] = {
     "trainer": (),
     "trainer.training.run": ("TrainRequest", "TrainResult", "train"),
@@ -34,7 +34,7 @@ MODULES: dict[str, tuple[str, ...]] = {
         "ConversionError", "DataError", "InfeasibleError", "ModelFileError", "ParameterError", "RowError", "TrainerError",
     ),
 }  # fmt: skip
-# of plain values, which have no docstring
+# texts of plain values, which have no docstring
 VALUES = {
     "ESTIMATOR_NAMES": "The name of the classifier of each method.",
     "__version__": "The version, as in the names of wheels.",
@@ -55,29 +55,31 @@ any time. The [methods](which-method.md) have pages with their parameters, the [
 
 
 def names_of(module: str) -> list[str]:
-    """The public names of a module of this page."""
+    """Return the public names of a module of this page."""
     return sorted(MODULES[module] or importlib.import_module(module).__all__, key=lambda name: (name.lower(), name))
 
 
 def text_of(thing: Any) -> str:
-    """The first paragraph of the docstring as one line; empty where the thing has none of its own."""
-    own = thing.__dict__.get("__doc__") if inspect.isclass(thing) else thing.__doc__
-    first = inspect.cleandoc(own or "").split("\n\n")[0]
+    """Return the first paragraph of the docstring as one line; "" without a docstring."""
+    docstring = thing.__dict__.get("__doc__") if inspect.isclass(thing) else thing.__doc__
+    first = inspect.cleandoc(docstring or "").split("\n\n")[0]
     return " ".join(first.split())
 
 
 def signature(thing: Any) -> str:
-    """The arguments as they are declared, without `self` and `cls`."""
+    """Return the arguments as declared, without `self` and `cls`."""
     try:
-        found = inspect.signature(thing)
+        declared = inspect.signature(thing)
     except (TypeError, ValueError):
         return ""
-    shown = []
-    for name, p in found.parameters.items():
+    parameters = []
+    for name, p in declared.parameters.items():
         if name not in ("self", "cls"):
-            default = _Bare("…") if inspect.isfunction(p.default) else p.default  # a function shows its address
-            shown.append(p.replace(annotation=_bare(p.annotation), default=default))
-    return str(found.replace(parameters=shown, return_annotation=_bare(found.return_annotation)))
+            default = (
+                _Bare("…") if inspect.isfunction(p.default) else p.default
+            )  # the text of a function has its address
+            parameters.append(p.replace(annotation=_bare(p.annotation), default=default))
+    return str(declared.replace(parameters=parameters, return_annotation=_bare(declared.return_annotation)))
 
 
 def _bare(annotation: Any) -> Any:
@@ -85,7 +87,7 @@ def _bare(annotation: Any) -> Any:
 
 
 class _Bare(str):
-    """An annotation as it is written in the code, where text stands for it."""
+    """An annotation, shown as it is written in the code."""
 
     __slots__ = ()
 
@@ -94,13 +96,13 @@ class _Bare(str):
 
 
 def members(cls: type) -> Iterator[tuple[str, str]]:
-    """The public methods and properties that a class has of its own or from a base in this library: how to write each, and its text."""
-    seen: dict[str, Any] = {}
+    """Yield the call and the text of each public method and property that a class has from this library."""
+    things: dict[str, Any] = {}
     for base in reversed([b for b in cls.__mro__ if b.__module__.startswith("trainer")]):
-        seen |= {name: thing for name, thing in vars(base).items() if not name.startswith("_")}
+        things |= {name: thing for name, thing in vars(base).items() if not name.startswith("_")}
     fields = {f.name for f in dataclasses.fields(cls)} if dataclasses.is_dataclass(cls) else set()
-    for name in sorted(seen.keys() - fields):
-        thing = seen[name]
+    for name in sorted(things.keys() - fields):
+        thing = things[name]
         plain = thing.__func__ if isinstance(thing, classmethod | staticmethod) else getattr(thing, "fn", thing)
         if isinstance(thing, property) or hasattr(thing, "func"):
             yield name, text_of(getattr(thing, "func", thing))
@@ -109,7 +111,7 @@ def members(cls: type) -> Iterator[tuple[str, str]]:
 
 
 def entry(name: str, thing: Any) -> list[str]:
-    """The part of the page about one name."""
+    """Return the lines of the page about one name."""
     if name in VALUES or not (inspect.isclass(thing) or callable(thing)):
         return [f"### `{name}`", "", VALUES[name], ""]
     if inspect.isclass(thing) and issubclass(thing, enum.Enum):
@@ -125,32 +127,32 @@ def entry(name: str, thing: Any) -> list[str]:
     lines = [f"### `{name}`", "", text_of(thing), ""]
     if dataclasses.is_dataclass(thing):
         lines += ["Fields: " + ", ".join(f"`{f.name}`" for f in dataclasses.fields(thing)) + ".", ""]
-    found = [f"- `{how}`" + (f": {text}" if text else "") for how, text in members(thing)]
-    return lines + ([*found, ""] if found else [])
+    member_lines = [f"- `{call}`" + (f": {text}" if text else "") for call, text in members(thing)]
+    return [*lines, *member_lines, ""] if member_lines else lines
 
 
 def estimators() -> list[str]:
-    """The classifiers, all with the same methods."""
+    """Return the lines about the classifiers, which have the same methods."""
     from trainer.sklearn_api.estimators import TreeClassifier
 
     lines = ["### The classifiers", "", text_of(TreeClassifier) + " `make_classifier` takes the id of the method.", ""]
     lines += ["| class | method | what it is |", "|---|---|---|"]
     for method, name in ESTIMATOR_NAMES.items():
         lines.append(f"| `{name}` | [`{method}`](methods/{method}.md) | {get(method).summary} |")
-    return [*lines, "", *(f"- `{how}`: {text}" for how, text in members(TreeClassifier)), ""]
+    return [*lines, "", *(f"- `{call}`: {text}" for call, text in members(TreeClassifier)), ""]
 
 
-def made() -> str:
-    """The page."""
+def build_page() -> str:
+    """Return the page."""
     lines = [HEAD]
     for module in MODULES:
-        found = importlib.import_module(module)
-        lines += [f"## {module}", "", text_of(found), ""]
+        imported = importlib.import_module(module)
+        lines += [f"## {module}", "", text_of(imported), ""]
         for name in names_of(module):
-            lines += entry(name, getattr(found, name))
+            lines += entry(name, getattr(imported, name))
         lines += estimators() if module == "trainer" else []
     return "\n".join(lines).rstrip() + "\n"
 
 
 if __name__ == "__main__":
-    PAGE.write_text(made(), encoding="utf-8")
+    PAGE.write_text(build_page(), encoding="utf-8")

@@ -1,7 +1,7 @@
 """Draw the graph of modules: `python -m docs.modules` writes docs/modules.md and its pictures from the imports of the code.
 
-Rows are the layers of the import contracts in pyproject.toml, boxes the packages and modules in them, lines the imports between
-boxes of different rows, those left out that follow from others. A test fails where the files are stale.
+Rows are the layers of the import contracts in pyproject.toml, and boxes the packages and modules in them. Lines are the imports between boxes of
+different rows, without those that follow from others. A test fails if the files are stale.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ STYLE = (
 
 
 def layers(package: str) -> list[list[str]]:
-    """The rows of a package from the top down, full names."""
+    """Return the rows of a package from the top down, with full names."""
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     contract = next(c for c in settings["tool"]["importlinter"]["contracts"] if c["name"] == CONTRACTS[package])
     rows = []
@@ -37,41 +37,41 @@ def layers(package: str) -> list[list[str]]:
 
 
 def boxes(graph: grimp.ImportGraph, package: str) -> list[list[str]]:
-    """The same rows, with the families of the trainer as boxes of their own."""
+    """Return the rows with a box for each family of the trainer."""
     families = sorted(m for m in graph.find_children("trainer.families"))
     return [families if row == ["trainer.families"] else row for row in layers(package)]
 
 
 def imports(graph: grimp.ImportGraph, rows: list[list[str]]) -> Counter[tuple[str, str]]:
-    """How many modules of a box import one of another box."""
+    """Count, for each pair of boxes, the imports of one by modules of the other."""
     home = {m: box for row in rows for box in row for m in (box, *graph.find_descendants(box))}
-    found: Counter[tuple[str, str]] = Counter()
+    counts: Counter[tuple[str, str]] = Counter()
     for module, box in home.items():
         for target in graph.find_modules_directly_imported_by(module):
             other = home.get(target)
             if other is not None and other != box:
-                found[box, other] += 1
-    return found
+                counts[box, other] += 1
+    return counts
 
 
-def needed(found: Counter[tuple[str, str]]) -> list[tuple[str, str]]:
-    """The imports without those that another way of imports makes, too."""
+def direct_imports(counts: Counter[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Return the imports that do not follow from others (the transitive reduction)."""
     below: dict[str, set[str]] = {}
-    for one, other in found:
+    for one, other in counts:
         below.setdefault(one, set()).add(other)
 
-    def reached(box: str, seen: set[str]) -> set[str]:
-        for other in below.get(box, set()) - seen:
-            seen.add(other)
-            reached(other, seen)
-        return seen
+    def add_reachable(box: str, boxes: set[str]) -> set[str]:
+        for other in below.get(box, set()) - boxes:
+            boxes.add(other)
+            add_reachable(other, boxes)
+        return boxes
 
-    far = {box: set().union(*(reached(other, set()) for other in others)) for box, others in below.items()}
-    return sorted((one, other) for one, other in found if other not in far[one])
+    indirect = {box: set().union(*(add_reachable(other, set()) for other in others)) for box, others in below.items()}
+    return sorted((one, other) for one, other in counts if other not in indirect[one])
 
 
-def picture(package: str, rows: list[list[str]], found: Counter[tuple[str, str]]) -> str:
-    """The graph as SVG."""
+def picture(package: str, rows: list[list[str]], counts: Counter[tuple[str, str]]) -> str:
+    """Return the graph as SVG."""
     place: dict[str, tuple[float, float, float]] = {}
     for i, row in enumerate(rows):
         step = WIDTH / len(row)
@@ -80,8 +80,9 @@ def picture(package: str, rows: list[list[str]], found: Counter[tuple[str, str]]
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {ROW * len(rows) + 8}"><style>{STYLE}</style>'
     ]
-    for box, other in needed(found):
-        (x, y, _), (u, v, _) = place[box], place[other]
+    for box, other in direct_imports(counts):
+        x, y, _ = place[box]
+        u, v, _ = place[other]
         if y != v:
             middle = (y + v + BOX) / 2
             y = y + BOX
@@ -97,38 +98,38 @@ def picture(package: str, rows: list[list[str]], found: Counter[tuple[str, str]]
     return "\n".join([*parts, "</svg>\n"])
 
 
-def page(drawn: dict[str, tuple[list[list[str]], Counter[tuple[str, str]]]]) -> str:
-    """The pictures with their rows in words."""
+def page(graphs: dict[str, tuple[list[list[str]], Counter[tuple[str, str]]]]) -> str:
+    """Return the page with the pictures and a table of imports for each."""
     text = [
         "# Modules",
         "",
         "Made by `python -m docs.modules` from the imports of the code and the contracts in `pyproject.toml`. A row imports only rows "
         "below it; boxes of one row do not import each other unless the contract allows it. Lines that follow from others are left out. Green: the families of methods.",
     ]
-    for package, (rows, found) in drawn.items():
+    for package, (rows, counts) in graphs.items():
         text += ["", f"## {package}", "", f"![Layers and imports of {package}](pictures/modules-{package}.svg)", ""]
         text += ["| box | imports |", "|---|---|"]
         for box in (b for row in rows for b in row):
-            below = [b.removeprefix(f"{package}.") for b in sorted(other for one, other in found if one == box)]
+            below = [b.removeprefix(f"{package}.") for b in sorted(other for one, other in counts if one == box)]
             names = ", ".join(f"`{name}`" for name in below)
             text.append(f"| `{box}` | {names or 'nothing here'} |")
     return "\n".join(text) + "\n"
 
 
-def made() -> dict[Path, str]:
-    """The files that this command writes, with their texts."""
+def build_files() -> dict[Path, str]:
+    """Return the files that this command writes, with their texts."""
     graph = grimp.build_graph("trainer", "octweb", cache_dir=None)
-    drawn = {}
+    graphs = {}
     for package in CONTRACTS:
         rows = boxes(graph, package)
-        drawn[package] = rows, imports(graph, rows)
-    files = {FOLDER / "modules.md": page(drawn)}
-    for package, (rows, found) in drawn.items():
-        files[FOLDER / "pictures" / f"modules-{package}.svg"] = picture(package, rows, found)
+        graphs[package] = rows, imports(graph, rows)
+    files = {FOLDER / "modules.md": page(graphs)}
+    for package, (rows, counts) in graphs.items():
+        files[FOLDER / "pictures" / f"modules-{package}.svg"] = picture(package, rows, counts)
     return files
 
 
 if __name__ == "__main__":
-    for path, content in made().items():
+    for path, content in build_files().items():
         path.write_text(content, encoding="utf-8")
         print(path.relative_to(ROOT))

@@ -1,7 +1,7 @@
 """Make the pictures of pages: `python -m docs.pictures [NAME ...]` writes those that docs/pictures.md shows, all or the named ones.
 
 The browser tests walk through the application on tables that they make themselves and leave a picture of every page; the pages
-that no test opens are in `tests/browser/pictured.py`. What docs/pictures.md does not show is thrown away.
+that no test opens are in `tests/browser/pictured.py`. Pictures that docs/pictures.md does not show are not stored.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ WALKS = ("test_walk.py", "test_workspace.py", "test_decide.py", "pictured.py")
 SHOWN = re.compile(r"\(pictures/([a-z0-9-]+)\.webp\)")
 
 
-def shown() -> list[str]:
-    """The names of the pictures on the page, in their order."""
+def picture_names() -> list[str]:
+    """Return the names of the pictures on the page, in their order."""
     return SHOWN.findall((ROOT / "docs" / "pictures.md").read_text(encoding="utf-8"))
 
 
 def walk(folder: Path) -> None:
-    """Run the walks with `folder` for their pictures; without the shared data sets, so that they take scikit-learn's."""
+    """Run the walks, which write pictures into `folder`, on data sets of scikit-learn."""
     files = [str(ROOT / "tests" / "browser" / name) for name in WALKS]
     environment = os.environ | {"OCTWEB_PICTURES": str(folder), "OCTWEB_BENCH_DATA": str(folder / "none")}
     command = [sys.executable, "-m", "pytest", "-q", *files]
@@ -34,15 +34,15 @@ def walk(folder: Path) -> None:
 
 
 def main(names: list[str]) -> None:
-    wanted = names or shown()
+    names = names or picture_names()
     with tempfile.TemporaryDirectory() as scratch:
-        made = Path(scratch)
-        walk(made)
-        missing = [name for name in wanted if not (made / f"{name}.webp").exists()]
+        new_pictures = Path(scratch)
+        walk(new_pictures)
+        missing = [name for name in names if not (new_pictures / f"{name}.webp").exists()]
         if missing:
             sys.exit(f"No walk made {', '.join(missing)}.")
-        for name in wanted:
-            shutil.copy(made / f"{name}.webp", FOLDER)
+        for name in names:
+            shutil.copy(new_pictures / f"{name}.webp", FOLDER)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Runs the notebooks of this folder and stores what they show: python -m docs.run_notebooks [NAME ...]"""
+"""Run the notebooks of this folder and store their outputs: `python -m docs.run_notebooks [NAME ...]`."""
 
 from __future__ import annotations
 
@@ -9,14 +9,17 @@ import nbformat
 from nbclient import NotebookClient
 
 HERE = Path(__file__).resolve().parent / "notebooks"
-PATIENCE = 600  # seconds for a cell; no cell is judged by its time
+CELL_TIMEOUT_SECONDS = 600
 
 
 def run(path: Path) -> nbformat.NotebookNode:
-    """The notebook with the outputs of a fresh kernel; raises nbclient's CellExecutionError where a cell fails."""
+    """Run a notebook in a new kernel and return it with its outputs. Raises CellExecutionError if a cell fails."""
     notebook = nbformat.read(path, as_version=4)
     NotebookClient(
-        notebook, timeout=PATIENCE, record_timing=False, resources={"metadata": {"path": str(HERE.parent.parent)}}
+        notebook,
+        timeout=CELL_TIMEOUT_SECONDS,
+        record_timing=False,
+        resources={"metadata": {"path": str(HERE.parent.parent)}},
     ).execute()
     return notebook
 
@@ -26,7 +29,7 @@ def main(names: list[str]) -> None:
         if not names or path.stem in names:
             notebook = run(path)
             for cell in notebook.cells:
-                # bars of trainings, whose seconds differ from run to run
+                # progress bars, whose seconds differ from run to run
                 if cell.cell_type == "code":
                     cell["outputs"] = [o for o in cell.outputs if o.get("name") != "stderr"]
             nbformat.write(notebook, path)

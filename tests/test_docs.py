@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from docs.modules import made
-from docs.pictures import FOLDER, WALKS, shown
+from docs.modules import build_files
+from docs.pictures import FOLDER, WALKS, picture_names
 from tests.browser.pictures import MOST_BYTES
 from tests.conftest import ROOT
 from trainer.registry import METHODS
@@ -146,13 +146,13 @@ def test_no_path_of_a_machine_and_no_unfinished_mark():
     assert found == []
 
 
-@pytest.mark.parametrize("path", made(), ids=lambda path: path.name)
+@pytest.mark.parametrize("path", build_files(), ids=lambda path: path.name)
 def test_the_graph_of_modules_is_todays(path):
-    assert path.read_text(encoding="utf-8") == made()[path], "stale; run `python -m docs.modules`"
+    assert path.read_text(encoding="utf-8") == build_files()[path], "stale; run `python -m docs.modules`"
 
 
 def test_every_picture_of_a_page_is_shown_small_and_made_by_a_walk():
-    names = shown()
+    names = picture_names()
     assert sorted(path.stem for path in FOLDER.glob("*.webp")) == sorted(names)
     assert all((FOLDER / f"{name}.webp").stat().st_size <= MOST_BYTES for name in names)
     walks = "".join((ROOT / "tests" / "browser" / name).read_text(encoding="utf-8") for name in WALKS)

@@ -24,7 +24,7 @@ def page() -> str:
 
 
 def test_the_page_is_todays(page):
-    assert page == library.made(), "stale; run `python -m docs.library`"
+    assert page == library.build_page(), "stale; run `python -m docs.library`"
 
 
 def test_all_that_trainer_gives_is_on_it(page):

@@ -15,7 +15,7 @@ from django.core.management import get_commands, load_command_class
 from octweb.__main__ import OWN_DATA, without_data
 from tests.conftest import ROOT
 from tests.wheel_walk import Walk
-from tools.metadata import needed
+from tools.metadata import requirements
 from tools.wheel import BuiltBefore
 from trainer.precompiled import processor_can
 
@@ -98,7 +98,7 @@ def test_the_wheel_needs_every_package_that_is_imported(package):
             "requirements-mlflow",
         )
     ]
-    wanted = {plain(line) for file in files for line in needed(file)}
+    wanted = {plain(line) for file in files for line in requirements(file)}
     brought = {
         "dask": "distributed",
         "botocore": "django-storages",

@@ -1,7 +1,7 @@
-"""Hooks of MkDocs for `make docs`: the site needs no network, and no script of it stands inside a page.
+"""Hooks of MkDocs for `make docs`: the site needs no network and has no inline scripts.
 
-The application serves the site under its own Content-Security-Policy (`script-src 'self'`), which refuses scripts inside pages. So each of
-Material's small inline scripts becomes a file, named by its digest.
+The application serves the site under its own Content-Security-Policy (`script-src 'self'`), which refuses inline scripts. Each inline script
+of Material becomes a file, named by its digest.
 """
 
 from __future__ import annotations
@@ -16,36 +16,36 @@ ROOT = Path(__file__).resolve().parent.parent
 LINK = re.compile(r"(?<!!)\[([^\]]+)\]\(([^)\s]+)\)")
 SCRIPT = re.compile(r"<script(?P<attributes>[^>]*)>(?P<code>.*?)</script>", re.DOTALL)
 FOLDER = "assets/inline"
-SHIM = "assets/iframe-worker.js"  # the offline plugin asks for one from a CDN unless a script of this name is there
+SHIM = "assets/iframe-worker.js"  # without a script of this name the offline plugin loads one from a CDN
 
 _scripts: dict[str, str] = {}
 
 
 def on_config(config: Any) -> Any:
-    """The shim by which the search works in a page that was opened from the disk is ours."""
+    """Forget the scripts of an earlier build."""
     _scripts.clear()
     return config
 
 
 def on_page_markdown(markdown: str, *, page: Any, config: Any, files: Any) -> str:
-    """Links to code, which the site does not hold, become their text."""
+    """Replace links to code by their text; the site does not contain the code."""
     docs = Path(config["docs_dir"]).resolve()
     folder = (docs / page.file.src_uri).parent
 
-    def kept(match: re.Match[str]) -> str:
+    def link_or_text(match: re.Match[str]) -> str:
         text, target = match.groups()
         if re.match(r"[a-z]+:|#", target) or (folder / target.partition("#")[0]).resolve().is_relative_to(docs):
             return match.group()
         return text
 
-    return LINK.sub(kept, markdown)
+    return LINK.sub(link_or_text, markdown)
 
 
 def on_post_page(output: str, *, page: Any, config: Any) -> str:
-    """Each inline script becomes a file that the page names in its place, so that the order in which they run stays."""
+    """Replace each inline script by a file at the same place, so that scripts run in the same order."""
     base = "../" * page.url.count("/")
 
-    def moved(match: re.Match[str]) -> str:
+    def script_element(match: re.Match[str]) -> str:
         attributes = match["attributes"]
         code = match["code"]
         if "src=" in attributes or "application/json" in attributes or not code.strip():
@@ -54,11 +54,11 @@ def on_post_page(output: str, *, page: Any, config: Any) -> str:
         _scripts[name] = code
         return f'<script src="{base}{FOLDER}/{name}"></script>'
 
-    return SCRIPT.sub(moved, output)
+    return SCRIPT.sub(script_element, output)
 
 
 def on_post_build(*, config: Any) -> None:
-    """Writes those scripts and the icon; removes what no page of this site asks for, some two megabytes."""
+    """Write the scripts and the icon; remove files that no page loads, some two megabytes."""
     site = Path(config["site_dir"])
     folder = site / FOLDER
     folder.mkdir(parents=True, exist_ok=True)
@@ -68,6 +68,6 @@ def on_post_build(*, config: Any) -> None:
     shutil.copy(ROOT / "static" / "icon.svg", site / "assets" / "icon.svg")
     for path in site.rglob("*.map"):
         path.unlink()
-    shutil.rmtree(site / "assets" / "javascripts" / "lunr", ignore_errors=True)  # words of other languages
-    for name in ("404.html", "sitemap.xml", "sitemap.xml.gz"):  # they need the address at which the site will be served
+    shutil.rmtree(site / "assets" / "javascripts" / "lunr", ignore_errors=True)  # other languages
+    for name in ("404.html", "sitemap.xml", "sitemap.xml.gz"):  # they need the address of the site
         (site / name).unlink(missing_ok=True)

@@ -1,7 +1,7 @@
-"""How large the image of deploy/Dockerfile is above its base: `python -m tools.image_size`.
+"""Print the size of the image of deploy/Dockerfile without its base: `python -m tools.image_size`.
 
-No image is built for it: what is counted are the bytes of the files that the pinned packages of the image have in this environment, and of
-what the Dockerfile copies, without compiled Python modules, of which an environment may have few. The base image and the database of the system's packages are not counted, and layers are not compressed.
+It builds no image. It adds up the files of the pinned packages in this environment and the files that the Dockerfile copies. Compiled Python
+modules, the base image and the database of system packages do not count, and layers are not compressed.
 """
 
 from __future__ import annotations
@@ -15,23 +15,23 @@ DOCKERFILE = ROOT / "deploy" / "Dockerfile"
 
 
 def lists(text: str) -> list[str]:
-    """The names of the lists of requirements that a Dockerfile always installs; those of a build argument stand behind `+`."""
+    """Return the requirements files that a Dockerfile always installs; those of a build argument follow a `+`."""
     return re.findall(r"(?<!\+)-r (requirements[\w-]*\.txt)", text)
 
 
 def optional(text: str) -> list[str]:
-    """Those that it installs where a build argument is given."""
+    """Return the requirements files that a Dockerfile installs with a build argument."""
     return re.findall(r"\+-r (requirements[\w-]*\.txt)", text)
 
 
 def pins(name: str) -> dict[str, str]:
-    """Name and version of each package of a list, without the packages of the lists that it names."""
+    """Return name and version of each package of a requirements file, without the files that it includes."""
     lines = (ROOT / name).read_text(encoding="utf-8").splitlines()
     return dict(line.split("==") for line in lines if "==" in line and not line.startswith("#"))
 
 
 def package_bytes(name: str) -> int:
-    """What an installed package takes without compiled modules; raises PackageNotFoundError, and ValueError where it does not say which files it has."""
+    """Return the bytes of an installed package without compiled modules. Raises PackageNotFoundError, and ValueError without a list of files."""
     files = distribution(name).files
     if files is None:
         raise ValueError(f"{name} does not list its files")
@@ -40,7 +40,7 @@ def package_bytes(name: str) -> int:
 
 
 def copied_bytes(text: str) -> int:
-    """What the Dockerfile copies of the project."""
+    """Return the bytes that the Dockerfile copies from the project."""
     sources = {
         source for line in re.findall(r"^COPY (?!--from)(.+)$", text, re.MULTILINE) for source in line.split()[:-1]
     }
@@ -51,19 +51,19 @@ def copied_bytes(text: str) -> int:
 
 
 def sizes() -> dict[str, int]:
-    """Bytes of each list of requirements, and of the project itself."""
+    """Return the bytes of each requirements file, and of the project itself."""
     text = DOCKERFILE.read_text(encoding="utf-8")
     return {name: sum(map(package_bytes, pins(name))) for name in lists(text)} | {"octweb itself": copied_bytes(text)}
 
 
 def main() -> None:
     try:
-        found = sizes()
+        size_by_name = sizes()
     except PackageNotFoundError as error:
         raise SystemExit(f"{error.name} is not installed here; run `make test` or install the lists first.") from error
-    for name, size in found.items():
+    for name, size in size_by_name.items():
         print(f"{size / 1e6:8.1f} MB  {name}")
-    print(f"{sum(found.values()) / 1e6:8.1f} MB  together")
+    print(f"{sum(size_by_name.values()) / 1e6:8.1f} MB  together")
     for name in optional(DOCKERFILE.read_text(encoding="utf-8")):
         print(f"{sum(map(package_bytes, pins(name))) / 1e6:8.1f} MB  {name}, with its build argument")
 

@@ -1,8 +1,8 @@
-"""Compile the kernels ahead, for the wheel: `python -m tools.ready [--into FOLDER] [METHOD ...]` (`trainer/precompiled.py` says what for).
+"""Compile the kernels ahead for the wheel: `python -m tools.ready [--into FOLDER] [METHOD ...]` (see `trainer/precompiled.py`).
 
-Tiny trainings reach every kernel, in a process of its own that compiles for the processors that `trainer.precompiled.LEVELS` names; what it
-compiled goes into FOLDER, default build/ready, from where the wheel takes it. NUMBA_CACHE_DIR keeps what was compiled before, as always.
-`--variables` prints the shell's lines that let every process of that shell compile for these processors.
+A child process runs tiny trainings that reach every kernel, and compiles for the processors of `trainer.precompiled.LEVELS`. The machine code
+goes into FOLDER, by default build/ready, and the wheel takes it from there. NUMBA_CACHE_DIR caches it as always.
+`--variables` prints shell commands that let every process of the shell compile for these processors.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ DEFAULT = ROOT / "build" / "ready"
 
 
 def compile_into(folder: Path, methods: list[str]) -> None:
-    """Compile in a process that knows no other processor; raises CalledProcessError and leaves `folder` as it was where that fails."""
+    """Compile in a child process. Raises CalledProcessError and leaves `folder` as it was if that fails."""
     from trainer.precompiled import environment
 
     with tempfile.TemporaryDirectory() as scratch:
-        made = Path(scratch) / "ready"
+        compiled = Path(scratch) / "ready"
         variables = {"NUMBA_CACHE_DIR": str(Path(scratch) / "numba")} | os.environ | environment()
-        command = [sys.executable, "-m", "tools.ready", "--here", "--into", str(made), *methods]
+        command = [sys.executable, "-m", "tools.ready", "--here", "--into", str(compiled), *methods]
         subprocess.run(command, env=variables, cwd=ROOT, check=True)  # noqa: S603 - our own command
         shutil.rmtree(folder, ignore_errors=True)
         folder.parent.mkdir(parents=True, exist_ok=True)
-        shutil.move(made, folder)
+        shutil.move(compiled, folder)
 
 
 def compile_here(folder: Path, methods: list[str]) -> None:
-    """Reach the kernels in this process, whose environment names the processor, and copy their code."""
+    """Compile the kernels in this process, whose environment names the processor, and copy their code."""
     from octweb.serving.warming import warm_kernels
     from trainer.registry import precompiled_ids
     from trainer.training.warm_up import warm
@@ -46,18 +46,18 @@ def compile_here(folder: Path, methods: list[str]) -> None:
 
 
 def copy_code(folder: Path) -> None:
-    """Copy what numba keeps of the kernels of this process, for the processors of LEVELS, into `folder`."""
+    """Copy the cached code of the kernels of this process into `folder`, for the processors of LEVELS."""
     from trainer.precompiled import KEPT, environment
 
     level = environment().get("NUMBA_CPU_NAME")
     for kernel in KEPT:
-        kept = kernel.stored_in(Path(kernel.cache_path), name="")
+        cached = kernel.stored_in(Path(kernel.cache_path), name="")
         copied = kernel.stored_in(folder)
-        found = {key: data for key, data in kept._load_index().items() if key[1][1] == level}
-        if found:
+        code = {key: data for key, data in cached._load_index().items() if key[1][1] == level}
+        if code:
             Path(copied._index_path).parent.mkdir(parents=True, exist_ok=True)
-        for key, data in found.items():
-            copied.save(key, kept._load_data(data))
+        for key, data in code.items():
+            copied.save(key, cached._load_data(data))
 
 
 def main() -> None:
@@ -70,17 +70,17 @@ def main() -> None:
         "--variables", action="store_true", help="print the variables of the environment, and compile nothing"
     )
     parser.add_argument("--here", action="store_true", help=argparse.SUPPRESS)
-    given = parser.parse_args()
-    if given.variables:
+    options = parser.parse_args()
+    if options.variables:
         from trainer.precompiled import environment
 
         print("\n".join(f"export {name}='{value}'" for name, value in environment().items()))
-    elif given.here:
-        compile_here(given.into, given.methods)
+    elif options.here:
+        compile_here(options.into, options.methods)
     else:
-        compile_into(given.into.resolve(), given.methods)
-        size = sum(f.stat().st_size for f in given.into.rglob("*") if f.is_file())
-        print(f"{given.into}: {size / 1e6:.1f} MB of compiled kernels")
+        compile_into(options.into.resolve(), options.methods)
+        size = sum(f.stat().st_size for f in options.into.rglob("*") if f.is_file())
+        print(f"{options.into}: {size / 1e6:.1f} MB of compiled kernels")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
-"""A hook of hatchling: the wheel carries what is built before it, where it was built (`make wheel` does).
+"""A hook of hatchling: include the compiled kernels and the documentation in the wheel, if they were built.
 
-These are the kernels that `python -m tools.ready` compiled, and the documentation as a site that `make docs` wrote.
+`python -m tools.ready` compiles the kernels, `make docs` writes the site, and `make wheel` does both.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 
 class BuiltBefore(BuildHookInterface):
-    """Puts build/ready, or the folder that OCTWEB_READY_KERNELS names, into `trainer/_ready`, and build/docs beside the templates."""
+    """Include build/ready (or the folder of OCTWEB_READY_KERNELS) as `trainer/_ready`, and build/docs as the site."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         folder = Path(os.environ.get("OCTWEB_READY_KERNELS") or Path(self.root) / "build" / "ready")
