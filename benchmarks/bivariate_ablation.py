@@ -49,7 +49,7 @@ def line(name: str, change: str, data: SplitData, options: SearchOptions, limit:
     return seconds
 
 
-def apart(columns: ColumnPair, y: CountArray, weight: CountArray, total: CountArray) -> Points:
+def points_of_rows(columns: ColumnPair, y: CountArray, weight: CountArray, total: CountArray) -> Points:
     """Every row as a point of its own, in the order that the sweep needs."""
     u = columns.u
     v = columns.v
@@ -70,7 +70,7 @@ def data_set(name: str, data: SplitData, limit: float) -> None:
         bivariate.SLOPES = np.array([0.0])
         line(name, "one sampled slope instead of six", data, SearchOptions(), limit, base)
         bivariate.SLOPES = slopes
-        bivariate.merge_points = apart
+        bivariate.merge_points = points_of_rows
         # the sweep expects merged points
         line(name, "equal points not merged", data, SearchOptions(switch=False), limit, base)
     finally:
@@ -83,16 +83,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", nargs="*", default=["banknote", "wdbc", "poker-hand"], metavar="NAME")
     parser.add_argument("--limit", type=float, default=10.0, help="CPU seconds of one search")
-    asked = parser.parse_args()
+    options = parser.parse_args()
     folder = data_folder()
     if folder is None:
         raise SystemExit("The data sets are not here: set OCTWEB_BENCH_DATA to their folder.")
     rng = np.random.default_rng(0)
     best_split(SplitData.of(rng.normal(size=(40, 3)), rng.integers(0, 2, 40), 2), np.arange(40), SearchOptions())
     print("| data | change | s | ÷ as it is | boxes | classified |\n|---|---|---|---|---|---|")
-    for name in asked.data:
+    for name in options.data:
         X, y = numeric(folder, name)
-        data_set(name, SplitData.of(X, y, int(y.max()) + 1), asked.limit)
+        data_set(name, SplitData.of(X, y, int(y.max()) + 1), options.limit)
 
 
 if __name__ == "__main__":

@@ -32,7 +32,7 @@ PLAIN = SearchOptions(bound="theorem4", strategy=1, criteria=C2 | C3 | C4, switc
 PLAIN_SECONDS = 10.0
 
 
-def made(name: str, n: int) -> tuple[np.ndarray, np.ndarray, int]:
+def make_table(name: str, n: int) -> tuple[np.ndarray, np.ndarray, int]:
     """Two columns, classes and their number."""
     rng = np.random.default_rng(1)
     X = rng.normal(size=(n, 2))
@@ -50,8 +50,8 @@ def made(name: str, n: int) -> tuple[np.ndarray, np.ndarray, int]:
 
 def pair(X: np.ndarray, y: np.ndarray, classes: int) -> Points:
     """The points of the two columns."""
-    whole = whole_numbers(X)
-    points = node_points(whole, *codes_of(whole), np.arange(len(y)))
+    integers = whole_numbers(X)
+    points = node_points(integers, *codes_of(integers), np.arange(len(y)))
     total = np.bincount(y, minlength=classes).astype(np.int64)
     return merge_points(
         ColumnPair(*points.values, *points.ranks, *points.levels), y.astype(np.int64), np.ones(len(y), np.int64), total
@@ -78,7 +78,7 @@ def made_pairs(n: int) -> None:
     """Print one line for each kind of made columns."""
     print(f"{'data':28} {'points':>7} {'search s':>9} {'boxes':>8} {'sweep/search':>13} {'plain/search':>13}")
     for name in ("oblique rule, 10 % noise", "10 gaussians", "integers 0-99, 10 gaussians", "noise"):
-        points = pair(*made(name, n))
+        points = pair(*make_table(name, n))
         seconds, result = timed_search(points, FAST, 600)
         swept, value = timed_sweep(points)
         plain, unfinished = timed_search(points, PLAIN, PLAIN_SECONDS)
@@ -108,12 +108,12 @@ def data_set(folder: Path, name: str, pairs: int) -> None:
         points = pair(X[:, [i, j]], y, classes)
         size.append(len(points.u))
         seconds, result = timed_search(points, FAST, 600)
-        own, value = timed_sweep(points)
+        sweep_seconds, value = timed_sweep(points)
         other, unfinished = timed_search(points, PLAIN, PLAIN_SECONDS)
         if abs(value - result.value) > 1e-6:
             raise SystemExit(f"{name}, columns {i} and {j}: the sweep finds {value}, the search {result.value}")
         searched = searched + seconds
-        swept = swept + own
+        swept = swept + sweep_seconds
         plain = plain + other
         plain_boxes = plain_boxes + unfinished.boxes
         boxes = boxes + result.boxes
@@ -135,12 +135,12 @@ def main() -> None:
     parser.add_argument(
         "--pairs", type=int, default=3, help="pairs of a data set that sweep and plain search are run on"
     )
-    asked = parser.parse_args()
-    warm = pair(*made("noise", 50))
+    options = parser.parse_args()
+    warm = pair(*make_table("noise", 50))
     timed_sweep(warm), timed_search(warm, FAST, 9), timed_search(warm, PLAIN, 9)
-    best_split(SplitData.of(*made("noise", 50)[:2], 2), np.arange(50), FAST)
-    if not asked.data:
-        made_pairs(asked.rows)
+    best_split(SplitData.of(*make_table("noise", 50)[:2], 2), np.arange(50), FAST)
+    if not options.data:
+        made_pairs(options.rows)
         return
     folder = data_folder()
     if folder is None:
@@ -149,8 +149,8 @@ def main() -> None:
         "| data | rows × columns | all pairs, s | boxes | classified | sample | search, s | sweep ÷ | plain ÷ | boxes / plain |"
     )
     print("|---|---|---|---|---|---|---|---|---|---|")
-    for name in asked.data:
-        data_set(folder, name, asked.pairs)
+    for name in options.data:
+        data_set(folder, name, options.pairs)
 
 
 if __name__ == "__main__":

@@ -47,7 +47,7 @@ def _timed_serve(crew: WorkerPool[Any], work: Any) -> None:
         spent_in_threads.append(time.thread_time() - start)
 
 
-def fitted(method: str, X: np.ndarray, y: np.ndarray, **options: Any) -> tuple[Any, float, float, float]:
+def fit_timed(method: str, X: np.ndarray, y: np.ndarray, **options: Any) -> tuple[Any, float, float, float]:
     """The classifier, wall seconds, CPU seconds, and CPU seconds of what its busiest thread and the rest of the process did."""
     spent_in_threads.clear()
     wall = time.perf_counter()
@@ -63,7 +63,7 @@ def threads(name: str, X: np.ndarray, y: np.ndarray, depth: int, limit: float, r
     runs: dict[int, list[tuple[Any, float, float, float]]] = {1: [], 2: []}
     for _ in range(repeat):
         for t in runs:
-            runs[t].append(fitted("bivariate", X, y, depth=depth, time_limit=limit, threads=t))
+            runs[t].append(fit_timed("bivariate", X, y, depth=depth, time_limit=limit, threads=t))
     model = runs[1][0][0]
     cpu = min(run[2] for run in runs[1])
     wall, wall2 = (min(run[1] for run in runs[t]) for t in runs)
@@ -80,21 +80,21 @@ def against_package(python: str, name: str, X: np.ndarray, y: np.ndarray, depth:
     """Print one line: CPU seconds of our methods and of the package, and their ratios."""
     # the package climbs from ten starts
     more: dict[str, dict[str, int]] = {"bivariate": {}, "oc1": {"restarts": 10}}
-    own = {method: fitted(method, X, y, depth=depth, **options) for method, options in more.items()}
+    fits = {method: fit_timed(method, X, y, depth=depth, **options) for method, options in more.items()}
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "data.npz")
         np.savez(file, X=X, y=y)
         command = [python, "-c", PACKAGE, str(file), str(depth)]
         try:
-            done = subprocess.run(command, capture_output=True, text=True, timeout=limit, check=True)
-            seconds, accuracy = (float(x) for x in done.stdout.split())
+            peer = subprocess.run(command, capture_output=True, text=True, timeout=limit, check=True)
+            seconds, accuracy = (float(x) for x in peer.stdout.split())
             theirs = f"{seconds:.2f} ({accuracy:.4f})"
         except subprocess.TimeoutExpired:
             # wall seconds on a busy machine are more than CPU seconds: no ratio is claimed
             print(f"| {name} | the package was cut off after {limit} s |", flush=True)
             return
-    cells = [f"{cpu:.3f} ({(model.predict(X) == y).mean():.4f})" for model, _, cpu, _ in own.values()]
-    ratios = [f"{seconds / cpu:.0f}" for _, _, cpu, _ in own.values()]
+    cells = [f"{cpu:.3f} ({(model.predict(X) == y).mean():.4f})" for model, _, cpu, _ in fits.values()]
+    ratios = [f"{seconds / cpu:.0f}" for _, _, cpu, _ in fits.values()]
     print(
         f"| {name} | {len(y)} × {X.shape[1]} | {depth} | {theirs} | {' | '.join(cells)} | {' | '.join(ratios)} |",
         flush=True,
@@ -109,26 +109,26 @@ def main() -> None:
     parser.add_argument("--limit", type=float, default=60.0, help="seconds of one tree")
     parser.add_argument("--repeat", type=int, default=3, help="runs of a tree")
     parser.add_argument("--package", metavar="PYTHON", help="compare with oblique-classifier-1 under this interpreter")
-    asked = parser.parse_args()
+    options = parser.parse_args()
     folder = data_folder()
     if folder is None:
         raise SystemExit("The data sets are not here: set OCTWEB_BENCH_DATA to their folder.")
     rng = np.random.default_rng(0)
     for method in ("bivariate", "oc1"):
         make_classifier(method, depth=2).fit(rng.normal(size=(60, 3)), rng.integers(0, 2, 60))
-    if asked.package:
+    if options.package:
         print("| data | rows × columns | depth | package, s (accuracy) | bivariate | oc1 | ÷ bivariate | ÷ oc1 |")
         print("|---|---|---|---|---|---|---|---|")
     else:
         WorkerPool._serve = _timed_serve  # type: ignore[method-assign]
         print("| data | rows × columns | depth | CPU s | wall ratio | CPU ratio | proved | accuracy |")
         print("|---|---|---|---|---|---|---|---|")
-    for name in asked.data:
+    for name in options.data:
         X, y = numeric(folder, name)
-        if asked.package:
-            against_package(asked.package, name, X, y, asked.depth, asked.limit)
+        if options.package:
+            against_package(options.package, name, X, y, options.depth, options.limit)
         else:
-            threads(name, X, y, asked.depth, asked.limit, asked.repeat)
+            threads(name, X, y, options.depth, options.limit, options.repeat)
 
 
 if __name__ == "__main__":

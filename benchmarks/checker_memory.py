@@ -30,14 +30,14 @@ def table(path: Path, rows: int, columns: int, values: int) -> None:
     rng = np.random.default_rng(0)
     X = rng.integers(0, values, (rows, columns)) / 8
     y = (X[:, 0] > values / 16) ^ (X[:, 1] > values / 24) ^ (rng.random(rows) < 0.1)
-    made = pa.table({f"x{j}": X[:, j] for j in range(columns)} | {"kind": np.where(y, "yes", "no")})
+    arrow_table = pa.table({f"x{j}": X[:, j] for j in range(columns)} | {"kind": np.where(y, "yes", "no")})
     if path.suffix == ".csv":
-        arrow_csv.write_csv(made, path)
+        arrow_csv.write_csv(arrow_table, path)
     else:
-        parquet.write_table(made, path)
+        parquet.write_table(arrow_table, path)
 
 
-def measured(command: list[str]) -> tuple[float, float, float, str]:
+def run_measured(command: list[str]) -> tuple[float, float, float, str]:
     """Gigabytes at most, seconds, processor seconds, and what the program says."""
     with tempfile.TemporaryFile("w+") as out:
         start = time.perf_counter()
@@ -46,10 +46,10 @@ def measured(command: list[str]) -> tuple[float, float, float, str]:
         process.returncode = os.waitstatus_to_exitcode(status)
         seconds = time.perf_counter() - start
         out.seek(0)
-        said = out.read()
+        output = out.read()
     if process.returncode not in (0, 1):
-        raise SystemExit(said)
-    return usage.ru_maxrss / 2**20, seconds, usage.ru_utime + usage.ru_stime, said
+        raise SystemExit(output)
+    return usage.ru_maxrss / 2**20, seconds, usage.ru_utime + usage.ru_stime, output
 
 
 def main() -> None:
@@ -83,8 +83,8 @@ def main() -> None:
             "checking with the proof": [*verify, "--proof", proof],
             "checking without it": verify,
         }.items():
-            memory, seconds, cpu, said = measured(command)
-            last = said.strip().splitlines()[-1] if command is not train else ""
+            memory, seconds, cpu, output = run_measured(command)
+            last = output.strip().splitlines()[-1] if command is not train else ""
             print(f"{what:26s} {memory:6.2f} GB {seconds:7.1f} s {cpu:7.1f} processor s   {last[:90]}", flush=True)
 
 

@@ -54,9 +54,9 @@ def given_costs(kind: str, y: np.ndarray) -> np.ndarray:
 def copies(X: np.ndarray, y: np.ndarray, costs: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, Any]:
     """Return the weighted copies that the search sees: columns, answers, weights; and the costs of the rows."""
     table = read_costs({"costs": "rows"}, SettingNames(columns=(), classes=("0", "1")))
-    own = row_costs(table, numeric_table(X), y, given=costs)
-    rows, answers = np.nonzero(own.copies)
-    return X[rows], answers.astype(np.int32), own.copies[rows, answers], own
+    row_cost_table = row_costs(table, numeric_table(X), y, given=costs)
+    rows, answers = np.nonzero(row_cost_table.copies)
+    return X[rows], answers.astype(np.int32), row_cost_table.copies[rows, answers], row_cost_table
 
 
 def search(X: np.ndarray, y: np.ndarray, weights: np.ndarray | None, depth: int, limit: float) -> ExactResult:
@@ -84,15 +84,17 @@ def compare(folder: Path, name: str, depth: int, repeats: int, limit: float) -> 
     words = f"{name:16s} {depth}  errors {errors:7.4f} s"
     for kind in KINDS:
         costs = given_costs(kind, y)
-        *rows, own = copies(X, y, costs)
-        seconds, found = best(lambda rows=rows: search(*rows, depth, limit), repeats)
+        *rows, row_cost_table = copies(X, y, costs)
+        seconds, solution = best(lambda rows=rows: search(*rows, depth, limit), repeats)
         ratios[kind] = seconds / errors
         words += f"  {kind} {seconds:7.4f} s ({ratios[kind]:.2f}"
         if importlib.util.find_spec("pystreed"):
             theirs, model = best(lambda kind=kind, costs=costs: peer(kind, X, y, costs, depth, limit), repeats)
             ratios[f"{kind} against pystreed"] = seconds / theirs
             cost = costs[np.arange(len(y)), np.asarray(model.predict(X), int)].sum()
-            differs = cost - float((found.errors * own.divisor + own.floor) * own.step)
+            differs = cost - float(
+                (solution.errors * row_cost_table.divisor + row_cost_table.floor) * row_cost_table.step
+            )
             words += f"; pystreed {theirs:7.4f} s, {seconds / theirs:.2f}"
             words += "" if abs(differs) < 1e-6 else f", its tree costs {differs:+.2f}"
         words += ")"

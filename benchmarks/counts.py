@@ -72,9 +72,9 @@ def counting(path: Path) -> dict[str, float | str]:
             CountRequest(source=path, target=TARGET, depth=DEPTH, bins=BINS, threads=1), Path(folder) / "counts"
         )
         middle = time.process_time()
-        found = train_counts(counts, {"depth": DEPTH})
+        result = train_counts(counts, {"depth": DEPTH})
         return {"questions": len(counts.questions), "seconds": middle - begun, "search": time.process_time() - middle,
-                "correct": found.certificate.correct, "status": str(found.certificate.status)}  # fmt: skip
+                "correct": result.certificate.correct, "status": str(result.certificate.status)}  # fmt: skip
 
 
 def exact(path: Path) -> dict[str, float | str]:
@@ -84,11 +84,11 @@ def exact(path: Path) -> dict[str, float | str]:
 
     begun = time.process_time()
     table, labels, _ = load(path, target=TARGET)
-    found = train(TrainRequest(table=table, labels=labels, method="exact", parameters={"depth": DEPTH, "bins": BINS}))
+    result = train(TrainRequest(table=table, labels=labels, method="exact", parameters={"depth": DEPTH, "bins": BINS}))
     return {
         "seconds": time.process_time() - begun,
-        "correct": found.certificate.correct,
-        "status": str(found.certificate.status),
+        "correct": result.certificate.correct,
+        "status": str(result.certificate.status),
     }
 
 
@@ -149,7 +149,7 @@ WORK = {"counts": counting, "exact": exact, "sklearn": sklearn, "lightgbm": ligh
 NEEDED = {"lightgbm": "lightgbm", "pystreed": "pystreed"}
 
 
-def apart(name: str, argument: str) -> dict[str, float | str]:
+def run_apart(name: str, argument: str) -> dict[str, float | str]:
     """Run one of the workers in a process of its own, with the memory that it takes."""
     result = subprocess.run(
         [sys.executable, __file__, "--worker", name, argument], capture_output=True, text=True, cwd=ROOT, check=False
@@ -166,8 +166,8 @@ def worker(name: str, argument: str) -> None:
     import trainer.training.run  # noqa: F401
 
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    found = kernel(int(argument)) if name == "kernel" else WORK[name](Path(argument))
-    print(json.dumps(found | {"mb": (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024}))
+    record = kernel(int(argument)) if name == "kernel" else WORK[name](Path(argument))
+    print(json.dumps(record | {"mb": (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024}))
 
 
 def main() -> None:
@@ -180,9 +180,9 @@ def main() -> None:
     if options.worker:
         worker(*options.worker)
         return
-    found = apart("kernel", str(options.large))
+    record = run_apart("kernel", str(options.large))
     print(
-        f"kernel: {options.large:,} rows × {QUESTIONS} questions, depth {DEPTH}: {found['seconds']:.1f} s, {found['mb']:.0f} MB"
+        f"kernel: {options.large:,} rows × {QUESTIONS} questions, depth {DEPTH}: {record['seconds']:.1f} s, {record['mb']:.0f} MB"
     )
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "rows.parquet"
@@ -192,13 +192,13 @@ def main() -> None:
             if name in NEEDED and importlib.util.find_spec(NEEDED[name]) is None:
                 print(f"{name:10} is not installed")
                 continue
-            found = apart(name, str(path))
-            if "seconds" not in found:
-                print(f"{name:10} {found['status']}")
+            record = run_apart(name, str(path))
+            if "seconds" not in record:
+                print(f"{name:10} {record['status']}")
                 continue
-            search = f", search {found['search']:.1f} s" if "search" in found else ""
+            search = f", search {record['search']:.1f} s" if "search" in record else ""
             print(
-                f"{name:10}{found['seconds']:9.1f}{found['mb']:7.0f}  {found['correct']:,} ({found['status']}{search})"
+                f"{name:10}{record['seconds']:9.1f}{record['mb']:7.0f}  {record['correct']:,} ({record['status']}{search})"
             )
 
 

@@ -55,8 +55,8 @@ def table(name: str) -> tuple[np.ndarray, np.ndarray] | None:
     if folder is None:
         return None
     X, y = numeric(folder, name)
-    kept = ~np.isnan(X).any(axis=1)
-    return X[kept], y[kept]
+    complete = ~np.isnan(X).any(axis=1)
+    return X[complete], y[complete]
 
 
 def pruned_cart(X: np.ndarray, y: np.ndarray) -> DecisionTreeClassifier:
@@ -91,11 +91,11 @@ def command(X: np.ndarray, y: np.ndarray) -> float:
         path = Path(folder) / "rows.csv"
         rows = pd.DataFrame(X, columns=[f"c{j}" for j in range(X.shape[1])])
         rows.assign(answer=[f"class {k}" for k in y]).to_csv(path, index=False)
-        asked = ["train", str(path), "--target=answer", "--method=exact", f"--folds={FOLDS}", "--json"]
-        done = subprocess.run(
-            [sys.executable, str(ROOT / "manage.py"), *asked], capture_output=True, text=True, check=True, cwd=ROOT
+        arguments = ["train", str(path), "--target=answer", "--method=exact", f"--folds={FOLDS}", "--json"]
+        process = subprocess.run(
+            [sys.executable, str(ROOT / "manage.py"), *arguments], capture_output=True, text=True, check=True, cwd=ROOT
         )
-    unseen = json.loads(done.stdout.splitlines()[-1])["unseen_accuracy"]
+    unseen = json.loads(process.stdout.splitlines()[-1])["unseen_accuracy"]
     return float(unseen["accuracy"] if isinstance(unseen, dict) else unseen)
 
 
@@ -106,7 +106,7 @@ def main() -> None:
     parser.add_argument("--command", action="store_true", help="also by the command line")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
-    found: list[Figures] = []
+    figures: list[Figures] = []
     head = "| table | rows × columns | most frequent | pruned CART | leaves | exact | leaves | s |"
     print(head + (" octweb train |" if options.command else ""), flush=True)
     print("|---|" + "---|" * (8 if options.command else 7), flush=True)
@@ -115,17 +115,27 @@ def main() -> None:
         if data is None:
             print(f"{name} is not here; set OCTWEB_BENCH_DATA.", file=sys.stderr)
             continue
-        own = measure(*data)
-        found.append(own)
-        cells = [name, f"{data[0].shape[0]} × {data[0].shape[1]}", f"{100 * own.base:.1f}", f"{100 * own.cart:.1f}"]
-        cells += [f"{own.cart_leaves:.1f}", f"{100 * own.exact:.1f}", f"{own.exact_leaves:.1f}", f"{own.seconds:.1f}"]
+        measured = measure(*data)
+        figures.append(measured)
+        cells = [
+            name,
+            f"{data[0].shape[0]} × {data[0].shape[1]}",
+            f"{100 * measured.base:.1f}",
+            f"{100 * measured.cart:.1f}",
+        ]
+        cells += [
+            f"{measured.cart_leaves:.1f}",
+            f"{100 * measured.exact:.1f}",
+            f"{measured.exact_leaves:.1f}",
+            f"{measured.seconds:.1f}",
+        ]
         cells += [f"{100 * command(*data):.1f}"] if options.command else []
         print(f"| {' | '.join(cells)} |", flush=True)
-    if found:
+    if figures:
         print(
-            f"\nAt least the most frequent class: {sum(f.exact >= f.base for f in found)} of {len(found)}; at least pruned CART: "
-            f"{sum(f.exact >= f.cart for f in found)}; mean leaves {np.mean([f.exact_leaves for f in found]):.1f}, of pruned CART "
-            f"{np.mean([f.cart_leaves for f in found]):.1f}."
+            f"\nAt least the most frequent class: {sum(f.exact >= f.base for f in figures)} of {len(figures)}; at least pruned CART: "
+            f"{sum(f.exact >= f.cart for f in figures)}; mean leaves {np.mean([f.exact_leaves for f in figures]):.1f}, of pruned CART "
+            f"{np.mean([f.cart_leaves for f in figures]):.1f}."
         )
 
 

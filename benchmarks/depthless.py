@@ -56,9 +56,9 @@ def load(name: str) -> tuple[np.ndarray, np.ndarray]:
 def ours(X: np.ndarray, y: np.ndarray, penalty: str, limit: float) -> Run:
     problem = BinaryProblem(X, y, n_classes=int(y.max()) + 1, depth=NO_LIMIT, leaf_cost=Fraction(penalty) * len(y))
     began = time.process_time()
-    found = solve_any_depth(problem, limits=SearchLimits(stop=lambda: time.process_time() - began >= limit))
+    solution = solve_any_depth(problem, limits=SearchLimits(stop=lambda: time.process_time() - began >= limit))
     seconds = time.process_time() - began
-    return Run(seconds, float(found.cost), float(found.bound), found.optimal)
+    return Run(seconds, float(solution.cost), float(solution.bound), solution.optimal)
 
 
 def streed(X: np.ndarray, y: np.ndarray, penalty: str, limit: float) -> Run:

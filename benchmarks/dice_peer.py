@@ -59,7 +59,7 @@ def child(path: str) -> int:
 
     signal.signal(signal.SIGPROF, _too_long)
     data = dice_ml.Data(dataframe=frame, continuous_features=numeric, outcome_name="outcome")
-    found: dict[str, Any] = {}
+    record: dict[str, Any] = {}
     for method in case["methods"]:
         explainer = dice_ml.Dice(data, dice_ml.Model(model=Model(), backend="sklearn"), method=method)
         answers: list[dict[str, Any]] = []
@@ -72,18 +72,18 @@ def child(path: str) -> int:
             try:
                 options = {"random_seed": 1} if method == "random" else {}
                 query = pd.DataFrame([row], columns=columns)
-                made = explainer.generate_counterfactuals(
+                examples = explainer.generate_counterfactuals(
                     query, total_CFs=1, desired_class="opposite", verbose=False, **options
                 )
-                final = made.cf_examples_list[0].final_cfs_df
+                final = examples.cf_examples_list[0].final_cfs_df
                 changed = None if final is None or not len(final) else json.loads(final[columns].iloc[0].to_json())
             except Exception as error:  # what it cannot do is counted
                 print(str(error)[:100], file=sys.stderr)
             finally:
                 signal.setitimer(signal.ITIMER_PROF, 0)
             answers.append({"row": changed, "seconds": time.process_time() - began})
-        found[method] = answers
-    print("RESULT " + json.dumps(found), flush=True)
+        record[method] = answers
+    print("RESULT " + json.dumps(record), flush=True)
     return 0
 
 
@@ -128,10 +128,10 @@ def compare(name: str, python: str, most: int, budget: float) -> None:
     with TemporaryDirectory() as folder:
         path = Path(folder) / "case.json"
         path.write_text(json.dumps(case))
-        done = subprocess.run([python, __file__, "--child", str(path)], capture_output=True, text=True, timeout=1800)
-    line = next((line for line in done.stdout.splitlines() if line.startswith("RESULT ")), "")
+        process = subprocess.run([python, __file__, "--child", str(path)], capture_output=True, text=True, timeout=1800)
+    line = next((line for line in process.stdout.splitlines() if line.startswith("RESULT ")), "")
     if not line:
-        print(f"{name}: dice-ml failed: {done.stderr.strip()[-300:]}")
+        print(f"{name}: dice-ml failed: {process.stderr.strip()[-300:]}")
         return
     space: dict[str, Any] = {}
     exec(case["python"], space)
@@ -146,15 +146,15 @@ def compare(name: str, python: str, most: int, budget: float) -> None:
         seconds = []
         for row, (flip, _), answer in zip(rows, ours, answers, strict=False):
             seconds.append(answer["seconds"])
-            own = record(row)
+            row_record = record(row)
             other = answer["row"]
-            if other is None or space["predict"](other) == space["predict"](own) or flip is None:
+            if other is None or space["predict"](other) == space["predict"](row_record) or flip is None:
                 none += 1
                 continue
             parts = [
-                (1.0 if c.categories else abs(float(other[c.name]) - own[c.name]) / s.scale)
+                (1.0 if c.categories else abs(float(other[c.name]) - row_record[c.name]) / s.scale)
                 for c, s in zip(schema, known, strict=True)
-                if (other[c.name] != own[c.name] if c.categories else float(other[c.name]) != own[c.name])
+                if (other[c.name] != row_record[c.name] if c.categories else float(other[c.name]) != row_record[c.name])
             ]
             more.append(len(parts) - len(flip.columns))
             ratio.append(sum(parts) / flip.distance)

@@ -39,27 +39,27 @@ def client() -> Any:
     from rest_framework.test import APIClient
 
     call_command("migrate", verbosity=0)
-    found = APIClient(HTTP_HOST="localhost")
-    found.force_authenticate(get_user_model().objects.create_user("bench"))
-    return found
+    api = APIClient(HTTP_HOST="localhost")
+    api.force_authenticate(get_user_model().objects.create_user("bench"))
+    return api
 
 
-def answered(api: Any, address: str, body: dict[str, Any]) -> tuple[float, dict[str, Any]]:
+def post_timed(api: Any, address: str, body: dict[str, Any]) -> tuple[float, dict[str, Any]]:
     """Seconds until a call that waits for its answer has it, and the answer."""
     begun = time.perf_counter()
     answer = api.post(f"{address}?wait=10", body, format="json")
     seconds = time.perf_counter() - begun
-    found = answer.json()
+    record = answer.json()
     if answer.status_code >= 300:
-        raise SystemExit(f"{address}: {found}")
-    return seconds, found
+        raise SystemExit(f"{address}: {record}")
+    return seconds, record
 
 
 def session(api: Any, dataset: str, options: argparse.Namespace) -> tuple[float, str]:
     """Seconds to the first tree of a new workbench, and its address."""
     body = {"dataset": dataset, "parameters": {"depth": options.depth, "leaf_penalty": "0.01"}}
     begun = time.perf_counter()
-    _, bench = answered(api, "/api/v1/workbenches/", body)
+    _, bench = post_timed(api, "/api/v1/workbenches/", body)
     while bench["step"]["state"] not in ("done", "failed"):
         time.sleep(0.02)
         bench = api.get(f"/api/v1/workbenches/{bench['id']}/").json()
@@ -75,14 +75,14 @@ def edits_of(api: Any, address: str, names: list[str], options: argparse.Namespa
     for _ in range(options.edits):
         places = rng.choice(["root", "y", "n"], size=int(rng.integers(1, 3)), replace=False)
         wishes = [f"forbid {place} {names[int(rng.integers(len(names)))]}" for place in places]
-        seconds.append(answered(api, f"{address}edits/", {"wishes": wishes})[0])
+        seconds.append(post_timed(api, f"{address}edits/", {"wishes": wishes})[0])
         time.sleep(options.pause)
     return seconds
 
 
 def runs_of(api: Any, dataset: str, options: argparse.Namespace) -> list[tuple[float, float, float]]:
     """Seconds until a worker had taken a run, until its process reported first, and until it was done, for some runs with two levels."""
-    found = []
+    runs = []
     for number in range(options.runs):
         body = {"dataset": dataset, "method": "exact", "name": f"run {number}", "parameters": {"depth": 2}}
         begun = time.perf_counter()
@@ -95,11 +95,11 @@ def runs_of(api: Any, dataset: str, options: argparse.Namespace) -> list[tuple[f
                 reported = time.perf_counter() - begun
         if run["status"] != "succeeded":
             raise SystemExit(run["error"])
-        done = time.perf_counter() - begun
+        end_seconds = time.perf_counter() - begun
         created, started = (datetime.fromisoformat(run[name]) for name in ("created", "started"))
-        found.append(((started - created).total_seconds(), reported or done, done))
+        runs.append(((started - created).total_seconds(), reported or end_seconds, end_seconds))
         time.sleep(options.pause)
-    return found
+    return runs
 
 
 def say(words: str, seconds: list[float]) -> None:
@@ -115,22 +115,22 @@ def say(words: str, seconds: list[float]) -> None:
 def measure(api: Any, path: Path, options: argparse.Namespace) -> None:
     """Print one line for each number."""
     with path.open("rb") as stream:
-        made = api.post("/api/v1/datasets/", {"file": stream, "target": "target"}, format="multipart").json()
-    names = [column["name"] for column in made["columns"] if column["name"] != "target"]
-    cold, _ = session(api, made["id"], options)
+        dataset = api.post("/api/v1/datasets/", {"file": stream, "target": "target"}, format="multipart").json()
+    names = [column["name"] for column in dataset["columns"] if column["name"] != "target"]
+    cold, _ = session(api, dataset["id"], options)
     time.sleep(options.settle)
-    warm, address = session(api, made["id"], options)
+    warm, address = session(api, dataset["id"], options)
     seconds = edits_of(api, address, names, options)
-    runs = runs_of(api, made["id"], options)
-    print(f"{options.set}, depth {options.depth}, {made['rows']:,} rows; seconds by the clock")
+    runs = runs_of(api, dataset["id"], options)
+    print(f"{options.set}, depth {options.depth}, {dataset['rows']:,} rows; seconds by the clock")
     print(f"first answer of a session, the workers just started: {cold:.2f}")
     print(f"first answer of a session, a worker free and warm: {warm:.2f}")
     say(f"{len(seconds)} edits in a warm session", seconds)
     if runs:
-        taken, reported, done = zip(*runs, strict=True)
-        say(f"{len(runs)} runs, until a worker takes them", list(taken))
+        start_seconds, reported, end_seconds = zip(*runs, strict=True)
+        say(f"{len(runs)} runs, until a worker takes them", list(start_seconds))
         say(f"{len(runs)} runs, until the process reports", list(reported))
-        say(f"{len(runs)} runs, until the model is there", list(done))
+        say(f"{len(runs)} runs, until the model is there", list(end_seconds))
 
 
 def main() -> int:

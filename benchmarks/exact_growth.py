@@ -25,11 +25,11 @@ def table(rows: int, columns: int, seed: int = 0) -> tuple[np.ndarray, np.ndarra
     """Fair bits uint8 (rows, columns), and the class that a tree of depth 3 over seven of them gives, one in ten flipped."""
     rng = np.random.default_rng(seed)
     X = rng.integers(0, 2, (rows, columns), dtype=np.uint8)
-    asked = rng.choice(columns, 7, replace=False)
+    rule_columns = rng.choice(columns, 7, replace=False)
     node = np.zeros(rows, np.int64)
     for _ in range(2):
-        node = 2 * node + 1 + X[np.arange(rows), asked[node]]
-    y = X[np.arange(rows), asked[node]] ^ (rng.random(rows) < 0.1)
+        node = 2 * node + 1 + X[np.arange(rows), rule_columns[node]]
+    y = X[np.arange(rows), rule_columns[node]] ^ (rng.random(rows) < 0.1)
     return X, y.astype(np.int32)
 
 
@@ -37,13 +37,13 @@ def measure(rows: int, columns: int, limit: float) -> float:
     """Print one line; returns the CPU seconds."""
     X, y = table(rows, columns)
     started = time.process_time()
-    found = solve_binary(
+    solution = solve_binary(
         BinaryProblem(X, y, n_classes=2, depth=3, leaf_cost=Fraction(rows, 1000)), limits=SearchLimits(time_limit=limit)
     )
     seconds = time.process_time() - started
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    proved = "yes" if found.optimal else f"no, bound {float(found.bound):.0f}"
-    print(f"| {rows} | {columns} | {seconds:.3f} | {peak:.0f} | {found.errors} | {proved} |", flush=True)
+    proved = "yes" if solution.optimal else f"no, bound {float(solution.bound):.0f}"
+    print(f"| {rows} | {columns} | {seconds:.3f} | {peak:.0f} | {solution.errors} | {proved} |", flush=True)
     return seconds
 
 

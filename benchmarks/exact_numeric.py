@@ -31,9 +31,9 @@ def load(file: str, rows: int | None) -> tuple[np.ndarray, np.ndarray]:
     y = pd.factorize(table[target], sort=True)[0].astype(np.int32)
     X = table.drop(columns=target).select_dtypes("number").to_numpy(np.float64)
     if rows is not None and rows < len(y):
-        kept = np.random.default_rng(0).permutation(len(y))[:rows]
-        X = X[kept]
-        y = y[kept]
+        sample = np.random.default_rng(0).permutation(len(y))[:rows]
+        X = X[sample]
+        y = y[sample]
     return X, np.unique(y, return_inverse=True)[1].astype(np.int32)
 
 
@@ -54,7 +54,7 @@ def main() -> None:
         X, y = load(file, rows)
         for depth in options.depths:
             started = time.process_time()
-            found = solve_numeric(X, y, n_classes=int(y.max()) + 1, depth=depth, time_limit=options.limit)
+            solution = solve_numeric(X, y, n_classes=int(y.max()) + 1, depth=depth, time_limit=options.limit)
             mine = time.process_time() - started
             started = time.process_time()
             model = ConTree(max_depth=depth, time_limit=options.limit)
@@ -63,7 +63,7 @@ def main() -> None:
             wrong = int((np.asarray(model.predict(X)).astype(int) != y).sum())
             print(
                 f"{name:20s} {depth:5d} {len(y):7d} {X.shape[1]:8d} {mine:8.3f} {theirs:8.3f} {mine / theirs:6.2f} "
-                f"{found.cost!s:>7s} {wrong:7d}{'' if found.optimal else '  ours stopped at bound ' + str(found.bound)}",
+                f"{solution.cost!s:>7s} {wrong:7d}{'' if solution.optimal else '  ours stopped at bound ' + str(solution.bound)}",
                 flush=True,
             )
 

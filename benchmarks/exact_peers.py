@@ -53,7 +53,7 @@ def compare(name: str, depth: int, penalty: str, repeats: int, limit: float) -> 
             limits=SearchLimits(time_limit=limit),
         )
 
-    mine, found = best(lambda: ours(penalty), repeats)
+    mine, solution = best(lambda: ours(penalty), repeats)
     free, unpenalised = best(lambda: ours("0"), repeats)
     theirs, model = best(
         lambda: STreeDClassifier(
@@ -62,7 +62,7 @@ def compare(name: str, depth: int, penalty: str, repeats: int, limit: float) -> 
         repeats,
     )
     dl8, other = best(lambda: DL85Classifier(max_depth=depth, time_limit=int(limit)).fit(X, y), repeats)
-    value = float(1 - found.cost / len(y))
+    value = float(1 - solution.cost / len(y))
     tree = model.get_tree() if hasattr(model, "get_tree") else None
     score = float((model.predict(X) == y).mean())
     leaves = leaves_of(tree) if tree is not None else None

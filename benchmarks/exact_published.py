@@ -44,8 +44,8 @@ FIELDS = (
 def load(dataset: str, encoding: str) -> tuple[np.ndarray, np.ndarray]:
     """X uint8 (n, F) and classes of a published table."""
     stem = dataset if encoding == "none" else f"{dataset}_{encoding}"
-    found = sorted((DATA / "encoded").glob(f"{stem}*_enc.csv.gz"))
-    table = pd.read_csv(found[0])
+    paths = sorted((DATA / "encoded").glob(f"{stem}*_enc.csv.gz"))
+    table = pd.read_csv(paths[0])
     return table.drop(columns="target").to_numpy(np.uint8), table["target"].to_numpy(np.int32)
 
 
@@ -73,9 +73,9 @@ def main() -> None:
     options = parser.parse_args()
     table = pd.read_csv(DATA / "published" / "accel_oct_instances.csv")
     penalties = sorted(table["lambda"].unique())[:: options.each]
-    chosen = table["depth"].isin(options.depths) & table["lambda"].isin(penalties)
-    chosen &= table["dataset"].str.contains(options.only) & ~table["dataset"].str.contains(options.skip)
-    table = table[chosen].sort_values(["depth", "dataset", "encoding", "lambda"])
+    is_selected = table["depth"].isin(options.depths) & table["lambda"].isin(penalties)
+    is_selected &= table["dataset"].str.contains(options.only) & ~table["dataset"].str.contains(options.skip)
+    table = table[is_selected].sort_values(["depth", "dataset", "encoding", "lambda"])
     warm = np.random.default_rng(0).integers(0, 2, (30, 5)).astype(np.uint8)
     for classes in (2, 3):
         solve_binary(BinaryProblem(warm, (warm.sum(axis=1) % classes).astype(np.int32), n_classes=classes, depth=4))
@@ -92,15 +92,15 @@ def main() -> None:
             penalty = Fraction(str(row["lambda"]))
             cpu = time.process_time()
             wall = time.perf_counter()
-            found = solve_binary(BinaryProblem(X, y, n_classes=int(y.max()) + 1, depth=int(row["depth"]), leaf_cost=penalty * len(y)), limits=SearchLimits(time_limit=options.limit))  # fmt: skip
+            solution = solve_binary(BinaryProblem(X, y, n_classes=int(y.max()) + 1, depth=int(row["depth"]), leaf_cost=penalty * len(y)), limits=SearchLimits(time_limit=options.limit))  # fmt: skip
             cpu = time.process_time() - cpu
             wall = time.perf_counter() - wall
-            objective = float(1 - found.cost / len(y))
-            bound = float(1 - found.bound / len(y))
+            objective = float(1 - solution.cost / len(y))
+            bound = float(1 - solution.bound / len(y))
             record = {
                 "dataset": key[0], "encoding": key[1], "depth": row["depth"], "lambda": row["lambda"], "n": len(y),
-                "F": X.shape[1], "objective": objective, "bound": bound, "optimal": found.optimal, "leaves": found.leaves,
-                "cpu": round(cpu, 4), "wall": round(wall, 4), "verdict": verdict(row, objective, bound, found.optimal),
+                "F": X.shape[1], "objective": objective, "bound": bound, "optimal": solution.optimal, "leaves": solution.leaves,
+                "cpu": round(cpu, 4), "wall": round(wall, 4), "verdict": verdict(row, objective, bound, solution.optimal),
             }  # fmt: skip
             writer.writerow(record)
             stream.flush()

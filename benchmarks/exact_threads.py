@@ -30,7 +30,7 @@ DATA = Path(os.environ.get("OCTWEB_BENCH_DATA", Path(__file__).resolve().parents
 LONG = 2.0  # seconds of a call that is not repeated; short ones vary by a third on a shared host
 
 
-def timed(name: str, depth: int, threads: int, limit: float) -> tuple[ExactResult, float, float]:
+def solve_timed(name: str, depth: int, threads: int, limit: float) -> tuple[ExactResult, float, float]:
     """The answer, CPU seconds of the longest way, wall seconds."""
     table = pd.read_csv(DATA / "encoded" / f"{name}_enc.csv.gz")
     X = table.drop(columns="target").to_numpy(np.uint8)
@@ -46,8 +46,8 @@ def timed(name: str, depth: int, threads: int, limit: float) -> tuple[ExactResul
     try:
         began = time.thread_time()
         wall = time.perf_counter()
-        found = solve_binary(BinaryProblem(X, y, n_classes=int(y.max()) + 1, depth=depth, leaf_cost=Fraction(len(y), 1000)), limits=SearchLimits(threads=threads, time_limit=limit))  # fmt: skip
-        return found, time.thread_time() - began + max(workers, default=0.0), time.perf_counter() - wall
+        solution = solve_binary(BinaryProblem(X, y, n_classes=int(y.max()) + 1, depth=depth, leaf_cost=Fraction(len(y), 1000)), limits=SearchLimits(threads=threads, time_limit=limit))  # fmt: skip
+        return solution, time.thread_time() - began + max(workers, default=0.0), time.perf_counter() - wall
     finally:
         threading.Thread.run = run  # type: ignore[method-assign]
 
@@ -70,9 +70,9 @@ def main() -> int:
         wall = [math.inf, math.inf]
         cpu = [math.inf, math.inf]
         for _ in range(options.repeats):
-            one, spent, seconds = timed(name, options.depth, 1, options.limit)
+            one, spent, seconds = solve_timed(name, options.depth, 1, options.limit)
             wall[0], cpu[0] = min(wall[0], seconds), min(cpu[0], spent)
-            two, spent, seconds = timed(name, options.depth, 2, options.limit)
+            two, spent, seconds = solve_timed(name, options.depth, 2, options.limit)
             wall[1], cpu[1] = min(wall[1], seconds), min(cpu[1], spent)
             if seconds > LONG:
                 break

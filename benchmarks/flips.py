@@ -58,8 +58,8 @@ def case(seed: int, depth: int, *, planes: bool, share: float) -> tuple[Tree, np
     schema = [ColumnSchema(name=f"x{j}", kind=ColumnKind.NUMERIC) for j in range(NUMBERS)]
     names = tuple(f"c{k}" for k in range(LEVELS))
     schema += [ColumnSchema(name=f"g{j}", kind=ColumnKind.CATEGORICAL, categories=names) for j in range(GROUPS)]
-    made = draft(rng, depth, matrix, planes=planes, share=share)
-    return grow(made, matrix, rng.integers(0, 2, ROWS), schema=schema, classes=("a", "b")), matrix
+    tree_draft = draft(rng, depth, matrix, planes=planes, share=share)
+    return grow(tree_draft, matrix, rng.integers(0, 2, ROWS), schema=schema, classes=("a", "b")), matrix
 
 
 def measure(name: str, depth: int, *, planes: bool, rows: int, free: int = 0, share: float = 0.5) -> None:
@@ -77,12 +77,12 @@ def measure(name: str, depth: int, *, planes: bool, rows: int, free: int = 0, sh
         flipper.find(matrix[0])
         for row in matrix[:rows]:
             start = time.process_time()
-            found = flipper.find(row)
+            answer = flipper.find(row)
             seconds.append(time.process_time() - start)
-            if found.flip is not None:
+            if answer.flip is not None:
                 flips += 1
-                proved += found.flip.proved
-                columns.append(len(found.flip.columns))
+                proved += answer.flip.proved
+                columns.append(len(answer.flip.columns))
     most = max(columns, default=0)
     print(
         f"{name}: {1000 * stats.median(seconds):.2f} ms per row (median), {1000 * max(seconds):.1f} ms at most; "

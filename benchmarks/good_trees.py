@@ -174,18 +174,18 @@ def theirs(options: argparse.Namespace, program: str, path: Path) -> dict[str, A
     """Seconds and count of a peer; without a count where it was stopped, with `failed` where something else went wrong."""
     python = sys.executable if program == OURS else options.python
     command = [python, __file__, "--child", program, "--path", str(path)]
-    done = subprocess.run(
+    process = subprocess.run(
         [*command, "--limit", str(options.limit), "--memory", str(options.memory)],
         capture_output=True,
         text=True,
         check=False,
     )
-    lines = [line for line in done.stdout.splitlines() if line.startswith("RESULT ")]
+    lines = [line for line in process.stdout.splitlines() if line.startswith("RESULT ")]
     if lines:
         return dict(json.loads(lines[-1].removeprefix("RESULT ")))
-    if done.returncode in (-signal.SIGXCPU, -signal.SIGKILL):
+    if process.returncode in (-signal.SIGXCPU, -signal.SIGKILL):
         return {"seconds": options.limit, "count": None}
-    return {"failed": (done.stderr.strip().splitlines() or ["no word"])[-1][-120:]}
+    return {"failed": (process.stderr.strip().splitlines() or ["no word"])[-1][-120:]}
 
 
 def compare(options: argparse.Namespace, name: str, path: Path) -> dict[str, dict[str, Any]]:
@@ -199,17 +199,17 @@ def compare(options: argparse.Namespace, name: str, path: Path) -> dict[str, dic
             seconds, number = best(lambda: fresh().good_trees(slack=SLACK).count, 2)
             runs[OURS].append({"seconds": seconds, "count": number})
         for program in options.programs if options.python else ():
-            if _wanted(program, runs):
+            if _runs_again(program, runs):
                 runs.setdefault(program, []).append(theirs(options, program, path))
-    found = {program: _median(several) for program, several in runs.items()}
-    if "failed" in found[OURS]:
-        raise SystemExit(f"octweb cannot count {name}: {found[OURS]['failed']}")
-    for program, one in found.items():
-        _line(name, program, one, found[OURS]["seconds"])
-    return found
+    medians = {program: _median(several) for program, several in runs.items()}
+    if "failed" in medians[OURS]:
+        raise SystemExit(f"octweb cannot count {name}: {medians[OURS]['failed']}")
+    for program, one in medians.items():
+        _line(name, program, one, medians[OURS]["seconds"])
+    return medians
 
 
-def _wanted(program: str, runs: dict[str, list[dict[str, Any]]]) -> bool:
+def _runs_again(program: str, runs: dict[str, list[dict[str, Any]]]) -> bool:
     """Whether a peer runs again: it was brief, and has no more to count than TreeFARMS where that was stopped."""
     if program == ALL and any(one.get("count") is None for one in runs.get("TreeFARMS", ())):
         return False
@@ -240,21 +240,21 @@ def _line(name: str, program: str, one: dict[str, Any], ours: float) -> None:
     )
 
 
-def verdict(found: dict[str, dict[str, dict[str, Any]]]) -> None:
+def verdict(results: dict[str, dict[str, dict[str, Any]]]) -> None:
     """Which of the bars hold."""
     for program, least in (("TreeFARMS", FASTER), ("PRAXIS, approximate", 1)):
-        known = {name: one for name, one in found.items() if "seconds" in one.get(program, {})}
-        if not known:
+        finished = {name: one for name, one in results.items() if "seconds" in one.get(program, {})}
+        if not finished:
             continue
-        ratios = {name: one[program]["seconds"] / one[OURS]["seconds"] for name, one in known.items()}
+        ratios = {name: one[program]["seconds"] / one[OURS]["seconds"] for name, one in finished.items()}
         slow = [f"{name} ({ratio:.2f})" for name, ratio in ratios.items() if ratio < least]
         print(
-            f"{program}: at least {least} times our time on {len(ratios) - len(slow)} of {len(found)} tables; "
+            f"{program}: at least {least} times our time on {len(ratios) - len(slow)} of {len(results)} tables; "
             f"smallest ratio {min(ratios.values()):.2f}; missed: {', '.join(slow) or 'none'}"
         )
 
 
-def tied(options: argparse.Namespace, path: Path) -> int:
+def count_tied(options: argparse.Namespace, path: Path) -> int:
     """Print what TreeFARMS counts with three levels, and what ours does without idle questions."""
     from trainer.data.problem import Problem
     from trainer.data.reader import load
@@ -263,13 +263,13 @@ def tied(options: argparse.Namespace, path: Path) -> int:
     table, labels, _ = load(path, target="target")
     for first in (0, 1):
         codes = labels.codes if first == 0 else 1 - labels.codes
-        given = replace(labels, codes=codes)
-        bench = Workbench(Problem(table=table, labels=given, leaf_penalty=Fraction(PENALTY)), depth=3)
+        tied_labels = replace(labels, codes=codes)
+        bench = Workbench(Problem(table=table, labels=tied_labels, leaf_penalty=Fraction(PENALTY)), depth=3)
         print(f"octweb, ties to class {first}: {bench.good_trees(slack=SLACK).without_idle}")
     if options.python:
         command = [options.python, __file__, "--ties", "--path", str(path)]
-        said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-        print(*(line.removeprefix("TIES ") for line in said.splitlines() if line.startswith("TIES ")), sep="\n")
+        output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        print(*(line.removeprefix("TIES ") for line in output.splitlines() if line.startswith("TIES ")), sep="\n")
     return 0
 
 
@@ -312,7 +312,7 @@ def main() -> int:
             "The peers are not here: make an environment for them and set GOOD_TREES_PYTHON; see the top of this file."
         )
     if options.ties:
-        return tied(options, folder / "encoded" / "tic-tac-toe_enc.csv.gz")
+        return count_tied(options, folder / "encoded" / "tic-tac-toe_enc.csv.gz")
     best(lambda: bench_on(folder / "encoded" / "monk1_enc.csv.gz")().best_trees(TREES), 1)  # compiles
     print("| table | program | trees | processor s | ÷ ours |\n|---|---|---|---|---|")
     verdict({name: compare(options, name, folder / "encoded" / f"{name}_enc.csv.gz") for name in options.sets})

@@ -94,8 +94,8 @@ def answer_year(model, rows: int) -> None:
     from octweb.registry.document.rows import rows_of
 
     tree = model_file(model).tree
-    held = rows_of(model)
-    matrix = held.matrix[held.unseen]
+    training_rows = rows_of(model)
+    matrix = training_rows.matrix[training_rows.unseen]
     leaves = tree.apply(matrix)
     grown = np.argsort(np.bincount(leaves))[-2]
     weights = np.where(leaves == grown, GROWTH, 1.0)
@@ -103,10 +103,10 @@ def answer_year(model, rows: int) -> None:
     today = int(datetime.now(UTC).timestamp()) // SECONDS_OF_DAY
     for d in range(DAYS):
         likely = weights / weights.sum() if d >= CHANGE_DAY else None
-        drawn = rng.choice(len(matrix), rows, p=likely)
+        sampled = rng.choice(len(matrix), rows, p=likely)
         day = today - DAYS + d
-        counts = {"rows": {str(leaf): int((leaves[drawn] == leaf).sum()) for leaf in np.unique(leaves[drawn])}}
-        for kind, numbers in (counts | tree.unusual_cells(matrix[drawn])).items():
+        counts = {"rows": {str(leaf): int((leaves[sampled] == leaf).sum()) for leaf in np.unique(leaves[sampled])}}
+        for kind, numbers in (counts | tree.unusual_cells(matrix[sampled])).items():
             add_counts({Key(str(model.pk), "v1", day, kind, name): number for name, number in numbers.items()})
 
 

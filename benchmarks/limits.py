@@ -116,22 +116,24 @@ class Seen:
     kept: bool
 
 
-def watched(method: str, shape: str, data: Path, folder: Path, *, limit: float, kind: str, options: list[str]) -> Seen:
+def watch_run(
+    method: str, shape: str, data: Path, folder: Path, *, limit: float, kind: str, options: list[str]
+) -> Seen:
     """Start the run, send it SIGTERM where `kind` is 'term', and measure it."""
     progress = folder / "progress.jsonl"
     output = folder / "model.json"
     for path in (progress, output):
         path.unlink(missing_ok=True)
-    given = limit if kind == "limit" else 600.0
+    time_limit = limit if kind == "limit" else 600.0
     command = [
         sys.executable, str(ROOT / "manage.py"), "train", str(data), "--target=class", f"--method={method}",
-        f"--time-limit={given}", f"--progress={progress}", f"--output={output}", "--json", *options,
+        f"--time-limit={time_limit}", f"--progress={progress}", f"--output={output}", "--json", *options,
     ]  # fmt: skip
     started = time.perf_counter()
     # a pipe that nobody reads holds a long record up
-    said = folder / "stdout"
+    stdout = folder / "stdout"
     complained = folder / "stderr"
-    with said.open("w") as out, complained.open("w") as error:
+    with stdout.open("w") as out, complained.open("w") as error:
         process = subprocess.Popen(command, stdout=out, stderr=error)
     inside = psutil.Process(process.pid)
     begun = mark = None  # when the search began, and clock and processor at the limit or the signal
@@ -151,7 +153,7 @@ def watched(method: str, shape: str, data: Path, folder: Path, *, limit: float, 
     begun = started if begun is None else begun
     after, processor = (0.0, 0.0) if mark is None else (ended - mark[0], last - (mark[1] or last))
     allowed = SHARE * limit + SLACK if kind == "limit" else TERM
-    word = _how(process.returncode, said.read_text(), complained.read_text())
+    word = _how(process.returncode, stdout.read_text(), complained.read_text())
     # a process that had less than nine tenths of a processor was held up by others
     late = processor > allowed or (after > allowed and processor > 0.9 * after)
     return Seen(
@@ -180,8 +182,8 @@ def _processor(process: psutil.Process) -> float:
 def _how(code: int, out: str, error: str) -> str:
     if code == 0 or (code == -signal.SIGTERM and out):  # the signal came when all was written
         return str(json.loads(out.splitlines()[-1])["status"])
-    said = error.strip().splitlines()[-1][:150] if error.strip() else f"code {code}"
-    return f"refused: {said}" if any(word in said for word in REFUSED) else f"failed: {said}"
+    message = error.strip().splitlines()[-1][:150] if error.strip() else f"code {code}"
+    return f"refused: {message}" if any(word in message for word in REFUSED) else f"failed: {message}"
 
 
 def runs(arguments: argparse.Namespace) -> Iterator[Seen]:
@@ -193,7 +195,7 @@ def runs(arguments: argparse.Namespace) -> Iterator[Seen]:
             write(SHAPES[shape], data)
             for method in arguments.method or [m.id for m in METHODS]:
                 for kind in [arguments.only] if arguments.only else ["limit", "term"]:
-                    yield watched(
+                    yield watch_run(
                         method, shape, data, folder, limit=arguments.limit if kind == "limit" else 1.0, kind=kind,
                         options=arguments.option,
                     )  # fmt: skip

@@ -58,12 +58,12 @@ def cell(make: Callable[[Instance], Formulation], inst: Instance, solver: Backen
     began = time.process_time()
     form = make(inst)
     starts = form.first(make_start(inst, "cart", 0.0).trees)
-    found = optimise(form, solver, starts=starts, options=within(solver.name, limit))
-    assert found.value is not None
-    if found.optimal:
-        return f"{time.process_time() - began:.1f} s", found.value == optimum
-    agrees = found.value <= optimum <= found.bound + LEAST
-    return f"{float(found.value):.2f} to {float(found.bound):.2f}", agrees
+    result = optimise(form, solver, starts=starts, options=within(solver.name, limit))
+    assert result.value is not None
+    if result.optimal:
+        return f"{time.process_time() - began:.1f} s", result.value == optimum
+    agrees = result.value <= optimum <= result.bound + LEAST
+    return f"{float(result.value):.2f} to {float(result.bound):.2f}", agrees
 
 
 def main() -> int:

@@ -116,24 +116,24 @@ def load(folder: Path, name: str) -> tuple[np.ndarray, np.ndarray]:
 
 def sizes(folder: Path) -> dict[str, int]:
     """Rows of every table, the smallest first."""
-    found = {}
+    size_by_set = {}
     for path in sorted((folder / "encoded").glob("*_enc.csv.gz")):
         with gzip.open(path, "rt") as lines:
-            found[path.name.removesuffix("_enc.csv.gz")] = sum(1 for _ in lines) - 1
-    return dict(sorted(found.items(), key=lambda item: (item[1], item[0])))
+            size_by_set[path.name.removesuffix("_enc.csv.gz")] = sum(1 for _ in lines) - 1
+    return dict(sorted(size_by_set.items(), key=lambda item: (item[1], item[0])))
 
 
 def cases(folder: Path, group: str, sets: list[str] | None) -> Iterator[Case]:
     for name, rows in sizes(folder).items():
         if rows > SMALL or (sets is not None and name not in sets):
             continue
-        wanted = {
+        selected = {
             "shared": [(2, "0.04"), (3, "0.08"), *([(3, "0.01")] if rows <= 150 else [])],
             "techniques": [(3, "0.01")] if name in TECHNIQUES else [],
             "short": [(3, "0.01")] if name in SHORT else [],
             "hard": [(3, "0.01"), (3, "0.001")],
         }
-        for depth, penalty in wanted[group]:
+        for depth, penalty in selected[group]:
             yield Case(name=name, rows=rows, depth=depth, penalty=penalty)
 
 
@@ -154,18 +154,18 @@ def solve(
     built = time.process_time() - work if processor else time.perf_counter() - began
     left = max(limit - built, 0.1)
     options = within(solver, left) if processor else SolveOptions(time=left)
-    found = optimise(form, backend(solver), starts=starts, options=options)
-    value = float(found.value or 0)
+    result = optimise(form, backend(solver), starts=starts, options=options)
+    value = float(result.value or 0)
     cpu = time.process_time() - work
     return {
         "seconds": round(cpu if processor else time.perf_counter() - began, 4),
         "cpu": round(cpu, 4),
-        "optimal": found.optimal,
+        "optimal": result.optimal,
         "value": value,
-        "gap": 0.0 if found.optimal else abs(float(found.bound) - value) / max(abs(value), 1e-10),
-        "callback_cpu": round(found.outcome.hook_seconds, 4),
-        "nodes": found.outcome.nodes,
-        "added": sum(found.outcome.rows.values()),
+        "gap": 0.0 if result.optimal else abs(float(result.bound) - value) / max(abs(value), 1e-10),
+        "callback_cpu": round(result.outcome.hook_seconds, 4),
+        "nodes": result.outcome.nodes,
+        "added": sum(result.outcome.rows.values()),
     }
 
 
@@ -188,11 +188,11 @@ def key(record: dict[str, Any]) -> tuple[Any, ...]:
     return *(record[k] for k in ("variant", "name", "depth", "penalty", "solver", "limit")), record.get("clock", "wall")
 
 
-def held(
-    found: Iterable[dict[str, Any]], solver: str, limit: float, clock: str
+def known_solves(
+    records: Iterable[dict[str, Any]], solver: str, limit: float, clock: str
 ) -> dict[tuple[Any, ...], dict[str, Any]]:
     """What is known of a limit, by variant, table, depth and penalty: its own solves, and those proved within a smaller limit."""
-    mine = [r for r in found if r["solver"] == solver and r.get("clock", "wall") == clock]
+    mine = [r for r in records if r["solver"] == solver and r.get("clock", "wall") == clock]
     mine = [r for r in mine if r["limit"] == limit or (r["optimal"] and r["limit"] < limit)]
     return {key(r)[:4]: r for r in sorted(mine, key=lambda r: (r["optimal"], r["limit"]))}
 
@@ -200,11 +200,11 @@ def held(
 def records(path: Path) -> dict[tuple[Any, ...], dict[str, Any]]:
     if not path.exists():
         return {}
-    with opened(path, "rt") as lines:
+    with open_results(path, "rt") as lines:
         return {key(r): r for r in map(json.loads, lines)}
 
 
-def opened(path: Path, mode: str) -> IO[str]:
+def open_results(path: Path, mode: str) -> IO[str]:
     """A file of JSON lines, compressed if its name ends in gz."""
     return cast(IO[str], gzip.open(path, mode)) if path.suffix == ".gz" else path.open(mode)
 
@@ -220,18 +220,18 @@ def speed(runs: list[dict[str, Any]], base: list[dict[str, Any]]) -> str:
     return f"{theirs[-1] / solved[len(theirs) - 1]:.0f}" if theirs and len(solved) >= len(theirs) else "-"
 
 
-def grouped(
-    found: list[dict[str, Any]], options: argparse.Namespace, wanted: set[tuple[Any, ...]]
+def solves_by_variant(
+    records: list[dict[str, Any]], options: argparse.Namespace, selected: set[tuple[Any, ...]]
 ) -> dict[str, list[dict[str, Any]]]:
     """The solves of a group by variant. What is not whole is named and left out: without its unsolved part it would look better."""
     runs: dict[str, list[dict[str, Any]]] = {}
-    known = held(found, options.solver, options.limit, options.clock)
+    known = known_solves(records, options.solver, options.limit, options.clock)
     for variant in VARIANTS:
-        own = [r for (name, *case), r in known.items() if name == variant and tuple(case) in wanted]
-        if own and len(own) < len(wanted):
-            print(f"{variant}: {len(own)} of {len(wanted)} solves are there; not reported.")
-        elif own:
-            runs[variant] = own
+        solves = [r for (name, *case), r in known.items() if name == variant and tuple(case) in selected]
+        if solves and len(solves) < len(selected):
+            print(f"{variant}: {len(solves)} of {len(selected)} solves are there; not reported.")
+        elif solves:
+            runs[variant] = solves
     return runs
 
 
@@ -240,22 +240,22 @@ def report(runs: dict[str, list[dict[str, Any]]], limit: float) -> None:
     head = ["variant", "solved", *(f"depth {d}" for d in depths)]
     head += ["geometric mean, s", "gap of the rest", "time in hooks", "times faster than plain"]
     print(f"| {' | '.join(head)} |\n|{'---|' * len(head)}")
-    for variant, own in runs.items():
-        rest = [r["gap"] for r in own if not r["optimal"]]
-        gap = f"{np.mean(rest):.1%}" if rest else "-"
-        timed = all("callback_cpu" in r for r in own)
-        hooks = f"{sum(r['callback_cpu'] for r in own) / sum(r['cpu'] for r in own):.0%}" if timed else "-"
+    for variant, solves in runs.items():
+        open_gaps = [r["gap"] for r in solves if not r["optimal"]]
+        gap = f"{np.mean(open_gaps):.1%}" if open_gaps else "-"
+        timed = all("callback_cpu" in r for r in solves)
+        hooks = f"{sum(r['callback_cpu'] for r in solves) / sum(r['cpu'] for r in solves):.0%}" if timed else "-"
         base = runs.get("vanilla", [])
-        faster = speed(own, base)
-        parts = [own, *([r for r in own if r["depth"] == d] for d in depths)]
+        faster = speed(solves, base)
+        parts = [solves, *([r for r in solves if r["depth"] == d] for d in depths)]
         solved = [f"{sum(r['optimal'] for r in part)} of {len(part)}" for part in parts]
-        print(f"| {' | '.join([variant, *solved, f'{geometric(own, limit):.2f}', gap, hooks, faster])} |")
+        print(f"| {' | '.join([variant, *solved, f'{geometric(solves, limit):.2f}', gap, hooks, faster])} |")
 
 
-def ratios(found: list[dict[str, Any]], solver: str, other: str) -> None:
+def ratios(records: list[dict[str, Any]], solver: str, other: str) -> None:
     """Processor time of one solver divided by the time of another on what both prove, whatever the limits: geometric means by depth."""
     best: dict[tuple[Any, ...], float] = {}
-    for r in (r for r in found if r["optimal"]):
+    for r in (r for r in records if r["optimal"]):
         about = (r["solver"], r["variant"], r["depth"], r["name"], r["penalty"])
         best[about] = min(r["cpu"], best.get(about, math.inf))
     shared = [k[1:] for k in best if k[0] == solver and (other, *k[1:]) in best]
@@ -283,9 +283,9 @@ def draw(runs: dict[str, list[dict[str, Any]]], limit: float, title: str, path: 
         "#bcbd22",
         "#17becf",
     )
-    for number, (name, own) in enumerate(runs.items()):
-        solved = sorted(r["seconds"] for r in own if r["optimal"])
-        gaps = sorted(r["gap"] for r in own if not r["optimal"])
+    for number, (name, solves) in enumerate(runs.items()):
+        solved = sorted(r["seconds"] for r in solves if r["optimal"])
+        gaps = sorted(r["gap"] for r in solves if not r["optimal"])
         style: dict[str, Any] = {
             "name": name, "legendgroup": name, "mode": "lines",
             "line": {"shape": "hv", "color": colours[number % 10], "dash": "solid" if number < 10 else "dash"},
@@ -366,10 +366,10 @@ def main() -> int:
     until = time.monotonic() + 60 * options.minutes
     sets = options.sets.split(",") if options.sets else None
     if (options.report and not brief) or options.pictures:
-        wanted = {(c.name, c.depth, c.penalty) for c in cases(folder, options.group, sets)}
-        runs = grouped(list(records(options.results).values()), options, wanted)
+        selected = {(c.name, c.depth, c.penalty) for c in cases(folder, options.group, sets)}
+        runs = solves_by_variant(list(records(options.results).values()), options, selected)
         if options.variants:
-            runs = {variant: own for variant, own in runs.items() if variant in options.variants.split(",")}
+            runs = {variant: solves for variant, solves in runs.items() if variant in options.variants.split(",")}
         report(runs, options.limit)
         if options.ratio:
             ratios(list(records(options.results).values()), options.solver, options.ratio)
@@ -377,24 +377,24 @@ def main() -> int:
             pictures(runs, options)
         return 0
     chosen = options.variants.split(",") if options.variants else ["vanilla", "default"] if brief else list(VARIANTS)
-    done = held(records(options.results).values(), options.solver, options.limit, options.clock)
+    finished = known_solves(records(options.results).values(), options.solver, options.limit, options.clock)
     warm_up()
     for variant in chosen:
         for case in cases(folder, options.group, sets):
             about = {"variant": variant, **vars(case), "solver": options.solver, "limit": options.limit}
             about["clock"] = options.clock
-            if key(about)[:4] in done or time.monotonic() > until:
+            if key(about)[:4] in finished or time.monotonic() > until:
                 continue
             techniques = VARIANTS[variant]
             record = about | solve(
                 folder, case, techniques, options.solver, options.limit, processor=options.processor,
                 first="none" if variant in WITHOUT_FIRST else "cart",
             )  # fmt: skip
-            with opened(options.results, "at") as lines:
+            with open_results(options.results, "at") as lines:
                 lines.write(json.dumps(record) + "\n")
     if brief:
-        wanted = {(c.name, c.depth, c.penalty) for c in cases(folder, options.group, sets)}
-        report(grouped(list(records(options.results).values()), options, wanted), options.limit)
+        selected = {(c.name, c.depth, c.penalty) for c in cases(folder, options.group, sets)}
+        report(solves_by_variant(list(records(options.results).values()), options, selected), options.limit)
     return 0
 
 

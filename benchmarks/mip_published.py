@@ -37,11 +37,11 @@ def prove(
 ) -> tuple[MipResult, int, Fraction]:
     inst = instances.build(X, y, depth=depth, kappa=kappa)
     form = AcceleratedBendOCT(inst)
-    found = optimise(form, backend(solver), starts=form.first([greedy.cart(inst)]), options=SolveOptions(time=limit))
-    return found, inst.total, inst.kappa
+    result = optimise(form, backend(solver), starts=form.first([greedy.cart(inst)]), options=SolveOptions(time=limit))
+    return result, inst.total, inst.kappa
 
 
-def accelerated(folder: Path, options: argparse.Namespace) -> Counter[str]:
+def check_accelerated(folder: Path, options: argparse.Namespace) -> Counter[str]:
     """accel_oct_instances.csv: objectives are mean accuracies less the penalty a leaf."""
     count: Counter[str] = Counter()
     with (folder / "published" / "accel_oct_instances.csv").open() as lines:
@@ -49,18 +49,18 @@ def accelerated(folder: Path, options: argparse.Namespace) -> Counter[str]:
     for r in rows if options.full else rows[:: max(1, len(rows) // options.sample)]:
         name = r["dataset"] if r["encoding"] == "none" else f"{r['dataset']}_{r['encoding']}_5"
         X, y = load(folder, name)
-        found, total, _ = prove(X, y, int(r["depth"]), Fraction(r["lambda"]) * len(y), options.solver, options.limit)
-        value = float(found.value / total)
+        result, total, _ = prove(X, y, int(r["depth"]), Fraction(r["lambda"]) * len(y), options.solver, options.limit)
+        value = float(result.value / total)
         best = float(r["best_objective"])
         bound = float(r["best_bound"])
         count["instances"] += 1
-        count["proved"] += found.optimal
+        count["proved"] += result.optimal
         proved = r["solved_runs"] != "0"
-        if found.optimal and abs(value - best) < 1e-6:
+        if result.optimal and abs(value - best) < 1e-6:
             count["equal to the published value"] += 1
         elif not proved and value > best and value < bound + 1e-6:
             count["better than a published value without proof"] += 1
-        if value > bound + 1e-6 or (proved and value > best + 1e-6) or (found.optimal and value < best - 1e-6):
+        if value > bound + 1e-6 or (proved and value > best + 1e-6) or (result.optimal and value < best - 1e-6):
             count["CONTRADICTIONS"] += 1
             print(
                 f"contradiction: {name}, depth {r['depth']}, lambda {r['lambda']}: {value}, published {best} ≤ {bound}"
@@ -83,20 +83,22 @@ def strongtree(folder: Path, options: argparse.Namespace) -> Counter[str]:
     for r in rows if options.full else rows[:: max(1, len(rows) // options.sample)]:
         X, y = load(folder, r["dataset"])
         seed = SEEDS[int(r["sample"]) - 1]
-        kept, _ = train_test_split(np.arange(len(y)), test_size=0.25, random_state=seed)
+        training, _ = train_test_split(np.arange(len(y)), test_size=0.25, random_state=seed)
         if r["phase"] == "calibration":
-            kept, _ = train_test_split(kept, test_size=0.33, random_state=seed)
-        if len(kept) != int(r["nrow"]):
+            training, _ = train_test_split(training, test_size=0.33, random_state=seed)
+        if len(training) != int(r["nrow"]):
             count["rows left out: another encoding"] += 1
             continue
         lam = Fraction(r["lambda"])
-        found, total, kappa = prove(X[kept], y[kept], int(r["depth"]), lam / (1 - lam), options.solver, options.limit)
-        value = float((1 - lam) * (found.value + kappa - total))
+        result, total, kappa = prove(
+            X[training], y[training], int(r["depth"]), lam / (1 - lam), options.solver, options.limit
+        )
+        value = float((1 - lam) * (result.value + kappa - total))
         count["instances"] += 1
-        count["proved"] += found.optimal
+        count["proved"] += result.optimal
         if abs(value - float(r["obj_value"])) < 1e-4:
             count["equal to the published value"] += 1
-        elif found.optimal or value > float(r["obj_value"]):
+        elif result.optimal or value > float(r["obj_value"]):
             count["CONTRADICTIONS"] += 1
             print(
                 f"contradiction: {r['dataset']}, depth {r['depth']}, lambda {r['lambda']}, sample {r['sample']}: {value}, {r['obj_value']}"
@@ -119,7 +121,7 @@ def main() -> int:
         return 0
     warm_up()
     wrong = 0
-    for name, check in (("accelerated", accelerated), ("strongtree", strongtree)):
+    for name, check in (("accelerated", check_accelerated), ("strongtree", strongtree)):
         if name not in options.tables.split(","):
             continue
         began = time.perf_counter()

@@ -26,8 +26,8 @@ SOLVERS = ("scip", "gurobi")
 
 def slow(path: Path | None, limit: float) -> set[tuple[str, str, int, str]]:
     """What a solver is known not to prove within the limit: variant, table, depth, penalty."""
-    found = shared.records(path) if path else {}
-    late = [r for r in found.values() if r["solver"] in SOLVERS and (not r["optimal"] or r["cpu"] > limit)]
+    records = shared.records(path) if path else {}
+    late = [r for r in records.values() if r["solver"] in SOLVERS and (not r["optimal"] or r["cpu"] > limit)]
     return {(r["variant"], r["name"], r["depth"], r["penalty"]) for r in late}
 
 
@@ -49,14 +49,14 @@ def main() -> int:
         return 0
     left_out = slow(options.known, options.limit)
     cases = shared.cases(folder, "shared", options.sets.split(",") if options.sets else None)
-    chosen = [case for case in cases if case.depth == options.depth]
+    selected = [case for case in cases if case.depth == options.depth]
     shared.warm_up()
     for variant in options.variants.split(","):
         ratios = []
         print(
             f"\n| {variant}, depth {options.depth} | penalty | SCIP, s | nodes | Gurobi, s | nodes | ratio |\n|---|---|---|---|---|---|---|"
         )
-        for case in chosen:
+        for case in selected:
             if (variant, case.name, case.depth, case.penalty) in left_out:
                 continue
             techniques = shared.VARIANTS[variant]

@@ -87,30 +87,30 @@ def with_holes(X: pd.DataFrame, by_value: bool) -> pd.DataFrame:
 def tables(names: list[str], most: int) -> dict[str, tuple[pd.DataFrame, np.ndarray]]:
     """All tables by name; a complete one twice."""
     entries = {entry["name"]: entry for entry in json.loads((DATA / "manifest.json").read_text(encoding="utf-8"))}
-    found = {name: read(name, entries[name], most) for name in EMPTY}
+    table_by_name = {name: read(name, entries[name], most) for name in EMPTY}
     for name in COMPLETE:
         X, y = read(name, entries[name], most)
-        found[f"{name}, at random"] = with_holes(X, by_value=False), y
-        found[f"{name}, by value"] = with_holes(X, by_value=True), y
-    return {name: found[name] for name in names or found}
+        table_by_name[f"{name}, at random"] = with_holes(X, by_value=False), y
+        table_by_name[f"{name}, by value"] = with_holes(X, by_value=True), y
+    return {name: table_by_name[name] for name in names or table_by_name}
 
 
 def share_right(model: object, X: pd.DataFrame, y: np.ndarray, train: np.ndarray, test: np.ndarray) -> float:
     """Accuracy on the test rows; a row that the model refuses gets the majority class of the training rows."""
     labels, counts = np.unique(y[train], return_counts=True)
-    said = np.full(len(test), labels[counts.argmax()], object)
+    answers = np.full(len(test), labels[counts.argmax()], object)
     dropping = getattr(model, "missing", "learn") == "drop"
     if dropping and X.iloc[train].isna().any(axis=1).all():
-        return float((said == y[test]).mean())  # no row is left to train on
+        return float((answers == y[test]).mean())  # no row is left to train on
     model.fit(X.iloc[train], y[train])
     rows = X.iloc[test]
     answered = np.ones(len(test), bool)
     if dropping:
-        asked = [model.tree_.schema[j].name for j in model.tree_.used_columns]
-        answered = ~rows[asked].isna().any(axis=1).to_numpy()
+        used = [model.tree_.schema[j].name for j in model.tree_.used_columns]
+        answered = ~rows[used].isna().any(axis=1).to_numpy()
     if answered.any():
-        said[answered] = model.predict(rows[answered])
-    return float((said == y[test]).mean())
+        answers[answered] = model.predict(rows[answered])
+    return float((answers == y[test]).mean())
 
 
 def methods(depth: int, limit: float) -> dict[str, tuple[object, bool]]:
@@ -147,13 +147,13 @@ def user_seconds(checkout: Path, X: np.ndarray, y: np.ndarray, method: str, opti
         rows = Path(folder) / "rows.npz"
         np.savez(rows, X=X, y=y)
         command = [sys.executable, "-c", TRAINING, str(checkout), str(rows), method, json.dumps(options)]
-        done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=checkout)
-    return float(done.stdout.splitlines()[-1])
+        process = subprocess.run(command, capture_output=True, text=True, check=True, cwd=checkout)
+    return float(process.stdout.splitlines()[-1])
 
 
 def compare_speed(against: Path | None) -> None:
     """Print user seconds and ratios of each method of SPEED."""
-    own = Path(__file__).resolve().parents[1]
+    root = Path(__file__).resolve().parents[1]
     entries = {entry["name"]: entry for entry in json.loads((DATA / "manifest.json").read_text(encoding="utf-8"))}
     table, classes = read("wdbc", entries["wdbc"], 2000)
     _, codes = np.unique(classes, return_inverse=True)
@@ -164,7 +164,7 @@ def compare_speed(against: Path | None) -> None:
         y = codes[: len(X)]
         holes = with_holes(X, by_value=False)
         forms = [X.to_numpy(float), holes.fillna(holes.median()).to_numpy(float), holes.to_numpy(float)]
-        complete, filled, empty = (user_seconds(own, form, y, method, options) for form in forms)
+        complete, filled, empty = (user_seconds(root, form, y, method, options) for form in forms)
         other = user_seconds(against, forms[0], y, method, options) if against else float("nan")
         seconds = (f"{value:.3f}" for value in (complete, filled, empty))
         print(method, *seconds, f"{empty / filled:.2f}", f"{complete / other:.2f}", sep="\t", flush=True)
@@ -197,7 +197,7 @@ def main() -> None:
         }
         print(name, *(f"{100 * means[name][kind]:.1f}" for kind in kinds), sep="\t", flush=True)
     for kind in kinds:
-        good = sum(found[kind] >= found["scikit-learn"] - 1e-12 for found in means.values())
+        good = sum(mean[kind] >= mean["scikit-learn"] - 1e-12 for mean in means.values())
         print(f"{kind}: at least as good as scikit-learn on {good} of {len(means)} tables")
 
 

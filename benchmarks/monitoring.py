@@ -64,16 +64,16 @@ def simulate(setting: Setting, years: int, rng: np.random.Generator, days: int =
     return Years(rng.multinomial(setting.reference, SHARES, size=years), counts)
 
 
-def first_alarms(setting: Setting, found: Years, *, by_row: bool | None = None) -> np.ndarray:
+def first_alarms(setting: Setting, simulated: Years, *, by_row: bool | None = None) -> np.ndarray:
     """Return the day of the first alarm of each leaf, int64 (years, leaves), -1 without one; `by_row` None: the unit is chosen."""
-    days, years, leaves = found.days.shape
+    days, years, leaves = simulated.days.shape
     miss = LEVEL / leaves
-    limits = ShareLimits.of_reference(found.reference.ravel(), np.full(years * leaves, setting.reference), miss)
+    limits = ShareLimits.of_reference(simulated.reference.ravel(), np.full(years * leaves, setting.reference), miss)
     if by_row is None:
-        units = np.stack([rows_are_units(found.days[:, y])[:-1] for y in range(years)], axis=1)
+        units = np.stack([rows_are_units(simulated.days[:, y])[:-1] for y in range(years)], axis=1)
     else:
         units = np.full((days, years), by_row)
-    counts = found.days.reshape(days, years * leaves)
+    counts = simulated.days.reshape(days, years * leaves)
     rows = np.full_like(counts, setting.rows)
     result = evidence(counts, rows, limits, np.repeat(units, leaves, axis=1))
     return result.first_alarm(np.full(years * leaves, THRESHOLD)).reshape(years, leaves)
@@ -105,13 +105,13 @@ def delay(setting: Setting, years: int, rng: np.random.Generator, *, by_row: boo
     parts = [first_alarms(setting, simulate(setting, part, rng), by_row=by_row) for part in _parts(years)]
     first = np.concatenate(parts)
     first = np.where(first >= setting.change, first, HORIZON_DAYS * 10).min(axis=1)
-    found = first < HORIZON_DAYS
-    days = np.where(found, first - setting.change + 1, np.inf)
+    is_alarmed = first < HORIZON_DAYS
+    days = np.where(is_alarmed, first - setting.change + 1, np.inf)
     return Delay(
         float(np.quantile(days, 0.5, method="lower")) * setting.rows,
         float(np.quantile(days, 0.9, method="lower")) * setting.rows,
         float(np.quantile(days, 0.5, method="lower")),
-        float(found.mean()),
+        float(is_alarmed.mean()),
     )
 
 
@@ -158,10 +158,10 @@ def main() -> None:
             np.array([round(SHARES[GROWN] * setting.reference)]), np.array([setting.reference]), LEVEL / len(SHARES)
         )
         expected = rows_until_alarm(GROWN_SHARE, float(limit.high[0]), len(SHARES), LEVEL)
-        found = delay(setting, options.years, rng, by_row=by_row)
+        alarm = delay(setting, options.years, rng, by_row=by_row)
         print(
-            f"{', '.join(map(str, setting))}: {expected:.0f}; {found.median:.0f}, {found.most:.0f}; "
-            f"{found.days:.0f}; {100 * found.found:.1f} %",
+            f"{', '.join(map(str, setting))}: {expected:.0f}; {alarm.median:.0f}, {alarm.most:.0f}; "
+            f"{alarm.days:.0f}; {100 * alarm.found:.1f} %",
             flush=True,
         )
 

@@ -58,10 +58,10 @@ def run(table: Table, labels: Labels, method: str, depth: int, seed: int, limit:
     parameters = {"depth": depth, "time_limit": limit, "seed": 0}
     request = TrainRequest(table=table.take(rows), labels=labels.take(rows), method=method, parameters=parameters)
     begin = time.perf_counter()
-    found = train(request)
+    result = train(request)
     seconds = time.perf_counter() - begin
-    accuracy = float((found.tree.predict(table.take(test).matrix()) == labels.codes[test]).mean())
-    c = found.certificate
+    accuracy = float((result.tree.predict(table.take(test).matrix()) == labels.codes[test]).mean())
+    c = result.certificate
     return {
         "n": len(rows), "status": str(c.status), "correct": c.correct, "bound": c.bound, "gap": c.gap,
         "seconds": round(seconds, 2), "leaves": c.leaves, "test": round(100 * accuracy, 2),
@@ -113,7 +113,7 @@ def warm(methods: Sequence[str]) -> None:
             train(TrainRequest(table=numeric_table(X), labels=labels, method=method, parameters=parameters))
 
 
-def published() -> tuple[dict[tuple[str, int, str], str], dict[tuple[str, int, str], str]]:
+def read_published() -> tuple[dict[tuple[str, int, str], str], dict[tuple[str, int, str], str]]:
     """Time or gap (Table 2) and accuracy on unseen rows (Table 3) of the paper, by data set, depth and method."""
     solved: dict[tuple[str, int, str], str] = {}
     accuracy: dict[tuple[str, int, str], str] = {}
@@ -128,23 +128,23 @@ def published() -> tuple[dict[tuple[str, int, str], str], dict[tuple[str, int, s
     return solved, accuracy
 
 
-def grouped(results: Sequence[dict[str, Any]]) -> dict[tuple[str, int, str], list[dict[str, Any]]]:
+def group_results(results: Sequence[dict[str, Any]]) -> dict[tuple[str, int, str], list[dict[str, Any]]]:
     """The splits of each data set, depth and method, in the order of the sets, the depths and the methods."""
     order = {name: i for i, name in enumerate((*SETS, *METHODS))}
-    found: dict[tuple[str, int, str], list[dict[str, Any]]] = {}
+    by_case: dict[tuple[str, int, str], list[dict[str, Any]]] = {}
     for row in results:
-        found.setdefault((row["dataset"], row["depth"], row["method"]), []).append(row)
-    return dict(sorted(found.items(), key=lambda item: (order[item[0][0]], item[0][1], order[item[0][2]])))
+        by_case.setdefault((row["dataset"], row["depth"], row["method"]), []).append(row)
+    return dict(sorted(by_case.items(), key=lambda item: (order[item[0][0]], item[0][1], order[item[0][2]])))
 
 
 def summary(results: Sequence[dict[str, Any]]) -> list[str]:
     """A table in Markdown: one line for each data set, depth and method."""
-    solved, accuracy = published()
+    solved, accuracy = read_published()
     lines = [
         "| data | depth | method | proved | seconds | gap % | training % | unseen % | paper: time or gap | paper: unseen % |",
         "|---|---|---|---|---|---|---|---|---|---|",
     ]
-    for (name, depth, method), rows in grouped(results).items():
+    for (name, depth, method), rows in group_results(results).items():
         key = (name, depth, NAMES.get(method, ""))
         proved = sum(r["status"] == "optimal" for r in rows)
         gaps = [100 * r["gap"] for r in rows if r["gap"] is not None]
@@ -195,7 +195,7 @@ def totals(results: Sequence[dict[str, Any]]) -> list[str]:
     lines = [
         "| depth | method | sets proved here | in the paper | splits proved here | in the paper |", "|---|---|---|---|---|---|",
     ]  # fmt: skip
-    groups = grouped(results)
+    groups = group_results(results)
     for depth in sorted({row["depth"] for row in results}):
         for method in PROVERS:
             mine = {name: rows for (name, d, m), rows in groups.items() if (d, m) == (depth, method)}

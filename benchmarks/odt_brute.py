@@ -32,12 +32,12 @@ def main() -> None:
     parser.add_argument("--count", type=int, default=200, help="instances of each option and solver")
     parser.add_argument("--solvers", nargs="*", default=["search", "scip", "gurobi"])
     parser.add_argument("--options", nargs="*", default=list(OPTIONS), choices=list(OPTIONS))
-    given = parser.parse_args()
-    print("| option | " + " | ".join(given.solvers) + " |\n" + "|---" * (1 + len(given.solvers)) + "|")
-    for option in given.options:
+    options = parser.parse_args()
+    print("| option | " + " | ".join(options.solvers) + " |\n" + "|---" * (1 + len(options.solvers)) + "|")
+    for option in options.options:
         cells = []
-        for solver in given.solvers:
-            cells.append(measure(option, solver, given.count) if applies(option, solver) else "-")
+        for solver in options.solvers:
+            cells.append(measure(option, solver, options.count) if applies(option, solver) else "-")
         print(f"| {option} | " + " | ".join(cells) + " |", flush=True)
 
 

@@ -38,7 +38,7 @@ WITHOUT = {
 }  # fmt: skip
 
 
-def published(number: int) -> list[dict[str, str]]:
+def read_published(number: int) -> list[dict[str, str]]:
     """The rows of a printed table."""
     with (DATA / "published" / f"paper004_table{number}.csv").open(encoding="utf-8") as stream:
         return list(csv.DictReader(stream))
@@ -111,53 +111,55 @@ def seconds(certificate: Certificate, limit: float) -> str:
     return f"gap {100 * (certificate.gap or 0):.1f} % after {limit:g} s"
 
 
-def techniques(number: int, limit: float, wanted: set[str], depth: int, most: int) -> None:
+def techniques(number: int, limit: float, datasets: set[str], depth: int, most: int) -> None:
     """Tables 2 and 3: the model with and without each technique (depth 3 in the paper), and the search on the same rows."""
     rows: list[list[object]] = []
-    for row in published(number):
+    for row in read_published(number):
         name = row["dataset"]
         samples = min(most, int(row["samples"]))
         variant = row["variant"]
-        if wanted and name not in wanted:
+        if datasets and name not in datasets:
             continue
         split = Split(name, 0, samples)
         printed = "> 3 h" if row["timed_out"] == "1" else f"{float(row['seconds']):g} s"
         search = ""
         if variant == "nothing":
             search = seconds(split.fit(60, depth=depth)[1], 60)
-        found = split.fit(limit, depth=depth, solver="scip", without=WITHOUT[variant])[1]
-        rows.append([name, samples, variant, printed, seconds(found, limit), f"{found.nodes:,}", search])
+        result = split.fit(limit, depth=depth, solver="scip", without=WITHOUT[variant])[1]
+        rows.append([name, samples, variant, printed, seconds(result, limit), f"{result.nodes:,}", search])
     show(["data", "rows", "techniques", "printed (CPLEX, 8 cores)", "SCIP, 1 core", "nodes", "search, 1 core"], rows)
 
 
-def times(limit: float, wanted: set[str]) -> None:
+def times(limit: float, datasets: set[str]) -> None:
     """Table 4: time by topology and rows."""
     rows: list[list[object]] = []
-    for row in published(4):
-        if wanted and row["dataset"] not in wanted:
+    for row in read_published(4):
+        if datasets and row["dataset"] not in datasets:
             continue
-        found = Split(row["dataset"], 0, int(row["samples"])).fit(limit, topology=TOPOLOGY[row["topology"]])[1]
+        result = Split(row["dataset"], 0, int(row["samples"])).fit(limit, topology=TOPOLOGY[row["topology"]])[1]
         printed = "> 3 h" if row["timed_out"] == "1" else f"{float(row['seconds']):g} s"
-        rows.append([row["dataset"], row["topology"], row["samples"], printed, seconds(found, limit)])
+        rows.append([row["dataset"], row["topology"], row["samples"], printed, seconds(result, limit)])
     show(["data", "topology", "rows", "printed", "search"], rows)
 
 
-def branching(limit: float, splits: int, wanted: set[str]) -> None:
+def branching(limit: float, splits: int, datasets: set[str]) -> None:
     """Table 6: one category per question, limited subsets, any subset; the limit of the paper is not printed, so three are shown."""
     rows: list[list[object]] = []
-    for row in published(6):
+    for row in read_published(6):
         name = row["dataset"]
         depth = int(row["depth"])
-        if wanted and name not in wanted:
+        if datasets and name not in datasets:
             continue
         for card in {"simple": (1,), "comb-con": (2, 3, 4), "comb-unc": (0,)}[row["branching"]]:
-            train, test, proved = measured(name, limit, splits, depth=depth, max_card=card)
+            train, test, proved = measure_splits(name, limit, splits, depth=depth, max_card=card)
             label = row["branching"] + (f", at most {card}" if row["branching"] == "comb-con" else "")
             rows.append([name, depth, label, row["train_acc"], train, row["test_acc"], test, f"{proved} of {splits}"])
     show(["data", "depth", "questions", "train, printed", "train", "test, printed", "test", "proved"], rows)
 
 
-def measured(name: str, limit: float, splits: int, method: str = "odt", **settings: object) -> tuple[float, float, int]:
+def measure_splits(
+    name: str, limit: float, splits: int, method: str = "odt", **settings: object
+) -> tuple[float, float, int]:
     """Mean accuracy in percent on training and test rows over the splits, and how many were proved."""
     train = []
     test = []
@@ -171,19 +173,19 @@ def measured(name: str, limit: float, splits: int, method: str = "odt", **settin
     return float(np.mean(train)), float(np.mean(test)), proved
 
 
-def accuracy(limit: float, splits: int, wanted: set[str]) -> None:
+def accuracy(limit: float, splits: int, datasets: set[str]) -> None:
     """Table 8: accuracy by topology; a1a and mushroom with subsets of at most four categories."""
     rows: list[list[object]] = []
-    for row in published(8):
+    for row in read_published(8):
         name = row["dataset"]
         shape = row["topology"]
-        if wanted and name not in wanted:
+        if datasets and name not in datasets:
             continue
         if shape == "CART-D3":
-            train, test, proved = measured(name, limit, splits, "cart", depth=3)
+            train, test, proved = measure_splits(name, limit, splits, "cart", depth=3)
         else:
             card = 4 if name in ("a1a", "mushroom") else 0
-            train, test, proved = measured(name, limit, splits, topology=TOPOLOGY[shape], max_card=card)
+            train, test, proved = measure_splits(name, limit, splits, topology=TOPOLOGY[shape], max_card=card)
         claim = "" if shape == "CART-D3" else f"{proved} of {splits}"
         rows.append([name, shape, row["train_acc"], train, row["test_acc"], test, claim])
     show(["data", "topology", "train, printed", "train", "test, printed", "test", "proved"], rows)
@@ -194,8 +196,8 @@ def sensitivity(limit: float, splits: int, depths: list[int], printed: bool) -> 
 
     `printed`: the reading that gives the printed numbers, complete rows and required rows rounded down.
     """
-    found: dict[tuple[int, str], list[tuple[float, ...]]] = defaultdict(list)
-    wanted = list(dict.fromkeys(row["train_tpr"] for row in published(14)))
+    rates_by_run: dict[tuple[int, str], list[tuple[float, ...]]] = defaultdict(list)
+    required = list(dict.fromkeys(row["train_tpr"] for row in read_published(14)))
     proved = total = 0
     for seed in range(splits):
         split = Split("breast-cancer-wisconsin", seed, whole=printed)
@@ -208,31 +210,31 @@ def sensitivity(limit: float, splits: int, depths: list[int], printed: bool) -> 
                 split.problem, make_groups(split.problem, 10, 0), complete(depth), goal, monitor, all_entries=True
             )
             reach.search.solve()
-            for share in wanted:
+            for share in required:
                 exact = Fraction(share) * reach.positives / 100
                 least = exact // 1 if printed else -(-exact // 1)
                 pair = reach.search.at(int(least))
                 proved = proved + pair.proved
                 total = total + 1
-                said = predict_labels(reach.search.tree(pair.tp), split.test[0]) == 1
+                predicted = predict_labels(reach.search.tree(pair.tp), split.test[0]) == 1
                 positive = split.test[1] == split.problem.labels.classes.index("2")
                 if reach.classes != (0, 1):
-                    said = said if reach.classes[1] == 0 else ~said
+                    predicted = predicted if reach.classes[1] == 0 else ~predicted
                 rates = (
                     pair.tp / reach.positives,
                     pair.tn / reach.negatives,
-                    said[positive].mean(),
-                    1 - said[~positive].mean(),
+                    predicted[positive].mean(),
+                    1 - predicted[~positive].mean(),
                 )
-                found[depth, share].append(tuple(100 * r for r in rates))
+                rates_by_run[depth, share].append(tuple(100 * r for r in rates))
     rows: list[list[object]] = []
-    for row in published(14):
+    for row in read_published(14):
         if int(row["depth"]) not in depths:
             continue
-        mean = np.mean(found[int(row["depth"]), row["train_tpr"]], axis=0)
+        mean = np.mean(rates_by_run[int(row["depth"]), row["train_tpr"]], axis=0)
         cells: list[object] = [row["depth"]]
-        for name, own in zip(("train_tpr", "train_tnr", "test_tpr", "test_tnr"), mean, strict=True):
-            cells += [row[name], float(own)]
+        for name, values in zip(("train_tpr", "train_tnr", "test_tpr", "test_tnr"), mean, strict=True):
+            cells += [row[name], float(values)]
         rows.append(cells)
     heads = ["train TPR", "train TNR", "test TPR", "test TNR"]
     show(["depth", *(f"{h}{end}" for h in heads for end in (", printed", ""))], rows)
@@ -249,23 +251,23 @@ def main() -> None:
     parser.add_argument("--depths", nargs="*", type=int, default=[2, 3], help="of table 14")
     parser.add_argument("--printed", action="store_true", help="table 14 in the reading that gives the printed numbers")
     parser.add_argument("--datasets", nargs="*", default=[])
-    given = parser.parse_args()
+    options = parser.parse_args()
     if not (DATA / "published").exists():
         sys.exit("OCTWEB_BENCH_DATA does not name the folder of the shared data.")
-    wanted = set(given.datasets)
+    datasets = set(options.datasets)
     Split("a1a", 0, 100).fit(600, topology="imbalanced")  # compiles
-    for number in given.tables:
+    for number in options.tables:
         print(f"### Table {number}\n")
         if number in (2, 3):
-            techniques(number, given.limit, wanted, given.depth, given.rows)
+            techniques(number, options.limit, datasets, options.depth, options.rows)
         elif number == 4:
-            times(given.limit, wanted)
+            times(options.limit, datasets)
         elif number == 6:
-            branching(given.limit, given.splits, wanted)
+            branching(options.limit, options.splits, datasets)
         elif number == 8:
-            accuracy(given.limit, given.splits, wanted)
+            accuracy(options.limit, options.splits, datasets)
         elif number == 14:
-            sensitivity(given.limit, given.splits, given.depths, given.printed)
+            sensitivity(options.limit, options.splits, options.depths, options.printed)
         else:
             parser.error(f"there is no table {number} here")
 

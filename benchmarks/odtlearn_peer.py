@@ -43,9 +43,9 @@ def child(path: str, depth: int, lam: float, limit: float) -> int:
     began = time.perf_counter()
     model.fit(X, y)
     seconds = time.perf_counter() - began
-    found = {"seconds": seconds, "gap": float(model.optim_gap), "objective": float(model.objective_value)}
-    found["correct"] = int((np.asarray(model.predict(X)) == y).sum())
-    print("RESULT " + json.dumps(found), flush=True)
+    record = {"seconds": seconds, "gap": float(model.optim_gap), "objective": float(model.objective_value)}
+    record["correct"] = int((np.asarray(model.predict(X)) == y).sum())
+    print("RESULT " + json.dumps(record), flush=True)
     return 0
 
 
@@ -55,9 +55,9 @@ def theirs(python: str, X: Any, y: Any, depth: int, kappa: float, limit: float, 
     path = folder / "octweb-odtlearn.npz"
     np.savez(path, X=X, y=y)
     command = [python, __file__, "--child", str(path), "--depth", str(depth), "--lam", repr(kappa / (1 + kappa))]
-    done = subprocess.run([*command, "--limit", str(limit)], capture_output=True, text=True, timeout=limit * 4 + 120)
-    lines = [line for line in done.stdout.splitlines() if line.startswith("RESULT ")]
-    return json.loads(lines[-1].removeprefix("RESULT ")) if lines else {"failed": done.stderr.strip()[-300:]}
+    process = subprocess.run([*command, "--limit", str(limit)], capture_output=True, text=True, timeout=limit * 4 + 120)
+    lines = [line for line in process.stdout.splitlines() if line.startswith("RESULT ")]
+    return json.loads(lines[-1].removeprefix("RESULT ")) if lines else {"failed": process.stderr.strip()[-300:]}
 
 
 def instances(options: argparse.Namespace, folder: Path) -> list[Any]:
@@ -78,23 +78,23 @@ def compare(options: argparse.Namespace, folder: Path) -> list[dict[str, Any]]:
     import mip_benchmark as ours
 
     ours.warm_up()
-    found = []
+    records = []
     for case in instances(options, folder):
         name = case.name
         X, y = ours.load(folder, name)
-        kept = X[:, X.min(axis=0) < X.max(axis=0)]
+        varying = X[:, X.min(axis=0) < X.max(axis=0)]
         size = (
             len(y)
-            + kept.shape[1] * ((1 << options.depth) - 1)
+            + varying.shape[1] * ((1 << options.depth) - 1)
             + (len(set(y.tolist())) + 1) * ((2 << options.depth) - 1)
         )
         if size > LICENCE:
             print(f"{name} needs {size} variables, more than the size-limited licence takes; left out.")
             continue
-        own = ours.solve(folder, case, ours.DEFAULT, "scip", options.limit, processor=False)
+        solve = ours.solve(folder, case, ours.DEFAULT, "scip", options.limit, processor=False)
         kappa = float(case.penalty) * len(y)
         with tempfile.TemporaryDirectory() as scratch:
-            other = theirs(options.python, kept, y, options.depth, kappa, options.limit, Path(scratch))
+            other = theirs(options.python, varying, y, options.depth, kappa, options.limit, Path(scratch))
         if "failed" in other:
             print(f"{name}: odtlearn failed: {other['failed']}")
             continue
@@ -105,19 +105,19 @@ def compare(options: argparse.Namespace, folder: Path) -> list[dict[str, Any]]:
             "depth": case.depth,
             "penalty": case.penalty,
             "limit": options.limit,
-            "ours": own,
+            "ours": solve,
             "theirs": other,
         }
-        found.append(record)
+        records.append(record)
         print(
-            f"| {name} | {case.depth} | {case.penalty} | {own['seconds']:.3f} | {min(other['seconds'], options.limit):.2f} | "
-            f"{own['value']:.2f} | {other['value']:.2f} | {other['gap']:.3f} | {own['seconds'] / min(other['seconds'], options.limit):.4f} |",
+            f"| {name} | {case.depth} | {case.penalty} | {solve['seconds']:.3f} | {min(other['seconds'], options.limit):.2f} | "
+            f"{solve['value']:.2f} | {other['value']:.2f} | {other['gap']:.3f} | {solve['seconds'] / min(other['seconds'], options.limit):.4f} |",
             flush=True,
         )  # fmt: skip
         if options.results:
             with options.results.open("a") as lines:
                 lines.write(json.dumps(record) + "\n")
-    return found
+    return records
 
 
 def main() -> int:
@@ -150,11 +150,11 @@ def main() -> int:
         "| instance | depth | leaf penalty | ours on SCIP, s | odtlearn on Gurobi, s | our value | its value | its gap | ratio |"
     )
     print("|---|---|---|---|---|---|---|---|---|")
-    found = compare(options, folder)
-    if found:
-        ratios = [r["ours"]["seconds"] / min(r["theirs"]["seconds"], r["limit"]) for r in found]
+    records = compare(options, folder)
+    if records:
+        ratios = [r["ours"]["seconds"] / min(r["theirs"]["seconds"], r["limit"]) for r in records]
         mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
-        print(f"geometric mean of the ratios over {len(found)} instances: {mean:.4f}, the largest {max(ratios):.4f}")
+        print(f"geometric mean of the ratios over {len(records)} instances: {mean:.4f}, the largest {max(ratios):.4f}")
     return 0
 
 

@@ -32,11 +32,11 @@ def run(points: int, classes: int, limit: float) -> str:
     labels = Labels(name="y", classes=tuple("abc"[:classes]), codes=y)
     parameters = {"depth": 2, "time_limit": limit}
     begin = time.perf_counter()
-    found = train(
+    result = train(
         TrainRequest(table=numeric_table(X), labels=labels, method="cut-h", parameters=parameters)
     ).certificate
     seconds = time.perf_counter() - begin
-    return f"{found.status}, {found.correct} right, gap {100 * (found.gap or 0):.1f} %, {seconds:.1f} s"
+    return f"{result.status}, {result.correct} right, gap {100 * (result.gap or 0):.1f} %, {seconds:.1f} s"
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

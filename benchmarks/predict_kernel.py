@@ -38,7 +38,7 @@ def best_time(work: Callable[[], object], repeats: int) -> float:
     return min(times)
 
 
-def translated(model: DecisionTreeClassifier, X: np.ndarray, y: np.ndarray) -> Tree:
+def translate(model: DecisionTreeClassifier, X: np.ndarray, y: np.ndarray) -> Tree:
     """The scikit-learn tree as ours."""
     inner = model.tree_
 
@@ -91,11 +91,11 @@ def main() -> None:
     y = np.digitize(signal, np.quantile(signal, [1 / 3, 2 / 3])).astype(np.int32)
     train = slice(0, min(100_000, options.rows))
     model = DecisionTreeClassifier(max_depth=options.depth, random_state=0).fit(single[train], y[train])
-    tree = translated(model, X[train], y[train])
+    tree = translate(model, X[train], y[train])
     pairs = bivariate(tree, X[train], y[train])
     sessions = {"threshold": onnx_session(tree), "two columns": onnx_session(pairs)}
-    for session, own in zip(sessions.values(), (tree, pairs), strict=True):
-        assert np.array_equal(session.run(["leaf"], {"X": X})[0], own.apply(X)), "onnxruntime reaches other leaves"
+    for session, names in zip(sessions.values(), (tree, pairs), strict=True):
+        assert np.array_equal(session.run(["leaf"], {"X": X})[0], names.apply(X)), "onnxruntime reaches other leaves"
     assert np.array_equal(model.predict(single), tree.predict(X)), "scikit-learn predicts other classes"
 
     seconds = {

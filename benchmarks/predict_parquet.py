@@ -22,7 +22,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from predict_kernel import onnx_session, translated
+from predict_kernel import onnx_session, translate
 from sklearn.tree import DecisionTreeClassifier
 
 from trainer.data.formats.file_bytes import ReadLimits
@@ -34,14 +34,14 @@ LIMITS = ReadLimits(bytes=10**11, unpacked_bytes=10**11, rows=10**9, columns=10*
 
 def times(programs: dict[str, Callable[[], object]], repeats: int) -> dict[str, tuple[float, float]]:
     """Wall and processor seconds of the fastest of `repeats` calls; the programs take turns."""
-    found: dict[str, list[tuple[float, float]]] = {}
+    times_by_program: dict[str, list[tuple[float, float]]] = {}
     for _ in range(repeats):
         for name, work in programs.items():
             wall = time.perf_counter()
             cpu = time.process_time()
             work()
-            found.setdefault(name, []).append((time.perf_counter() - wall, time.process_time() - cpu))
-    return {name: (min(t[0] for t in all_), min(t[1] for t in all_)) for name, all_ in found.items()}
+            times_by_program.setdefault(name, []).append((time.perf_counter() - wall, time.process_time() - cpu))
+    return {name: (min(t[0] for t in all_), min(t[1] for t in all_)) for name, all_ in times_by_program.items()}
 
 
 def main() -> None:
@@ -64,7 +64,7 @@ def main() -> None:
     y = np.digitize(signal, np.quantile(signal, [1 / 3, 2 / 3])).astype(np.int32)
     train = slice(0, min(100_000, options.rows))
     sklearn_tree = DecisionTreeClassifier(max_depth=options.depth, random_state=0).fit(X[train], y[train])
-    tree = translated(sklearn_tree, X[train], y[train])
+    tree = translate(sklearn_tree, X[train], y[train])
     session = onnx_session(tree)
     names = [c.name for c in tree.schema]
     with tempfile.TemporaryDirectory(prefix="octweb-bench-") as folder:
@@ -88,7 +88,7 @@ def main() -> None:
         leaves = session.run(["leaf"], {"X": matrix()})[0]
         assert np.array_equal(answers["leaf"].to_numpy(), leaves), "onnxruntime reaches other leaves"
         del answers, classes, leaves, X
-        found = times(
+        times_by_program = times(
             {
                 "octweb, answers written as Parquet": lambda: own("parquet"),
                 "octweb, answers written as CSV": lambda: own("csv"),
@@ -98,16 +98,16 @@ def main() -> None:
             },
             options.repeats,
         )
-    used = len(tree.used_columns)
+    n_used = len(tree.used_columns)
     print(
-        f"{options.rows:,} rows x {options.columns} columns ({size / 1e6:.0f} MB, the tree reads {used}), depth {tree.depth}, "
+        f"{options.rows:,} rows x {options.columns} columns ({size / 1e6:.0f} MB, the tree reads {n_used}), depth {tree.depth}, "
         f"{tree.n_leaves} leaves, load average {os.getloadavg()[0]:.1f}\n\n"
         "| program | s | processor s | million rows per processor second | processor time ÷ ours |\n|---|---|---|---|---|"
     )
-    base = found["octweb, answers written as Parquet"][1]
-    for name, (wall, cpu) in found.items():
+    base = times_by_program["octweb, answers written as Parquet"][1]
+    for name, (wall, cpu) in times_by_program.items():
         print(f"| {name} | {wall:.2f} | {cpu:.2f} | {options.rows / cpu / 1e6:.2f} | {cpu / base:.2f} |")
-    print(json.dumps({"rows": options.rows, "seconds": found}))
+    print(json.dumps({"rows": options.rows, "seconds": times_by_program}))
 
 
 if __name__ == "__main__":

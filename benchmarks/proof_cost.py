@@ -55,10 +55,10 @@ def measure(X: np.ndarray, y: np.ndarray, depth: int, penalty: Fraction) -> dict
     space = ProofSpace("questions", X > 0, y, one, classes, depth, price, 1, None, every, None, "")
 
     def solved() -> tuple[Callable[[Callable[[], bool]], ProofSteps | None], Fraction]:
-        found = solve_binary(BinaryProblem(X, y, n_classes=classes, depth=depth, leaf_cost=price))
-        return found.proof, found.cost
+        solution = solve_binary(BinaryProblem(X, y, n_classes=classes, depth=depth, leaf_cost=price))
+        return solution.proof, solution.cost
 
-    return timed(solved, space)
+    return time_proof(solved, space)
 
 
 def measure_columns(path: Path, target: str, depth: int, penalty: Fraction, most: int) -> dict[str, float]:
@@ -75,11 +75,11 @@ def measure_columns(path: Path, target: str, depth: int, penalty: Fraction, most
     )  # fmt: skip
 
     def solved() -> tuple[Callable[[Callable[[], bool]], ProofSteps | None], Fraction]:
-        found = method.solve(problem, settings, Monitor(limits_of(settings)))
-        assert found.proof is not None
-        return found.proof, cost_of(found, problem)
+        solution = method.solve(problem, settings, Monitor(limits_of(settings)))
+        assert solution.proof is not None
+        return solution.proof, cost_of(solution, problem)
 
-    return timed(solved, space) | {"rows": problem.n, "questions": X.shape[1]}
+    return time_proof(solved, space) | {"rows": problem.n, "questions": X.shape[1]}
 
 
 def measure_thresholds(path: Path, target: str, depth: int, penalty: Fraction) -> dict[str, float]:
@@ -96,15 +96,15 @@ def measure_thresholds(path: Path, target: str, depth: int, penalty: Fraction) -
     )
 
     def solved() -> tuple[Callable[[Callable[[], bool]], ProofSteps | None], Fraction]:
-        found = method.solve(problem, settings, Monitor(limits_of(settings)))
-        assert found.proof is not None
-        return found.proof, cost_of(found, problem)
+        solution = method.solve(problem, settings, Monitor(limits_of(settings)))
+        assert solution.proof is not None
+        return solution.proof, cost_of(solution, problem)
 
     cuts = sum(len(np.unique(column)) - 1 for column in X.T)
-    return timed(solved, space) | {"rows": problem.n, "questions": cuts}
+    return time_proof(solved, space) | {"rows": problem.n, "questions": cuts}
 
 
-def timed(
+def time_proof(
     solved: Callable[[], tuple[Callable[[Callable[[], bool]], ProofSteps | None], Fraction]], space: ProofSpace
 ) -> dict[str, float]:
     """Processor seconds of a search, of its proof, and of the check."""
@@ -119,9 +119,9 @@ def timed(
     lines = [header, *proof.steps]
     size = len(gzip.compress("\n".join(json.dumps(line, separators=(",", ":")) for line in lines).encode()))
     before = time.process_time()
-    shown = check_proof(iter(list(enumerate(lines))), space)
+    claims = check_proof(iter(list(enumerate(lines))), space)
     checked = time.process_time()
-    assert shown.cost == cost
+    assert claims.cost == cost
     train = trained - start
     prove = proved - trained
     check = checked - before
@@ -140,66 +140,66 @@ def main() -> None:
     parser.add_argument("--only", nargs="+", default=[])
     parser.add_argument("--minutes", type=float, default=5.0)
     parser.add_argument("--output", type=Path)
-    asked = parser.parse_args()
+    options = parser.parse_args()
     folder = encodings()
     if folder is None:
         return
-    if asked.max_columns or asked.thresholds:
-        own_columns(folder, asked)
+    if options.max_columns or options.thresholds:
+        own_columns(folder, options)
         return
     tables = []
     for path in (folder / "encoded").glob("*_enc.csv.gz"):
         name = path.name.removesuffix("_enc.csv.gz")
-        if not asked.only or name in asked.only:
+        if not options.only or name in options.only:
             table = np.loadtxt(path, delimiter=",", skiprows=1)
             tables.append((name, table[:, :-1].astype(np.uint8), table[:, -1].astype(np.int32)))
     tables.sort(key=lambda one: one[1].shape[1] ** 2 * len(one[1]))
-    for depth in asked.depths:  # compile
-        measure(*tables[0][1:], depth, asked.penalty)
+    for depth in options.depths:  # compile
+        measure(*tables[0][1:], depth, options.penalty)
     records = []
     left = []
-    end = time.monotonic() + 60 * asked.minutes
+    end = time.monotonic() + 60 * options.minutes
     print("  ".join(f"{field:>14s}" for field in FIELDS))
-    for depth in asked.depths:
+    for depth in options.depths:
         for name, X, y in tables:
             if time.monotonic() > end:
                 left.append(f"{name} at depth {depth}")
                 continue
             record = {"table": name, "depth": depth, "rows": len(X), "questions": X.shape[1]}
-            record |= measure(X, y, depth, asked.penalty)
+            record |= measure(X, y, depth, options.penalty)
             records.append(record)
             print(
                 "  ".join(f"{v:14.3f}" if isinstance(v, float) else f"{v!s:>14s}" for v in record.values()), flush=True
             )
-    for depth in asked.depths:
+    for depth in options.depths:
         summary(depth, [r for r in records if r["depth"] == depth])
     print(f"left out, no time: {', '.join(left) or 'none'}")
-    if asked.output:
-        with asked.output.open("w", newline="") as stream:
+    if options.output:
+        with options.output.open("w", newline="") as stream:
             writer = csv.DictWriter(stream, FIELDS, lineterminator="\n")
             writer.writeheader()
             writer.writerows(records)
 
 
-def own_columns(folder: Path, asked: argparse.Namespace) -> None:
+def own_columns(folder: Path, options: argparse.Namespace) -> None:
     """The modes --max-columns and --thresholds: tables of the manifest, the small ones first; iris compiles."""
     about = json.loads((folder / "manifest.json").read_text())
-    about = [d for d in about if not asked.only or d["name"] in asked.only]
+    about = [d for d in about if not options.only or d["name"] in options.only]
     about.sort(key=lambda d: d["rows"] * len(d["numeric_features"] + d["categorical_features"]) ** 2)
     iris = folder / "iris.csv"
-    end = time.monotonic() + 60 * asked.minutes
+    end = time.monotonic() + 60 * options.minutes
     left = []
 
     def own(path: Path, target: str, depth: int, most: int | None) -> dict[str, float]:
         if most is None:
-            return measure_thresholds(path, target, depth, asked.penalty)
-        return measure_columns(path, target, depth, asked.penalty, most)
+            return measure_thresholds(path, target, depth, options.penalty)
+        return measure_columns(path, target, depth, options.penalty, most)
 
-    limits = [None] if asked.thresholds else asked.max_columns
-    for depth in asked.depths:
+    limits = [None] if options.thresholds else options.max_columns
+    for depth in options.depths:
         own(iris, "class", depth, limits[0])
     print("  ".join(f"{field:>14s}" for field in ("table", "depth", "most", *FIELDS[2:])))
-    for depth in asked.depths:
+    for depth in options.depths:
         records = []
         for d in about:
             if time.monotonic() > end:
@@ -210,8 +210,8 @@ def own_columns(folder: Path, asked: argparse.Namespace) -> None:
             for most in limits:
                 record = own(path, target, depth, most)
                 records.append(record)
-                shown = [d["name"], depth, most, *(record[name] for name in FIELDS[2:])]
-                print("  ".join(f"{v:14.3f}" if isinstance(v, float) else f"{v!s:>14s}" for v in shown), flush=True)
+                cells = [d["name"], depth, most, *(record[name] for name in FIELDS[2:])]
+                print("  ".join(f"{v:14.3f}" if isinstance(v, float) else f"{v!s:>14s}" for v in cells), flush=True)
         summary(depth, records)
     print(f"left out, no time: {', '.join(left) or 'none'}")
 

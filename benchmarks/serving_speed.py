@@ -190,13 +190,13 @@ def measure(target: Target, folder: Path, seconds: float, connections: int) -> M
     script.write_text(SCRIPT.replace("{body}", str(body)).replace("{header}", target.header))
     command = ["taskset", "-c", "1", "wrk", "-t1", f"-c{connections}", f"-d{seconds:g}s", "-s", str(script), target.url]
     before = processor_seconds(target.process)
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    used = processor_seconds(target.process) - before
-    found = re.search(r"RESULT (\S+) (\S+) (\S+) (\d+) (\d+)", done.stdout)
-    if found is None or int(found[4]):
-        raise SystemExit(f"{target.name}: wrk saw errors:\n{done.stdout}")
-    cpu = 1000 * used / max(1, int(found[5]))
-    return Measured(rate=float(found[1]), p50=float(found[2]), p99=float(found[3]), cpu=cpu)
+    process = subprocess.run(command, capture_output=True, text=True, check=True)
+    cpu_seconds = processor_seconds(target.process) - before
+    match = re.search(r"RESULT (\S+) (\S+) (\S+) (\d+) (\d+)", process.stdout)
+    if match is None or int(match[4]):
+        raise SystemExit(f"{target.name}: wrk saw errors:\n{process.stdout}")
+    cpu = 1000 * cpu_seconds / max(1, int(match[5]))
+    return Measured(rate=float(match[1]), p50=float(match[2]), p99=float(match[3]), cpu=cpu)
 
 
 def own_targets(process: psutil.Process, base: str, setup: dict[str, str], n: int, suffix: str) -> list[Target]:
@@ -232,11 +232,11 @@ def prepare(folder: Path) -> tuple[dict[str, str], dict[str, str]]:
     tree_document(document)
     (folder / "data").mkdir(exist_ok=True)
     subprocess.run([sys.executable, str(ROOT / "manage.py"), "migrate", "-v0"], env=environment, cwd=ROOT, check=True)
-    made = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", SETUP, str(ROOT), str(document)], env=environment, cwd=ROOT, check=True,
         capture_output=True, text=True,
     )  # fmt: skip
-    return environment, json.loads(made.stdout.splitlines()[-1])
+    return environment, json.loads(process.stdout.splitlines()[-1])
 
 
 @contextlib.contextmanager
@@ -275,20 +275,20 @@ def median(values: list[Measured], field: str) -> float:
     return statistics.median(getattr(v, field) for v in values)
 
 
-def table(found: dict[tuple[str, int], list[Measured]], counts: list[int], peer: str | None) -> None:
+def table(measurements: dict[tuple[str, int], list[Measured]], counts: list[int], peer: str | None) -> None:
     print(
         "| server | rows | requests/s | p50, ms | p99, ms | requests/s ÷ MLServer | processor ms per request | MLServer's ÷ that |\n"
         + "|---" * 8
         + "|"
     )
     for n in counts:
-        for (name, m), values in found.items():
+        for (name, m), values in measurements.items():
             if m != n:
                 continue
             ratio = ""
             cheaper = ""
             if peer is not None:
-                base = found[(peer, n)]
+                base = measurements[(peer, n)]
                 ratio = f"{statistics.median(v.rate / b.rate for v, b in zip(values, base, strict=True)):.2f}"
                 cheaper = f"{statistics.median(b.cpu / v.cpu for v, b in zip(values, base, strict=True)):.2f}"
             numbers = f"{median(values, 'rate'):,.0f} | {median(values, 'p50'):.1f} | {median(values, 'p99'):.1f}"
@@ -312,7 +312,7 @@ def main() -> None:
         print("wrk and taskset are needed for this benchmark; it is left out.")
         return
     counts = [int(n) for n in options.rows.split(",")]
-    found: dict[tuple[str, int], list[Measured]] = {}
+    measurements: dict[tuple[str, int], list[Measured]] = {}
     with tempfile.TemporaryDirectory(prefix="octweb-bench-") as name, contextlib.ExitStack() as stack:
         folder = Path(name)
         environment, setup = prepare(folder)
@@ -331,14 +331,14 @@ def main() -> None:
                     if not number:
                         once(target, {"Authorization": f"Token {setup['token']}"})
                         measure(target, folder, 1, options.connections)  # warm up
-                    seen = measure(target, folder, options.seconds, options.connections)
-                    found.setdefault((target.name, n), []).append(seen)
-                    print(f"round {number + 1}: {target.name}, {n} rows: {seen}", file=sys.stderr, flush=True)
+                    measured = measure(target, folder, options.seconds, options.connections)
+                    measurements.setdefault((target.name, n), []).append(measured)
+                    print(f"round {number + 1}: {target.name}, {n} rows: {measured}", file=sys.stderr, flush=True)
         load = os.getloadavg()[0]
     print(
         f"{options.rounds} rounds of {options.seconds:g} s, {options.connections} connections, load average {load:.1f}"
     )
-    table(found, counts, "MLServer /v2" if options.mlserver else None)
+    table(measurements, counts, "MLServer /v2" if options.mlserver else None)
 
 
 if __name__ == "__main__":

@@ -56,7 +56,7 @@ def compiled_in(folder: Path) -> list[str]:
     return sorted({path.name.partition("-")[0] for path in folder.rglob("*.nbc")})
 
 
-def measured(method: str, depth: int | None, ready: Path | None, bare: bool) -> tuple[list[float], list[str]]:
+def measure_starts(method: str, depth: int | None, ready: Path | None, bare: bool) -> tuple[list[float], list[str]]:
     """Processor seconds of the starts in the order of the columns, and what was compiled beside the shipped kernels."""
     with tempfile.TemporaryDirectory() as folder:
         data = Path(folder) / "iris.csv"
@@ -85,17 +85,17 @@ def main() -> None:
     parser.add_argument("--depth", type=int, help="default: the method's own")
     parser.add_argument("--ready", type=Path, help="a folder of kernels that were compiled ahead")
     parser.add_argument("--no-bare", action="store_true", help="no start without compiled kernels; needs --ready")
-    given = parser.parse_args()
-    if given.no_bare and not given.ready:
+    options = parser.parse_args()
+    if options.no_bare and not options.ready:
         parser.error("--no-bare needs --ready")
-    bare = not given.no_bare
+    bare = not options.no_bare
     heads = ["method", *(["first start, s"] if bare else [])]
-    heads += [*(["first start, shipped kernels, s"] if given.ready else []), "second start, s"]
-    heads += ["compiled at run time"] if given.ready else []
+    heads += [*(["first start, shipped kernels, s"] if options.ready else []), "second start, s"]
+    heads += ["compiled at run time"] if options.ready else []
     print(f"| {' | '.join(heads)} |\n|{'---|' * len(heads)}")
-    for method in given.method or [method.id for method in METHODS]:
-        figures, compiled = measured(method, given.depth, given.ready, bare)
-        cells = [f"{figure:.2f}" for figure in figures] + ([", ".join(compiled) or "none"] if given.ready else [])
+    for method in options.method or [method.id for method in METHODS]:
+        figures, compiled = measure_starts(method, options.depth, options.ready, bare)
+        cells = [f"{figure:.2f}" for figure in figures] + ([", ".join(compiled) or "none"] if options.ready else [])
         print(f"| {method} | {' | '.join(cells)} |", flush=True)
 
 

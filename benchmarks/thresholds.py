@@ -34,7 +34,9 @@ TABLES = (
 )
 
 
-def fitted(method: str, X: np.ndarray, y: np.ndarray, folds: int, repeats: int, **settings) -> tuple[float, float, int]:
+def fit_folds(
+    method: str, X: np.ndarray, y: np.ndarray, folds: int, repeats: int, **settings
+) -> tuple[float, float, int]:
     """Accuracy on unseen rows, the longest seconds of a fit, and of how many folds the tree is proved."""
     right = 0
     longest = 0.0
@@ -70,17 +72,17 @@ def main() -> None:
     )
     for name in options.names:
         X, y = numeric(folder, name)
-        kept = ~np.isnan(X).any(axis=1)
-        X = X[kept]
-        y = y[kept]
-        share, seconds, _ = fitted("cart", X, y, options.folds, options.repeats, depth=options.depth)
+        complete = ~np.isnan(X).any(axis=1)
+        X = X[complete]
+        y = y[complete]
+        share, seconds, _ = fit_folds("cart", X, y, options.folds, options.repeats, depth=options.depth)
         print(f"| {name} {X.shape} | cart | all | {share:.4f} | {seconds:.2f} | |", flush=True)
         for bins in options.bins:
             scheme = {"bins": bins} if bins else {"binarise": "all-thresholds"}
             settings = {"depth": options.depth, "time_limit": options.limit, **scheme}
-            share, seconds, proved = fitted("exact", X, y, options.folds, options.repeats, **settings)
-            asked = bins - 1 if bins else "all"
-            print(f"| {name} | exact | {asked} | {share:.4f} | {seconds:.2f} | {proved} of {fits} |", flush=True)
+            share, seconds, proved = fit_folds("exact", X, y, options.folds, options.repeats, **settings)
+            label = bins - 1 if bins else "all"
+            print(f"| {name} | exact | {label} | {share:.4f} | {seconds:.2f} | {proved} of {fits} |", flush=True)
             if proved < fits:
                 break
 

@@ -35,11 +35,11 @@ SETS = (
 )  # fmt: skip
 
 
-def timed(work) -> tuple[float, object]:
+def run_timed(work) -> tuple[float, object]:
     """Seconds of processor time, and what came out."""
     begin = time.process_time()
-    found = work()
-    return time.process_time() - begin, found
+    result = work()
+    return time.process_time() - begin, result
 
 
 def bench_for(problem: Problem, args: argparse.Namespace) -> Bench:
@@ -75,21 +75,23 @@ def measure(name: str, problem: Problem, args: argparse.Namespace, answers: list
     """One line of the table; the seconds of each edit are added to `answers`."""
     bench = bench_for(problem, args)
     line: dict[str, object] = {"set": name, "rows": len(problem.table), "questions": len(problem.binary.features)}
-    line["cold"], _ = timed(lambda: bench.complete([], time_limit=args.limit))
+    line["cold"], _ = run_timed(lambda: bench.complete([], time_limit=args.limit))
     edits = random_edits(bench, np.random.default_rng(0), args.edits)
-    seconds = [timed(lambda wishes=wishes: bench.complete(wishes, time_limit=args.limit))[0] for wishes in edits]
+    seconds = [run_timed(lambda wishes=wishes: bench.complete(wishes, time_limit=args.limit))[0] for wishes in edits]
     answers += seconds
     line |= {"edit_median": statistics.median(seconds), "edit_longest": max(seconds)}
     fresh = bench_for(problem, args)
     fresh.complete([], time_limit=args.limit)
-    line["ten_prices"], _ = timed(lambda: list(itertools.islice(fresh.price_list("root", time_limit=args.limit), 10)))
+    line["ten_prices"], _ = run_timed(
+        lambda: list(itertools.islice(fresh.price_list("root", time_limit=args.limit), 10))
+    )
     if not isinstance(bench, Workbench):
         return line
     try:
-        line["first_1000"], found = timed(lambda: bench.best_trees(1000, time_limit=args.limit))
-        line["listed"] = len(found)
+        line["first_1000"], trees = run_timed(lambda: bench.best_trees(1000, time_limit=args.limit))
+        line["listed"] = len(trees)
         good = bench.good_trees(slack=Fraction(args.slack), time_limit=args.limit)
-        line["count_seconds"], line["count"] = timed(lambda: good.count)
+        line["count_seconds"], line["count"] = run_timed(lambda: good.count)
     except SearchStopped:
         line["count"] = None
     return line
