@@ -1,4 +1,4 @@
-"""What the benchmarks share: where the data sets are, how a numeric one is read, and how long a call takes."""
+"""Find data sets, read numeric ones, and time calls, for all benchmarks."""
 
 from __future__ import annotations
 

@@ -79,7 +79,7 @@ def measure(X: np.ndarray, y: np.ndarray) -> Figures:
         exact = ExactTreeClassifier().fit(X[trained], y[trained])
         seconds += time.process_time() - started
         answers = (np.full(len(judged), most), cart.predict(X[judged]), exact.predict(X[judged]))
-        right += [int((own == y[judged]).sum()) for own in answers]
+        right += [int((answer == y[judged]).sum()) for answer in answers]
         leaves += (cart.get_n_leaves(), exact.get_n_leaves())
     shares = right / len(y)
     return Figures(shares[0], shares[1], leaves[0] / FOLDS, shares[2], leaves[1] / FOLDS, seconds)

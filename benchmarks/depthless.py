@@ -32,7 +32,7 @@ NO_LIMIT = 1000  # more splits than any table here has features
 
 
 class Run(NamedTuple):
-    """What a program found: seconds, cost of its tree in rows, lower bound, and whether it says that it proved it."""
+    """The result of a program: seconds, cost of its tree in rows, lower bound, and whether it claims a proof."""
 
     seconds: float
     cost: float
@@ -88,12 +88,15 @@ PEERS: dict[str, Callable[..., Run]] = {"pystreed": streed, "gosdt": gosdt}
 
 
 def cell(run: Run | None) -> str:
-    """Seconds and cost of a run."""
-    return "none" if run is None else f"{run.seconds:.2f}{'' if run.proved else '*'} ({run.cost:.2f})"
+    """Return seconds and cost of a run, with a star without a proof."""
+    if run is None:
+        return "none"
+    star = "" if run.proved else "*"
+    return f"{run.seconds:.2f}{star} ({run.cost:.2f})"
 
 
 def attempt(solver: Callable[..., Run], *question: object, limit: float) -> Run | None:
-    """What a peer finds in a process of its own; None if it fails, or goes on for half as long again as it may."""
+    """Run a peer in a child process; return None if it fails, or exceeds its limit by half."""
     context = multiprocessing.get_context("fork")
     queue = context.SimpleQueue()
     child = context.Process(target=lambda: queue.put(solver(*question, limit)))

@@ -1,4 +1,4 @@
-"""How soon an edit is answered, and a run starts, in the application: `python benchmarks/edit_start.py [--set NAME] [--depth D] [--edits N] [--runs N]`.
+"""Time edits and starts of runs in the application: `python benchmarks/edit_start.py [--set NAME] [--depth D] [--edits N] [--runs N]`.
 
 Two workers (`manage.py worker`) with their fork servers run beside this process, which asks over the REST API as a client does: the call goes
 through the application, the database, the worker and the warm process of the session, and back. Measured are the first answer of a

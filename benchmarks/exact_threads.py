@@ -38,11 +38,11 @@ def solve_timed(name: str, depth: int, threads: int, limit: float) -> tuple[Exac
     workers: list[float] = []
     run = threading.Thread.run
 
-    def counted(thread: threading.Thread) -> None:
+    def count_seconds(thread: threading.Thread) -> None:
         run(thread)
         workers.append(time.thread_time())
 
-    threading.Thread.run = counted  # type: ignore[method-assign]
+    threading.Thread.run = count_seconds  # type: ignore[method-assign]
     try:
         began = time.thread_time()
         wall = time.perf_counter()
@@ -71,9 +71,11 @@ def main() -> int:
         cpu = [math.inf, math.inf]
         for _ in range(options.repeats):
             one, spent, seconds = solve_timed(name, options.depth, 1, options.limit)
-            wall[0], cpu[0] = min(wall[0], seconds), min(cpu[0], spent)
+            wall[0] = min(wall[0], seconds)
+            cpu[0] = min(cpu[0], spent)
             two, spent, seconds = solve_timed(name, options.depth, 2, options.limit)
-            wall[1], cpu[1] = min(wall[1], seconds), min(cpu[1], spent)
+            wall[1] = min(wall[1], seconds)
+            cpu[1] = min(cpu[1], spent)
             if seconds > LONG:
                 break
         same = one.shape == two.shape and one.cost == two.cost

@@ -69,10 +69,10 @@ def measure(name: str, depth: int, *, planes: bool, rows: int, free: int = 0, sh
     proved = 0
     for seed in range(3):
         tree, matrix = case(seed, depth, planes=planes, share=share)
-        allowed = [
-            NEVER if free and j >= free else Permission(down=False) if j % 2 and free else FREE
-            for j in range(len(tree.schema))
-        ]
+        allowed = [FREE] * len(tree.schema)
+        if free:
+            allowed = [Permission(down=False) if j % 2 else FREE for j in range(len(tree.schema))]
+            allowed[free:] = [NEVER] * (len(tree.schema) - free)
         flipper = Flipper(tree, statistics(tree.schema, matrix), allowed)
         flipper.find(matrix[0])
         for row in matrix[:rows]:

@@ -66,7 +66,7 @@ BRIEF = 1.0  # seconds up to which a run of a peer is repeated
 
 def child(program: str, path: str, limit: float, memory: float) -> int:
     """Count with one program, and print one line of JSON."""
-    count = _own(path) if program == OURS else _peer(program, path)
+    count = _count_ours(path) if program == OURS else _peer(program, path)
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     most = int(spent() + limit) + 1
     resource.setrlimit(resource.RLIMIT_CPU, (most, most))
@@ -161,8 +161,8 @@ def bench_on(path: Path) -> Callable[[], Any]:
     return lambda: Workbench(Problem(table=table, labels=labels, leaf_penalty=Fraction(PENALTY)), depth=DEPTH)
 
 
-def _own(path: str) -> Callable[[], int]:
-    """The count in ours, done once before it is measured."""
+def _count_ours(path: str) -> Callable[[], int]:
+    """Return a function that counts with ours, after one count that is not measured."""
     import common  # noqa: F401  (the trainer is found)
 
     fresh = bench_on(Path(path))
@@ -210,14 +210,14 @@ def compare(options: argparse.Namespace, name: str, path: Path) -> dict[str, dic
 
 
 def _runs_again(program: str, runs: dict[str, list[dict[str, Any]]]) -> bool:
-    """Whether a peer runs again: it was brief, and has no more to count than TreeFARMS where that was stopped."""
+    """Whether a peer runs again: if it was brief, and, for all trees, if TreeFARMS was not stopped."""
     if program == ALL and any(one.get("count") is None for one in runs.get("TreeFARMS", ())):
         return False
     return all(one.get("seconds", BRIEF) < BRIEF for one in runs.get(program, ()))
 
 
 def _median(runs: list[dict[str, Any]]) -> dict[str, Any]:
-    """What the runs found, with the median of their seconds; the failure where one failed."""
+    """Return the result of the runs with the median of their seconds, or the first failure."""
     failed = [one for one in runs if "failed" in one]
     seconds = [one["seconds"] for one in runs if "failed" not in one]
     return (
@@ -241,7 +241,7 @@ def _line(name: str, program: str, one: dict[str, Any], ours: float) -> None:
 
 
 def verdict(results: dict[str, dict[str, dict[str, Any]]]) -> None:
-    """Which of the bars hold."""
+    """Print which of the targets hold."""
     for program, least in (("TreeFARMS", FASTER), ("PRAXIS, approximate", 1)):
         finished = {name: one for name, one in results.items() if "seconds" in one.get(program, {})}
         if not finished:

@@ -52,7 +52,7 @@ LEAST = Fraction(1, 10**6)
 
 
 def cell(make: Callable[[Instance], Formulation], inst: Instance, solver: Backend, limit: float) -> tuple[str, bool]:
-    """What a formulation came to, and whether it agrees with the exact search."""
+    """Return the result of a formulation, and whether it agrees with the exact search."""
     optimum = make_start(inst, "exact", 600.0).bound
     assert optimum is not None
     began = time.process_time()

@@ -191,7 +191,7 @@ def key(record: dict[str, Any]) -> tuple[Any, ...]:
 def known_solves(
     records: Iterable[dict[str, Any]], solver: str, limit: float, clock: str
 ) -> dict[tuple[Any, ...], dict[str, Any]]:
-    """What is known of a limit, by variant, table, depth and penalty: its own solves, and those proved within a smaller limit."""
+    """Return the solves with a limit, and those proved within a smaller one, by variant, table, depth and penalty."""
     mine = [r for r in records if r["solver"] == solver and r.get("clock", "wall") == clock]
     mine = [r for r in mine if r["limit"] == limit or (r["optimal"] and r["limit"] < limit)]
     return {key(r)[:4]: r for r in sorted(mine, key=lambda r: (r["optimal"], r["limit"]))}
@@ -236,7 +236,7 @@ def solves_by_variant(
 
 
 def report(runs: dict[str, list[dict[str, Any]]], limit: float) -> None:
-    depths = sorted({r["depth"] for own in runs.values() for r in own})
+    depths = sorted({r["depth"] for solves in runs.values() for r in solves})
     head = ["variant", "solved", *(f"depth {d}" for d in depths)]
     head += ["geometric mean, s", "gap of the rest", "time in hooks", "times faster than plain"]
     print(f"| {' | '.join(head)} |\n|{'---|' * len(head)}")
@@ -376,7 +376,9 @@ def main() -> int:
         if options.pictures:
             pictures(runs, options)
         return 0
-    chosen = options.variants.split(",") if options.variants else ["vanilla", "default"] if brief else list(VARIANTS)
+    chosen = ["vanilla", "default"] if brief else list(VARIANTS)
+    if options.variants:
+        chosen = options.variants.split(",")
     finished = known_solves(records(options.results).values(), options.solver, options.limit, options.clock)
     warm_up()
     for variant in chosen:

@@ -25,7 +25,7 @@ SOLVERS = ("scip", "gurobi")
 
 
 def slow(path: Path | None, limit: float) -> set[tuple[str, str, int, str]]:
-    """What a solver is known not to prove within the limit: variant, table, depth, penalty."""
+    """Return variant, table, depth and penalty of the cases that a solver does not prove within the limit."""
     records = shared.records(path) if path else {}
     late = [r for r in records.values() if r["solver"] in SOLVERS and (not r["optimal"] or r["cpu"] > limit)]
     return {(r["variant"], r["name"], r["depth"], r["penalty"]) for r in late}

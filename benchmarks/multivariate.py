@@ -158,7 +158,9 @@ def summary(results: Sequence[dict[str, Any]]) -> list[str]:
 
 
 def in_time(mean: float, sd: float, limit: float = 900.0, splits: int = 5) -> tuple[int, int]:
-    """How many splits of the paper, at least and at most, ended before the limit, as a printed mean and deviation allow.
+    """Return the least and the largest number of splits of the paper that ended before the limit.
+
+    They follow from the printed mean and deviation.
 
     The means have the splits at the limit in them: many lie next to multiples of a fifth of it. With a deviation of 0 there, it is not
     one of the five (which would all have taken 541 s, say), and the mean alone tells how many stand at the limit.
@@ -185,7 +187,7 @@ def in_time(mean: float, sd: float, limit: float = 900.0, splits: int = 5) -> tu
 
 
 def totals(results: Sequence[dict[str, Any]]) -> list[str]:
-    """How many data sets, and splits, are proved here and in the paper; there, a set is proved if it has a time and no gap."""
+    """Return how many data sets and splits are proved here and in the paper, where a proved set has a time and no gap."""
     with (DATA / "published" / "paper001_table2.csv").open() as stream:
         times = {
             (row["dataset"], int(row["depth"]), row["model"]): in_time(float(row["mean"]), float(row["sd"]))

@@ -60,7 +60,7 @@ def read(name: str) -> tuple[Table, Labels]:
 
 
 def _empty(column: Column) -> np.ndarray:
-    """Where a categorical column has the category of empty cells."""
+    """Return where a categorical column has the category of empty cells."""
     categories = column.schema.categories
     return np.array([categories[int(value)] == MISSING_CATEGORY for value in column.values])
 

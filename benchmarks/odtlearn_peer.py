@@ -61,13 +61,15 @@ def theirs(python: str, X: Any, y: Any, depth: int, kappa: float, limit: float, 
 
 
 def instances(options: argparse.Namespace, folder: Path) -> list[Any]:
-    """What is compared, as cases of mip_benchmark.py."""
+    """Return the cases to compare, as those of mip_benchmark.py."""
     import mip_benchmark as ours
 
     if options.shared:
         sets = options.sets.split(",") if options.sets else None
         return [case for case in ours.cases(folder, "shared", sets) if case.depth == options.depth]
-    names = options.sets.split(",") if options.sets else SETS if options.full else SHORT
+    names = SETS if options.full else SHORT
+    if options.sets:
+        names = options.sets.split(",")
     return [ours.Case(name=n, rows=0, depth=options.depth, penalty=options.penalty) for n in names]
 
 

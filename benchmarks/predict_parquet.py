@@ -77,12 +77,12 @@ def main() -> None:
             table = pq.read_table(source, use_threads=False)
             return np.column_stack([column.to_numpy() for column in table.columns])
 
-        def own(ending: str) -> Path:
+        def predict_with_octweb(ending: str) -> Path:
             output = Path(folder) / f"answers.{ending}"
             predict_file(model, source, output, limits=LIMITS)
             return output
 
-        answers = pq.read_table(own("parquet"))
+        answers = pq.read_table(predict_with_octweb("parquet"))
         classes = np.array(answers["label"].to_pylist())
         assert np.array_equal(classes, np.array(tree.classes)[sklearn_tree.predict(matrix())]), "other classes"
         leaves = session.run(["leaf"], {"X": matrix()})[0]
@@ -90,8 +90,8 @@ def main() -> None:
         del answers, classes, leaves, X
         times_by_program = times(
             {
-                "octweb, answers written as Parquet": lambda: own("parquet"),
-                "octweb, answers written as CSV": lambda: own("csv"),
+                "octweb, answers written as Parquet": lambda: predict_with_octweb("parquet"),
+                "octweb, answers written as CSV": lambda: predict_with_octweb("csv"),
                 "scikit-learn, classes in memory": lambda: sklearn_tree.predict(matrix()),
                 "scikit-learn, shares in memory": lambda: sklearn_tree.predict_proba(matrix()),
                 "onnxruntime, leaves in memory": lambda: session.run(["leaf"], {"X": matrix()}),

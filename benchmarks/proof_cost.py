@@ -1,4 +1,4 @@
-"""What proofs cost: time to write one beside that of the training, its size, and the time to check it, over the published encodings.
+"""Cost of proofs on the published encodings: time to write one beside that of the training, its size, and time to check it.
 
 python benchmarks/proof_cost.py [--depths 3 4] [--penalty 0] [--only NAME ...] [--minutes 5] [--output results.csv]
 python benchmarks/proof_cost.py --max-columns 2 3       (the tables with their own columns, five bins each, and a limit of columns)
@@ -54,15 +54,15 @@ def measure(X: np.ndarray, y: np.ndarray, depth: int, penalty: Fraction) -> dict
     one = np.ones(len(y), np.int64)
     space = ProofSpace("questions", X > 0, y, one, classes, depth, price, 1, None, every, None, "")
 
-    def solved() -> tuple[Callable[[Callable[[], bool]], ProofSteps | None], Fraction]:
+    def solve() -> tuple[Callable[[Callable[[], bool]], ProofSteps | None], Fraction]:
         solution = solve_binary(BinaryProblem(X, y, n_classes=classes, depth=depth, leaf_cost=price))
         return solution.proof, solution.cost
 
-    return time_proof(solved, space)
+    return time_proof(solve, space)
 
 
 def measure_columns(path: Path, target: str, depth: int, penalty: Fraction, most: int) -> dict[str, float]:
-    """The same for `exact` on a table with its own columns, of which a tree may ask so many."""
+    """Measure `exact` on a table with its own columns and a limit of columns."""
     table, labels, _ = load(path, target=target)
     method = get("exact")
     settings = method.settings({"depth": depth, "max_columns": most, "leaf_penalty": penalty, "time_limit": 600.0})
@@ -74,12 +74,12 @@ def measure_columns(path: Path, target: str, depth: int, penalty: Fraction, most
         columns=np.array([f.column for f in problem.binary.features]), max_columns=most,
     )  # fmt: skip
 
-    def solved() -> tuple[Callable[[Callable[[], bool]], ProofSteps | None], Fraction]:
+    def solve() -> tuple[Callable[[Callable[[], bool]], ProofSteps | None], Fraction]:
         solution = method.solve(problem, settings, Monitor(limits_of(settings)))
         assert solution.proof is not None
         return solution.proof, cost_of(solution, problem)
 
-    return time_proof(solved, space) | {"rows": problem.n, "questions": X.shape[1]}
+    return time_proof(solve, space) | {"rows": problem.n, "questions": X.shape[1]}
 
 
 def measure_thresholds(path: Path, target: str, depth: int, penalty: Fraction) -> dict[str, float]:
@@ -95,21 +95,21 @@ def measure_thresholds(path: Path, target: str, depth: int, penalty: Fraction) -
         "thresholds", X, problem.y, one, problem.n_classes, depth, problem.kappa, 1, None, every, None, ""
     )
 
-    def solved() -> tuple[Callable[[Callable[[], bool]], ProofSteps | None], Fraction]:
+    def solve() -> tuple[Callable[[Callable[[], bool]], ProofSteps | None], Fraction]:
         solution = method.solve(problem, settings, Monitor(limits_of(settings)))
         assert solution.proof is not None
         return solution.proof, cost_of(solution, problem)
 
     cuts = sum(len(np.unique(column)) - 1 for column in X.T)
-    return time_proof(solved, space) | {"rows": problem.n, "questions": cuts}
+    return time_proof(solve, space) | {"rows": problem.n, "questions": cuts}
 
 
 def time_proof(
-    solved: Callable[[], tuple[Callable[[Callable[[], bool]], ProofSteps | None], Fraction]], space: ProofSpace
+    solve: Callable[[], tuple[Callable[[Callable[[], bool]], ProofSteps | None], Fraction]], space: ProofSpace
 ) -> dict[str, float]:
     """Processor seconds of a search, of its proof, and of the check."""
     start = time.process_time()
-    proves, cost = solved()
+    proves, cost = solve()
     trained = time.process_time()
     proof = proves(lambda: False)
     proved = time.process_time()
@@ -190,14 +190,14 @@ def own_columns(folder: Path, options: argparse.Namespace) -> None:
     end = time.monotonic() + 60 * options.minutes
     left = []
 
-    def own(path: Path, target: str, depth: int, most: int | None) -> dict[str, float]:
+    def measure_table(path: Path, target: str, depth: int, most: int | None) -> dict[str, float]:
         if most is None:
             return measure_thresholds(path, target, depth, options.penalty)
         return measure_columns(path, target, depth, options.penalty, most)
 
     limits = [None] if options.thresholds else options.max_columns
     for depth in options.depths:
-        own(iris, "class", depth, limits[0])
+        measure_table(iris, "class", depth, limits[0])
     print("  ".join(f"{field:>14s}" for field in ("table", "depth", "most", *FIELDS[2:])))
     for depth in options.depths:
         records = []
@@ -208,7 +208,7 @@ def own_columns(folder: Path, options: argparse.Namespace) -> None:
             path = folder / d["file"]
             (target,) = set(pd.read_csv(path, nrows=1)) - {*d["numeric_features"], *d["categorical_features"]}
             for most in limits:
-                record = own(path, target, depth, most)
+                record = measure_table(path, target, depth, most)
                 records.append(record)
                 cells = [d["name"], depth, most, *(record[name] for name in FIELDS[2:])]
                 print("  ".join(f"{v:14.3f}" if isinstance(v, float) else f"{v!s:>14s}" for v in cells), flush=True)

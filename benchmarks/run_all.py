@@ -1,4 +1,4 @@
-"""Runs every benchmark in this folder after the other, each with its short settings; `python benchmarks/NAME.py -h` has more."""
+"""Run every benchmark in this folder, one after the other, each with its short settings; `python benchmarks/NAME.py -h` has more."""
 
 from __future__ import annotations
 

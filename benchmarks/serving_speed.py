@@ -172,7 +172,7 @@ def running(
 
 
 def processor_seconds(process: psutil.Process) -> float:
-    """Of a server and its workers."""
+    """Return the processor seconds of a server and its workers."""
     return sum(sum(p.cpu_times()[:2]) for p in [process, *process.children(recursive=True)])
 
 
@@ -316,14 +316,14 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="octweb-bench-") as name, contextlib.ExitStack() as stack:
         folder = Path(name)
         environment, setup = prepare(folder)
-        own = [
+        servers = [
             (f", {name.rpartition('.')[2]}", stack.enter_context(octweb(folder, environment, options.threads, name)))
             for name in options.worker_class
         ]
         peer = stack.enter_context(mlserver(folder, options.mlserver)) if options.mlserver else None
         for number in range(options.rounds):
             for n in counts:
-                targets = [t for suffix, server in own for t in own_targets(*server, setup, n, suffix)]
+                targets = [t for suffix, server in servers for t in own_targets(*server, setup, n, suffix)]
                 if peer:
                     url = f"{peer[1]}/v2/models/{NAME}/infer"
                     targets.insert(0, Target(process=peer[0], name="MLServer /v2", url=url, body=tensor_body(n)))

@@ -1,4 +1,4 @@
-"""How many thresholds per column of numbers should have: unseen accuracy and time to proof of the exact search, beside CART.
+"""Compare numbers of thresholds per numeric column: unseen accuracy and time to proof of the exact search, beside CART.
 
 python benchmarks/thresholds.py [NAME …] [--bins 5 9 17 33 0] [--depth 3] [--folds 5] [--repeats 1] [--limit 60]
 
