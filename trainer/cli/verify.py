@@ -10,7 +10,7 @@ from pathlib import Path
 from threadpoolctl import threadpool_limits
 
 from trainer.check.recount import Finding, verdict, verify
-from trainer.check.recount.findings import unjudged
+from trainer.check.recount.findings import unjudged_finding
 from trainer.cli.command import FAILED, CommandError, Options, error_text
 from trainer.errors import TrainerError
 
@@ -44,7 +44,7 @@ def run(options: Options) -> int:
             findings = verify(options["model"], options["data"], options["proof"])
     except (TrainerError, OSError) as error:
         if options["json"]:
-            print(_json([unjudged("files", error_text(error), "basis")]))
+            print(_json([unjudged_finding("files", error_text(error), "basis")]))
         raise CommandError(error_text(error)) from error
     for finding in findings:
         print(f"{finding.verdict:16s} {finding.claim}: {finding.detail}")

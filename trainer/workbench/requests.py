@@ -258,7 +258,7 @@ class WorkbenchSession:
         optimum = document["certificate"].get("optimum")
         values = [
             (
-                best_tree.value if best_tree is not None and best_tree.whole else None,
+                best_tree.value if best_tree is not None and best_tree.is_whole else None,
                 document["certificate"]["objective"],
             )
         ]
@@ -268,7 +268,7 @@ class WorkbenchSession:
         for value, claimed in values:
             if value is not None and value > exact_fraction(repr(claimed)) + TOLERANCE:
                 raise SolverError(
-                    f"Two searches disagree: a plain search best_tree a tree with objective {float(value):.9g}, better than the "
+                    f"Two searches disagree: a plain search found a tree with objective {float(value):.9g}, better than the "
                     f"{claimed:.9g} that was called optimal. Nothing is claimed. Please report this with your table."
                 )
 

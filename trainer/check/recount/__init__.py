@@ -1,4 +1,4 @@
-"""Every claim of a model file counted again from the rows; what nothing is better than is left to `trainer.check.proof`, which checks proofs."""
+"""Count every claim of a model file again from the rows; `trainer.check.proof` checks the proofs."""
 
 from trainer.check.recount.check import verify
 from trainer.check.recount.findings import Finding, Verdict, refuted, verdict

@@ -1,4 +1,4 @@
-"""Finding: one claim of a model file and what became of it; the verdict on the whole file follows from all of them."""
+"""Findings: the claims of a model file with their verdicts, and the verdict on the whole file."""
 
 from __future__ import annotations
 
@@ -19,8 +19,19 @@ Role = Literal["basis", "claim", "optimality", "aside"]
 class Finding:
     """One claim and its verdict.
 
-    `role`: without a `basis` nothing else can be judged; `optimality` is what a proof is needed for; an `aside` does not touch
-    the verdict on the whole file unless it is refuted. `top`: the best objective that a proved bound leaves open, not rounded.
+    Attributes
+    ----------
+    claim : str
+        The claim, in a few words.
+    verdict : str
+        "proved", "recounted", "refuted" or "cannot be judged".
+    detail : str
+        What was compared, in one sentence.
+    role : str
+        A `basis` must hold before anything else can be judged. `optimality` needs a proof. An `aside` changes the verdict on the whole
+        file only if it is refuted.
+    top : Fraction, optional
+        The best objective that a proved bound leaves open, not rounded.
     """
 
     claim: str
@@ -30,52 +41,55 @@ class Finding:
     top: Fraction | None = None
 
     def to_json(self) -> dict[str, str]:
-        """The record as a dictionary."""
+        """Return claim, verdict and detail as a dictionary."""
         return {"claim": self.claim, "verdict": self.verdict, "detail": self.detail}
 
 
-def recounted(claim: str, holds: bool, detail: str, role: Role = "claim") -> Finding:
-    """The finding of a claim that was counted again."""
+def recount_finding(claim: str, holds: bool, detail: str, role: Role = "claim") -> Finding:
+    """Return the finding of a claim that was counted again: recounted or refuted."""
     return Finding(claim=claim, verdict="recounted" if holds else "refuted", detail=detail, role=role)
 
 
-def unjudged(claim: str, detail: str, role: Role = "claim") -> Finding:
-    """The finding of a claim that nothing is known of."""
+def unjudged_finding(claim: str, detail: str, role: Role = "claim") -> Finding:
+    """Return the finding of a claim that cannot be judged."""
     return Finding(claim=claim, verdict="cannot be judged", detail=detail, role=role)
 
 
 def proof_finding(claim: str, verdict: Verdict, detail: str, top: Fraction | None = None) -> Finding:
-    """The finding of a claim that a proof is needed for."""
+    """Return the finding of a claim that needs a proof."""
     return Finding(claim=claim, verdict=verdict, detail=detail, role="optimality", top=top)
 
 
 def verdict(findings: Iterable[Finding]) -> Verdict:
-    """The verdict on the whole file: proved only if every claim holds and what needs a proof was proved again."""
-    found = list(findings)
-    if any(f.verdict == "refuted" for f in found):
+    """Return the verdict on the whole file.
+
+    It is "proved" if every claim holds and all that need a proof were proved again.
+    """
+    all_findings = list(findings)
+    if any(f.verdict == "refuted" for f in all_findings):
         return "refuted"
-    unjudged = [f for f in found if f.verdict == "cannot be judged" and f.role != "aside"]
+    unjudged = [f for f in all_findings if f.verdict == "cannot be judged" and f.role != "aside"]
     if any(f.role == "basis" for f in unjudged):
         return "cannot be judged"
-    needed = [f for f in found if f.role == "optimality"]
-    if needed and not unjudged and all(f.verdict == "proved" for f in needed):
+    optimality = [f for f in all_findings if f.role == "optimality"]
+    if optimality and not unjudged and all(f.verdict == "proved" for f in optimality):
         return "proved"
     return "recounted"
 
 
 def refuted(findings: Iterable[Finding]) -> bool:
-    """True if any claim is contradicted."""
+    """Return True if any claim is refuted."""
     return verdict(findings) == "refuted"
 
 
 def columns_of(split: dict[str, Any]) -> list[str]:
-    """The columns that a split asks about."""
+    """Return the names of the columns of a split."""
     return list(split["features"]) if split["kind"] == "linear" else [split["feature"]]
 
 
 @contextmanager
 def damage() -> Iterator[None]:
-    """What is missing or of a wrong type in a model file, as one error that says so."""
+    """Raise ModelFileError for members of a model file that are missing or have a wrong type."""
     try:
         yield
     except TrainerError:

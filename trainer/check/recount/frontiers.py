@@ -1,7 +1,7 @@
-"""The frontiers of a file: for each number of leaves, or of coefficients, the most rows that a tree has right.
+"""Check the frontiers of a file: the most correct rows for each number of leaves or coefficients.
 
-A point says two things: a tree of its size has so many rows right, and none has more. The first is counted on the tree that it lists; the second
-follows from a proof. A search of a small space shows both.
+A point claims that a tree of its size has so many correct rows, and that none has more. The first is counted on the tree that it lists.
+The second follows from a proof. A search of a small space shows both.
 """
 
 from __future__ import annotations
@@ -10,22 +10,22 @@ from collections.abc import Sequence
 from typing import Any
 
 from trainer.check.proof.model import ModelTable
-from trainer.check.recount.findings import Finding, proof_finding, recounted
+from trainer.check.recount.findings import Finding, proof_finding, recount_finding
 from trainer.check.recount.search import small
 from trainer.check.recount.tree import leaves
 from trainer.check.recount.trees.counts import terms, value_of
-from trainer.check.recount.trees.held import check_tree
+from trainer.check.recount.trees.listed_tree import check_tree
 
-Claims = list[tuple[int, int]]  # numbers of leaves, and the most rows that a tree of at most so many can have right
+Claims = list[tuple[int, int]]  # numbers of leaves, and the most correct rows of a tree with at most so many
 
 
 def frontier(model: dict[str, Any], part: dict[str, Any], rows: ModelTable, errors: Sequence[int]) -> Finding:
-    """The line on a frontier; `errors` are what trees of at most 1, 2, … leaves make at least, as a proof shows: nothing without one."""
+    """Check a frontier; `errors` are lower bounds of a proof for at most 1, 2, … leaves, empty without a proof."""
     kind = str(part["kind"])
     points = part["points"]
     troubles = (_point_trouble(model, part, p, rows) for p in points)
     if trouble := _disorder(part) or next(filter(None, troubles), ""):
-        return recounted(kind, False, trouble)
+        return recount_finding(kind, False, trouble)
     words = f"{len(points)} points are consistent, and agree with their trees."
     least = int(rows.weights.sum())
     open_ = next(
@@ -36,7 +36,7 @@ def frontier(model: dict[str, Any], part: dict[str, Any], rows: ModelTable, erro
         return proof_finding(kind, "proved", f"{words} Steps: No tree of any size has more rows right than it says.")
     best = small.frontier(model, rows) if kind == "leaf-frontier" else None
     if best is not None:
-        return _searched(part, best, words)
+        return _compare_with_search(part, best, words)
     if not errors:
         return proof_finding(kind, "cannot be judged", f"{words} The bounds were not searched again.")
     why = f"Steps: Nothing proves what it says of {open_} leaves."
@@ -46,63 +46,66 @@ def frontier(model: dict[str, Any], part: dict[str, Any], rows: ModelTable, erro
 
 
 def _disorder(part: dict[str, Any]) -> str:
-    """What is wrong with the order of the points and of the sizes that are called open; empty if nothing is."""
+    """Return an error in the order of the points and the unsettled sizes; empty if there is none."""
     points = part["points"]
     by_leaves = part["kind"] == "leaf-frontier"
     listed = [p["leaves"] for p in (*points, *part.get("unsettled", ()))]
     if not all(type(size) is int and size > 0 for size in listed):
-        return "Its sizes are not all whole numbers above 0."
+        return "Its sizes are not all integers above 0."
     for name in ("leaves" if by_leaves else "coefficients", "correct"):
-        own = [p[name] for p in points]
-        if own != sorted(set(own)):
-            return "Its points do not rise in size and in rows that are right."
+        values = [p[name] for p in points]
+        if values != sorted(set(values)):
+            return "Its points do not rise in size and in correct rows."
     if by_leaves and (len(set(listed)) < len(listed) or max(listed, default=0) > int(part["most"])):
         return "It names a size twice, or one above its largest size."
     return ""
 
 
 def _point_trouble(model: dict[str, Any], part: dict[str, Any], p: dict[str, Any], rows: ModelTable) -> str:
-    """What is wrong with a point, or with its tree; empty if nothing is."""
+    """Return an error of a point or of its tree; empty if there is none."""
     n = int(rows.weights.sum())
     tree = p.get("tree")
     point = f"The point with {p['leaves']} leaves does not hold"
     if part["n"] != n or not p["correct"] <= p["bound"] <= n or p["proved"] != (p["correct"] == p["bound"]):
-        return f"{point}: its numbers do not fit together."
+        return f"{point}: its numbers contradict each other."
     if p.get("branchings", p["leaves"] - 1) != p["leaves"] - 1:
-        return f"{point}: it has a question less than leaves."
+        return f"{point}: it must have one question less than leaves."
     if not tree:
         return ""
     trouble, counts = check_tree(model, tree, rows)
     if trouble:
         return f"{point}: {trouble}"
-    own = (len(leaves(tree)), value_of(model, tree, counts)[0])
+    counted = (len(leaves(tree)), value_of(model, tree, counts)[0])
     size = terms(model, tree)
-    fits = own == (p["leaves"], p["correct"]) and p.get("coefficients", size) == size
-    return "" if fits else f"{point}: its tree has {own[0]} leaves and {own[1]} rows right."
+    fits = counted == (p["leaves"], p["correct"]) and p.get("coefficients", size) == size
+    return "" if fits else f"{point}: its tree has {counted[0]} leaves and {counted[1]} rows right."
 
 
-def _searched(part: dict[str, Any], best: Sequence[int], words: str) -> Finding:
-    """The line where all trees were searched: `best` has the most rows that are right with at most 1, 2, … leaves."""
+def _compare_with_search(part: dict[str, Any], best: Sequence[int], words: str) -> Finding:
+    """Compare a frontier with a search: `best` has the most correct rows with at most 1, 2, … leaves."""
     kind = str(part["kind"])
     top = {p["leaves"]: p["correct"] for p in part["points"]}
     for t, bound in _claims(part):
         right = best[min(t, len(best)) - 1]
         if right > bound:
-            return recounted(kind, False, f"A tree of {t} leaves has {right} rows right.")
+            return recount_finding(kind, False, f"A tree of {t} leaves has {right} rows right.")
         if top.get(t, 0) > right:
-            return recounted(kind, False, f"No tree of {t} leaves has more than {right} rows right.")
+            return recount_finding(kind, False, f"No tree of {t} leaves has more than {right} rows right.")
     return proof_finding(kind, "proved", f"{words} A plain search finds no better trees.")
 
 
 def _claims(part: dict[str, Any]) -> Claims:
-    """A size without a point is like the one before; each question has a coefficient, so that c of them make at most c + 1 leaves."""
+    """Return what a frontier claims for each number of leaves.
+
+    A size without a point is like the one before. Each question has a coefficient, so that c of them make at most c + 1 leaves.
+    """
     if part["kind"] == "coefficient-frontier":
         return [(p["coefficients"] + 1, p["bound"]) for p in part["points"]]
     points = {p["leaves"]: p for p in part["points"]}
     open_ = {u["leaves"]: u["bound"] for u in part.get("unsettled", [])}
     claims = []
-    known = 0
+    correct = 0
     for t in range(1, int(part["most"]) + 1):
-        claims.append((t, points[t]["bound"] if t in points else open_.get(t, known)))
-        known = points[t]["correct"] if t in points else known
+        claims.append((t, points[t]["bound"] if t in points else open_.get(t, correct)))
+        correct = points[t]["correct"] if t in points else correct
     return claims

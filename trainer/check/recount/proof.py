@@ -1,4 +1,4 @@
-"""The proof that goes with a model: steps from which a bound follows, each checked separately (docs/proof-format.md)."""
+"""Check the proof of a model and compare its bound with that of the file (docs/proof-format.md)."""
 
 from __future__ import annotations
 
@@ -9,26 +9,26 @@ from trainer.check.proof.model import ModelTable, read_fraction
 from trainer.check.proof.proof import proved_bounds
 from trainer.check.proof.steps.lines import ProvedBounds
 from trainer.check.proof.subject import BadProof, NoProof
-from trainer.check.recount.findings import TOLERANCE, Finding, proof_finding, recounted
+from trainer.check.recount.findings import TOLERANCE, Finding, proof_finding, recount_finding
 
-Errors = tuple[int, ...]  # of trees with at most 1, 2, … leaves, the least that a proof shows
+Errors = tuple[int, ...]  # lower bounds on the errors of trees with at most 1, 2, … leaves
 
 
-def of_proof(model: dict[str, Any], rows: ModelTable, proof_path: Path) -> tuple[list[Finding], Errors]:
-    """What the proof shows about the bound of `model`, and about trees of few leaves; `rows` are the rows of the training."""
+def check_model_proof(model: dict[str, Any], rows: ModelTable, proof_path: Path) -> tuple[list[Finding], Errors]:
+    """Check the proof of a model over its training rows; return the findings and the errors of trees with few leaves."""
     try:
-        shows = proved_bounds(model, rows, proof_path)
+        bounds = proved_bounds(model, rows, proof_path)
     except NoProof as reason:
         return [_open(f"The proof was not checked: {reason}.")], ()
     except BadProof as reason:
-        return [recounted("proof", False, f"{reason}.")], ()
-    return [_proved_bound(model, shows, int(rows.weights.sum()))], shows.errors
+        return [recount_finding("proof", False, f"{reason}.")], ()
+    return [_proved_bound(model, bounds, int(rows.weights.sum()))], bounds.errors
 
 
-def _proved_bound(model: dict[str, Any], shows: ProvedBounds, n: int) -> Finding:
+def _proved_bound(model: dict[str, Any], bounds: ProvedBounds, n: int) -> Finding:
     claimed = model["certificate"].get("bound")
-    best = 1 - shows.cost / n  # the best objective that the proof leaves open
-    steps = f"{shows.steps} steps hold" if shows.steps != 1 else "one step holds"
+    best = 1 - bounds.cost / n  # the best objective that the proof leaves open
+    steps = f"{bounds.steps} steps hold" if bounds.steps != 1 else "one step holds"
     if claimed is None:
         return _open(f"The proof shows that no tree exceeds {float(best):.12g}, and the file claims no bound.")
     words = f"{steps}: no tree exceeds {best} = {float(best):.12g}."

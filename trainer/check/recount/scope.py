@@ -1,4 +1,4 @@
-"""The sentence that says which trees a claim is about, made again from the parameters and the rows."""
+"""Write the scope of a claim again from the parameters and the rows, and compare it with that of the file."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from trainer.check.proof.space.questions import bin_questions, open_features, qu
 from trainer.check.proof.space.space import has_empty_cell, topology_of
 from trainer.check.proof.space.subsets import chosen_columns
 from trainer.check.proof.subject import NoProof, Shape, depth_of, leaves_of
-from trainer.check.recount.findings import Finding, recounted, unjudged
+from trainer.check.recount.findings import Finding, recount_finding, unjudged_finding
 from trainer.check.recount.restrictions import words_of
 from trainer.check.recount.structure import METHODS
 from trainer.check.recount.tree import branches
 
-MAX_EXACT_DIFFERENCE = 1 << 26  # beyond which products of two differences may be rounded
+MAX_EXACT_DIFFERENCE = 1 << 26  # products of two larger differences may be rounded
 LEAD = {
     "tree": "all trees with",
     "splits": "for each question that is marked as proved, all questions on at most two columns, in a tree with",
@@ -36,7 +36,7 @@ FAR_ROBUST = (
     "of total size 1)"
 )
 FILLED = ", empty cells filled with the training median, with an indicator"
-# (words of files made before, words of today), each for its first place: none of them comes after a name that a person chose
+# (older words, words of today), each replaced once: they stand before all names that a user chose
 OLDER = (
     (re.compile(r"\(([0-9]+(?: to [0-9]+)?) a column\)"), r"(\1 per column)"),
     (re.compile(r"questions, at most ([0-9]+) a row\), subsets"), r"questions, at most \1 per row), subsets"),
@@ -50,44 +50,53 @@ ROUNDED = (
 
 
 def scope(model: dict[str, Any], rows: ModelTable) -> Finding:
-    """Whether the file's claim is about the trees that its parameters ask for, all restrictions named."""
-    said = _in_words_of_today(str(model["certificate"].get("scope") or ""))
-    if model.get("rows") is None and not said.startswith(tuple(LEAD.values())):
-        return unjudged(
+    """Check that the scope of the file is that of its parameters, with all restrictions."""
+    stated = _replace_older_words(str(model["certificate"].get("scope") or ""))
+    if model.get("rows") is None and not stated.startswith(tuple(LEAD.values())):
+        return unjudged_finding(
             "scope",
-            f"Words that this checker does not know; the parameters count. The file says: {said[:200] or 'nothing'}.",
+            f"Words that this checker does not know; the parameters count. The file says: {stated[:200] or 'nothing'}.",
         )
     if model["method"] == "converted":
-        return recounted("scope", said == MADE, f"The file says: {said or 'nothing'}; '{MADE}' is all that is known.")
+        return recount_finding(
+            "scope", stated == MADE, f"The file says: {stated or 'nothing'}; '{MADE}' is all that is known."
+        )
     lead = LEAD[METHODS[model["method"]][0]]
-    own = [f"{lead} {', '.join([*_depth(model), *space, *_limits(model)])}" for space in _spaces(model, rows, said)]
-    words = f"'{said}'" if said in own else f"The parameters ask for: {own[0]}. The file says: {said or 'nothing'}."
-    return recounted("scope", said in own, words)
+    expected = [
+        f"{lead} {', '.join([*_depth_words(model), *space, *_limit_words(model)])}"
+        for space in _spaces(model, rows, stated)
+    ]
+    words = (
+        f"'{stated}'"
+        if stated in expected
+        else f"The parameters ask for: {expected[0]}. The file says: {stated or 'nothing'}."
+    )
+    return recount_finding("scope", stated in expected, words)
 
 
-def _in_words_of_today(said: str) -> str:
-    """The sentence of a file made with older words; any other sentence as it is."""
+def _replace_older_words(sentence: str) -> str:
+    """Replace the older words of a scope by those of today."""
     for older, today in OLDER:
-        said = older.sub(today, said, count=1)
-    return said
+        sentence = older.sub(today, sentence, count=1)
+    return sentence
 
 
-def _depth(model: dict[str, Any]) -> list[str]:
+def _depth_words(model: dict[str, Any]) -> list[str]:
     return [] if model["method"] == "odt" else [f"depth ≤ {model['parameters']['depth']}"]
 
 
-def _spaces(model: dict[str, Any], rows: ModelTable, said: str) -> list[list[str]]:
-    """What may be said of the questions: one text, or the ones that depend on how columns are written or chosen."""
+def _spaces(model: dict[str, Any], rows: ModelTable, stated: str) -> list[list[str]]:
+    """Return the words on the questions that a scope may have, as lists of its parts."""
     method = model["method"]
     if METHODS[method][0] == "heuristic":
         return [[]]
     if method == "bivariate":
-        return [[ROUNDED] if any(_fine(values) for _, values in open_features(model, rows)) else []]
+        return [[ROUNDED] if any(_needs_more_digits(values) for _, values in open_features(model, rows)) else []]
     if method == "odt":
-        head = said.removeprefix(LEAD["tree"] + " ")
-        if limits := _limits(model):
+        head = stated.removeprefix(LEAD["tree"] + " ")
+        if limits := _limit_words(model):
             head = head.removesuffix(", " + ", ".join(limits))
-        return [[head if _topology(model, rows, head) else f"another topology than {head}"]]
+        return [[head if _fits_topology(model, rows, head) else f"another topology than {head}"]]
     filled = FILLED if has_empty_cell(rows) else ""
     if has_margin(model):
         robust = active_parameter(model, "scaling") == "robust"
@@ -100,7 +109,7 @@ def _spaces(model: dict[str, Any], rows: ModelTable, said: str) -> list[list[str
         numbers = len(model["columns"]) - others, others
         words = [f"{verb} {_count_noun(n, noun)}" for (verb, noun), n in zip(texts, numbers, strict=True) if n]
         return [[*words, *_empty_words(rows)]]
-    return [_of_questions(model, questions(model, rows)[1], rows)]
+    return [_question_words(model, questions(model, rows)[1], rows)]
 
 
 TOPOLOGY = re.compile(
@@ -110,13 +119,13 @@ TOPOLOGY = re.compile(
 )
 
 
-def _topology(model: dict[str, Any], rows: ModelTable, head: str) -> bool:
-    """Whether the tree keeps within the stated topology, and columns and bins are as in the parameters."""
+def _fits_topology(model: dict[str, Any], rows: ModelTable, head: str) -> bool:
+    """Return True if the tree fits the stated topology, and columns and bins are those of the parameters."""
     nodes = model["nodes"]
-    found = TOPOLOGY.fullmatch(head)
-    if found is None:
+    match = TOPOLOGY.fullmatch(head)
+    if match is None:
         return head == "no question" and len(nodes) == 1
-    size, deepest, columns, bins = map(int, found.groups()[:4])
+    size, deepest, columns, bins = map(int, match.groups()[:4])
     chosen = chosen_columns(model)
     if bins != model["parameters"]["bins"] or chosen is None:
         return False
@@ -126,24 +135,26 @@ def _topology(model: dict[str, Any], rows: ModelTable, head: str) -> bool:
         else any(True for _ in bin_questions(values, bins))
         for column, values in zip(model["columns"], rows.columns, strict=True)
     ]
-    named = sum(part and own for part, own in zip(parts, chosen, strict=True))
+    usable = sum(part and listed_column for part, listed_column in zip(parts, chosen, strict=True))
     try:
         shape = topology_of(model)
     except NoProof:
         return False
     full = deepest == model["parameters"]["depth"] and size == 2**deepest - 1
-    held = full if shape is None else (size, deepest) == (leaves_of(shape) - 1, depth_of(shape))
-    names = ", ".join(column["name"] for column, own in zip(model["columns"], chosen, strict=True) if own)
+    within_topology = full if shape is None else (size, deepest) == (leaves_of(shape) - 1, depth_of(shape))
+    names = ", ".join(
+        column["name"] for column, listed_column in zip(model["columns"], chosen, strict=True) if listed_column
+    )
     listed = f", no other columns than ({names})" if active_parameter(model, "select") == "cart" else None
-    asked = zip(rows.columns, parts, chosen, strict=True)
-    empty = any(part and own and np.isnan(values).any() for values, part, own in asked)
-    fits = found[6] == listed and columns == named and (found[5] is not None) == empty
-    held = held and (shape is None or _grows(nodes, 0, shape))
-    return held and fits and len(branches(nodes)) <= size
+    columns_asked = zip(rows.columns, parts, chosen, strict=True)
+    empty = any(part and listed_column and np.isnan(values).any() for values, part, listed_column in columns_asked)
+    fits = match[6] == listed and columns == usable and (match[5] is not None) == empty
+    within_topology = within_topology and (shape is None or _fits_shape(nodes, 0, shape))
+    return within_topology and fits and len(branches(nodes)) <= size
 
 
-def _grows(nodes: Sequence[dict[str, Any]], at: int, shape: Shape) -> bool:
-    """Whether the tree from this node on is one of the topology: any side may be the left one, and a question may be left out."""
+def _fits_shape(nodes: Sequence[dict[str, Any]], at: int, shape: Shape) -> bool:
+    """Return True if the tree from this node on fits the topology, whose sides may be swapped and whose questions left out."""
     node = nodes[at]
     if "split" not in node:
         return True
@@ -151,22 +162,22 @@ def _grows(nodes: Sequence[dict[str, Any]], at: int, shape: Shape) -> bool:
         return False
     one, two = shape
     ways = [(node["left"], node["right"]), (node["right"], node["left"])]
-    if any(_grows(nodes, at, side) for side in shape):
+    if any(_fits_shape(nodes, at, side) for side in shape):
         return True
-    return any(_grows(nodes, a, one) and _grows(nodes, b, two) for a, b in ways)
+    return any(_fits_shape(nodes, a, one) and _fits_shape(nodes, b, two) for a, b in ways)
 
 
-def _of_questions(model: dict[str, Any], columns: list[int], rows: ModelTable) -> list[str]:
+def _question_words(model: dict[str, Any], columns: list[int], rows: ModelTable) -> list[str]:
     sizes = np.bincount(np.array(columns, np.int64), minlength=len(rows.columns)).tolist()
     numeric = list[int]()
     codes = 0
     levels = 0
     truths = 0
-    for column, own, size in zip(model["columns"], rows.columns, sizes, strict=True):
-        empty = np.isnan(own)
+    for column, cells, size in zip(model["columns"], rows.columns, sizes, strict=True):
+        empty = np.isnan(cells)
         if empty.any():  # each question of its values twice, and the one whether the cell is empty
             size = (size - 1) // 2
-        values = own[~empty]
+        values = cells[~empty]
         if column["kind"] == "categorical":
             levels += size
         elif set(np.unique(values).tolist()) <= {0.0, 1.0}:
@@ -199,20 +210,20 @@ def _count_noun(n: int, noun: str) -> str:
     return f"{n} {noun}{'' if n == 1 else 's'}"
 
 
-def _limits(model: dict[str, Any]) -> list[str]:
-    """Each restriction in words, and the wishes after them."""
+def _limit_words(model: dict[str, Any]) -> list[str]:
+    """Return each restriction in words, then the wishes."""
     return words_of(model) + [f"the wish '{record['wish']}'" for record in model["certificate"].get("wishes") or ()]
 
 
-def _fine(values: np.ndarray) -> bool:
-    """Whether a column has numbers that cannot be written as whole numbers below 2^26 of the same decimal place, the eighth at most."""
+def _needs_more_digits(values: np.ndarray) -> bool:
+    """Return True unless all numbers are integers below 2^26 after shifting the decimal point by at most 8 places."""
     written = [Fraction(repr(value)) for value in np.unique(values[~np.isnan(values)]).tolist()]
     places = next((k for k in range(9) if all((10**k * w).denominator == 1 for w in written)), None)
     return places is None or max(map(abs, written)) * 10**places >= MAX_EXACT_DIFFERENCE
 
 
 def _special_values(column: dict, values: np.ndarray) -> int:
-    """How many questions `_of_column` asks about single special values."""
+    """Count the questions about single special values."""
     present = np.unique(values)
     if column["kind"] == "categorical" or len(present) < 2 or set(present.tolist()) <= {0.0, 1.0}:
         return 0

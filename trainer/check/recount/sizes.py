@@ -1,4 +1,4 @@
-"""The numbers of leaves among which a training chose: whether the choice follows from what the file states of them."""
+"""Check the choice of the number of leaves: it must follow from the numbers that the file states for each size."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import Any
 
 from trainer.check.proof.model import read_fraction
-from trainer.check.recount.findings import TOLERANCE, Finding, recounted
+from trainer.check.recount.findings import TOLERANCE, Finding, recount_finding
 
 CLAIM = "sizes"
 SIZE = {"leaves", "leaf_penalty", "unseen", "error", "chosen"}
@@ -31,7 +31,7 @@ REASONS = re.compile(
 
 
 def check_sizes(model: dict[str, Any]) -> list[Finding]:
-    """Return the line on the choice of the size; none if the settings stated the leaf penalty."""
+    """Check the choice of the size; return no finding if the settings stated the leaf penalty."""
     sizes = model.get("sizes")
     if sizes is None:
         return []
@@ -39,7 +39,7 @@ def check_sizes(model: dict[str, Any]) -> list[Finding]:
     words = f"Chosen among {len(sizes['tried'])} sizes by the rule. How often their trees were right cannot be counted again."
     if sizes["reason"]:
         words = f"No size was chosen. {sizes['reason']}"
-    return [recounted(CLAIM, not trouble, trouble or words)]
+    return [recount_finding(CLAIM, not trouble, trouble or words)]
 
 
 def _trouble(model: dict[str, Any], sizes: dict[str, Any]) -> str:
@@ -48,24 +48,24 @@ def _trouble(model: dict[str, Any], sizes: dict[str, Any]) -> str:
     tried = sizes["tried"]
     if sizes["reason"] or not tried:
         open_ = REASONS.fullmatch(sizes["reason"]) and not tried and set(sizes) == MEMBERS and not penalty
-        return "" if open_ else "Why no size was chosen is not among the known reasons, or a size stands beside it."
+        return "" if open_ else "The reason for choosing no size is unknown, or contradicts another member."
     if set(sizes) != CHOICE or any(set(one) != SIZE for one in tried):
         return "Members are missing, or are not known."
     measure = "cost_per_row" if model["certificate"].get("costs") else "accuracy"
     if sizes["measure"] != measure or sizes["folds"] < 2 or sizes["repeats"] < 1:
-        return "The sizes were judged otherwise than the training counts."
+        return "The sizes were judged by another measure than the training, or by too few folds."
     leaves = [one["leaves"] for one in tried]
     penalties = [read_fraction(one["leaf_penalty"]) for one in tried]
     if leaves != sorted(set(leaves)) or penalties != sorted(set(penalties), reverse=True) or penalties[-1] < 0:
         return "More leaves do not have a lower leaf penalty."
     if any(one["error"] < 0 or one["unseen"] < 0 or (measure == "accuracy" and one["unseen"] > 1) for one in tried):
-        return "A size states a share that there is not."
+        return "A size states a share outside 0 to 1, or a negative error."
     chosen = [k for k, one in enumerate(tried) if one["chosen"] is True]
     if chosen != [_rule(tried, measure)]:
         return "The rule chooses another size."
-    return (
-        "" if penalties[chosen[0]] == penalty else "The tree was not trained with the leaf penalty of the chosen size."
-    )
+    if penalties[chosen[0]] != penalty:
+        return "The tree was not trained with the leaf penalty of the chosen size."
+    return ""
 
 
 def _rule(tried: list[dict[str, Any]], measure: str) -> int:
@@ -74,4 +74,4 @@ def _rule(tried: list[dict[str, Any]], measure: str) -> int:
     worth = [sign * read_fraction(one["unseen"]) for one in tried]
     best = max(range(len(worth)), key=worth.__getitem__)
     least = worth[best] - read_fraction(tried[best]["error"]) * Fraction(1, 2) - TOLERANCE
-    return next(k for k, own in enumerate(worth) if own >= least)
+    return next(k for k, value in enumerate(worth) if value >= least)

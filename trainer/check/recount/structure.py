@@ -1,4 +1,4 @@
-"""Whether a model file is a tree at all: its nodes, its splits, and that its method may have such splits and parameters."""
+"""Check the structure of a model file: nodes, splits, and the splits and parameters of its method."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from trainer.check.proof.model import active_parameter
-from trainer.check.recount.findings import Finding, columns_of, recounted
+from trainer.check.recount.findings import Finding, columns_of, recount_finding
 from trainer.check.recount.restrictions import SIDE
 from trainer.check.recount.table.rows import MISSING
 
@@ -26,18 +26,11 @@ SPLITS = {
     "linear": "features coefficients threshold categories missing missing_seen",
 }  # fmt: skip
 EMPTY_SIDES = ("left", "right", "refuse")
-CLAIMS = (
-    "method",
-    "parameters",
-    "certificate",
-    "metrics",
-    "fingerprint",
-    "rows",
-)  # parts of a file that state more than a tree
+CLAIMS = ("method", "parameters", "certificate", "metrics", "fingerprint", "rows")  # members that claim something
 LEAF = {"class"}
 BRANCH = {"split", "left", "right", "impurity", "impurity_bound", "measure"}
 MOST = {"bins": 1000, "depth": 100, "test_share": 0.9, "folds": 50, "mip_gap": 1}
-# method: what it can claim, its kinds of splits (t: threshold, i: interval, s: subset, l: linear, m: missing), its parameters
+# method: its guarantee, its kinds of splits (t: threshold, i: interval, s: subset, l: linear, m: missing), its parameters
 METHODS = {
     "cart": ("heuristic", "tsm", f"{GROWN} {COSTS}"),
     "converted": ("heuristic", "tislm", ""),  # made by another program
@@ -63,30 +56,29 @@ METHODS = {
 
 
 def structure(model: dict[str, Any]) -> list[Finding]:
-    """The findings that need no rows; what is of a wrong type raises TypeError, LookupError or ValueError."""
+    """Check what needs no rows; raise TypeError, LookupError or ValueError for members of a wrong type."""
     _check_names(model)
-    given = model.get("parameters") or {}
+    parameters = model.get("parameters") or {}
     for name in WHOLE.split():
-        if not isinstance(given.get(name) or 0, int):
+        if not isinstance(parameters.get(name) or 0, int):
             raise TypeError(f"the parameter '{name}' is not a whole number")
-    if given.get("bins") is not None and given["bins"] < 2:
+    if parameters.get("bins") is not None and parameters["bins"] < 2:
         raise ValueError("fewer than two bins")  # not the bins of a file that names none
-    for name, most in MOST.items():  # no training allows more, and counting so far would take for ever
-        if (given.get(name) or 0) > most:
+    for name, most in MOST.items():  # training allows no more, and larger values would stall this check
+        if (parameters.get(name) or 0) > most:
             raise ValueError(f"the parameter '{name}' is over {most}")
     trouble, deepest = tree_trouble(model, model["nodes"])
-    limit = (
-        None if active_parameter(model, "topology") else active_parameter(model, "depth")
-    )  # a topology takes the place of the depth
+    # a topology takes the place of the depth
+    limit = None if active_parameter(model, "topology") else active_parameter(model, "depth")
     if not trouble and limit is not None and deepest > limit:
         trouble = f"The tree has depth {deepest}, over the limit {limit}."
     words = trouble or f"{len(model['nodes'])} nodes, depth {deepest}."
-    found = [recounted("structure", not trouble, words, "basis")]
-    return found if claimless(model) else [*found, _method(model)]
+    findings = [recount_finding("structure", not trouble, words, "basis")]
+    return findings if has_no_claims(model) else [*findings, _check_method(model)]
 
 
-def claimless(model: dict[str, Any]) -> bool:
-    """Whether the file holds a tree and states nothing about it, as one that `Tree.save` has written."""
+def has_no_claims(model: dict[str, Any]) -> bool:
+    """Return True if the file holds a tree and claims nothing about it, as `Tree.save` writes it."""
     return not any(model.get(name) for name in CLAIMS)
 
 
@@ -108,14 +100,14 @@ def _check_names(model: dict[str, Any]) -> None:
 
 
 def tree_trouble(model: dict[str, Any], nodes: Sequence[dict[str, Any]]) -> tuple[str, int]:
-    """What is wrong with the tree, empty if nothing is, and its depth."""
+    """Return an error of the tree, empty if there is none, and its depth."""
     columns = {c["name"]: c for c in model["columns"]}
-    seen = {0}
+    reached = {0}
     depth = {0: 0}
     if not nodes:
         raise LookupError("there is no node")
     for i, node in enumerate(nodes):
-        if node["id"] != i or i not in seen:
+        if node["id"] != i or i not in reached:
             return f"Node {i} has no parent, or a wrong id.", 0
         if len(node["counts"]) != len(model["classes"]):
             return f"Node {i} does not count each class.", 0
@@ -128,9 +120,9 @@ def tree_trouble(model: dict[str, Any], nodes: Sequence[dict[str, Any]]) -> tupl
         if trouble := _split_trouble(node["split"], columns):
             return f"Node {i} {trouble}.", 0
         for child in (node["left"], node["right"]):
-            if not isinstance(child, int) or not i < child < len(nodes) or child in seen:
+            if not isinstance(child, int) or not i < child < len(nodes) or child in reached:
                 return f"Node {i} has a child that is not its own.", 0
-            seen.add(child)
+            reached.add(child)
             depth[child] = depth[i] + 1
     return "", max(depth.values())
 
@@ -141,32 +133,32 @@ def _split_trouble(split: dict[str, Any], columns: dict[str, dict]) -> str:
         return f"has a split of the unknown kind '{str(kind)[:40]}'"
     if odd := set(split) - {"kind", *SPLITS[kind].split()}:  # a second name of a column would be another question
         return f"has a split with '{min(odd)[:40]}', which none of this kind has"
-    used = columns_of(split)
+    names = columns_of(split)
     numbers = [*split.get("coefficients", ()), *(split.get(end) for end in ("threshold", "low", "high"))]
     if not all(math.isfinite(number) for number in numbers if number is not None):
         raise ValueError("a number of a split is not finite")
-    if not set(used) <= set(columns):
+    if not set(names) <= set(columns):
         return "tests a column that is not listed"
-    if trouble := _empty_trouble(split, [columns[name] for name in used]):
+    if trouble := _empty_trouble(split, [columns[name] for name in names]):
         return trouble
     if kind == "subset":
-        known = columns[split["feature"]].get("categories") or []
-        return "" if set(split["categories"]) <= set(known) else "tests a category that is not listed"
+        listed = columns[split["feature"]].get("categories") or []
+        return "" if set(split["categories"]) <= set(listed) else "tests a category that is not listed"
     if kind == "linear":
-        tests = split.get("categories") or [None] * len(used)
-        if not len(split["coefficients"]) == len(used) == len(tests):
+        tests = split.get("categories") or [None] * len(names)
+        if not len(split["coefficients"]) == len(names) == len(tests):
             return "has different numbers of coefficients and columns"
-        nominal = [columns[name]["kind"] == "categorical" for name in used]
+        nominal = [columns[name]["kind"] == "categorical" for name in names]
         if any(n if t is None else not n and t != MISSING for n, t in zip(nominal, tests, strict=True)):
             return "weighs a column as a kind that it is not"
-        if any(n and t not in columns[c]["categories"] for c, n, t in zip(used, nominal, tests, strict=True)):
+        if any(n and t not in columns[c]["categories"] for c, n, t in zip(names, nominal, tests, strict=True)):
             return "tests a category that is not listed"
         return ""
-    return "compares a column that does not contain numbers" if columns[used[0]]["kind"] == "categorical" else ""
+    return "compares a column that does not contain numbers" if columns[names[0]]["kind"] == "categorical" else ""
 
 
 def _empty_trouble(split: dict[str, Any], used: list[dict[str, Any]]) -> str:
-    """Return what is wrong with the members about empty cells, empty if nothing is."""
+    """Return an error of the members about empty cells; empty if there is none."""
     if not isinstance(split.get("missing_seen", False), bool):
         raise TypeError("'missing_seen' is neither true nor false")
     side = split.get("missing", "refuse")
@@ -180,12 +172,12 @@ def _empty_trouble(split: dict[str, Any], used: list[dict[str, Any]]) -> str:
     return ""
 
 
-def _method(model: dict[str, Any]) -> Finding:
-    """Whether the method is known and may have this guarantee, these splits and these parameters."""
+def _check_method(model: dict[str, Any]) -> Finding:
+    """Check that the method is known and allows this guarantee, these splits and these parameters."""
     name = model.get("method")
     certificate = model.get("certificate") or {}
     if name not in METHODS:
-        return recounted("method", False, f"There is no method '{str(name)[:60]}'.")
+        return recount_finding("method", False, f"There is no method '{str(name)[:60]}'.")
     guarantee, kinds, parameters = METHODS[name]
     kinds += "i" if certificate.get("wishes") else ""  # a wish may name an interval
     trouble = ""
@@ -199,4 +191,4 @@ def _method(model: dict[str, Any]) -> Finding:
         trouble = f"'{name}' has no parameter '{min(unknown)}'."
     elif (model.get("parameters") or {}).get("unseen_missing", "follow") not in ("follow", "refuse"):
         trouble = "The parameter 'unseen_missing' is neither 'follow' nor 'refuse'."
-    return recounted("method", not trouble, trouble or f"'{name}' may make such a tree and such a claim.")
+    return recount_finding("method", not trouble, trouble or f"'{name}' may make such a tree and such a claim.")

@@ -1,4 +1,7 @@
-"""A tree as a file lists it: its leaves, its questions, and the place of each node, a word over y and n; y is left."""
+"""Leaves, branches and places of a tree as a file lists it.
+
+A place is a word over y and n, the answers from the root; y is left.
+"""
 
 from __future__ import annotations
 
@@ -20,18 +23,18 @@ def branches(nodes: Nodes) -> list[dict[str, Any]]:
 
 
 def used_columns(nodes: Nodes) -> set[str]:
-    """The columns that a tree asks about."""
+    """Return the names of the columns that a tree asks."""
     return {name for v in branches(nodes) for name in columns_of(v["split"])}
 
 
 def places(nodes: Nodes) -> dict[str, dict[str, Any]]:
-    """The node at each place, parents before their children."""
+    """Return the node at each place, parents before their children."""
     place = {0: ""}
     for v in branches(nodes):
         place |= {v[side]: place[v["id"]] + letter for letter, side in LETTERS.items()}
     return {place[v["id"]]: v for v in nodes}
 
 
-def under(found: dict[str, dict[str, Any]], place: str) -> dict[str, dict[str, Any]]:
-    """The nodes at and below a place, by their places seen from there."""
-    return {word[len(place) :]: v for word, v in found.items() if word.startswith(place)}
+def under(nodes: dict[str, dict[str, Any]], place: str) -> dict[str, dict[str, Any]]:
+    """Return the nodes at and below a place, by their places relative to it."""
+    return {word[len(place) :]: v for word, v in nodes.items() if word.startswith(place)}

@@ -19,7 +19,7 @@ from tests.trainer.check.proof.test_proofs import mutations
 from trainer.check.bundle import bundle
 from trainer.check.proof.space.space import read_space
 from trainer.check.recount import verdict, verify
-from trainer.check.recount.proof import of_proof
+from trainer.check.recount.proof import check_model_proof
 from trainer.check.recount.search.small import _searched
 from trainer.check.recount.table.rows import load as read_rows
 from trainer.data.reader import load
@@ -148,7 +148,7 @@ def proved_alone(model: Path, data: Path, texts: list[str], folder: Path) -> lis
     holds = []
     for text in texts:
         path.write_text(text)
-        found = [f.verdict for f in of_proof(document, rows, path)[0] if f.claim in ("bound", "proof")]
+        found = [f.verdict for f in check_model_proof(document, rows, path)[0] if f.claim in ("bound", "proof")]
         holds.append(found == ["proved"])
     return holds
 

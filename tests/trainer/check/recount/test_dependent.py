@@ -16,7 +16,7 @@ import pytest
 from tests.seeds import seeds
 from trainer.check.recount import verify
 from trainer.check.recount.table.dependent import deal
-from trainer.check.recount.trees.grouped import _student
+from trainer.check.recount.trees.intervals import _student
 from trainer.data.dealing import deal_groups
 from trainer.data.reader import load
 from trainer.errors import DataError

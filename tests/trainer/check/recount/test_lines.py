@@ -12,7 +12,7 @@ from tests.seeds import seeds
 from tests.trainer.check.recount.files import findings
 from trainer.check.recount.search import impurity
 from trainer.check.recount.search.lines import as_integers, sides
-from trainer.check.recount.search.planes import partings
+from trainer.check.recount.search.planes import line_separations
 from trainer.data.reader import load
 from trainer.training.run import TrainRequest, train
 
@@ -31,7 +31,7 @@ def ways(points):
 def test_every_way_to_part_points_is_found(seed):
     rng = np.random.default_rng(seed)
     points = np.unique(rng.integers(0, rng.integers(2, 8), (rng.integers(2, 10), 2)), axis=0)
-    wanted = {side.tobytes() for side in partings([(int(x), int(y)) for x, y in points])}
+    wanted = {side.tobytes() for side in line_separations([(int(x), int(y)) for x, y in points])}
     assert ways(points) == wanted == ways(points.astype(object) * 10**30)
 
 

@@ -1,1 +1,1 @@
-"""What the checker finds out without a proof file: small spaces of trees, lines in two columns, rows in planes."""
+"""Search without a proof file: small spaces of trees, lines in two columns, rows in planes."""

@@ -1,4 +1,4 @@
-"""What searches over subsets of categories have in common: the rows, and questions whose categories go to a side one after the other (`odt`)."""
+"""The common part of searches over subsets of categories (`odt`): grouped rows, and assignments of categories to sides."""
 
 from __future__ import annotations
 
@@ -12,28 +12,29 @@ import numpy as np
 from trainer.check.proof.subject import Shape
 from trainer.check.recount.search.exhaustive_search import SearchTooLarge
 
-VISIT = 1 << 16  # another part of the rows takes as long as so many numbers
-JOIN = 1 << 14  # and so do two sides that are added
+# fixed costs of a subproblem and of a join of two sides, in array elements that take as long
+VISIT = 1 << 16
+JOIN = 1 << 14
 Sides = list[list[np.ndarray]]  # the parts of the rows that are assigned to each side
 Branch = tuple[Shape, Shape]
 
 
 class GroupedRows:
-    """Rows of equal answers together, with the weight of each class. Raises SearchTooLarge beyond `most` numbers that are looked at.
+    """Rows with equal answers as one, with the weight of each class; SearchTooLarge after `most` array elements of work.
 
-    `columns`: for each column the category of each row, from 0, and whether its questions are thresholds; `sizes` int64 (n, K): the weight of
-    each row in each class; `card`: the most categories on the smaller side of a question, 0 for any number.
+    `columns` hold for each column the category of each row, from 0, and whether its questions are thresholds. `sizes` are the weights of
+    each row in each class, int64 of shape (n, K). `card` is the most categories on the smaller side of a question, 0 for any number.
     """
 
     def __init__(self, columns: Sequence[tuple[np.ndarray, bool]], sizes: np.ndarray, card: int, most: float) -> None:
-        own = [(codes, ordered) for codes, ordered in columns if codes.max(initial=0) > 0]
-        codes = np.array([np.zeros(len(sizes)), *(c for c, _ in own)], np.int64).T
-        found, where = np.unique(codes, axis=0, return_inverse=True)
-        self.codes = found[:, 1:]
-        self.sizes = np.zeros((len(found), sizes.shape[1]), np.int64)
+        asked_columns = [(codes, ordered) for codes, ordered in columns if codes.max(initial=0) > 0]
+        codes = np.array([np.zeros(len(sizes)), *(c for c, _ in asked_columns)], np.int64).T
+        distinct, where = np.unique(codes, axis=0, return_inverse=True)
+        self.codes = distinct[:, 1:]
+        self.sizes = np.zeros((len(distinct), sizes.shape[1]), np.int64)
         np.add.at(self.sizes, where.reshape(-1), sizes)
-        self.ordered = [ordered for _, ordered in own]
-        ends = np.cumsum([0, *(int(c.max()) + 1 for c, _ in own)])
+        self.ordered = [ordered for _, ordered in asked_columns]
+        ends = np.cumsum([0, *(int(c.max()) + 1 for c, _ in asked_columns)])
         self.spans = list(itertools.pairwise(ends.tolist()))  # the cells of each column
         self.starts = ends[:-1]
         self.cells = int(ends[-1])
@@ -42,29 +43,29 @@ class GroupedRows:
 
     @property
     def every(self) -> np.ndarray:
-        """All rows."""
+        """Return the positions of all rows."""
         return np.arange(len(self.codes))
 
     def spend(self, numbers: float) -> None:
-        """Raises SearchTooLarge beyond what the search may look at."""
+        """Count work in array elements; raise SearchTooLarge beyond the limit."""
         self.left -= numbers
         if self.left < 0:
             raise SearchTooLarge
 
     def counts(self, rows: np.ndarray, by: np.ndarray | None = None) -> np.ndarray:
-        """The weights int64 (M, cells, K) of the rows, those of each number of `by` for themselves."""
+        """Return the weights of the rows for each number of `by`, int64 of shape (M, cells, K)."""
         by = np.zeros(len(rows), np.int64) if by is None else by
         many = int(by.max()) + 1
         self.spend(len(rows) * len(self.spans) + many * self.cells)
         at = ((by * self.cells)[:, None] + self.codes[rows] + self.starts).reshape(-1)
-        heavy = [np.repeat(own, len(self.spans)) for own in self.sizes[rows].T]
-        found = [np.bincount(at, own, many * self.cells) for own in heavy]
-        return np.stack(found, axis=1).astype(np.int64).reshape(many, self.cells, len(found))
+        heavy = [np.repeat(class_weights, len(self.spans)) for class_weights in self.sizes[rows].T]
+        totals = [np.bincount(at, class_weights, many * self.cells) for class_weights in heavy]
+        return np.stack(totals, axis=1).astype(np.int64).reshape(many, self.cells, len(totals))
 
     def branches(self, rows: np.ndarray, j: int) -> tuple[np.ndarray, np.ndarray]:
-        """For each row the number of its category among those of column j that occur, and these numbers in the order in which they are assigned.
+        """Return the number of each row's category among those of column j that occur, and the order of their assignment.
 
-        The heaviest is the first; the ends of bins stay as they are.
+        The heaviest category comes first; bins keep their order.
         """
         present, by = np.unique(self.codes[rows, j], return_inverse=True)
         weight = np.bincount(by.reshape(-1), self.sizes[rows].sum(axis=1), len(present))
@@ -74,33 +75,35 @@ class GroupedRows:
     def walk(
         self, parts: Sequence[np.ndarray], ordered: bool, shape: Branch, visit: Callable[[Sides, Branch, int], bool]
     ) -> None:
-        """Each way to give parts to two sides, a part after the other; `visit` says whether to go on from the parts that are given."""
+        """Enumerate the assignments of parts to two sides; `visit` returns whether to extend a partial assignment."""
         if ordered:
             for cut, ways in itertools.product(range(1, len(parts)), {shape, shape[::-1]}):
                 visit([list(parts[:cut]), list(parts[cut:])], ways, len(parts))
             return
-        # where both sides are alike, the first part is left
+        # if both sides are alike, the first part goes left
         stack: list[tuple[int, ...]] = [(0,)] if shape[0] == shape[1] else [(1,), (0,)]
         while stack:
             sides = stack.pop()
             if self.card and min(sides.count(0), sides.count(1)) > self.card:
                 continue
-            given = [[part for part, own in zip(parts, sides, strict=False) if own == side] for side in (0, 1)]
-            if visit(given, shape, len(sides)) and len(sides) < len(parts):
+            assigned_parts = [
+                [part for part, part_side in zip(parts, sides, strict=False) if part_side == side] for side in (0, 1)
+            ]
+            if visit(assigned_parts, shape, len(sides)) and len(sides) < len(parts):
                 stack += [(*sides, 1), (*sides, 0)]
 
 
 def join_rows(parts: Sequence[np.ndarray]) -> np.ndarray:
-    """The rows of several parts, in their order."""
+    """Join the rows of several parts, in their order."""
     return np.sort(np.concatenate([np.zeros(0, np.int64), *parts]))
 
 
 def key(rows: np.ndarray) -> bytes:
-    """A short name of a set of rows."""
+    """Return a short key of a set of rows."""
     return hashlib.blake2b(rows.tobytes(), digest_size=20).digest()
 
 
 @cache
 def height(shape: Shape) -> int:
-    """Questions on the longest path of a topology."""
+    """Return the number of questions on the longest path of a topology."""
     return 0 if shape is None else 1 + max(map(height, shape))

@@ -1,7 +1,7 @@
-"""What trees that ask for subsets of categories have wrong of each of two classes: all pairs that no other one beats (`odt`).
+"""Search the Pareto front of errors in both of two classes over `odt` trees.
 
-A front says for t = 0, 1, … the least weight of wrong rows of class 0 in trees that have at most t wrong of class 1. Fronts of two sides are
-added. An assignment of categories is given up where its sides, and each other category by itself on its better side, improve no entry.
+A front holds for t = 0, 1, … the least errors in class 0 of trees with at most t errors in class 1. Fronts of two sides are added.
+An assignment of categories is pruned if its sides, plus each other category alone on its better side, improve no entry.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from trainer.check.proof.subject import Shape
 from trainer.check.recount.search.assigned import JOIN, VISIT, Branch, GroupedRows, Sides, join_rows, key
 
 INFINITE_COST = 1 << 60
-HELD = 200  # an entry that is held counts as so many numbers
+HELD = 200  # work of an entry in memory, in array elements
 
 
 class TopologyFronts(GroupedRows):
-    """The front of the trees of a topology; entries beyond `cap` are not looked at."""
+    """The front of the trees of a topology, up to entry `cap`."""
 
     def __init__(
         self, columns: Sequence[tuple[np.ndarray, bool]], sizes: np.ndarray, card: int, most: float, cap: int
@@ -28,26 +28,26 @@ class TopologyFronts(GroupedRows):
         self.memo: dict[tuple[Shape, bytes], np.ndarray] = {}
 
     def front(self, shape: Shape, target: np.ndarray | None = None) -> np.ndarray:
-        """The front of all rows, and no more than the target: trees that are not below it are not looked for. Raises TooLarge."""
-        return self._made(self.every, shape, target)
+        """Return the minimum of the target and the front of all rows; raise SearchTooLarge."""
+        return self._build_front(self.every, shape, target)
 
     def _front(self, rows: np.ndarray, shape: Shape) -> np.ndarray:
         name = shape, key(rows)
         if name not in self.memo:
-            self.memo[name] = self._made(rows, shape)
+            self.memo[name] = self._build_front(rows, shape)
         return self.memo[name]
 
-    def _made(self, rows: np.ndarray, shape: Shape, target: np.ndarray | None = None) -> np.ndarray:
-        other, own = self.sizes[rows].sum(axis=0).tolist()
-        front = np.full(min(self.cap, own) + 1, other, np.int64)  # a leaf of either class
-        front[own:] = 0
+    def _build_front(self, rows: np.ndarray, shape: Shape, target: np.ndarray | None = None) -> np.ndarray:
+        other, limited = self.sizes[rows].sum(axis=0).tolist()
+        front = np.full(min(self.cap, limited) + 1, other, np.int64)  # a leaf of either class
+        front[limited:] = 0
         self.spend(VISIT + HELD * len(front))
         if target is not None:
             front = np.minimum(front, target)
         if shape is None or not len(rows):
             return front
         if shape == (None, None):
-            return self._of_one_question(rows, front)
+            return self._one_question_front(rows, front)
         for side in set(shape):  # a question that separates nothing is left out
             np.minimum(front, self._front(rows, side), out=front)
         for j in range(len(self.spans)):
@@ -58,36 +58,38 @@ class TopologyFronts(GroupedRows):
 
     # -- one question ----------------------------------------------------------------------------------------------------
 
-    def _of_one_question(self, rows: np.ndarray, front: np.ndarray) -> np.ndarray:
+    def _one_question_front(self, rows: np.ndarray, front: np.ndarray) -> np.ndarray:
         counts = self.counts(rows)[0]
         for (a, b), ordered in zip(self.spans, self.ordered, strict=True):
-            own = counts[a:b][counts[a:b].any(axis=1)]
-            self.spend(len(own) * len(front))
-            front = np.minimum(front, self._cuts(own, len(front)) if ordered else self._labelled(own, len(front)))
+            cells = counts[a:b][counts[a:b].any(axis=1)]
+            self.spend(len(cells) * len(front))
+            front = np.minimum(
+                front, self._threshold_front(cells, len(front)) if ordered else self._label_front(cells, len(front))
+            )
         return front
 
-    def _cuts(self, own: np.ndarray, length: int) -> np.ndarray:
-        """Thresholds with two leaves of different labels."""
-        low = own.cumsum(axis=0)
+    def _threshold_front(self, cells: np.ndarray, length: int) -> np.ndarray:
+        """Return the front of thresholds with two leaves of different labels."""
+        low = cells.cumsum(axis=0)
         high = low[-1] - low
         wrong = np.append(low[:, 1], high[:, 1])
         others = np.append(high[:, 0], low[:, 0])
-        found = np.full(length, INFINITE_COST)
+        front = np.full(length, INFINITE_COST)
         fits = wrong < length
-        np.minimum.at(found, wrong[fits], others[fits])
-        return np.minimum.accumulate(found)
+        np.minimum.at(front, wrong[fits], others[fits])
+        return np.minimum.accumulate(front)
 
-    def _labelled(self, own: np.ndarray, length: int) -> np.ndarray:
-        """A label for each category; of one of the labels at most `card`, where that is a limit."""
-        limited = 0 < 2 * self.card < len(own)
-        found = [self._rarely(own, length, rare, self.card) for rare in (0, 1)] if limited else []
-        return np.minimum.reduce(found or [self._rarely(own, length, 0, 0)])
+    def _label_front(self, cells: np.ndarray, length: int) -> np.ndarray:
+        """Return the front of a label for each category; if limited, one of the labels has at most `card` categories."""
+        limited = 0 < 2 * self.card < len(cells)
+        fronts = [self._limited_label_front(cells, length, rare, self.card) for rare in (0, 1)] if limited else []
+        return np.minimum.reduce(fronts or [self._limited_label_front(cells, length, 0, 0)])
 
-    def _rarely(self, own: np.ndarray, length: int, rare: int, most: int) -> np.ndarray:
-        """At most so many categories of the label `rare`; 0: any number. States tell apart how many there are."""
+    def _limited_label_front(self, cells: np.ndarray, length: int, rare: int, most: int) -> np.ndarray:
+        """Return the front with at most `most` categories of the label `rare`, 0 for any number; a state for each number."""
         states = np.full((most + 1, length), INFINITE_COST)
         states[0] = 0
-        for n, p in own.tolist():
+        for n, p in cells.tolist():
             labelled = [np.full_like(states, INFINITE_COST), states + n]
             labelled[0][:, p:] = states[:, : max(0, length - p)]
             if most:
@@ -99,27 +101,33 @@ class TopologyFronts(GroupedRows):
 
     def _branch(self, parts: Sequence[np.ndarray], ordered: bool, shape: Branch, front: np.ndarray) -> None:
         """Improve the front by a question whose categories have these rows."""
-        rest = [np.zeros(1, np.int64)]  # behind each part, of which a threshold leaves none over
+        remaining = [
+            np.zeros(1, np.int64)
+        ]  # the front of the parts after each one; thresholds assign all parts at once
         for part in [] if ordered else reversed(parts):
-            own = [self._front(part, side) for side in set(shape)]
-            rest.append(self._added(np.minimum.reduce(own), rest[-1], len(front)))
+            fronts = [self._front(part, side) for side in set(shape)]
+            remaining.append(self._add_fronts(np.minimum.reduce(fronts), remaining[-1], len(front)))
 
-        def visit(given: Sides, ways: Branch, done: int) -> bool:
-            one, other = (self._front(join_rows(own), side) for own, side in zip(given, ways, strict=True))
-            joined = self._added(self._added(one, other, len(front)), rest[len(parts) - done], len(front))
-            if done == len(parts):
+        def visit(assigned_parts: Sides, ways: Branch, assigned: int) -> bool:
+            one, other = (
+                self._front(join_rows(fronts), side) for fronts, side in zip(assigned_parts, ways, strict=True)
+            )
+            joined = self._add_fronts(
+                self._add_fronts(one, other, len(front)), remaining[len(parts) - assigned], len(front)
+            )
+            if assigned == len(parts):
                 np.minimum(front, joined, out=front)
             return bool((joined < front).any())
 
         self.walk(parts, ordered, shape, visit)
 
-    def _added(self, one: np.ndarray, other: np.ndarray, length: int) -> np.ndarray:
-        """The sums of two fronts, up to so many entries; behind its last entry a front stays as it is."""
+    def _add_fronts(self, one: np.ndarray, other: np.ndarray, length: int) -> np.ndarray:
+        """Add two fronts up to `length` entries; a front is constant after its last entry."""
         one, other = sorted((one, other), key=len)
-        found = np.full(length, INFINITE_COST)
+        sums = np.full(length, INFINITE_COST)
         falls = np.flatnonzero(np.append(True, one[1:] < one[:-1])[:length]).tolist()
         self.spend(JOIN + length * len(falls))
         for t in falls:
-            own = one[t] + other[: length - t]
-            np.minimum(found[t : t + len(own)], own, out=found[t : t + len(own)])
-        return np.minimum.accumulate(found)
+            shifted = one[t] + other[: length - t]
+            np.minimum(sums[t : t + len(shifted)], shifted, out=sums[t : t + len(shifted)])
+        return np.minimum.accumulate(sums)

@@ -1,7 +1,7 @@
-"""What lines that no pair of error counts crosses leave open of F1 and MCC.
+"""Bound F1 and MCC by lines: each line is a lower bound on a weighted sum of both kinds of errors.
 
-Both fall with the errors of each class, and the pairs with a value of at most v are convex for v >= 0. So the value is largest at a corner of the
-region that the lines leave.
+Both goals fall with the errors of each class, and the pairs of errors with a value of at most v are convex for v >= 0. So the largest value
+lies at a corner of the region that the lines leave.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ Pair = tuple[Fraction, Fraction]  # errors in positive and in negative rows
 
 
 class GoalLines:
-    """The regions that lines leave to trees of so many leaves; `sizes`: weights of the positive rows and of the others."""
+    """The regions of errors that lines leave for each number of leaves; `sizes` are the weights of positives and others."""
 
     def __init__(self, goal: dict[str, Any], price: Fraction, sizes: tuple[int, ...]) -> None:
         self.goal = goal
@@ -24,14 +24,14 @@ class GoalLines:
         self.lines: list[tuple[int, int, int, Fraction]] = []
 
     def add(self, leaves: int, a: int, b: int, least: Fraction) -> None:
-        """Take up that a fn + b fp is at least `least` for trees with at most so many leaves; 0: for all."""
+        """Add the line a fn + b fp >= least for trees with at most `leaves` leaves, or for all with 0."""
         self.lines.append((leaves, a, b, least))
 
     def top(self, most: int) -> Fraction:
-        """The best value that is open to trees with at most `most` leaves, less the price of these."""
+        """Return an upper bound on the goal minus the price of leaves, for at most `most` leaves."""
         if not self.price:
             return self._value(self._region(0))
-        single = [self._single(pair) for pair in ((0, self.sizes[1]), (self.sizes[0], 0))]
+        single = [self._pair_value(pair) for pair in ((0, self.sizes[1]), (self.sizes[0], 0))]
         values = [max(single) - self.price]
         for leaves in range(2, most + 1):
             if 1 - self.price * leaves <= max(values):  # no tree of so many leaves, or more, is better
@@ -42,28 +42,28 @@ class GoalLines:
     def _region(self, leaves: int) -> list[Pair]:
         p, n = map(Fraction, self.sizes)
         region = [(Fraction(0), Fraction(0)), (p, Fraction(0)), (p, n), (Fraction(0), n)]
-        for own, a, b, least in self.lines:
-            if not own or leaves <= own:
-                region = _inside(region, a, b, least)
+        for most_leaves, a, b, least in self.lines:
+            if not most_leaves or leaves <= most_leaves:
+                region = _clip(region, a, b, least)
         return region
 
     def _value(self, region: list[Pair]) -> Fraction:
-        return max(map(self._single, region), default=Fraction(-1))
+        return max(map(self._pair_value, region), default=Fraction(-1))
 
-    def _single(self, pair: tuple[Any, Any]) -> Fraction:
+    def _pair_value(self, pair: tuple[Any, Any]) -> Fraction:
         p, n = self.sizes
         return max(Fraction(0), goal_value(self.goal, p - pair[0], p, n - pair[1], n)[0])
 
 
-def _inside(region: list[Pair], a: int, b: int, least: Fraction) -> list[Pair]:
-    """The corners of the part of a convex region beyond a line."""
-    found = []
+def _clip(region: list[Pair], a: int, b: int, least: Fraction) -> list[Pair]:
+    """Return the corners of the part of a convex region on the upper side of a line."""
+    corners = []
     sums = [a * fn + b * fp - least for fn, fp in region]
     for i, (fn, fp) in enumerate(region):
         j = (i + 1) % len(region)
         if sums[i] >= 0:
-            found.append((fn, fp))
+            corners.append((fn, fp))
         if sums[i] * sums[j] < 0:
             part = sums[i] / (sums[i] - sums[j])
-            found.append((fn + part * (region[j][0] - fn), fp + part * (region[j][1] - fp)))
-    return found
+            corners.append((fn + part * (region[j][0] - fn), fp + part * (region[j][1] - fp)))
+    return corners

@@ -1,7 +1,7 @@
-"""Splits that are said to be the best for their rows: impurities counted again, and the best split of a node by plain sweeps.
+"""Check impurities, and the claims that splits are the best for their rows.
 
-All lines over each two features are swept (`trainer.check.recount.search.lines`), which proves a node. Where that takes too long, the thresholds of all
-columns are tried, which can only refute.
+A sweep over all lines in each two features (`trainer.check.recount.search.lines`) proves a node. If that takes too long, the
+thresholds of all columns are tried, which can only refute.
 """
 
 from __future__ import annotations
@@ -14,76 +14,80 @@ import numpy as np
 
 from trainer.check.proof.model import ModelTable, active_parameter, read_fraction
 from trainer.check.proof.space.questions import open_features
-from trainer.check.recount.findings import TOLERANCE, Finding, proof_finding, recounted
+from trainer.check.recount.findings import TOLERANCE, Finding, proof_finding, recount_finding
 from trainer.check.recount.search.lines import as_integers, sides
 from trainer.check.recount.structure import METHODS
 from trainer.check.recount.table.rows import take_rows
 from trainer.check.recount.tree import branches
 from trainer.check.recount.trees.counts import Counts, split_rows
 
-WORK = 300_000_000  # squares of points in a plane, over all pairs of features and nodes
+WORK = 300_000_000  # sum of squared numbers of points, over all pairs of features and nodes
 SLACK = float(TOLERANCE)
 
 
-def splits(model: dict[str, Any], rows: ModelTable, counts: Counts, unit: float = 1.0) -> list[Finding]:
-    """Return the findings on impurities and on splits that claim a proof; a unit of weight counts as `unit` rows."""
+def check_splits(model: dict[str, Any], rows: ModelTable, counts: Counts, unit: float = 1.0) -> list[Finding]:
+    """Check impurities and splits that claim a proof; a unit of weight counts as `unit` rows."""
     certificate = model["certificate"]
-    found = branches(model["nodes"])
-    named = [v for v in found if v.get("impurity") is not None]
-    out = [*([_recounted(model, named, counts, unit)] if named else []), *_gains(model, found, counts)]
+    nodes = branches(model["nodes"])
+    stated = [v for v in nodes if v.get("impurity") is not None]
+    out = [*([_check_impurities(model, stated, counts, unit)] if stated else []), *_check_gains(model, nodes, counts)]
     if METHODS[model["method"]][0] != "splits":
         odd = any(certificate.get(name) is not None for name in ("splits", "splits_proved"))
-        odd = odd or any(v.get("impurity_bound") is not None for v in found)
-        return [*out, recounted("splits", False, f"'{model['method']}' proves no splits.")] if odd else out
-    bounded = [v for v in found if v.get("impurity_bound") is not None]
+        odd = odd or any(v.get("impurity_bound") is not None for v in nodes)
+        return [*out, recount_finding("splits", False, f"'{model['method']}' proves no splits.")] if odd else out
+    bounded = [v for v in nodes if v.get("impurity_bound") is not None]
     if bare := [v for v in bounded if v.get("impurity") is None]:
-        return [*out, recounted("splits", False, f"Node {bare[0]['id']} has a bound, and no impurity.")]
+        return [*out, recount_finding("splits", False, f"Node {bare[0]['id']} has a bound, and no impurity.")]
     met = [
         v for v in bounded if read_fraction(v["impurity"]) - read_fraction(v["impurity_bound"]) <= TOLERANCE * _size(v)
     ]
-    if (len(found), len(met)) != (certificate.get("splits"), certificate.get("splits_proved")):
-        return [*out, recounted("splits", False, f"{len(met)} of {len(found)} splits meet their bounds.")]
-    return [*out, *_bounds(model, take_rows(rows, rows.weights > 0), bounded, unit, len(met))] if bounded else out
+    if (len(nodes), len(met)) != (certificate.get("splits"), certificate.get("splits_proved")):
+        return [*out, recount_finding("splits", False, f"{len(met)} of {len(nodes)} splits meet their bounds.")]
+    return [*out, *_check_bounds(model, take_rows(rows, rows.weights > 0), bounded, unit, len(met))] if bounded else out
 
 
 def _size(node: dict[str, Any]) -> int:
     return max(1, sum(node["counts"]))
 
 
-def _recounted(model: dict[str, Any], named: list[dict[str, Any]], counts: Counts, unit: float) -> Finding:
-    for v in named:
+def _check_impurities(model: dict[str, Any], stated: list[dict[str, Any]], counts: Counts, unit: float) -> Finding:
+    for v in stated:
         measure = v.get("measure") or active_parameter(model, "impurity")
-        own = _impurity(str(measure), v, counts) * unit
+        counted = _impurity(str(measure), v, counts) * unit
         if measure != (active_parameter(model, "impurity") or "gini") or abs(
-            own - float(v["impurity"])
+            counted - float(v["impurity"])
         ) > SLACK * _size(v):
-            return recounted("impurity", False, f"Node {v['id']} has {own:.9g}, not {v['impurity']} ({measure}).")
-    return recounted("impurity", True, f"{len(named)} splits were counted again.")
+            return recount_finding(
+                "impurity", False, f"Node {v['id']} has {counted:.9g}, not {v['impurity']} ({measure})."
+            )
+    return recount_finding("impurity", True, f"{len(stated)} splits were counted again.")
 
 
-def _gains(model: dict[str, Any], found: list[dict[str, Any]], counts: Counts) -> list[Finding]:
-    """Whether each question lowers the impurity by as much as was asked for."""
+def _check_gains(model: dict[str, Any], nodes: list[dict[str, Any]], counts: Counts) -> list[Finding]:
+    """Check that each question lowers the impurity by at least `min_gain`."""
     least = float(active_parameter(model, "min_gain") or 0)
     if not least:
         return []
     n = sum(counts[0])
     measure = str(active_parameter(model, "impurity") or "gini")
     gains = [
-        float(phi(measure, np.array([counts[v["id"]]], float)).sum() - _impurity(measure, v, counts)) for v in found
+        float(phi(measure, np.array([counts[v["id"]]], float)).sum() - _impurity(measure, v, counts)) for v in nodes
     ]
     smallest = min(gains, default=n)
     return [
-        recounted("min_gain", smallest >= (least - SLACK) * n, f"the smallest gain is {smallest / n:.6g} of the rows")
+        recount_finding(
+            "min_gain", smallest >= (least - SLACK) * n, f"the smallest gain is {smallest / n:.6g} of the rows"
+        )
     ]
 
 
 def _impurity(measure: str, node: dict[str, Any], counts: Counts) -> float:
-    """The impurity in rows on both sides of a question."""
+    """Return the impurity of both sides of a question, in rows."""
     return float(phi(measure, np.array([counts[node["left"]], counts[node["right"]]], float)).sum())
 
 
 def phi(measure: str, counts: np.ndarray) -> np.ndarray:
-    """The impurity in rows of each line of class counts, float64 (m, classes)."""
+    """Return the impurity in rows of each line of class counts, float64 of shape (m, classes)."""
     total = counts.sum(axis=1)
     if measure == "error":
         return total - counts.max(axis=1)
@@ -95,13 +99,13 @@ def phi(measure: str, counts: np.ndarray) -> np.ndarray:
     return np.maximum(0.0, logs[0] - logs[1].sum(axis=1))
 
 
-def _bounds(
+def _check_bounds(
     model: dict[str, Any], rows: ModelTable, bounded: list[dict[str, Any]], unit: float, met: int
 ) -> list[Finding]:
     left = WORK
     proved = 0
-    reach = {v: own for v, own, _ in split_rows(model["nodes"], model["columns"], rows)}
-    # lines that pass very near to rows count, too
+    reach = {v: node_rows for v, node_rows, _ in split_rows(model["nodes"], model["columns"], rows)}
+    # the scope may exclude lines that pass very near to rows
     certain = "are not counted" not in str(model["certificate"].get("scope"))
     for v in sorted(bounded, key=_size):  # small ones first, so that many are proved
         bound = (float(v["impurity_bound"]) - SLACK * _size(v)) / unit
@@ -123,7 +127,7 @@ def _bounds(
 
 
 class _Sweep:
-    """The best split of the rows of a node on one feature, and on two; features are numbers, and categories as 0 and 1."""
+    """The best splits of the rows of a node on one and on two features; categories are features of 0 and 1."""
 
     def __init__(self, model: dict[str, Any], rows: ModelTable) -> None:
         self.measure = str(active_parameter(model, "impurity") or "gini")
@@ -134,7 +138,7 @@ class _Sweep:
         self.features = [x for _, x in open_features(model, rows)]
 
     def single(self) -> float:
-        """The least impurity of a threshold on one feature; infinite if none separates the rows."""
+        """Return the least impurity of a threshold on one feature; infinite if none separates the rows."""
         best = np.inf
         for feature in self.features:
             empty = np.isnan(feature)
@@ -145,14 +149,14 @@ class _Sweep:
         return float(best)
 
     def _both(self, part: np.ndarray, empty: np.ndarray) -> float:
-        """The least impurity of the splits with these counts on one side, and the rows with an empty cell on either."""
+        """Return the least impurity of splits with these counts on one side and rows with an empty cell on either."""
         if not empty.any():
             return self._least(part)
         block = self.Y[empty].sum(axis=0)
         return self._least(np.concatenate([part, part + block, block[None]]))
 
     def pairs(self, work: int) -> float | None:
-        """The least impurity of a line over two features, or None if that takes more than `work`, or points lie too far apart."""
+        """Return the least impurity of a line over two features; None if it takes more than `work`, or cannot be exact."""
         columns = [as_integers(feature[~np.isnan(feature)]) for feature in self.features]
         if any(column is None for column in columns):
             return None
@@ -163,21 +167,21 @@ class _Sweep:
         if self.work > work:
             self.work = 0
             return None
-        found = [self.single()]
+        impurities = [self.single()]
         for (i, j), (points, counts) in zip(pairs, planes, strict=True):
-            found += [self._both(part, empty[i] | empty[j]) for part in sides(points, counts)]
-        return min(found)
+            impurities += [self._both(part, empty[i] | empty[j]) for part in sides(points, counts)]
+        return min(impurities)
 
     def _plane(
         self, columns: Sequence[Any], empty: Sequence[np.ndarray], pair: tuple[int, int]
     ) -> tuple[np.ndarray, np.ndarray]:
-        """The different points of the rows with both cells of a pair of columns, and their class counts."""
+        """Return the distinct points of the rows with both cells of a pair of columns, and their class counts."""
         full = ~(empty[pair[0]] | empty[pair[1]])
         one, other = (columns[i][full[~empty[i]]] for i in pair)
         return self._points(one, other, self.Y[full])
 
     def _points(self, one: Any, other: Any, Y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The different points of two columns, and their class counts."""
+        """Return the distinct points of two columns, and their class counts."""
         levels = [np.unique(column, return_inverse=True) for column in (one, other)]
         height = len(levels[1][0])
         cells, where = np.unique(levels[0][1] * height + levels[1][1], return_inverse=True)
@@ -186,8 +190,8 @@ class _Sweep:
         return np.column_stack([levels[0][0][cells // height], levels[1][0][cells % height]]), counts
 
     def _least(self, part: np.ndarray) -> float:
-        """The least impurity of the splits with these counts on one side."""
-        rest = self.Y.sum(axis=0) - part
-        fits = (part.sum(axis=1) >= self.least) & (rest.sum(axis=1) >= self.least)
-        found = (phi(self.measure, part) + phi(self.measure, rest))[fits]
-        return float(found.min()) if len(found) else float("inf")
+        """Return the least impurity of the splits with these counts on one side."""
+        other = self.Y.sum(axis=0) - part
+        fits = (part.sum(axis=1) >= self.least) & (other.sum(axis=1) >= self.least)
+        impurities = (phi(self.measure, part) + phi(self.measure, other))[fits]
+        return float(impurities.min()) if len(impurities) else float("inf")

@@ -1,6 +1,6 @@
-"""How many trees are optimal: those of the best objective with, among these, the fewest leaves; counted by plain recursion.
+"""Count the optimal trees by plain recursion: those with the best objective and, among these, the fewest leaves.
 
-Trees differ if their questions do: questions of equal answers make different trees, the classes of leaves do not.
+Trees differ if their questions do, even if these have equal answers. The classes of leaves do not count.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from trainer.check.recount.search.exhaustive_search import SearchTooLarge
 
 
 class Optima:
-    """The cheapest trees of a part and their number. Raises SearchTooLarge beyond so many parts."""
+    """The cheapest trees of a part and their number; SearchTooLarge beyond `most` parts."""
 
     def __init__(self, counting: Counting, most: int) -> None:
         self.c = counting
@@ -23,7 +23,7 @@ class Optima:
         self.memo: dict[tuple[object, ...], tuple[int, int]] = {}
 
     def of(self, part: ProofPart, height: int) -> tuple[int, int]:
-        """The least cost of trees of this height, and how many have it."""
+        """Return the least cost of trees of this height, and the number of trees that have it."""
         key = height, *part.restricted_key
         if key not in self.memo:
             self.left -= 1
@@ -46,9 +46,9 @@ class Optima:
                 sides.count(a)
             if sides.split_bounds()[a] > best:
                 continue
-            own = [self.of(sides.part(a, yes), height - 1) for yes in (0, 1)]
-            cost = sum(cost for cost, _ in own)
-            ways = math.prod(ways for _, ways in own)
+            side_optima = [self.of(sides.part(a, yes), height - 1) for yes in (0, 1)]
+            cost = sum(cost for cost, _ in side_optima)
+            ways = math.prod(ways for _, ways in side_optima)
             if cost <= best:
                 number = ways + (number if cost == best else 0)
                 best = cost

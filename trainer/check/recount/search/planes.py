@@ -1,8 +1,7 @@
-"""The part of the independent check that counts errors in planes again: sets of rows named by a certificate of trees of hyperplanes.
+"""Count the errors of sets of rows in planes again, which a certificate of trees of hyperplanes names.
 
-As in all of `trainer.check.recount`, nothing here is shared with the code that trains. Numbers are read as the decimals that they are written as,
-and compared exactly. In a plane a hyperplane is a line; every way in which a line parts points is also the way of a line through two of
-them, which then goes to one side of it or the other between two neighbours on it.
+Numbers are read as decimals and compared exactly. In a plane a hyperplane is a line. Every separation of points by a line is also that of
+a line through two of them, if the points on it are cut between two neighbours.
 """
 
 from __future__ import annotations
@@ -21,30 +20,30 @@ MAX_SET_POINTS = 200
 RANGE = 1 << 28  # products of differences are exact in int64
 
 
-Counted = tuple[list[int], dict[int, list[int]]]  # rows of sets, and errors of each set for one to four leaves
+Counted = tuple[list[int], dict[int, list[int]]]  # the rows of all sets; the errors of each set by 1 to 4 leaves
 
 
-def ceiling(model: dict[str, Any], rows: ModelTable, penalty: Fraction, counted: Counted | None) -> Fraction:
-    """An objective that no tree exceeds, from equal rows, the sizes of the classes, and errors counted again in planes."""
+def objective_bound(model: dict[str, Any], rows: ModelTable, penalty: Fraction, counted: Counted | None) -> Fraction:
+    """Return an upper bound on the objective from equal rows, the sizes of the classes, and errors in planes."""
     n = int(rows.weights.sum())
     classes = len(model["classes"])
     sizes = sorted(np.bincount(rows.labels, rows.weights, classes).astype(int).tolist(), reverse=True)
     depth = int(model["parameters"]["depth"])
-    asked = model["parameters"].get("max_leaves")
+    max_leaves = model["parameters"].get("max_leaves")
     inside, errors = counted if counted is not None else ([], {})
-    held = int(rows.weights[inside].sum())
+    covered = int(rows.weights[inside].sum())
     outer = _grouped_weight(rows, np.setdiff1d(np.arange(len(rows)), inside), classes)
     inner = _grouped_weight(rows, np.array(inside, np.int64), classes)
-    found = []
-    for t in range(1, min(1 << depth, int(asked or 1 << depth)) + 1):
-        # four leaves may be three questions deep, which was not counted
-        here = held - sum(errors[t]) if errors and t <= (4 if depth <= 2 else 3) else inner
-        found.append(Fraction(min(outer + here, sum(sizes[:t])), n) - penalty * t)
-    return max(found)
+    objectives = []
+    counted_leaves = 4 if depth <= 2 else 3  # four leaves may be three questions deep, which was not counted
+    for t in range(1, min(1 << depth, int(max_leaves or 1 << depth)) + 1):
+        correct = covered - sum(errors[t]) if errors and t <= counted_leaves else inner
+        objectives.append(Fraction(min(outer + correct, sum(sizes[:t])), n) - penalty * t)
+    return max(objectives)
 
 
-def disputed(model: dict[str, Any], counted: Counted | None) -> bool:
-    """True if a set named by the certificate has other errors than the certificate says, as far as they can be counted."""
+def contradicts_errors(model: dict[str, Any], counted: Counted | None) -> bool:
+    """Return True if a set of the certificate has other errors than it states; False if they cannot be counted."""
     if counted is None:
         return False
     claimed = [list(group.get("errors", ())) for group in groups(model)]
@@ -52,32 +51,39 @@ def disputed(model: dict[str, Any], counted: Counted | None) -> bool:
 
 
 def groups(model: dict[str, Any]) -> list[dict[str, Any]]:
-    """The sets of rows in planes that the certificate names."""
+    """Return the sets of rows in planes that the certificate names."""
     evidence = model["certificate"].get("evidence") or []
     return [group for e in evidence if e.get("kind") == "planes" for group in e["groups"]]
 
 
-def _grouped_weight(rows: ModelTable, chosen: np.ndarray, classes: int) -> int:
-    """The weight of the chosen rows that can be right when equal rows go together."""
+def _grouped_weight(rows: ModelTable, selection: np.ndarray, classes: int) -> int:
+    """Return the most correct weight of the selected rows if equal rows share a leaf."""
     tally: dict[tuple[float, ...], list[int]] = {}
-    table = np.column_stack(rows.columns)[chosen]
+    table = np.column_stack(rows.columns)[selection]
     cells = np.where(np.isnan(table), np.inf, table).tolist()  # rows with the same empty cells may be equal
-    for values, label, weight in zip(cells, rows.labels[chosen].tolist(), rows.weights[chosen].tolist(), strict=True):
+    for values, label, weight in zip(
+        cells, rows.labels[selection].tolist(), rows.weights[selection].tolist(), strict=True
+    ):
         tally.setdefault(tuple(values), [0] * classes)[label] += weight
     return sum(max(counts) for counts in tally.values())
 
 
 def errors_in_planes(model: dict[str, Any], data: ModelTable) -> Counted | None:
-    """The rows of all sets, and for one to four leaves the least weight of errors of each; None if a set is not as it must be."""
-    weighed = [x for _, x in filled_features(model, data)]
-    used = set[int]()
+    """Return the rows of all sets, and the least errors of each set with one to four leaves; None if a set is invalid."""
+    features = [x for _, x in filled_features(model, data)]
+    listed_rows = set[int]()
     errors: dict[int, list[int]] = {t: [] for t in range(1, 5)}
     for group in groups(model):
         rows = [int(i) for i in group["rows"]]
-        if not rows or used & set(rows) or len(set(rows)) < len(rows) or not all(0 <= i < len(data) for i in rows):
+        if (
+            not rows
+            or listed_rows & set(rows)
+            or len(set(rows)) < len(rows)
+            or not all(0 <= i < len(data) for i in rows)
+        ):
             return None
-        used |= set(rows)
-        points = coordinates(rows, weighed)
+        listed_rows |= set(rows)
+        points = coordinates(rows, features)
         if points is None:
             return None
         place: dict[tuple[int, int], int] = {}
@@ -88,39 +94,40 @@ def errors_in_planes(model: dict[str, Any], data: ModelTable) -> Counted | None:
             return None
         for t, least in enumerate(_least_errors(list(place), counts), start=1):
             errors[t].append(least)
-    return sorted(used), errors
+    return sorted(listed_rows), errors
 
 
-def coordinates(rows: list[int], weighed: Sequence[np.ndarray]) -> list[tuple[int, int]] | None:
-    """Whole coordinates of the rows in a plane that holds them, or None if they span more or are too wide."""
+def coordinates(rows: list[int], features: Sequence[np.ndarray]) -> list[tuple[int, int]] | None:
+    """Return integer coordinates of the rows in a plane that holds them; None if they span more, or are too wide."""
     axes: list[list[int]] = []
-    basis: list[
-        tuple[int, list[Fraction]]
-    ] = []  # a row with a 1, and the column that has it and is 0 at the rows before
-    for values in (feature[rows] for feature in weighed):
+    # a row, and a column that is 1 at this row and 0 at the rows before
+    basis: list[tuple[int, list[Fraction]]] = []
+    for values in (feature[rows] for feature in features):
         column = as_integers(values) if len(np.unique(values)) > 1 else np.zeros(len(rows), np.int64)
         if column is None:
             return None
         axis = [int(x) - int(column[0]) for x in column]
-        rest = [Fraction(x) for x in axis]
+        remainder = [Fraction(x) for x in axis]
         for at, unit in basis:
-            rest = [x - rest[at] * u for x, u in zip(rest, unit, strict=True)] if rest[at] else rest
-        at = next((i for i, x in enumerate(rest) if x), -1)
+            remainder = (
+                [x - remainder[at] * u for x, u in zip(remainder, unit, strict=True)] if remainder[at] else remainder
+            )
+        at = next((i for i, x in enumerate(remainder) if x), -1)
         if at < 0:
             continue
         if len(basis) == 2 or max(map(abs, axis)) > RANGE:
             return None
-        basis.append((at, [x / rest[at] for x in rest]))
+        basis.append((at, [x / remainder[at] for x in remainder]))
         axes.append(axis)
     axes += [[0] * len(rows)] * (2 - len(axes))
     return list(zip(*axes, strict=True))
 
 
-def partings(points: list[tuple[int, int]]) -> np.ndarray:
-    """All ways (R, N) to separate the points with a line; of each pair of sides one may be missing."""
+def line_separations(points: list[tuple[int, int]]) -> np.ndarray:
+    """Return all ways to separate the points by a line, shape (ways, points), each by one of its sides."""
     P = np.array(points, np.int64)
     n = len(P)
-    found = {np.zeros(n, bool).tobytes()}
+    partitions = {np.zeros(n, bool).tobytes()}
     for i in range(n):
         for j in range(i + 1, n):
             d = P[j] - P[i]
@@ -131,13 +138,13 @@ def partings(points: list[tuple[int, int]]) -> np.ndarray:
                 for members in (on[:cut], on[cut:]):
                     side = turn > 0
                     side[members] = True
-                    found.add((side ^ side[0]).tobytes())
-    return np.array([np.frombuffer(side, bool) for side in sorted(found)])
+                    partitions.add((side ^ side[0]).tobytes())
+    return np.array([np.frombuffer(side, bool) for side in sorted(partitions)])
 
 
 def _least_errors(points: list[tuple[int, int]], counts: np.ndarray) -> list[int]:
-    """The least errors with at most one, two, three and four leaves, no leaf below two questions."""
-    sides = partings(points)
+    """Return the least errors with at most 1, 2, 3 and 4 leaves in trees of depth two."""
+    sides = line_separations(points)
     kind: Any = np.float32 if counts.sum() < 1 << 23 else np.float64  # exact for whole numbers of this size
     ways = sides.astype(kind)
     weight = counts.astype(kind)
@@ -145,10 +152,10 @@ def _least_errors(points: list[tuple[int, int]], counts: np.ndarray) -> list[int
     second = (ways @ weight).T[None]
     best = [int(total.sum() - total.max())] * 4
     for begin in range(0, len(sides), 32):
-        some = ways[begin : begin + 32]
-        # what the first line has on its side, and of that the second: (lines, classes) and (lines, classes, second lines)
-        inner = some @ weight
-        shared = np.stack([(some * column) @ ways.T for column in weight.T], axis=1)
+        batch = ways[begin : begin + 32]
+        # weights on the side of the first line, (lines, classes), and of both lines, (lines, classes, second lines)
+        inner = batch @ weight
+        shared = np.stack([(batch * column) @ ways.T for column in weight.T], axis=1)
         leaf = []
         split = []
         for half, parts in ((inner, shared), (total - inner, second - shared)):
@@ -156,6 +163,6 @@ def _least_errors(points: list[tuple[int, int]], counts: np.ndarray) -> list[int
             right = parts.max(axis=1) + (half[:, :, None] - parts).max(axis=1)
             split.append(half.sum(axis=1) - right.max(axis=1))
         three = np.minimum(leaf[0] + split[1], split[0] + leaf[1])
-        now = [best[0], *(int(e.min()) for e in (leaf[0] + leaf[1], three, split[0] + split[1]))]
-        best = [min(a, b) for a, b in zip(best, now, strict=True)]
+        of_batch = [best[0], *(int(e.min()) for e in (leaf[0] + leaf[1], three, split[0] + split[1]))]
+        best = [min(a, b) for a, b in zip(best, of_batch, strict=True)]
     return [min(best[: t + 1]) for t in range(4)]

@@ -1,4 +1,4 @@
-"""A plain search where asking columns has a price: all trees of a small space, by rows, height and paid columns."""
+"""Search all trees of a small space in which columns have prices, by rows, height and paid columns."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from trainer.check.recount.search.exhaustive_search import SearchTooLarge
 
 
 class PricedTrees:
-    """The cheapest trees of parts of a space; `charges`: what a unit of weight pays for a column, in rows.
+    """The cheapest trees of parts of a space; `charges` are the prices of columns per unit of weight, in rows.
 
     Raises SearchTooLarge beyond `most` parts.
     """
 
     def __init__(self, space: ProofSpace, charges: Mapping[int, Fraction], most: int) -> None:
-        used = np.flatnonzero(space.allowed)
-        self.X = space.X[:, used]
-        self.columns = space.column_of[used]
+        allowed = np.flatnonzero(space.allowed)
+        self.X = space.X[:, allowed]
+        self.columns = space.column_of[allowed]
         self.Y = np.where(space.labels[:, None] == np.arange(space.classes), space.weights[:, None], 0)
         self.min_leaf = max(1, space.min_leaf)
         self.left = most
@@ -39,7 +39,7 @@ class PricedTrees:
         self.known: dict[tuple[int, frozenset[int], bytes], int] = {}
 
     def least(self, depth: int) -> Fraction:
-        """The least cost of a tree of all rows, in rows."""
+        """Return the least cost of a tree of all rows, in rows."""
         return Fraction(self._least(np.arange(len(self.X)), depth, frozenset()), self.unit)
 
     def _least(self, rows: np.ndarray, height: int, paid: frozenset[int]) -> int:
@@ -48,10 +48,10 @@ class PricedTrees:
             self.left -= 1
             if self.left < 0:
                 raise SearchTooLarge
-            self.known[key] = self._searched(rows, height, paid)
+            self.known[key] = self._search(rows, height, paid)
         return self.known[key]
 
-    def _searched(self, rows: np.ndarray, height: int, paid: frozenset[int]) -> int:
+    def _search(self, rows: np.ndarray, height: int, paid: frozenset[int]) -> int:
         totals = self.Y[rows].sum(axis=0)
         size = int(totals.sum())
         best = self.unit * (size - int(totals.max())) + self.leaf
@@ -60,15 +60,15 @@ class PricedTrees:
         ones = self.X[rows].astype(np.int64).T @ self.Y[rows]
         zeros = totals - ones
         parts = (ones.sum(axis=1) >= self.min_leaf) & (zeros.sum(axis=1) >= self.min_leaf)
-        asked = np.where(np.isin(self.columns, list(paid)), 0, self.charge) * size
+        charges = np.where(np.isin(self.columns, list(paid)), 0, self.charge) * size
         if height == 1:
             errors = size - ones.max(axis=1) - zeros.max(axis=1)
-            costs = np.where(parts, self.unit * errors + 2 * self.leaf + asked, INFINITE_COST)
+            costs = np.where(parts, self.unit * errors + 2 * self.leaf + charges, INFINITE_COST)
             return min(best, int(costs.min(initial=INFINITE_COST)))
-        for q in np.flatnonzero(parts & (asked < best)).tolist():
+        for q in np.flatnonzero(parts & (charges < best)).tolist():
             inner = paid | {int(self.columns[q])} if self.charge[q] else paid
             yes = self.X[rows, q].astype(bool)
-            cost = int(asked[q]) + self._least(rows[yes], height - 1, inner)
+            cost = int(charges[q]) + self._least(rows[yes], height - 1, inner)
             if cost < best:
                 best = min(best, cost + self._least(rows[~yes], height - 1, inner))
         return best

@@ -1,6 +1,6 @@
-"""Searches that no proof leads: the best tree of a small space, which proves a bound or refutes it, or of a part of a large one.
+"""Search the best tree of a small space, or of a part of a large one, without a proof.
 
-A tree that is found in a part of the space refutes a bound that lies below it; nothing is proved by it.
+The best tree of a whole space proves or refutes a bound. A tree from a part of the space can only refute a bound.
 """
 
 from __future__ import annotations
@@ -39,29 +39,32 @@ from trainer.check.recount.search.priced import PricedTrees
 from trainer.check.recount.search.topology_search import TopologySearch
 from trainer.check.recount.trees.counts import goal_value, penalty
 
-WORK = 2e8  # rows times questions that a search may look at
-CELLS = 3e7  # rows times questions that are held as numbers
-VISITS = 20_000  # its subproblems
-MOST_SETS = 40  # of columns
-# questions and depth of a part
+WORK = 2e8  # most rows times questions of a search
+CELLS = 3e7  # most rows times questions in memory
+VISITS = 20_000  # most subproblems of a search
+MOST_SETS = 40  # sets of columns
+# most questions and depth of a part of a space
 FEW = 60
 PART_DEPTH = 3
 MOST_LINES = 200  # of a goal
 MOST_GOAL_WEIGHT = 1 << 53
-MOST = 400  # questions beyond which no whole search is tried
+MOST = 400  # questions up to which a whole search is tried
 SAME_OBJECTIVE = QUESTIONS - {"binoct"}
 
 
 @dataclass(frozen=True)
 class SearchResult:
-    """The best objective among the trees that were searched; `whole`: they are all of the space."""
+    """The best objective among the searched trees; `is_whole` if they are all trees of the space."""
 
     value: Fraction
-    whole: bool
+    is_whole: bool
 
 
 def best(model: dict[str, Any], rows: ModelTable) -> tuple[SearchResult | None, str]:
-    """What a plain search finds, or None and the reason why there was none."""
+    """Search the best objective.
+
+    Returns the result, and why the search was not complete. The result is None if there was no search.
+    """
     if (value := subset_trees.top(model, rows)) is not None:
         return SearchResult(value, True), ""
     if goal := model["certificate"].get("goal"):
@@ -71,29 +74,29 @@ def best(model: dict[str, Any], rows: ModelTable) -> tuple[SearchResult | None, 
     n = int(rows.weights.sum())
     wishes = bool(model["certificate"].get("wishes"))
     extra = read_fraction(model["certificate"].get("coefficient_penalty") or 0)
-    found = _space(model, rows)
-    if found is None:
+    listed = _listed_space(model, rows)
+    if listed is None:
         return None, f"the trees of '{model['method']}' are not those of the plain search"
-    X, columns, depth, whole = found
+    X, columns, depth, is_listed_whole = listed
     try:
         if wishes:
-            space = _wished(model, rows)
+            space = _wish_space(model, rows)
         else:
             space = replace(space_of(model, rows, X, columns, penalty(model) + extra), depth=depth, shape=None)
     except NoProof as reason:
         return None, str(reason)
-    cost, all_of_it = _searched(replace(space, kind="questions"))
-    whole = whole or space.shape is not None  # all trees of the topology were searched then
+    cost, all_of_it = _search(replace(space, kind="questions"))
+    is_listed_whole = is_listed_whole or space.shape is not None  # all trees of the topology were searched then
     if cost is None and not (wishes and all_of_it):
         return None, "no tree within the restrictions was found in the part of the space that can be searched"
     value = Fraction(-1) if cost is None else 1 + extra - cost / n
-    return SearchResult(value, whole and all_of_it), "it is too large for a plain search"
+    return SearchResult(value, is_listed_whole and all_of_it), "it is too large for a plain search"
 
 
 def best_priced(
     model: dict[str, Any], rows: ModelTable, charges: Mapping[int, Fraction]
 ) -> tuple[SearchResult | None, str]:
-    """Return the same where each row pays for the columns that the questions on its path ask."""
+    """Search the best objective if rows pay for the columns on their paths; the results are those of `best`."""
     space = _full_space(model, rows, penalty(model))
     if space is None or space.max_leaves is not None:
         return None, "trees with these restrictions are not part of the search with prices of columns"
@@ -113,21 +116,21 @@ def best_priced(
 
 
 def optimum_without(model: dict[str, Any], rows: ModelTable, dropped: Sequence[int]) -> Fraction | None:
-    """The best objective if some wishes are dropped, whose questions stay at their places; None where that is too large."""
+    """Search the best objective without some wishes, whose questions stay allowed; None if the space is too large."""
     try:
-        space = _wished(model, rows)
+        space = _wish_space(model, rows)
     except NoProof:
         return None
     wishes = [
         w if i not in dropped else replace(w, verb="held") for i, w in enumerate(space.wishes)
         if i not in dropped or w.numbers
     ]  # fmt: skip
-    cost, whole = _searched(replace(space, kind="questions", wishes=tuple(wishes)))
-    return 1 - cost / int(rows.weights.sum()) if whole and cost is not None else None
+    cost, is_whole = _search(replace(space, kind="questions", wishes=tuple(wishes)))
+    return 1 - cost / int(rows.weights.sum()) if is_whole and cost is not None else None
 
 
-def _wished(model: dict[str, Any], rows: ModelTable) -> ProofSpace:
-    """The space of trees with wishes; raises NoProof where these are not searched. There are no steps for those of a topology."""
+def _wish_space(model: dict[str, Any], rows: ModelTable) -> ProofSpace:
+    """Return the space of trees with wishes; raise NoProof if there is none. A topology has one without proof steps."""
     if model["method"] == "odt" and active_parameter(model, "topology"):
         return space_of(model, rows, *subsets(model, rows), penalty(model))
     return read_space(model, rows)
@@ -136,47 +139,49 @@ def _wished(model: dict[str, Any], rows: ModelTable) -> ProofSpace:
 def _best_pair(model: dict[str, Any], rows: ModelTable, goal: dict[str, Any]) -> SearchResult | None:
     if goal["maximise"] in ("f1", "mcc"):
         return _best_by_lines(model, rows, goal) or _best_counts(model, rows, goal)
-    found = _listed_pairs(model, rows, goal["positive"])  # the search by categories has given up
-    if found is None:
+    listed = _listed_pairs(model, rows, goal["positive"])  # the search by categories has given up
+    if listed is None:
         return None
-    positives, negatives, reached = found
+    positives, negatives, reached = listed
     values = [goal_value(goal, tp, positives, tn, negatives) for tp, tn in reached]
-    return SearchResult(max((value for value, kept in values if kept), default=Fraction(-1)), True)
+    return SearchResult(max((value for value, meets_shares in values if meets_shares), default=Fraction(-1)), True)
 
 
 def _best_by_lines(model: dict[str, Any], rows: ModelTable, goal: dict[str, Any]) -> SearchResult | None:
-    """The best F1 or MCC that the lines of the file leave open, each searched again; None unless this is what the file claims."""
+    """Bound F1 or MCC by the lines of the file, each searched again; None unless the bound is as low as that of the file."""
     space = _full_space(model, rows, Fraction(0))
     claimed = model["certificate"].get("bound")
     if space is None or claimed is None or space.max_columns is not None or space.min_leaf > 1:
         return None
     k = model["classes"].index(goal["positive"])
-    weighed = GoalLines(goal, penalty(model), tuple(int(space.weights[space.labels == c].sum()) for c in (k, 1 - k)))
+    regions = GoalLines(goal, penalty(model), tuple(int(space.weights[space.labels == c].sum()) for c in (k, 1 - k)))
     most = 1 << min(space.depth, 20)
     most = most if space.max_leaves is None else min(most, space.max_leaves)
-    for leaves, a, b, _ in _lines(model):
+    for leaves, a, b, _ in _goal_search_lines(model):
         factors = np.where(space.labels == k, a, b).astype(np.int64)
         if max(a, b) * int(space.weights.sum()) >= MOST_GOAL_WEIGHT:
             return None
         limit = min(leaves or most, most)
-        own = replace(space, weights=space.weights * factors, max_leaves=limit if limit < 1 << space.depth else None)
-        least, whole = _searched(own)
-        if least is None or not whole:
+        weighted_space = replace(
+            space, weights=space.weights * factors, max_leaves=limit if limit < 1 << space.depth else None
+        )
+        least, is_whole = _search(weighted_space)
+        if least is None or not is_whole:
             return None
-        weighed.add(leaves, a, b, least)
-    top = weighed.top(most)
+        regions.add(leaves, a, b, least)
+    top = regions.top(most)
     return SearchResult(top, True) if top <= read_fraction(claimed) + TOLERANCE else None
 
 
-def _lines(model: dict[str, Any]) -> list[tuple[int, int, int, int]]:
-    """The lines that the file names: most leaves, costs of both kinds of errors, and the least sum; only costs are relied on."""
+def _goal_search_lines(model: dict[str, Any]) -> list[tuple[int, int, int, int]]:
+    """Return the lines of the file: most leaves, costs of both kinds of errors, and the least sum, which is not trusted."""
     parts = [part for part in model["certificate"].get("evidence") or () if part.get("kind") == "goal-search"]
-    found = [tuple(map(int, line)) for part in parts for line in part.get("lines") or ()]
-    return [line for line in found if len(line) == 4 and min(line[1:3]) > 0][:MOST_LINES]  # type: ignore[misc]
+    lines = [tuple(map(int, line)) for part in parts for line in part.get("lines") or ()]
+    return [line for line in lines if len(line) == 4 and min(line[1:3]) > 0][:MOST_LINES]  # type: ignore[misc]
 
 
 def _best_counts(model: dict[str, Any], rows: ModelTable, goal: dict[str, Any]) -> SearchResult | None:
-    """The best F1 or MCC less the price of the leaves: it falls with the errors of each class and with the leaves."""
+    """Search the best F1 or MCC minus the price of the leaves: it falls with the errors of each class and with the leaves."""
     space = _full_space(model, rows, Fraction(0))
     if space is None or space.max_columns is not None or len(model["classes"]) != 2:
         return None
@@ -184,7 +189,7 @@ def _best_counts(model: dict[str, Any], rows: ModelTable, goal: dict[str, Any]) 
     k = model["classes"].index(goal["positive"])
     p, n = (int(rows.weights[rows.labels == label].sum()) for label in (k, 1 - k))
     most = space.max_leaves if space.max_leaves or not price else 1 << 30
-    vectors = _vectors(replace(space, recalls=((k, p), (1 - k, n)), max_leaves=most))
+    vectors = _all_vectors(replace(space, recalls=((k, p), (1 - k, n)), max_leaves=most))
     if vectors is None:
         return None
     values = (goal_value(goal, p - v[1], p, n - v[2], n)[0] - (price * v[-1] if price else 0) for v in vectors)
@@ -192,33 +197,33 @@ def _best_counts(model: dict[str, Any], rows: ModelTable, goal: dict[str, Any]) 
 
 
 def pairs(model: dict[str, Any], rows: ModelTable, positive: str) -> tuple[int, int, list[tuple[int, int]]] | None:
-    """The weights of positives and negatives, and how many of both trees have right; no pair that another one beats is needed.
+    """Return the weights of positives and negatives, and the Pareto front of correct weights of both classes.
 
-    None if the space is not searched whole.
+    Returns None if the space is too large to be searched.
     """
-    found = subset_trees.pairs(model, rows, positive)
-    return _listed_pairs(model, rows, positive) if found is None else found
+    by_subsets = subset_trees.pairs(model, rows, positive)
+    return _listed_pairs(model, rows, positive) if by_subsets is None else by_subsets
 
 
 def _listed_pairs(
     model: dict[str, Any], rows: ModelTable, positive: str
 ) -> tuple[int, int, list[tuple[int, int]]] | None:
-    """The same by a search over listed questions."""
+    """Return what `pairs` returns, by a search over listed questions."""
     space = _full_space(model, rows, Fraction(0))
     if space is None or len(model["classes"]) != 2:
         return None
     k = model["classes"].index(positive)
     p, n = (int(rows.weights[rows.labels == label].sum()) for label in (k, 1 - k))
-    vectors = _vectors(replace(space, recalls=((k, p), (1 - k, n))))
+    vectors = _all_vectors(replace(space, recalls=((k, p), (1 - k, n))))
     return None if vectors is None else (p, n, [(p - v[1], n - v[2]) for v in vectors])
 
 
 def optimal_trees(model: dict[str, Any], rows: ModelTable) -> int | None:
-    """How many trees have the best objective and, among these, the fewest leaves; None if the space is not searched whole."""
+    """Count the trees with the best objective and, among these, the fewest leaves; None if the space is too large."""
     space = _full_space(model, rows, penalty(model))
     if space is None:
         return None
-    scale = (1 << space.depth) + 1  # more than the leaves of a tree, so that they only decide between equal objectives
+    scale = (1 << space.depth) + 1  # more than the leaves of a tree, so that leaves only break ties
     counting = Counting(space, scale * space.penalty.denominator, scale * space.penalty.numerator + 1)
     try:
         return Optima(counting, VISITS).of(counting.root(), _height(space, counting))[1]
@@ -227,11 +232,11 @@ def optimal_trees(model: dict[str, Any], rows: ModelTable) -> int | None:
 
 
 def frontier(model: dict[str, Any], rows: ModelTable) -> list[int] | None:
-    """For 1, 2, … leaves the most rows that a tree of at most so many has right; None if the space is not searched whole."""
+    """Return the most correct rows with at most 1, 2, … leaves; None if the space is too large."""
     space = _full_space(model, rows, Fraction(0))
     if space is None or space.max_columns is not None:
         return None
-    vectors = _vectors(replace(space, max_leaves=1 << 30, recalls=(), rates=None))
+    vectors = _all_vectors(replace(space, max_leaves=1 << 30, recalls=(), rates=None))
     if vectors is None:
         return None
     n = int(rows.weights.sum())
@@ -240,18 +245,18 @@ def frontier(model: dict[str, Any], rows: ModelTable) -> list[int] | None:
 
 
 def _full_space(model: dict[str, Any], rows: ModelTable, price: Fraction) -> ProofSpace | None:
-    """The space with this price of a leaf, if all of its questions are asked and all of its restrictions kept; else None."""
-    found = _space(model, rows)
-    if found is None or not found[3] or not_searched(model):
+    """Return the space with this price of a leaf; None if the search leaves out some questions or restrictions."""
+    listed = _listed_space(model, rows)
+    if listed is None or not listed[3] or not_searched(model):
         return None
     try:
-        return replace(space_of(model, rows, found[0], found[1], price), kind="questions")
+        return replace(space_of(model, rows, listed[0], listed[1], price), kind="questions")
     except NoProof:
         return None
 
 
-def _vectors(space: ProofSpace) -> list[list[int]] | None:
-    """The vectors of all trees, errors first; None where they are too many."""
+def _all_vectors(space: ProofSpace) -> list[list[int]] | None:
+    """Return the vectors of all trees, errors first; None if there are too many trees."""
     counting = Counting(space, 1, 0)
     try:
         return (
@@ -262,14 +267,17 @@ def _vectors(space: ProofSpace) -> list[list[int]] | None:
 
 
 def _best_questions(X: np.ndarray, Y: np.ndarray, most: int) -> np.ndarray:
-    """The questions that leave the fewest errors by themselves."""
+    """Return the questions with the fewest errors as a single split."""
     ones = np.array([Y[yes].sum(axis=0) for yes in X.T]).reshape(-1, Y.shape[1])
     right = ones.max(axis=1) + (Y.sum(axis=0) - ones).max(axis=1)
     return np.argsort(-right, kind="stable")[:most]
 
 
-def _searched(space: ProofSpace) -> tuple[Fraction | None, bool]:
-    """The least cost, None if no tree keeps the restrictions, and whether all trees were searched; of a large space a part is."""
+def _search(space: ProofSpace) -> tuple[Fraction | None, bool]:
+    """Return the least cost, None if no tree satisfies the restrictions, and whether all trees were searched.
+
+    Only a part of a large space is searched.
+    """
     columns = sorted(set(space.column_of.tolist()))
     few = space.max_columns
     sets = [None] if few is None else itertools.combinations(columns, min(few, len(columns)))
@@ -279,31 +287,31 @@ def _searched(space: ProofSpace) -> tuple[Fraction | None, bool]:
     except SearchTooLarge:
         pass
     try:
-        return _least_cost(_part(space), groups[:MOST_SETS]), False
+        return _least_cost(_reduced_space(space), groups[:MOST_SETS]), False
     except SearchTooLarge:
         return None, False
 
 
-def _part(space: ProofSpace) -> ProofSpace:
-    """The questions that leave the fewest errors by themselves, and those that wishes name."""
+def _reduced_space(space: ProofSpace) -> ProofSpace:
+    """Reduce a space to the best single splits and the questions of wishes."""
     depth = min(PART_DEPTH, space.depth)
     n = len(space.X)
     few = min(FEW, int(CELLS / n), int((WORK / n) ** (1 / max(1, depth - 1))))
     Y = np.zeros((n, space.classes))
     Y[np.arange(n), space.labels] = space.weights
     usable = np.flatnonzero(space.allowed & space.listed)
-    chosen = np.sort(usable[_best_questions(space.X[:, usable], Y, max(1, few))])
-    own = np.append(chosen, np.flatnonzero(~space.listed))
-    place = {int(q): i for i, q in enumerate(own)}  # of each question that is kept
-    separating = [tuple(sorted(place[q] for q in w.separating if q in place)) for w in space.wishes]
+    best = np.sort(usable[_best_questions(space.X[:, usable], Y, max(1, few))])
+    kept_questions = np.append(best, np.flatnonzero(~space.listed))
+    position = {int(q): i for i, q in enumerate(kept_questions)}  # of each question that is kept
+    separating = [tuple(sorted(position[q] for q in w.separating if q in position)) for w in space.wishes]
     moved = [
-        replace(w, numbers=tuple(place[q] for q in w.numbers), separating=p)
+        replace(w, numbers=tuple(position[q] for q in w.numbers), separating=p)
         for w, p in zip(space.wishes, separating, strict=True)
     ]
     return replace(
-        space, X=space.X[:, own], allowed=space.allowed[own], columns=space.column_of[own], yes_left=None if space.yes_left is None else space.yes_left[own],
-        apart=None if space.apart is None else space.apart[np.ix_(own, own)], wishes=tuple(moved), depth=depth,
-        rising=None if space.rising is None else space.rising[own], listed=space.listed[own],
+        space, X=space.X[:, kept_questions], allowed=space.allowed[kept_questions], columns=space.column_of[kept_questions], yes_left=None if space.yes_left is None else space.yes_left[kept_questions],
+        apart=None if space.apart is None else space.apart[np.ix_(kept_questions, kept_questions)], wishes=tuple(moved), depth=depth,
+        rising=None if space.rising is None else space.rising[kept_questions], listed=space.listed[kept_questions],
     )  # fmt: skip
 
 
@@ -324,7 +332,7 @@ def _least_cost(space: ProofSpace, groups: Sequence[tuple[int, ...] | None]) -> 
 
 
 def _height(space: ProofSpace, counting: Counting) -> int:
-    """How deep the trees are. Raises SearchTooLarge where they are too many, or their costs too large for 64 bits."""
+    """Return the height of the trees; raise SearchTooLarge for too many trees, or for costs beyond 64 bits."""
     depth = min(space.depth, counting.deepest)
     if counting.unit * int(space.weights.sum()) + (counting.leaf << min(depth, 62)) >= INFINITE_COST:
         raise SearchTooLarge
@@ -333,56 +341,56 @@ def _height(space: ProofSpace, counting: Counting) -> int:
     return depth
 
 
-def _space(model: dict[str, Any], rows: ModelTable) -> tuple[np.ndarray, list[int], int, bool] | None:
-    """Answers, their columns, the depth, and whether these are all questions of the space."""
+def _listed_space(model: dict[str, Any], rows: ModelTable) -> tuple[np.ndarray, list[int], int, bool] | None:
+    """Return answers, their columns, the depth, and whether these are all questions of the space."""
     method = model["method"]
     depth = int(model["parameters"]["depth"])
     if method in QUESTIONS:
         return *questions(model, rows), depth, True
     if method == "odt":
-        return _subsets(model, rows, depth)
-    # no value is special for thresholds and planes: they ask for none by itself
+        return _odt_space(model, rows, depth)
+    # thresholds and planes have no special values
     plain = model | {"columns": [column | {"special": []} for column in model["columns"]]}
     if method in THRESHOLDS:
         small = sum(len(np.unique(values)) for values in rows.columns) <= MOST
-        return *_encoded(plain, rows, "all-thresholds" if small else "quantile-thresholds", 10), depth, small
+        return *_encode(plain, rows, "all-thresholds" if small else "quantile-thresholds", 10), depth, small
     if method in OBLIQUE and all(_separates_values(model, values) for values in rows.columns):
-        return *_encoded(plain, rows, "quantile-thresholds", 5), depth, False
+        return *_encode(plain, rows, "quantile-thresholds", 5), depth, False
     return None
 
 
-def _encoded(model: dict[str, Any], rows: ModelTable, scheme: str, bins: int) -> tuple[np.ndarray, list[int]]:
+def _encode(model: dict[str, Any], rows: ModelTable, scheme: str, bins: int) -> tuple[np.ndarray, list[int]]:
     return questions(model | {"parameters": model["parameters"] | {"binarise": scheme, "bins": bins}}, rows)
 
 
 def _separates_values(model: dict[str, Any], values: np.ndarray) -> bool:
-    """Whether planes may part all values of a column: nearer ones need not be told apart."""
+    """Return True if planes can separate all values of a column; they need not separate nearer ones."""
     values = np.unique(values[~np.isnan(values)])
     steps = np.diff(values)
     return not len(steps) or bool(steps.min() > (0.0051 if has_margin(model) else 1e-5) * np.ptp(values))
 
 
-def _subsets(model: dict[str, Any], rows: ModelTable, depth: int) -> tuple[np.ndarray, list[int], int, bool] | None:
-    """The questions of ODT: subsets of categories, thresholds between bins; within a topology the one question at its root."""
+def _odt_space(model: dict[str, Any], rows: ModelTable, depth: int) -> tuple[np.ndarray, list[int], int, bool] | None:
+    """Return the space of `odt`: subsets of categories and ends of bins; with a topology only the question at its root."""
     plain = active_parameter(model, "negative_weight") in (None, "1", 1)
     if chosen_columns(model) is None or not (plain or model["certificate"].get("goal")):
         return None
-    whole = not active_parameter(model, "topology")
+    is_complete = not active_parameter(model, "topology")
     try:
-        return *subsets(model, rows, 5 * MOST), depth if whole else 1, whole
+        return *subsets(model, rows, 5 * MOST), depth if is_complete else 1, is_complete
     except NoProof:
-        X, columns = _single(model, rows)
-        return None if X.shape[1] > 5 * MOST else (X, columns, depth if whole else 1, False)
+        X, columns = _single_questions(model, rows)
+        return None if X.shape[1] > 5 * MOST else (X, columns, depth if is_complete else 1, False)
 
 
-def _single(model: dict[str, Any], rows: ModelTable) -> tuple[np.ndarray, list[int]]:
-    """The questions about single categories and bins of the columns that the claim is about."""
-    made = list[tuple[int, np.ndarray]]()
-    chosen = chosen_columns(model) or ()
+def _single_questions(model: dict[str, Any], rows: ModelTable) -> tuple[np.ndarray, list[int]]:
+    """Return the questions about single categories and bins of the columns of the claim."""
+    column_answers = list[tuple[int, np.ndarray]]()
+    usable = chosen_columns(model) or ()
     bins = int(model["parameters"]["bins"])
-    for j in np.flatnonzero(chosen).tolist():
+    for j in np.flatnonzero(usable).tolist():
         values = rows.columns[j]
         nominal = model["columns"][j]["kind"] == "categorical"
-        made += [(j, values == level) for level in np.unique(values)] if nominal else []
-        made += [] if nominal else [(j, yes) for yes in bin_questions(values, bins)]
-    return answer_matrix([answers for _, answers in made], rows), [j for j, _ in made]
+        column_answers += [(j, values == level) for level in np.unique(values)] if nominal else []
+        column_answers += [] if nominal else [(j, yes) for yes in bin_questions(values, bins)]
+    return answer_matrix([answers for _, answers in column_answers], rows), [j for j, _ in column_answers]

@@ -1,4 +1,4 @@
-"""The trees of `odt`, searched whole without a list of their subsets: the best objective, and the pairs of right rows of both classes."""
+"""Search all trees of `odt` without listing subsets: the best objective, and the front of correct rows of both classes."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from trainer.check.recount.search.fronts import TopologyFronts
 from trainer.check.recount.search.subsets import Subsets
 from trainer.check.recount.trees.counts import goal_value, penalty
 
-NUMBERS = 3e9  # that a search may look at: about ten seconds
-MAX_WEIGHT_SUM = 1 << 53  # of sums of weights
+NUMBERS = 3e9  # work of a search, in array elements: about ten seconds
+MAX_WEIGHT_SUM = 1 << 53
 KEPT = {"max_card", "sensitivity", "specificity"}  # restrictions that these searches know
 Columns = list[tuple[np.ndarray, bool]]
 Pairs = tuple[int, int, list[tuple[int, int]]]
 
 
 def top(model: dict[str, Any], rows: ModelTable) -> Fraction | None:
-    """The best objective, or what the bound of the file allows if no tree exceeds it; None if these trees are not searched whole."""
+    """Return the best objective, or the bound of the file if no tree exceeds it; None if the space is too large."""
     goal = model["certificate"].get("goal") or {}
     bound = model["certificate"].get("bound")
     high = None if bound is None else read_fraction(bound) + TOLERANCE
@@ -40,7 +40,7 @@ def top(model: dict[str, Any], rows: ModelTable) -> Fraction | None:
     if not total:
         return None
     limit = total + 1 if high is None else math.ceil((1 - high) * total)
-    least = _searched(
+    least = _search(
         model, rows, lambda columns, card, shape: Subsets(columns, sizes, card, NUMBERS).least(shape, limit)
     )
     return None if least is None else 1 - Fraction(least, total)
@@ -49,41 +49,47 @@ def top(model: dict[str, Any], rows: ModelTable) -> Fraction | None:
 def _top_within(
     model: dict[str, Any], rows: ModelTable, goal: dict[str, Any], high: Fraction | None
 ) -> Fraction | None:
-    """The same for trees that keep required shares; -1 if no tree does."""
+    """Return what `top` returns for trees that meet required shares; -1 if no tree does."""
     sizes = _by_class(model, rows, goal["positive"])
     mirrored = goal.get("sensitivity") is None
-    own = sizes[:, ::-1] if mirrored else sizes
-    free, limited = own.sum(axis=0).tolist()
+    ordered_sizes = sizes[:, ::-1] if mirrored else sizes
+    free, limited = ordered_sizes.sum(axis=0).tolist()
     cap = _most_wrong(goal.get("specificity" if mirrored else "sensitivity"), limited)
     target = None if high is None else _target(goal, high, free, limited, cap)
-    front = _searched(
-        model, rows, lambda columns, card, shape: TopologyFronts(columns, own, card, NUMBERS, cap).front(shape, target)
+    front = _search(
+        model,
+        rows,
+        lambda columns, card, shape: TopologyFronts(columns, ordered_sizes, card, NUMBERS, cap).front(shape, target),
     )
     if front is None:
         return None
-    single = goal["maximise"] != "accuracy"  # of which the last entry says it all
+    single = goal["maximise"] != "accuracy"  # then the last entry suffices
     right = [(limited - t, free - int(front[t])) for t in range(cap if single else 0, cap + 1)]
     values = [
         goal_value(goal, b, free, a, limited) if mirrored else goal_value(goal, a, limited, b, free) for a, b in right
     ]
-    return max((value for value, kept in values if kept), default=Fraction(-1))
+    return max((value for value, meets_shares in values if meets_shares), default=Fraction(-1))
 
 
 def _target(goal: dict[str, Any], high: Fraction, free: int, limited: int, cap: int) -> np.ndarray:
-    """For 0 … cap wrong rows of the class that is limited: with how many wrong ones of the other a tree does not exceed `high`."""
+    """Return for 0 … cap errors of the limited class from how many errors of the other on a tree does not exceed `high`."""
     if goal["maximise"] != "accuracy":
         return np.append(np.zeros(cap, np.int64), max(0, math.ceil((1 - high) * free)))
     weight = read_fraction(goal.get("weight") or 1)
     most = _most_wrong(goal.get("specificity"), free) + 1  # so many are not allowed
     left = [(1 - high) * (limited + weight * free) - t for t in range(cap + 1)]
-    return np.array([0 if r <= 0 else min(most, math.ceil(r / weight)) if weight else most for r in left], np.int64)
+    target = [most if not weight else min(most, math.ceil(r / weight)) for r in left]
+    return np.array([0 if r <= 0 else t for r, t in zip(left, target, strict=True)], np.int64)
 
 
 def pairs(model: dict[str, Any], rows: ModelTable, positive: str) -> Pairs | None:
-    """The weights of positives and negatives, and how many of both trees have right that no other one beats; None if not searched whole."""
+    """Return the weights of positives and negatives, and the Pareto front of correct weights of both classes.
+
+    Returns None if the space is too large to be searched.
+    """
     sizes = _by_class(model, rows, positive)
     n, p = sizes.sum(axis=0).tolist()
-    front = _searched(
+    front = _search(
         model, rows, lambda columns, card, shape: TopologyFronts(columns, sizes, card, NUMBERS, p).front(shape)
     )
     if front is None or len(model["classes"]) != 2:
@@ -93,18 +99,18 @@ def pairs(model: dict[str, Any], rows: ModelTable, positive: str) -> Pairs | Non
 
 
 def _by_class(model: dict[str, Any], rows: ModelTable, positive: str) -> np.ndarray:
-    """The weight of each row as a negative and as a positive one, int64 (n, 2)."""
+    """Return the weight of each row as a negative and as a positive one, int64 of shape (n, 2)."""
     yes = rows.labels == model["classes"].index(positive)
-    return np.stack([np.where(own, rows.weights, 0) for own in (~yes, yes)], axis=1).astype(np.int64)
+    return np.stack([np.where(of_class, rows.weights, 0) for of_class in (~yes, yes)], axis=1).astype(np.int64)
 
 
 def _most_wrong(share: str | None, size: int) -> int:
-    """The most rows of a class that may be wrong, with what rounding may have taken from the share; all without one."""
+    """Return the most errors of a class within a required share, with a tolerance for its rounding."""
     return size if share is None else min(size, max(0, math.floor(size * (1 - read_fraction(share) + TOLERANCE))))
 
 
 def _sizes(model: dict[str, Any], rows: ModelTable, goal: dict[str, Any]) -> np.ndarray:
-    """The weight of each row in its class int64 (n, K), as the goal counts it; none where that is too large."""
+    """Return the weight of each row in its class, int64 of shape (n, K), as the goal counts it; no rows if it is too large."""
     factor = np.ones(len(model["classes"]), object)
     if goal:
         weight = read_fraction(goal.get("weight") or 1)
@@ -112,12 +118,12 @@ def _sizes(model: dict[str, Any], rows: ModelTable, goal: dict[str, Any]) -> np.
         factor[model["classes"].index(goal["positive"])] = weight.denominator
     if int(max(factor)) * int(rows.weights.sum()) >= MAX_WEIGHT_SUM:
         return np.zeros((0, len(factor)), np.int64)
-    own = rows.labels[:, None] == np.arange(len(factor))
-    return np.where(own, rows.weights[:, None] * factor.astype(np.int64), 0)
+    is_class = rows.labels[:, None] == np.arange(len(factor))
+    return np.where(is_class, rows.weights[:, None] * factor.astype(np.int64), 0)
 
 
-def _searched(model: dict[str, Any], rows: ModelTable, search: Callable[[Columns, int, Shape], Any]) -> Any:
-    """What a search finds for the columns, the largest subset and the topology; None if that is too large, or not what these searches know."""
+def _search(model: dict[str, Any], rows: ModelTable, search: Callable[[Columns, int, Shape], Any]) -> Any:
+    """Run a search over the columns, the largest subset and the topology; None if it is too large, or not supported."""
     if model["method"] != "odt" or any(active_parameter(model, r.name) for r in RESTRICTIONS if r.name not in KEPT):
         return None
     if model["certificate"].get("wishes") or penalty(model):
@@ -133,20 +139,23 @@ def _searched(model: dict[str, Any], rows: ModelTable, search: Callable[[Columns
 
 
 def _columns(model: dict[str, Any], rows: ModelTable) -> Columns:
-    """For each column the category or the bin of each row, and whether it has bins. Raises NoProof if it is not clear which may be asked."""
-    if (chosen := chosen_columns(model)) is None:
+    """Return for each column the category or the bin of each row, and whether it has bins.
+
+    Raises NoProof if the scope does not say which columns the trees may ask.
+    """
+    if (usable := chosen_columns(model)) is None:
         raise NoProof("the scope does not say unambiguously which columns the trees may ask")
-    found = []
-    for column, values, named in zip(model["columns"], rows.columns, chosen, strict=True):
-        if not named:
+    columns = []
+    for column, values, is_usable in zip(model["columns"], rows.columns, usable, strict=True):
+        if not is_usable:
             continue
         if column["kind"] == "categorical":
-            found.append((np.searchsorted(np.unique(values), values).reshape(-1), False))
+            columns.append((np.searchsorted(np.unique(values), values).reshape(-1), False))
         else:
-            found += [(codes, True) for codes in bin_codes(values, int(model["parameters"]["bins"]))]
-    return found
+            columns += [(codes, True) for codes in bin_codes(values, int(model["parameters"]["bins"]))]
+    return columns
 
 
 def _complete(depth: int) -> Shape:
-    """All trees of so many questions on a path."""
+    """Return the complete topology of this depth."""
     return None if depth <= 0 else (_complete(depth - 1), _complete(depth - 1))

@@ -1,7 +1,7 @@
-"""Trees of `odt` with wishes within a topology that is not complete: a plain search of small spaces, without steps.
+"""Search `odt` trees with wishes in an incomplete topology, in small spaces and without steps.
 
-A tree has room in a topology if the sides of its question have room below one of its nodes, either way round: a question of the topology
-that parts no rows may stand above any part of it.
+A tree fits a topology if the sides of its question fit below one of the topology's nodes, in either order. A question of the topology
+that separates no rows may stand above any part of it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from trainer.check.recount.search.exhaustive_search import ExhaustiveSearch
 
 
 class TopologySearch:
-    """The least errors of a tree in a topology, which keeps the wishes of its part; raises TooLarge beyond so many subproblems."""
+    """The least errors of a tree in a topology that satisfies the wishes; SearchTooLarge beyond `most` subproblems."""
 
     def __init__(self, counting: Counting, most: int) -> None:
         self.c = counting
@@ -24,7 +24,7 @@ class TopologySearch:
         self.memo: dict[tuple[object, ...], int] = {}
 
     def least(self, part: ProofPart, shape: Shape) -> int:
-        """FAR if no tree keeps the wishes."""
+        """Return the least errors; INFINITE_COST if no tree satisfies the wishes."""
         depth = depth_of(shape)
         if not part.wishes and depth <= 2 and part.span == ANY:  # all trees of so many leaves
             height = min(depth, part.max_height)
@@ -32,24 +32,24 @@ class TopologySearch:
         key = shape, *part.restricted_key
         if key not in self.memo:
             self.plain.visit(1)
-            self.memo[key] = self._searched(part, shape)
+            self.memo[key] = self._search(part, shape)
         return self.memo[key]
 
-    def _searched(self, part: ProofPart, shape: Shape) -> int:
+    def _search(self, part: ProofPart, shape: Shape) -> int:
         leaf = self.plain.vectors(part, 0, INFINITE_COST, None, None)
-        found = int(leaf[0, 0]) if len(leaf) else INFINITE_COST
+        best = int(leaf[0, 0]) if len(leaf) else INFINITE_COST
         if shape is None or part.max_height <= 0 or any(w.verb == "leaf" and not w.place for w in part.wishes):
-            return found
+            return best
         for one, other in self._sides(part):
             for a, b in places(shape):
                 self.plain.visit(1)
                 low = self._floor(one, a) + self._floor(other, b)
-                if low < found and (first := self.least(one, a)) < found:
-                    found = min(found, first + self.least(other, b))
-        return found
+                if low < best and (first := self.least(one, a)) < best:
+                    best = min(best, first + self.least(other, b))
+        return best
 
     def _sides(self, part: ProofPart) -> Iterator[tuple[ProofPart, ProofPart]]:
-        """The no side and the yes side of each question that may stand here and parts the rows."""
+        """Yield the no side and the yes side of each question that may stand here and separates the rows."""
         frame = PairFrame(self.c, part, alike=True)
         for q in frame.columns[self.plain._usable_questions(part)[frame.columns]].tolist():
             yes = part.rows & (self.c.X[:, q] > 0)
@@ -61,7 +61,7 @@ class TopologySearch:
 
 @cache
 def places(shape: Shape) -> tuple[tuple[Shape, Shape], ...]:
-    """What the sides of a question may have room in, each pair once."""
+    """Return the pairs of topologies that the sides of a question may fit, each once."""
     if shape is None:
         return ()
     one, other = shape

@@ -1,4 +1,4 @@
-"""The contract of the table: the type of the classes, and the range and the policy of each column, again."""
+"""Check the contract of the table: the type of the classes, and the range and the policy of each column."""
 
 from __future__ import annotations
 
@@ -8,40 +8,42 @@ from typing import Any
 import numpy as np
 
 from trainer.check.proof.model import ModelTable
-from trainer.check.recount.findings import Finding, recounted
+from trainer.check.recount.findings import Finding, recount_finding
 
 POLICIES = ("branch", "warn", "refuse")
-LARGEST_EXACT = 1 << 53  # from here on doubles do not have every whole number
-PARTS = 10  # of a unit of change, to which the ends of a range are rounded outward
+LARGEST_EXACT = 1 << 53  # doubles represent all integers up to here
+PARTS = 10  # the ends of a range are rounded outward to this part of a unit of change
 
 
 def contract_findings(model: dict[str, Any], rows: ModelTable) -> list[Finding]:
-    """Return a line that refutes the contract, or none; a file of an earlier version has no contract."""
-    stated = model.get("contract")
-    if stated is None:
+    """Return a finding that refutes the contract, or none; files of earlier versions have no contract."""
+    contract = model.get("contract")
+    if contract is None:
         return []
-    trouble = _trouble(model, stated, rows)
-    return [recounted("contract", False, trouble, "basis")] if trouble else []
+    trouble = _trouble(model, contract, rows)
+    return [recount_finding("contract", False, trouble, "basis")] if trouble else []
 
 
-def _trouble(model: dict[str, Any], stated: Any, rows: ModelTable) -> str:
+def _trouble(model: dict[str, Any], contract: Any, rows: ModelTable) -> str:
     if not (
-        isinstance(stated, dict) and isinstance(stated.get("target"), dict) and isinstance(stated.get("columns"), dict)
+        isinstance(contract, dict)
+        and isinstance(contract.get("target"), dict)
+        and isinstance(contract.get("columns"), dict)
     ):
         return "It is no contract: 'target' and 'columns' are needed."
-    kind = stated["target"].get("type")
+    kind = contract["target"].get("type")
     if not _is_type(kind, model["classes"]):
         return f"The classes are not values of the type '{str(kind)[:40]}'."
     for column, values in zip(model["columns"], rows.columns, strict=True):
-        trouble = _column_trouble(column, stated["columns"].get(column["name"]), values)
+        trouble = _column_trouble(column, contract["columns"].get(column["name"]), values)
         if trouble:
             return f"Column '{column['name']}': {trouble}"
-    unknown = set(stated["columns"]) - {column["name"] for column in model["columns"]}
+    unknown = set(contract["columns"]) - {column["name"] for column in model["columns"]}
     return f"There is no column '{sorted(unknown)[0][:40]}'." if unknown else ""
 
 
 def _is_type(kind: Any, classes: list[str]) -> bool:
-    """Return whether every class reads as a value of the type."""
+    """Return True if every class is a value of the type."""
     if kind == "text":
         return True
     if kind == "bool":
@@ -55,25 +57,25 @@ def _is_type(kind: Any, classes: list[str]) -> bool:
     return len(set(values)) == len(classes)
 
 
-def _column_trouble(column: dict[str, Any], own: Any, values: np.ndarray) -> str:
-    if own is None:
+def _column_trouble(column: dict[str, Any], stated: Any, values: np.ndarray) -> str:
+    if stated is None:
         return ""
-    if not isinstance(own, dict):
+    if not isinstance(stated, dict):
         return "its part of the contract has no members."
-    policy = own.get("unknown")
+    policy = stated.get("unknown")
     if policy is not None and (policy not in POLICIES or column["kind"] != "categorical"):
         return f"'{str(policy)[:40]}' is no policy for its unknown values."
-    if "range" not in own:
+    if "range" not in stated:
         return ""
     expected = None if column["kind"] == "categorical" else _range(column, _sizes(column, values))
     earlier = expected if column["kind"] == "categorical" else _range(column, values)  # with the codes
-    if expected is None or own["range"] not in (expected, earlier):
-        return f"it states the range {str(own['range'])[:80]}; the training rows give {expected}."
+    if expected is None or stated["range"] not in (expected, earlier):
+        return f"it states the range {str(stated['range'])[:80]}; the training rows give {expected}."
     return ""
 
 
 def _sizes(column: dict[str, Any], values: np.ndarray) -> np.ndarray:
-    """Return the values that are no codes; all where there are only codes."""
+    """Return the values that are no codes; all if there are only codes."""
     sizes = values[~np.isin(values, column.get("special", []))]
     return sizes if np.isfinite(sizes).any() else values
 

@@ -1,8 +1,8 @@
-"""Cells of a messy table as the model says that they were read: the checker's own way from them to the columns of the model.
+"""Read the cells of a messy table as the model file says.
 
-A model file may say how a column writes its numbers or dates, which words mean that a cell is empty, and which lines of the file are
-no rows. Nothing of that may hide a row: a word that is a number cannot mean "missing", and a line that is left out has no value for
-some column, unless the file says that somebody asked for it.
+A model file may state the form of numbers and dates, the words for empty cells, and the lines of the file that are no rows.
+None of that may hide a row. A word that is a number cannot mean "missing", and a line that is left out must lack a value, unless the
+file states that a user asked for it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from trainer.check.recount.findings import Finding, recounted
+from trainer.check.recount.findings import Finding, recount_finding
 from trainer.check.recount.table.tables import Piece, SkippedLines
 from trainer.errors import DataError
 
@@ -30,92 +30,104 @@ MONTHS = "january february march april may june july august september october no
 CLAIM = "reading of the table"
 SHOWN = 5
 Texts = Callable[[str], Sequence[str]]
-Gone = Counter[tuple[str, str]]  # cells by the column of the file and the word
+EmptiedCells = Counter[tuple[str, str]]  # empty cells by the column of the file and the word for "missing"
 
 
 @dataclass(frozen=True)
 class ColumnSource:
-    """A column of the file, the columns of the model that are made of it, and how a cell becomes their plain texts."""
+    """A column of the file, the columns of the model that derive from it, and the function that reads a cell for them."""
 
     name: str
-    made: tuple[str, ...]
+    names: tuple[str, ...]
     texts: Texts | None = None
-    missing: frozenset[str] = frozenset()  # words that mean that a cell is empty, beside those of every table
+    missing: frozenset[str] = frozenset()  # words for empty cells beside those of every table
 
 
-def sources(model: dict[str, Any], wanted: Sequence[str]) -> list[ColumnSource]:
-    """The columns of the file that the columns `wanted` of the model are made of."""
+def column_sources(model: dict[str, Any], names: Sequence[str]) -> list[ColumnSource]:
+    """Return the columns of the file from which these columns of the model derive."""
     columns = (model.get("reading") or {}).get("columns") or {}
-    made = {
-        own: source for name, record in columns.items() for source in [_source(name, record)] for own in source.made
+    makers = {
+        column: source
+        for name, record in columns.items()
+        for source in [_source(name, record)]
+        for column in source.names
     }
-    found = {source.name: source for name in wanted for source in [made.get(name) or ColumnSource(name, (name,))]}
-    return list(found.values())
+    by_name = {source.name: source for name in names for source in [makers.get(name) or ColumnSource(name, (name,))]}
+    return list(by_name.values())
 
 
 def plain_pieces(
-    pieces: Iterable[Piece], own: Sequence[ColumnSource], wanted: Sequence[str], gone: Gone
+    pieces: Iterable[Piece], file_columns: Sequence[ColumnSource], names: Sequence[str], emptied: EmptiedCells
 ) -> Iterator[Piece]:
-    """The pieces of the columns `wanted`, from those of the columns of the file; `gone` counts the cells that are empty by a word."""
+    """Yield pieces of the columns `names` from pieces of the file; count the cells with a word for "missing" in `emptied`."""
     for piece in pieces:
         texts: dict[str, Sequence[str]] = {}
-        for source, cells in zip(own, piece, strict=True):
+        for source, cells in zip(file_columns, piece, strict=True):
             if source.texts is None:
                 texts[source.name] = cells
                 continue
-            known = {cell: source.texts(cell) for cell in set(cells)}
-            for word in source.missing & set(known):
-                gone[source.name, word] += cells.count(word)
-            for place, name in enumerate(source.made):
-                texts[name] = [known[cell][place] for cell in cells]
-        yield [texts[name] for name in wanted]
+            texts_of = {cell: source.texts(cell) for cell in set(cells)}
+            for word in source.missing & set(texts_of):
+                emptied[source.name, word] += cells.count(word)
+            for place, name in enumerate(source.names):
+                texts[name] = [texts_of[cell][place] for cell in cells]
+        yield [texts[name] for name in names]
 
 
 def skipped_lines(model: dict[str, Any]) -> frozenset[int]:
-    """The numbers of the lines of the file that are not rows."""
+    """Return the numbers of the lines of the file that are not rows."""
     reading = model.get("reading") or {}
     return frozenset(int(line) for side in ("top", "bottom") for line, _ in reading.get(side) or ())
 
 
-def reading_findings(model: dict[str, Any], around: SkippedLines | None, gone: Gone) -> list[Finding]:
-    """What is to be said of the reading; `around` tells of the lines that were left out here, None if none was, `gone` of cells."""
+def reading_findings(model: dict[str, Any], lines_skipped: SkippedLines | None, emptied: EmptiedCells) -> list[Finding]:
+    """Check the reading.
+
+    `lines_skipped` are the lines that were left out, None if there are none; `emptied` counts the cells with a word for "missing".
+    """
     reading = model.get("reading")
     if reading is None:
         return []
     columns = reading.get("columns") or {}
-    values = [(name, word) for name, record in columns.items() for word in _values_gone(record)]
+    values = [(name, word) for name, record in columns.items() for word in _missing_words_with_value(record)]
     for name, word in values:
         if not columns[name].get("given"):
-            detail = f"'{word}' is a value of column '{name}', and no word for a cell that is empty."
-            return [recounted(CLAIM, False, detail, "basis")]
+            detail = f"'{word}' is a value of column '{name}' and cannot mean an empty cell."
+            return [recount_finding(CLAIM, False, detail, "basis")]
     detail = f"{len(columns)} {'column is' if len(columns) == 1 else 'columns are'} read as the model says."
-    if named := (reading.get("given") or {}).get("encoding"):
-        detail += f" Somebody asked to read the text as {str(named)[:40]}."
+    if encoding := (reading.get("given") or {}).get("encoding"):
+        detail += f" Somebody asked to read the text as {str(encoding)[:40]}."
     if values:
-        shown = ", ".join(f"'{word}' of column '{name}' ({gone[name, word]} cells)" for name, word in values[:SHOWN])
-        shown += f" and {len(values) - SHOWN} more" if len(values) > SHOWN else ""
-        detail += f" Somebody asked that {shown} {'means' if len(values) == 1 else 'mean'} an empty cell."
+        examples = ", ".join(
+            f"'{word}' of column '{name}' ({emptied[name, word]} cells)" for name, word in values[:SHOWN]
+        )
+        examples += f" and {len(values) - SHOWN} more" if len(values) > SHOWN else ""
+        detail += f" Somebody asked that {examples} {'means' if len(values) == 1 else 'mean'} an empty cell."
     merged = [
-        (name, word, other) for name, own in columns.items() for word, other in (own.get("spellings") or {}).items()
+        (name, word, other)
+        for name, column in columns.items()
+        for word, other in (column.get("spellings") or {}).items()
     ]
     if merged:
-        shown = ", ".join(f"'{word}' of column '{name}' as '{other}'" for name, word, other in merged[:SHOWN])
-        shown += f" and {len(merged) - SHOWN} more" if len(merged) > SHOWN else ""
-        detail += f" Somebody asked to read {shown}."
-    if around is None:
-        return [recounted(CLAIM, True, detail)]
-    given = reading.get("given") or {}
-    if around.apart or (around.rows and given.get("skip_bottom") is None):
-        line = around.apart or around.rows[0]
-        words = "stands within the table" if around.apart else "has a value for every column"
-        return [recounted(CLAIM, False, f"Line {line} is left out, but {words}.", "basis")]
-    asked = f", {len(around.rows)} of them like rows, since somebody asked for it" if around.rows else ""
-    detail += f" {around.count} lines above and below the table are not rows{asked}."
-    return [recounted(CLAIM, True, detail)]
+        examples = ", ".join(f"'{word}' of column '{name}' as '{other}'" for name, word, other in merged[:SHOWN])
+        examples += f" and {len(merged) - SHOWN} more" if len(merged) > SHOWN else ""
+        detail += f" Somebody asked to read {examples}."
+    if lines_skipped is None:
+        return [recount_finding(CLAIM, True, detail)]
+    requested = reading.get("given") or {}
+    if lines_skipped.apart or (lines_skipped.rows and requested.get("skip_bottom") is None):
+        line = lines_skipped.apart or lines_skipped.rows[0]
+        words = "stands within the table" if lines_skipped.apart else "has a value for every column"
+        return [recount_finding(CLAIM, False, f"Line {line} is left out, but {words}.", "basis")]
+    requested_words = (
+        f", {len(lines_skipped.rows)} of them like rows, since somebody asked for it" if lines_skipped.rows else ""
+    )
+    detail += f" {lines_skipped.count} lines above and below the table are not rows{requested_words}."
+    return [recount_finding(CLAIM, True, detail)]
 
 
-def _values_gone(record: dict[str, Any]) -> list[str]:
-    """The words for "missing" that are numbers or dates in the form of the column; in a column that is read as it stands each word is a value."""
+def _missing_words_with_value(record: dict[str, Any]) -> list[str]:
+    """Return the words for "missing" that are values of the column; in a column without a form each word is one."""
     read = FORMS.get(record["taken_for"])
     words = [str(word) for word in record.get("missing") or () if str(word) not in GAPS]
     return [word for word in words if read is None or read(word, record) is not None]
@@ -132,21 +144,21 @@ def _source(name: str, record: dict[str, Any]) -> ColumnSource:
     if kind not in FORMS:
         raise DataError(f"The model reads column '{name}' in a way that is not known: {str(kind)[:40]}.")
     read = FORMS[kind]
-    made = _derived_column(name, record) if kind == "date" else (name,)
+    names = _derived_column(name, record) if kind == "date" else (name,)
     form = f"dates as {record['form']}" if kind == "date" else "numbers in another form"
 
     def texts(word: str) -> Sequence[str]:
         if word in GAPS or word in missing:
-            return ("",) * len(made)
-        found = read(word, record)
-        if found is None or len(found) != len(made):
+            return ("",) * len(names)
+        parts = read(word, record)
+        if parts is None or len(parts) != len(names):
             raise DataError(f"Column '{name}' holds {form} in the model; the file has '{word[:60]}' there.")
-        return found
+        return parts
 
-    return ColumnSource(name, made, texts, missing)
+    return ColumnSource(name, names, texts, missing)
 
 
-def _tidy(word: str) -> str:
+def _normalise(word: str) -> str:
     for blank in BLANKS:
         word = word.replace(blank, " ")
     for mark in UNSEEN:
@@ -154,40 +166,40 @@ def _tidy(word: str) -> str:
     return word.replace("\u2212", "-").replace("\u2019", "'").replace("\u02bc", "'").strip()
 
 
-def _number(word: str, record: dict[str, Any]) -> Sequence[str] | None:
-    """The plain text of a number with this decimal sign, thousands separator and unit; None for any other word."""
-    text = _tidy(word)
-    positive = _unmarked(text, str(record.get("negative") or ""))
+def _read_number(word: str, record: dict[str, Any]) -> Sequence[str] | None:
+    """Return the plain text of a number with this decimal sign, thousands separator and unit; None for any other word."""
+    text = _normalise(word)
+    positive = _strip_negative_mark(text, str(record.get("negative") or ""))
     if positive is not None:
-        plain = _number(positive, record | {"negative": ""})
+        plain = _read_number(positive, record | {"negative": ""})
         return None if plain is None or plain[0][0] in "+-" else ("-" + plain[0],)
-    sign, rest = _signed(text)
+    sign, digits_text = _split_sign(text)
     unit = str(record.get("unit") or "")
     if unit:
-        if rest.lower().startswith(unit.lower()):
-            second, rest = _signed(rest[len(unit) :].strip())
+        if digits_text.lower().startswith(unit.lower()):
+            second, digits_text = _split_sign(digits_text[len(unit) :].strip())
             if sign and second:
                 return None
             sign = sign or second
-        elif rest.lower().endswith(unit.lower()):
-            rest = rest[: -len(unit)].strip()
+        elif digits_text.lower().endswith(unit.lower()):
+            digits_text = digits_text[: -len(unit)].strip()
         else:
             return None
-    mantissa = rest
+    mantissa = digits_text
     exponent = ""
-    power = re.search(r"[eE][+-]?[0-9]{1,5}$", rest)
+    power = re.search(r"[eE][+-]?[0-9]{1,5}$", digits_text)
     if power:
-        mantissa = rest[: power.start()]
+        mantissa = digits_text[: power.start()]
         exponent = power[0]
-    whole, point, part = mantissa.partition(record["decimal"])
-    digits = _integer_digits(whole, record["thousands"])
-    if digits is None or not _digits(part, empty=bool(whole)) or (not whole and not point):
+    integer, point, part = mantissa.partition(record["decimal"])
+    digits = _integer_digits(integer, record["thousands"])
+    if digits is None or not _is_digits(part, empty=bool(integer)) or (not integer and not point):
         return None
     return (sign + digits + ("." if point else "") + part + exponent,)
 
 
-def _unmarked(text: str, style: str) -> str | None:
-    """The number whose negative is written as (5) or as 5-, if this is the style of the column and the text is written so."""
+def _strip_negative_mark(text: str, style: str) -> str | None:
+    """Return the text without its negative mark, (5) or 5-, if the column has this style; else None."""
     if style == "()" and text.count("(") == text.count(")") == 1 and text.index("(") < text.index(")"):
         return text.replace("(", "").replace(")", "")
     if style == "-" and text.count("-") == 1 and text[0] != "-" and text[: text.index("-")].rstrip()[-1:].isdigit():
@@ -195,18 +207,18 @@ def _unmarked(text: str, style: str) -> str | None:
     return None
 
 
-def _signed(text: str) -> tuple[str, str]:
+def _split_sign(text: str) -> tuple[str, str]:
     return (text[0], text[1:].strip()) if text[:1] in ("+", "-") and text else ("", text)
 
 
-def _digits(text: str, *, empty: bool) -> bool:
+def _is_digits(text: str, *, empty: bool) -> bool:
     return text.isascii() and text.isdigit() if text else empty
 
 
 def _integer_digits(text: str, thousands: str) -> str | None:
-    """The digits before the decimal sign; None if they are not grouped by three or begin with a needless zero."""
+    """Return the digits before the decimal sign; None if they are not grouped by three or begin with an extra zero."""
     groups = text.split(thousands) if thousands else [text]
-    if not all(_digits(group, empty=False) for group in groups) and text:
+    if not all(_is_digits(group, empty=False) for group in groups) and text:
         return None
     if len(groups) > 1 and not (len(groups[0]) <= 3 and all(len(group) == 3 for group in groups[1:])):
         return None
@@ -222,9 +234,12 @@ def _derived_column(name: str, record: dict[str, Any]) -> tuple[str, ...]:
     return (*days, f"{name} hour") if record.get("clock") else days
 
 
-def _day(word: str, record: dict[str, Any]) -> Sequence[str] | None:
-    """Year, month, weekday, days since the origin, and the hour; hour and minutes of a time; None for any other word."""
-    text = _tidy(word)
+def _read_day(word: str, record: dict[str, Any]) -> Sequence[str] | None:
+    """Read a date as year, month, weekday, days since the origin and hour, or a time as hour and minutes.
+
+    Returns None for any other word.
+    """
+    text = _normalise(word)
     clock = CLOCK.search(text)
     minutes = read_minutes(clock) if clock else None
     if (clock is None) != (minutes is None) or (
@@ -236,12 +251,12 @@ def _day(word: str, record: dict[str, Any]) -> Sequence[str] | None:
     if bool(record.get("clock")) != (minutes is not None):
         return None
     head = text[: clock.start()].rstrip() if clock else text
-    day = _date(head.removesuffix("T").rstrip() if clock else head, str(record["form"]))
+    day = _read_date(head.removesuffix("T").rstrip() if clock else head, str(record["form"]))
     if day is None:
         return None
     since = day - datetime.date.fromisoformat(record["origin"])
-    found = str(day.year), str(day.month), DAYS[day.weekday()], str(since.days)
-    return found if minutes is None else (*found, str(minutes // 60))
+    parts = str(day.year), str(day.month), DAYS[day.weekday()], str(since.days)
+    return parts if minutes is None else (*parts, str(minutes // 60))
 
 
 def read_minutes(clock: re.Match[str]) -> int | None:
@@ -256,26 +271,31 @@ def read_minutes(clock: re.Match[str]) -> int | None:
     return 60 * hour + minute if hour < 24 and minute < 60 and second < 60 else None
 
 
-def _date(text: str, form: str) -> datetime.date | None:
-    """A date with its parts in the order of the form and the signs of the form between them."""
+def _read_date(text: str, form: str) -> datetime.date | None:
+    """Read a date with the parts and the signs of the form; None for any other text."""
     names = re.findall("yyyy|yy|mmm|mm|dd", form)
     if form == "yyyymmdd":
-        cut = [text[:4], text[4:6], text[6:]] if len(text) == 8 else []
+        words = [text[:4], text[4:6], text[6:]] if len(text) == 8 else []
     else:
-        cut = re.findall("[A-Za-z]+|[0-9]+", text)
+        words = re.findall("[A-Za-z]+|[0-9]+", text)
         between = re.split("[A-Za-z]+|[0-9]+", text)
-        wanted = re.split("yyyy|yy|mmm|mm|dd", form)
-        if [sign.replace(".", "") for sign in between] != [sign.replace(".", "") for sign in wanted]:
+        expected = re.split("yyyy|yy|mmm|mm|dd", form)
+        if [sign.replace(".", "") for sign in between] != [sign.replace(".", "") for sign in expected]:
             return None
-    if len(cut) != len(names):
+    if len(words) != len(names):
         return None
-    parts = dict(zip(names, cut, strict=True))
-    month = _month(parts["mmm"]) if "mmm" in parts else int(parts["mm"]) if parts["mm"].isdigit() else 0
+    parts = dict(zip(names, words, strict=True))
+    if "mmm" in parts:
+        month = _month_number(parts["mmm"])
+    else:
+        month = int(parts["mm"]) if parts["mm"].isdigit() else 0
     year = parts.get("yyyy") or parts.get("yy") or ""
     if not (year.isdigit() and parts["dd"].isdigit() and len(year) == (4 if "yyyy" in parts else 2)) or not month:
         return None
-    number = int(year) if len(year) == 4 else int(year) + (1900 if int(year) >= 69 else 2000)
-    if not 1500 <= number <= 2199:  # stands for "no date", as 9999-12-31 does
+    number = int(year)
+    if len(year) == 2:
+        number += 1900 if number >= 69 else 2000
+    if not 1500 <= number <= 2199:  # such years mean "no date", as in 9999-12-31
         return None
     try:
         return datetime.date(number, month, int(parts["dd"]))
@@ -283,9 +303,9 @@ def _date(text: str, form: str) -> datetime.date | None:
         return None
 
 
-def _month(name: str) -> int:
-    known = [name.lower() in (month, month[:3]) for month in MONTHS]
-    return known.index(True) + 1 if any(known) else 0
+def _month_number(name: str) -> int:
+    matches = [name.lower() in (month, month[:3]) for month in MONTHS]
+    return matches.index(True) + 1 if any(matches) else 0
 
 
-FORMS: dict[str, Callable[[str, dict[str, Any]], Sequence[str] | None]] = {"number": _number, "date": _day}
+FORMS: dict[str, Callable[[str, dict[str, Any]], Sequence[str] | None]] = {"number": _read_number, "date": _read_day}

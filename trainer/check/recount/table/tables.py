@@ -1,8 +1,7 @@
-"""Tables as text, read by the checker's own code: CSV in any of the usual encodings and delimiters (also .gz), sheets of .xlsx
-workbooks, Parquet and Arrow.
+"""Read tables as text: CSV (also .gz), sheets of .xlsx workbooks, Parquet and Arrow.
 
-Nothing is guessed from the rows: a file is read in each way in which its header has the columns that the model names, and the
-fingerprint tells which of them was used in the training. Files are read piece by piece.
+Nothing is guessed from the rows. A file is read with each encoding and delimiter for which its header has the columns of the model,
+and the fingerprint tells which of them training used. Files are read piece by piece.
 """
 
 from __future__ import annotations
@@ -27,61 +26,67 @@ PIECE = 5000
 NUMBERED = re.compile(r"column [1-9][0-9]*")  # the names that columns without a header get
 PANDAS_INDEX = "Unnamed: 0"  # a first column without a name
 R_ROW_NAMES = "row names"  # a first column that the header has no field for
-BREAK = "\ue00a"  # stands for a line break in a cell of a workbook
+BREAK = "\ue00a"  # represents a line break in a cell of a workbook
 Piece = list[Sequence[str]]  # the cells of some rows, column by column
 Opened = Callable[[], io.TextIOBase]  # opens the lines of a table
 
 
 @dataclass(frozen=True)
 class SkippedLines:
-    """Lines of a file that were left out: how many, those with a value for every column, and the first one that is neither above
-    nor below all rows (0: none)."""
+    """Lines of a file that were left out.
+
+    `rows` are those with a value for every column. `apart` is the first one that stands between rows, 0 if none does.
+    """
 
     count: int
     rows: tuple[int, ...]
     apart: int
 
 
-def readings(
-    path: Path, wanted: Sequence[str], skipped: frozenset[int] = frozenset(), named: str = ""
+def candidate_readings(
+    path: Path, requested: Sequence[str], skipped: frozenset[int] = frozenset(), encoding_hint: str = ""
 ) -> Iterator[tuple[Iterator[Piece], SkippedLines | None]]:
-    """The ways in which the file can be read so that it has the `wanted` columns, each as pieces of these columns; first without
-    the lines `skipped`, then with all lines, and first in the encoding that is `named`."""
+    """Yield the ways in which the file has the `requested` columns, each as pieces of these columns and the skipped lines.
+
+    The lines `skipped` are left out first, then included. The encoding `encoding_hint` is tried first.
+    """
     with path.open("rb") as stream:
         head = stream.read(4)
     if head in (b"PAR1", b"ARRO"):
-        yield _columns(path, wanted, arrow=head == b"ARRO"), None
+        yield _arrow_pieces(path, requested, arrow=head == b"ARRO"), None
         return
     if not head:
         raise DataError("The file of rows is empty.")
     for without in [skipped, frozenset[int]()] if skipped else [skipped]:
-        for opened, delimiters in _sources(path, head, named):
+        for opened, delimiters in _sources(path, head, encoding_hint):
             for delimiter in delimiters:
                 try:
                     with opened() as lines:
-                        names, row_names = _names(_records(_drop_lines(lines, without), delimiter))
-                        around = _around(opened, delimiter, without, len(names)) if without else None
+                        names, row_names = _read_header(_read_records(_drop_lines(lines, without), delimiter))
+                        lines_skipped = _count_skipped(opened, delimiter, without, len(names)) if without else None
                 except (UnicodeError, csv.Error):
-                    break  # the encoding is another one, or there is no end of a quote
-                read = partial(_csv, opened, delimiter, without)
-                if set(wanted) <= set(names):
-                    yield read([names.index(name) for name in wanted], skip=True, row_names=row_names), around
-                elif not without and all(NUMBERED.fullmatch(name) and int(name[7:]) <= len(names) for name in wanted):
-                    yield read([int(name[7:]) - 1 for name in wanted], skip=False), around
+                    break  # wrong encoding, or an unclosed quote
+                read = partial(_csv_pieces, opened, delimiter, without)
+                if set(requested) <= set(names):
+                    yield read([names.index(name) for name in requested], skip=True, row_names=row_names), lines_skipped
+                elif not without and all(
+                    NUMBERED.fullmatch(name) and int(name[7:]) <= len(names) for name in requested
+                ):
+                    yield read([int(name[7:]) - 1 for name in requested], skip=False), lines_skipped
 
 
-def _sources(path: Path, head: bytes, named: str) -> Iterator[tuple[Opened, str]]:
-    """The texts that the file can hold, each with the delimiters to try."""
+def _sources(path: Path, head: bytes, encoding_hint: str) -> Iterator[tuple[Opened, str]]:
+    """Yield the texts that the file may hold, each with the delimiters to try."""
     if head == b"PK\x03\x04":
         for text in _sheets(path):
             yield partial(io.StringIO, text), ","
         return
-    for encoding in [*([named] if named else []), *_encodings(head)]:
-        yield partial(_text, path, encoding), DELIMITERS
+    for encoding in [*([encoding_hint] if encoding_hint else []), *_encodings(head)]:
+        yield partial(_open_text, path, encoding), DELIMITERS
 
 
 def _sheets(path: Path) -> Iterator[str]:
-    """The worksheets of a workbook as lines of CSV, one for each row."""
+    """Yield the worksheets of a workbook as CSV."""
     try:
         from python_calamine import CalamineError, CalamineWorkbook, SheetTypeEnum
     except ImportError as error:
@@ -112,7 +117,7 @@ def _sheet_text(rows: list[list[Any]]) -> str:
 
 
 def _cell_text(cell: Any, clock: bool) -> str:
-    """A cell of a workbook as text; dates have a time of day if the column has any."""
+    """Write a cell of a workbook as text; dates have a time of day if the column has any."""
     if isinstance(cell, str):
         return cell.replace("\r\n", "\n").replace("\n", BREAK)
     if isinstance(cell, bool):
@@ -131,7 +136,7 @@ def _encodings(head: bytes) -> list[str]:
     return ["utf-8-sig", "cp1252", "latin-1", "utf-16-le", "utf-16-be"]
 
 
-def _text(path: Path, encoding: str) -> io.TextIOWrapper:
+def _open_text(path: Path, encoding: str) -> io.TextIOWrapper:
     with path.open("rb") as stream:
         packed = stream.read(2) == b"\x1f\x8b"
     source: Any = gzip.open(path, "rb") if packed else path.open("rb")  # noqa: SIM115 (closed by what is returned)
@@ -144,7 +149,7 @@ def _drop_lines(lines: Iterable[str], skipped: frozenset[int]) -> Iterable[str]:
     return (line for number, line in enumerate(lines, 1) if number not in skipped) if skipped else lines
 
 
-def _around(opened: Opened, delimiter: str, skipped: frozenset[int], width: int) -> SkippedLines:
+def _count_skipped(opened: Opened, delimiter: str, skipped: frozenset[int], width: int) -> SkippedLines:
     rows = []
     inside = False
     apart = 0
@@ -162,28 +167,28 @@ def _around(opened: Opened, delimiter: str, skipped: frozenset[int], width: int)
     return SkippedLines(len(skipped), tuple(number for number in rows if number >= (last or number + 1)), apart)
 
 
-def _records(lines: Iterable[str], delimiter: str) -> Iterator[list[str]]:
-    """The records; lines with nothing but spaces are left out."""
+def _read_records(lines: Iterable[str], delimiter: str) -> Iterator[list[str]]:
+    """Yield the records; blank lines are left out."""
     csv.field_size_limit(sys.maxsize)
     for record in csv.reader(lines, delimiter=delimiter, strict=False):
         if record and not (len(record) == 1 and not record[0].strip()):
             yield record
 
 
-def _names(records: Iterator[list[str]]) -> tuple[list[str], bool]:
-    """The names of the columns, and whether the rows have one value more than the header, which R writes as their name."""
+def _read_header(records: Iterator[list[str]]) -> tuple[list[str], bool]:
+    """Return the names of the columns, and whether rows begin with a name that the header lacks, as R writes them."""
     names = [name.strip() for name in next(records, [])]
     if len(next(records, names)) == len(names) + 1:
         return [R_ROW_NAMES, *names], True
     return [PANDAS_INDEX, *names[1:]] if names and not names[0] else names, False
 
 
-def _csv(
+def _csv_pieces(
     opened: Opened, delimiter: str, without: frozenset[int], places: list[int], *, skip: bool, row_names: bool = False
 ) -> Iterator[Piece]:
     with opened() as lines:
         try:
-            records = _records(_drop_lines(lines, without), delimiter)
+            records = _read_records(_drop_lines(lines, without), delimiter)
             first = next(records)
             for piece in _pieces(records if skip else itertools.chain([first], records)):
                 width = len(first) + row_names
@@ -199,7 +204,7 @@ def _pieces(records: Iterator[list[str]]) -> Iterator[list[list[str]]]:
         yield piece
 
 
-def _columns(path: Path, wanted: Sequence[str], *, arrow: bool) -> Iterator[Piece]:
+def _arrow_pieces(path: Path, requested: Sequence[str], *, arrow: bool) -> Iterator[Piece]:
     try:
         import pyarrow as pa
         import pyarrow.parquet as parquet
@@ -207,19 +212,19 @@ def _columns(path: Path, wanted: Sequence[str], *, arrow: bool) -> Iterator[Piec
         raise DataError("Reading Parquet and Arrow needs pyarrow. Install it, or give the rows as CSV.") from error
     file = pa.ipc.open_file(pa.OSFile(str(path))) if arrow else parquet.ParquetFile(path)
     names = file.schema.names if arrow else file.schema_arrow.names
-    if absent := [name for name in wanted if name not in names]:
+    if absent := [name for name in requested if name not in names]:
         raise DataError(f"The file has no column '{absent[0]}'. Give the file that the model was trained on.")
     batches = (
         map(file.get_batch, range(file.num_record_batches))
         if arrow
-        else file.iter_batches(batch_size=PIECE, columns=list(dict.fromkeys(wanted)), use_threads=False)
+        else file.iter_batches(batch_size=PIECE, columns=list(dict.fromkeys(requested)), use_threads=False)
     )
     for batch in batches:
-        yield [_column_text(batch.column(batch.schema.names.index(name)), pa) for name in wanted]
+        yield [_column_text(batch.column(batch.schema.names.index(name)), pa) for name in requested]
 
 
 def _column_text(column: Any, pa: Any) -> list[str]:
-    """A column of Parquet as text: whole floating-point numbers without '.0', truth as true and false, dates as Arrow writes them."""
+    """Write a column of Parquet as text: integral floats without '.0', booleans as true and false, dates as in Arrow."""
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
     if pa.types.is_float16(column.type) or pa.types.is_float32(column.type):

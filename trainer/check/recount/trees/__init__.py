@@ -1,1 +1,1 @@
-"""What the rows say of the tree of a file and of the trees of its folds, counted again."""
+"""Count the tree of a file and the trees of its folds again."""
