@@ -12,7 +12,7 @@ from string import Template
 from trainer.assets import STATIC
 from trainer.data.column_statistics import ColumnStatistics, is_described
 from trainer.evaluate.verdict import base_rate
-from trainer.explain.carried import permitted, tree_data
+from trainer.explain.carried import permission_records, tree_data
 from trainer.explain.permission import Permission
 from trainer.explain.statistics import coarse, statistics_of_model
 from trainer.training.claims import (

@@ -15,10 +15,10 @@ from octweb.registry.document import units
 from octweb.registry.document.model_files import model_file
 from octweb.registry.models import TreeModel
 from trainer.errors import ParameterError
-from trainer.explain.columns import ExplainOptions, wishes
+from trainer.explain.columns import ExplainOptions, explain_options
 from trainer.explain.least import COLUMNS, least_of
 from trainer.explain.permission import permissions
-from trainer.explain.statistics import priced, statistics_of_model
+from trainer.explain.statistics import statistics_of_model, with_costs
 
 SHARE = 0.6  # of the time of the job; the rest is for reading, unexplained rows and storing
 
@@ -29,7 +29,7 @@ def wishes_of(job: BatchPrediction) -> ExplainOptions:
     change = {**hooks.column_permissions(job.model), **job.change}
     seconds = SHARE * settings.MAX_BATCH_SECONDS
     tree = model_file(job.model).tree
-    return wishes(tree, known, source, change=change, cost=job.cost, seconds=seconds, least=job.least)
+    return explain_options(tree, known, source, change=change, cost=job.cost, seconds=seconds, least=job.least)
 
 
 def check(model: TreeModel, explain: bool, change: Mapping[str, Any], cost: Mapping[str, Any], least: str) -> None:
@@ -37,7 +37,7 @@ def check(model: TreeModel, explain: bool, change: Mapping[str, Any], cost: Mapp
     tree = model_file(model).tree
     tries: dict[str, Callable[[], object]] = {
         "change": lambda: permissions(tree.schema, change),
-        "cost": lambda: priced(tree.schema, statistics_of_model(tree), cost),
+        "cost": lambda: with_costs(tree.schema, statistics_of_model(tree), cost),
         "least": lambda: least_of(least),
     }
     for (member, attempt), is_set in zip(tries.items(), (change, cost, least != COLUMNS), strict=True):

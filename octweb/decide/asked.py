@@ -18,7 +18,7 @@ from trainer.dtypes import FloatArray
 from trainer.errors import ParameterError, TrainerError
 from trainer.explain.least import COLUMNS, ORDERS
 from trainer.explain.permission import Permission, permissions
-from trainer.explain.statistics import priced, statistics_of_model
+from trainer.explain.statistics import statistics_of_model, with_costs
 from trainer.prediction.form_report import outside_notes
 from trainer.table import MISSING_CATEGORY, ColumnKind, MissingPolicy
 from trainer.tree.numbers import label
@@ -156,7 +156,7 @@ def _cost(scene: ModelScene, form: QueryDict) -> tuple[dict[str, float], str]:
                 return {}, f"The cost of {label(scene.tree.schema[j].name)}, '{text[:40]}', is not a number."
             prices[scene.tree.schema[j].name] = float(price)
     try:
-        priced(scene.tree.schema, statistics_of_model(scene.tree), prices)
+        with_costs(scene.tree.schema, statistics_of_model(scene.tree), prices)
     except ParameterError as error:
         return {}, f"Cost of a change: {error}"
     return prices, ""

@@ -18,8 +18,8 @@ from trainer.errors import TrainerError
 from trainer.evaluate.intervals import Interval, wilson
 from trainer.explain.around import gaps, nearest_rows
 from trainer.explain.flip import Flipper
-from trainer.explain.record import explained
-from trainer.explain.statistics import costs_said, priced
+from trainer.explain.record import explain_row
+from trainer.explain.statistics import cost_source, with_costs
 from trainer.tree.nodes import Tree, tree_from_json
 
 SECONDS = 3.0  # a page does not wait longer for hyperplanes
@@ -34,9 +34,9 @@ def decision(scene: ModelScene, request: DecisionRequest) -> dict[str, Any]:
     tree = scene.tree
     row = request.row
     statistics, source = statistics_of(scene.model, inside=scene.inside)
-    sizes = priced(tree.schema, statistics, request.cost)
+    sizes = with_costs(tree.schema, statistics, request.cost)
     flipper = Flipper(tree, sizes, request.allowed, seconds=SECONDS, least=request.least)
-    found = explained(flipper, row, 0, request.wanted)
+    found = explain_row(flipper, row, 0, request.wanted)
     found.pop("row")
     head: dict[str, Any] = {
         "format": FORMAT,
@@ -46,7 +46,7 @@ def decision(scene: ModelScene, request: DecisionRequest) -> dict[str, Any]:
         "model_sha256": scene.model.sha256,
         **_row_label(scene, request.place),
         "values": record(scene, row),
-        "measured_on": costs_said(source, request.cost),
+        "measured_on": cost_source(source, request.cost),
         "cost": dict(request.cost),
         "may_change": {tree.schema[j].name: request.change.get(tree.schema[j].name, "free") for j in tree.used_columns},
     }

@@ -13,7 +13,7 @@ from octweb.registry.page.rowsets import line_word
 from octweb.registry.page.scene import ModelScene
 from trainer.explain.carried import tree_data
 from trainer.explain.least import ORDERS
-from trainer.explain.statistics import priced
+from trainer.explain.statistics import with_costs
 from trainer.explain.words import step_text, unasked_text, value_text
 from trainer.table import ColumnKind, ColumnSchema
 from trainer.tree.numbers import label, number_text, unit
@@ -200,7 +200,7 @@ def _similar(record: dict[str, Any] | None, classes: tuple[str, ...]) -> dict[st
 
 def units(scene: ModelScene, request: DecisionRequest, record: Mapping[str, Any]) -> str:
     """What a size of 1 is in the columns that change, in words."""
-    statistics = priced(scene.tree.schema, statistics_of(scene.model, inside=scene.inside)[0], request.cost)
+    statistics = with_costs(scene.tree.schema, statistics_of(scene.model, inside=scene.inside)[0], request.cost)
     names = {name for flip in flips_of(record) for name in flip["changes"]}
     parts = [
         f"{number_text(s.scale, 3)}{unit(c)} of {label(c.name)}"

@@ -9,7 +9,7 @@ from octweb.decide.actions import marks_of
 from octweb.registry.document.model_files import model_file
 from octweb.registry.document.units import statistics_of
 from octweb.registry.models import TreeModel
-from trainer.explain.carried import permitted, tree_data
+from trainer.explain.carried import permission_records, tree_data
 from trainer.explain.permission import permissions
 from trainer.explain.statistics import statistics_of_model
 
@@ -35,7 +35,7 @@ def payload(
         "tree": tree_data(tree, statistics, allowed, rows=rows, unseen=unseen),
         "meta": {
             "key": key or model.sha256,
-            "permissions": permitted(tree, allowed, rows=rows),
+            "permissions": permission_records(tree, allowed, rows=rows),
             "heading": heading,
             "foot": f"The tree decides nothing alone. {model.title}, version {model.version}.",
         },

@@ -9,7 +9,7 @@ from typing import Any
 from trainer.data.column_statistics import is_described
 from trainer.data.formats.file_bytes import ReadLimits
 from trainer.errors import DataError
-from trainer.explain.columns import ExplainedColumns, ExplainOptions, wishes
+from trainer.explain.columns import ExplainedColumns, ExplainOptions, explain_options
 from trainer.explain.least import COLUMNS
 from trainer.explain.permission import split_argument
 from trainer.explain.rows import rows_to_explain

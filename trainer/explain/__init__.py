@@ -1,1 +1,1 @@
-"""One answer explained: the way of a row with its distances, and the smallest change that gives another answer, proved."""
+"""Explain single answers: the path of a row with its distances, and the proved smallest change (counterfactual)."""

@@ -1,4 +1,4 @@
-"""What is near an answer: the training rows most like it, and what missing or unknown values would lead to."""
+"""Describe the surroundings of an answer: nearest training rows, and answers for missing or unknown values."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ UNKNOWN = -1.0  # the code of a category that the model never saw
 def nearest_rows(
     tree: Tree, statistics: Sequence[ColumnStatistics], matrix: FloatArray, row: FloatArray, most: int
 ) -> tuple[np.ndarray, FloatArray]:
-    """Positions in `matrix` (n, columns) of the rows most like `row` (columns,), nearest first, and their distances.
+    """Return the positions in `matrix` (n, columns) of the rows nearest to `row` (columns,), and their distances.
 
-    The distance is measured as for changes: the sum of |difference| / unit over the columns that the tree asks, 1 for another category.
+    The distance is that of changes: the sum of |difference| / unit over the used columns, 1 for another category.
     """
     distance = np.zeros(len(matrix))
     for j in tree.used_columns:
@@ -37,12 +37,12 @@ def nearest_rows(
 
 
 def gaps(tree: Tree, row: FloatArray) -> list[dict[str, Any]]:
-    """For each column that the tree asks, what a missing value and, of categories, an unknown one would lead to.
+    """Return for each used column the answers for a missing value and for an unknown category.
 
-    `missing` and `unknown` have `leaf` and `label`; `missing` is None if such a row is not predicted, and `unknown` for numbers.
-    `missing` also has `seen`: whether training had an empty cell wherever the row meets one.
+    `missing` and `unknown` have `leaf` and `label`. `missing` is None if such a row is refused, and `unknown` for numeric columns.
+    `missing` also has `seen`: True if training had an empty cell wherever the row meets one.
     """
-    found = []
+    records = []
     refused = tree.refused_columns
     for j in tree.used_columns:
         column = tree.schema[j]
@@ -50,14 +50,14 @@ def gaps(tree: Tree, row: FloatArray) -> list[dict[str, Any]]:
         missing = None
         if j not in refused:
             empty = math.nan if column.missing_code is None else float(column.missing_code)
-            changed = _changed(row, j, empty)
+            changed = _with_value(row, j, empty)
             missing = {**_answer(tree, changed), "seen": not bool(tree.unseen_empty(changed)[0, j])}
-        unknown = _answer(tree, _changed(row, j, UNKNOWN)) if category else None
-        found.append({"column": column.name, "missing": missing, "unknown": unknown})
-    return found
+        unknown = _answer(tree, _with_value(row, j, UNKNOWN)) if category else None
+        records.append({"column": column.name, "missing": missing, "unknown": unknown})
+    return records
 
 
-def _changed(row: FloatArray, j: int, value: float) -> FloatArray:
+def _with_value(row: FloatArray, j: int, value: float) -> FloatArray:
     changed = row.copy()
     changed[j] = value
     return changed.reshape(1, -1)
@@ -69,10 +69,10 @@ def _answer(tree: Tree, rows: FloatArray) -> dict[str, Any]:
 
 
 def both_ways(tree: Tree, row: FloatArray, open_columns: Sequence[int]) -> list[float]:
-    """The share of each class as an answer if the values of `open_columns` are not known, (classes,).
+    """Return the share of each class as an answer if the values of `open_columns` are unknown, (classes,).
 
-    A question that reads such a column is followed both ways, with the shares of its training rows; a node without rows gives each
-    side half. Where training had empty cells in the column, an unknown value goes the way of an empty cell instead.
+    A split on such a column is followed both ways with the shares of its training rows, half each at a node without rows. If training
+    had empty cells in the column, an unknown value goes the way of an empty cell.
     """
     shares = [0.0] * len(tree.classes)
     hidden = frozenset(open_columns)
@@ -94,7 +94,7 @@ def both_ways(tree: Tree, row: FloatArray, open_columns: Sequence[int]) -> list[
 
 
 def learned_empty(tree: Tree, split: Split, f: int) -> bool:
-    """Whether training rows taught `split` where the empty cells of column `f` go; never in columns of categories."""
+    """Return True if `split` learned from training rows where empty cells of column `f` go; False for categories."""
     column = tree.schema[f]
     if column.kind is ColumnKind.CATEGORICAL or f in split.refused:
         return False

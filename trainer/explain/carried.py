@@ -1,6 +1,6 @@
-"""A tree as plain data that a browser reads: what `tree_engine.js` works on, and nothing else of the model.
+"""Write a tree as plain data for `tree_engine.js` in a browser, and nothing else of the model.
 
-Numbers are written so that reading them gives the same doubles; infinite ends are null. Columns are those that the tree asks.
+Numbers are written so that reading them gives the same doubles. Infinite ends are null. Columns are those that the tree uses.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from trainer.tree.numbers import label, unit
 from trainer.tree.render.layout import brief_tree, rule
 from trainer.tree.splits.base import AMONG, IS_EMPTY, SUM, Split
 
-OTHER = "another one"  # stands for all categories that a tree without training figures does not name
-Places = Mapping[int, Mapping[int, int]]  # of each column of categories: its codes in the model → in what is carried
+OTHER = "another one"  # represents all categories that a tree without training figures does not name
+Places = Mapping[int, Mapping[int, int]]  # for each column of categories: codes in the model → codes in the data
 
 
 def tree_data(
@@ -30,10 +30,11 @@ def tree_data(
     rows: bool = True,
     unseen: Sequence[tuple[int, int]] | None = None,
 ) -> dict[str, Any]:
-    """Classes, columns and nodes; without `rows` nothing that was learned from the training rows but the tree's questions and columns.
+    """Return classes, columns and nodes of a tree.
 
-    Without `rows` there are no counts and only the units of the model file, and categories that neither a question nor a permission names are one: the tree
-    cannot tell them apart. A column that refuses unknown values keeps all of its categories. `unseen` are, for each node, the held-out rows that it answers rightly, and all that reach it.
+    Without `rows` the data hold no figures of training rows: no counts, only the units of the model file, and one category for all that
+    neither a split nor a permission names. A column that refuses unknown values keeps all of its categories.
+    `unseen` has for each node its correct held-out rows, and all held-out rows that reach it.
     """
     place = {j: at for at, j in enumerate(tree.used_columns)}
     codes = _codes(tree, permissions, rows)
@@ -59,8 +60,8 @@ def tree_data(
     }
 
 
-def permitted(tree: Tree, permissions: Sequence[Permission], *, rows: bool = True) -> list[dict[str, Any]]:
-    """What may change, for the columns that the tree asks, in the codes of `carried` with the same arguments."""
+def permission_records(tree: Tree, permissions: Sequence[Permission], *, rows: bool = True) -> list[dict[str, Any]]:
+    """Return the permissions of the used columns, in the codes of `tree_data` with the same arguments."""
     codes = _codes(tree, permissions, rows)
 
     def record(j: int) -> dict[str, Any]:
@@ -72,13 +73,13 @@ def permitted(tree: Tree, permissions: Sequence[Permission], *, rows: bool = Tru
 
 
 def _codes(tree: Tree, permissions: Sequence[Permission] | None, rows: bool) -> Places:
-    """The codes that are carried: all, or without `rows` those that are named, in their order."""
+    """Return the codes of categories in the data: all, or without `rows` those that a split or permission names."""
     groups = [j for j in tree.used_columns if tree.schema[j].kind is ColumnKind.CATEGORICAL]
     if rows:
         return {j: {c: c for c in range(len(tree.schema[j].categories))} for j in groups}
-    named: dict[int, set[int]] = {j: set((permissions[j] if permissions else FREE).codes or ()) for j in groups}
-    for j in tree.unknown_refused:  # which values are known must be there to be checked
-        named[j].update(range(len(tree.schema[j].categories)))
+    needed: dict[int, set[int]] = {j: set((permissions[j] if permissions else FREE).codes or ()) for j in groups}
+    for j in tree.unknown_refused:  # the browser checks whether a value is known
+        needed[j].update(range(len(tree.schema[j].categories)))
     for v in tree.branches:
         flat = v.split.flat(tree.schema) if v.split is not None else None
         if flat is None:
@@ -86,12 +87,12 @@ def _codes(tree: Tree, permissions: Sequence[Permission] | None, rows: bool) -> 
         if flat.test == SUM:
             for f, level in flat.terms:
                 if level >= 0:
-                    named[f].add(level)
+                    needed[f].add(level)
         elif flat.test == AMONG:
-            named[flat.feature].update(c for c, member in enumerate(flat.member) if member)
-        elif flat.feature in named:  # a question about the order of categories, which no method asks: all are needed
-            named[flat.feature].update(range(len(tree.schema[flat.feature].categories)))
-    return {j: {c: at for at, c in enumerate(sorted(found))} for j, found in named.items()}
+            needed[flat.feature].update(c for c, member in enumerate(flat.member) if member)
+        elif flat.feature in needed:  # a threshold on categories, which no method makes, needs all
+            needed[flat.feature].update(range(len(tree.schema[flat.feature].categories)))
+    return {j: {c: at for at, c in enumerate(sorted(column_codes))} for j, column_codes in needed.items()}
 
 
 def _column(
@@ -109,7 +110,7 @@ def _column(
         empty = column.missing_code
         record["categories"] = [column.categories[c] for c in codes]
         record["missing"] = None if empty is None else codes.get(empty)
-        if not rows and not refuses:  # always there, so that nothing says whether there are others
+        if not rows and not refuses:  # always added, so that it does not reveal whether there are others
             record["other"] = len(codes)
             record["categories"].append(OTHER)
         if refuses:
@@ -130,7 +131,7 @@ def _node(tree: Tree, brief: Tree, v: Node, place: dict[int, int], codes: Places
         return record | {"l": v.label} | ({"c": list(v.counts)} if rows else {})
     text = v.split.text(tree.schema, 8)
     test = _test(tree, v.split, place, codes)
-    short = rule(brief, v.split)  # what a small picture has room for
+    short = rule(brief, v.split)  # fits a small picture
     return record | {"q": text, "t": test, "y": v.left, "n": v.right} | ({"b": short} if len(short) < len(text) else {})
 
 

@@ -1,4 +1,4 @@
-"""Explanations as columns of a file of predictions: the path and the smallest change in words, piece by piece."""
+"""Add explanations to a file of predictions as columns: the path and the smallest change in words."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ import pyarrow as pa
 from trainer.data.column_statistics import ColumnStatistics
 from trainer.dtypes import FloatArray
 from trainer.explain.flip import Flipper
-from trainer.explain.least import COLUMNS, SAID, TOTAL, least_of
+from trainer.explain.least import COLUMNS, ORDER_TEXTS, TOTAL, least_of
 from trainer.explain.permission import permissions
-from trainer.explain.record import explained
-from trainer.explain.statistics import costs_said, priced
+from trainer.explain.record import explain_row
+from trainer.explain.statistics import cost_source, with_costs
 from trainer.explain.words import short_flip_text, step_text
 from trainer.tree.nodes import Tree
 
@@ -26,10 +26,10 @@ PIECE = 5_000  # rows whose words are in memory at a time, some megabytes
 
 @dataclass(frozen=True, kw_only=True)
 class ExplainOptions:
-    """How rows are explained: statistics of the columns and where they are from, what may change, which change is the smallest (`least`),
-    and the seconds for all rows.
+    """Options of explanations: statistics of the columns and their source, permitted changes, order, and seconds for all rows.
 
-    `change` is column → words as `permissions` takes them. As JSON it goes from the server to the process that predicts.
+    `change` is column → words as `permissions` takes them. `least` is the order of changes. The server sends the record as JSON to the
+    process that predicts.
     """
 
     statistics: Sequence[ColumnStatistics]
@@ -39,7 +39,7 @@ class ExplainOptions:
     least: str = COLUMNS
 
     def to_json(self) -> dict[str, Any]:
-        """The record as a dictionary; no limit of time is None."""
+        """Return the record as a dictionary; None means no time limit."""
         return {
             "statistics": [asdict(s) for s in self.statistics],
             "source": self.source,
@@ -50,7 +50,7 @@ class ExplainOptions:
 
     @classmethod
     def from_json(cls, record: Mapping[str, Any]) -> ExplainOptions:
-        """The record that `to_json` wrote."""
+        """Read a record of `to_json`."""
         return cls(
             statistics=tuple(ColumnStatistics(**s) for s in record["statistics"]),
             source=record["source"],
@@ -60,7 +60,7 @@ class ExplainOptions:
         )
 
 
-def wishes(
+def explain_options(
     tree: Tree,
     statistics: Sequence[ColumnStatistics],
     source: str,
@@ -70,20 +70,22 @@ def wishes(
     seconds: float = math.inf,
     least: str = COLUMNS,
 ) -> ExplainOptions:
-    """Wishes with what people say may change, what a change of 1 costs, and which change is the smallest.
+    """Return options with the user's permissions, costs of a change of 1, and order of changes.
 
-    Raises ParameterError for what the tree's columns do not take.
+    Raises ParameterError for values that the tree's columns do not accept.
     """
     permissions(tree.schema, change)
-    known = priced(tree.schema, statistics, cost)
-    said = costs_said(source, cost)
-    return ExplainOptions(statistics=known, source=said, change=change, seconds=seconds, least=least_of(least))
+    with_prices = with_costs(tree.schema, statistics, cost)
+    source_text = cost_source(source, cost)
+    return ExplainOptions(
+        statistics=with_prices, source=source_text, change=change, seconds=seconds, least=least_of(least)
+    )
 
 
 class ExplainedColumns:
-    """The columns for `predict_file`; raises ParameterError for a `change` that the tree's columns do not take.
+    """The columns for `predict_file`; raises ParameterError for a `change` that the tree's columns do not accept.
 
-    When the seconds are over, further rows keep their predictions and get no explanation; `notes` counts them.
+    After the time limit, further rows are predicted without explanations; `notes` counts them.
     """
 
     fields = (
@@ -104,28 +106,29 @@ class ExplainedColumns:
         self.open = 0
 
     def of(self, matrix: FloatArray, usable: np.ndarray) -> list[list[Any]]:
-        """For rows float64 (n, columns), n values of each field; None for rows that are not `usable`, bool (n,)."""
+        """Return n values of each field for rows, float64 of shape (n, columns); None for rows that are not `usable`."""
         rows = [
-            self._row(row) if known else (None,) * len(self.fields) for row, known in zip(matrix, usable, strict=True)
+            self._row(row) if is_usable else (None,) * len(self.fields)
+            for row, is_usable in zip(matrix, usable, strict=True)
         ]
         return [[row[k] for row in rows] for k in range(len(self.fields))]
 
     def notes(self) -> list[str]:
-        """What changes are measured on, and how many rows have no explanation or no proof."""
-        found = [f"The smallest changes are measured on {self.source}."]
+        """Return sentences on the source of sizes, and on rows without explanation or proof."""
+        sentences = [f"The smallest changes are measured on {self.source}."]
         if self.flipper.least == TOTAL:
-            found.append(f"The smallest change is {SAID[TOTAL]}.")
+            sentences.append(f"The smallest change is {ORDER_TEXTS[TOTAL]}.")
         if self.late:
-            found.append(f"{self.late} rows are predicted but not explained: the time for explanations was over.")
+            sentences.append(f"{self.late} rows are predicted but not explained: the time for explanations was over.")
         if self.open:
-            found.append(f"The smallest change of {self.open} rows is not proved.")
-        return found
+            sentences.append(f"The smallest change of {self.open} rows is not proved.")
+        return sentences
 
     def _row(self, row: FloatArray) -> tuple[Any, ...]:
         if time.monotonic() >= self.flipper.until:
             self.late += 1
             return (None,) * len(self.fields)
-        record = explained(self.flipper, row, 0)
+        record = explain_row(self.flipper, row, 0)
         path = "; ".join(step_text(step) for step in record["path"])
         flip = record["flip"]
         if flip is None:

@@ -1,11 +1,11 @@
-"""The smallest change of a row that gives another answer, over all leaves, with its proof.
+"""Find the smallest change of a row that gives another answer (a counterfactual), over all leaves and with a proof.
 
-Questions of one column leave each column on its own: in each leaf every column stays, or takes its nearest permitted value, and
-the cheapest leaf is the answer. With weighted sums, one changed column is solved in closed form; where one is not enough, or where
-several may be cheaper than one, a small mixed-integer program is solved for each leaf (`program`).
+If each split asks one column, columns are independent: in each leaf a column stays, or takes its nearest permitted value, and the cheapest
+leaf wins. With weighted sums, one changed column is solved in closed form. If one is not enough, or several may be cheaper, a small
+mixed-integer program is solved for each leaf (`program`).
 
-An empty cell stays empty, or gets a value where that is permitted: one changed column of the size 0. In a leaf with sums every choice
-of the cells that get a value is compared, since an empty cell can decide a sum.
+An empty cell stays empty, or gets a value if that is permitted: one changed column of size 0. In a leaf with sums, all choices of cells
+that get a value are compared, since an empty cell can decide a sum.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ from trainer.tree.nodes import Tree
 from trainer.tree.splits.base import VALUE
 
 ALTERNATIVES = 3
-MOST_FILLED = 6  # empty cells of a row beyond those that a leaf needs, of which every choice is compared
-NUDGES = 64  # a boundary that rounding hides is looked for with a step that is doubled so many times
+MOST_FILLED = 6  # optional empty cells of a row whose choices are all compared
+NUDGES = 64  # doublings of the step that searches a rounded boundary
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,7 +58,7 @@ class Flip:
 
 @dataclass(frozen=True, kw_only=True)
 class FilledRow:
-    """A row with some of its empty cells filled: `filled` are their columns, whose value is open, and `row` (columns,) has one."""
+    """A row with some of its empty cells filled: `filled` are their columns, and `row` (columns,) has a value for each."""
 
     row: FloatArray
     filled: frozenset[int] = frozenset()
@@ -66,7 +66,7 @@ class FilledRow:
 
 @dataclass(frozen=True, kw_only=True)
 class Search:
-    """A leaf to search with a program from a start, and what a change needs at least: columns, or a sum of changes."""
+    """A leaf to search with a program, and a lower bound on the change: a number of columns, or a sum of changes."""
 
     least: float
     region: Region
@@ -75,7 +75,7 @@ class Search:
 
 @dataclass(frozen=True, kw_only=True)
 class FlipResult:
-    """The smallest flip (None: there is none, for the `reason`) and further ones that need other columns, best first."""
+    """The smallest flip, or None with the `reason`, and alternatives that change other columns, best first."""
 
     flip: Flip | None
     alternatives: tuple[Flip, ...] = ()
@@ -85,7 +85,7 @@ class FlipResult:
 class Flipper:
     """Finds flips in one tree, with the statistics of its training rows and a permission for each column.
 
-    `least` says which flip is the smallest: COLUMNS, the fewest columns and then the sum of changes, or TOTAL, the sum alone.
+    `least` is the order of flips: COLUMNS compares the number of columns, then the sum of changes; TOTAL compares the sum alone.
     """
 
     def __init__(
@@ -109,41 +109,53 @@ class Flipper:
             if tree.schema[j].kind is not ColumnKind.CATEGORICAL
         }
 
-    def find(self, row: FloatArray, wanted: int | None = None) -> FlipResult:
-        """The smallest change of `row`, float64 (columns,), that leads to the class `wanted`, or to any other than its own."""
-        row = self._known(np.asarray(row, np.float64).reshape(-1))
+    def find(self, row: FloatArray, target: int | None = None) -> FlipResult:
+        """Find the smallest change of a row that leads to another class.
+
+        Parameters
+        ----------
+        row : float64 array of shape (columns,)
+            The row, NaN where a cell is empty.
+        target : int, optional
+            The class to reach, by position; without it, any other than the row's own.
+
+        Returns
+        -------
+        FlipResult
+        """
+        row = self._with_unknown_categories(np.asarray(row, np.float64).reshape(-1))
         names = self.tree.classes
         empty = [self.tree.schema[j].name for j in self.tree.refused_columns if math.isnan(row[j])]
         if empty:
             return FlipResult(flip=None, reason=f"The column '{empty[0]}' has no value, and the tree needs one.")
-        own = int(self.tree.predict(row.reshape(1, -1))[0])
-        if wanted == own:
-            return FlipResult(flip=None, reason=f"The answer is already {names[own]}.")
-        targets = [r for r in self.regions if (r.label != own if wanted is None else r.label == wanted)]
+        label = int(self.tree.predict(row.reshape(1, -1))[0])
+        if target == label:
+            return FlipResult(flip=None, reason=f"The answer is already {names[label]}.")
+        targets = [r for r in self.regions if (r.label != label if target is None else r.label == target)]
         if not targets:
-            what = "another class" if wanted is None else names[wanted]
+            what = "another class" if target is None else names[target]
             return FlipResult(flip=None, reason=f"No leaf of the tree says {what}.")
         flips, settled = self._candidates(row, targets)
-        chosen = _different(flips, self._order)
-        if not chosen:
-            return FlipResult(flip=None, reason=self._none(wanted, targets, settled))
-        return FlipResult(flip=chosen[0], alternatives=tuple(chosen[1 : ALTERNATIVES + 1]))
+        distinct = _drop_supersets(flips, self._order)
+        if not distinct:
+            return FlipResult(flip=None, reason=self._no_flip_reason(target, targets, settled))
+        return FlipResult(flip=distinct[0], alternatives=tuple(distinct[1 : ALTERNATIVES + 1]))
 
-    def _known(self, row: FloatArray) -> FloatArray:
-        """The row with an unknown category in place of an empty cell that has no category; both go the same way."""
+    def _with_unknown_categories(self, row: FloatArray) -> FloatArray:
+        """Return the row with unknown categories in place of empty cells, which take the same path."""
         empty = [j for j in self.tree.used_columns if self.tree.schema[j].kind is ColumnKind.CATEGORICAL]
-        known = row.copy()
+        changed = row.copy()
         for j in set(empty) - set(self.tree.refused_columns):
-            known[j] = UNKNOWN if math.isnan(row[j]) else row[j]
-        return known
+            changed[j] = UNKNOWN if math.isnan(row[j]) else row[j]
+        return changed
 
-    def _none(self, wanted: int | None, targets: Sequence[Region], settled: bool) -> str:
+    def _no_flip_reason(self, target: int | None, targets: Sequence[Region], settled: bool) -> str:
         if not settled:
             return "No change was found, but it is not proved that none exists."
-        what = "another answer" if wanted is None else f"the answer {self.tree.classes[wanted]}"
-        far = any(r.sums for r in targets)
-        within = " within three times the range of the training rows" if far else ""
-        return f"No permitted change{within} leads to {what}: all {len(targets)} leaves that give it were compared."
+        what = "another answer" if target is None else f"the answer {self.tree.classes[target]}"
+        has_sums = any(r.sums for r in targets)
+        limit = " within three times the range of the training rows" if has_sums else ""
+        return f"No permitted change{limit} leads to {what}: all {len(targets)} leaves that give it were compared."
 
     def _candidates(self, row: FloatArray, targets: Sequence[Region]) -> tuple[list[Flip], bool]:
         flips: list[Flip] = []
@@ -157,52 +169,53 @@ class Flipper:
                 if any(self.permissions[j].never or math.isnan(start.row[j]) for j in forced):
                     continue
                 if not region.sums:
-                    flips += self._plain(row, start, region, forced)
+                    flips += self._cheapest_without_sums(row, start, region, forced)
                     continue
-                found = self._single(row, start, region, forced)
-                flips += found
+                single_flips = self._one_column_flips(row, start, region, forced)
+                flips += single_flips
                 if self.least == TOTAL:
                     floor = self._floor(start.row, region, forced)
                     later.append(Search(least=floor, region=region, start=start))
-                elif not found:
+                elif not single_flips:
                     least = max(2, len(start.filled) + len(forced))
                     later.append(Search(least=least, region=region, start=start))
         return self._programs(row, flips, later, settled=all_starts)
 
     def _starts(self, row: FloatArray, region: Region) -> tuple[list[FilledRow], bool]:
-        """The rows from which a leaf is searched, and whether these are all: one for each choice of the empty cells that get a value.
+        """Return the start rows of the search in a leaf, one for each choice of empty cells that get a value.
 
-        Cells that the questions of one column do not allow to be empty get one. Others get one only where a sum reads them.
+        Cells that the splits of one column do not allow to be empty always get one; others only if a sum reads them. The second value
+        is True if all choices are returned.
         """
         empty = [j for j in used_by(region) if math.isnan(row[j]) and self.permissions[j].fill]
-        needed = [j for j in empty if not region.holds(j, row[j])]
+        required = [j for j in empty if not region.holds(j, row[j])]
         read = {f for s in region.sums for f, _, _ in s.terms}
-        further = [j for j in empty if j in read and j not in needed]
-        chosen = itertools.chain.from_iterable(
+        further = [j for j in empty if j in read and j not in required]
+        choices = itertools.chain.from_iterable(
             itertools.combinations(further[:MOST_FILLED], size) for size in range(min(len(further), MOST_FILLED) + 1)
         )
-        found = (self._start(row, region, (*needed, *more)) for more in chosen)
-        return [start for start in found if start is not None], len(further) <= MOST_FILLED
+        rows = (self._start(row, region, (*required, *more)) for more in choices)
+        return [start for start in rows if start is not None], len(further) <= MOST_FILLED
 
     def _start(self, row: FloatArray, region: Region, filled: Sequence[int]) -> FilledRow | None:
-        """The row with values of the leaf in the columns `filled`; None if a column has no such value.
+        """Return the row with values of the leaf in the columns `filled`; None if a column has no such value.
 
-        A value is the one nearest to the column's fill value, or else to the middle of its training values.
+        The value is nearest to the column's fill value, or else to the middle of its training values.
         """
         changed = row.copy()
         for j in filled:
             value = self._usual(j)
             spans = region.spans.get(j, self.full[j])
             if not any(span.low < value <= span.high for span in spans):
-                found = nearest(spans, value, FREE)
-                if found is None:
+                closest = nearest(spans, value, FREE)
+                if closest is None:
                     return None
-                value = found
+                value = closest
             changed[j] = value
         return FilledRow(row=changed, filled=frozenset(filled))
 
     def _usual(self, j: int) -> float:
-        """A value of a column on its steps, as most rows have it."""
+        """Return a typical value of a column on its steps."""
         fill = self.tree.schema[j].fill
         statistics = self.statistics[j]
         value = fill if fill is not None else (statistics.low + statistics.high) / 2
@@ -210,13 +223,13 @@ class Flipper:
         return step_at_most(value if math.isfinite(value) else 0.0, decimals)
 
     def _order(self, flip: Flip) -> tuple[float, float, int]:
-        """By which flips are compared; sums are rounded, so that equal ones go by their columns."""
+        """Return the sort key of a flip; sums are rounded, so that ties are broken by columns."""
         if self.least == TOTAL:
             return float(f"{flip.distance:.12g}"), len(flip.columns), flip.leaf
         return len(flip.columns), flip.distance, flip.leaf
 
     def _floor(self, row: FloatArray, region: Region, forced: Sequence[int]) -> float:
-        """What the columns cost that must change in this leaf; infinity if one of them has no permitted value."""
+        """Return the size of the changes that this leaf requires; infinity if a column has no permitted value."""
         parts = []
         for j in forced:
             value = self._nearest(row, region, j)
@@ -228,10 +241,9 @@ class Flipper:
     def _programs(
         self, row: FloatArray, flips: list[Flip], later: list[Search], *, settled: bool
     ) -> tuple[list[Flip], bool]:
-        """Leaves with sums that need several columns, as far as they can beat what was found.
+        """Search the leaves with sums by programs, in order of their lower bounds, while they can improve on `flips`.
 
-        Each comes with what it needs at least: a number of columns, or a sum of changes. By sums, no leaf is searched beyond the
-        best sum that is known.
+        With the order TOTAL no leaf is searched beyond the best known sum.
         """
         by_sum = self.least == TOTAL
         for search in sorted(later, key=lambda item: item.least):
@@ -246,17 +258,17 @@ class Flipper:
             answer = self._cheapest(search, min(left, SECONDS), best if by_sum else None)
             if answer.row is not None:
                 flips.append(self._flip(row, answer.row, search.region.leaf, answer.proved))
-            settled = settled and answer.proved  # what is not settled here might beat what other leaves have
+            settled = settled and answer.proved  # an unproved leaf might have a smaller change
         if not settled:
             flips = [Flip(**{**vars(f), "proved": False}) for f in flips]
         return flips, settled
 
     def _cheapest(self, search: Search, seconds: float, below: float | None) -> CheapestRow:
-        """What the program of a leaf finds; numbers that the solver does not take settle nothing."""
+        """Solve the program of a leaf; if the solver refuses its numbers, nothing is proved."""
         start = search.start
         allowed = list(self.permissions)
         statistics = list(self.statistics)
-        for j in start.filled:  # any value, at no cost: the filled cells count in `_order` and `_floor`
+        for j in start.filled:  # any value is free here; `_order` and `_floor` count the filled cells
             allowed[j] = replace(allowed[j], up=True, down=True)
             statistics[j] = replace(statistics[j], scale=math.inf)
         try:
@@ -264,15 +276,17 @@ class Flipper:
         except SolverError:
             return CheapestRow(row=None, proved=False)
 
-    def _plain(self, row: FloatArray, start: FilledRow, region: Region, forced: Sequence[int]) -> list[Flip]:
-        """The cheapest row of a leaf if each question on its path is about one column."""
+    def _cheapest_without_sums(
+        self, row: FloatArray, start: FilledRow, region: Region, forced: Sequence[int]
+    ) -> list[Flip]:
+        """Return the cheapest row of a leaf if each split on its path asks one column."""
         changed = start.row.copy()
         for j in forced:
             value = self._nearest(start.row, region, j)
             if value is None:
                 return []
             changed[j] = value
-        return self._checked(row, changed, region)
+        return self._verify(row, changed, region)
 
     def _nearest(self, row: FloatArray, region: Region, j: int) -> float | None:
         if j in region.spans:
@@ -280,13 +294,13 @@ class Flipper:
         codes = permitted_codes(self.tree, j, region, self.permissions[j])
         return float(codes[0]) if codes else None
 
-    def _single(self, row: FloatArray, start: FilledRow, region: Region, forced: Sequence[int]) -> list[Flip]:
-        """For each column that can reach the leaf alone: the cheapest row, where the tree asks about sums."""
+    def _one_column_flips(self, row: FloatArray, start: FilledRow, region: Region, forced: Sequence[int]) -> list[Flip]:
+        """Return for each column that can reach a leaf with sums alone the cheapest row."""
         changed = {*start.filled, *forced}
         if len(changed) > 1:
             return []
         if start.filled:
-            return self._filled(row, start, region)
+            return self._fill_one_cell(row, start, region)
         flips: list[Flip] = []
         for j in forced or used_by(region):
             if self.permissions[j].never or math.isnan(row[j]):
@@ -296,69 +310,71 @@ class Flipper:
             else:
                 values = self._numbers(row, region, j)
             rows = (_with(row, j, value) for value in values if value != row[j])
-            found = [flip for changed in rows for flip in self._checked(row, changed, region)]
-            flips += sorted(found, key=self._order)[:1]
+            reaching = [flip for changed in rows for flip in self._verify(row, changed, region)]
+            flips += sorted(reaching, key=self._order)[:1]
         return flips
 
-    def _filled(self, row: FloatArray, start: FilledRow, region: Region) -> list[Flip]:
-        """The row in which one empty cell gets a value that reaches the leaf, the usual one if it does."""
+    def _fill_one_cell(self, row: FloatArray, start: FilledRow, region: Region) -> list[Flip]:
+        """Return the row in which one empty cell gets a value that reaches the leaf, preferably the typical one."""
         (j,) = start.filled
         usual = float(start.row[j])
         values = [usual, *sorted(self._numbers(start.row, region, j, FREE), key=lambda value: abs(value - usual))]
-        flips = (self._checked(row, _with(start.row, j, value), region) for value in values)
-        return next((found for found in flips if found), [])
+        flips = (self._verify(row, _with(start.row, j, value), region) for value in values)
+        return next((reaching for reaching in flips if reaching), [])
 
     def _numbers(self, row: FloatArray, region: Region, j: int, permission: Permission | None = None) -> list[float]:
-        """The value nearest to the row's own of column `j`, up and down, in each span that the sums leave."""
+        """Return the nearest values of column `j` above and below the row's value, in each span that the sums allow."""
         decimals = decimals_for(self.tree, j, self.statistics[j], self.permissions[j])
-        own = float(row[j])
+        current = float(row[j])
         permission = permission or self.permissions[j]
         low = -math.inf
         high = math.inf
         for s in region.sums:
             a = math.fsum(c for f, level, c in s.terms if f == j and level == VALUE)
-            if a == 0 or s.decided(row):
+            if a == 0 or s.is_decided_by_gap(row):
                 continue
             values = zip(s.values(row), s.terms, strict=True)
-            rest = math.fsum(c * value for value, (f, level, c) in values if (f, level) != (j, VALUE))
-            bound = (s.threshold - rest) / a
+            others = math.fsum(c * value for value, (f, level, c) in values if (f, level) != (j, VALUE))
+            bound = (s.threshold - others) / a
             if (a > 0) == s.left:
                 high = min(high, bound)
             else:
                 low = max(low, bound)
-        found: list[float] = []
+        numbers: list[float] = []
         for span in region.spans.get(j, self.full[j]):
             bottom = max(low, span.low)
             top = min(high, span.high)
-            close = 1e-9 * max(1.0, abs(own))  # the bound of a sum is rounded
-            if permission.up and bottom >= own - close:
-                start = step_above(max(bottom, own), decimals)
-                found += self._nudged(row, region, j, start, span, decimals, up=True)
-            if permission.down and top <= own + close:
-                start = step_at_most(min(top, own), decimals)
-                found += self._nudged(row, region, j, start, span, decimals, up=False)
-        return found
+            close = 1e-9 * max(1.0, abs(current))  # the bound of a sum is rounded
+            if permission.up and bottom >= current - close:
+                start = step_above(max(bottom, current), decimals)
+                numbers += self._nudge(row, region, j, start, span, decimals, up=True)
+            if permission.down and top <= current + close:
+                start = step_at_most(min(top, current), decimals)
+                numbers += self._nudge(row, region, j, start, span, decimals, up=False)
+        return numbers
 
-    def _nudged(
+    def _nudge(
         self, row: FloatArray, region: Region, j: int, start: float, span: Span, decimals: int | None, *, up: bool
     ) -> list[float]:
-        """The first value from `start` away from the row's that the kernel sends to the leaf.
+        """Return the first value from `start` on, away from the row's value, that satisfies the sums of the leaf.
 
-        A sum is rounded: the boundary that was computed may be a few steps off, on either side.
+        Sums are rounded, so that the computed boundary may be a few steps off on either side.
         """
         step = 10.0**-decimals if decimals is not None else math.ulp(start or 1.0)
         sign, offset = (1.0, -2 * step) if up else (-1.0, 2 * step)
-        near = [_round_to(start + offset + sign * k * step, decimals) for k in range(5)]
-        far = [_round_to(start + sign * step * 2.0**k, decimals) for k in range(2, NUDGES if decimals is None else 8)]
-        own = float(row[j])
-        for value in (*near, *far):
-            inside = value != own and (value > own) == up and span.low < value <= span.high
+        close = [_round_to(start + offset + sign * k * step, decimals) for k in range(5)]
+        distant = [
+            _round_to(start + sign * step * 2.0**k, decimals) for k in range(2, NUDGES if decimals is None else 8)
+        ]
+        current = float(row[j])
+        for value in (*close, *distant):
+            inside = value != current and (value > current) == up and span.low < value <= span.high
             if inside and all(s.holds(_with(row, j, value)) for s in region.sums):
                 return [value]
         return []
 
-    def _checked(self, row: FloatArray, changed: FloatArray, region: Region) -> list[Flip]:
-        """The flip, if the prediction kernel really sends the changed row to the leaf."""
+    def _verify(self, row: FloatArray, changed: FloatArray, region: Region) -> list[Flip]:
+        """Return the flip if the prediction kernel sends the changed row to the leaf."""
         if int(self.tree.apply(changed.reshape(1, -1))[0]) != region.leaf:
             return []
         return [self._flip(row, changed, region.leaf, True)]
@@ -373,7 +389,7 @@ class Flipper:
         return Flip(row=changed, leaf=leaf, columns=columns, distance=distance, proved=proved)
 
     def _size(self, row: FloatArray, j: int, value: float) -> float:
-        """What it counts to move column `j` to `value`, another than its own; from an empty cell nothing."""
+        """Return the scaled size of a change of column `j` to `value`; 0 from an empty cell."""
         if math.isnan(row[j]):
             return 0.0
         categorical = self.tree.schema[j].kind is ColumnKind.CATEGORICAL
@@ -390,10 +406,10 @@ def _round_to(value: float, decimals: int | None) -> float:
     return value if decimals is None else round(value, decimals)
 
 
-def _different(flips: Sequence[Flip], order: Callable[[Flip], tuple[float, float, int]]) -> list[Flip]:
-    """Flips, the best first; one that changes all columns of a better flip is left out."""
-    chosen: list[Flip] = []
+def _drop_supersets(flips: Sequence[Flip], order: Callable[[Flip], tuple[float, float, int]]) -> list[Flip]:
+    """Sort flips, the best first, and drop those that change all columns of a better one."""
+    distinct: list[Flip] = []
     for flip in sorted(flips, key=order):
-        if not any(set(other.columns) <= set(flip.columns) for other in chosen):
-            chosen.append(flip)
-    return chosen
+        if not any(set(other.columns) <= set(flip.columns) for other in distinct):
+            distinct.append(flip)
+    return distinct

@@ -1,4 +1,4 @@
-"""Which of two changes is the smaller one: the orders that can be asked for."""
+"""The orders of changes; apart from `flip`, so that pages that only offer them load no solver."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from trainer.errors import ParameterError
 COLUMNS = "columns"
 TOTAL = "total"
 ORDERS = {COLUMNS: "Fewest columns first", TOTAL: "Smallest total"}
-SAID = {
+ORDER_TEXTS = {
     COLUMNS: "fewest columns first, then the smallest total",
     TOTAL: "the smallest total, however many columns change",
 }
 
 
 def least_of(word: Any) -> str:
-    """The order of a word, `COLUMNS` or `TOTAL`; raises ParameterError for any other."""
+    """Check the name of an order; raise ParameterError unless it is `COLUMNS` or `TOTAL`."""
     if not isinstance(word, str) or word not in ORDERS:
         raise ParameterError({"least": f"'{str(word)[:60]}' is not one of {', '.join(ORDERS)}."})
     return word

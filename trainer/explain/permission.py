@@ -1,4 +1,4 @@
-"""What may change about a row: a permission for each column, as people write it."""
+"""Permissions: how each column of a row may change, read from the user's words."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ WORDS = ("free", "up", "down", "whole", "fill", "never")
 
 @dataclass(frozen=True, kw_only=True)
 class Permission:
-    """How a column may change: `up` and `down`, only to `whole` numbers, and of a categorical column to which codes (None: all).
+    """How a column may change: `up` and `down`, only to `whole` numbers, and to which category `codes` (None: all).
 
-    No column is moved to "missing" unless that category is listed: withholding a value does not change it. With `fill` an empty
-    cell of a number may get any value; that is one changed column of the size 0, since there is no distance from nothing.
+    No column changes to "missing" unless that category is listed: withholding a value does not change it. With `fill` an empty cell of a
+    numeric column may get any value; that is one changed column of size 0.
     """
 
     up: bool = True
@@ -34,29 +34,29 @@ class Permission:
 FREE = Permission()
 
 
-def permissions(schema: Sequence[ColumnSchema], wanted: Mapping[str, Any]) -> tuple[Permission, ...]:
-    """The permission of each column from words by column name; columns that are not named are free.
+def permissions(schema: Sequence[ColumnSchema], words_of: Mapping[str, Any]) -> tuple[Permission, ...]:
+    """Read the permission of each column from words by column name; other columns are free.
 
-    A word is free, up, down, whole, fill or never, several with commas ("up,whole"); a categorical column also takes a list of the
-    categories that can be reached. Raises ParameterError that names the column.
+    A word is free, up, down, whole, fill or never; several are separated by commas ("up,whole"). A categorical column also accepts a list
+    of permitted categories. Raises ParameterError, which names the column.
     """
     names = [column.name for column in schema]
     errors = {
-        str(name): f"the model has no such column.{closest(str(name), names)}" for name in wanted if name not in names
+        str(name): f"the model has no such column.{closest(str(name), names)}" for name in words_of if name not in names
     }
-    found = []
+    parsed = []
     for column in schema:
         try:
-            found.append(_permission(column, wanted[column.name]) if column.name in wanted else FREE)
+            parsed.append(_permission(column, words_of[column.name]) if column.name in words_of else FREE)
         except ValueError as error:
             errors[column.name] = str(error)
     if errors:
         raise ParameterError(errors)
-    return tuple(found)
+    return tuple(parsed)
 
 
 def split_argument(text: str, schema: Sequence[ColumnSchema]) -> tuple[str, str | list[str]]:
-    """Column and words of COLUMN=WORDS; of a categorical column A|B is a list. Raises ParameterError for another shape."""
+    """Split COLUMN=WORDS; A|B is a list for a categorical column. Raises ParameterError for other text."""
     for column in sorted(schema, key=lambda c: -len(c.name)):
         if text.startswith(f"{column.name}="):
             words = text[len(column.name) + 1 :]
@@ -100,7 +100,7 @@ def _reachable(column: ColumnSchema, names: list[Any]) -> Permission:
 
 
 def reachable_codes(column: ColumnSchema, permission: Permission) -> tuple[int, ...]:
-    """The categories that a row may be moved to."""
+    """Return the codes of the categories that a row may change to."""
     if permission.never:
         return ()
     if permission.codes is not None:

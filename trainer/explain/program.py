@@ -1,14 +1,13 @@
-"""The cheapest row of a leaf with weighted sums where several columns change: a small mixed-integer program.
+"""Find the cheapest row of a leaf with weighted sums when several columns change, by a small mixed-integer program.
 
-Legend: y[j,p] = 1: column j moves into its piece p; v[j,p] how far, counted from the row's own value, in steps where the column has few
-of them (from 0 a column of values near 1e9 with steps of 1e-6 would need numbers that no solver takes);
-w[j,c] = 1: column j moves to category c; t[j] ≥ |change of j|. First the number of changed columns is minimised, then Σ t/scale; or
-Σ t/scale alone, with a sum `below` that is known already as its limit.
+Legend: y[j,p] = 1 if column j moves into its piece p. v[j,p] is the distance from the row's value, in steps if the column has few of them
+(counted from 0, values near 1e9 with steps of 1e-6 would exceed the solver's range). w[j,c] = 1 if column j changes to category c.
+t[j] ≥ |change of j|. The program minimises the number of changed columns, then Σ t/scale; or Σ t/scale alone, below a known sum `below`.
 
-A relaxation is solved first, with sums a little beyond their thresholds: its value bounds every row of the leaf from below, rows that
-lie exactly on a threshold included. If the kernel sends its row elsewhere, that row alone is cut off and the relaxation solved again: the
-first row that passes the kernel is the cheapest. Where columns have no steps, or too many rows lie on the planes, a row with a margin is
-taken, and counts as proved only if it reaches the bound.
+A relaxation is solved first, with sums slightly beyond their thresholds. Its value is a lower bound for every row of the leaf, also for
+rows exactly on a threshold. If the kernel sends its row elsewhere, this row is cut off and the relaxation solved again. The first row that
+passes the kernel is the cheapest. If columns have no steps, or too many rows lie on the planes, a row with a margin is taken. It counts as
+proved only if it meets the bound.
 """
 
 from __future__ import annotations
@@ -34,18 +33,12 @@ from trainer.tree.nodes import Tree
 from trainer.tree.splits.base import VALUE
 
 MOST_STEPS = 1_000_000  # columns with more steps in their range are continuous in the program, and rounded afterwards
-MARGINS = (
-    2e-6,
-    2e-5,
-    2e-4,
-)  # distance from a boundary, as a share of what the sum can be: above the solver's tolerance
+MARGINS = (2e-6, 2e-5, 2e-4)  # distance from a boundary as a share of the sum's range: above the solver's tolerance
 MOST_REFUSED = 30  # rows exactly on a plane that the kernel sends to its other side, cut off one by one
-ROUNDED = 1e-9  # a sum is scaled by this share of its largest term at least, so that margins are above the rounding of doubles
-CLOSE = 1e-4  # how near to the bound of the relaxation a row counts as cheapest, as a share of it
-NOTHING = (
-    1e-6  # a change of a column without steps that is smaller than this share of its unit is the solver's rounding
-)
-WIDER = 1.0  # widths of the training range that a value may leave it by
+ROUNDED = 1e-9  # least scale of a sum as a share of its largest term, so that margins exceed the rounding of doubles
+CLOSE = 1e-4  # relative tolerance of the comparison with the bound of the relaxation
+NOTHING = 1e-6  # in columns without steps, a smaller change in units is the solver's rounding
+WIDER = 1.0  # distance beyond the training range that a value may have, in widths of the range
 SECONDS = 5.0  # of one solve
 
 
@@ -60,48 +53,48 @@ class CheapestRow:
 def cheapest(
     tree: Tree,
     region: Region,
-    own: FloatArray,
+    start: FloatArray,
     statistics: Sequence[ColumnStatistics],
     permissions: Sequence[Permission],
     full: Mapping[int, tuple[Span, ...]],
     seconds: float = SECONDS,
     below: float | None = None,
 ) -> CheapestRow:
-    """The row of the leaf that is cheapest from `own` (columns,), its values within the widened range of the training rows.
+    """Return the row of the leaf that is cheapest from `start` (columns,), within the widened range of the training rows.
 
-    Without `below` that is the fewest columns, then the least sum of changes. With it that is the least sum, if it is at most `below`
-    (infinity: whatever it is); no row is then proof that none of the leaf has a smaller sum. A column with an infinite scale
-    takes any value without being counted; a column whose cell is empty in `own` stays empty.
+    Without `below`, the order is the fewest columns, then the least sum of changes. With `below`, it is the least sum, if that is at most
+    `below`; if there is no row, that proves that the leaf has no smaller sum. A column with an infinite scale may take any value at no
+    cost. A column whose cell is empty in `start` stays empty.
     """
     until = time.monotonic() + seconds
-    relaxed = _Program(tree, region, own, statistics, permissions, full, -MARGINS[0], below)
+    relaxed = _Program(tree, region, start, statistics, permissions, full, -MARGINS[0], below)
     bound: tuple[int, float] | None = None
     for _ in range(MOST_REFUSED):
         outcome = relaxed.solve(until - time.monotonic())
         if outcome.ended is Termination.INFEASIBLE:
-            return CheapestRow(row=None, proved=True)  # what was refused before is refused by the kernel, too
+            return CheapestRow(row=None, proved=True)  # the kernel refused all rows that were cut off
         if outcome.values is None or outcome.ended is not Termination.OPTIMAL:
             break
-        found = relaxed.row_at(outcome.values)
+        cheapest_row = relaxed.row_at(outcome.values)
         bound = relaxed.cost(outcome.values)
-        if int(tree.apply(found.reshape(1, -1))[0]) == region.leaf:
-            return CheapestRow(row=found, proved=True)  # nothing that is left is cheaper
+        if int(tree.apply(cheapest_row.reshape(1, -1))[0]) == region.leaf:
+            return CheapestRow(row=cheapest_row, proved=True)  # no remaining row is cheaper
         if not relaxed.refuse(outcome.values):
             break
-    return _inside(relaxed, bound, until)
+    return _cheapest_with_margin(relaxed, bound, until)
 
 
-def _inside(relaxed: _Program, bound: tuple[int, float] | None, until: float) -> CheapestRow:
-    """The cheapest row with a margin to all planes; proved if it reaches `bound`, the bound of the relaxation."""
+def _cheapest_with_margin(relaxed: _Program, bound: tuple[int, float] | None, until: float) -> CheapestRow:
+    """Return the cheapest row with a margin to all planes; proved if it meets `bound`, that of the relaxation."""
     for margin in MARGINS:
-        program = relaxed.again(margin)
+        program = relaxed.with_margin(margin)
         outcome = program.solve(until - time.monotonic())
-        if outcome.values is None:  # a margin may have cut off what there is, but nothing below the bound
-            return CheapestRow(row=None, proved=program.beaten(bound))
-        found = program.row_at(outcome.values)
+        if outcome.values is None:  # a margin may cut off rows, but none below the bound
+            return CheapestRow(row=None, proved=program.is_dominated(bound))
+        changed = program.row_at(outcome.values)
         cost = program.cost(outcome.values)
-        if int(program.tree.apply(found.reshape(1, -1))[0]) == program.region.leaf:
-            return CheapestRow(row=found, proved=program.reached(cost, bound))
+        if int(program.tree.apply(changed.reshape(1, -1))[0]) == program.region.leaf:
+            return CheapestRow(row=changed, proved=program.meets_bound(cost, bound))
     return CheapestRow(row=None, proved=False)
 
 
@@ -110,7 +103,7 @@ class _Program:
         self,
         tree: Tree,
         region: Region,
-        own: FloatArray,
+        start: FloatArray,
         statistics: Sequence[ColumnStatistics],
         permissions: Sequence[Permission],
         full: Mapping[int, tuple[Span, ...]],
@@ -119,7 +112,7 @@ class _Program:
     ) -> None:
         self.tree = tree
         self.region = region
-        self.own = own
+        self.start = start
         self.margin = margin
         self.below = below
         self.statistics = statistics
@@ -134,23 +127,23 @@ class _Program:
         self.stepped = True  # whether every number moves on steps, so that rows can be refused one by one
         self.reach: dict[int, float] = {}
         for j in used_by(region):
-            if math.isnan(own[j]):
+            if math.isnan(start[j]):
                 continue
             if tree.schema[j].kind is ColumnKind.CATEGORICAL:
-                self._category(j)
+                self._add_category(j)
             else:
-                self._number(j)
+                self._add_number(j)
         for s in region.sums:
-            self._sum(s)
+            self._add_sum(s)
         if below is not None and math.isfinite(below) and self.costs:
             self.model.add(total(self.costs) <= below * (1 + 1e-9) + 1e-9)
 
-    def again(self, margin: float) -> _Program:
-        """The same program with another margin, and without the rows that were refused."""
+    def with_margin(self, margin: float) -> _Program:
+        """Return the same program with another margin, and without the cuts of refused rows."""
         return _Program(
             self.tree,
             self.region,
-            self.own,
+            self.start,
             self.statistics,
             self.permissions,
             self.full,
@@ -159,7 +152,7 @@ class _Program:
         )
 
     def solve(self, seconds: float) -> Outcome:
-        """First the fewest columns, then the smallest change of so many; or the smallest change alone."""
+        """Minimise the changed columns, then the sum of changes; or the sum alone."""
         options = SolveOptions(time=max(seconds, 0.01), absolute_gap=1e-9)
         if self.below is not None:
             self.model.maximize(-total(self.costs))
@@ -177,14 +170,14 @@ class _Program:
         self.model.rows.pop()  # more columns are allowed once this row is refused
         return outcome
 
-    def reached(self, cost: tuple[int, float], bound: tuple[int, float] | None) -> bool:
-        """Whether a row that costs so much is as cheap as the bound of the relaxation allows."""
+    def meets_bound(self, cost: tuple[int, float], bound: tuple[int, float] | None) -> bool:
+        """Return True if a row of this cost meets the bound of the relaxation."""
         if bound is None or (self.below is None and cost[0] != bound[0]):
             return False
         return cost[1] <= bound[1] + CLOSE * max(1.0, bound[1])
 
-    def beaten(self, bound: tuple[int, float] | None) -> bool:
-        """Whether the bound of the relaxation shows that what is known already is as cheap as any row of the leaf."""
+    def is_dominated(self, bound: tuple[int, float] | None) -> bool:
+        """Return True if the bound of the relaxation shows that no row of the leaf is cheaper than `below`."""
         return bound is not None and self.below is not None and self.below <= bound[1] + CLOSE * max(1.0, bound[1])
 
     def refuse(self, values: FloatArray) -> bool:
@@ -209,7 +202,7 @@ class _Program:
         return True
 
     def _steps_away(self, v: Variables, at: int) -> Expression:
-        """An expression that can be 1 only where `v` is another whole number than `at`."""
+        """Return an expression that can be 1 only if `v` is another integer than `at`."""
         column = int(v.columns[0])
         low = self.model.lower[column]
         high = self.model.upper[column]
@@ -219,7 +212,7 @@ class _Program:
         return away["down"] + away["up"]
 
     def cost(self, values: FloatArray) -> tuple[int, float]:
-        """Changed columns and the sum of their scaled changes at a solution."""
+        """Return the number of changed columns and the sum of their scaled changes at a solution."""
         count = total(self.moved)
         size = total(self.costs)
         return tuple(  # type: ignore[return-value]
@@ -227,10 +220,10 @@ class _Program:
             for kind, e in ((round, count), (float, size))
         )
 
-    def _category(self, j: int) -> None:
-        own = int(self.own[j])
-        codes = [c for c in permitted_codes(self.tree, j, self.region, self.permissions[j]) if c != own]
-        stays = self.region.holds(j, own)
+    def _add_category(self, j: int) -> None:
+        code = int(self.start[j])
+        codes = [c for c in permitted_codes(self.tree, j, self.region, self.permissions[j]) if c != code]
+        stays = self.region.holds(j, code)
         if codes:
             self.codes[j] = w = self.model.binary(f"w{j}", codes)
             moved = total(w.values())
@@ -238,45 +231,48 @@ class _Program:
             self.costs.append(moved)
             self.model.add(row(moved, lower=0.0 if stays else 1.0, upper=1.0))
         elif not stays:
-            self._impossible()
+            self._add_contradiction()
 
-    def _number(self, j: int) -> None:
-        own = float(self.own[j])
+    def _add_number(self, j: int) -> None:
+        value = float(self.start[j])
         unit = self.statistics[j].scale
-        counted = math.isfinite(unit)
+        has_cost = math.isfinite(unit)
         decimals = decimals_for(self.tree, j, self.statistics[j], self.permissions[j])
         pieces = [piece for piece in (self._piece(j, s) for s in self.region.spans.get(j, self.full[j])) if piece]
-        if self.below is not None or not counted:
-            pieces = [part for piece in pieces for part in _exclude_value(piece, own, decimals)]
-        stays = self.region.holds(j, own)
-        self.change[j], self.values[j], self.reach[j] = Expression(), [], 0.0
+        if self.below is not None or not has_cost:
+            pieces = [part for piece in pieces for part in _exclude_value(piece, value, decimals)]
+        stays = self.region.holds(j, value)
+        self.change[j] = Expression()
+        self.values[j] = []
+        self.reach[j] = 0.0
         if not pieces:
             if not stays:
-                self._impossible()
+                self._add_contradiction()
             return
         moved = Expression()
+        free_size = unit if has_cost else 1.0
         for p, (low, high) in enumerate(pieces):
             y = self.model.binary(f"y{j}.{p}")
             steps = (high - low) * 10.0 ** (decimals if decimals is not None else 99)
             stepped = decimals is not None and steps <= MOST_STEPS
             self.stepped = self.stepped and stepped
-            size = 10.0 ** -(decimals or 0) if stepped else (unit if counted else 1.0)
-            base = round(own, decimals) if stepped and decimals is not None else own
+            size = 10.0 ** -(decimals or 0) if stepped else free_size
+            base = round(value, decimals) if stepped and decimals is not None else value
             first = (low - base) / size
             last = (high - base) / size
             first, last = (round(first), round(last)) if stepped else (first, last)
             kind = self.model.whole if stepped else self.model.continuous
             v = kind(f"v{j}.{p}", lower=min(0.0, first), upper=max(0.0, last))
-            here = v[""]
+            shift = v[""]
             flag = y[""]
-            self.model.add(here - flag * first >= 0)
-            self.model.add(here - flag * last <= 0)
-            self.change[j] = self.change[j] + here * size + flag * (base - own)
+            self.model.add(shift - flag * first >= 0)
+            self.model.add(shift - flag * last <= 0)
+            self.change[j] = self.change[j] + shift * size + flag * (base - value)
             moved = moved + flag
             self.values[j].append((y, v, size, base, decimals))
-            self.reach[j] = max(self.reach[j], abs(low - own), abs(high - own))
+            self.reach[j] = max(self.reach[j], abs(low - value), abs(high - value))
         self.model.add(row(moved, lower=0.0 if stays else 1.0, upper=1.0))
-        if not counted:
+        if not has_cost:
             return
         self.moved.append(moved)
         t = self.model.continuous(f"t{j}", upper=self.reach[j] / unit)[""]
@@ -285,31 +281,31 @@ class _Program:
         self.costs.append(t)
 
     def _piece(self, j: int, span: Span) -> tuple[float, float] | None:
-        """The first and last value of a span that is permitted and not too far from the training rows."""
+        """Return the first and last permitted value of a span within the widened training range; None without any."""
         statistics = self.statistics[j]
         permission = self.permissions[j]
-        own = float(self.own[j])
+        value = float(self.start[j])
         if permission.never:
             return None
         decimals = decimals_for(self.tree, j, statistics, permission)
-        width = WIDER * (max(statistics.high, own) - min(statistics.low, own) or 1.0)
-        low = max(min(statistics.low, own) - width, span.first, -math.inf if permission.down else own)
-        high = min(max(statistics.high, own) + width, span.last, math.inf if permission.up else own)
+        width = WIDER * (max(statistics.high, value) - min(statistics.low, value) or 1.0)
+        low = max(min(statistics.low, value) - width, span.first, -math.inf if permission.down else value)
+        high = min(max(statistics.high, value) + width, span.last, math.inf if permission.up else value)
         low = step_above(math.nextafter(low, -math.inf), decimals)
         high = step_at_most(high, decimals)
         return (low, high) if low <= high else None
 
-    def _sum(self, s: Sum) -> None:
-        """Σ a·x at most the threshold less a margin, or at least the threshold and a margin, scaled to how far the sum can move."""
-        if s.decided(self.own):
-            if not s.holds(self.own):
-                self._impossible()
+    def _add_sum(self, s: Sum) -> None:
+        """Add Σ a·x ≤ threshold - margin, or ≥ threshold + margin, scaled to the range of the sum."""
+        if s.is_decided_by_gap(self.start):
+            if not s.holds(self.start):
+                self._add_contradiction()
             return
         fixed = [-s.threshold]
         change = Expression()
         largest = abs(s.threshold)
         size = 0.0
-        for (j, level, a), now in zip(s.terms, s.values(self.own), strict=True):
+        for (j, level, a), now in zip(s.terms, s.values(self.start), strict=True):
             fixed.append(a * now)
             largest = max(largest, abs(a * now))
             if level == VALUE and j in self.change:
@@ -317,53 +313,57 @@ class _Program:
                 size = max(size, abs(a) * self.reach[j])
             elif level >= 0 and j in self.codes:
                 w = self.codes[j]
-                flag = total(w.values()) * -1.0 if now else w[level] if level in w.axes[0] else Expression()
+                if now:
+                    flag = total(w.values()) * -1.0
+                else:
+                    flag = w[level] if level in w.axes[0] else Expression()
                 change = change + flag * a
                 size = max(size, abs(a))
         size = max(size, abs(math.fsum(fixed)), ROUNDED * largest) or 1.0
         constant = math.fsum(fixed) / size
-        found = change / size
-        if not found.terms:
+        scaled = change / size
+        if not scaled.terms:
             if (constant <= 0) != s.left:
-                self._impossible()
+                self._add_contradiction()
         elif s.left:
-            self.model.add(found <= -constant - self.margin)
+            self.model.add(scaled <= -constant - self.margin)
         else:
-            self.model.add(found >= -constant + self.margin)
+            self.model.add(scaled >= -constant + self.margin)
 
-    def _impossible(self) -> None:
-        """A condition that no permitted change meets."""
+    def _add_contradiction(self) -> None:
+        """Make the program infeasible: no permitted change meets a condition."""
         never = self.model.binary(f"never{self.model.size}")[""]
         self.model.add(never >= 2)
 
     def row_at(self, values: FloatArray) -> FloatArray:
-        """The row of a solution, values on the steps of their columns."""
-        changed = np.array(self.own)
+        """Return the row of a solution, with values on the steps of their columns."""
+        changed = np.array(self.start)
         for j, pieces in self.values.items():
             for y, v, size, base, decimals in pieces:
                 if values[y.columns[0]] > 0.5:
                     value = base + float(values[v.columns[0]]) * size
-                    changed[j] = self._settled(j, value if decimals is None else round(value, decimals))
+                    changed[j] = self._snap_to_start(j, value if decimals is None else round(value, decimals))
         for j, w in self.codes.items():
             for code, column in zip(w.axes[0], w.columns, strict=True):
                 if values[column] > 0.5:
                     changed[j] = float(code)  # type: ignore[arg-type]
         return changed
 
-    def _settled(self, j: int, value: float) -> float:
-        """The value, or the row's own where sums alone count and the two differ by rounding only."""
-        own = float(self.own[j])
+    def _snap_to_start(self, j: int, value: float) -> float:
+        """Return the value, or the start value if only sums count and both differ by rounding."""
+        current = float(self.start[j])
         scale = self.statistics[j].scale
-        close = math.isfinite(scale) and abs(value - own) <= NOTHING * scale
-        return own if self.below is not None and close and self.region.holds(j, own) else value
+        close = math.isfinite(scale) and abs(value - current) <= NOTHING * scale
+        return current if self.below is not None and close and self.region.holds(j, current) else value
 
 
-def _exclude_value(piece: tuple[float, float], own: float, decimals: int | None) -> list[tuple[float, float]]:
-    """What of a piece lies below and above the row's own value, and not on it: where columns are not counted, "moves to its own
-    value" would be the same row once more.
+def _exclude_value(piece: tuple[float, float], value: float, decimals: int | None) -> list[tuple[float, float]]:
+    """Return the parts of a piece below and above the row's value.
+
+    If columns are not counted, a move to the row's own value would be the same row once more.
     """
     low, high = piece
-    if decimals is None or not low <= own <= high:
+    if decimals is None or not low <= value <= high:
         return [piece]
-    parts = ((low, step_at_most(math.nextafter(own, -math.inf), decimals)), (step_above(own, decimals), high))
+    parts = ((low, step_at_most(math.nextafter(value, -math.inf), decimals)), (step_above(value, decimals), high))
     return [(a, b) for a, b in parts if a <= b]

@@ -1,4 +1,4 @@
-"""An explained row as a dictionary with stable names: what `explain --json` and the API say."""
+"""Write an explained row as a dictionary with stable names, for `explain --json` and the API."""
 
 from __future__ import annotations
 
@@ -17,17 +17,16 @@ from trainer.tree.numbers import category_text
 from trainer.tree.splits.base import AMONG, BETWEEN, EMPTY, IS_EMPTY, SUM, VALUE, Flat
 
 
-def explained(flipper: Flipper, row: FloatArray, number: int, wanted: int | None = None) -> dict[str, Any]:
-    """The record of `row`, float64 (columns,), with the row number `number`; `flip` is None if `no_flip` says why; `least` is the order by which it is
-    the smallest.
+def explain_row(flipper: Flipper, row: FloatArray, number: int, target: int | None = None) -> dict[str, Any]:
+    """Explain a row, float64 of shape (columns,), and return the record.
 
-    `distance` of a step of the path is from the value to the threshold in the column's unit, `deviations` the same in standard
-    deviations of the training rows; None for categories. `empty` lists the columns whose empty cells decide the step, and
-    `empty_seen` says whether training rows show where they go; `filled` has the numbers that a sum reads in place of empty cells.
-    `out_of_range` lists the asked columns whose value lies outside the training range; it is absent where there is none.
+    `flip` is the smallest change in the order `least`, or None with the reason in `no_flip`. The `distance` of a step is from the value
+    to the threshold in the column's unit; `deviations` is the same in standard deviations of the training rows, None for categories.
+    `empty` lists the columns whose empty cells decide the step, and `empty_seen` is True if training rows had such cells. `filled` has the
+    numbers that a sum reads in place of empty cells. `out_of_range` lists the used columns with a value outside the training range, if any.
     """
     tree = flipper.tree
-    found = flipper.find(row, wanted)
+    result = flipper.find(row, target)
     head: dict[str, Any] = {"row": number, "label": None, "leaf": None, "probabilities": None, "path": []}
     if not any(math.isnan(row[j]) for j in tree.refused_columns):
         leaf = int(tree.apply(row.reshape(1, -1))[0])
@@ -41,11 +40,11 @@ def explained(flipper: Flipper, row: FloatArray, number: int, wanted: int | None
         outside = tree.outside(row.reshape(1, -1))[0]
         if outside.any():
             head["out_of_range"] = [tree.schema[tree.used_columns[k]].name for k in np.flatnonzero(outside)]
-    return head | _flips(flipper, row, found, head["leaf"])
+    return head | _flips(flipper, row, result, head["leaf"])
 
 
 def path(flipper: Flipper, row: FloatArray, leaf: int) -> list[dict[str, Any]]:
-    """One record for each question on the way to the leaf."""
+    """Return a record for each split on the path to the leaf."""
     tree = flipper.tree
     return [
         _step(flipper, tree.nodes[a], row, b == tree.nodes[a].left)
@@ -84,7 +83,7 @@ def _step(flipper: Flipper, node: Node, row: FloatArray, left: bool) -> dict[str
 
 
 def _sum_step(tree: Tree, flat: Flat, row: FloatArray, left: bool) -> dict[str, Any]:
-    """The sum of a row against its threshold; None where an empty cell decides."""
+    """Return the record of a sum against its threshold; the sum is None if an empty cell decides."""
     terms: dict[str, float] = {}
     filled: dict[str, float] = {}
     triples = tuple((f, level, a) for (f, level), a in zip(flat.terms, flat.coefficients, strict=True))
@@ -92,8 +91,11 @@ def _sum_step(tree: Tree, flat: Flat, row: FloatArray, left: bool) -> dict[str, 
     total: float | None = 0.0
     for (f, level, a), value in zip(triples, values, strict=True):
         column = tree.schema[f]
-        named = "empty" if level == EMPTY else column.categories[level] if level >= 0 else ""
-        key = f"[{column.name} is {named}]" if named else column.name
+        if level == EMPTY:
+            level_name = "empty"
+        else:
+            level_name = column.categories[level] if level >= 0 else ""
+        key = f"[{column.name} is {level_name}]" if level_name else column.name
         terms[key] = terms.get(key, 0.0) + a
         total = None if total is None or math.isnan(value) else total + a * value
         if level == VALUE and math.isnan(row[f]) and not math.isnan(value):
@@ -105,13 +107,13 @@ def _sum_step(tree: Tree, flat: Flat, row: FloatArray, left: bool) -> dict[str, 
     return record | ({"filled": filled} if filled else {})
 
 
-def _flips(flipper: Flipper, row: FloatArray, found: FlipResult, leaf: int | None) -> dict[str, Any]:
-    asked = set() if leaf is None else _columns_on_path(flipper.tree, leaf)
+def _flips(flipper: Flipper, row: FloatArray, result: FlipResult, leaf: int | None) -> dict[str, Any]:
+    asked_columns = set() if leaf is None else _columns_on_path(flipper.tree, leaf)
     return {
         "least": flipper.least,
-        "flip": None if found.flip is None else flip_record(flipper, row, found.flip, asked),
-        "alternatives": [flip_record(flipper, row, flip, asked) for flip in found.alternatives],
-        "no_flip": found.reason,
+        "flip": None if result.flip is None else flip_record(flipper, row, result.flip, asked_columns),
+        "alternatives": [flip_record(flipper, row, flip, asked_columns) for flip in result.alternatives],
+        "no_flip": result.reason,
     }
 
 
@@ -120,13 +122,13 @@ def _columns_on_path(tree: Tree, leaf: int) -> set[int]:
     return {j for split in splits if split is not None for j in split.used}
 
 
-def flip_record(flipper: Flipper, row: FloatArray, flip: Flip, asked: set[int]) -> dict[str, Any]:
+def flip_record(flipper: Flipper, row: FloatArray, flip: Flip, asked_columns: set[int]) -> dict[str, Any]:
     """Return a flip with its label and leaf, from and to of each changed column, and its distance.
 
-    `unasked` has the values of the columns on the path to its leaf that are not `asked` on the row's own path.
+    `unasked` has the values of the columns on the path to its leaf that are not `asked_columns`, those on the row's own path.
     """
     tree = flipper.tree
-    unasked = sorted(_columns_on_path(tree, flip.leaf) - asked)
+    unasked = sorted(_columns_on_path(tree, flip.leaf) - asked_columns)
     return {
         "label": tree.classes[int(tree.labels[flip.leaf])],
         "leaf": flip.leaf,
@@ -142,7 +144,7 @@ def flip_record(flipper: Flipper, row: FloatArray, flip: Flip, asked: set[int]) 
 
 
 def cell(flipper: Flipper, j: int, value: float) -> float | int | str | None:
-    """A value as people write it: the category's name, whole numbers without a point, None if it is missing."""
+    """Return a value for display: the category's name, integers without a point, None if it is missing."""
     column = flipper.tree.schema[j]
     if math.isnan(value):
         return None

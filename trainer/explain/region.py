@@ -1,4 +1,4 @@
-"""The rows that reach a leaf, as what each column may be and which sums must hold."""
+"""The rows that reach a leaf, as permitted values of each column and sums that must hold."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ class Span:
 
 @dataclass(frozen=True, kw_only=True)
 class Sum:
-    """A weighted sum that must be at most `threshold` (`left`), or must not.
+    """A weighted sum that must be at most `threshold` (`left`), or above it.
 
     A term is a column, a category, VALUE or EMPTY, and a coefficient. `fills` has the number that replaces an empty cell in each
-    term; where it is NaN, an empty cell sends the row left (`empty_left`) or right.
+    term. If it is NaN, an empty cell sends the row left (`empty_left`) or right.
     """
 
     terms: tuple[Term, ...]
@@ -43,8 +43,8 @@ class Sum:
     empty_left: bool = False
 
     def values(self, row: FloatArray) -> list[float]:
-        """What each term reads in the row (columns,); NaN where an empty cell decides."""
-        found = []
+        """Return the value of each term in the row (columns,); NaN where an empty cell decides."""
+        values = []
         for (feature, level, _), fill in zip(self.terms, self.fills or (math.nan,) * len(self.terms), strict=True):
             value = float(row[feature])
             if level == EMPTY:
@@ -53,15 +53,15 @@ class Sum:
                 value = float(value == level)
             elif math.isnan(value):
                 value = fill
-            found.append(value)
-        return found
+            values.append(value)
+        return values
 
-    def decided(self, row: FloatArray) -> bool:
-        """Whether an empty cell of the row decides, whatever the other columns are."""
+    def is_decided_by_gap(self, row: FloatArray) -> bool:
+        """Return True if an empty cell of the row decides, whatever the other columns are."""
         return any(map(math.isnan, self.values(row)))
 
     def holds(self, row: FloatArray) -> bool:
-        """Whether it holds, in the arithmetic of the prediction kernel."""
+        """Return True if the sum holds in the arithmetic of the prediction kernel."""
         total = 0.0
         for value, (_, _, coefficient) in zip(self.values(row), self.terms, strict=True):
             if math.isnan(value):
@@ -74,7 +74,7 @@ class Sum:
 class Region:
     """The rows of one leaf: `spans` by numeric column, category codes by categorical column, and sums.
 
-    `empty` says for each column of `spans` whether its cell may be empty.
+    `empty` is True for columns of `spans` whose cell may be empty.
     """
 
     leaf: int
@@ -85,7 +85,7 @@ class Region:
     empty: dict[int, bool] = field(default_factory=dict)
 
     def holds(self, j: int, value: float) -> bool:
-        """Whether column `j` alone may have this value; sums are not looked at."""
+        """Return True if column `j` may have this value, without regard to sums."""
         if j in self.codes:
             return int(value) in self.codes[j]
         if math.isnan(value):
@@ -93,7 +93,7 @@ class Region:
         return j not in self.spans or any(span.low < value <= span.high for span in self.spans[j])
 
     def contains(self, row: FloatArray) -> bool:
-        """Whether the row (columns,) reaches the leaf."""
+        """Return True if the row (columns,) reaches the leaf."""
         return all(self.holds(j, row[j]) for j in (*self.spans, *self.codes)) and all(s.holds(row) for s in self.sums)
 
 
@@ -103,15 +103,15 @@ Ends = tuple[float, float]
 def regions(
     tree: Tree, statistics: Sequence[ColumnStatistics], permissions: Sequence[Permission]
 ) -> tuple[Region, ...]:
-    """The region of each leaf that some row can reach; leaves whose conditions contradict each other have none."""
-    found = (_region(tree, leaf.id, statistics, permissions) for leaf in tree.leaves)
-    return tuple(region for region in found if region is not None)
+    """Return the region of each leaf that some row can reach."""
+    candidates = (_region(tree, leaf.id, statistics, permissions) for leaf in tree.leaves)
+    return tuple(region for region in candidates if region is not None)
 
 
 def decimals_for(tree: Tree, j: int, statistics: ColumnStatistics, permission: Permission) -> int | None:
-    """The decimals to which column `j` moves."""
-    whole = permission.whole or tree.schema[j].kind is ColumnKind.BINARY
-    return 0 if whole else statistics.decimals
+    """Return the decimals of changed values of column `j`; None for a continuous column."""
+    is_integer = permission.whole or tree.schema[j].kind is ColumnKind.BINARY
+    return 0 if is_integer else statistics.decimals
 
 
 def _region(
@@ -140,7 +140,7 @@ def _region(
         j: tuple(_span(low, high, decimals_for(tree, j, statistics[j], permissions[j])) for low, high in pieces)
         for j, pieces in ends.items()
     }
-    if not all(own or empty[j] for j, own in spans.items()) or not all(codes.values()):
+    if not all(column_spans or empty[j] for j, column_spans in spans.items()) or not all(codes.values()):
         return None
     return Region(leaf=leaf, label=tree.nodes[leaf].label, spans=spans, codes=codes, sums=tuple(sums), empty=empty)
 
@@ -154,13 +154,13 @@ def _all_ends(tree: Tree, j: int) -> list[Ends]:
 
 
 def full_spans(tree: Tree, j: int, statistics: ColumnStatistics, permission: Permission) -> tuple[Span, ...]:
-    """The spans of a numeric column that no question of one column limits."""
+    """Return the spans of a numeric column without any split."""
     decimals = decimals_for(tree, j, statistics, permission)
     return tuple(_span(low, high, decimals) for low, high in _all_ends(tree, j))
 
 
 def _codes(tree: Tree, flat: Flat, left: bool) -> frozenset[int]:
-    """The codes that go left, or right; unknown ones go right at a set and are compared as -1 with a number."""
+    """Return the codes that go left, or right; an unknown category goes right at a set and is -1 at a threshold."""
 
     def goes_left(code: int) -> bool:
         if flat.test == AMONG:
@@ -195,24 +195,24 @@ def _span(low: float, high: float, decimals: int | None) -> Span:
 
 
 def nearest(spans: Sequence[Span], value: float, permission: Permission) -> float | None:
-    """The permitted value on the column's steps that is in a span and nearest to `value`, which is in none; None if there is no such value."""
+    """Return the permitted value in a span that is nearest to `value`, which lies in none; None if there is none."""
     best = None
     for span in spans:
         if value <= span.low:
-            found = span.first if permission.up and span.first <= span.high else None
+            candidate = span.first if permission.up and span.first <= span.high else None
         else:
-            found = span.last if permission.down and span.last > span.low else None
-        if found is not None and (best is None or abs(found - value) < abs(best - value)):
-            best = found
+            candidate = span.last if permission.down and span.last > span.low else None
+        if candidate is not None and (best is None or abs(candidate - value) < abs(best - value)):
+            best = candidate
     return best
 
 
 def permitted_codes(tree: Tree, j: int, region: Region, permission: Permission) -> list[int]:
-    """The categories of column `j` to which a row may be moved in this region, rising."""
+    """Return the permitted categories of column `j` in this region, in rising order."""
     allowed = region.codes.get(j)
     return [c for c in reachable_codes(tree.schema[j], permission) if allowed is None or c in allowed]
 
 
 def used_by(region: Region) -> list[int]:
-    """The columns that the conditions of a leaf read."""
+    """Return the columns that the conditions of a leaf read."""
     return sorted({*region.spans, *region.codes, *(f for s in region.sums for f, _, _ in s.terms)})

@@ -1,4 +1,4 @@
-"""The rows of a file that are explained, and the statistics of those among them that trained the model."""
+"""Read the rows to explain from a file, with the statistics of its training rows."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from trainer.tree.file import ModelFile
 
 @dataclass(frozen=True, kw_only=True)
 class ExplainedRows:
-    """`matrix`, float64 (n, columns), NaN where a cell is empty; statistics, and a sentence on where they are from.
+    """Rows to explain: `matrix`, float64 of shape (n, columns), NaN for empty cells, with statistics and their source in words.
 
-    `trained`: the file holds the rows that trained the model, and the statistics are of these.
+    `trained` is True if the file holds the training rows of the model; the statistics are then theirs.
     """
 
     matrix: FloatArray
@@ -38,14 +38,17 @@ def rows_to_explain(
     header: bool | None = None,
     sheet: str | None = None,
 ) -> ExplainedRows:
-    """Read a file of rows in the same way as the file of the training; raises DataError if it lacks what the tree needs, and OSError."""
+    """Read a file of rows in the way of the training file.
+
+    Raises DataError if the file lacks a column that the tree uses, and OSError if it cannot be opened.
+    """
     tree = model.tree
     reading = ColumnParsing.from_json(model.reading)
-    used = {tree.schema[j].name for j in tree.used_columns}
+    used_names = {tree.schema[j].name for j in tree.used_columns}
     raw = read_for_model(
         data,
         reading,
-        used,
+        used_names,
         target=model.target,
         delimiter=delimiter,
         encoding=encoding,
@@ -53,7 +56,7 @@ def rows_to_explain(
         sheet=sheet,
         limits=limits,
     )
-    needed = rows_for_model(
+    rows = rows_for_model(
         raw,
         tree.schema,
         target=model.target,
@@ -62,22 +65,22 @@ def rows_to_explain(
         refused=tree.refused_columns,
         reading=reading,
     )
-    matrix = needed.table.matrix()
+    matrix = rows.table.matrix()
     try:
         trained = training_part(model, raw)
-    except DataError:  # a column that the tree does not ask is absent or odd
+    except DataError:  # a column that the tree does not use is absent or invalid
         trained = None
     if trained is not None:
         table, _ = trained
-        known = statistics_of_model(tree, table.matrix())
+        column_statistics = statistics_of_model(tree, table.matrix())
         source = f"the {len(table):,} training rows of this file"
     elif is_described(tree):
-        known = statistics_of_model(tree)
+        column_statistics = statistics_of_model(tree)
         source = OF_FILE
     else:
-        known = statistics_of_model(tree, matrix)
+        column_statistics = statistics_of_model(tree, matrix)
         source = (
             f"all {len(matrix):,} rows of this file: it is not the file that trained the model, "
             "and the model file does not keep the units of its columns"
         )
-    return ExplainedRows(matrix=matrix, statistics=known, source=source, trained=trained is not None)
+    return ExplainedRows(matrix=matrix, statistics=column_statistics, source=source, trained=trained is not None)

@@ -1,4 +1,4 @@
-"""What a change of a column weighs, and to which values it may move."""
+"""Sizes of changes: units and steps of columns, and the costs that a user gives."""
 
 from __future__ import annotations
 
@@ -51,48 +51,49 @@ def _by_description(column: ColumnSchema, measured: ColumnStatistics) -> ColumnS
 
 
 def coarse(known: Sequence[ColumnStatistics]) -> tuple[ColumnStatistics, ...]:
-    """The statistics for people without access to the rows: they show a scale, not a figure of the rows.
+    """Return statistics for users without access to the rows: they show a scale, not a figure of the rows.
 
-    Units and deviations are rounded to 1, 2 or 5 times a power of ten, ranges widened to whole units of that size.
+    Units and deviations are rounded to 1, 2 or 5 times a power of ten, and ranges are widened to whole units.
     """
     return tuple(_coarse(s) for s in known)
 
 
-def _coarse(own: ColumnStatistics) -> ColumnStatistics:
-    unit = rounded_unit(own.scale)
+def _coarse(measured: ColumnStatistics) -> ColumnStatistics:
+    unit = rounded_unit(measured.scale)
     with np.errstate(over="ignore"):
-        low = np.floor(own.low / unit) * unit
-        high = np.ceil(own.high / unit) * unit
+        low = np.floor(measured.low / unit) * unit
+        high = np.ceil(measured.high / unit) * unit
     if not (math.isfinite(low) and math.isfinite(high)):
-        low = own.low
-        high = own.high
-    deviation = rounded_unit(own.deviation) if own.deviation else 0.0
-    return replace(own, scale=unit, low=float(low), high=float(high), deviation=deviation)
+        low = measured.low
+        high = measured.high
+    deviation = rounded_unit(measured.deviation) if measured.deviation else 0.0
+    return replace(measured, scale=unit, low=float(low), high=float(high), deviation=deviation)
 
 
-def priced(
-    schema: Sequence[ColumnSchema], known: Sequence[ColumnStatistics], cost: Mapping[str, Any]
+def with_costs(
+    schema: Sequence[ColumnSchema], column_statistics: Sequence[ColumnStatistics], cost: Mapping[str, Any]
 ) -> tuple[ColumnStatistics, ...]:
-    """The statistics where a change of 1 in a column of `cost` counts as much as is said there; raises ParameterError.
+    """Return the statistics with the given costs of a change of 1 in some columns.
 
-    Costs are numbers from 10^-9 to 10^9; the columns must be numeric or binary.
+    Costs are numbers from 10^-9 to 10^9; the columns must be numeric or binary. Raises ParameterError for others.
     """
     columns = {c.name: c for c in schema}
     errors = {str(name): why for name, value in cost.items() if (why := _odd_cost(columns.get(name), value))}
     if errors:
         raise ParameterError(errors)
     return tuple(
-        replace(s, scale=1.0 / float(cost[c.name])) if c.name in cost else s for c, s in zip(schema, known, strict=True)
+        replace(s, scale=1.0 / float(cost[c.name])) if c.name in cost else s
+        for c, s in zip(schema, column_statistics, strict=True)
     )
 
 
-def costs_said(source: str, cost: Mapping[str, Any]) -> str:
-    """Where sizes are from, in words, if some are costs that were given."""
+def cost_source(source: str, cost: Mapping[str, Any]) -> str:
+    """Return the source of sizes in words; it mentions given costs."""
     return f"{source}; costs as given" if cost else source
 
 
 def split_cost(text: str) -> tuple[str, float]:
-    """Column and cost of COLUMN=NUMBER; raises ParameterError."""
+    """Split COLUMN=NUMBER into column and cost; raise ParameterError for other text."""
     name, _, number = text.rpartition("=")
     try:
         return name, float(number)
@@ -111,22 +112,22 @@ def _odd_cost(column: ColumnSchema | None, value: Any) -> str:
 
 
 def statistics_of_tree(tree: Tree) -> tuple[ColumnStatistics, ...]:
-    """What only the tree says about its columns, for models without their rows: units of 1, steps and range of its thresholds."""
+    """Return statistics from the tree alone, for models without their rows: units of 1, steps and range of thresholds."""
     ends: dict[int, list[float]] = {}
     for v in tree.branches:
         flat = None if v.split is None else v.split.flat(tree.schema)
         if flat is not None and flat.feature >= 0:
             ends.setdefault(flat.feature, []).extend(end for end in (flat.low, flat.high) if math.isfinite(end))
-    found = []
+    columns = []
     for j in range(len(tree.schema)):
         values = np.array(ends.get(j, []), np.float64)
-        known = numeric_statistics(values) if len(values) else ColumnStatistics()
-        found.append(ColumnStatistics(decimals=known.decimals, low=known.low, high=known.high))
-    return tuple(found)
+        measured = numeric_statistics(values) if len(values) else ColumnStatistics()
+        columns.append(ColumnStatistics(decimals=measured.decimals, low=measured.low, high=measured.high))
+    return tuple(columns)
 
 
 def step_at_most(bound: float, decimals: int | None) -> float:
-    """The largest value with these decimals that is ≤ `bound`, a finite number."""
+    """Return the largest value with these decimals that is ≤ `bound`, a finite number."""
     if decimals is None:
         return bound
     step = Decimal(1).scaleb(-decimals)
@@ -139,7 +140,7 @@ def step_at_most(bound: float, decimals: int | None) -> float:
 
 
 def step_above(bound: float, decimals: int | None) -> float:
-    """The smallest value with these decimals that is > `bound`, a finite number."""
+    """Return the smallest value with these decimals that is > `bound`, a finite number."""
     if decimals is None:
         return math.nextafter(bound, math.inf)
     step = Decimal(1).scaleb(-decimals)

@@ -1,4 +1,4 @@
-"""An explained row in sentences."""
+"""Write an explained row in sentences."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from trainer.tree.numbers import column_number, in_list, label, number_text
 
 
 def words_of(record: Mapping[str, Any]) -> list[str]:
-    """Lines of text for a record of `trainer.explain.record.explained`."""
+    """Write a record of `trainer.explain.record.explain_row` as lines of text."""
     lines = [f"Row {record['row']}: {record['label'] if record['label'] is not None else 'no answer'}"]
     lines += [f"  {step_text(step)}" for step in record["path"]]
     if outside := record.get("out_of_range"):
@@ -23,7 +23,7 @@ def words_of(record: Mapping[str, Any]) -> list[str]:
 
 
 def step_text(step: Mapping[str, Any]) -> str:
-    """A step of the path: "age is 31 (<= 40; 9 away)", or "age was empty; empty cells go to no here"."""
+    """Write a step of the path: "age is 31 (<= 40; 9 away)", or "age was empty; empty cells go to no here"."""
     if step.get("empty"):
         unseen = "" if step["empty_seen"] else ", as most training rows do: none of them had an empty cell here"
         return empty_text([label(name) for name in step["empty"]], step["answer"]) + unseen
@@ -40,7 +40,7 @@ def step_text(step: Mapping[str, Any]) -> str:
 
 
 def _limit_text(step: Mapping[str, Any]) -> str:
-    """What a value was compared with: "<= 40", "not between 18 and 40", "in red, blue"; a range without an end is one comparison."""
+    """Write the condition of a step: "<= 40", "not between 18 and 40", "in red, blue"; an open range is one comparison."""
     op = step["op"]
     limit = step["threshold"]
     name = step["column"] or ""
@@ -56,7 +56,7 @@ def _limit_text(step: Mapping[str, Any]) -> str:
 
 
 def flip_text(flip: Mapping[str, Any]) -> str:
-    """A flip in one sentence."""
+    """Write a flip in one sentence."""
     changes = " and ".join(
         f"{label(name)} were {value_text(to, name)} instead of {value_text(at, name)}"
         for name, (at, to) in flip["changes"].items()
@@ -67,7 +67,7 @@ def flip_text(flip: Mapping[str, Any]) -> str:
 
 
 def unasked_text(flip: Mapping[str, Any]) -> str:
-    """Return why a questionnaire may show another change: this one depends on columns that it does not ask."""
+    """Write why a questionnaire may show another change: this one depends on columns that it does not ask."""
     if not flip["unasked"]:
         return ""
     names = " and ".join(f"{label(name)} ({value_text(value, name)})" for name, value in flip["unasked"].items())
@@ -78,14 +78,14 @@ def unasked_text(flip: Mapping[str, Any]) -> str:
 
 
 def short_flip_text(flip: Mapping[str, Any]) -> str:
-    """The changes of a flip alone: "income 3000 -> 3200; age 30 -> 31"."""
+    """Write only the changes of a flip: "income 3000 -> 3200; age 30 -> 31"."""
     return "; ".join(
         f"{label(name)} {value_text(at, name)} -> {value_text(to, name)}" for name, (at, to) in flip["changes"].items()
     )
 
 
 def value_text(value: Any, name: str = "") -> str:
-    """A value of the column `name`: a number in full, or text."""
+    """Write a value of the column `name`: a number in full, or text."""
     if value is None:
         return "empty"
     return column_number(name, float(value)) if isinstance(value, int | float) else str(value)

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from trainer.dtypes import FloatArray
 from trainer.explain.flip import Flipper
 from trainer.explain.permission import permissions
-from trainer.explain.record import explained
+from trainer.explain.record import explain_row
 from trainer.explain.statistics import statistics_of_model
 from trainer.tree.describe import rules_text
 from trainer.tree.export.forms import export
@@ -80,7 +80,7 @@ class FittedTree:
             raise ValueError(f"wanted: {wanted!r} is no class. The classes are: {', '.join(map(str, self.classes_))}.")
         allowed = permissions(self.tree_.schema, change or {})
         flipper = Flipper(self.tree_, statistics_of_model(self.tree_), allowed)
-        return [explained(flipper, row, i, None if code is None else int(code[0])) for i, row in enumerate(matrix)]
+        return [explain_row(flipper, row, i, None if code is None else int(code[0])) for i, row in enumerate(matrix)]
 
     def export(self, form: str, path: str | Path | None = None) -> str | bytes:
         """Export the tree as a program or table.

@@ -29,8 +29,8 @@ from trainer.errors import ParameterError
 from trainer.explain.flip import Flipper
 from trainer.explain.least import COLUMNS, ORDERS, least_of
 from trainer.explain.permission import Permission, permissions
-from trainer.explain.record import explained
-from trainer.explain.statistics import costs_said, priced
+from trainer.explain.record import explain_row
+from trainer.explain.statistics import cost_source, with_costs
 from trainer.tree.nodes import Tree
 
 MAX_ROWS = 100
@@ -100,14 +100,14 @@ class ModelExplain(APIView):
         statistics, source = units.statistics_of(model, inside=may_see_rows(request.user, model))
         cost = _costs(request.data)
         try:
-            statistics = priced(tree.schema, statistics, cost)
+            statistics = with_costs(tree.schema, statistics, cost)
         except ParameterError as error:
             raise ValidationError({"cost": str(error)}) from error
         try:
             least = least_of(request.data.get("least", COLUMNS))
         except ParameterError as error:
             raise ValidationError(error.errors) from error
-        source = costs_said(source, cost)
+        source = cost_source(source, cost)
         flipper = Flipper(tree, statistics, allowed, seconds=SECONDS, least=least)
         return Response(
             {
@@ -116,7 +116,7 @@ class ModelExplain(APIView):
                 "version": model.version,
                 "measured_on": source,
                 "least": least,
-                "explanations": [explained(flipper, row, i, wanted_class) for i, row in enumerate(parsed.matrix)],
+                "explanations": [explain_row(flipper, row, i, wanted_class) for i, row in enumerate(parsed.matrix)],
                 "notes": [str(note) for note in parsed.notes],
             }
             | retired_member(model),

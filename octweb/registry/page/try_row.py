@@ -13,7 +13,7 @@ from octweb.registry.prediction.responses import mark_notes
 from trainer.errors import TrainerError
 from trainer.explain.flip import Flipper
 from trainer.explain.permission import permissions
-from trainer.explain.record import explained
+from trainer.explain.record import explain_row
 from trainer.explain.words import flip_text
 
 FLIP_SECONDS = 2.0  # a page does not wait longer for hyperplanes
@@ -47,6 +47,6 @@ def _flips(scene: ModelScene, predictions: Predictions) -> dict[str, Any]:
     """The smallest change that gives the typed row another answer, and others, in words; or why there is none."""
     statistics, source = units.statistics_of(scene.model, inside=scene.inside)
     allowed = permissions(scene.tree.schema, hooks.column_permissions(scene.model))
-    record = explained(Flipper(scene.tree, statistics, allowed, seconds=FLIP_SECONDS), predictions.matrix[0], 0)
+    record = explain_row(Flipper(scene.tree, statistics, allowed, seconds=FLIP_SECONDS), predictions.matrix[0], 0)
     flips = [record["flip"], *record["alternatives"]] if record["flip"] else []
     return {"sentences": [flip_text(flip) for flip in flips], "reason": record["no_flip"], "source": source}

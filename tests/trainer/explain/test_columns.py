@@ -19,7 +19,7 @@ from trainer.explain import columns as module
 from trainer.explain.columns import ExplainedColumns, ExplainOptions
 from trainer.explain.flip import Flipper
 from trainer.explain.permission import permissions
-from trainer.explain.record import explained
+from trainer.explain.record import explain_row
 from trainer.explain.words import step_text
 from trainer.prediction.predict_file import predict_file
 from trainer.tree.file import from_json
@@ -63,7 +63,7 @@ def test_each_row_says_what_its_record_says(tmp_path, monkeypatch, kind):
     flipper = Flipper(MODEL.tree, KNOWN, permissions(MODEL.tree.schema, change))
     flips = 0
     for i in (i for i in range(len(rows)) if i != 20):
-        record = explained(flipper, TABLE.matrix()[i], 0)
+        record = explain_row(flipper, TABLE.matrix()[i], 0)
         row = rows[i]
         assert row["path"] == "; ".join(step_text(step) for step in record["path"])
         flip = record["flip"]

@@ -1,0 +1,92 @@
+"""`manage.py explain MODEL.json DATA`: the way of each row, and the smallest change that gives another answer."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from octweb.datasets.reading_flags import add_file_flags, file_options
+from octweb.registry.management.commands.predict import OWN_FILES
+from trainer.cli.command import error_text
+from trainer.errors import DataError, ParameterError, TrainerError, closest
+from trainer.explain.flip import Flipper
+from trainer.explain.least import COLUMNS, ORDER_TEXTS, least_of
+from trainer.explain.permission import permissions, split_argument
+from trainer.explain.record import explain_row
+from trainer.explain.rows import rows_to_explain
+from trainer.explain.statistics import split_cost, with_costs
+from trainer.explain.words import words_of
+from trainer.tree.file import read_model
+
+
+class Command(BaseCommand):
+    help = (
+        "Explain the answers for rows of a file: the questions with their distances, and the smallest change that gives another "
+        "answer. DATA should be the file that trained the model: the size of a change is measured on its training rows."
+    )
+    requires_system_checks: tuple[str, ...] = ()
+
+    def add_arguments(self, parser):
+        parser.add_argument("model", metavar="MODEL.json")
+        parser.add_argument("data", metavar="DATA", help="CSV (also .gz), .xlsx, Parquet or Arrow")
+        add_file_flags(parser)
+        parser.add_argument(
+            "--row", type=int, nargs="+", action="extend", metavar="N",
+            help="rows to explain, from 1 without the header; default: all",
+        )  # fmt: skip
+        parser.add_argument(
+            "--change", action="append", default=[], metavar="COLUMN=free|up|down|whole|never",
+            help="how a column may change; several words joined by commas, or the categories that are allowed: COLUMN=A|B",
+        )  # fmt: skip
+        parser.add_argument(
+            "--cost", action="append", default=[], metavar="COLUMN=NUMBER",
+            help="what a change of 1 in a column of numbers costs; default: 1 / unit",
+        )  # fmt: skip
+        parser.add_argument(
+            "--least", default=COLUMNS, metavar="columns|total",
+            help="which change is the smallest: fewest columns first (the default), or the smallest total of all changes",
+        )  # fmt: skip
+        parser.add_argument("--wanted", metavar="CLASS", help="the answer to reach; default: any other")
+        parser.add_argument("--json", action="store_true", help="print a JSON list, one object per row")
+
+    def handle(self, *args, **options):
+        try:
+            records, source = self._explain(options)
+        except ParameterError as error:
+            raise CommandError(error_text(error), returncode=2) from error
+        except (TrainerError, OSError) as error:
+            raise CommandError(error_text(error)) from error
+        self.stderr.write(f"note: changes are measured on {source}; the smallest is {ORDER_TEXTS[options['least']]}.")
+        if options["json"]:
+            self.stdout.write(json.dumps(records, ensure_ascii=False))
+            return
+        for record in records:
+            self.stdout.write("\n".join(words_of(record)) + "\n")
+
+    def _explain(self, options: dict[str, Any]) -> tuple[list[dict[str, Any]], str]:
+        model = read_model(options["model"])
+        tree = model.tree
+        least = least_of(options["least"])
+        class_code = wanted_class(options["wanted"], tree.classes)
+        changes = dict(split_argument(text, tree.schema) for text in options["change"])
+        allowed = permissions(tree.schema, changes)
+        rows = rows_to_explain(model, options["data"], limits=OWN_FILES, **file_options(options))
+        numbers = options["row"] or range(1, len(rows.matrix) + 1)
+        if strange := [n for n in numbers if not 1 <= n <= len(rows.matrix)]:
+            raise DataError(f"There is no row {strange[0]}: the file has the rows 1 to {len(rows.matrix)}.")
+        statistics = with_costs(tree.schema, rows.statistics, dict(split_cost(text) for text in options["cost"]))
+        flipper = Flipper(tree, statistics, allowed, least=least)
+        return [explain_row(flipper, rows.matrix[n - 1], n, class_code) for n in numbers], rows.source
+
+
+def wanted_class(name: str | None, classes: tuple[str, ...]) -> int | None:
+    """The code of a class; raises ParameterError if the model has none of this name."""
+    if name is None:
+        return None
+    if name not in classes:
+        raise ParameterError(
+            {"wanted": f"the model has no class '{name[:60]}'; it has {', '.join(classes)}.{closest(name, classes)}"}
+        )
+    return classes.index(name)
