@@ -51,7 +51,7 @@ class Goal:
 
     def admits(self, tp: int, positives: int, tn: int, negatives: int) -> bool:
         """True if the required shares are kept."""
-        return tp >= needed(self.sensitivity, positives) and tn >= needed(self.specificity, negatives)
+        return tp >= needed_rows(self.sensitivity, positives) and tn >= needed_rows(self.specificity, negatives)
 
     def words(self) -> str:
         """The goal in words, for people."""
@@ -97,8 +97,8 @@ def goal_score(confusion: Sequence[Sequence[int]], goal: str, positive: int = 0)
         recalls = [row[k] / size for k, (row, size) in enumerate(zip(confusion, sizes, strict=True)) if size]
         return sum(recalls) / len(recalls)
     other = 1 - positive
-    named = Goal(positive="", maximise=goal)  # type: ignore[arg-type]
-    return float(named.value(confusion[positive][positive], sizes[positive], confusion[other][other], sizes[other]))
+    measure = Goal(positive="", maximise=goal)  # type: ignore[arg-type]
+    return float(measure.value(confusion[positive][positive], sizes[positive], confusion[other][other], sizes[other]))
 
 
 def score_name(goal: str, positive: str = "") -> str:
@@ -122,9 +122,9 @@ def count_goal(settings: Mapping[str, Any]) -> str:
     return goal if goal in COUNT_GOALS else ""
 
 
-def share(part: int | Fraction, whole: int | Fraction) -> Fraction:
+def share(part: int | Fraction, total: int | Fraction) -> Fraction:
     """part / whole, and 1 of nothing."""
-    return Fraction(part) / whole if whole else Fraction(1)
+    return Fraction(part) / total if total else Fraction(1)
 
 
 def matthews(tp: int | Fraction, positives: int, tn: int | Fraction, negatives: int) -> Fraction:
@@ -140,9 +140,9 @@ def matthews(tp: int | Fraction, positives: int, tn: int | Fraction, negatives: 
     return root if difference >= 0 else -root
 
 
-def required_text(given: str) -> str:
+def required_text(text: str) -> str:
     """A share or weight that was asked for, with every digit: "0.95"."""
-    return repr(float(Fraction(given))).removesuffix(".0")
+    return repr(float(Fraction(text))).removesuffix(".0")
 
 
 def downwards(reached: Fraction) -> str:
@@ -155,7 +155,7 @@ def upwards(price: Fraction) -> str:
     return f"{math.ceil(price * 10**4) / 10**4:.4g}"
 
 
-def lowered(price: Fraction, recalls: int) -> str:
+def lowered_recalls_words(price: Fraction, recalls: int) -> str:
     """What is said where required recalls contradict each other: by how much all of them must fall, in points of a hundred."""
     points = f"{math.ceil(price * 10**4) / 10**2:.4g}"
     if recalls == 1:
@@ -164,6 +164,6 @@ def lowered(price: Fraction, recalls: int) -> str:
     return f"{number} recalls can be reached together if each is lowered by {points} percentage points."
 
 
-def needed(least: str | None, rows: int) -> int:
+def needed_rows(least: str | None, rows: int) -> int:
     """The smallest number of `rows` that is at least the share `least`, in exact arithmetic."""
     return 0 if least is None else math.ceil(Fraction(least) * rows - SLACK)

@@ -140,12 +140,12 @@ class _Bets:
         """Return the logarithm of the product of the bets of each day, float64 (days, watches, 14)."""
         k = np.asarray(yes, np.float64)[..., None]
         n = np.asarray(rows, np.float64)[..., None]
-        found = np.asarray(k * (self.log_yes - self.log_no) + n * self.log_no)
+        logs = np.asarray(k * (self.log_yes - self.log_no) + n * self.log_no)
         days = ~by_row.all(axis=1)
         share = k[days] / np.maximum(n[days], 1)
-        whole = np.where(n[days] > 0, np.log(share * self.ratio_yes + (1 - share) * self.ratio_no), 0.0)
-        found[days] = np.where(by_row[days][..., None], found[days], whole)
-        return found
+        daily = np.where(n[days] > 0, np.log(share * self.ratio_yes + (1 - share) * self.ratio_no), 0.0)
+        logs[days] = np.where(by_row[days][..., None], logs[days], daily)
+        return logs
 
 
 def _log_sum(values: FloatArray) -> FloatArray:
@@ -170,9 +170,9 @@ def dispersion(leaf_rows: CountArray) -> FloatArray:
     """
     rows = leaf_rows.sum(axis=1)
     days = np.flatnonzero(rows)
-    found = np.full(len(leaf_rows) + 1, np.nan)
+    ratios = np.full(len(leaf_rows) + 1, np.nan)
     if len(days) < WINDOW_DAYS:
-        return found
+        return ratios
     counts = leaf_rows[days].astype(np.float64)
     totals = rows[days].astype(np.float64)
     squares = np.diff(counts / totals[:, None], axis=0) ** 2
@@ -184,10 +184,10 @@ def dispersion(leaf_rows: CountArray) -> FloatArray:
     several = np.isfinite(ratio).any(axis=1)
     means = np.ones(len(ratio))
     means[several] = np.nanmean(ratio[several], axis=1)
-    seen = np.searchsorted(days, np.arange(len(leaf_rows) + 1))  # days with decisions before each day
-    enough = seen >= WINDOW_DAYS
-    found[enough] = means[seen[enough] - WINDOW_DAYS]
-    return found
+    days_before = np.searchsorted(days, np.arange(len(leaf_rows) + 1))  # days with decisions before each day
+    enough = days_before >= WINDOW_DAYS
+    ratios[enough] = means[days_before[enough] - WINDOW_DAYS]
+    return ratios
 
 
 def _rolling(values: FloatArray, width: int) -> FloatArray:
@@ -240,8 +240,8 @@ def rows_until_alarm(share: float, limit: float, watches: int, alarm_level: floa
     """Return about how many rows an alarm takes once a share is `share` (section 3); infinite within the limit."""
     if (share <= limit) if grew else (share >= limit):
         return math.inf
-    needed = math.log(CHANGES * watches * HORIZON_DAYS / alarm_level)
-    return needed / float(divergence(np.array(share), limit))
+    log_odds = math.log(CHANGES * watches * HORIZON_DAYS / alarm_level)
+    return log_odds / float(divergence(np.array(share), limit))
 
 
 def challenger_evidence(right: int, differing: int) -> float:

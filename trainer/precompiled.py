@@ -53,14 +53,14 @@ class Ready(FunctionCache):  # type: ignore[misc]
         )
 
     def _load_overload(self, signature: Any, target_context: Any) -> Any:
-        found = super()._load_overload(signature, target_context)
-        if found is not None or not self._enabled or not (FOLDER.is_dir() and processor_can()):
-            return found
-        wanted, (triple, *_), code = self._index_key(signature, target_context.codegen())
+        compiled = super()._load_overload(signature, target_context)
+        if compiled is not None or not self._enabled or not (FOLDER.is_dir() and processor_can()):
+            return compiled
+        signature_key, (triple, *_), code = self._index_key(signature, target_context.codegen())
         level, _ = LEVELS[platform.machine()]
         files = self.stored_in(FOLDER)
         for key in files._load_index():
-            if key[0] == wanted and key[1][:2] == (triple, level) and key[2] == code:
+            if key[0] == signature_key and key[1][:2] == (triple, level) and key[2] == code:
                 data = files.load(key)
                 return None if data is None else self._impl.rebuild(target_context, data)
         return None

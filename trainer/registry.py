@@ -37,8 +37,8 @@ def get(method_id: str) -> Method:
     for method in METHODS:
         if method.id == method_id:
             return method
-    known = ", ".join(method.id for method in METHODS)
-    raise ParameterError({"method": f"'{method_id}' is not a method. Known: {known}."})
+    ids = ", ".join(method.id for method in METHODS)
+    raise ParameterError({"method": f"'{method_id}' is not a method. Known: {ids}."})
 
 
 def method_for(role: Role) -> Method:

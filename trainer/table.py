@@ -100,8 +100,8 @@ class ColumnSchema:
     @property
     def missing_code(self) -> int | None:
         """The code of the category that an empty cell is; None if it is none."""
-        own = self.kind is ColumnKind.CATEGORICAL and self.answers_empty
-        return self.categories.index(MISSING_CATEGORY) if own and MISSING_CATEGORY in self.categories else None
+        may_be_empty = self.kind is ColumnKind.CATEGORICAL and self.answers_empty
+        return self.categories.index(MISSING_CATEGORY) if may_be_empty and MISSING_CATEGORY in self.categories else None
 
     @property
     def answers_empty(self) -> bool:
@@ -276,7 +276,7 @@ class Table:
 
     def with_schema(self, schema: Sequence[ColumnSchema]) -> Table:
         """Return the table whose columns have other schemas."""
-        columns = (replace(c, schema=own) for c, own in zip(self.columns, schema, strict=True))
+        columns = (replace(c, schema=column_schema) for c, column_schema in zip(self.columns, schema, strict=True))
         return replace(self, columns=tuple(columns))
 
     def matrix(self) -> FloatArray:
@@ -326,17 +326,17 @@ def with_unknown(schema: Sequence[ColumnSchema], policies: Mapping[str, UnknownP
     `policies` are by column, "" for all columns of categories. Raises DataError for a column of numbers whose policy is not 'refuse'.
     """
     columns = []
-    for own in schema:
-        policy = policies.get(own.name)
-        if own.kind is ColumnKind.CATEGORICAL:
-            columns.append(replace(own, unknown=policy or policies.get("", own.unknown)))
+    for column in schema:
+        policy = policies.get(column.name)
+        if column.kind is ColumnKind.CATEGORICAL:
+            columns.append(replace(column, unknown=policy or policies.get("", column.unknown)))
             continue
         if policy not in (None, UnknownPolicy.REFUSE):
             raise DataError(
-                f"Column '{own.name}' is {own.kind}: a text in it is always refused, so 'unknown' cannot be '{policy}'. "
+                f"Column '{column.name}' is {column.kind}: a text in it is always refused, so 'unknown' cannot be '{policy}'. "
                 "Make the column categorical."
             )
-        columns.append(own)
+        columns.append(column)
     return tuple(columns)
 
 

@@ -35,18 +35,22 @@ def fitted_to(tree: Tree, raw: RawTable, reading: ColumnParsing, target: str) ->
     table, labels, _ = build_as_read(
         raw, reading, target=target, kinds=kinds, missing=policies, ignore=[n for n in names if n not in kinds]
     )
-    lost = [place[j] for j in tree.used_columns if place[j] not in table.names]
-    if lost:
-        raise DataError(f"Column '{lost[0]}', which the tree asks about, has no value in the file.")
-    chosen = [j for j in place if place[j] in table.names]
-    columns = [_under(tree.schema[j], table.columns[table.names.index(place[j])]) for j in chosen]
-    own = replace(table, columns=tuple(columns))
-    moved = {j: i for i, j in enumerate(chosen)}
+    absent = [place[j] for j in tree.used_columns if place[j] not in table.names]
+    if absent:
+        raise DataError(f"Column '{absent[0]}', which the tree asks about, has no value in the file.")
+    present = [j for j in place if place[j] in table.names]
+    columns = [_with_source_categories(tree.schema[j], table.columns[table.names.index(place[j])]) for j in present]
+    fitted_table = replace(table, columns=tuple(columns))
+    moved = {j: i for i, j in enumerate(present)}
     nodes = tuple(
         v if v.split is None else replace(v, split=v.split.rename(lambda j: moved[j], lambda _, code: code))
         for v in tree.nodes
     )
-    return Tree(schema=own.schema, classes=tree.classes, nodes=nodes), own, _labels(labels, tree.classes)
+    return (
+        Tree(schema=fitted_table.schema, classes=tree.classes, nodes=nodes),
+        fitted_table,
+        _labels(labels, tree.classes),
+    )
 
 
 def count_rows(
@@ -105,31 +109,31 @@ def _places(tree: Tree, names: Sequence[str]) -> dict[int, str]:
     plain: dict[str, list[str]] = {}
     for name in names:
         plain.setdefault(name.replace(" ", "_"), []).append(name)
-    found: dict[int, str] = {}
+    names_in_file: dict[int, str] = {}
     for j, column in enumerate(tree.schema):
         if column.name in names:
-            found[j] = column.name
-        elif len(near := plain.get(column.name, [])) == 1:
-            found[j] = near[0]
-    lacking = [tree.schema[j].name for j in tree.used_columns if j not in found]
+            names_in_file[j] = column.name
+        elif len(candidates := plain.get(column.name, [])) == 1:
+            names_in_file[j] = candidates[0]
+    lacking = [tree.schema[j].name for j in tree.used_columns if j not in names_in_file]
     if lacking:
         raise DataError(
             f"The file lacks {len(lacking)} of the {len(tree.used_columns)} columns that the tree asks about: {list_names(lacking)}."
             f"{closest(lacking[0], names)} Its columns are: {list_names(names, 12)}.",
             problems=tuple(f"Column '{name}' is missing." for name in lacking),
         )
-    if len(set(found.values())) < len(found):
+    if len(set(names_in_file.values())) < len(names_in_file):
         raise DataError("Two columns of the tree fit the same column of the file. Rename them.")
-    return found
+    return names_in_file
 
 
-def _under(own: ColumnSchema, column: Column) -> Column:
+def _with_source_categories(source: ColumnSchema, column: Column) -> Column:
     """The column with the source's categories first, then those that only the file has; its unit and codes stay."""
-    schema = replace(column.schema, missing=own.missing)
-    if own.kind is not ColumnKind.CATEGORICAL:
+    schema = replace(column.schema, missing=source.missing)
+    if source.kind is not ColumnKind.CATEGORICAL:
         return replace(column, schema=schema)
-    known = dict.fromkeys(own.categories)
-    categories = (*known, *(word for word in column.schema.categories if word not in known))
+    source_categories = dict.fromkeys(source.categories)
+    categories = (*source_categories, *(word for word in column.schema.categories if word not in source_categories))
     place: Mapping[str, int] = {word: code for code, word in enumerate(categories)}
     new = np.array([float(place[word]) for word in column.schema.categories] + [np.nan])
     codes = np.where(np.isnan(column.values), len(new) - 1, column.values).astype(np.int64)

@@ -66,33 +66,33 @@ def from_lightgbm(text: str | bytes, classes: Sequence[str] | None = None) -> Tr
         raise ConversionError(f"The model is larger than {MOST_BYTES // 10**6} MB and is not read.")
     try:
         plain = text.decode("utf-8") if isinstance(text, bytes) else text
-        model = _of_json(plain) if plain.lstrip().startswith("{") else _of_text(plain)
+        model = _read_json(plain) if plain.lstrip().startswith("{") else _read_text(plain)
     except ConversionError:
         raise
     except (KeyError, IndexError, ValueError, TypeError, AttributeError, RecursionError) as error:
         raise ConversionError(
             f"This is not a complete LightGBM model ({type(error).__name__}: {str(error)[:100]}). Write it again with save_model."
         ) from error
-    named = ["0", "1"] if classes is None else [str(c) for c in classes]
-    if len(named) != 2:
-        raise ConversionError(f"The model has two classes; {len(named)} names were given.")
-    return tree_of(_draft(model), _schema(model), named)
+    class_names = ["0", "1"] if classes is None else [str(c) for c in classes]
+    if len(class_names) != 2:
+        raise ConversionError(f"The model has two classes; {len(class_names)} names were given.")
+    return tree_of(_draft(model), _schema(model), class_names)
 
 
 # -- what the text and the JSON say ----------------------------------------------------------------------------------------
 
 
-def _of_text(text: str) -> _Model:
+def _read_text(text: str) -> _Model:
     head, *trees = re.split(r"^Tree=\d+$", text, flags=re.MULTILINE)
     if not head.startswith("tree") or "end of trees" not in text:
         raise ConversionError('This is not the text of a LightGBM model: it begins with "tree" and has "end of trees".')
-    said = _pairs(head)
-    _one_tree(len(trees), int(said["num_tree_per_iteration"]))
-    own = _pairs(trees[0].split("end of trees")[0])
-    if int(own.get("is_linear") or 0):
+    header = _pairs(head)
+    _one_tree(len(trees), int(header["num_tree_per_iteration"]))
+    tree_values = _pairs(trees[0].split("end of trees")[0])
+    if int(tree_values.get("is_linear") or 0):
         raise ConversionError("The leaves of this LightGBM tree are linear models; a leaf here is a class.")
-    names = said["feature_names"].split(" ")
-    infos = said.get("feature_infos", "").split(" ")
+    names = header["feature_names"].split(" ")
+    infos = header.get("feature_infos", "").split(" ")
     levels = {
         j: [int(word) for word in info.split(":")] for j, info in enumerate(infos) if info and info[0] not in "[n"
     }
@@ -104,8 +104,8 @@ def _of_text(text: str) -> _Model:
         levels=levels,
         categorical=None if categorical is None else [int(j) for j in categorical[1].split(",") if j],
         pandas=None if pandas is None else json.loads(pandas[1]),
-        objective=said.get("objective", ""),
-        root=_root_of_text(own),
+        objective=header.get("objective", ""),
+        root=_root_of_text(tree_values),
     )
 
 
@@ -113,38 +113,38 @@ def _pairs(text: str) -> dict[str, str]:
     return dict(line.split("=", 1) for line in text.splitlines() if "=" in line)
 
 
-def _root_of_text(own: Mapping[str, str]) -> _Leaf | _Branch:
-    values = [float(word) for word in own["leaf_value"].split()]
-    if int(own["num_leaves"]) == 1:
+def _root_of_text(tree_values: Mapping[str, str]) -> _Leaf | _Branch:
+    values = [float(word) for word in tree_values["leaf_value"].split()]
+    if int(tree_values["num_leaves"]) == 1:
         return _Leaf(value=values[0])
-    whole = {
-        name: [int(word) for word in own.get(name, "").split()]
+    integers = {
+        name: [int(word) for word in tree_values.get(name, "").split()]
         for name in ("split_feature", "decision_type", "left_child", "right_child", "cat_boundaries", "cat_threshold")
     }
-    cuts = [float(word) for word in own["threshold"].split()]
-    seen: set[int] = set()
+    cuts = [float(word) for word in tree_values["threshold"].split()]
+    visited: set[int] = set()
 
     def visit(node: int, depth: int) -> _Leaf | _Branch:
         too_deep(depth)
-        if node in seen:
+        if node in visited:
             raise ConversionError(f"Node {node} of the LightGBM tree has two parents.")
-        seen.add(node)
+        visited.add(node)
         if node < 0:
             return _Leaf(value=values[~node])
-        bits = whole["decision_type"][node]
+        bits = integers["decision_type"][node]
         members = None
         if bits & CATEGORICAL:
-            first, end = whole["cat_boundaries"][int(cuts[node]) : int(cuts[node]) + 2]
+            first, end = integers["cat_boundaries"][int(cuts[node]) : int(cuts[node]) + 2]
             members = frozenset(
                 32 * i + b
-                for i, word in enumerate(whole["cat_threshold"][first:end])
+                for i, word in enumerate(integers["cat_threshold"][first:end])
                 for b in range(32)
                 if word >> b & 1
             )
         return _Branch(
-            feature=whole["split_feature"][node],
-            left=visit(whole["left_child"][node], depth + 1),
-            right=visit(whole["right_child"][node], depth + 1),
+            feature=integers["split_feature"][node],
+            left=visit(integers["left_child"][node], depth + 1),
+            right=visit(integers["right_child"][node], depth + 1),
             cut=cuts[node],
             members=members,
             missing=MISSING[bits >> 2 & 3],
@@ -154,21 +154,21 @@ def _root_of_text(own: Mapping[str, str]) -> _Leaf | _Branch:
     return visit(0, 0)
 
 
-def _of_json(text: str) -> _Model:
-    said = json.loads(text)
-    if "tree_info" not in said:
+def _read_json(text: str) -> _Model:
+    record = json.loads(text)
+    if "tree_info" not in record:
         raise ConversionError('This JSON is not a LightGBM model: it has no "tree_info".')
-    _one_tree(len(said["tree_info"]), int(said["num_tree_per_iteration"]))
-    names = list(said["feature_names"])
-    infos = said.get("feature_infos") or {}
+    _one_tree(len(record["tree_info"]), int(record["num_tree_per_iteration"]))
+    names = list(record["feature_names"])
+    infos = record.get("feature_infos") or {}
     values = {names.index(name): info.get("values") or [] for name, info in infos.items() if name in names}
     return _Model(
         names=names,
-        levels={j: [int(v) for v in own] for j, own in values.items() if own},
+        levels={j: [int(v) for v in codes] for j, codes in values.items() if codes},
         categorical=None,
-        pandas=said.get("pandas_categorical"),
-        objective=str(said.get("objective", "")),
-        root=_root_of_json(said["tree_info"][0]["tree_structure"], 0),
+        pandas=record.get("pandas_categorical"),
+        objective=str(record.get("objective", "")),
+        root=_root_of_json(record["tree_info"][0]["tree_structure"], 0),
     )
 
 
@@ -228,13 +228,17 @@ def _schema(model: _Model) -> list[ColumnSchema]:
 
 def _levels(model: _Model) -> dict[int, dict[int, str]]:
     """The names of the codes, rising, of each column that has codes."""
-    asked: dict[int, set[int]] = {}
+    codes_in_splits: dict[int, set[int]] = {}
     _walk(
         model.root,
-        lambda v: asked.setdefault(v.feature, set()).update(v.members or ()) if v.members is not None else None,
+        lambda v: (
+            codes_in_splits.setdefault(v.feature, set()).update(v.members or ()) if v.members is not None else None
+        ),
     )
-    columns = sorted(set(model.categorical) if model.categorical is not None else set(asked) | set(model.levels))
-    found: dict[int, dict[int, str]] = {}
+    columns = sorted(
+        set(model.categorical) if model.categorical is not None else set(codes_in_splits) | set(model.levels)
+    )
+    names_of_codes: dict[int, dict[int, str]] = {}
     if model.pandas:
         if len(columns) != len(model.pandas):
             raise ConversionError(
@@ -242,15 +246,15 @@ def _levels(model: _Model) -> dict[int, dict[int, str]]:
                 "and make every categorical column a category of pandas."
             )
         for j, values in zip(columns, model.pandas, strict=True):
-            found[j] = {code: class_text(value) for code, value in enumerate(values)}
+            names_of_codes[j] = {code: class_text(value) for code, value in enumerate(values)}
     else:
         for j in columns:
-            codes = {code for code in (*model.levels.get(j, ()), *asked.get(j, ())) if code >= 0}
-            found[j] = {code: str(code) for code in sorted(codes)}
-    for j, own in found.items():
-        if MISSING_CATEGORY in own.values() or len(set(own.values())) < len(own):
+            codes = {code for code in (*model.levels.get(j, ()), *codes_in_splits.get(j, ())) if code >= 0}
+            names_of_codes[j] = {code: str(code) for code in sorted(codes)}
+    for j, names in names_of_codes.items():
+        if MISSING_CATEGORY in names.values() or len(set(names.values())) < len(names):
             raise ConversionError(f"Column '{model.names[j]}' has two categories that would have the same name.")
-    return found
+    return names_of_codes
 
 
 def _walk(node: _Leaf | _Branch, see: Callable[[_Branch], Any]) -> None:
@@ -267,7 +271,7 @@ def _draft(model: _Model) -> Draft:
         )
     slope = SIGMOID.search(model.objective)
     sigmoid = float(slope[1]) if slope else 1.0
-    places = {j: {code: place for place, code in enumerate(own)} for j, own in _levels(model).items()}
+    places = {j: {code: place for place, code in enumerate(names)} for j, names in _levels(model).items()}
 
     def visit(node: _Leaf | _Branch) -> Draft:
         if isinstance(node, _Leaf):
@@ -290,8 +294,8 @@ def _branch(node: _Branch, left: Draft, right: Draft, model: _Model, places: Map
     name = model.names[node.feature]
     if node.members is not None:
         # a code that no category has cannot occur
-        own = places[node.feature]
-        codes = tuple(sorted(own[c] for c in node.members if c in own))
+        places_of_column = places[node.feature]
+        codes = tuple(sorted(places_of_column[c] for c in node.members if c in places_of_column))
         return DraftBranch(split=Subset(feature=node.feature, codes=codes), left=left, right=right)
     if node.feature in places:
         raise ConversionError(f"Column '{name}' is categorical, and yet the tree compares it with a number.")

@@ -72,34 +72,36 @@ def _with_policies(tree: Tree) -> Tree:
 
 
 def _only(parent: Element, name: str) -> Element:
-    found = list(parent.all(name))
-    if len(found) != 1:
-        raise ConversionError(f"{parent} has {len(found)} elements <{name}>; one is needed.")
-    return found[0]
+    elements = list(parent.all(name))
+    if len(elements) != 1:
+        raise ConversionError(f"{parent} has {len(elements)} elements <{name}>; one is needed.")
+    return elements[0]
 
 
 def _predicate(node: Element) -> Element:
-    found = [child for child in node.children if child.name.endswith("Predicate") or child.name in ("True", "False")]
-    if len(found) != 1:
-        raise ConversionError(f"{node} has {len(found)} predicates; one is needed.")
-    if found[0].name not in PREDICATES:
-        raise ConversionError(f"{found[0]} is a predicate that is not known here.")
-    return found[0]
+    predicates = [
+        child for child in node.children if child.name.endswith("Predicate") or child.name in ("True", "False")
+    ]
+    if len(predicates) != 1:
+        raise ConversionError(f"{node} has {len(predicates)} predicates; one is needed.")
+    if predicates[0].name not in PREDICATES:
+        raise ConversionError(f"{predicates[0]} is a predicate that is not known here.")
+    return predicates[0]
 
 
 def _classes(model: Element, fields: Fields) -> list[str]:
     """The classes in the order of the target's field, then those that only nodes name."""
-    named = list(fields.classes)
+    names = list(fields.classes)
     stack = list(model.all("Node"))
     while stack:
         node = stack.pop(0)
         shares = [str(child.get("value")) for child in node.all("ScoreDistribution")]
         score = node.get("score")
         for value in [*shares, *([score] if score is not None else [])]:
-            if value not in named:
-                named.append(value)
+            if value not in names:
+                names.append(value)
         stack += node.all("Node")
-    return named
+    return names
 
 
 class _Reader:

@@ -24,7 +24,7 @@ class WeightedSum(NamedTuple):
     fills: tuple[float, ...]
 
     @property
-    def filled(self) -> bool:
+    def has_fills(self) -> bool:
         """Whether some term is known although its cell is empty."""
         return any(level == EMPTY for _, level, _ in self.terms) or any(not math.isnan(fill) for fill in self.fills)
 
@@ -75,7 +75,11 @@ def fields_of(root: Element, model: Element) -> Fields:
             schema.append(_column(data[name], field, words.get(str(name), [])))
     bare = Fields(schema=tuple(schema), target=target, classes=classes, single=frozenset(single), sums={})
     return _with_sums(
-        bare, [*_derived(root.first("TransformationDictionary")), *_derived(model.first("LocalTransformations"))]
+        bare,
+        [
+            *_derived_fields(root.first("TransformationDictionary")),
+            *_derived_fields(model.first("LocalTransformations")),
+        ],
     )
 
 
@@ -85,16 +89,16 @@ def _values(field: Element) -> list[str]:
 
 def _words_of(model: Element) -> dict[str, list[str]]:
     """The categories that predicates name, by field, for fields that do not list theirs."""
-    found: dict[str, list[str]] = {}
+    categories: dict[str, list[str]] = {}
     stack = list(model.all("Node"))
     while stack:
         element = stack.pop()
         if element.name == "SimplePredicate" and element.get("value") is not None:
-            found.setdefault(str(element.get("field")), []).append(str(element.get("value")))
+            categories.setdefault(str(element.get("field")), []).append(str(element.get("value")))
         elif element.name == "SimpleSetPredicate":
-            found.setdefault(str(element.get("field")), []).extend(array_of(element))
+            categories.setdefault(str(element.get("field")), []).extend(array_of(element))
         stack += element.children
-    return found
+    return categories
 
 
 def array_of(predicate: Element) -> list[str]:
@@ -109,7 +113,7 @@ def array_of(predicate: Element) -> list[str]:
         if text[i].isspace():
             i += 1
         elif text[i] == '"':
-            word, i = _quoted(text, i + 1, array)
+            word, i = _read_quoted(text, i + 1, array)
             words.append(word)
         else:
             end = next((k for k in range(i, len(text)) if text[k].isspace()), len(text))
@@ -120,7 +124,7 @@ def array_of(predicate: Element) -> list[str]:
     return words
 
 
-def _quoted(text: str, start: int, array: Element) -> tuple[str, int]:
+def _read_quoted(text: str, start: int, array: Element) -> tuple[str, int]:
     """The word that begins at `start`, behind its quote, and the place behind the quote that ends it."""
     word = []
     i = start
@@ -151,8 +155,10 @@ def _column(data: Element, mining: Element, words: list[str]) -> ColumnSchema:
         if instead is None:
             return ColumnSchema(name=name, kind=ColumnKind.CATEGORICAL, categories=categories)
         if instead == MISSING_CATEGORY:
-            own = categories if instead in categories else (*categories, instead)
-            return ColumnSchema(name=name, kind=ColumnKind.CATEGORICAL, categories=own, missing=MissingPolicy.CATEGORY)
+            with_missing = categories if instead in categories else (*categories, instead)
+            return ColumnSchema(
+                name=name, kind=ColumnKind.CATEGORICAL, categories=with_missing, missing=MissingPolicy.CATEGORY
+            )
     if instead is not None:
         raise ConversionError(
             f"{mining} puts '{instead[:40]}' in the place of a missing '{name}'; here such a row gets no answer."
@@ -165,7 +171,7 @@ def _column(data: Element, mining: Element, words: list[str]) -> ColumnSchema:
 # -- derived fields ----------------------------------------------------------------------------------------------------------
 
 
-def _derived(parent: Element | None) -> list[Element]:
+def _derived_fields(parent: Element | None) -> list[Element]:
     if parent is None:
         return []
     if odd := next((c for c in parent.children if c.name not in ("DerivedField", "Extension")), None):
@@ -176,23 +182,25 @@ def _derived(parent: Element | None) -> list[Element]:
 def _with_sums(bare: Fields, derived: list[Element]) -> Fields:
     sums: dict[str, WeightedSum] = {}
     for field in derived:
-        own = [child for child in field.children if child.name != "Extension"]
-        if len(own) != 1 or field.get("dataType") != "double":
+        elements = [child for child in field.children if child.name != "Extension"]
+        if len(elements) != 1 or field.get("dataType") != "double":
             raise ConversionError(f"{field} is not a weighted sum of columns in double precision.")
-        found = _sum(own[0], bare, sums)
-        open_ends = [j for (j, level, _), fill in zip(*found, strict=True) if level == VALUE and math.isnan(fill)]
-        if found.filled and open_ends:
+        weighted_sum = _read_sum(elements[0], bare, sums)
+        open_ends = [
+            j for (j, level, _), fill in zip(*weighted_sum, strict=True) if level == VALUE and math.isnan(fill)
+        ]
+        if weighted_sum.has_fills and open_ends:
             name = bare.schema[open_ends[0]].name
             raise ConversionError(f"{field} says what an empty cell counts as for some columns, and not for '{name}'.")
-        sums[str(field.get("name"))] = found
+        sums[str(field.get("name"))] = weighted_sum
     return replace(bare, schema=_with_fills(bare.schema, sums), sums=sums)
 
 
 def _with_fills(schema: tuple[ColumnSchema, ...], sums: Mapping[str, WeightedSum]) -> tuple[ColumnSchema, ...]:
     """The columns with what their empty cells count as in sums."""
     fills: dict[int, float] = {}
-    for found in sums.values():
-        for (j, _, _), fill in zip(*found, strict=True):
+    for weighted_sum in sums.values():
+        for (j, _, _), fill in zip(*weighted_sum, strict=True):
             if not math.isnan(fill) and fills.setdefault(j, fill) != fill:
                 raise ConversionError(
                     f"An empty cell of '{schema[j].name}' counts as {fills[j]!r} in one sum and as {fill!r} in another one."
@@ -200,16 +208,16 @@ def _with_fills(schema: tuple[ColumnSchema, ...], sums: Mapping[str, WeightedSum
     return tuple(replace(column, fill=fills[j]) if j in fills else column for j, column in enumerate(schema))
 
 
-def _sum(element: Element, bare: Fields, sums: Mapping[str, WeightedSum]) -> WeightedSum:
+def _read_sum(element: Element, bare: Fields, sums: Mapping[str, WeightedSum]) -> WeightedSum:
     """A sum that is added from left to right, as a linear split is."""
     if element.name == "NormDiscrete":
         return WeightedSum((_category(element, bare),), (math.nan,))
     parts = element.children
     function = element.get("function") if element.name == "Apply" else None
     if function == "+" and len(parts) == 2:
-        last = _sum(parts[1], bare, sums)
+        last = _read_sum(parts[1], bare, sums)
         if len(last.terms) == 1:
-            first = _sum(parts[0], bare, sums)
+            first = _read_sum(parts[0], bare, sums)
             return WeightedSum(first.terms + last.terms, first.fills + last.fills)
     if function == "*" and len(parts) == 2 and parts[0].name == "Constant":
         (j, level, _), fill = _factor(parts[1], bare, sums)

@@ -48,10 +48,10 @@ def opposite(one: Element, other: Element) -> bool:
 def split_of_predicate(predicate: Element, fields: Fields, *, closed: bool) -> PredicateSplit:
     """The split of a predicate. `closed`: what follows it is what it leaves, so that a missing value has no side of its own."""
     if predicate.name == "CompoundPredicate":
-        return _compound(predicate, fields)
+        return _read_compound(predicate, fields)
     name = predicate.get("field")
     if name in fields.sums:
-        return PredicateSplit(split=_sum(predicate, fields))
+        return PredicateSplit(split=_read_sum(predicate, fields))
     j = fields.column(name, predicate)
     if predicate.name == "SimpleSetPredicate":
         return _among(j, array_of(predicate), predicate.get("booleanOperator") == "isNotIn", predicate, fields)
@@ -111,15 +111,15 @@ def _among(j: int, words: Sequence[str], swapped: bool, predicate: Element, fiel
     return PredicateSplit(split=Subset(feature=j, codes=codes), swapped=swapped)
 
 
-def _compound(predicate: Element, fields: Fields) -> PredicateSplit:
+def _read_compound(predicate: Element, fields: Fields) -> PredicateSplit:
     """`or` of categories of one field, or `and` of an end below and an end above."""
     parts = predicate.children
     operator = predicate.get("booleanOperator")
     names = {part.get("field") for part in parts if part.name in ("SimplePredicate", "SimpleSetPredicate")}
     if len(names) == 1 and all(part.name in ("SimplePredicate", "SimpleSetPredicate") for part in parts):
-        found = [split_of_predicate(part, fields, closed=False) for part in parts]
-        flat = [a.split.flat(fields.schema) for a in found]
-        if operator == "or" and all(f.test == AMONG for f in flat) and not any(a.swapped for a in found):
+        splits = [split_of_predicate(part, fields, closed=False) for part in parts]
+        flat = [a.split.flat(fields.schema) for a in splits]
+        if operator == "or" and all(f.test == AMONG for f in flat) and not any(a.swapped for a in splits):
             codes = tuple(sorted({code for f in flat for code, member in enumerate(f.member) if member}))
             return PredicateSplit(split=Subset(feature=flat[0].feature, codes=codes))
         if operator == "and" and all(f.test in (BELOW, BETWEEN) for f in flat):
@@ -132,17 +132,17 @@ def _compound(predicate: Element, fields: Fields) -> PredicateSplit:
     )
 
 
-def _sum(predicate: Element, fields: Fields) -> Linear:
+def _read_sum(predicate: Element, fields: Fields) -> Linear:
     if predicate.name != "SimplePredicate" or predicate.get("operator") != "lessOrEqual":
         raise ConversionError(f"{predicate} asks a derived field otherwise than by lessOrEqual.")
-    asked = fields.sums[str(predicate.get("field"))]
+    weighted_sum = fields.sums[str(predicate.get("field"))]
     return Linear(
-        features=tuple(j for j, _, _ in asked.terms),
-        coefficients=tuple(a for *_, a in asked.terms),
+        features=tuple(j for j, _, _ in weighted_sum.terms),
+        coefficients=tuple(a for *_, a in weighted_sum.terms),
         threshold=_value(predicate),
-        levels=tuple(level for _, level, _ in asked.terms),
-        fills=asked.fills if asked.filled else (),
-        missing=EmptySide.FILL if asked.filled else EmptySide.REFUSE,
+        levels=tuple(level for _, level, _ in weighted_sum.terms),
+        fills=weighted_sum.fills if weighted_sum.has_fills else (),
+        missing=EmptySide.FILL if weighted_sum.has_fills else EmptySide.REFUSE,
     )
 
 

@@ -146,18 +146,18 @@ class _Search:
         small = (1, int(self.labels.counts().max()))
         large = self._solve(Fraction(0))
         for _ in range(MOST_PRICES):
-            if large is None or large[0] <= self.leaves or self._settled():
+            if large is None or large[0] <= self.leaves or self._is_settled():
                 return
             price = _price(Fraction(large[1] - small[1], n * (large[0] - small[0])))
-            found = self._solve(price)
-            if found is None or found in (small, large):
+            point = self._solve(price)
+            if point is None or point in (small, large):
                 return  # the neighbours on the hull of all trees: no price tells more
-            if found[0] <= self.leaves:
-                small = found
+            if point[0] <= self.leaves:
+                small = point
             else:
-                large = found
+                large = point
 
-    def _settled(self) -> bool:
+    def _is_settled(self) -> bool:
         return self.bound is not None and self.bound <= self.best
 
     def _solve(self, price: Fraction) -> tuple[int, int] | None:
@@ -165,20 +165,20 @@ class _Search:
         left = self.end - time.monotonic()
         if left <= 0:
             return None
-        result = self._trained(price, left)
+        result = self._train(price, left)
         certificate = result.certificate
-        own = (result.tree.n_leaves, certificate.correct)
-        if own[0] <= self.leaves and own[1] > self.best:
-            self.best = own[1]
+        point = (result.tree.n_leaves, certificate.correct)
+        if point[0] <= self.leaves and point[1] > self.best:
+            self.best = point[1]
             self.tree = result.tree
         cost = next((e["bound"] for e in certificate.evidence if e["kind"] == Evidence.INTERVAL_PRUNING), None)
         if self.whole and cost is not None:
             n = len(self.table)
             most = math.floor(n - Fraction(cost) + n * price * self.leaves)
             self.bound = most if self.bound is None else min(self.bound, most)
-        return own if certificate.proved_optimal else None
+        return point if certificate.proved_optimal else None
 
-    def _trained(self, price: Fraction, seconds: float) -> TrainResult:
+    def _train(self, price: Fraction, seconds: float) -> TrainResult:
         parameters = {"depth": self.depth, "leaf_penalty": str(_decimal(price)), "time_limit": seconds}
         request = TrainRequest(table=self.table, labels=self.labels, method=SEARCH.id, parameters=parameters)
         return train(request, on_start=self.on_start)

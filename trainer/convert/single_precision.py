@@ -28,14 +28,14 @@ def double_threshold(threshold: float) -> float:
         above = np.nextafter(single, np.float32(np.inf))
     # beyond the largest single lies, for the purpose of rounding, 2^128
     end = float(above) if math.isfinite(above) else 2.0**128
-    found = float(single) + (end - float(single)) / 2
-    if not _passes(found, threshold):
-        found = math.nextafter(found, -math.inf)
-    if not _passes(found, threshold) or _passes(math.nextafter(found, math.inf), threshold):
+    middle = float(single) + (end - float(single)) / 2
+    if not _passes(middle, threshold):
+        middle = math.nextafter(middle, -math.inf)
+    if not _passes(middle, threshold) or _passes(math.nextafter(middle, math.inf), threshold):
         raise ConversionError(
             f"No threshold in double precision separates the same values as the threshold {threshold!r} in single precision."
         )
-    return found
+    return middle
 
 
 def _passes(x: float, threshold: float) -> bool:

@@ -50,7 +50,7 @@ def from_sklearn(estimator: Any, feature_names: Sequence[str] | None = None) -> 
     return tree_of(visit(0, 0), schema, classes)
 
 
-def _names(estimator: Any, given: Sequence[str] | None) -> list[str]:
+def _names(estimator: Any, requested: Sequence[str] | None) -> list[str]:
     kind = type(estimator).__name__
     if not hasattr(estimator, "tree_") or not hasattr(estimator, "classes_"):
         if hasattr(estimator, "get_depth") and hasattr(estimator, "predict_proba") and not hasattr(estimator, "tree_"):
@@ -59,17 +59,17 @@ def _names(estimator: Any, given: Sequence[str] | None) -> list[str]:
     if int(estimator.n_outputs_) != 1:
         raise ConversionError(f"This {kind} predicts {estimator.n_outputs_} columns; a tree here predicts one.")
     width = int(estimator.n_features_in_)
-    found = list(given) if given is not None else list(getattr(estimator, "feature_names_in_", []))
-    found = [str(name) for name in found] or [f"x{j}" for j in range(width)]
-    if len(found) != width:
-        raise ConversionError(f"feature_names has {len(found)} names; the classifier was fitted on {width} columns.")
-    return found
+    names = list(requested) if requested is not None else list(getattr(estimator, "feature_names_in_", []))
+    names = [str(name) for name in names] or [f"x{j}" for j in range(width)]
+    if len(names) != width:
+        raise ConversionError(f"feature_names has {len(names)} names; the classifier was fitted on {width} columns.")
+    return names
 
 
 def _counts(source: Any) -> list[tuple[int, ...]]:
     """Rows of each class at every node; empty if the weights of the fit do not give whole rows."""
     weights = source.value[:, 0, :] * source.weighted_n_node_samples[:, None]
-    whole = np.rint(weights)
-    if np.abs(weights - whole).max() > 1e-6 or (whole.sum(axis=1) != source.n_node_samples).any():
+    counts = np.rint(weights)
+    if np.abs(weights - counts).max() > 1e-6 or (counts.sum(axis=1) != source.n_node_samples).any():
         return []
-    return [tuple(int(c) for c in row) for row in whole]
+    return [tuple(int(c) for c in row) for row in counts]

@@ -45,7 +45,7 @@ def tree_of(draft: Draft, schema: Sequence[ColumnSchema], classes: Sequence[str]
     bare = grow(draft, np.zeros((0, len(names))), np.zeros(0, np.int32), schema=schema, classes=classes)
     counts = _counts(draft, len(classes))
     records: list[dict[str, Any]] = [
-        record | {"counts": own} for record, own in zip(bare.to_json(), counts, strict=True)
+        record | {"counts": node_counts} for record, node_counts in zip(bare.to_json(), counts, strict=True)
     ]
     return tree_from_json(records, schema=bare.schema, classes=bare.classes)
 
@@ -64,16 +64,16 @@ def _counts(draft: Draft, classes: int) -> list[list[int]]:
             queue += (item.left, item.right)
     if len(order) > MOST_NODES:
         raise ConversionError(f"The tree has {len(order):,} nodes; at most {MOST_NODES:,} are taken.")
-    found = [[0] * classes for _ in order]
+    counts = [[0] * classes for _ in order]
     if any(isinstance(item, DraftLeaf) and not getattr(item, "counts", ()) for item in order):
-        return found
+        return counts
     for i in reversed(range(len(order))):
         item = order[i]
         if isinstance(item, CountedLeaf):
-            found[i] = list(item.counts)
+            counts[i] = list(item.counts)
         elif isinstance(item, DraftBranch):
-            found[i] = [a + b for a, b in zip(found[children[i][0]], found[children[i][1]], strict=True)]
-    return found
+            counts[i] = [a + b for a, b in zip(counts[children[i][0]], counts[children[i][1]], strict=True)]
+    return counts
 
 
 def too_deep(depth: int) -> None:

@@ -34,22 +34,22 @@ def convert(content: bytes, form: str, *, classes: Sequence[str] | None = None) 
         return ConvertedTree(tree=from_lightgbm(content, classes), target="class", form=form)
     if form not in FORMS:
         raise ConversionError(f"'{form[:40]}' is not one of {', '.join(FORMS)}.")
-    found = read_pmml(content) if form == "pmml" else _of_octweb(content)
-    return found if classes is None else replace(found, tree=_rename_classes(found.tree, classes))
+    converted = read_pmml(content) if form == "pmml" else _read_octweb(content)
+    return converted if classes is None else replace(converted, tree=_rename_classes(converted.tree, classes))
 
 
-def _of_octweb(content: bytes) -> ConvertedTree:
+def _read_octweb(content: bytes) -> ConvertedTree:
     """The tree of a model file of this program; what the file claims stays behind."""
     if len(content) > MOST_BYTES:
         raise ConversionError(f"The model file is larger than {MOST_BYTES // 10**6} MB and is not read.")
     try:
-        model = from_json(json.loads(content, parse_constant=_refused))
+        model = from_json(json.loads(content, parse_constant=_refuse_constant))
     except (ValueError, RecursionError) as error:
         raise ConversionError(f"The model file is not JSON: {str(error)[:200]}.") from error
     return ConvertedTree(tree=model.tree, target=model.target, form="octweb")
 
 
-def _refused(name: str) -> None:
+def _refuse_constant(name: str) -> None:
     raise ValueError(f"{name} is not a number in JSON")
 
 

@@ -18,24 +18,24 @@ from trainer.tree.file import ModelFile
 
 def claim(file: ModelFile) -> dict[str, Any]:
     """The claim of the certificate; figures that it does not hold are None."""
-    said = dict(file.certificate)
-    whole = read_claim(said)
+    certificate = dict(file.certificate)
+    parts = read_claim(certificate)
     return {
-        "sentence": claim_words(said),
-        "words": whole.words,
-        "kind": whole.kind,
-        "proved_optimal": whole.proved_optimal,
+        "sentence": claim_words(certificate),
+        "words": parts.words,
+        "kind": parts.kind,
+        "proved_optimal": parts.proved_optimal,
         "about": TRAINING_ONLY,
-        "objective_is": objective_words(said),
-        "cost_is": cost_sentence(said["costs"], priced=bool(said.get("column_prices"))) if said.get("costs") else None,
-        "column_prices_are": price_sentence(said) or None,
-        "goal_is": goal_sentence(said, file.parameters) or None,
-        "scope": whole.scope or None,
-        "wishes": list(whole.wishes),
-        "price_rows": whole.price_rows,
-        "price_words": whole.price_words,
+        "objective_is": objective_words(certificate),
+        "cost_is": cost_sentence(certificate["costs"], priced=bool(certificate.get("column_prices"))) if certificate.get("costs") else None,
+        "column_prices_are": price_sentence(certificate) or None,
+        "goal_is": goal_sentence(certificate, file.parameters) or None,
+        "scope": parts.scope or None,
+        "wishes": list(parts.wishes),
+        "price_rows": parts.price_rows,
+        "price_words": parts.price_words,
         **{
-            name: said.get(name)
+            name: certificate.get(name)
             for name in (
                 "objective", "bound", "gap", "mip_gap", "status", "guarantee", "leaf_penalty", "splits",
                 "splits_proved", "unproved", "note", "seconds", "nodes", "solver", "solver_version",

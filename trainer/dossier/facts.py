@@ -58,7 +58,7 @@ def dossier(
     or cannot judge the rows, because nothing of such a model can be vouched for, and DataError if a file cannot be read.
     """
     findings = verify(model, data, proof)
-    _stop_where_refuted(findings)
+    _refuse_refuted(findings)
     file = read_model(model)
     rows = rows_of(file, data, limits=limits)
     columns = measures.group_columns(rows, groups, GROUPED)
@@ -74,10 +74,10 @@ def dossier(
         "claim": claim(file),
         "check": {
             "verdict": verdict(findings),
-            "lines": [_line(f, file) for f in findings],
+            "lines": [_finding_record(f, file) for f in findings],
             "proof": None if proof is None else {"sha256": _sha256(Path(proof)), "bytes": Path(proof).stat().st_size},
         },
-        "constraints": [_line(f, file) for f in findings if f.claim.split()[0].strip("'\":") in RESTRICTIONS],
+        "constraints": [_finding_record(f, file) for f in findings if f.claim.split()[0].strip("'\":") in RESTRICTIONS],
         "verdict": read_verdict(file).to_json(),
         "performance": {
             "unseen": measures.performance(rows, rows.unseen),
@@ -91,7 +91,7 @@ def dossier(
         },
         "calibration": measures.calibration(rows),
         "stability": measures.stability(rows),
-        "limits_of_use": {"sentences": use.limit_sentences(rows), "outside_training": use.outside(rows)},
+        "limits_of_use": {"sentences": use.limit_sentences(rows), "outside_training": use.count_outside(rows)},
     }
 
 
@@ -108,12 +108,12 @@ def _model(file: ModelFile, text: bytes) -> dict[str, Any]:
     }
 
 
-def _line(finding: Finding, file: ModelFile) -> dict[str, str]:
+def _finding_record(finding: Finding, file: ModelFile) -> dict[str, str]:
     """Return a line of the check, with wishes in words."""
     return {name: wishes_in_words(text, file.certificate) for name, text in finding.to_json().items()}
 
 
-def _stop_where_refuted(findings: Sequence[Finding]) -> None:
+def _refuse_refuted(findings: Sequence[Finding]) -> None:
     if refuted(findings):
         line = next(f for f in findings if f.verdict == "refuted")
         raise ModelFileError(
@@ -131,12 +131,12 @@ def _data(rows: DossierRows, path: Path, name: str) -> dict[str, Any]:
     classes = range(len(rows.model.tree.classes))
     trained = np.bincount(rows.codes[rows.training], minlength=len(classes))
     unseen = np.bincount(rows.codes[rows.unseen], minlength=len(classes))
-    whole = len(rows.raw)
+    file_rows = len(rows.raw)
     return {
         "file": name or path.name,
         "sha256": _sha256(path),
         "sha256_is_of": "a stored copy" if name else "the file",
-        "rows": whole,
+        "rows": file_rows,
         "rows_used": len(rows.codes),
         "rows_left_out": {"empty_cells": rows.gaps, "class_missing_or_unknown": rows.no_class},
         "training_rows": len(rows.training),
@@ -160,20 +160,22 @@ def _findings(rows: DossierRows) -> list[dict[str, str]]:
     file = rows.model
     schema = file.tree.schema
     reading = ColumnParsing.from_json(file.reading)
-    known = {column.name for column in schema}
+    model_columns = {column.name for column in schema}
     plain = reading.for_target(file.target).names(rows.raw.names)
-    found = inspect_raw(
+    findings = inspect_raw(
         rows.raw,
         reading,
         target=file.target,
-        ignore=[name for name in plain if name not in known and name != file.target],
+        ignore=[name for name in plain if name not in model_columns and name != file.target],
         kinds={column.name: column.kind for column in schema},
         missing={column.name: column.missing for column in schema},
         special={column.name: column.special for column in schema if column.special},
     )
-    kept = ("kind", "column", "severity", "figure", "sentence", "if_nothing")
+    members = ("kind", "column", "severity", "figure", "sentence", "if_nothing")
     # why a table cannot be trained on quotes cells, and this one did train
-    return [{name: getattr(own, name) for name in kept} for own in found if own.kind != "not_trainable"]
+    return [
+        {name: getattr(finding, name) for name in members} for finding in findings if finding.kind != "not_trainable"
+    ]
 
 
 def _tree(tree: Tree) -> dict[str, Any]:

@@ -27,53 +27,53 @@ SIDES = {EmptySide.LEFT: "yes", EmptySide.RIGHT: "no", EmptySide.FILL: "filled",
 def columns(rows: DossierRows) -> list[dict[str, Any]]:
     """One record for each column that the model was trained on: what it holds in the training rows, and its empty cells in the file."""
     tree = rows.model.tree
-    asked = set(tree.used_columns)
-    found = []
-    for j, own in enumerate(tree.schema):
+    used = set(tree.used_columns)
+    records = []
+    for j, column in enumerate(tree.schema):
         record: dict[str, Any] = {
-            "name": own.name,
-            "kind": str(own.kind),
-            "unit": own.unit,
-            "asked": j in asked,
-            "empty_cells": int(rows.missing.get(own.name, 0)),
-            "empty": EMPTY[own.missing],
+            "name": column.name,
+            "kind": str(column.kind),
+            "unit": column.unit,
+            "asked": j in used,
+            "empty_cells": int(rows.missing.get(column.name, 0)),
+            "empty": EMPTY[column.missing],
         }
         values = rows.matrix[rows.training, j]
-        if own.missing is MissingPolicy.LEARN:
+        if column.missing is MissingPolicy.LEARN:
             record["empty_training_cells"] = int(np.isnan(values).sum())
             record["empty_sides"] = _sides(tree, j)
-            record["empty"] = _learned(record["empty_training_cells"], record["empty_sides"])
-        if own.kind is ColumnKind.CATEGORICAL:
-            record["categories"] = list(own.categories[:LISTED])
-            record["categories_left_out"] = max(0, len(own.categories) - LISTED)
+            record["empty"] = _learned_words(record["empty_training_cells"], record["empty_sides"])
+        if column.kind is ColumnKind.CATEGORICAL:
+            record["categories"] = list(column.categories[:LISTED])
+            record["categories_left_out"] = max(0, len(column.categories) - LISTED)
         else:
-            known = values[np.isfinite(values)]
-            record["smallest"] = column_number(own.name, float(known.min())) if len(known) else None
-            record["largest"] = column_number(own.name, float(known.max())) if len(known) else None
-            record["codes"] = [number_text(code, full=True) for code in own.special]
-        found.append(record)
-    return found
+            finite = values[np.isfinite(values)]
+            record["smallest"] = column_number(column.name, float(finite.min())) if len(finite) else None
+            record["largest"] = column_number(column.name, float(finite.max())) if len(finite) else None
+            record["codes"] = [number_text(code, full=True) for code in column.special]
+        records.append(record)
+    return records
 
 
 def _sides(tree: Tree, j: int) -> dict[str, int]:
     """How many questions about column `j` send its empty cells where: 'yes', 'no', 'filled', 'no answer'; 'unseen' of these by rule."""
-    found: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     for v in tree.branches:
         if v.split is None or j not in v.split.used:
             continue
         refuses = v.split.missing is EmptySide.REFUSE
         # a question that refuses no empty cell and states no side asks whether the cell is empty
-        found["yes" if refuses and j not in v.split.refused else SIDES[v.split.missing]] += 1
-        found["unseen"] += not v.split.missing_seen
-    return {side: n for side, n in found.items() if n}
+        counts["yes" if refuses and j not in v.split.refused else SIDES[v.split.missing]] += 1
+        counts["unseen"] += not v.split.missing_seen
+    return {side: n for side, n in counts.items() if n}
 
 
-def _learned(cells: int, sides: dict[str, int]) -> str:
+def _learned_words(cells: int, sides: dict[str, int]) -> str:
     """What happens to the empty cells of a column that learns, in words."""
     words = f"learned: {cells:,} training {'cell was' if cells == 1 else 'cells were'} empty"
-    asked = ", ".join(f"{sides[side]} to {side}" for side in ("yes", "no") if side in sides)
-    if asked:
-        words += f"; questions that send empty cells on: {asked}"
+    sides_text = ", ".join(f"{sides[side]} to {side}" for side in ("yes", "no") if side in sides)
+    if sides_text:
+        words += f"; questions that send empty cells on: {sides_text}"
     if "filled" in sides:
         words += f"; sums that fill them with a value: {sides['filled']}"
     if "no answer" in sides:
@@ -88,47 +88,47 @@ def _names(tree: Tree) -> str:
     return list_names([tree.schema[j].name for j in tree.refused_columns])
 
 
-def outside(rows: DossierRows) -> dict[str, Any]:
+def count_outside(rows: DossierRows) -> dict[str, Any]:
     """How many unseen rows have a value of an asked column outside the range of the training rows, by column and in all."""
     tree = rows.model.tree
-    held = rows.unseen
-    anywhere = np.zeros(len(held), bool)
-    found = {}
+    unseen = rows.unseen
+    anywhere = np.zeros(len(unseen), bool)
+    by_column = {}
     for j in tree.used_columns:
         if tree.schema[j].kind is ColumnKind.CATEGORICAL:
             continue
         trained = rows.matrix[rows.training, j]
         trained = trained[np.isfinite(trained)]
-        values = rows.matrix[held, j]
-        beyond = (values < trained.min()) | (values > trained.max()) if len(trained) else np.zeros(len(held), bool)
-        found[tree.schema[j].name] = int(beyond.sum())
+        values = rows.matrix[unseen, j]
+        beyond = (values < trained.min()) | (values > trained.max()) if len(trained) else np.zeros(len(unseen), bool)
+        by_column[tree.schema[j].name] = int(beyond.sum())
         anywhere |= beyond
-    return {"unseen_rows": len(held), "rows_outside": int(anywhere.sum()), "by_column": found}
+    return {"unseen_rows": len(unseen), "rows_outside": int(anywhere.sum()), "by_column": by_column}
 
 
 def limit_sentences(rows: DossierRows) -> list[str]:
     """What the model does where its training says nothing, in sentences."""
     tree = rows.model.tree
-    found = [
+    sentences = [
         "The tree also answers for values outside the range of the training rows. No row of the training says whether that is right.",
     ]
     if any(tree.schema[j].missing is MissingPolicy.LEARN for j in tree.used_columns):
-        found.append(
+        sentences.append(
             "In columns whose empty cells were learned, each question sends an empty cell to one side. Where no training row with an "
             "empty cell reached the question, that is the side with more training rows, or there is no answer."
         )
     if tree.refused_columns and set(tree.refused_columns) == set(tree.used_columns):
-        found.append("A row with an empty cell in a column that the tree asks about gets no answer.")
+        sentences.append("A row with an empty cell in a column that the tree asks about gets no answer.")
     elif tree.refused_columns:
-        found.append(f"A row with an empty cell in one of these columns gets no answer: {_names(tree)}.")
+        sentences.append(f"A row with an empty cell in one of these columns gets no answer: {_names(tree)}.")
     if any(tree.schema[j].missing is MissingPolicy.CATEGORY for j in tree.used_columns):
-        found.append(
+        sentences.append(
             "In categorical columns where empty cells are a category of their own, the tree answers for an empty cell, too."
         )
     if any(tree.schema[j].kind is ColumnKind.CATEGORICAL for j in tree.used_columns):
-        found.append(
+        sentences.append(
             "A category that was not in the training belongs to no set of a question, so the row goes to the side of “no”."
         )
     if any(tree.schema[j].special for j in tree.used_columns):
-        found.append("Codes are numbers for every comparison; the questions about codes name them.")
-    return found
+        sentences.append("Codes are numbers for every comparison; the questions about codes name them.")
+    return sentences

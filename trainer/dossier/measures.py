@@ -24,7 +24,7 @@ def share(rows: DossierRows, at: np.ndarray, right: np.ndarray) -> dict[str, Any
 
     Where rows have weights, the members `right` and `rows` are weights. The interval is over groups where rows have them.
     """
-    weights, groups = (None if own is None else own[at] for own in (rows.weights, rows.group_codes))
+    weights, groups = (None if values is None else values[at] for values in (rows.weights, rows.group_codes))
     n = int(rows.weights_of(at).sum())
     hits = int(rows.weights_of(at)[right].sum())
     interval = of_rows(right, weights, groups) if n else None
@@ -48,9 +48,9 @@ def performance(rows: DossierRows, at: np.ndarray) -> dict[str, Any] | None:
     np.add.at(counts, (actual, predicted), rows.weights_of(at))
     most = int(np.bincount(rows.codes[rows.training], rows.weights_of(rows.training), classes).argmax())
     accuracy = share(rows, at, actual == predicted)
-    stated = (rows.model.metrics.get("test") or {}).get("interval")
-    if stated is not None and np.array_equal(at, rows.unseen):
-        accuracy["interval"] = list(stated)
+    stated_interval = (rows.model.metrics.get("test") or {}).get("interval")
+    if stated_interval is not None and np.array_equal(at, rows.unseen):
+        accuracy["interval"] = list(stated_interval)
     return {
         "accuracy": accuracy,
         "confusion": counts.tolist(),
@@ -70,33 +70,33 @@ def _scores(rows: DossierRows, at: np.ndarray) -> dict[str, Any] | None:
     leaves = [leaf.id for leaf in tree.leaves]
     counts = np.zeros((len(tree.nodes), 2), np.int64)
     np.add.at(counts, (rows.leaf_of[at], rows.codes[at]), rows.weights_of(at))
-    found = counts[leaves, positive]
-    other = counts[leaves, 1 - positive]
+    positives = counts[leaves, positive]
+    negatives = counts[leaves, 1 - positive]
     scores = tree.probabilities[leaves, positive]
     base = np.full(len(leaves), tree.probabilities[0, positive])
     return {
         "positive": tree.classes[positive],
-        "area_under_roc": curve(scores, found, other).area,
-        "brier": brier(scores, found, other),
-        "brier_of_baseline": brier(base, found, other),
+        "area_under_roc": curve(scores, positives, negatives).area,
+        "brier": brier(scores, positives, negatives),
+        "brier_of_baseline": brier(base, positives, negatives),
     }
 
 
 def cross_validation(rows: DossierRows) -> dict[str, Any] | None:
     """What the model file says about its folds, which the checker counts again; None if there were none."""
-    kept = rows.model.metrics.get("cross_validation") or {}
-    if kept.get("accuracy") is None:
+    stated = rows.model.metrics.get("cross_validation") or {}
+    if stated.get("accuracy") is None:
         return None
-    unseen = unseen_accuracy({"cross_validation": kept})
+    unseen = unseen_accuracy({"cross_validation": stated})
     return {
-        "folds": kept.get("folds"),
-        "rows": kept.get("n"),
-        "right": kept.get("correct"),
-        "accuracy": kept["accuracy"],
-        "deviation": kept.get("deviation"),
-        "groups": kept.get("groups"),
+        "folds": stated.get("folds"),
+        "rows": stated.get("n"),
+        "right": stated.get("correct"),
+        "accuracy": stated["accuracy"],
+        "deviation": stated.get("deviation"),
+        "groups": stated.get("groups"),
         "interval": None if unseen is None else unseen["interval"],
-        "confusion": kept.get("confusion"),
+        "confusion": stated.get("confusion"),
     }
 
 
@@ -107,26 +107,26 @@ def subgroups(rows: DossierRows, at: np.ndarray, columns: Sequence[str]) -> list
 
 def _by_column(rows: DossierRows, at: np.ndarray, column: str) -> dict[str, Any]:
     labels, codes = rows.groups(column, at)
-    found = []
+    groups = []
     small = 0
     for k, label in enumerate(labels):
-        own = at[codes == k]
-        if len(own) < FEWEST:
-            small += len(own) > 0
+        group_rows = at[codes == k]
+        if len(group_rows) < FEWEST:
+            small += len(group_rows) > 0
             continue
-        found.append({"group": label, **_group(rows, own)})
-    return {"column": column, "groups": found, "small_groups": small, "fewest_rows": FEWEST}
+        groups.append({"group": label, **_group(rows, group_rows)})
+    return {"column": column, "groups": groups, "small_groups": small, "fewest_rows": FEWEST}
 
 
-def _group(rows: DossierRows, own: np.ndarray) -> dict[str, Any]:
-    actual = rows.codes[own]
-    predicted = rows.predicted[own]
+def _group(rows: DossierRows, group_rows: np.ndarray) -> dict[str, Any]:
+    actual = rows.codes[group_rows]
+    predicted = rows.predicted[group_rows]
     classes = len(rows.model.tree.classes)
     each = range(classes if classes <= CLASS_SHARES else 0)
     return {
-        "accuracy": share(rows, own, actual == predicted),
-        "found": [share(rows, own[actual == k], predicted[actual == k] == k) for k in each],
-        "answered": [share(rows, own, predicted == k) for k in each],
+        "accuracy": share(rows, group_rows, actual == predicted),
+        "found": [share(rows, group_rows[actual == k], predicted[actual == k] == k) for k in each],
+        "answered": [share(rows, group_rows, predicted == k) for k in each],
     }
 
 
@@ -136,25 +136,25 @@ def calibration(rows: DossierRows) -> list[dict[str, Any]]:
     `kept` says whether the promise lies in the interval of the unseen rows; None if no unseen row reaches the leaf.
     """
     tree = rows.model.tree
-    held = rows.unseen
-    found = []
+    unseen_rows = rows.unseen
+    records = []
     for leaf in tree.leaves:
-        here = held[rows.leaf_of[held] == leaf.id]
+        leaf_rows = unseen_rows[rows.leaf_of[unseen_rows] == leaf.id]
         promised = leaf.counts[leaf.label] / leaf.rows if leaf.rows else None
-        unseen = share(rows, here, rows.codes[here] == leaf.label)
+        unseen = share(rows, leaf_rows, rows.codes[leaf_rows] == leaf.label)
         interval = unseen["interval"]
-        kept = None if interval is None or promised is None else bool(interval[0] <= promised <= interval[1])
-        found.append(
+        holds = None if interval is None or promised is None else bool(interval[0] <= promised <= interval[1])
+        records.append(
             {
                 "leaf": leaf.id,
                 "class": tree.classes[leaf.label],
                 "training_rows": leaf.rows,
                 "promised": promised,
                 "unseen": unseen,
-                "kept": kept,
+                "kept": holds,
             }
         )
-    return found
+    return records
 
 
 def stability(rows: DossierRows) -> dict[str, Any] | None:
@@ -162,36 +162,36 @@ def stability(rows: DossierRows) -> dict[str, Any] | None:
 
     None if the model file keeps no trees of folds.
     """
-    kept = rows.model.rows or {}
-    trees = kept.get("fold_trees")
-    signs = kept.get("folds")
+    rows_record = rows.model.rows or {}
+    trees = rows_record.get("fold_trees")
+    signs = rows_record.get("folds")
     if not trees or not signs or len(signs) != len(rows.codes) or any(t is None for t in trees):
         return None
     tree = rows.model.tree
     fold = fold_of_signs(signs)
     grown = [tree_from_json(nodes, schema=tree.schema, classes=tree.classes) for nodes in trees]
     agreement = []
-    asked = dict.fromkeys((c.name for c in tree.schema), 0)
+    trees_by_column = dict.fromkeys((c.name for c in tree.schema), 0)
     for k, other in enumerate(grown):
         at = np.flatnonzero(fold == k)
         same = other.predict(rows.matrix[at]) == rows.predicted[at]
         agreement.append(share(rows, at, same))
         for j in other.used_columns:
-            asked[tree.schema[j].name] += 1
+            trees_by_column[tree.schema[j].name] += 1
     return {
         "trees": len(grown),
         "agreement": agreement,
         "leaves": [other.n_leaves for other in grown],
-        "asked": {name: count for name, count in sorted(asked.items(), key=lambda one: -one[1]) if count},
+        "asked": {name: count for name, count in sorted(trees_by_column.items(), key=lambda one: -one[1]) if count},
     }
 
 
-def group_columns(rows: DossierRows, wanted: Sequence[str], most: int) -> list[str]:
+def group_columns(rows: DossierRows, requested: Sequence[str], most: int) -> list[str]:
     """The columns to group by: those named, then the column of the fairness constraint, then those that the tree asks, `most` of these."""
     tree = rows.model.tree
     fair = str(rows.model.parameters.get("fairness_column") or "")
-    asked = list(dict.fromkeys(tree.schema[j].name for v in tree.branches if v.split is not None for j in v.split.used))
-    for name in wanted:
+    used = list(dict.fromkeys(tree.schema[j].name for v in tree.branches if v.split is not None for j in v.split.used))
+    for name in requested:
         if name == rows.model.target:
             raise DataError(f"Rows cannot be grouped by the target '{name}'.")
-    return list(dict.fromkeys([*wanted, *([fair] if fair in rows.raw.names else []), *asked[:most]]))
+    return list(dict.fromkeys([*requested, *([fair] if fair in rows.raw.names else []), *used[:most]]))

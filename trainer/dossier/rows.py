@@ -68,12 +68,12 @@ class DossierRows:
         names = [c.name for c in self.model.tree.schema]
         if column in names:
             j = names.index(column)
-            own = self.model.tree.schema[j]
+            schema = self.model.tree.schema[j]
             values = self.matrix[at, j]
-            if own.kind is not ColumnKind.CATEGORICAL:
+            if schema.kind is not ColumnKind.CATEGORICAL:
                 return group_rows(values)
-            known = [own.categories[int(v)] if 0 <= v < len(own.categories) else None for v in values]
-            return group_rows(np.array(known, dtype=object))
+            names_of_rows = [schema.categories[int(v)] if 0 <= v < len(schema.categories) else None for v in values]
+            return group_rows(np.array(names_of_rows, dtype=object))
         if column not in self.raw.names:
             raise DataError(
                 f"There is no column '{column}' to group the rows by. Columns: {', '.join(self.raw.names[:20])}."
@@ -86,7 +86,7 @@ class DossierRows:
         if np.isfinite(numbers[~empty]).all() and not empty.all():
             return group_rows(np.where(empty, np.nan, numbers))
         return group_rows(
-            np.array([None if gone else words[i] for i, gone in zip(index, empty, strict=True)], dtype=object)
+            np.array([None if is_empty else words[i] for i, is_empty in zip(index, empty, strict=True)], dtype=object)
         )
 
 
@@ -98,12 +98,12 @@ def rows_of(model: ModelFile, data: str | Path, *, limits: ReadLimits | None = N
     read = rows_for_model(raw, tree.schema, target=model.target, classes=tree.classes, reading=reading)
     if read.labels is None:
         raise DataError(f"The target '{model.target}' is not in the file. Give the file that trained the model.")
-    known = read.labels.codes >= 0
-    keep = np.flatnonzero(read.usable & known)
+    has_class = read.labels.codes >= 0
+    keep = np.flatnonzero(read.usable & has_class)
     codes = read.labels.codes[keep]
-    stated = model.rows or {}
-    weights = np.array(stated.get("weights") or (), np.int64)
-    group = (stated.get("group") or {}).get("column")
+    record = model.rows or {}
+    weights = np.array(record.get("weights") or (), np.int64)
+    group = (record.get("group") or {}).get("column")
     return DossierRows(
         model=model,
         raw=raw,
@@ -113,8 +113,8 @@ def rows_of(model: ModelFile, data: str | Path, *, limits: ReadLimits | None = N
         training=training_rows(codes, model.rows, model.parameters),
         missing=read.missing,
         unknown=read.unknown,
-        gaps=int((~read.usable & known).sum()),
-        no_class=int((~known).sum()),
+        gaps=int((~read.usable & has_class).sum()),
+        no_class=int((~has_class).sum()),
         weights=weights if len(weights) == len(keep) else None,
         group_codes=read_groups(raw, group, keep).codes if group in raw.names else None,
     )

@@ -108,20 +108,22 @@ def honest(
     and the tree of that variant grown without o alone is measured on o. Where folds follow time, only folds before o choose, so the
     first one judges nothing. `kinds` has (columns, claim) of each variant.
     """
-    whole = {label: _by_folds(found) for label, found in records.items()}
-    needed = {(o, -1) for o in range(folds)} | {(o, i) for o in range(folds) for i in range(o + 1, folds)}
-    whole = {label: found for label, found in whole.items() if needed <= set(found)}
-    if not whole:
+    complete = {label: _by_folds(by_fold) for label, by_fold in records.items()}
+    required = {(o, -1) for o in range(folds)} | {(o, i) for o in range(folds) for i in range(o + 1, folds)}
+    complete = {label: by_fold for label, by_fold in complete.items() if required <= set(by_fold)}
+    if not complete:
         return None
-    forward = any(record.time for found in whole.values() for record in found.values())
+    forward = any(record.time for by_fold in complete.values() for record in by_fold.values())
     correct = n = 0
     picks = []
     accuracies = []
     measured = []
     for o in range(int(forward), folds):
-        scores = [_inner(label, found, o, o if forward else folds, kinds[label]) for label, found in whole.items()]
+        scores = [
+            _inner(label, by_fold, o, o if forward else folds, kinds[label]) for label, by_fold in complete.items()
+        ]
         pick = choose(scores).chosen.label
-        outer = whole[pick][o, -1]
+        outer = complete[pick][o, -1]
         measured.append(outer)
         correct = correct + outer.correct
         n = n + outer.n
@@ -136,14 +138,16 @@ def _by_folds(records: Sequence[FoldRecord]) -> dict[tuple[int, int], FoldRecord
     return {(r.fold, r.second): r for r in records if not r.error}
 
 
-def _inner(label: str, found: Mapping[tuple[int, int], FoldRecord], o: int, folds: int, kind: tuple[int, int]) -> Score:
+def _inner(
+    label: str, by_fold: Mapping[tuple[int, int], FoldRecord], o: int, folds: int, kind: tuple[int, int]
+) -> Score:
     """The score of a variant on the first `folds` folds without o, by trees that saw neither o nor the fold that measures."""
     accuracies = []
     leaves = []
     for i in range(folds):
         if i == o:
             continue
-        record = found[min(o, i), max(o, i)]
+        record = by_fold[min(o, i), max(o, i)]
         # the first fold of a pair is `fold`, the other `second`; i is the one that is not o
         correct, n = (record.second_correct, record.second_n) if o < i else (record.correct, record.n)
         accuracies.append(correct / n)

@@ -42,8 +42,8 @@ class Curve:
     @property
     def precision(self) -> FloatArray:
         """Share of right ones among the rows predicted positive; 1 if none is."""
-        taken = self.tp + self.fp
-        return np.where(taken > 0, self.tp / np.maximum(1, taken), 1.0)
+        predicted_positive = self.tp + self.fp
+        return np.where(predicted_positive > 0, self.tp / np.maximum(1, predicted_positive), 1.0)
 
     @property
     def area(self) -> float | None:
@@ -124,16 +124,16 @@ def drawn_area_interval(
         count = MAX_GROUPS
     if count < 2:
         return None
-    own = np.ones(len(scores)) if weights is None else weights.astype(np.float64)
+    row_weights = np.ones(len(scores)) if weights is None else weights.astype(np.float64)
     levels, place = np.unique(-scores, return_inverse=True)  # the highest score first
     sums = np.zeros((2, count, len(levels)))
-    np.add.at(sums, (positive.astype(np.int64), units, place), own)
-    drawn = rng.multinomial(count, np.full(count, 1 / count), size=RESAMPLES).astype(np.float64)
-    others = drawn @ sums[0]
-    found = drawn @ sums[1]
-    pairs = others.sum(axis=1) * found.sum(axis=1)
+    np.add.at(sums, (positive.astype(np.int64), units, place), row_weights)
+    draws = rng.multinomial(count, np.full(count, 1 / count), size=RESAMPLES).astype(np.float64)
+    others = draws @ sums[0]
+    positives = draws @ sums[1]
+    pairs = others.sum(axis=1) * positives.sum(axis=1)
     above = others.sum(axis=1, keepdims=True) - np.cumsum(others, axis=1) + others / 2
-    areas = (found * above).sum(axis=1)[pairs > 0] / pairs[pairs > 0]
+    areas = (positives * above).sum(axis=1)[pairs > 0] / pairs[pairs > 0]
     if not len(areas) or np.ptp(areas) == 0:
         return None
     low, high = np.quantile(areas, (0.025, 0.975))

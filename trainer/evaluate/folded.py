@@ -19,45 +19,51 @@ from trainer.tree.nodes import tree_from_json
 
 def with_folds(model: ModelFile, study: Study, records: Sequence[FoldRecord]) -> ModelFile:
     """`model` of all rows of the one data set, with the records of its one variant; unchanged where folds had not all rows."""
-    own: dict[int, FoldRecord] = {}
+    by_fold: dict[int, FoldRecord] = {}
     for record in records:
         if record.second < 0 and not record.error:
-            own.setdefault(record.fold, record)  # further ones repeat it with more threads
-    if study.test_share or len(own) < study.folds:
+            by_fold.setdefault(record.fold, record)  # further ones repeat it with more threads
+    if study.test_share or len(by_fold) < study.folds:
         return model
-    found = [own[f] for f in range(study.folds)]
+    fold_records = [by_fold[f] for f in range(study.folds)]
     dataset = study.datasets[0]
     names = {column.name for column in model.tree.schema}  # columns of rewards are not among them
     columns = tuple(column for column in dataset.table.columns if column.schema.name in names)
     dataset = replace(dataset, table=replace(dataset.table, columns=columns))
     folds = assign_folds(dataset.labels.codes, study.folds, study.seed, dataset.table)
-    nodes = sum(len(record.tree) for record in found)
+    nodes = sum(len(record.tree) for record in fold_records)
     trees = (
-        [record.tree for record in found] if all(record.tree for record in found) and nodes <= MAX_FOLD_NODES else None
+        [record.tree for record in fold_records]
+        if all(record.tree for record in fold_records) and nodes <= MAX_FOLD_NODES
+        else None
     )
     metrics = crossed_metrics(
         study.folds,
-        [record.accuracy for record in found],
-        [record.leaves for record in found],
+        [record.accuracy for record in fold_records],
+        [record.leaves for record in fold_records],
         None if trees is None else _confusion(model, dataset, folds, trees),
-        (sum(record.correct for record in found), sum(record.n for record in found)),
+        (sum(record.correct for record in fold_records), sum(record.n for record in fold_records)),
     )
     if dataset.group or dataset.time or dataset.weight:
-        interval = interval_of(found)
+        interval = interval_of(fold_records)
         metrics["interval"] = None if interval is None else list(interval)
     if dataset.weight:
-        metrics["rows"] = sum(record.rows for record in found)
+        metrics["rows"] = sum(record.rows for record in fold_records)
     if dataset.group or dataset.time:
         metrics["by_fold"] = folds.counts(dataset.labels.codes, len(dataset.labels.classes))
     if dataset.group:
-        metrics["groups"] = len({line[0] for record in found for line in record.by_group})
+        metrics["groups"] = len({line[0] for record in fold_records for line in record.by_group})
     return replace(
         model,
         metrics={**model.metrics, "cross_validation": metrics},
         parameters={**model.parameters, "folds": study.folds},
         rows=rows_record(dataset.table, np.arange(len(dataset.table)), np.zeros(0, np.int64), folds, None, trees)
         | ({"costs": model.rows["costs"]} if model.rows and "costs" in model.rows else {})
-        | ({"fold_questions": [record.questions for record in found]} if trees and found[0].questions else {}),
+        | (
+            {"fold_questions": [record.questions for record in fold_records]}
+            if trees and fold_records[0].questions
+            else {}
+        ),
     )
 
 
@@ -66,12 +72,12 @@ def _confusion(
 ) -> np.ndarray:
     """Each row predicted by the tree that had not seen it, int64 (classes, classes)."""
     classes = len(model.tree.classes)
-    whole = np.zeros((classes, classes), np.int64)
+    confusion = np.zeros((classes, classes), np.int64)
     for f, nodes in enumerate(trees):
         tree = tree_from_json(nodes, schema=model.tree.schema, classes=model.tree.classes)
         unseen = folds.validation(f)
         weights = dataset.weights(unseen)
-        whole += metrics_of(tree, dataset.table.take(unseen).matrix(), dataset.labels.codes[unseen], weights)[
+        confusion += metrics_of(tree, dataset.table.take(unseen).matrix(), dataset.labels.codes[unseen], weights)[
             "confusion"
         ]
-    return whole
+    return confusion

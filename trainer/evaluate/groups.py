@@ -23,16 +23,16 @@ def group_rows(chosen: np.ndarray) -> tuple[list[str], np.ndarray]:
     """
     if chosen.dtype == object:
         return _by_category(chosen)
-    known = chosen[np.isfinite(chosen)]
-    distinct = np.unique(known)
+    finite = chosen[np.isfinite(chosen)]
+    distinct = np.unique(finite)
     if len(distinct) <= QUARTERS + 2:
         labels = [number_text(float(d), full=True) for d in distinct]
         codes = np.where(np.isfinite(chosen), np.searchsorted(distinct, chosen), -1)
     else:
-        cuts = _cuts(known, distinct)
+        cuts = _cuts(finite, distinct)
         labels = _ranges(cuts)
         codes = np.where(np.isfinite(chosen), np.searchsorted(cuts, chosen, side="left"), -1)
-    if len(known) < len(chosen):
+    if len(finite) < len(chosen):
         codes = np.where(np.isfinite(chosen), codes, len(labels))
         labels = [*labels, "missing"]
     return labels, codes
@@ -59,12 +59,12 @@ def _by_category(chosen: np.ndarray) -> tuple[list[str], np.ndarray]:
     texts = np.array([GAP if t is None else str(t) for t in chosen], dtype=object)
     names, places, counts = np.unique(texts.astype(str), return_inverse=True, return_counts=True)
     order = np.argsort(-counts, kind="stable")
-    kept = order[: MOST - 1] if len(order) > MOST else order
-    group = np.full(len(names), len(kept))
-    group[kept] = np.arange(len(kept))
-    labels = ["missing" if names[i] == GAP else str(names[i]) for i in kept]
-    if len(order) > len(kept):
-        labels.append(f"{len(order) - len(kept)} other categories")
+    named = order[: MOST - 1] if len(order) > MOST else order
+    group = np.full(len(names), len(named))
+    group[named] = np.arange(len(named))
+    labels = ["missing" if names[i] == GAP else str(names[i]) for i in named]
+    if len(order) > len(named):
+        labels.append(f"{len(order) - len(named)} other categories")
     return labels, group[places]
 
 

@@ -113,10 +113,10 @@ def paired_difference(
     """
     from scipy.special import stdtr, stdtrit  # slow to import, and only needed where rows have groups or weights
 
-    own = np.ones(len(first)) if weights is None else weights.astype(np.float64)
+    row_weights = np.ones(len(first)) if weights is None else weights.astype(np.float64)
     units = np.arange(len(first)) if groups is None else np.unique(groups, return_inverse=True)[1]
-    n = np.bincount(units, weights=own)
-    total = np.bincount(units, weights=own * (first.astype(np.float64) - second))
+    n = np.bincount(units, weights=row_weights)
+    total = np.bincount(units, weights=row_weights * (first.astype(np.float64) - second))
     count = len(n)
     if count < 2 or not n.sum():
         return None

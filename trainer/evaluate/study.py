@@ -65,8 +65,8 @@ class StudyDataset:
 
     def weights(self, rows: np.ndarray) -> np.ndarray:
         """Return the weights of `rows`, int64."""
-        own = self.table.weights
-        return np.ones(len(rows), np.int64) if own is None else own.values[rows]
+        column = self.table.weights
+        return np.ones(len(rows), np.int64) if column is None else column.values[rows]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -211,7 +211,7 @@ def run_study(
     path: Path | None = None,
     jobs: int = 1,
     context: AbstractContextManager[Any] | None = None,
-    news: Callable[[FoldRecord, int, int], None] = lambda record, done, total: None,
+    news: Callable[[FoldRecord, int, int], None] = lambda record, finished, total: None,
 ) -> list[FoldRecord]:
     """All records of a study, in its order; those that `path` has already are not computed again.
 
@@ -222,21 +222,21 @@ def run_study(
     from joblib import Parallel, delayed
 
     tasks = _tasks(study)
-    known = {r.identity: r for r in read_records(path)} if path is not None and path.exists() else {}
-    known = {identity: record for identity, record in known.items() if not record.error}
-    wanted = {task.identity: task for task in tasks}
-    missing = [task for identity, task in wanted.items() if identity not in known]
-    done = len(wanted) - len(missing)
+    recorded = {r.identity: r for r in read_records(path)} if path is not None and path.exists() else {}
+    recorded = {identity: record for identity, record in recorded.items() if not record.error}
+    required = {task.identity: task for task in tasks}
+    missing = [task for identity, task in required.items() if identity not in recorded]
+    finished = len(required) - len(missing)
     with context or nullcontext():
         pool = Parallel(n_jobs=jobs, return_as="generator_unordered", batch_size=1)
         for record in pool(delayed(_fold)(task) for task in missing):
-            known[record.identity] = record
-            done += 1
+            recorded[record.identity] = record
+            finished += 1
             if path is not None:
                 _append(path, record)
-            news(record, done, len(wanted))
+            news(record, finished, len(required))
     # the same computation may stand under another name in the file
-    return [replace(known[t.identity], dataset=t.dataset.name, variant=t.variant.label) for t in tasks]
+    return [replace(recorded[t.identity], dataset=t.dataset.name, variant=t.variant.label) for t in tasks]
 
 
 def read_records(path: Path) -> Iterable[FoldRecord]:
@@ -248,8 +248,8 @@ def read_records(path: Path) -> Iterable[FoldRecord]:
     lines = path.read_text(encoding="utf-8").splitlines()
     for number, line in enumerate(lines, 1):
         try:
-            found = json.loads(line)
-            yield FoldRecord(**{name: value for name, value in found.items() if name in names})
+            values = json.loads(line)
+            yield FoldRecord(**{name: value for name, value in values.items() if name in names})
         except (ValueError, TypeError, AttributeError) as error:
             if number < len(lines):
                 raise DataError(f"Line {number} of {path} is not a record of a study: {error}.") from error
@@ -305,18 +305,18 @@ def _fold(task: _Task) -> FoldRecord:
         parameters["threads"] = task.threads
     _warmed(method.id)
     try:
-        whole, _ = as_costs(
+        costed_request, _ = as_costs(
             TrainRequest(table=task.dataset.table, labels=task.dataset.labels, method=method.id, parameters=parameters)
         )
-        dataset = replace(task.dataset, table=whole.table)  # without columns of rewards
-        parameters = dict(whole.parameters)
+        dataset = replace(task.dataset, table=costed_request.table)  # without columns of rewards
+        parameters = dict(costed_request.parameters)
         unseen = dataset.table.take(outside)
         everyone = with_positive(
             task.dataset.labels.take(rows), task.dataset.weights(rows), method.settings(parameters)
         )
         if everyone.get("positive"):
             parameters["positive"] = everyone["positive"]
-        given = whole.costs
+        row_costs = costed_request.costs
         costs = costs_of(
             unseen,
             dataset.labels.take(outside),
@@ -329,7 +329,7 @@ def _fold(task: _Task) -> FoldRecord:
                 labels=dataset.labels.take(inside),
                 method=method.id,
                 parameters=parameters,
-                costs=None if given is None else given[inside],
+                costs=None if row_costs is None else row_costs[inside],
             )
         )
     except TrainerError as error:
@@ -364,11 +364,11 @@ def _fold(task: _Task) -> FoldRecord:
     )
 
 
-def _chosen_settings(stated: Mapping[str, Any], settings: Settings) -> dict[str, Any]:
+def _chosen_settings(parameters: Mapping[str, Any], settings: Settings) -> dict[str, Any]:
     """Return the parameters that the data chose, as the model states them: of the questions, and the leaf penalty."""
     names = ["binarise", "bins", "extra_thresholds"] if settings.get("bins") == AUTO else []
     names += ["leaf_penalty"] if settings.get("leaf_penalty") == AUTO else []
-    return {name: stated[name] for name in names}
+    return {name: parameters[name] for name in names}
 
 
 def _most_frequent(dataset: StudyDataset, rows: np.ndarray) -> int:
@@ -389,8 +389,8 @@ def _by_group(tree: Tree, dataset: StudyDataset, rows: np.ndarray) -> list[list[
     right = tree.predict(dataset.table.take(rows).matrix()) == dataset.labels.codes[rows]
     weights = dataset.weights(rows)
     names = list(dict.fromkeys(groups.tolist()))  # in the order of their first row
-    counted = zip(names, group_sums(right * weights, groups), group_sums(weights, groups), strict=True)
-    return [[int(group), int(correct), int(n)] for group, correct, n in counted]
+    sums = zip(names, group_sums(right * weights, groups), group_sums(weights, groups), strict=True)
+    return [[int(group), int(correct), int(n)] for group, correct, n in sums]
 
 
 def _weight_sums(tree: Tree, dataset: StudyDataset, rows: np.ndarray) -> dict[str, Any]:

@@ -155,23 +155,23 @@ class StudyReport:
             if base:
                 texts.insert(0, self._base_rate_text(dataset, variants))
             lines.append(f"| {dataset} | " + " | ".join(texts) + " |")
-        found = self.comparisons.get(group, {}).get(measure)
-        if found is not None:
-            ranks = dict(zip(found.labels, found.ranks, strict=True))
+        comparison = self.comparisons.get(group, {}).get(measure)
+        if comparison is not None:
+            ranks = dict(zip(comparison.labels, comparison.ranks, strict=True))
             lines.append(
                 f"| *average rank* |{' |' if base else ''} "
                 + " | ".join(f"*{ranks[v]:.2f}*" if t in (0, 1) else "" for v, t in columns)
                 + " |"
             )
-            lines += ["", sentence(found)]
+            lines += ["", sentence(comparison)]
         return "\n".join(lines)
 
     def _cost_table(self, group: str, variants: Sequence[str]) -> list[str]:
         """Return a table of costs per unseen row beside the best single answer; none without costs."""
-        own = [cell for cell in self.cells if cell.group == group and cell.variant in variants]
-        if all(cell.cost is None for cell in own):
+        group_cells = [cell for cell in self.cells if cell.group == group and cell.variant in variants]
+        if all(cell.cost is None for cell in group_cells):
             return []
-        unit = next((f" in {cell.cost_unit}" for cell in own if cell.cost_unit), "")
+        unit = next((f" in {cell.cost_unit}" for cell in group_cells if cell.cost_unit), "")
         lines = [f"### Cost per unseen row{unit}{f', {group}' if group else ''}", ""]
         lines.append("| data set | best single answer | " + " | ".join(variants) + " |")
         lines.append("|---|" + "---:|" * (len(variants) + 1))
@@ -185,8 +185,8 @@ class StudyReport:
 
     def _score_table(self, group: str, variants: Sequence[str]) -> list[str]:
         """Return a table of balanced accuracy, F1 or MCC on unseen rows; none where no training optimised one."""
-        own = [cell for cell in self.cells if cell.group == group and cell.variant in variants]
-        if all(cell.score is None for cell in own):
+        group_cells = [cell for cell in self.cells if cell.group == group and cell.variant in variants]
+        if all(cell.score is None for cell in group_cells):
             return []
         lines = [f"### Optimised score on unseen rows{f', {group}' if group else ''}", ""]
         lines += ["| data set | " + " | ".join(variants) + " |", "|---|" + "---:|" * len(variants)]
@@ -226,22 +226,24 @@ def report(study: Study, records: Sequence[FoldRecord]) -> StudyReport:
         for dataset in study.datasets
         for variant in study.variants
     )  # fmt: skip
-    found = StudyReport(cells=cells, comparisons={}, folds=study.folds, seed=study.seed)
+    bare = StudyReport(cells=cells, comparisons={}, folds=study.folds, seed=study.seed)
     comparisons = {}
-    for group, variants in found.groups.items():
-        whole = [d for d in found.datasets if all(found.cell(d, v).failed == 0 for v in variants)]
-        if len(variants) > 1 and whole:
-            comparisons[group] = {m: _compare(found, whole, variants, m) for m in MEASURES}
+    for group, variants in bare.groups.items():
+        complete = [d for d in bare.datasets if all(bare.cell(d, v).failed == 0 for v in variants)]
+        if len(variants) > 1 and complete:
+            comparisons[group] = {m: _compare(bare, complete, variants, m) for m in MEASURES}
     return StudyReport(cells=cells, comparisons=comparisons, folds=study.folds, seed=study.seed)
 
 
-def sentence(found: VariantComparison) -> str:
+def sentence(comparison: VariantComparison) -> str:
     """Friedman and Holm in words."""
-    if found.p is None or found.chi_square is None:
+    if comparison.p is None or comparison.chi_square is None:
         return "Friedman's test needs three variants and two data sets."
-    words = f"{found.datasets} data sets; Friedman χ² = {found.chi_square:.2f}, p = {found.p:.2g}."
-    control = found.labels[0]
-    tests = [f"{label} p = {p:.2g}" for label, p in zip(found.labels, found.holm, strict=True) if p is not None]
+    words = f"{comparison.datasets} data sets; Friedman χ² = {comparison.chi_square:.2f}, p = {comparison.p:.2g}."
+    control = comparison.labels[0]
+    tests = [
+        f"{label} p = {p:.2g}" for label, p in zip(comparison.labels, comparison.holm, strict=True) if p is not None
+    ]
     if tests:
         return f"{words} Holm against {control}: {', '.join(tests)}."
     return f"{words} The differences are not significant at 5 %."
@@ -249,8 +251,8 @@ def sentence(found: VariantComparison) -> str:
 
 def _cell(dataset: str, variant: str, group: str, folds: int, records: Sequence[FoldRecord]) -> Cell:
     first = min((r.threads for r in records), default=1)
-    own = sorted((r for r in records if r.threads == first), key=lambda r: r.fold)
-    good = [r for r in own if not r.error]
+    fold_records = sorted((r for r in records if r.threads == first), key=lambda r: r.fold)
+    good = [r for r in fold_records if not r.error]
     accuracies = np.array([r.accuracy for r in good])
     leaves = np.array([float(r.leaves) for r in good])
     correct = sum(r.correct for r in good)
@@ -280,7 +282,7 @@ def _cell(dataset: str, variant: str, group: str, folds: int, records: Sequence[
         limited=sum(r.status in {"time_limit", "memory_limit"} for r in good),
         failed=folds - len(good),
         proved=_count_proved(good),
-        error=next((r.error for r in own if r.error), ""),
+        error=next((r.error for r in fold_records if r.error), ""),
         **_costs(good, n),
         **_score(good),
     )
@@ -293,9 +295,9 @@ def interval_of(records: Sequence[FoldRecord]) -> Interval | None:
     if any(r.by_group for r in records):
         sums: dict[int, list[int]] = {}
         for group, correct, n in (line for r in records for line in r.by_group):
-            own = sums.setdefault(group, [0, 0])
-            own[0] += correct
-            own[1] += n
+            group_sums = sums.setdefault(group, [0, 0])
+            group_sums[0] += correct
+            group_sums[1] += n
         counts = np.array(list(sums.values()), np.float64)
         intervals.append(of_groups(counts[:, 0], counts[:, 1], folds))
     elif records and all(r.squares for r in records):
@@ -330,8 +332,8 @@ def _score(records: Sequence[FoldRecord]) -> dict[str, Any]:
     goals = {(r.goal, r.positive) for r in records}
     if len(goals) != 1 or not records[0].goal:
         return {}
-    whole = np.sum([r.confusion for r in records], axis=0).tolist()
-    return {"goal": records[0].goal_name, "score": goal_score(whole, records[0].goal, records[0].positive)}
+    confusion = np.sum([r.confusion for r in records], axis=0).tolist()
+    return {"goal": records[0].goal_name, "score": goal_score(confusion, records[0].goal, records[0].positive)}
 
 
 def _count_proved(records: Sequence[FoldRecord]) -> float | None:
@@ -345,9 +347,9 @@ def _count_proved(records: Sequence[FoldRecord]) -> float | None:
     return None
 
 
-def _compare(found: StudyReport, datasets: Sequence[str], variants: Sequence[str], measure: str) -> VariantComparison:
+def _compare(report: StudyReport, datasets: Sequence[str], variants: Sequence[str], measure: str) -> VariantComparison:
     def value(dataset: str, variant: str) -> float:
-        cell = found.cell(dataset, variant)
+        cell = report.cell(dataset, variant)
         return cell.seconds[min(cell.seconds)] if measure == "seconds" else float(getattr(cell, measure))
 
     values = np.array([[value(d, v) for v in variants] for d in datasets])

@@ -129,7 +129,7 @@ class _Measured:
 
 def base_rate(model: ModelFile) -> BaseRate | None:
     """Return how often the most frequent class of the training rows is right, on unseen rows where they are counted."""
-    unseen = _unseen(model)
+    unseen = _unseen_rows(model)
     root = model.tree.nodes[0]
     most = _most_frequent(model)
     if unseen is not None:
@@ -166,8 +166,8 @@ def read_verdict(model: ModelFile) -> TreeVerdict:
     settings = _SETTINGS[step](model.parameters) if step in _SETTINGS else {}
     words = _STEPS[step]
     if settings:
-        named = " and ".join(f"{name.replace('_', ' ')} {value}" for name, value in settings.items())
-        words = f"{words.removesuffix('.')}, for example {named}."
+        examples = " and ".join(f"{name.replace('_', ' ')} {value}" for name, value in settings.items())
+        words = f"{words.removesuffix('.')}, for example {examples}."
     sentence = finding.sentence
     rate = base_rate(model)
     on_training_rows = rate is not None and not rate.unseen  # as the proof is
@@ -185,12 +185,12 @@ def summary_members(model: ModelFile) -> dict[str, Any]:
 def _after_choice(model: ModelFile, step: str) -> str:
     """Return the step for a tree whose number of leaves the training chose: other sizes were judged already."""
     tried = (model.sizes or {}).get("tried") or ()
-    chosen = next((one["leaves"] for one in tried if one["chosen"]), None)
-    if chosen is None:
+    chosen_leaves = next((one["leaves"] for one in tried if one["chosen"]), None)
+    if chosen_leaves is None:
         return step
     if step == "more":
-        return "columns" if any(one["leaves"] > chosen for one in tried) else step
-    if step == "one" and any(1 < one["leaves"] < chosen for one in tried):
+        return "columns" if any(one["leaves"] > chosen_leaves for one in tried) else step
+    if step == "one" and any(1 < one["leaves"] < chosen_leaves for one in tried):
         return "sizes"
     # every smaller tree was worse by more than one standard error on the rows that were set aside
     return "more_rows" if step in ("less", "one") else step
@@ -245,7 +245,7 @@ def _judge(model: ModelFile) -> _Finding:
         return _judge_leaf(model)
     if model.certificate.get("costs"):
         return _judge_costs(model)
-    unseen = _unseen(model)
+    unseen = _unseen_rows(model)
     return _judge_training(model) if unseen is None else _judge_unseen(model, unseen)
 
 
@@ -274,7 +274,7 @@ def _judge_training(model: ModelFile) -> _Finding:
         )
     right = sum(leaf.counts[leaf.label] for leaf in model.tree.leaves) / model.tree.nodes[0].rows
     compared = (
-        f"Right for {points_text(right)}{THIN}% of {_counted(model)}its training rows; always answering “{rate.label}” is right for "
+        f"Right for {points_text(right)}{THIN}% of {_weight_words(model)}its training rows; always answering “{rate.label}” is right for "
         f"{points_text(rate.share)}{THIN}%."
     )
     if right > rate.share:
@@ -288,7 +288,7 @@ def _judge_unseen(model: ModelFile, unseen: _Measured) -> _Finding:
     """Judge by the rows that the tree, or the tree of a fold, has not seen."""
     label = model.tree.classes[unseen.most]
     base = points_text(unseen.base_share)
-    compared = f"Right for {points_text(unseen.accuracy)}{THIN}% of {_counted(model)}new rows; always answering “{label}” is right for {base}{THIN}%."
+    compared = f"Right for {points_text(unseen.accuracy)}{THIN}% of {_weight_words(model)}new rows; always answering “{label}” is right for {base}{THIN}%."
     noise = _noise(model, unseen)
     aim = _other_aim(model)
     worse = int(np.trace(unseen.confusion)) <= unseen.base
@@ -313,20 +313,20 @@ def _judge_unseen(model: ModelFile, unseen: _Measured) -> _Finding:
 
 def _judge_costs(model: ModelFile) -> _Finding:
     """Judge by the costs of the answers, which the tree was trained for."""
-    stated = model.certificate["costs"]
+    costs = model.certificate["costs"]
     test = model.metrics.get("test") or {}
-    known = "cost" in test and bool(test.get("n"))
-    own = test if known else model.metrics.get("train") or {}
-    if "cost" not in own or not own.get("n"):
+    is_tested = "cost" in test and bool(test.get("n"))
+    metrics = test if is_tested else model.metrics.get("train") or {}
+    if "cost" not in metrics or not metrics.get("n"):
         return _Finding("unknown", "What its answers cost is not known.", "hold_out")
-    unit = f"{THIN}{stated['unit']}" if stated["unit"] else ""
-    cost = number_text(own["cost"] / own["n"]) + unit
-    constant = number_text(own["constant_cost"] / own["n"]) + unit
-    answer = stated["best_constant"]["answer"]
-    compared = f"Its answers cost {cost} for each {'new' if known else 'training'} row; always answering “{answer}” costs {constant}."
-    if not known:
+    unit = f"{THIN}{costs['unit']}" if costs["unit"] else ""
+    cost = number_text(metrics["cost"] / metrics["n"]) + unit
+    constant = number_text(metrics["constant_cost"] / metrics["n"]) + unit
+    answer = costs["best_constant"]["answer"]
+    compared = f"Its answers cost {cost} for each {'new' if is_tested else 'training'} row; always answering “{answer}” costs {constant}."
+    if not is_tested:
         return _Finding("unknown", f"{compared} Nothing is known about new rows.", "hold_out")
-    if own["cost"] >= own["constant_cost"]:
+    if metrics["cost"] >= metrics["constant_cost"]:
         return _Finding("worse", f"{compared} The tree saves nothing against this one answer.", "less")
     return _open_or_good(model, compared)
 
@@ -341,22 +341,22 @@ def _open_or_good(model: ModelFile, compared: str) -> _Finding:
     return _Finding("good", compared, "approve")
 
 
-def _counted(model: ModelFile) -> str:
+def _weight_words(model: ModelFile) -> str:
     """Say that shares are of weight, where rows have weights from a column."""
     return "the weight of " if model.certificate.get("weights") else ""
 
 
-def _unseen(model: ModelFile) -> _Measured | None:
+def _unseen_rows(model: ModelFile) -> _Measured | None:
     """Return the unseen rows of all folds, else those held out; None where the file does not count them by class."""
     crossed, test = (model.metrics.get(name) or {} for name in ("cross_validation", "test"))
-    own = crossed if crossed.get("accuracy") is not None else test
-    known = unseen_accuracy(model.metrics)
-    counts = np.array(own.get("confusion") or (), np.int64)
-    if known is None or not counts.any():
+    metrics = crossed if crossed.get("accuracy") is not None else test
+    accuracy = unseen_accuracy(model.metrics)
+    counts = np.array(metrics.get("confusion") or (), np.int64)
+    if accuracy is None or not counts.any():
         return None
     return _Measured(
-        confusion=counts, most=_most_frequent(model), accuracy=own["accuracy"],
-        interval=known["interval"], in_folds=own is crossed, dependent="interval" in own,
+        confusion=counts, most=_most_frequent(model), accuracy=metrics["accuracy"],
+        interval=accuracy["interval"], in_folds=metrics is crossed, dependent="interval" in metrics,
     )  # fmt: skip
 
 

@@ -37,7 +37,10 @@ class FormReport:
     @property
     def notes(self) -> tuple[str, ...]:
         """The report in sentences."""
-        return (*(own.sentence for own in self.proposals), *(respelled_words(*own) for own in self.respelled.items()))
+        return (
+            *(entry.sentence for entry in self.proposals),
+            *(respelled_words(*entry) for entry in self.respelled.items()),
+        )
 
 
 def respelled_words(column: str, cells: int) -> str:
@@ -70,19 +73,19 @@ def warning_sentences(
     the tree asks columns of 0 and 1 with other numbers, and columns with numbers far outside of the training range. A number just
     outside is none: each fold of a cross-validation has some.
     """
-    proposals = {own.column: own for own in report.proposals}
-    found = []
-    for j, own in enumerate(schema):
-        proposal = proposals.get(own.name)
-        if own.name not in unknown:
+    proposals = {column.column: column for column in report.proposals}
+    sentences = []
+    for j, column in enumerate(schema):
+        proposal = proposals.get(column.name)
+        if column.name not in unknown:
             if proposal is not None:
-                found.append(proposal.sentence)
+                sentences.append(proposal.sentence)
             elif j in tree.used_columns:
-                found += _strange_numbers(tree.schema[j], matrix[:, j])
-        elif own.unknown is not UnknownPolicy.BRANCH:
-            text = f"{unknown_cells_words(own.name, unknown[own.name], len(matrix))} {ANSWERED_NO}"
-            found.append(text if proposal is None else f"{text} {proposal.guess}")
-    return found
+                sentences += _strange_numbers(tree.schema[j], matrix[:, j])
+        elif column.unknown is not UnknownPolicy.BRANCH:
+            text = f"{unknown_cells_words(column.name, unknown[column.name], len(matrix))} {ANSWERED_NO}"
+            sentences.append(text if proposal is None else f"{text} {proposal.guess}")
+    return sentences
 
 
 def _strange_numbers(column: ColumnSchema, values: FloatArray) -> list[str]:
@@ -162,24 +165,26 @@ class FormWatch:
     def add(self, matrix: FloatArray, unknown: WordCounts) -> None:
         """Add rows and the unknown words in them."""
         for j, watched in self.watched.items():
-            own = self.tree.schema[j]
+            column = self.tree.schema[j]
             cells = matrix[:, j]
-            if own.kind is ColumnKind.CATEGORICAL:
-                present = ~np.isnan(cells) & (cells != own.missing_code)
-                watched.add_words(unknown.get(own.name, {}), int(present.sum()))
+            if column.kind is ColumnKind.CATEGORICAL:
+                present = ~np.isnan(cells) & (cells != column.missing_code)
+                watched.add_words(unknown.get(column.name, {}), int(present.sum()))
             else:
                 watched.add_numbers(cells)
 
     def proposals(self) -> tuple[ChangedForm, ...]:
         """Return the readings under which columns would fit the training better."""
-        found = []
+        forms = []
         for j, watched in self.watched.items():
-            own = self.tree.schema[j]
-            if own.kind is ColumnKind.CATEGORICAL:
-                found.append(propose_words(own.name, watched.words, watched.cells, own.categories))
-            elif own.kind is ColumnKind.NUMERIC and own.range is not None and watched.numbers:
-                found.append(propose_factor(own.name, np.concatenate(watched.numbers), *own.range, codes=own.special))
-        return tuple(own for own in found if own is not None)
+            column = self.tree.schema[j]
+            if column.kind is ColumnKind.CATEGORICAL:
+                forms.append(propose_words(column.name, watched.words, watched.cells, column.categories))
+            elif column.kind is ColumnKind.NUMERIC and column.range is not None and watched.numbers:
+                forms.append(
+                    propose_factor(column.name, np.concatenate(watched.numbers), *column.range, codes=column.special)
+                )
+        return tuple(column for column in forms if column is not None)
 
 
 class Reread(NamedTuple):
@@ -192,30 +197,30 @@ class Reread(NamedTuple):
 
 def count_changes(tree: Tree, proposals: Sequence[ChangedForm], pieces: Iterable[Reread]) -> tuple[ChangedForm, ...]:
     """Return the proposals with the number of answers that each alone would change."""
-    places = {own.name: j for j, own in enumerate(tree.schema)}
+    places = {proposal.name: j for j, proposal in enumerate(tree.schema)}
     changed = Counter[str]()
     rows = 0
     for matrix, answered, renamed in pieces:
         labels = tree.labels[tree.apply(matrix)]
         rows += int(answered.sum())
-        for own in proposals:
-            j = places[own.column]
+        for proposal in proposals:
+            j = places[proposal.column]
             cells = matrix[:, j]
             other = matrix.copy()
-            if own.words:
+            if proposal.words:
                 other[:, j] = np.where(cells == UNKNOWN_CODE, renamed[:, j], cells)
             else:
-                other[:, j] = own.reread(cells, tree.schema[j].special)
-            changed[own.column] += int((answered & (tree.labels[tree.apply(other)] != labels)).sum())
-    return tuple(replace(own, changed=changed[own.column], rows=rows) for own in proposals)
+                other[:, j] = proposal.reread(cells, tree.schema[j].special)
+            changed[proposal.column] += int((answered & (tree.labels[tree.apply(other)] != labels)).sum())
+    return tuple(replace(proposal, changed=changed[proposal.column], rows=rows) for proposal in proposals)
 
 
 def renamed_schema(schema: Sequence[ColumnSchema], proposals: Sequence[ChangedForm]) -> tuple[ColumnSchema, ...]:
     """Return the columns with the words of the rows in the places of the categories that they may stand for."""
-    by_column = {own.column: {name: word for word, name in own.words.items()} for own in proposals}
+    by_column = {column.column: {name: word for word, name in column.words.items()} for column in proposals}
     return tuple(
-        replace(own, categories=tuple(by_column.get(own.name, {}).get(name, name) for name in own.categories))
-        for own in schema
+        replace(column, categories=tuple(by_column.get(column.name, {}).get(name, name) for name in column.categories))
+        for column in schema
     )
 
 
@@ -224,8 +229,8 @@ def _many_outside(tree: Tree, matrix: FloatArray) -> bool:
 
     Ordinary calls end here, within a twentieth of the time of the full look.
     """
-    asked = ((j, tree.schema[j]) for j in tree.used_columns)
-    ranged = [(j, own.range) for j, own in asked if own.kind is ColumnKind.NUMERIC and own.range is not None]
+    used = ((j, tree.schema[j]) for j in tree.used_columns)
+    ranged = [(j, column.range) for j, column in used if column.kind is ColumnKind.NUMERIC and column.range is not None]
     if not ranged:
         return False
     cells = matrix[:, [j for j, _ in ranged]]
@@ -241,4 +246,4 @@ def _many_outside(tree: Tree, matrix: FloatArray) -> bool:
 
 
 def _has_words(proposals: Sequence[ChangedForm]) -> bool:
-    return any(own.words for own in proposals)
+    return any(proposal.words for proposal in proposals)

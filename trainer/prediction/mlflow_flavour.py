@@ -55,11 +55,11 @@ class TreePredictor:
         def read(schema: tuple[ColumnSchema, ...]) -> ParsedRows:
             return parse_rows(schema, tree.used_columns, rows, refused=tree.refused_columns)
 
-        found = read(tree.schema)
-        report = report_forms(tree, found.matrix, found.unknown_words, lambda schema: read(schema).matrix)
-        for sentence in warning_sentences(tree, tree.schema, found.matrix, found.unknown_words, report):
+        parsed = read(tree.schema)
+        report = report_forms(tree, parsed.matrix, parsed.unknown_words, lambda schema: read(schema).matrix)
+        for sentence in warning_sentences(tree, tree.schema, parsed.matrix, parsed.unknown_words, report):
             warnings.warn(sentence, UserWarning, stacklevel=3)
-        return found.matrix
+        return parsed.matrix
 
 
 def save_model(model: Any, path: str | Path, **options: Any) -> None:
@@ -93,14 +93,14 @@ def _describe_file(file: Path) -> dict[str, Any]:
 @contextmanager
 def _file_of(model: Any) -> Iterator[Path]:
     """The model file of whatever was given, in a folder that is removed afterwards."""
-    found = model if isinstance(model, str | Path | Tree | ModelFile) else _fitted_file(model)
-    if found is None:
+    source = model if isinstance(model, str | Path | Tree | ModelFile) else _fitted_file(model)
+    if source is None:
         raise DataError(f"{type(model).__name__} is neither a fitted classifier, nor a tree, nor a model file.")
-    if isinstance(found, str | Path):
-        found = read_model(found)
+    if isinstance(source, str | Path):
+        source = read_model(source)
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / FILE
-        write(ModelFile.of_tree(found) if isinstance(found, Tree) else found, file)
+        write(ModelFile.of_tree(source) if isinstance(source, Tree) else source, file)
         yield file
 
 
@@ -110,15 +110,15 @@ def _fitted_file(model: Any) -> ModelFile | None:
     return None if fitted is None else replace(fitted, certificate=model.certificate_.to_json())
 
 
-def _records(given: Any) -> list[dict[str, Any]]:
+def _records(records: Any) -> list[dict[str, Any]]:
     """Rows by column; NaN of a frame is a missing value."""
-    if hasattr(given, "to_dict"):
-        given = given.to_dict("records")
-    if not isinstance(given, list) or not all(isinstance(row, dict) for row in given):
+    if hasattr(records, "to_dict"):
+        records = records.to_dict("records")
+    if not isinstance(records, list) or not all(isinstance(row, dict) for row in records):
         raise DataError(
             "Send rows with the names of their columns: a data frame, or dataframe_split or dataframe_records in JSON."
         )
-    return [{str(name): _cell(value) for name, value in row.items()} for row in given]
+    return [{str(name): _cell(value) for name, value in row.items()} for row in records]
 
 
 def _cell(value: Any) -> Any:

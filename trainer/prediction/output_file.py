@@ -39,7 +39,7 @@ class Piece(NamedTuple):
     leaves: CodeArray  # int32 (n,)
     usable: BoolArray  # (n,), whether a row has a prediction
     more: Sequence[list[Any]] = ()  # further columns
-    kept: pa.RecordBatch | None = None  # the columns of the file
+    file_columns: pa.RecordBatch | None = None  # the columns of the file
 
 
 class Writer(Protocol):
@@ -70,27 +70,31 @@ class CsvWriter:
         self.answers = ["," + csv_line(cells) for cells in self.cells]
 
     def write(self, piece: Piece) -> None:
-        first, leaves, usable, more, kept = piece
-        self._begin(kept.schema.names if kept is not None else ())
-        found = np.where(usable, leaves, len(self.answers) - 1).tolist()
-        if not more and kept is None:
-            self.stream.write("".join([f"{i}{self.answers[leaf]}" for i, leaf in enumerate(found, first)]))
+        first, leaves, usable, more, file_columns = piece
+        self._begin(file_columns.schema.names if file_columns is not None else ())
+        codes = np.where(usable, leaves, len(self.answers) - 1).tolist()
+        if not more and file_columns is None:
+            self.stream.write("".join([f"{i}{self.answers[leaf]}" for i, leaf in enumerate(codes, first)]))
             return
-        before = zip(*map(self._kept, kept.columns), strict=True) if kept is not None else ((),) * len(found)
-        after = ([self._cell(v) for v in row] for row in zip(*more, strict=True)) if more else ((),) * len(found)
+        before = (
+            zip(*map(self._file_cells, file_columns.columns), strict=True)
+            if file_columns is not None
+            else ((),) * len(codes)
+        )
+        after = ([self._cell(v) for v in row] for row in zip(*more, strict=True)) if more else ((),) * len(codes)
         text = io.StringIO()
         csv.writer(text, lineterminator="\n").writerows(
             [*old, i, *self.cells[leaf], *new]
-            for i, (leaf, old, new) in enumerate(zip(found, before, after, strict=True), first)
+            for i, (leaf, old, new) in enumerate(zip(codes, before, after, strict=True), first)
         )
         self.stream.write(text.getvalue())
 
-    def _begin(self, kept: Sequence[str]) -> None:
+    def _begin(self, file_names: Sequence[str]) -> None:
         if not self.begun:
-            self.stream.write(csv_line([*map(self.text, kept), *_answer_names(self.names, kept)]))
+            self.stream.write(csv_line([*map(self.text, file_names), *_answer_names(self.names, file_names)]))
             self.begun = True
 
-    def _kept(self, column: pa.Array) -> list[Any]:
+    def _file_cells(self, column: pa.Array) -> list[Any]:
         return ["" if value is None else self._cell(value) for value in column.to_pylist()]
 
     def _cell(self, value: Any) -> Any:
@@ -115,20 +119,20 @@ class ParquetWriter:
         self.writer: pq.ParquetWriter | None = None
 
     def write(self, piece: Piece) -> None:
-        first, leaves, usable, more, kept = piece
-        writer = self._begin(kept.schema if kept is not None else pa.schema([]))
-        found = pa.array(leaves, pa.int32(), mask=~usable)
+        first, leaves, usable, more, file_columns = piece
+        writer = self._begin(file_columns.schema if file_columns is not None else pa.schema([]))
+        codes = pa.array(leaves, pa.int32(), mask=~usable)
         rows = pa.array(np.arange(first, first + len(leaves)))
-        columns = [rows, self.labels.take(found), *(share.take(found) for share in self.shares), found]
+        columns = [rows, self.labels.take(codes), *(share.take(codes) for share in self.shares), codes]
         columns += [pa.array(v, t) for v, (_, t) in zip(more, self.fields[len(columns) :], strict=True)]
-        columns = [*(kept.columns if kept is not None else ()), *columns]
+        columns = [*(file_columns.columns if file_columns is not None else ()), *columns]
         writer.write_batch(pa.record_batch(columns, schema=writer.schema))
 
-    def _begin(self, kept: pa.Schema) -> pq.ParquetWriter:
+    def _begin(self, file_schema: pa.Schema) -> pq.ParquetWriter:
         if self.writer is None:
-            names = _answer_names([name for name, _ in self.fields], kept.names)
+            names = _answer_names([name for name, _ in self.fields], file_schema.names)
             answers = [pa.field(name, t) for name, (_, t) in zip(names, self.fields, strict=True)]
-            schema = pa.schema([*(field.remove_metadata() for field in kept), *answers])
+            schema = pa.schema([*(field.remove_metadata() for field in file_schema), *answers])
             self.writer = pq.ParquetWriter(self.stream, schema, compression="zstd")
         return self.writer
 
@@ -140,13 +144,13 @@ def _names(tree: Tree) -> list[str]:
     return ["row", "label", *(f"probability {c}" for c in tree.classes), "leaf"]
 
 
-def _answer_names(names: Sequence[str], kept: Collection[str]) -> list[str]:
+def _answer_names(names: Sequence[str], file_names: Collection[str]) -> list[str]:
     """The names of answers beside kept columns, none of which has the same name."""
-    taken = set(kept)
-    found = []
+    used_names = set(file_names)
+    answer_names = []
     for name in names:
-        while name in taken:
+        while name in used_names:
             name = f"predicted {name}"
-        taken.add(name)
-        found.append(name)
-    return found
+        used_names.add(name)
+        answer_names.append(name)
+    return answer_names

@@ -80,7 +80,7 @@ class PredictionSummary:
             "rows": self.rows, "predicted": self.predicted, "labels": self.labels, "known": self.known,
             "correct": self.correct, "base_correct": self.base_correct, "trained": self.trained, "unknown": self.unknown,
             "out_of_range": self.out_of_range, "respelled": self.respelled,
-            "proposals": [own.to_json() for own in self.proposals], "notes": list(self.notes), "life": self.life,
+            "proposals": [proposal.to_json() for proposal in self.proposals], "notes": list(self.notes), "life": self.life,
         }  # fmt: skip
 
 
@@ -119,15 +119,15 @@ def predict_file(
     with _temporary_name(path) as temporary:
         if path.suffix.lower() == ".parquet":
             with temporary.open("wb") as binary:
-                found = _predict(model, source, ParquetWriter(model.tree, binary, more=more), say, more)
+                summary = _predict(model, source, ParquetWriter(model.tree, binary, more=more), say, more)
                 _flush(binary)
         else:
             with temporary.open("w", encoding="utf-8", newline="") as stream:
                 writer = CsvWriter(model.tree, stream, for_spreadsheets=for_spreadsheets, more=more)
-                found = _predict(model, source, writer, say, more)
+                summary = _predict(model, source, writer, say, more)
                 _flush(stream)
         temporary.replace(path)
-    return found
+    return summary
 
 
 @dataclass(frozen=True)
@@ -151,7 +151,7 @@ def _predict(
     total = _Total(model, source.training)
     problems: list[str] = []
     say("reading", 0, 0)
-    for rows, count, kept in _pieces(model, source, total, more.piece if more else PIECE):
+    for rows, count, file_columns in _pieces(model, source, total, more.piece if more else PIECE):
         if isinstance(rows, DataError):
             problems += rows.problems or [str(rows)]
             if len(problems) >= LISTED:
@@ -161,14 +161,14 @@ def _predict(
             matrix = rows.table.matrix()
             leaves = tree.apply(matrix)
             further = more.of(matrix, rows.usable) if more else ()
-            writer.write(Piece(total.rows + 1, leaves, rows.usable, further, kept))
+            writer.write(Piece(total.rows + 1, leaves, rows.usable, further, file_columns))
             total.add(rows, leaves)
             say("predicting", total.rows, count)
     if problems:
         raise several(problems[:LISTED])
     writer.close()
-    found = total.result(_with_changes(model, source, total.watch.proposals()))
-    return replace(found, notes=(*found.notes, *more.notes())) if more else found
+    summary = total.result(_with_changes(model, source, total.watch.proposals()))
+    return replace(summary, notes=(*summary.notes, *more.notes())) if more else summary
 
 
 def _pieces(
@@ -176,12 +176,12 @@ def _pieces(
 ) -> Iterator[tuple[ModelRows | DataError, int, pa.RecordBatch | None]]:
     """Rows of the file under the model's schema, or what is wrong with them; the number of rows in all; and the columns that are kept."""
     reading = ColumnParsing.from_json(model.reading)
-    needed = {model.tree.schema[j].name for j in model.tree.used_columns}
+    names = {model.tree.schema[j].name for j in model.tree.used_columns}
     if not is_parquet(source.path):
         raw = read_for_model(
             source.path,
             reading,
-            needed,
+            names,
             target=model.target,
             delimiter=source.delimiter,
             encoding=source.encoding,
@@ -197,21 +197,21 @@ def _pieces(
                 line_numbers=raw.line_numbers[start : start + size],
                 detected=raw.detected,
             )
-            kept = pa.RecordBatch.from_arrays(list(part.columns), list(raw.names)) if source.keep else None
-            yield _under_model(model, part, raw.names, reading), len(raw), kept
+            file_columns = pa.RecordBatch.from_arrays(list(part.columns), list(raw.names)) if source.keep else None
+            yield _rows_under_model(model, part, raw.names, reading), len(raw), file_columns
         return
     with ParquetPieces(source.path, source.limits) as file:
-        used = model.tree.used_columns
-        check_columns(reading.names(file.names), model.tree.schema, target=model.target, used=used)
-        wanted = reading.sources(needed) | {model.target}
+        used_columns = model.tree.used_columns
+        check_columns(reading.names(file.names), model.tree.schema, target=model.target, used=used_columns)
+        requested = reading.sources(names) | {model.target}
         parts: Iterator[tuple[RawTable, pa.RecordBatch | None]] = (
-            file.read_all(wanted, size) if source.keep else ((part, None) for part in file.read(wanted, size))
+            file.read_all(requested, size) if source.keep else ((part, None) for part in file.read(requested, size))
         )
-        for part, kept in parts:
-            yield _under_model(model, part, file.names, reading), file.rows, kept
+        for part, file_columns in parts:
+            yield _rows_under_model(model, part, file.names, reading), file.rows, file_columns
 
 
-def _under_model(
+def _rows_under_model(
     model: ModelFile, part: RawTable, names: tuple[str, ...], reading: ColumnParsing
 ) -> ModelRows | DataError:
     tree = model.tree
@@ -234,7 +234,7 @@ def _with_changes(model: ModelFile, source: RowSource, proposals: tuple[ChangedF
     again = replace(source, keep=False, training=None)
     pieces = _pieces(model, again, _Total(model, None), PIECE)
     pairs: Iterable[tuple[Any, Any]] = ((piece, piece) for piece in pieces)
-    if any(own.words for own in proposals):
+    if any(proposal.words for proposal in proposals):
         renamed = replace(model, tree=replace(model.tree, schema=renamed_schema(model.tree.schema, proposals)))
         pairs = zip(pieces, _pieces(renamed, again, _Total(model, None), PIECE), strict=True)
     return count_changes(model.tree, proposals, _readable(pairs))
@@ -280,26 +280,26 @@ class _Total:
         self.outside += self.tree.outside(rows.table.matrix()[rows.usable]).sum(axis=0)
         self.last = rows
         if rows.labels is not None:
-            known = rows.usable & (rows.labels.codes >= 0)
-            self.known += int(known.sum())
-            self.correct += int((codes[known] == rows.labels.codes[known]).sum())
-            self.base_correct += int((rows.labels.codes[known] == self.most).sum())
+            has_class = rows.usable & (rows.labels.codes >= 0)
+            self.known += int(has_class.sum())
+            self.correct += int((codes[has_class] == rows.labels.codes[has_class]).sum())
+            self.base_correct += int((rows.labels.codes[has_class] == self.most).sum())
             if self.training is not None:
-                self.trained += self.training.count(rows.table.matrix()[known], rows.labels.codes[known])
+                self.trained += self.training.count(rows.table.matrix()[has_class], rows.labels.codes[has_class])
 
     def _count_life(self, rows: ModelRows, leaves: CodeArray) -> None:
         """Count what a server keeps of the answers."""
         matrix = rows.table.matrix()
         counts = np.bincount(leaves[rows.usable])
-        found: dict[str, dict[str, int]] = {
+        life: dict[str, dict[str, int]] = {
             "rows": {str(leaf): int(counts[leaf]) for leaf in np.flatnonzero(counts).tolist()},
             "refused_empty": {},
         }
         refused = list(self.tree.refused_columns)
         first = np.isnan(matrix[~rows.usable][:, refused]).argmax(axis=1) if refused else np.zeros(0, np.int64)
         for k, number in enumerate(np.bincount(first).tolist()):
-            found["refused_empty"][self.tree.schema[refused[k]].name] = number
-        for kind, numbers in (found | self.tree.unusual_cells(matrix[rows.usable])).items():
+            life["refused_empty"][self.tree.schema[refused[k]].name] = number
+        for kind, numbers in (life | self.tree.unusual_cells(matrix[rows.usable])).items():
             self.life.setdefault(kind, Counter()).update({name: number for name, number in numbers.items() if number})
 
     def _count_empty(self, rows: ModelRows) -> None:
@@ -322,7 +322,7 @@ class _Total:
                 )
             if self.last.absent_columns:
                 notes.append(f"Columns that the tree does not use are missing: {list_names(self.last.absent_columns)}.")
-        notes += [own.sentence for own in proposals]
+        notes += [proposal.sentence for proposal in proposals]
         for name, count in self.unknown.items():
             notes.append(unknown_words(name, count))
         notes += [respelled_words(name, count) for name, count in self.respelled.items()]
@@ -340,8 +340,8 @@ class _Total:
                 "little about new rows. The model file does not show which rows these are."
             )
         notes += empty_cell_notes(self.empty, self.unseen, self.unseen_columns)
-        if gone := self.rows - self.predicted:
-            notes.append(empty_words(gone, self.rows))
+        if unanswered := self.rows - self.predicted:
+            notes.append(empty_words(unanswered, self.rows))
         return PredictionSummary(
             rows=self.rows,
             predicted=self.predicted,

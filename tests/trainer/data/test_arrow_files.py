@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.feather as feather
 import pytest
 
-from trainer.check.recount.table.tables import readings
+from trainer.check.recount.table.tables import candidate_readings
 from trainer.data.formats.file_bytes import ReadLimits
 from trainer.data.formats.read_file import read_table
 from trainer.data.formats.staged import read_raw, write_raw
@@ -63,7 +63,7 @@ def test_stored_rows_keep_the_declaration(path, tmp_path):
 
 
 def test_checker_reads_the_same_cells(path):
-    pieces, _ = next(readings(path, ["region", "size", "y"]))
+    pieces, _ = next(candidate_readings(path, ["region", "size", "y"]))
     found = next(pieces)
     assert found[0][:4] == ["1", "2", "3", "1"]
     assert found[1][:3] == ["0", "0.25", "0.5"]

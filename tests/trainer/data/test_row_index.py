@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from trainer.check.recount.table.tables import readings
+from trainer.check.recount.table.tables import candidate_readings
 from trainer.data.formats.read_file import read_table
 from trainer.data.inspect_table import inspect
 from trainer.data.reader import load, load_for_model
@@ -66,7 +66,7 @@ def test_checker_reads_the_same_columns(tmp_path, form):
     text, name = TEXTS[form]
     path = tmp_path / "t.csv"
     path.write_text(text)
-    pieces, _ = next(readings(path, ["kind", "y", name]))
+    pieces, _ = next(candidate_readings(path, ["kind", "y", name]))
     found = [column for piece in pieces for column in piece]
     assert found[0] == FRAME["kind"].tolist()
     assert found[2][:2] == (["0", "1"] if form == "pandas" else ["car 0", "car 7"])

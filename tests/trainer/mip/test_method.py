@@ -16,7 +16,7 @@ import pytest
 from trainer.certificate import Status
 from trainer.data.encoding import Scheme, encode_binary
 from trainer.errors import InfeasibleError, ParameterError, SolverError
-from trainer.goal import lowered
+from trainer.goal import lowered_recalls_words
 from trainer.table import Column, ColumnKind, ColumnSchema, Labels, Table, numeric_table
 from trainer.training.run import TrainRequest, TrainResult, train
 
@@ -221,7 +221,7 @@ def test_contradicting_constraints_say_what_can_be_reached(method):
         run(method, recall="yes: 1; no: 1", max_leaves=2)
     assert caught.value.best == pytest.approx(float(shortfall), abs=1e-9)
     assert caught.value.of == "shortfall of the recalls"
-    assert lowered(shortfall, 2) in str(caught.value)
+    assert lowered_recalls_words(shortfall, 2) in str(caught.value)
     assert best(lambda s, p: recall(p, 0) == recall(p, 1) == 1) is None
     assert "leaves" not in str(caught.value).split("percentage points.")[1]  # no number of leaves would do
 

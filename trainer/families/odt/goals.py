@@ -19,7 +19,7 @@ from trainer.families.odt.grouping import predict_labels, relabel
 from trainer.families.odt.groups import Groups
 from trainer.families.odt.pareto import RateFrontierSearch, RatePoint
 from trainer.families.odt.topology import Shape
-from trainer.goal import Goal, Maximised, downwards, needed, required_text, share
+from trainer.goal import Goal, Maximised, downwards, needed_rows, required_text, share
 from trainer.methods.base import Parameter, Restricts, Sentences, Settings, exact_fraction
 from trainer.methods.monitor import Monitor
 from trainer.tree.nodes import Draft
@@ -156,7 +156,7 @@ class RateGoalSearch:
             raise ParameterError(
                 {"sensitivity": f"The rows of the class weigh {self.positives}; {MAX_POSITIVE} is the limit."}
             )
-        least = needed(goal.specificity if self.mirrored else goal.sensitivity, self.positives)
+        least = needed_rows(goal.specificity if self.mirrored else goal.sensitivity, self.positives)
         single = goal.maximise != "accuracy" and not all_entries
         # one entry of the frontier decides whether both required shares are feasible; it is often proved long before all others
         self.both = not all_entries and goal.sensitivity is not None and goal.specificity is not None
@@ -218,8 +218,8 @@ class RateGoalSearch:
 
     def _raise_if_unreachable(self) -> None:
         """Raise InfeasibleError if the bounds prove that no tree reaches both shares."""
-        least_p = needed(self.goal.sensitivity, self.positives)
-        least_n = needed(self.goal.specificity, self.negatives)
+        least_p = needed_rows(self.goal.sensitivity, self.positives)
+        least_n = needed_rows(self.goal.specificity, self.negatives)
         if self.search.bound[least_p] >= least_n:
             return
         best = share(self.search.at(least_p).tn, self.negatives)

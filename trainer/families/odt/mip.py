@@ -19,7 +19,7 @@ from trainer.families.odt.model import ModelTechniques, OdtModel
 from trainer.families.odt.plan import grow_greedy_tree
 from trainer.families.odt.search import LevelLimitReached, SubsetSearch
 from trainer.families.odt.topology import Shape
-from trainer.goal import Goal, downwards, needed, required_text, share
+from trainer.goal import Goal, downwards, needed_rows, required_text, share
 from trainer.methods.base import Parameter, Settings, Solution
 from trainer.methods.monitor import Monitor
 from trainer.milo import Hooks, Termination, backend
@@ -79,7 +79,7 @@ class SolverTask:
             self.value = {
                 "accuracy": (weight.numerator, weight.denominator), "sensitivity": (0, 1), "specificity": (1, 0),
             }[goal.maximise]  # fmt: skip
-            self.least = (needed(goal.specificity, self.rows[0]), needed(goal.sensitivity, self.rows[1]))
+            self.least = (needed_rows(goal.specificity, self.rows[0]), needed_rows(goal.sensitivity, self.rows[1]))
         self.top = sum(v * n for v, n in zip(self.value, self.rows, strict=True))
 
     def score(self, draft: Draft) -> int | None:

@@ -18,7 +18,7 @@ from trainer.check.proof.subject import ProofSpace, RateLimit
 from trainer.check.recount import verdict, verify
 from trainer.check.recount.restrictions import words_of
 from trainer.check.recount.search import small
-from trainer.check.recount.search.small import _searched
+from trainer.check.recount.search.small import _search
 from trainer.check.recount.table.rows import load as read_rows
 from trainer.data.reader import load
 from trainer.training.run import TrainRequest, train
@@ -110,7 +110,7 @@ def test_one_step_shows_the_best_tree_with_equal_rates_and_nothing_more(seed):
     space = table(seed)
     best = Brute(space).least()
     unit = space.penalty.denominator
-    found, whole = _searched(space)
+    found, whole = _search(space)
     assert whole
     assert found == (None if best is None else Fraction(best, unit))
     goal = 10_000 if best is None else best

@@ -20,7 +20,7 @@ from trainer.check.bundle import bundle
 from trainer.check.proof.space.space import read_space
 from trainer.check.recount import verdict, verify
 from trainer.check.recount.proof import check_model_proof
-from trainer.check.recount.search.small import _searched
+from trainer.check.recount.search.small import _search
 from trainer.check.recount.table.rows import load as read_rows
 from trainer.data.reader import load
 from trainer.errors import TrainerError
@@ -253,9 +253,9 @@ def test_both_find_the_same_best_tree_with_equal_rates(tmp_path):
         model = document | {"method": "flowoct", "parameters": document["parameters"] | asked}
         (tmp_path / "model.json").write_text(json.dumps(model))
         space = read_space(model, read_rows(data, model).training)
-        best = _searched(space)[0]
+        best = _search(space)[0]
         n = int(space.weights.sum())
-        free = _searched(replace(space, rates=None))[0]
+        free = _search(replace(space, rates=None))[0]
         if best is None:
             continue
         costly += best > free

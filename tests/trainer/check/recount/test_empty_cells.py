@@ -179,7 +179,7 @@ def test_refused_training_rows_are_a_lie_if_counts_are_kept(files):
     right["counts"][0] += 2
     found, lines = files.check(document)
     assert found == "refuted"
-    assert any(line.claim == "empty cells" and "nowhere" in line.detail for line in lines)
+    assert any(line.claim == "empty cells" and "no side" in line.detail for line in lines)
 
 
 def test_bound_below_better_question_of_other_side_is_refuted(tmp_path):

@@ -24,7 +24,7 @@ from trainer.families.exact.search.pareto import Constraints, ParetoSearch
 from trainer.families.exact.search.priced import ColumnPrices, solve_priced
 from trainer.families.exact.search.search import UNLIMITED, ExactSearch, begin_search, useful_depth
 from trainer.families.exact.search.solve import solve_binary
-from trainer.goal import lowered
+from trainer.goal import lowered_recalls_words
 from trainer.solver_common.binary_problem import BinaryProblem, SearchLimits
 from trainer.tree.shapes import LabelledShape
 
@@ -134,7 +134,7 @@ def solve_constrained(
 def _check_feasible(solution: ConstrainedResult, constraints: Constraints) -> None:
     if solution.shortfall is not None:
         raise InfeasibleError(
-            f"No tree satisfies the constraints. {lowered(solution.shortfall, len(constraints.recalls))}",
+            f"No tree satisfies the constraints. {lowered_recalls_words(solution.shortfall, len(constraints.recalls))}",
             best=float(solution.shortfall),
             of="shortfall of the recalls",
         )

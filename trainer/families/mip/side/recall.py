@@ -13,7 +13,7 @@ from trainer.constraints import Constraints, recalls
 from trainer.dtypes import FloatArray
 from trainer.families.mip.instance import ArrayTree, Instance
 from trainer.families.mip.side.base import NamedIndices, RelaxedConstraint, SideConstraint, View, correct_rows, scores
-from trainer.goal import lowered
+from trainer.goal import lowered_recalls_words
 from trainer.methods.base import Settings
 
 
@@ -86,7 +86,7 @@ class RelaxedRecalls(RelaxedConstraint):
 
     def sentence(self, price: Fraction) -> str:
         """Return the common shortfall, as a sentence."""
-        return lowered(price, len(self.recalls))
+        return lowered_recalls_words(price, len(self.recalls))
 
 
 def recall_constraints(at: NamedIndices, settings: Settings) -> Iterator[SideConstraint]:
