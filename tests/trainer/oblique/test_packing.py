@@ -14,7 +14,8 @@ from tests.seeds import seeds
 from tests.trainer.oblique.tables import table
 from tests.trainer.oracles.oblique import best_value, separations
 from trainer.check.recount import verify
-from trainer.check.recount.search.planes import _least_errors, line_separations
+from trainer.check.recount.search.planes import _least_errors
+from trainer.check.recount.search.planes import line_separations as checked_separations
 from trainer.families.oblique import packing as oblique_packing
 from trainer.families.oblique.instance import ObliqueInstance
 from trainer.families.oblique.lines import Roots, find_least_errors, line_separations
@@ -73,7 +74,7 @@ def test_line_separations_are_complete_and_errors_are_least(first):
         X, counts = flat(seed)
         sides = line_separations(X[:, 0], X[:, 1])
         exact = separations(X)
-        assert as_sets(sides) == exact == as_sets(line_separations([tuple(map(int, p)) for p in X]))
+        assert as_sets(sides) == exact == as_sets(checked_separations([tuple(map(int, p)) for p in X]))
         roots = Roots(sides, counts)
         least = find_least_errors(roots)
         assert list(least.errors) == _least_errors([tuple(map(int, p)) for p in X], counts)
