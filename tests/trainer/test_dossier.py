@@ -157,7 +157,7 @@ def test_without_held_out_rows_nothing_stands_in_their_place(tmp_path):
     assert {leaf["kept"] for leaf in found["calibration"]} == {None}
 
 
-def test_trees_of_folds_say_how_much_the_tree_depends_on_its_rows(tmp_path):
+def test_fold_trees_show_stability_of_tree(tmp_path):
     document, data = trained(tmp_path, "cart", folds=4)
     found = made(document, data, tmp_path)
     rows = counted(document, data)

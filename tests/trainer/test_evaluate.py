@@ -226,7 +226,7 @@ def test_tables():
 
 
 @seeds(60)
-def test_numbers_are_cut_into_the_most_groups_that_have_enough_rows(seed):
+def test_numbers_have_most_groups_with_enough_rows(seed):
     draw = np.random.default_rng(seed)
     values = np.round(draw.normal(size=int(draw.integers(20, 200))), int(draw.integers(1, 4)))
     labels, codes = group_rows(values)

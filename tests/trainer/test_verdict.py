@@ -89,7 +89,7 @@ def with_costs(cost: float) -> ModelFile:
         ({"parameters": {"class_weight": "balanced"}}, "other_aim", "trained for something else"),
     ],
 )  # fmt: skip
-def test_tree_that_is_no_better_on_training_rows_is_said_to_be_so(more: dict[str, Any], kind: str, words: str) -> None:
+def test_tree_no_better_on_training_rows_is_reported(more: dict[str, Any], kind: str, words: str) -> None:
     """The proof is about the same rows, so the sentence has no word on it."""
     found = read_verdict(idle_on_training_rows(**more))
     assert found.kind == kind
@@ -241,7 +241,7 @@ def test_a_chosen_size_changes_the_next_step(given: ModelFile, sizes: dict[str, 
     assert bool(found.settings) is (words == "Try a smaller tree")
 
 
-def test_a_chosen_leaf_asks_for_columns_if_larger_trees_were_tried() -> None:
+def test_chosen_leaf_asks_for_columns_after_larger_trees() -> None:
     leaf = tree_from_json([{"id": 0, "counts": [60, 40], "class": "a"}], schema=SCHEMA, classes=("a", "b"))
     given = replace(model([[30, 0], [20, 0]], parameters={"depth": 3, "leaf_penalty": 0.1}), tree=leaf)
     assert "leaf penalty" in read_verdict(given).next

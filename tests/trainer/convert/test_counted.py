@@ -106,7 +106,7 @@ def test_a_table_that_does_not_fit_is_refused(frame, text, tmp_path, change, wor
         count_rows(convert(text, "lightgbm", classes=["no", "yes"]), raw, reading, target="edible")
 
 
-def test_categories_that_only_the_table_has_are_added_and_go_right(frame, text, tmp_path):
+def test_categories_only_in_table_are_added_and_go_right(frame, text, tmp_path):
     more = pd.concat([frame, frame.head(5).assign(odor="musty")])
     raw, reading = raw_of(more, tmp_path / "rows.csv")
     model = count_rows(convert(text, "lightgbm", classes=["no", "yes"]), raw, reading, target="edible")
@@ -126,7 +126,7 @@ def test_our_own_pmml_is_counted_as_it_was(frame, tmp_path):
     assert sorted(v.counts for v in model.tree.leaves) == sorted(v.counts for v in tree.leaves)
 
 
-def test_a_model_file_of_ours_keeps_its_tree_and_leaves_its_claims_behind(frame, tmp_path):
+def test_own_model_file_keeps_tree_and_drops_claims(frame, tmp_path):
     raw, reading = raw_of(frame.dropna(), tmp_path / "rows.csv")
     table, labels, _ = build_as_read(raw, reading, target="edible", ignore=["name"])
     trained = train(TrainRequest(table=table, labels=labels, method="exact", parameters={"depth": 2}))
@@ -200,7 +200,7 @@ def test_the_search_agrees_with_trying_every_tree():
     assert {"not optimal", "no better tree"} <= verdicts
 
 
-def test_a_tree_that_is_too_deep_for_the_search_stays_open_unless_a_better_one_is_found():
+def test_too_deep_tree_stays_open_unless_better_one_exists():
     X, y = columns(1)
     good = from_sklearn(DecisionTreeClassifier(max_depth=6, random_state=0).fit(X, y))
     table = numeric_table(X)
@@ -233,7 +233,7 @@ def test_a_search_without_time_claims_nothing():
     assert found.bound is None
 
 
-def test_the_columns_of_a_tree_follow_the_source_and_counts_wait_for_rows(frame, tmp_path):
+def test_columns_follow_source_and_counts_need_rows(frame, tmp_path):
     raw, reading = raw_of(frame, tmp_path / "rows.csv")
     source = DecisionTreeClassifier(max_depth=1, random_state=0).fit(frame[["count", "cap width"]], frame["edible"])
     tree, table, labels = fitted_to(from_sklearn(source), raw, reading, "edible")

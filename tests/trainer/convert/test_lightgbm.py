@@ -129,7 +129,7 @@ def test_what_is_not_one_tree_of_two_classes_is_refused(model, words):
         from_lightgbm(model().model_to_string())
 
 
-def test_zeros_that_mean_missing_are_taken_where_they_go_the_way_of_the_comparison():
+def test_zero_as_missing_is_read_if_it_follows_the_comparison():
     rng = np.random.default_rng(1)
     X = np.where(rng.random((400, 1)) < 0.4, 0.0, rng.normal(size=(400, 1)) + 2.0)
     model = lightgbm.train(

@@ -49,7 +49,7 @@ def test_our_own_documents_come_back_leaf_for_leaf(seed):
     assert [found.nodes[i].label for i in leaves] == tree.predict(rows).tolist()
 
 
-def test_missing_numbers_go_to_the_default_child_or_get_no_answer():
+def test_missing_number_goes_to_default_child_or_is_refused():
     low, high = simple("lessOrEqual", 1), simple("greaterThan", 1)
     nodes = f'<Node id="1" score="yes">{low}</Node><Node id="2" score="no">{high}</Node>'
     for strategy, default, side in (
@@ -195,7 +195,7 @@ def test_every_question_about_a_category(first, second, yes):
     assert found == yes
 
 
-def test_several_children_are_asked_in_their_order_and_the_last_score_answers_the_rest():
+def test_children_are_asked_in_order_and_last_score_answers():
     nodes = (
         f'<Node score="perhaps"><True/><Node score="no">{simple("lessOrEqual", 1)}</Node>'
         f'<Node score="yes">{simple("lessOrEqual", 2)}</Node><Node score="no">{among("isIn", "d")}</Node></Node>'
@@ -293,7 +293,7 @@ def test_jpmml_gives_the_same_classes(tmp_path):
         assert [row["y"] for row in theirs] == own, name
 
 
-def test_ends_of_a_number_are_an_interval_and_one_end_is_a_threshold():
+def test_two_ends_are_interval_and_one_is_threshold():
     both = f'<CompoundPredicate booleanOperator="and">{simple("greaterThan", 1)}{simple("lessOrEqual", 2)}</CompoundPredicate>'
     assert from_pmml(two(both, "<True/>")).nodes[0].split == Interval(
         feature=0, low=1.0, high=2.0, missing=EmptySide.RIGHT

@@ -74,7 +74,7 @@ def near(source, X, rng, rows: int) -> np.ndarray:
 
 
 @seeds(300)
-def test_the_threshold_on_doubles_passes_exactly_what_the_one_on_singles_passes(seed):
+def test_double_threshold_passes_same_values_as_single(seed):
     rng = np.random.default_rng(seed)
     threshold = float(
         rng.choice([rng.normal(), rng.normal() * 10.0 ** rng.integers(-44, 38), float(np.float32(rng.normal()))])

@@ -94,7 +94,7 @@ def test_no_more_rows_than_a_piece_are_explained_at_a_time(tmp_path, monkeypatch
         assert max(sizes) == 17
 
 
-def test_when_the_time_is_over_rows_are_predicted_without_an_explanation(tmp_path, monkeypatch):
+def test_rows_after_time_limit_have_no_explanation(tmp_path, monkeypatch):
     more = columns_of(seconds=100)
     ticks = iter(range(1000))
     start = more.flipper.until - 100

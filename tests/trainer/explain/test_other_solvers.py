@@ -204,7 +204,7 @@ def instance(kind: str, seed: int):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_smallest_change_is_that_of_a_program_of_the_whole_tree(kind, count):
+def test_smallest_change_equals_program_of_whole_tree(kind, count):
     found = several = none = 0
     for seed in range(max(10, count // 4)):
         tree, matrix, known, allowed = instance(kind, seed)
@@ -229,7 +229,7 @@ def test_the_smallest_change_is_that_of_a_program_of_the_whole_tree(kind, count)
 
 
 @pytest.mark.parametrize("kind", ["hyperplane", "mixed"])
-def test_the_smallest_total_is_that_of_a_program_of_the_whole_tree(kind, count):
+def test_smallest_total_equals_program_of_whole_tree(kind, count):
     found = cheaper = 0
     for seed in range(max(10, count // 8)):
         tree, matrix, known, allowed = instance(kind, seed)
@@ -330,7 +330,7 @@ def solved(table: list[list[Fraction]]) -> list[Fraction] | None:
     return [line[n] for line in table]
 
 
-def test_without_steps_the_smallest_change_reaches_the_least_of_all_vertices(count):
+def test_continuous_change_reaches_least_vertex(count):
     """Values may be any number: the least size is an infimum, which a row just beyond a plane comes near to."""
     schema = tuple(ColumnSchema(name=f"x{j}", kind=ColumnKind.NUMERIC) for j in range(3))
     compared = several = proved = sure = cheaper = 0

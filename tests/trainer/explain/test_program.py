@@ -107,7 +107,7 @@ def random_planes(rng, depth) -> Draft:
     return DraftBranch(split=split, left=random_planes(rng, depth - 1), right=random_planes(rng, depth - 1))
 
 
-def test_numbers_that_move_together_also_to_rows_exactly_on_a_threshold():
+def test_joint_changes_reach_rows_exactly_on_threshold():
     several = proved = 0
     for seed in range(100):  # 42 and 51 have their smallest change exactly on a plane
         rng = np.random.default_rng(seed)
@@ -164,7 +164,7 @@ def fine_tree(*, span: float) -> tuple[Tree, np.ndarray]:
     return grow(draft, matrix, labels, schema=schema, classes=("a", "b")), matrix
 
 
-def test_a_column_far_from_zero_with_fine_steps_is_counted_from_the_rows_own_value():
+def test_fine_steps_far_from_zero_count_from_row_value():
     tree, matrix = fine_tree(span=1e-6)
     known = statistics(tree.schema, matrix)
     up = Permission(down=False)

@@ -94,7 +94,7 @@ def test_no_step_of_a_case_is_about_a_path_that_pairs_forbid(tmp_path, seed, ask
     assert verdict(found) == "proved"
 
 
-def test_of_two_steps_for_the_same_rows_the_one_about_lower_trees_counts(tmp_path):
+def test_step_on_lower_trees_counts_for_same_rows(tmp_path):
     """The taller trees of the other one have smaller vectors, whose sums are those of no tree of the height."""
     _, found = proved(tmp_path, 8, depth=5, forbidden_pairs="a+e", recall="yes: 0.8", max_columns=None)
     assert verdict(found) == "proved"

@@ -270,7 +270,7 @@ LIES: dict[str, Callable[[dict[str, Any]], object]] = {
 
 
 @pytest.mark.parametrize("lie", LIES)
-def test_a_frontier_that_lies_is_not_proved_by_the_proof_of_the_true_one(lie, tmp_path):
+def test_false_frontier_is_not_proved_by_true_proof(lie, tmp_path):
     document, data, proof = deep()
     assert said(document, data, proof, tmp_path) == "proved"
     changed = json.loads(json.dumps(document))
@@ -299,7 +299,7 @@ def test_the_page_refuses_a_frontier_out_of_order():
     assert page([(text, steps, data) for text in texts]) == [True, *[False] * len(DISORDER)]
 
 
-def test_a_frontier_without_trees_is_proved_only_where_they_are_found_again(tmp_path, monkeypatch):
+def test_frontier_without_trees_is_proved_only_by_search(tmp_path, monkeypatch):
     document, data, proof = json.loads(json.dumps(deep()[0])), *deep()[1:]
     for point in leaf_frontier(document)["points"]:
         del point["tree"]
@@ -311,7 +311,7 @@ def test_a_frontier_without_trees_is_proved_only_where_they_are_found_again(tmp_
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_the_frontiers_of_hyperplanes_are_proved_by_both_checkers(seed, tmp_path):
+def test_both_checkers_prove_frontiers_of_planes(seed, tmp_path):
     draw = np.random.default_rng(seed)
     rows = np.column_stack([draw.integers(0, 6, (14, 2)) / 10, draw.integers(0, 2 + seed % 2, 14)])
     data, model, proof = (tmp_path / name for name in ("rows.csv", "model.json", "proof.gz"))
@@ -339,7 +339,7 @@ def test_the_frontiers_of_hyperplanes_are_proved_by_both_checkers(seed, tmp_path
 
 
 @pytest.mark.parametrize("seed", [110, 115])
-def test_limits_of_leaves_that_are_more_than_the_groups_of_equal_rows(seed):
+def test_leaf_limit_above_number_of_groups_is_proved(seed):
     """No tree has so many, and yet a proof that divides them holds."""
     space, lines, least = questions(seed)
     groups = len(np.unique(space.X, axis=0))

@@ -88,7 +88,7 @@ def table(seed: int) -> tuple[ProofSpace, list[dict[str, Any]], int]:
 
 
 @seeds(24)
-def test_a_proof_within_limits_shows_the_optimum_and_nothing_more(seed):
+def test_proof_within_limits_shows_optimum_and_no_more(seed):
     space, lines, optimum = table(seed)
     Q = space.penalty.denominator
     assert accepted(space, lines) == Fraction(optimum, Q)

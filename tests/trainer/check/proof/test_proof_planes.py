@@ -264,7 +264,7 @@ def test_trees_of_labels_are_listed_once_up_to_mirror_images(depth, leaves, clas
     assert len(list(trees(depth, leaves, range(classes)))) == number
 
 
-def test_a_larger_tree_of_labels_holds_exactly_what_it_can_predict():
+def test_larger_label_tree_includes_what_it_can_predict():
     assert includes(((0, 1), (0, 2)), ((2, 0), 1))
     assert includes(((0, 1), (0, 2)), (2, 1))
     assert not includes(((0, 1), 2), ((0, 2), 1))

@@ -90,7 +90,7 @@ def test_the_single_file_checks_such_a_proof(tmp_path):
 
 
 @pytest.mark.parametrize(("method", "parameters"), METHODS[:1] + METHODS[-3:-1])
-def test_both_checkers_say_the_same_of_a_proof_whatever_is_changed_in_it(tmp_path, method, parameters):
+def test_both_checkers_agree_on_changed_proof_of_planes(tmp_path, method, parameters):
     model, file, data = trained(tmp_path, method, parameters | {"leaf_penalty": 0.01})
     lines = [json.loads(line) for line in gzip.decompress(file.read_bytes()).splitlines()]
     proofs = [lines, [{**lines[0], "goal": lines[0]["goal"] + 1}, *lines[1:]], lines[:-1]]
@@ -140,7 +140,7 @@ def test_numbers_that_cannot_be_told_apart_are_left_unproved():
     assert [far.exactly(x) for x in (0.1, 0.3)] == [Fraction(1, 10), Fraction(3, 10)]
 
 
-def test_the_unit_of_a_column_is_its_range_or_less_if_few_values_lie_far_from_all_others():
+def test_unit_of_column_is_range_or_less_with_outliers():
     values = np.array([0.0, 1, 2, 3, 4, 1000])
     one = np.ones(6, np.int64)
     model = {
@@ -153,7 +153,7 @@ def test_the_unit_of_a_column_is_its_range_or_less_if_few_values_lie_far_from_al
     assert plane_space(model, rows).near[0] == 1000 * (Fraction(5, 1000) - Fraction(1, 10**9))
 
 
-def test_a_file_says_where_only_the_distance_from_the_rows_rules_trees_out(tmp_path):
+def test_file_states_that_margin_alone_excludes_trees(tmp_path):
     """A hyperplane parts all rows by a hundredth of what these trees keep; no set of rows shows that there is none."""
     data = tmp_path / "rows.csv"
     file = tmp_path / "proof.jsonl.gz"

@@ -121,7 +121,7 @@ def test_no_change_makes_a_proof_show_what_is_false(seed, kind, least):
             assert accepted(raised, space) is None
 
 
-def test_what_ends_a_case_in_a_small_tree_does_not_hold_for_smaller_leaves():
+def test_end_of_case_does_not_hold_for_smaller_leaves():
     """The same steps for a space whose leaves may be smaller, or whose coefficients cost less, are refused."""
     refused = 0
     for seed, kind, least in CASES:
@@ -169,7 +169,7 @@ FILES = [
 
 
 @pytest.mark.parametrize(("method", "parameters", "step"), FILES)
-def test_both_checkers_prove_a_file_and_agree_on_every_change_of_it(method, parameters, step, tmp_path):
+def test_both_checkers_agree_on_every_change_of_file(method, parameters, step, tmp_path):
     model, data, file = (tmp_path / name for name in ("model.json", "rows.csv", "proof.jsonl.gz"))
     data.write_text(scattered() if step == "few" else line_of(1, 14))
     table, labels, *_ = load(data, target="class")

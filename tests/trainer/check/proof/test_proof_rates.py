@@ -106,7 +106,7 @@ def head(goal: int) -> Lines:
 
 
 @seeds(60)
-def test_one_step_shows_the_best_tree_with_equal_rates_and_nothing_more(seed):
+def test_one_step_proves_fair_optimum_and_no_more(seed):
     space = table(seed)
     best = Brute(space).least()
     unit = space.penalty.denominator
@@ -148,7 +148,7 @@ def test_what_the_groups_are_and_how_far_they_lie_apart_matters(seed):
         assert (shown is not None) == (least is None or best <= least)
 
 
-def test_another_definition_in_the_file_is_not_proved_by_the_proof_of_this_one(tmp_path):
+def test_other_fairness_definition_is_not_proved(tmp_path):
     """The difference, the groups, the class or the kind changed, with the words of the claim written anew: refuted, or it is true as well."""
     data = csv_table(tmp_path, 4)
     rows, labels, _ = load(data, target="kind", ignore=[])

@@ -210,7 +210,7 @@ def written(seed: int, depth: int, rows: int) -> tuple[ProofSpace, Lines, Fracti
 
 
 @seeds(36)
-def test_trees_of_depth_four_within_rules_are_proved_and_nothing_more(seed):
+def test_depth_four_within_rules_is_proved_and_no_more(seed):
     """Whatever is changed in a proof, it shows no more than is true."""
     made = written(seed, 4, 9)
     if made is not None:
@@ -242,7 +242,7 @@ def test_each_step_below_the_root_is_needed_by_most_proofs():
 
 
 @seeds(30)
-def test_no_step_of_a_deep_proof_is_about_a_path_that_pairs_forbid(seed):
+def test_no_step_is_about_path_forbidden_by_pairs(seed):
     """Also where the pairs cost nothing: a path with both columns of a pair is refused, and so is the whole proof."""
     rng = np.random.default_rng(seed)
     problem = table(rng, 16)
@@ -264,7 +264,7 @@ def test_no_step_of_a_deep_proof_is_about_a_path_that_pairs_forbid(seed):
     [{"monotone": "a down", "first_tree": "exact"}, {"fairness": "opportunity", "fairness_column": "g", "fairness_delta": 0.01}],
     ids=["monotone", "fairness"],
 )  # fmt: skip
-def test_both_checkers_accept_the_file_of_a_deep_training_and_no_higher_goal(tmp_path, rule):
+def test_both_checkers_accept_deep_proof_and_no_higher_goal(tmp_path, rule):
     rng = np.random.default_rng(1)
     a = rng.integers(0, 3, 16)
     b = rng.integers(0, 2, 16)
@@ -290,7 +290,7 @@ def test_both_checkers_accept_the_file_of_a_deep_training_and_no_higher_goal(tmp
     assert page([(model.read_text(), text, data.read_text()) for text in texts]) == [True, False]
 
 
-def test_a_proof_that_would_take_too_long_says_so_and_how_large_the_space_is(monkeypatch):
+def test_too_long_proof_states_size_of_space(monkeypatch):
     made = written(0, 4, 9)
     assert made is not None
     monkeypatch.setattr(rule_fronts, "MOST_PLACES", 3)

@@ -77,7 +77,7 @@ def wished(tmp_path_factory):
     return json.loads(json.dumps(session.result(found, monitor, proof).model.to_json())), data, proof
 
 
-def test_the_file_of_a_deep_tree_with_an_interval_that_a_wish_names_is_proved(wished, tmp_path):
+def test_deep_tree_with_interval_of_wish_is_proved(wished, tmp_path):
     model, data, proof = wished
     (tmp_path / "model.json").write_text(json.dumps(model))
     assert verdict(verify(tmp_path / "model.json", data, proof)) == "proved"

@@ -176,7 +176,7 @@ def lines(space: ProofSpace, steps: list[dict[str, Any]], goal: int) -> list[dic
 
 
 @seeds(210)
-def test_one_step_shows_the_optimum_within_restrictions_and_nothing_more(seed):
+def test_one_step_proves_restricted_optimum_and_no_more(seed):
     space = table(seed)
     unit = space.penalty.denominator
     leaf = space.penalty.numerator
@@ -254,7 +254,7 @@ def written(seed: int, *, wishes: bool, limited: bool, deep: bool = False) -> tu
 
 
 @seeds(120)
-def test_what_is_written_for_wishes_and_limits_shows_the_optimum_and_no_change_shows_more(seed):
+def test_written_proof_shows_optimum_and_no_change_shows_more(seed):
     made = written(seed, wishes=seed % 3 != 0, limited=seed % 3 != 1)
     if made is None:
         return
@@ -356,7 +356,7 @@ def test_steps_below_the_root_are_needed():
 
 
 @seeds(60)
-def test_prices_and_the_optimum_without_wishes_are_those_of_the_workbench(seed):
+def test_prices_of_wishes_are_those_of_workbench(seed):
     """The checker's own search drops a wish and leaves its question at its place."""
     problem = random_table(seed, max_rows=10)
     rng = np.random.default_rng(seed)

@@ -162,7 +162,7 @@ def prices(space: ProofSpace, lines: Lines) -> tuple[int, int]:
 
 
 @pytest.mark.parametrize(("depth", "looks"), [*((3, k) for k in range(12)), *((4, k) for k in range(0, 300, 25))])
-def test_a_search_over_thresholds_that_ends_at_any_moment_leaves_a_proof_of_its_bound(depth, looks):
+def test_threshold_search_stopped_early_proves_its_bound(depth, looks):
     rng = np.random.default_rng(looks)
     left = iter(range(looks))
     X = rng.integers(0, 6, (14, 3)) / 4
@@ -176,7 +176,7 @@ def test_a_search_over_thresholds_that_ends_at_any_moment_leaves_a_proof_of_its_
 
 
 @seeds(80)
-def test_what_a_search_over_thresholds_has_looked_at_shows_its_bound_and_so_does_a_second_pass(seed, monkeypatch):
+def test_threshold_search_proves_bound_in_second_pass_too(seed, monkeypatch):
     rng = np.random.default_rng(seed)
     depth = 3 + seed % 2
     n = int(rng.integers(6, 25))

@@ -167,7 +167,7 @@ def test_a_model_with_its_proof_is_proved(files):
     assert next(f for f in findings if f.claim == "bound").verdict == "proved"
 
 
-def test_both_checkers_prove_a_proof_and_agree_on_every_change_of_it(files, tmp_path):
+def test_both_checkers_agree_on_every_change_of_proof(files, tmp_path):
     model, proof, data = files
     lines = [json.loads(line) for line in gzip.decompress(proof.read_bytes()).decode().splitlines()]
     rng = np.random.default_rng(0)

@@ -65,7 +65,7 @@ def test_each_part_that_a_file_can_have_is_listed():
     assert kept - {"evidence"} == set(CERTIFICATE)
 
 
-def test_each_parameter_has_a_line_or_only_says_how_trees_are_searched():
+def test_each_parameter_has_finding_or_concerns_search_only():
     declared = {p.name for m in METHODS for p in m.parameters}
     assert declared - set(PARAMETERS) - OF_THE_SEARCH == set()
     assert OF_THE_SEARCH & set(PARAMETERS) == set()
@@ -211,7 +211,7 @@ def test_no_claim_of_the_workbench_is_without_a_line(folder, tmp_path, method):
         (lambda d: d["metrics"].update(tomorrow={"accuracy": 1.0}), "metrics tomorrow"),
     ],
 )
-def test_what_the_checker_does_not_know_is_said_and_not_called_proved(folder, tmp_path, edit, claim):
+def test_unknown_members_are_named_and_not_proved(folder, tmp_path, edit, claim):
     document, data = trained(folder, "exact")
     assert verdict(findings(document, data, tmp_path)) == "proved"
     edit(document)

@@ -58,7 +58,7 @@ def test_trees_of_a_frontier_are_run_again(folder, tmp_path):
     assert lines["leaf-frontier"] == "refuted"
 
 
-def test_optimal_trees_are_counted_again_and_each_that_is_listed_is_run(folder, tmp_path):
+def test_optimal_trees_are_counted_and_listed_ones_run(folder, tmp_path):
     document, data = trained(folder, "exact", optimal_trees=5)
     lines = {f.claim: f.verdict for f in findings(document, data, tmp_path)}
     assert lines["bound"] == lines["optimal-trees"] == "proved"

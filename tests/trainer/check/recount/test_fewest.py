@@ -110,7 +110,7 @@ def test_it_is_not_proved_without_the_blocks_for_smaller_trees(tmp_path, seed):
     assert "blocks of the proof" not in by or proof.read_bytes() == alone.read_bytes()
 
 
-def test_a_frontier_has_the_blocks_for_smaller_trees_and_its_goals_do_not_stand_for_them(tmp_path):
+def test_frontier_goals_do_not_replace_blocks_of_smaller_trees(tmp_path):
     """Nothing is as easy to prove as that trees make no error or more."""
     document, data, proof = trained(tmp_path, 1, pareto=True, time_limit=20.0)
     assert document["certificate"]["status"] == "optimal"

@@ -27,7 +27,7 @@ def refuted(document, data, tmp_path):
 
 
 @pytest.mark.parametrize("method", ["exact", "bendoct", "odt"])
-def test_a_question_about_a_forbidden_column_does_not_hide_behind_a_second_name(folder, tmp_path, method):
+def test_forbidden_column_under_second_name_is_found(folder, tmp_path, method):
     document, data = trained(folder, method)
     used = {v["split"]["feature"] for v in document["nodes"] if "split" in v}
     other = next(c["name"] for c in document["columns"] if c["name"] not in used)
@@ -64,7 +64,7 @@ def test_a_member_that_is_there_twice_is_damage(folder, tmp_path, twice):
         verify(tmp_path / "m.json", data)
 
 
-def test_a_file_without_its_rows_is_not_proved_of_whatever_its_scope_says(folder, tmp_path):
+def test_file_without_rows_is_not_proved_by_its_scope(folder, tmp_path):
     document, data = trained(folder, "exact")
     assert verdict(findings(document, data, tmp_path)) == "proved"
     document["rows"] = None
@@ -107,7 +107,7 @@ ROUNDED = ", some columns with more digits than can be compared exactly: lines t
 
 
 @pytest.mark.parametrize("digits", [0, 3, 7, 8, 9, 15])
-def test_whether_lines_very_near_to_rows_count_follows_from_the_digits(tmp_path, digits):
+def test_near_lines_count_by_digits_of_columns(tmp_path, digits):
     """A file of short decimals must not leave out lines: a bound that only these refute would not be refuted."""
     rng = np.random.default_rng(digits)
     path = tmp_path / "t.csv"

@@ -146,7 +146,7 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("method", [m for m in ALL if m not in TWO_CLASSES])
-def test_a_restriction_that_the_tree_breaks_or_the_search_never_had(folder, tmp_path, method):
+def test_broken_or_unsearched_restriction_is_refuted(folder, tmp_path, method):
     document, data = trained(folder, method, **FAST)
     for name, value in BROKEN.items():
         if get(method).parameter(name) is not None:
@@ -191,7 +191,7 @@ SEARCHED = [
 
 
 @pytest.mark.parametrize(("method", "asked"), [*SEARCHED, ("bendoct", {"max_leaves": 3, "recall": "a: 0.6; b: 0.3"})])
-def test_restricted_optima_are_found_again_and_anything_below_is_refuted(folder, tmp_path, method, asked):
+def test_bound_below_restricted_optimum_is_refuted(folder, tmp_path, method, asked):
     document, data = trained(folder, method, leaf_penalty=0.01, **asked)
     assert document["certificate"]["status"] == "optimal"
     assert verdict(findings(document, data, tmp_path)) == "proved"
@@ -202,7 +202,7 @@ def test_restricted_optima_are_found_again_and_anything_below_is_refuted(folder,
 
 
 @pytest.mark.parametrize("method", ["exact-numeric", "binoct", "odt", "oct", "bendoct-accelerated"])
-def test_a_plain_search_agrees_with_every_method_that_it_can_search(folder, tmp_path, method):
+def test_plain_search_agrees_with_each_method(folder, tmp_path, method):
     from trainer.check.recount.search import small
     from trainer.check.recount.table.rows import load as read
     from trainer.data.reader import load
@@ -285,7 +285,7 @@ def test_a_tree_of_questions_that_are_not_of_its_space(folder, tmp_path, method)
     assert [f.claim for f in found if f.verdict == "refuted"] == ["questions"]
 
 
-def test_a_scope_in_the_words_of_the_checker_for_one_that_it_cannot_read(folder, tmp_path):
+def test_scope_in_words_of_checker_for_unreadable_one(folder, tmp_path):
     document, data = trained(folder, "odt", **FAST)
     document["certificate"]["scope"] = "all trees with another topology"
     found = assert_refuted(document, data, tmp_path, "scope")
@@ -295,7 +295,7 @@ def test_a_scope_in_the_words_of_the_checker_for_one_that_it_cannot_read(folder,
 
 
 @pytest.mark.parametrize("method", ["exact", "exact-numeric", "odt"])
-def test_questions_about_a_column_of_many_categories_are_of_the_space(tmp_path, method):
+def test_questions_on_many_categories_belong_to_space(tmp_path, method):
     """Twelve of them have more subsets than a search again would try, and `odt` asks for any."""
     draw = np.random.default_rng(3)
     places = draw.integers(12, size=90)
@@ -308,7 +308,7 @@ def test_questions_about_a_column_of_many_categories_are_of_the_space(tmp_path, 
     assert verdict(found) in ("proved", "recounted"), [f for f in found if f.verdict == "refuted"]
 
 
-def test_a_tree_that_a_single_light_row_makes_worse_is_not_optimal(tmp_path):
+def test_tree_worse_by_one_light_row_is_not_optimal(tmp_path):
     """Its gap is 4e-9, which the decimals of a file hardly tell from nothing."""
     data = tmp_path / "rows.csv"
     proof = tmp_path / "proof.gz"

@@ -114,7 +114,7 @@ def answers(model, path):
     return file.tree.apply(rows.table.matrix()).tolist(), rows.usable.tolist(), rows.labels.codes.tolist()
 
 
-def test_a_value_that_somebody_declared_to_be_missing_is_told_and_no_lie(tmp_path):
+def test_value_declared_missing_by_user_is_reported(tmp_path):
     path = tmp_path / "t.csv"
     model = tmp_path / "m.json"
     rows = [

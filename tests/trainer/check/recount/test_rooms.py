@@ -31,7 +31,7 @@ def objective(cost, rows):
 
 
 @seeds(60)
-def test_a_check_finds_the_best_tree_with_its_wishes_and_without_them(seed):
+def test_search_finds_optimum_with_and_without_wishes(seed):
     model, rows, brute, asked = claim(seed)
     found, _ = small.best(model, rows)
     assert found is not None

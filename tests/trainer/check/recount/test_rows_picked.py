@@ -32,7 +32,7 @@ def test_rows_that_the_seed_does_not_give_are_not_proved(folder, tmp_path, metho
     ("own", "other"),
     [({"depth": 1}, {"depth": 3}), ({"max_leaves": 2}, {}), ({"forbidden": "length"}, {}), ({"bins": 2}, {})],
 )
-def test_a_tree_of_a_fold_is_one_of_those_that_the_parameters_allow(folder, tmp_path, own, other):
+def test_fold_tree_outside_the_parameters_is_refuted(folder, tmp_path, own, other):
     document, data = trained(folder, "exact", folds=2, **own)
     assert verdicts(document, data, tmp_path)["metrics cross_validation"] == "recounted"
     better, _ = trained(folder, "exact", folds=2, **other)
@@ -42,7 +42,7 @@ def test_a_tree_of_a_fold_is_one_of_those_that_the_parameters_allow(folder, tmp_
     assert verdicts(document, data, tmp_path)["metrics cross_validation"] == "refuted"
 
 
-def test_there_is_no_mean_of_some_folds_and_none_without_its_numbers(folder, tmp_path):
+def test_mean_of_some_folds_is_refuted(folder, tmp_path):
     document, data = trained(folder, "exact", folds=3)
     given = document["metrics"]["cross_validation"]
     trees = document["rows"]["fold_trees"]
@@ -93,7 +93,7 @@ def test_what_is_said_beside_the_numbers_is_named(folder, tmp_path, edit, claim)
     assert verdict(said) == "recounted"
 
 
-def test_trees_of_folds_are_counted_also_where_no_accuracy_is_told_of_them(folder, tmp_path):
+def test_fold_trees_are_counted_without_accuracies(folder, tmp_path):
     document, data = trained(folder, "exact", folds=2)
     del document["metrics"]["cross_validation"]
     assert verdicts(document, data, tmp_path)["metrics cross_validation"] == "recounted"

@@ -20,7 +20,7 @@ def folder(tmp_path_factory):
 
 
 @pytest.mark.parametrize("method", [m.id for m in METHODS])
-def test_a_model_with_held_out_rows_and_folds_is_checked_from_the_uploaded_file(folder, method, tmp_path):
+def test_held_out_rows_and_folds_are_checked_from_upload(folder, method, tmp_path):
     document, data = trained(folder, method, test_share=0.25, folds=2, time_limit=2.0)
     found = findings(document, data, tmp_path)
     by_claim = {f.claim: f.verdict for f in found}

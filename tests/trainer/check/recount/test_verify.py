@@ -188,7 +188,7 @@ def test_a_tree_that_is_not_the_best_is_refuted_as_optimal(trained):
 
 
 @pytest.mark.parametrize("method", ["exact", "cut-h", "bendoct"])
-def test_the_gap_is_that_of_bound_and_objective_and_optimal_needs_a_closed_one(trained, method):
+def test_gap_follows_from_bound_and_optimal_needs_it_closed(trained, method):
     model, data = trained(method=method, depth=2, time_limit=0)
     plain = json.loads(model.read_text())["certificate"]
     assert plain["gap"] > 0.1
@@ -205,7 +205,7 @@ def test_the_gap_is_that_of_bound_and_objective_and_optimal_needs_a_closed_one(t
 
 
 @pytest.mark.parametrize("method", ["cut-h", "cutw-h", "s-oct"])
-def test_a_bound_of_hyperplanes_is_refuted_by_a_tree_of_single_columns(trained, method):
+def test_bound_of_planes_is_refuted_by_tree_of_single_columns(trained, method):
     model, data = trained(method=method, depth=2, time_limit=0)
 
     def forge(document):
