@@ -27,7 +27,7 @@ class Status(StrEnum):
 
 
 class Guarantee(StrEnum):
-    """What a method can claim when it runs to its end."""
+    """The claim of a method that runs to its end."""
 
     TREE = "tree"  # the whole tree is optimal in the search space
     SPLITS = "splits"  # every split is optimal for the rows that reach it; nothing is claimed about the tree
@@ -35,7 +35,7 @@ class Guarantee(StrEnum):
 
 
 class Evidence(StrEnum):
-    """What a part of a certificate's `evidence` is about, as its `kind`; the checker has its own list of kinds (docs/model-file.md)."""
+    """The `kind` of a part of a certificate's `evidence`; the checker has its own list (docs/model-file.md)."""
 
     DYNAMIC_PROGRAMMING = "dynamic-programming"
     INTERVAL_PRUNING = "interval-pruning"
@@ -46,13 +46,13 @@ class Evidence(StrEnum):
     OPTIMAL_TREES = "optimal-trees"
     PLANES = "planes"  # errors of rows in planes, which bound every tree
     BOUND_MET = "bound-met"  # a tree met that bound before a solver began
-    CASES = "cases"  # cases of where points are sent proved it before a solver began
+    CASES = "cases"  # a case analysis proved it before a solver began
     MIP = "mip"
     SUBSET_SEARCH = "subset-search"
     TOPOLOGY_CHOICE = "topology-choice"
     GREEDY = "greedy"
-    COUNTS = "counts"  # what was counted in place of reading rows, see trainer.counts
-    DISTANCE = "distance"  # that planes keep from the rows on their right
+    COUNTS = "counts"  # the counts that replaced rows, see trainer.counts
+    DISTANCE = "distance"  # margin of planes to the rows on their right
     GOAL_SEARCH = "goal-search"  # how many weighted searches found the best F1 or MCC
     PROOF = "proof"  # that a file of steps was written, or why not
 
@@ -89,10 +89,10 @@ class Progress:
 
 @dataclass(frozen=True, kw_only=True)
 class Certificate:
-    """What is claimed about a tree and on what evidence.
+    """The claim about a tree, with its evidence.
 
-    `objective` and `bound` are in the unit of the contract (mean accuracy less penalties); `bound` and `gap` are None when
-    nothing is proved about the whole tree. `scope` says in one sentence which trees the claim is about.
+    `objective` and `bound` are mean accuracy minus penalties. `bound` and `gap` are None if nothing is proved about the whole tree.
+    `scope` describes the search space of the claim in one sentence.
     """
 
     method: str
@@ -135,9 +135,10 @@ class Certificate:
         return proves(self.status, self.gap)
 
     def to_json(self) -> dict[str, Any]:
-        """The certificate as a dictionary for the model file."""
+        """Return the certificate as a dictionary for the model file."""
         record = asdict(self)
-        record["guarantee"], record["status"] = str(self.guarantee), str(self.status)
+        record["guarantee"] = str(self.guarantee)
+        record["status"] = str(self.status)
         record["evidence"] = list(self.evidence)
         for name in ("weight_error", "note", "costs", "column_prices", "weights", "counts"):
             if not record[name]:
@@ -146,7 +147,7 @@ class Certificate:
 
 
 def proves(status: str, gap: float | None) -> bool:
-    """Whether a run that ended so has proved its whole tree optimal: "optimal" alone may mean a gap that was asked for."""
+    """Return True if the gap of the whole tree is closed; the status "optimal" alone allows a requested gap."""
     return status == Status.OPTIMAL and gap is not None and gap <= OPTIMAL_GAP
 
 

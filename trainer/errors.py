@@ -8,19 +8,19 @@ from enum import StrEnum
 
 
 def list_names(names: Sequence[str], most: int = 20) -> str:
-    """The names with commas; of more than `most` the first ones and how many more there are."""
+    """List names with commas; of more than `most`, list the first ones and count the others."""
     return ", ".join(names[:most]) + (f" and {len(names) - most:,} more" if len(names) > most else "")
 
 
 def nearest(name: str, names: Sequence[str]) -> str | None:
-    """The one of the names that is written most like `name`, if any is near."""
+    """Return the name with the most similar spelling, if one is near."""
     lower = {n.lower(): n for n in reversed(names)}
     close = difflib.get_close_matches(name.lower()[:200], list(lower)[:2000], n=1)
     return lower[close[0]] if close else None
 
 
 def closest(name: str, names: Sequence[str]) -> str:
-    """' Did you mean ...?' if one of the names is near, else nothing."""
+    """Return ' Did you mean ...?' if one of the names is near, else an empty text."""
     near = nearest(name, names)
     return "" if near is None else f" Did you mean '{near}'?"
 

@@ -1,4 +1,4 @@
-"""Goal: what is maximised instead of plain accuracy, if one class is the positive one.
+"""Goals that replace accuracy if one class is the positive one.
 
 Sensitivity is the share of positive rows that are predicted positive, specificity the share of negative rows predicted negative.
 F1 is the harmonic mean of precision and sensitivity. MCC is Matthews' correlation coefficient of classes and answers.
@@ -34,7 +34,7 @@ class Goal:
     specificity: str | None = None
 
     def value(self, tp: int | Fraction, positives: int, tn: int | Fraction, negatives: int) -> Fraction:
-        """The maximised share for `tp` of `positives` and `tn` of `negatives` rows; 1 if there is no such row.
+        """Return the maximised share for `tp` of `positives` and `tn` of `negatives` rows; 1 if there is no such row.
 
         MCC is 0 if all rows have one class, or get one answer.
         """
@@ -50,11 +50,11 @@ class Goal:
         return (tp + weight * tn) / (positives + weight * negatives)
 
     def admits(self, tp: int, positives: int, tn: int, negatives: int) -> bool:
-        """True if the required shares are kept."""
+        """Return True if the required shares are met."""
         return tp >= needed_rows(self.sensitivity, positives) and tn >= needed_rows(self.specificity, negatives)
 
     def words(self) -> str:
-        """The goal in words, for people."""
+        """Describe the goal in words."""
         if self.maximise in COUNT_GOALS:
             return GOAL_WORDS[self.maximise].format(positive=self.positive)
         what = {
@@ -70,12 +70,12 @@ class Goal:
         return what + (", with " + " and ".join(required) if required else "")
 
     def to_json(self) -> dict[str, Any]:
-        """The record for the certificate."""
+        """Return the record for the certificate."""
         return asdict(self)
 
     @staticmethod
     def from_json(record: dict[str, Any]) -> Goal:
-        """The goal of a certificate."""
+        """Read the goal of a certificate."""
         return Goal(**record)
 
 
@@ -123,7 +123,7 @@ def count_goal(settings: Mapping[str, Any]) -> str:
 
 
 def share(part: int | Fraction, total: int | Fraction) -> Fraction:
-    """part / whole, and 1 of nothing."""
+    """Return part / total, and 1 if the total is 0."""
     return Fraction(part) / total if total else Fraction(1)
 
 
@@ -141,22 +141,22 @@ def matthews(tp: int | Fraction, positives: int, tn: int | Fraction, negatives: 
 
 
 def required_text(text: str) -> str:
-    """A share or weight that was asked for, with every digit: "0.95"."""
+    """Write a required share or weight with every digit: "0.95"."""
     return repr(float(Fraction(text))).removesuffix(".0")
 
 
 def downwards(reached: Fraction) -> str:
-    """What can be reached, in four decimals that can be asked for."""
+    """Round a reachable share down to four decimals, so that it can be required."""
     return f"{math.floor(reached * 10**4) / 10**4:.4g}"
 
 
 def upwards(price: Fraction) -> str:
-    """A price, in four decimals that are enough."""
+    """Round a price up to four decimals, so that it suffices."""
     return f"{math.ceil(price * 10**4) / 10**4:.4g}"
 
 
 def lowered_recalls_words(price: Fraction, recalls: int) -> str:
-    """What is said where required recalls contradict each other: by how much all of them must fall, in points of a hundred."""
+    """Write by how many percentage points all contradicting recalls must be lowered."""
     points = f"{math.ceil(price * 10**4) / 10**2:.4g}"
     if recalls == 1:
         return f"The recall can be reached if it is lowered by {points} percentage points."
@@ -165,5 +165,5 @@ def lowered_recalls_words(price: Fraction, recalls: int) -> str:
 
 
 def needed_rows(least: str | None, rows: int) -> int:
-    """The smallest number of `rows` that is at least the share `least`, in exact arithmetic."""
+    """Return the smallest number of `rows` that is at least the share `least`, in exact arithmetic."""
     return 0 if least is None else math.ceil(Fraction(least) * rows - SLACK)

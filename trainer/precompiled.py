@@ -68,7 +68,7 @@ class Ready(FunctionCache):  # type: ignore[misc]
 
 @cache
 def processor_can() -> bool:
-    """Whether this processor has every feature that shipped code may use."""
+    """Return True if this processor has every feature that shipped code may use."""
     if platform.machine() not in LEVELS:
         return False
     present = get_host_cpu_features().split(",")
@@ -115,7 +115,7 @@ def cached_kernel(function: Callable[..., Any]) -> Any:
 
 
 def environment() -> dict[str, str]:
-    """The variables under which numba compiles for the processors of LEVELS; empty on a machine of another kind."""
+    """Return the variables that make numba compile for the processors of LEVELS; empty on other machines."""
     if platform.machine() not in LEVELS:
         return {}
     level, features = LEVELS[platform.machine()]

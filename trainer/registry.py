@@ -1,4 +1,4 @@
-"""The list of methods. A new one is a file in a family and a line here."""
+"""The list of methods; a new one is a file in a family and a line here."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ METHODS: tuple[Method, ...] = (
 
 
 def get(method_id: str) -> Method:
-    """The method called `method_id`; raises ParameterError that lists the known ones."""
+    """Return the method with this id; raise ParameterError, which lists the known ones."""
     for method in METHODS:
         if method.id == method_id:
             return method

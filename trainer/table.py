@@ -25,7 +25,7 @@ MISSING_CATEGORY = "(missing)"
 
 
 class ColumnKind(StrEnum):
-    """What a column holds."""
+    """The kind of values of a column."""
 
     NUMERIC = "numeric"
     CATEGORICAL = "categorical"
@@ -33,7 +33,7 @@ class ColumnKind(StrEnum):
 
 
 class MissingPolicy(StrEnum):
-    """What happens to a row with an empty cell in this column."""
+    """The policy for rows with an empty cell in a column."""
 
     LEARN = "learn"  # splits of numbers learn where empty cells go; in categorical columns they are a category if training has any
     DROP = "drop"  # leave the row out of training; such a row cannot be predicted
@@ -42,7 +42,7 @@ class MissingPolicy(StrEnum):
 
 
 class EmptySide(StrEnum):
-    """What a split does with an empty cell."""
+    """The side of a split that takes an empty cell."""
 
     REFUSE = "refuse"  # the row gets no answer
     LEFT = "left"
@@ -51,7 +51,7 @@ class EmptySide(StrEnum):
 
 
 class UnknownPolicy(StrEnum):
-    """What prediction does with a category that training did not have."""
+    """The policy of prediction for a category that training did not have."""
 
     BRANCH = "branch"  # answer every question about it with no; the answer has a note
     WARN = "warn"  # the same, and estimators warn
@@ -99,13 +99,13 @@ class ColumnSchema:
 
     @property
     def missing_code(self) -> int | None:
-        """The code of the category that an empty cell is; None if it is none."""
+        """Return the code of the category for empty cells; None if there is none."""
         may_be_empty = self.kind is ColumnKind.CATEGORICAL and self.answers_empty
         return self.categories.index(MISSING_CATEGORY) if may_be_empty and MISSING_CATEGORY in self.categories else None
 
     @property
     def answers_empty(self) -> bool:
-        """Whether a row with an empty cell in this column can get an answer."""
+        """Return True if a row with an empty cell in this column can get an answer."""
         return self.missing in (MissingPolicy.LEARN, MissingPolicy.CATEGORY)
 
     def to_json(self) -> dict[str, Any]:
@@ -190,7 +190,7 @@ class Column:
 
 @dataclass(frozen=True, kw_only=True)
 class RowGroups:
-    """Which rows belong to the same person or thing, by a column of the file.
+    """Groups of rows that belong to the same person or thing, by a column of the file.
 
     `codes`, int64 of shape (n,), holds the group of each row. Each of the `empty` rows without a value is a group of its own.
     """
@@ -223,7 +223,7 @@ class RowTimes:
 
 @dataclass(frozen=True, kw_only=True)
 class RowWeights:
-    """How much each row counts, by a column of the file.
+    """Weights of rows, by a column of the file.
 
     `values`, int64 of shape (n,), above 0, are multiples of `step`; times `step` they are the weights `given`, float64 (n,), or near
     them. `counted`, bool (m,), says which of the rows that were read weigh anything: the table holds these. `form` is as in `RowTimes`.

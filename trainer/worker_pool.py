@@ -1,4 +1,4 @@
-"""Threads that work on one tree: each takes an open node, and if none is open it helps with a node that another one searches."""
+"""Threads that work on one tree: each takes an open node, or helps another thread with its node if none is open."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class WorkerPool(Generic[Job]):
     def run(self, place: tuple[int, ...], job: Job, work: Callable[[Job], list[tuple[tuple[int, ...], Job]]]) -> None:
         """Do the job and all that `work` returns for it, until none is left; an error of any thread is raised here.
 
-        No two jobs have the same place.
+        Places of jobs must be unique.
         """
         self._open.append((place, job))
         others = [threading.Thread(target=self._serve, args=(work,), daemon=True) for _ in range(self.threads - 1)]
@@ -97,7 +97,7 @@ class WorkerPool(Generic[Job]):
                 if offer is None:
                     self._busy -= 1
                 else:
-                    # who comes back found nothing left, or too little to share
+                    # a helper returns when nothing is left to share
                     offer.inside -= 1
                     self._withdraw(offer)
                 self._changed.notify_all()
