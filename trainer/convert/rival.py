@@ -1,7 +1,7 @@
-"""Whether a better tree with as many leaves exists, over all thresholds: the exact search, with a price of leaves where one is needed.
+"""Search a better tree with as many leaves over all thresholds, by the exact search with a leaf penalty.
 
-A tree with the highest accuracy less λ for each leaf shows of every tree with at most L leaves that its right rows are at most
-n · (optimum + λ · L). Prices are tried until that bound is met or a better tree of the size is found.
+The highest accuracy minus λ per leaf proves that every tree with at most L leaves has at most n · (optimum + λ · L) correct rows.
+Penalties are tried until that bound is met, or a better tree of the size is found.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ PRICE = Context(prec=12, rounding=ROUND_HALF_EVEN)
 
 @dataclass(frozen=True, kw_only=True)
 class Rival:
-    """What a search found against a tree of `leaves` and `depth` with `correct` of `n` rows right.
+    """The result of a search for a better tree than one of `leaves` and `depth` with `correct` of `n` rows.
 
-    `bound`: no tree of at most these leaves and this depth has more rows right; None if nothing is known. `tree`: a better one
-    with `best` rows right, if one was found. `columns`: the names of those that its trees may ask.
+    No tree of at most these leaves and this depth has more than `bound` correct rows; None if nothing is proved. `tree` is a better one
+    with `best` correct rows, if the search has one. `columns` are the names of the columns that trees may use.
     """
 
     correct: int
@@ -49,7 +49,7 @@ class Rival:
 
     @property
     def settled(self) -> bool:
-        """Whether the least number of mistakes is known, so that more time would find nothing else."""
+        """Return True if the least number of mistakes is known, so that more time cannot change the result."""
         return self.bound is not None and self.bound <= self.best
 
     @property
@@ -61,7 +61,7 @@ class Rival:
 
     @property
     def words(self) -> str:
-        """The verdict as a sentence."""
+        """Return the verdict as a sentence."""
         size = f"at most {self.leaves} {_many(self.leaves, 'leaf', 'leaves')} and depth {self.depth}"
         if self.verdict == "not optimal":
             fewer = self.best - self.correct
@@ -79,7 +79,7 @@ class Rival:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """The record as a dictionary; mistakes are wrong rows, `rules` the better tree as text."""
+        """Return the record as a dictionary; mistakes are misclassified rows, `rules` is the better tree as text."""
         return {
             "verdict": self.verdict, "words": self.words, "n": self.n, "mistakes": self.n - self.correct,
             "best_mistakes": self.n - self.best, "least_mistakes": None if self.bound is None else self.n - self.bound,
@@ -118,7 +118,7 @@ def rival(
 
 
 class _Search:
-    """The prices that were tried, the best tree of the size, and the least bound."""
+    """The best tree of the size, and the least bound over all tried prices."""
 
     def __init__(
         self,
@@ -161,7 +161,7 @@ class _Search:
         return self.bound is not None and self.bound <= self.best
 
     def _solve(self, price: Fraction) -> tuple[int, int] | None:
-        """Leaves and right rows of the best tree at a price; None if the time was too short for a proof."""
+        """Return leaves and correct rows of the best tree at a price; None if the time was too short for a proof."""
         left = self.end - time.monotonic()
         if left <= 0:
             return None

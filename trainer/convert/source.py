@@ -1,4 +1,4 @@
-"""What every reader of another program's tree gives, and how drafts become trees that keep the counts of the source."""
+"""The common part of all readers of other programs: the result, and the conversion of drafts with their counts."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class ConvertedTree:
 
 
 def tree_of(draft: Draft, schema: Sequence[ColumnSchema], classes: Sequence[str]) -> Tree:
-    """The tree of a draft with the counts of its leaves, or with counts 0 if one leaf has none; raises ConversionError."""
+    """Build the tree of a draft with the counts of its leaves, all 0 if one leaf has none; raise ConversionError."""
     if not classes or len(set(classes)) != len(classes):
         raise ConversionError(f"The names of the classes must differ; they are: {', '.join(classes)[:200]}.")
     names = [column.name for column in schema]
@@ -51,7 +51,7 @@ def tree_of(draft: Draft, schema: Sequence[ColumnSchema], classes: Sequence[str]
 
 
 def _counts(draft: Draft, classes: int) -> list[list[int]]:
-    """The counts of every node, in the order of `grow`."""
+    """Return the counts of every node, in the order of `grow`."""
     order: list[Draft] = []
     children: list[tuple[int, int]] = []
     queue: deque[Draft] = deque([draft])
@@ -63,7 +63,7 @@ def _counts(draft: Draft, classes: int) -> list[list[int]]:
         if isinstance(item, DraftBranch):
             queue += (item.left, item.right)
     if len(order) > MOST_NODES:
-        raise ConversionError(f"The tree has {len(order):,} nodes; at most {MOST_NODES:,} are taken.")
+        raise ConversionError(f"The tree has {len(order):,} nodes; at most {MOST_NODES:,} are supported.")
     counts = [[0] * classes for _ in order]
     if any(isinstance(item, DraftLeaf) and not getattr(item, "counts", ()) for item in order):
         return counts
@@ -77,12 +77,12 @@ def _counts(draft: Draft, classes: int) -> list[list[int]]:
 
 
 def too_deep(depth: int) -> None:
-    """Raise ConversionError beyond the depth that is taken."""
+    """Raise ConversionError beyond the supported depth."""
     if depth > MOST_DEPTH:
         raise ConversionError(f"The tree is deeper than {MOST_DEPTH} questions; such a tree is not taken.")
 
 
 def class_text(value: Any) -> str:
-    """The name of a class as a table writes it: 1.0 is "1"."""
+    """Return the name of a class as a table writes it: 1.0 is "1"."""
     plain = value.item() if isinstance(value, np.generic) else value
     return str(int(plain)) if isinstance(plain, float) and plain.is_integer() else str(plain)

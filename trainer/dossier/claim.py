@@ -1,4 +1,4 @@
-"""What is claimed about a model, in one sentence and in figures."""
+"""Write the claim about a model, in one sentence and in figures."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from trainer.tree.file import ModelFile
 
 
 def claim(file: ModelFile) -> dict[str, Any]:
-    """The claim of the certificate; figures that it does not hold are None."""
+    """Return the claim of the certificate; figures that it lacks are None."""
     certificate = dict(file.certificate)
     parts = read_claim(certificate)
     return {

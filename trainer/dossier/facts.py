@@ -156,7 +156,7 @@ def _data(rows: DossierRows, path: Path, name: str) -> dict[str, Any]:
 
 
 def _findings(rows: DossierRows) -> list[dict[str, str]]:
-    """The intake report of the table as the model reads it, the worst first."""
+    """Return the intake report of the table as the model reads it, the worst finding first."""
     file = rows.model
     schema = file.tree.schema
     reading = ColumnParsing.from_json(file.reading)
@@ -172,7 +172,7 @@ def _findings(rows: DossierRows) -> list[dict[str, str]]:
         special={column.name: column.special for column in schema if column.special},
     )
     members = ("kind", "column", "severity", "figure", "sentence", "if_nothing")
-    # why a table cannot be trained on quotes cells, and this one did train
+    # the finding 'not_trainable' quotes cells, and this table did train
     return [
         {name: getattr(finding, name) for name in members} for finding in findings if finding.kind != "not_trainable"
     ]

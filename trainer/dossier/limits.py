@@ -1,4 +1,4 @@
-"""Where a model may be used: the range of each column among its training rows, and what it does with odd cells."""
+"""Describe the limits of use: training ranges of columns, and answers for empty, unknown and distant values."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SIDES = {EmptySide.LEFT: "yes", EmptySide.RIGHT: "no", EmptySide.FILL: "filled",
 
 
 def columns(rows: DossierRows) -> list[dict[str, Any]]:
-    """One record for each column that the model was trained on: what it holds in the training rows, and its empty cells in the file."""
+    """Return a record for each column of the model: its training values, and its empty cells in the file."""
     tree = rows.model.tree
     used = set(tree.used_columns)
     records = []
@@ -56,7 +56,10 @@ def columns(rows: DossierRows) -> list[dict[str, Any]]:
 
 
 def _sides(tree: Tree, j: int) -> dict[str, int]:
-    """How many questions about column `j` send its empty cells where: 'yes', 'no', 'filled', 'no answer'; 'unseen' of these by rule."""
+    """Count the splits on column `j` by the side of empty cells: 'yes', 'no', 'filled', 'no answer'.
+
+    'unseen' counts those of them whose training rows had no empty cell.
+    """
     counts: Counter[str] = Counter()
     for v in tree.branches:
         if v.split is None or j not in v.split.used:
@@ -69,7 +72,7 @@ def _sides(tree: Tree, j: int) -> dict[str, int]:
 
 
 def _learned_words(cells: int, sides: dict[str, int]) -> str:
-    """What happens to the empty cells of a column that learns, in words."""
+    """Describe what happens to the empty cells of a column that learns from them."""
     words = f"learned: {cells:,} training {'cell was' if cells == 1 else 'cells were'} empty"
     sides_text = ", ".join(f"{sides[side]} to {side}" for side in ("yes", "no") if side in sides)
     if sides_text:
@@ -84,12 +87,12 @@ def _learned_words(cells: int, sides: dict[str, int]) -> str:
 
 
 def _names(tree: Tree) -> str:
-    """The columns in which an empty cell gets no answer."""
+    """List the columns in which an empty cell gets no answer."""
     return list_names([tree.schema[j].name for j in tree.refused_columns])
 
 
 def count_outside(rows: DossierRows) -> dict[str, Any]:
-    """How many unseen rows have a value of an asked column outside the range of the training rows, by column and in all."""
+    """Count the unseen rows with a value outside the training range of a used column, by column and in all."""
     tree = rows.model.tree
     unseen = rows.unseen
     anywhere = np.zeros(len(unseen), bool)
@@ -107,7 +110,7 @@ def count_outside(rows: DossierRows) -> dict[str, Any]:
 
 
 def limit_sentences(rows: DossierRows) -> list[str]:
-    """What the model does where its training says nothing, in sentences."""
+    """Return sentences on the answers of the model beyond its training rows."""
     tree = rows.model.tree
     sentences = [
         "The tree also answers for values outside the range of the training rows. No row of the training says whether that is right.",

@@ -1,4 +1,4 @@
-"""How often the tree is right, on which rows, with intervals: of all rows of a part, of classes, of groups, of leaves."""
+"""Measure how often the tree is right, with intervals: on training and unseen rows, by class, group and leaf."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def share(rows: DossierRows, at: np.ndarray, right: np.ndarray) -> dict[str, Any
 
 
 def performance(rows: DossierRows, at: np.ndarray) -> dict[str, Any] | None:
-    """The tree on the rows `at` (positions); None if there are none."""
+    """Measure the tree on the rows at positions `at`; None if there are none."""
     if not len(at):
         return None
     tree = rows.model.tree
@@ -62,7 +62,7 @@ def performance(rows: DossierRows, at: np.ndarray) -> dict[str, Any] | None:
 
 
 def _scores(rows: DossierRows, at: np.ndarray) -> dict[str, Any] | None:
-    """Area under the ROC curve and Brier score of the rarer of two classes; None for other numbers of classes."""
+    """Return the area under the ROC curve and the Brier score of the rarer of two classes; None for other numbers."""
     tree = rows.model.tree
     if len(tree.classes) != 2:
         return None
@@ -83,7 +83,7 @@ def _scores(rows: DossierRows, at: np.ndarray) -> dict[str, Any] | None:
 
 
 def cross_validation(rows: DossierRows) -> dict[str, Any] | None:
-    """What the model file says about its folds, which the checker counts again; None if there were none."""
+    """Return what the model file states about its folds, which the checker counts again; None without folds."""
     stated = rows.model.metrics.get("cross_validation") or {}
     if stated.get("accuracy") is None:
         return None
@@ -101,7 +101,7 @@ def cross_validation(rows: DossierRows) -> dict[str, Any] | None:
 
 
 def subgroups(rows: DossierRows, at: np.ndarray, columns: Sequence[str]) -> list[dict[str, Any]]:
-    """For each column the groups of the rows `at` with at least 30 rows: accuracy, shares found, and how often each class is answered."""
+    """Measure the tree on each group of at least 30 rows, for each column: accuracy, recalls, and shares of answers."""
     return [_by_column(rows, at, column) for column in columns] if len(at) else []
 
 
@@ -131,9 +131,9 @@ def _group(rows: DossierRows, group_rows: np.ndarray) -> dict[str, Any]:
 
 
 def calibration(rows: DossierRows) -> list[dict[str, Any]]:
-    """Each leaf: the share of its class among its training rows (`promised`), and among the unseen rows that reach it.
+    """Compare for each leaf the share of its class among training rows (`promised`) and among unseen rows.
 
-    `kept` says whether the promise lies in the interval of the unseen rows; None if no unseen row reaches the leaf.
+    `kept` is True if the promised share lies in the interval of the unseen rows; None if no unseen row reaches the leaf.
     """
     tree = rows.model.tree
     unseen_rows = rows.unseen
@@ -158,9 +158,9 @@ def calibration(rows: DossierRows) -> list[dict[str, Any]]:
 
 
 def stability(rows: DossierRows) -> dict[str, Any] | None:
-    """The trees of the folds beside the model: agreement on the rows that each had not seen, and the columns that they ask.
+    """Compare the trees of the folds with the model: agreement on rows unseen by each, and used columns.
 
-    None if the model file keeps no trees of folds.
+    Returns None if the model file has no trees of folds.
     """
     rows_record = rows.model.rows or {}
     trees = rows_record.get("fold_trees")
@@ -187,7 +187,7 @@ def stability(rows: DossierRows) -> dict[str, Any] | None:
 
 
 def group_columns(rows: DossierRows, requested: Sequence[str], most: int) -> list[str]:
-    """The columns to group by: those named, then the column of the fairness constraint, then those that the tree asks, `most` of these."""
+    """Return the columns to group by: the requested ones, that of the fairness constraint, and `most` used columns."""
     tree = rows.model.tree
     fair = str(rows.model.parameters.get("fairness_column") or "")
     used = list(dict.fromkeys(tree.schema[j].name for v in tree.branches if v.split is not None for j in v.split.used))

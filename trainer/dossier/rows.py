@@ -1,4 +1,4 @@
-"""The rows behind a model as a dossier needs them: which trained, which were held out, what was left out, and groups of them."""
+"""Read the rows behind a model for its dossier: training and held-out rows, omitted rows, and groups."""
 
 from __future__ import annotations
 
@@ -50,21 +50,24 @@ class DossierRows:
 
     @cached_property
     def unseen(self) -> np.ndarray:
-        """Positions of the rows that were held out."""
+        """Return the positions of the held-out rows."""
         return unseen_rows(self.training, len(self.codes), self.model.rows)
 
     @cached_property
     def leaf_of(self) -> CodeArray:
-        """The leaf of each row, (n,)."""
+        """Return the leaf of each row, (n,)."""
         return self.model.tree.apply(self.matrix)
 
     @cached_property
     def predicted(self) -> CodeArray:
-        """The predicted class of each row, (n,)."""
+        """Return the predicted class of each row, (n,)."""
         return self.model.tree.labels[self.leaf_of]
 
     def groups(self, column: str, at: np.ndarray) -> tuple[list[str], np.ndarray]:
-        """Names of the groups of the rows `at` by any column of the file, and the group of each; raises DataError for no column."""
+        """Group the rows `at` by a column of the file; return the names of the groups, and the group of each row.
+
+        Raises DataError if the file has no such column.
+        """
         names = [c.name for c in self.model.tree.schema]
         if column in names:
             j = names.index(column)

@@ -29,7 +29,7 @@ FILE = "model.json"
 
 
 class TreePredictor:
-    """What `mlflow.pyfunc.load_model` returns inside: labels, or shares of the classes with `params={"output": "probabilities"}`."""
+    """The model inside that of `mlflow.pyfunc.load_model`; `params={"output": "probabilities"}` returns shares of classes."""
 
     def __init__(self, model: ModelFile) -> None:
         self.model = model
@@ -82,7 +82,7 @@ def log_model(model: Any, name: str = "model", **options: Any) -> Any:
 
 
 def _load_pyfunc(path: str) -> TreePredictor:
-    """What MLflow calls with the path of the model file."""
+    """Load the model file at a path; MLflow calls this function."""
     return TreePredictor(read_model(path))
 
 
@@ -92,7 +92,7 @@ def _describe_file(file: Path) -> dict[str, Any]:
 
 @contextmanager
 def _file_of(model: Any) -> Iterator[Path]:
-    """The model file of whatever was given, in a folder that is removed afterwards."""
+    """Yield the model file of a model in a temporary folder."""
     source = model if isinstance(model, str | Path | Tree | ModelFile) else _fitted_file(model)
     if source is None:
         raise DataError(f"{type(model).__name__} is neither a fitted classifier, nor a tree, nor a model file.")

@@ -1,4 +1,4 @@
-"""How predictions of a file are written: pieces of answers as CSV or Parquet, beside the columns of the file if these are kept.
+"""Write the predictions of a file as CSV or Parquet, piece by piece, optionally beside the columns of the file.
 
 The columns of a result, in this order: those of the file, `row`, `label`, the share of each class, `leaf`, and what a caller adds.
 """
@@ -26,10 +26,10 @@ class MoreColumns(Protocol):
     piece: int
 
     def of(self, matrix: FloatArray, usable: BoolArray) -> list[list[Any]]:
-        """For rows float64 (n, columns), of which `usable` have a prediction, n values of each field; None is an empty cell."""
+        """Return n values of each field for rows, float64 of shape (n, columns); None for rows that are not `usable`."""
 
     def notes(self) -> list[str]:
-        """What is to be said of all pieces."""
+        """Return sentences on all pieces."""
 
 
 class Piece(NamedTuple):
@@ -145,7 +145,7 @@ def _names(tree: Tree) -> list[str]:
 
 
 def _answer_names(names: Sequence[str], file_names: Collection[str]) -> list[str]:
-    """The names of answers beside kept columns, none of which has the same name."""
+    """Return names of answers that differ from all columns of the file."""
     used_names = set(file_names)
     answer_names = []
     for name in names:
