@@ -321,7 +321,7 @@ def _fold(task: _Task) -> FoldRecord:
             unseen,
             dataset.labels.take(outside),
             method.settings(parameters),
-            given_costs=None if given is None else given[outside],
+            given_costs=None if row_costs is None else row_costs[outside],
         )
         result = train(
             TrainRequest(
