@@ -1,4 +1,4 @@
-"""Several models of one data set side by side: the findings in a sentence, the frontier, the table."""
+"""Compare several models of one data set: findings, frontier and table."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from trainer.tree.numbers import points_text
 
 
 def compare_models(models: list[TreeModel]) -> dict[str, Any]:
-    """Rows for the table and the chart, best on unseen rows first, and the findings."""
+    """Return rows for the table and the chart, best on unseen rows first, and the findings."""
     rows = [_row(model) for model in models]
     rows.sort(key=lambda r: (-(r["unseen"] if r["unseen"] is not None else -1), r["leaves"]))
     evaluated = [r for r in rows if r["unseen"] is not None]
@@ -46,19 +46,19 @@ def _row(model: TreeModel) -> dict[str, Any]:
 
 
 def _span(row: dict[str, Any]) -> str:
-    """The 95 % interval in words; nothing if none is known."""
+    """Return the 95 % interval in words; empty if unknown."""
     interval = row["interval"]
     return "" if interval is None else f", 95 % interval {points_text(interval[0])} to {points_text(interval[1])}"
 
 
 def _dominates(other: dict[str, Any], row: dict[str, Any]) -> bool:
-    """No larger and no less accurate, and better in one of the two."""
+    """Return whether `other` is at least as small and accurate, and better in one of the two."""
     no_worse = other["leaves"] <= row["leaves"] and other["unseen"] >= row["unseen"]
     return no_worse and (other["leaves"] < row["leaves"] or other["unseen"] > row["unseen"])
 
 
 def _tied_with_best(evaluated: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return all rows whose accuracy reads the same as the best one."""
+    """Return the rows whose displayed accuracy equals the best one."""
     return [r for r in evaluated if points_text(r["unseen"]) == points_text(evaluated[0]["unseen"])]
 
 
@@ -73,7 +73,7 @@ def _best_words(evaluated: list[dict[str, Any]]) -> str:
 
 
 def findings(rows: list[dict[str, Any]]) -> dict[str, str]:
-    """One sentence of what the numbers say, and one of how far they can be trusted."""
+    """Return one sentence on the result, and one on its reliability."""
     evaluated = [r for r in rows if r["unseen"] is not None]
     if not evaluated:
         return {

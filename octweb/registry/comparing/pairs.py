@@ -1,7 +1,7 @@
-"""Two trees on the same rows: where they disagree, who is right, and whether that is more than chance.
+"""Compare two trees on the same rows, and test whether their difference is due to chance.
 
-Rows that neither tree trained on stand for new rows; rows that both trained on are kept separate; rows that one alone has seen count for
-nothing, since they favour it.
+Rows that neither tree trained on represent new rows. Rows that both trained on are counted separately. Rows that only one trained on
+are ignored, since they favour it.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ LEVEL = 0.05
 
 @dataclass(frozen=True, kw_only=True)
 class PairedRows:
-    """Rows of one kind: how many, on how many the two answer differently, and which tree is right if only one is.
+    """Counts over rows of one kind: all, different answers, and rows that one, both or no tree classifies correctly.
 
-    The numbers count rows. Where rows have groups or weights, `p`, `interval` and `points` follow these.
+    The numbers count rows. `p`, `interval` and `points` respect groups or weights, if rows have them.
     """
 
     name: str
@@ -48,7 +48,7 @@ class PairedRows:
 
 @dataclass(frozen=True, kw_only=True)
 class TreePair:
-    """Two trees over one data set; `parts` is empty where their rows cannot be read or are not shared."""
+    """Two trees over one data set; `parts` is empty if they share no readable rows."""
 
     first: TreeModel
     second: TreeModel
@@ -56,13 +56,13 @@ class TreePair:
 
     @property
     def sentence(self) -> str:
-        """What the rows say, never a winner without an interval."""
+        """The result in words; it names a winner only with an interval."""
         return _describe_pair(self)
 
 
 @dataclass(frozen=True, kw_only=True)
 class _SharedRows:
-    """The rows that both trees can read: positions in either, the kind of each row, and both answers."""
+    """The rows that both trees can read: positions, kinds and both predictions."""
 
     rows: DatasetRows
     at: np.ndarray
@@ -73,14 +73,14 @@ class _SharedRows:
 
 
 def compare_pair(first: TreeModel, second: TreeModel) -> TreePair:
-    """The comparison of two models with rows that the caller may see."""
+    """Compare two models on rows that the user may see."""
     shared = _match_rows(first, second)
     parts = [] if shared is None else [_compare_rows(shared, name) for name in (UNSEEN, TRAINING)]
     return TreePair(first=first, second=second, parts=tuple(p for p in parts if p.n))
 
 
 def disagreement_lines(first: TreeModel, second: TreeModel) -> Iterator[str]:
-    """The rows on which two trees answer differently, as CSV: line, row, kind, classes, who is right, and every column."""
+    """Yield the rows with different answers as CSV: line, row, kind, classes, the correct tree, and every column."""
     shared = _match_rows(first, second)
     file = model_file(first)
     names = [c.name for c in file.tree.schema]

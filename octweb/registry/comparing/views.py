@@ -1,4 +1,4 @@
-"""The pages that compare: all trees of a data set, or those that were ticked, side by side with the rows on which they disagree."""
+"""Show the pages that compare models, and the rows on which two models disagree."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ MAX_COMPARED = 40
 @login_required
 @require_GET
 def model_compare(request: HttpRequest) -> HttpResponse:
-    """Ticked models side by side; without a choice all of a data set, by default of that with the newest model."""
+    """Compare the selected models side by side, else all models of a data set."""
     ticked = _ticked_models(request)
     if len(ticked) > 1:
         return render(request, "registry/compare/side_by_side.html", _side_by_side(request, ticked))
@@ -88,7 +88,7 @@ def _column(request: HttpRequest, model: TreeModel) -> dict[str, Any]:
 
 
 def _ticked_models(request: HttpRequest) -> list[TreeModel]:
-    """The models that the address names, in its order, as far as the caller may see them."""
+    """Return the models named in the address that the user may read, in its order."""
     ids = list(dict.fromkeys(filter(None, map(_uuid, request.GET.getlist("models")))))[:MAX_SIDE_BY_SIDE]
     models = TreeModel.objects.readable_by(request.user).select_related("family", "owner", "dataset").in_bulk(ids)
     return [models[pk] for pk in ids if pk in models]
@@ -100,7 +100,10 @@ def _may_see_rows(request: HttpRequest, model: TreeModel) -> bool:
 
 
 def models_of_dataset(request: HttpRequest, one: TreeModel | None = None) -> tuple[list[Any], Any, list[TreeModel]]:
-    """The data sets that have models of the caller, the chosen one (the data set of `one` if no other is asked for), and its models."""
+    """Return the data sets with models of the user, the selected one and its models.
+
+    By default, the data set of `one` is selected, else that of the newest model.
+    """
     models = TreeModel.objects.readable_by(request.user).select_related("family", "owner", "dataset")
     models = models.filter(dataset__isnull=False)
     dataset_id = _uuid(request.GET.get("dataset", "")) or (one.dataset_id if one else None)

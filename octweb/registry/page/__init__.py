@@ -1,5 +1,5 @@
-"""The model page: a canvas with the tree, an inspector for the chosen node, and further modes.
+"""Show a model: list, canvas, inspector, modes and downloads.
 
-A mode is one entry of `modes.MODES`, a tab of the inspector one entry of `tabs.TABS`: a name, a template, the function that
-gives it its context, and when it is shown. Nothing else has to know of it. Other apps add modes to `mode.register_mode`, tabs to `tab.register_tab`.
+A mode is an entry of `modes.MODES`, a tab of the inspector one of `tabs.TABS`: a name, a template, the function of its context,
+and the condition to show it. Other apps add modes with `mode.register_mode`, tabs with `tab.register_tab`.
 """

@@ -1,4 +1,4 @@
-"""What the model page shows, worked out from the document and, for those who may see them, the rows."""
+"""Compute what the model page shows from the document and, if the user may see them, the rows."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from trainer.tree.file import ModelFile
 from trainer.tree.nodes import Node, Tree, tree_from_json
 from trainer.tree.numbers import unit
 
-WARN_POINTS = 0.03  # training accuracy this far above accuracy on unseen rows is said in a sentence
+WARN_POINTS = 0.03  # excess of training accuracy over accuracy on unseen rows that the page mentions
 LISTED_CATEGORIES = 200
 
 
 class NumberWriting(TypedDict):
-    """What `typed_number` needs to know of a column."""
+    """The arguments of `typed_number` for a column."""
 
     unit: str
     decimal_comma: bool
@@ -33,7 +33,7 @@ class NumberWriting(TypedDict):
 
 @dataclass(frozen=True, kw_only=True)
 class Walk:
-    """The way of one row: what it is, its path, where it ends, and whether that was right."""
+    """The path of one row through the tree, with its leaf and its actual class."""
 
     title: str
     nodes: list[int]
@@ -46,7 +46,7 @@ class Walk:
 
 
 def facts(model: TreeModel) -> dict[str, Any]:
-    """The four facts, the one about unseen rows first."""
+    """Return the four facts of the page, the one about unseen rows first."""
     file = model_file(model)
     metrics = file.metrics
     certificate = file.certificate
@@ -83,7 +83,7 @@ def facts(model: TreeModel) -> dict[str, Any]:
 
 
 def leaf_frontier(model: TreeModel) -> list[dict[str, Any]]:
-    """For each number of leaves that pays: rows correct, their share, the proved largest number; empty if it was not searched."""
+    """Return the points of the leaf frontier: correct rows, accuracy and bound; empty if it was not searched."""
     return [
         _frontier_point(model, n, p, f"{p['leaves']} {'leaf' if p['leaves'] == 1 else 'leaves'}")
         | {"id": f"tree-of-{p['leaves']}-leaves" if p.get("tree") else None}
@@ -92,12 +92,12 @@ def leaf_frontier(model: TreeModel) -> list[dict[str, Any]]:
 
 
 def unsettled_sizes(model: TreeModel) -> list[dict[str, int]]:
-    """Numbers of leaves for which no better tree was found, and none is excluded: `leaves`, and the most rows, `bound`."""
+    """Return the leaf counts whose optimum is open: `leaves`, and an upper bound on correct rows, `bound`."""
     return _evidence(model, Evidence.LEAF_FRONTIER).get("unsettled", [])
 
 
 def coefficient_frontier(model: TreeModel) -> list[dict[str, Any]]:
-    """Trees found with few coefficients: how many differ from 0, rows correct, the tree in words; empty if none was asked for."""
+    """Return the points of the coefficient frontier: nonzero coefficients, correct rows and the tree in words; empty if it was not searched."""
     return [
         _frontier_point(model, n, p, f"{p['coefficients']} coefficient{'' if p['coefficients'] == 1 else 's'}")
         | {"coefficients": p["coefficients"], "id": f"tree-of-{p['coefficients']}-coefficients"}
@@ -106,13 +106,13 @@ def coefficient_frontier(model: TreeModel) -> list[dict[str, Any]]:
 
 
 def _frontier(model: TreeModel, kind: str) -> list[tuple[int, dict[str, Any]]]:
-    """The points that a frontier keeps, each with the number of rows."""
+    """Return the recorded points of a frontier, each with the number of rows."""
     evidence = _evidence(model, kind)
     return [(evidence["n"], p) for p in evidence.get("points", [])]
 
 
 def _frontier_point(model: TreeModel, n: int, p: dict[str, Any], name: str) -> dict[str, Any]:
-    """What both frontiers show of a point."""
+    """Return the members that the points of both frontiers share."""
     return {
         "name": name,
         "leaves": p["leaves"],
@@ -126,7 +126,7 @@ def _frontier_point(model: TreeModel, n: int, p: dict[str, Any], name: str) -> d
 
 
 def frontier_tree(model: TreeModel, size: str, number: int) -> Tree | None:
-    """The tree that a frontier keeps for a number of leaves or of coefficients (`size`), or None if it keeps none."""
+    """Return the tree of a frontier with `number` leaves or coefficients (`size`); None if it has none."""
     evidence = _evidence(model, {"leaves": Evidence.LEAF_FRONTIER, "coefficients": Evidence.COEFFICIENT_FRONTIER}[size])
     point: dict[str, Any] = next((p for p in evidence.get("points", []) if p[size] == number), {})
     return _tree(model, point)
@@ -140,20 +140,20 @@ def _tree(model: TreeModel, point: dict[str, Any]) -> Tree | None:
 
 
 def _rules(model: TreeModel, point: dict[str, Any]) -> str:
-    """The tree that a point of a frontier keeps, or of a list, as text; empty if there is none."""
+    """Return the tree of a point as text; empty if it has none."""
     tree = _tree(model, point)
     return "" if tree is None else rules_text(tree)
 
 
 def optimal_trees(model: TreeModel) -> dict[str, Any]:
-    """How many optimal trees there are, and those that were listed, as text."""
+    """Return the number of optimal trees, and the listed ones as text."""
     evidence = _evidence(model, Evidence.OPTIMAL_TREES)
     trees = [_rules(model, {"tree": t}) if isinstance(t, list) else outline(t) for t in evidence.get("listed") or ()]
     return {"count": evidence["count"], "trees": trees} if evidence.get("count") else {}
 
 
 def outline(tree: dict[str, Any] | None, indent: str = "") -> str:
-    """A tree that an older file lists in words, as indented lines."""
+    """Return a tree in the format of older files as indented lines."""
     if tree is None:
         return ""
     lines = [f"{indent}{tree['question']}"]
@@ -169,7 +169,7 @@ def _evidence(model: TreeModel, kind: str) -> dict[str, Any]:
 
 
 def splits(model: TreeModel) -> list[dict[str, Any]]:
-    """Every branch with its question, rows and impurity, and whether its split is proved."""
+    """Return every branch with its split, rows and impurity, and whether the split is proved."""
     tree = model_file(model).tree
     return [_split(tree, v) for v in tree.branches]
 
@@ -193,7 +193,7 @@ def _gini(counts: tuple[int, ...]) -> float:
 
 
 def fields(model: TreeModel, chosen: dict[str, Any]) -> list[dict[str, Any]]:
-    """The inputs of the form "try it": the columns that the tree reads, those it asks first first, filled with `chosen`."""
+    """Return the inputs of the form "try it", in the order of the splits, filled with `chosen`."""
     tree = model_file(model).tree
     out = []
     for j in columns_in_question_order(tree):
@@ -213,12 +213,12 @@ def fields(model: TreeModel, chosen: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def columns_in_question_order(tree: Tree) -> list[int]:
-    """The columns that the tree reads in the order in which it asks them."""
+    """Return the columns that the tree uses, in the order of its branches."""
     return list(dict.fromkeys(f for v in tree.branches if v.split is not None for f in v.split.used))
 
 
 def parse_form_values(model: TreeModel, query: Mapping[str, str]) -> dict[str, Any]:
-    """The values of the form as a record; what is not a number stays text, and predicting says what is wrong."""
+    """Return the values of the form as a record. Invalid numbers stay text, and prediction reports them."""
     file = model_file(model)
     record: dict[str, Any] = {}
     for j in file.tree.used_columns:
@@ -233,14 +233,14 @@ def parse_form_values(model: TreeModel, query: Mapping[str, str]) -> dict[str, A
 
 
 def number_writing(file: ModelFile, column: ColumnSchema) -> NumberWriting:
-    """How numbers of a column are typed: with its unit behind them, and whether the file of the training had decimal commas."""
+    """Return the unit of a column, and whether the training file had decimal commas."""
     column_reading = ColumnParsing.from_json(file.reading).columns.get(column.name)
     comma = column_reading is not None and column_reading.number is not None and column_reading.number.decimal == ","
     return {"unit": unit(column), "decimal_comma": comma}
 
 
 def walk_row(model: TreeModel, row: Any, *, title: str, actual: str | None = None, values: Any = None) -> Walk:
-    """The way of a row of the matrix through the tree."""
+    """Return the path of a row of the matrix through the tree."""
     tree = model_file(model).tree
     leaf = int(tree.apply(row.reshape(1, -1))[0])
     answer = leaf_answer(tree, leaf)
@@ -257,7 +257,7 @@ def walk_row(model: TreeModel, row: Any, *, title: str, actual: str | None = Non
 
 
 def find_row(query: Mapping[str, str], rows: DatasetRows | None) -> tuple[int | None, str]:
-    """Where the row stands that `line` names, or `row` by its number; else None, with a sentence why not if one is named."""
+    """Return the position of the row with this `line` or `row` number; else None, with the reason if one is named."""
     by = "line" if query.get("line", "").strip() else "row"
     number = query.get(by, "").strip()
     if not number:
@@ -276,19 +276,19 @@ def find_row(query: Mapping[str, str], rows: DatasetRows | None) -> tuple[int | 
 
 
 def follow_row(model: TreeModel, place: int, rows: DatasetRows) -> Walk:
-    """The row at `place` on its way."""
+    """Return the path of the row at `place` through the tree."""
     title = f"{rows.called} {int(rows.shown[place]):,}"
     actual = model_file(model).tree.classes[rows.codes[place]]
     return walk_row(model, rows.matrix[place], title=title, actual=actual)
 
 
 def rules(model: TreeModel) -> str:
-    """The tree as text."""
+    """Return the tree as text."""
     return rules_text(model_file(model).tree)
 
 
 def data_of(model: TreeModel, *, inside: bool) -> DatasetRows | None:
-    """The rows, for those who may see them."""
+    """Return the rows if the user may see them."""
     try:
         return rows_of(model) if inside else None
     except TrainerError:

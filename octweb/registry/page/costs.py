@@ -1,4 +1,4 @@
-"""What mistakes cost: a person says what each kind of mistake costs, and sees the cost per row of the tree and of simpler rules."""
+"""Compute the expected cost of mistakes of the tree, and of simpler rules, under a cost matrix of the user."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MOST = 1e9
 
 @dataclass(frozen=True, kw_only=True)
 class CostMatrix:
-    """Cost of each answer, float64 (actual, predicted); `texts` are the fields as typed, `errors` what is wrong with them."""
+    """The cost matrix, float64 (actual, predicted); `texts` are the fields as typed, `errors` their faults."""
 
     table: np.ndarray
     texts: dict[str, str]
@@ -30,9 +30,9 @@ class CostMatrix:
 
 
 def costs_of(classes: tuple[str, ...], query: Mapping[str, str]) -> CostMatrix:
-    """The costs of the address: `cost-a-p` for each pair, or `cost-a` for a row of class a that is missed; 1 unless given.
+    """Read the costs from the address: `cost-a-p` for each pair, or `cost-a` for each actual class; 1 by default.
 
-    A right answer costs nothing.
+    A correct answer costs nothing.
     """
     n = len(classes)
     texts = {}
@@ -50,7 +50,7 @@ def costs_of(classes: tuple[str, ...], query: Mapping[str, str]) -> CostMatrix:
 
 
 def _fields(a: int, classes: int) -> list[tuple[str, list[int]]]:
-    """The fields of an actual class, each with the predicted classes it stands for."""
+    """Return the fields of an actual class, each with the predicted classes it covers."""
     others = [p for p in range(classes) if p != a]
     if classes <= MATRIX_TO:
         return [(f"cost-{a}-{p}", [p]) for p in others]
@@ -62,15 +62,15 @@ def _what(classes: tuple[str, ...], a: int, at: list[int], n: int) -> str:
 
 
 def _number(text: str) -> float | None:
-    """Not negative, a decimal comma allowed; None for anything else."""
+    """Parse a cost, at least 0, with point or comma; None for other texts."""
     value = typed_number(text)
     return None if isinstance(value, str) or not 0 <= value <= MOST else float(value)
 
 
 def cost_context(scene: ModelScene, part: str) -> dict[str, Any] | None:
-    """Fields, and the cost per row of the tree, of its leaves with the cheapest answer, and of the cheapest single answer.
+    """Return the fields, and the cost per row of the tree, of its leaves relabelled, and of the best constant answer.
 
-    Answers are chosen on training rows, costs are counted on the rows of `part`. None if no mistakes are known.
+    Labels are chosen on training rows, costs are counted on the rows of `part`. None if no mistakes are known.
     """
     counts = performance.confusion(scene, part)
     if counts is None or not counts.sum():
@@ -110,8 +110,7 @@ def cost_context(scene: ModelScene, part: str) -> dict[str, Any] | None:
 
 
 def _cheapest_answers(scene: ModelScene, part: str, table: np.ndarray) -> list[dict[str, Any]]:
-    """The same questions, but each leaf gives the answer that costs least on its training rows; not known for folds, and for rows that
-    are not at hand."""
+    """Return the cost with each leaf relabelled to minimise its cost on training rows; nothing for folds or without rows."""
     reached = performance.leaf_counts(scene, part)
     if part == performance.FOLDS or not reached.sum():
         return []
@@ -130,7 +129,7 @@ def _cheapest_answers(scene: ModelScene, part: str, table: np.ndarray) -> list[d
 
 
 def _way(words: str, counts: np.ndarray, table: np.ndarray) -> dict[str, Any]:
-    """Cost per row with its interval, cost in all, and how many rows are wrong."""
+    """Return the cost per row with its interval, the total cost, and the number of misclassified rows."""
     n = int(counts.sum())
     total = float((counts * table).sum())
     squares = float((counts * table**2).sum())

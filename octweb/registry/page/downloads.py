@@ -1,4 +1,4 @@
-"""A model as a file: the document itself, one HTML file, rules in words, and programs and tables of many kinds."""
+"""Export a model as a file: JSON, HTML, rules, programs and tables."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Write = Callable[[Subject], str | bytes]
 
 @dataclass(frozen=True, kw_only=True)
 class DownloadFormat:
-    """How a model is written as a file."""
+    """An export format."""
 
     label: str
     purpose: str
@@ -65,7 +65,7 @@ FORMATS: dict[str, DownloadFormat] = {
 
 
 def subject_of(model: TreeModel, address: str = "") -> Subject:
-    """What is exported of a stored model."""
+    """Return the exported parts of a stored model."""
     file = model_file(model)
     statistics, source = statistics_of(model, inside=False)
     return Subject(
@@ -81,7 +81,7 @@ def subject_of(model: TreeModel, address: str = "") -> Subject:
 
 
 def download(model: TreeModel, name: str, address: str = "", *, by: Any) -> HttpResponse:
-    """The file as an attachment for the user `by`; `name` is a key of FORMATS, `address` is the address of the model's page."""
+    """Return the file as an attachment and record the export; `name` is a key of FORMATS, `address` the model's page."""
     form = FORMATS[name]
     content = form.write(subject_of(model, address))
     audit.record("exported", model, by=by, format=name)

@@ -1,4 +1,4 @@
-"""Accuracy in groups of rows, by any column of the data set, even one that the tree does not use."""
+"""Compute accuracy in groups of rows, by any column of the data set, even one that the tree does not use."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from trainer.tree.render.palette import swatch
 
 
 def columns_of(scene: ModelScene) -> list[dict[str, Any]]:
-    """The columns that rows can be grouped by, without the target: name, and whether the tree asks it."""
+    """Return the columns to group rows by, without the target: name, and whether the tree uses it."""
     dataset = scene.model.dataset
     if dataset is None or scene.rows is None:
         return []
@@ -29,7 +29,7 @@ def columns_of(scene: ModelScene) -> list[dict[str, Any]]:
 
 
 def groups(scene: ModelScene, column: str, part: str) -> dict[str, Any] | None:
-    """The rows of a part by the values of a column: rows, accuracy, share found of each class, each with its interval."""
+    """Group the rows of a part by a column: rows, accuracy and recall of each class, each with its interval."""
     record = next((c for c in columns_of(scene) if c["name"] == column), None)
     if record is None or scene.rows is None or not len(scene.part(part)):
         return None
@@ -84,7 +84,7 @@ def _group(scene: ModelScene, label: str, rows: np.ndarray, classes: int) -> dic
 
 
 def _column(scene: ModelScene, name: str) -> np.ndarray | None:
-    """The column as it was uploaded, for the rows that the model reads: float64, or objects with None for missing."""
+    """Return the uploaded column for the rows that the model reads: float64, or objects with None for missing."""
     assert scene.rows is not None
     dataset = scene.model.dataset
     try:
@@ -100,7 +100,7 @@ def _column(scene: ModelScene, name: str) -> np.ndarray | None:
 
 
 def _as_numbers(stored: pa.ChunkedArray) -> np.ndarray:
-    """A column of numbers or of texts as float64; what is not a number is NaN."""
+    """Return a column of numbers or texts as float64; other texts are NaN."""
     if pa.types.is_string(stored.type) or pa.types.is_large_string(stored.type):
         return np.array([_number(t) for t in stored.to_pylist()], np.float64)
     return pc.cast(stored, pa.float64(), safe=False).to_numpy(zero_copy_only=False).astype(np.float64)

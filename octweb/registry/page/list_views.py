@@ -49,7 +49,7 @@ def _model(request: HttpRequest, pk: uuid.UUID) -> TreeModel:
 @login_required
 @require_GET
 def model_list(request: HttpRequest) -> HttpResponse:
-    """Models to read, with filters."""
+    """List the models that the user may read, with filters."""
     models = _models(request).defer("document")
     filters = {name: request.GET.get(name, "") for name in ("state", "method", "status")}
     if filters["state"] in State.values:

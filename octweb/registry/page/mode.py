@@ -1,4 +1,4 @@
-"""What a mode of a model page is, and those that other apps add; light, because apps are loaded by every command."""
+"""Define and register modes of the model page. Imports little, since every command loads it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Mode:
-    """A mode: its template below the name and the facts, the function of what it shows, and whether it is shown."""
+    """A mode of the model page: its template, the function of its context, and the condition to show it."""
 
     id: str
     label: str
@@ -27,6 +27,6 @@ added_modes: list[tuple[str, Mode]] = []
 
 
 def register_mode(mode: Mode, *, after: str) -> None:
-    """Add a mode behind the one with the id `after`; apps call this in `ready`."""
+    """Add a mode after the one with the id `after`. Apps call this in `ready`."""
     if (after, mode) not in added_modes:
         added_modes.append((after, mode))

@@ -1,4 +1,4 @@
-"""The modes of a model page; each is an entry of MODES, nothing else names them. Other apps add theirs to `mode.register_mode`."""
+"""List the modes of the model page in MODES. Other apps add theirs with `mode.register_mode`."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def _tree(scene: ModelScene) -> dict[str, Any]:
 
 
 def _row_counts(scene: ModelScene) -> dict[str, int]:
-    """Return how many rows trained the tree and how many were held out: counted on the rows, else as the model file says."""
+    """Return the numbers of training and held-out rows: counted on the rows, else from the model file."""
     metrics = scene.file.metrics
     claimed = [int((metrics.get(name) or {}).get("n") or 0) for name in ("train", "test")]
     training = len(scene.part("training")) or claimed[0] or sum(scene.tree.nodes[0].counts)
@@ -168,14 +168,14 @@ for before, added in added_modes:
 
 
 def chosen_mode(scene: ModelScene) -> Mode:
-    """The mode that the address asks for; the tree otherwise, what is typed into "Try it" under Use."""
+    """Return the requested mode. The default is the tree, or Use for a submitted row."""
     mode_id = scene.query.get("mode", "use" if scene.typed is not None else "tree")
     visible = [mode for mode in MODES if mode.shown(scene) and not mode.page]
     return next((mode for mode in visible if mode.id == mode_id), visible[0])
 
 
 def workspace(scene: ModelScene) -> dict[str, Any]:
-    """Everything that the page of a model shows in the chosen mode."""
+    """Return the context of the model page in the requested mode."""
     current = chosen_mode(scene)
     facts = content.facts(scene.model)
     interval = performance.unseen_interval(scene)

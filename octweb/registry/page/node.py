@@ -1,4 +1,4 @@
-"""What the inspector says about one node: its question or answer, and where its rows go."""
+"""Describe one node for the inspector: its split or answer, and where its rows go."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ MAX_SINGLE_CELLS = 4_000_000  # rows × columns up to which the best single colu
 
 
 def node_facts(scene: ModelScene) -> dict[str, Any]:
-    """Number, place, rule or answer, rows, class bar of the chosen node; of a tree of one leaf also why it asks nothing."""
+    """Return number, place, rule or answer, rows and class bar of the node; for a tree of one leaf also the reason."""
     v = scene.node
     tree = scene.tree
     return {
@@ -51,12 +51,12 @@ def node_facts(scene: ModelScene) -> dict[str, Any]:
 
 
 def _answers(tree: Tree, node: int) -> list[str]:
-    """The answers on the way from the root."""
+    """Return the answers on the path from the root."""
     return ["yes" if b == tree.nodes[a].left else "no" for a, b in itertools.pairwise(tree.path_to(node))]
 
 
 def path_rules(scene: ModelScene, node: int) -> list[dict[str, Any]]:
-    """The questions on the way to a node with the answer each was given."""
+    """Return the splits on the path to a node with their answers."""
     tree = scene.tree
     steps = []
     for a, b in itertools.pairwise(tree.path_to(node)):
@@ -66,7 +66,7 @@ def path_rules(scene: ModelScene, node: int) -> list[dict[str, Any]]:
 
 
 def sides(scene: ModelScene) -> list[dict[str, Any]]:
-    """Both answers of the question: rows, class, share on training rows, share on unseen rows with its interval."""
+    """Return both children: rows, class, share on training rows, and share on unseen rows with its interval."""
     v = scene.node
     tree = scene.tree
     if v.is_leaf:
@@ -78,7 +78,7 @@ def sides(scene: ModelScene) -> list[dict[str, Any]]:
 
 
 def _tests(scene: ModelScene) -> dict[str, str]:
-    """What a value has to be for each answer, of a question with a threshold: "≤ 75"."""
+    """Return the condition for each answer of a threshold split, such as "≤ 75"."""
     split = scene.node.split
     cut = split.cut if split is not None else None
     if split is None or cut is None or scene.tree.schema[cut[0]].kind is ColumnKind.BINARY:
@@ -108,7 +108,7 @@ def _side(scene: ModelScene, answer: str, test: str, child: Node) -> dict[str, A
 
 
 def answer_facts(scene: ModelScene) -> dict[str, Any]:
-    """Of a leaf: its classes with rows of both kinds, and the promise beside what unseen rows say."""
+    """Return the classes of a leaf with training and unseen rows, and its training share beside the unseen one."""
     v = scene.node
     tree = scene.tree
     right, n = scene.unseen_of(v)
@@ -134,7 +134,7 @@ def answer_facts(scene: ModelScene) -> dict[str, Any]:
 
 
 def leaves_under(scene: ModelScene) -> list[dict[str, Any]]:
-    """The leaves below the node, largest first, each with the last question before it."""
+    """Return the leaves below the node, largest first, each with its last split."""
     tree = scene.tree
     leaves: list[dict[str, Any]] = []
     for leaf in leaves_below(tree, scene.node.id):
@@ -154,7 +154,7 @@ def leaves_under(scene: ModelScene) -> list[dict[str, Any]]:
 
 
 def idle_at(scene: ModelScene) -> int:
-    """Questions at or below the chosen node that change no prediction."""
+    """Count the splits at or below the node that change no prediction."""
     below = scene.below(scene.node.id)
     return sum(bool(below[v]) for v in idle_questions(scene.tree))
 
@@ -163,15 +163,15 @@ def idle_at(scene: ModelScene) -> int:
 
 
 def terms(scene: ModelScene) -> dict[str, Any] | None:
-    """A weighted sum as a table: each term with its coefficient, its weight per standard deviation, its share of all weight.
+    """Return a weighted sum as a table: coefficient, weight per standard deviation and share of the total weight.
 
-    Weights are taken from the rows that reach the node; the sign is as the question is written: + pulls to no.
+    Standard deviations are those of the rows that reach the node. A positive sign favours "no".
     """
     return _terms(scene, scene.node)
 
 
 def heaviest(scene: ModelScene) -> dict[int, tuple[str, ...]]:
-    """For each question about many columns the lines of its card: its heaviest columns, and how many more there are."""
+    """Return the lines of the card of each multivariate split: its heaviest columns, and the number of others."""
     lines_by_node = {}
     for v in scene.tree.branches:
         if v.split is not None and v.split.many and (weighed := _terms(scene, v, CARD_NAME)) is not None:
@@ -181,16 +181,19 @@ def heaviest(scene: ModelScene) -> dict[int, tuple[str, ...]]:
 
 
 def _terms(scene: ModelScene, v: Node, length: int = NAME_LENGTH) -> dict[str, Any] | None:
-    """The terms of a node, with names of about so many letters."""
+    """Return the terms of a node, with names of about `length` characters."""
     tree = scene.tree
     if v.split is None or v.split.weighted is None:
         return None
-    (weighed, threshold), names = v.split.weighted, short_names([c.name for c in tree.schema], length)
+    weighed, threshold = v.split.weighted
+    names = short_names([c.name for c in tree.schema], length)
     X = scene.rows.matrix[scene.reaching(v.id, "training")] if scene.rows is not None else None
     terms: list[dict[str, Any]] = []
     for f, level, a in weighed:
         column = tree.schema[f]
-        value = None if X is None else X[:, f] if level < 0 else (X[:, f] == level).astype(float)
+        value = None
+        if X is not None:
+            value = X[:, f] if level < 0 else (X[:, f] == level).astype(float)
         spread = None if value is None or not np.isfinite(value).any() else float(np.nanstd(value))
         terms.append(
             {
@@ -218,9 +221,9 @@ def _terms(scene: ModelScene, v: Node, length: int = NAME_LENGTH) -> dict[str, A
 
 
 def best_single(scene: ModelScene) -> dict[str, Any] | None:
-    """The best question of one column in place of the node's own, among *all* numeric columns: lowest Gini impurity.
+    """Return the split on one numeric column with the lowest Gini impurity, among all numeric columns.
 
-    None without rows, for tables too large to look through, and where nothing can be cut.
+    None without rows, for tables that are too large, and if no threshold separates rows.
     """
     v = scene.node
     tree = scene.tree
@@ -237,9 +240,9 @@ def best_single(scene: ModelScene) -> dict[str, Any] | None:
     for j, column in enumerate(tree.schema):
         if column.kind is ColumnKind.CATEGORICAL:
             continue
-        found = best_threshold(X[:, j], codes, classes)
-        if found is not None and (best is None or found[1] < best[0]):
-            best = (found[1], j, found[0])
+        candidate = best_threshold(X[:, j], codes, classes)
+        if candidate is not None and (best is None or candidate[1] < best[0]):
+            best = (candidate[1], j, candidate[0])
     if best is None:
         return None
     impurity, j, cut = best

@@ -1,4 +1,4 @@
-"""How often the tree is right: the confusion matrix, intervals, the baseline, and what its leaves promise."""
+"""Measure the tree: confusion matrix, intervals, base rate, calibration and costs."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ WORDS = {
 
 
 def parts_of(scene: ModelScene) -> list[str]:
-    """The kinds of rows that mistakes are known for, the most honest first."""
+    """Return the kinds of rows with known mistakes, the most honest first."""
     metrics = scene.file.metrics
     parts = [UNSEEN] if (metrics.get("test") or {}).get("n") or len(scene.part(UNSEEN)) else []
     parts += [FOLDS] if (metrics.get("cross_validation") or {}).get("confusion") else []
@@ -42,13 +42,13 @@ def parts_of(scene: ModelScene) -> list[str]:
 
 
 def chosen_part(scene: ModelScene) -> str:
-    """The kind asked for, else the most honest one."""
+    """Return the requested kind of rows, else the most honest one."""
     parts = parts_of(scene)
     return scene.query.get("part", "") if scene.query.get("part") in parts else parts[0]
 
 
 def confusion(scene: ModelScene, part: str) -> np.ndarray | None:
-    """Counts by actual and predicted class, int64 (classes, classes): from the rows where they are at hand, else from the file."""
+    """Return the confusion matrix, int64 (classes, classes), from the rows, else from the file."""
     classes = len(scene.tree.classes)
     if part != FOLDS and len(scene.part(part)) and scene.rows is not None:
         at = scene.part(part)
@@ -63,7 +63,7 @@ def confusion(scene: ModelScene, part: str) -> np.ndarray | None:
 
 
 def _from_leaves(scene: ModelScene) -> np.ndarray:
-    """The training rows as the leaves of the file count them."""
+    """Return the confusion matrix of the training rows from the counts of the leaves."""
     counts = np.zeros((len(scene.tree.classes),) * 2, np.int64)
     for leaf in scene.tree.leaves:
         counts[:, leaf.label] += np.array(leaf.counts, np.int64)
@@ -71,7 +71,7 @@ def _from_leaves(scene: ModelScene) -> np.ndarray:
 
 
 def money(scene: ModelScene) -> dict[str, Any] | None:
-    """What the answers of a tree trained with costs cost, beside the best constant answer; None without costs."""
+    """Return the cost of the answers beside the best constant answer; None for a tree without costs."""
     recorded = scene.file.certificate.get("costs")
     if not recorded:
         return None
@@ -89,19 +89,19 @@ def money(scene: ModelScene) -> dict[str, Any] | None:
         ],
         "rows": [
             {
-                "words": f"{counted_words(scene.file.certificate)}, {own['rows']:,} {words}"
-                if "rows" in own
+                "words": f"{counted_words(scene.file.certificate)}, {part_cost['rows']:,} {words}"
+                if "rows" in part_cost
                 else words,
-                "n": own["n"],
-                "cost": own["cost"],
-                "per_row": own["cost_per_row"],
-                "interval": own.get("cost_interval"),
-                "constant": own["constant_cost"] / own["n"],
-                "saved": own["constant_cost"] - own["cost"],
-                "saved_interval": [own["n"] * end for end in own.get("saved_interval") or ()],
+                "n": part_cost["n"],
+                "cost": part_cost["cost"],
+                "per_row": part_cost["cost_per_row"],
+                "interval": part_cost.get("cost_interval"),
+                "constant": part_cost["constant_cost"] / part_cost["n"],
+                "saved": part_cost["constant_cost"] - part_cost["cost"],
+                "saved_interval": [part_cost["n"] * end for end in part_cost.get("saved_interval") or ()],
             }
-            for words, own in measured
-            if "cost" in own
+            for words, part_cost in measured
+            if "cost" in part_cost
         ],
     }
 
@@ -122,13 +122,13 @@ def goal_of(scene: ModelScene, part: str) -> dict[str, Any] | None:
 
 
 def _cell_costs(scene: ModelScene, part: str) -> list[list[float]]:
-    """The cost by actual and predicted class, as the file states it; empty without costs."""
+    """Return the recorded cost by actual and predicted class; empty without costs."""
     name = {UNSEEN: "test", FOLDS: "", TRAINING: "train"}[part]
     return list((scene.file.metrics.get(name) or {}).get("cost_confusion") or ())
 
 
 def mistakes(scene: ModelScene, part: str) -> dict[str, Any] | None:
-    """The confusion matrix for the template: a row for each actual class, its cells shaded by their share of the row."""
+    """Return the confusion matrix for the template, each cell shaded by its share of the row."""
     counts = confusion(scene, part)
     if counts is None:
         return None
@@ -192,9 +192,9 @@ def mistakes(scene: ModelScene, part: str) -> dict[str, Any] | None:
 def _interval(scene: ModelScene, part: str, right: int, n: int) -> Interval | None:
     """Return the 95 % interval of an accuracy: as the file states it, else over the rows."""
     name = {UNSEEN: "test", FOLDS: "cross_validation", TRAINING: "train"}[part]
-    stated = (scene.file.metrics.get(name) or {}).get("interval")
-    if stated is not None:
-        return float(stated[0]), float(stated[1])
+    recorded = (scene.file.metrics.get(name) or {}).get("interval")
+    if recorded is not None:
+        return float(recorded[0]), float(recorded[1])
     at = scene.part(part)
     if scene.rows is None or not len(at):
         return wilson(right, n)
@@ -202,7 +202,7 @@ def _interval(scene: ModelScene, part: str, right: int, n: int) -> Interval | No
 
 
 def _shares_over(scene: ModelScene) -> str:
-    """Say what the intervals of shares on the page are over, where rows have groups or weights; else ""."""
+    """Name the units of the intervals on the page if rows have groups or weights; else ""."""
     rows = scene.rows
     if rows is None or (rows.weights is None and rows.groups is None):
         return ""
@@ -212,7 +212,7 @@ def _shares_over(scene: ModelScene) -> str:
 def unseen_base_rate(scene: ModelScene) -> float | None:
     """Return the share of the unseen rows with the most frequent class of the training rows.
 
-    None where the model file does not count the classes of unseen rows.
+    None if the model file does not count the classes of unseen rows.
     """
     crossed, test = (scene.file.metrics.get(name) or {} for name in ("cross_validation", "test"))
     counts = (crossed if crossed.get("accuracy") is not None else test).get("confusion")
@@ -234,7 +234,7 @@ def unseen_interval(scene: ModelScene) -> Interval | None:
 
 
 def leaf_counts(scene: ModelScene, part: str) -> np.ndarray:
-    """Rows by leaf and class, int64 (leaves, classes), in the order of `tree.leaves`."""
+    """Count rows by leaf and class, int64 (leaves, classes), in the order of `tree.leaves`."""
     leaves = [leaf.id for leaf in scene.tree.leaves]
     if part == UNSEEN:
         return scene.unseen_counts[leaves]
@@ -242,18 +242,18 @@ def leaf_counts(scene: ModelScene, part: str) -> np.ndarray:
 
 
 def calibration(scene: ModelScene) -> list[dict[str, Any]]:
-    """One point per leaf: the share of its class that it promises, the share among unseen rows with its interval.
+    """Return one point per leaf: its accuracy on training rows, and on unseen rows with an interval.
 
-    Leaves that no unseen row reaches have none. Empty where no rows were held out.
+    Leaves without unseen rows have no point. Empty if no rows were held out.
     """
-    found = []
+    points = []
     for leaf in scene.tree.leaves:
         right, n = scene.unseen_of(leaf)
         interval = scene.unseen_interval_of(leaf)
         if interval is None or not leaf.rows:
             continue
         promised = leaf.counts[leaf.label] / leaf.rows
-        found.append(
+        points.append(
             {
                 "leaf": leaf.id,
                 "label": scene.tree.classes[leaf.label],
@@ -265,11 +265,11 @@ def calibration(scene: ModelScene) -> list[dict[str, Any]]:
                 "kept": interval[0] <= promised <= interval[1],
             }
         )
-    return found
+    return points
 
 
 def curve_of(scene: ModelScene, part: str, positive: int) -> Curve | None:
-    """The cut-offs that the leaves offer for one of two classes; None for other numbers of classes and without rows."""
+    """Return the score thresholds of the leaves for one of two classes; None for more classes and without rows."""
     if len(scene.tree.classes) != 2:
         return None
     counts = leaf_counts(scene, part)
@@ -280,7 +280,7 @@ def curve_of(scene: ModelScene, part: str, positive: int) -> Curve | None:
 
 @dataclass(frozen=True, kw_only=True)
 class CheapestCut:
-    """The cut-off of least cost: the score from which on the class is answered, what it finds and takes, and costs per row."""
+    """The score threshold of least cost, with its true (`found`) and false (`taken`) positives and its costs per row."""
 
     score: float
     found: int
@@ -291,68 +291,68 @@ class CheapestCut:
 
 
 def cheapest_cut(scene: ModelScene, part: str, positive: int) -> CheapestCut | None:
-    """Return the cut-off whose answers cost least on the rows of a part, the strictest one among equals.
+    """Return the score threshold of least cost on the rows of a part, the highest one among equals.
 
-    None without costs, without rows, and for other than two classes.
+    None without costs, without rows, and for more than two classes.
     """
-    found = curve_of(scene, part, positive)
+    curve = curve_of(scene, part, positive)
     at = scene.part(part)
     values = None if scene.rows is None else answer_costs(scene.file, scene.rows, at)
-    if found is None or values is None or scene.rows is None:
+    if curve is None or values is None or scene.rows is None:
         return None
     leaves = scene.leaf_of[at]
     scores = scene.tree.probabilities[leaves, positive]
-    totals = [float(np.where(scores >= cut, values[:, positive], values[:, 1 - positive]).sum()) for cut in found.score]
+    totals = [float(np.where(scores >= cut, values[:, positive], values[:, 1 - positive]).sum()) for cut in curve.score]
     best = int(np.argmin(totals))
     n = int(scene.rows.weights_of(at).sum())
-    own = float(values[np.arange(len(at)), scene.predicted[at]].sum())
+    tree_cost = float(values[np.arange(len(at)), scene.predicted[at]].sum())
     return CheapestCut(
-        score=float(found.score[best]), found=int(found.tp[best]), taken=int(found.fp[best]), cost=totals[best] / n,
-        tree_cost=own / n, unit=scene.file.certificate["costs"]["unit"],
+        score=float(curve.score[best]), curve=int(curve.tp[best]), taken=int(curve.fp[best]), cost=totals[best] / n,
+        tree_cost=tree_cost / n, unit=scene.file.certificate["costs"]["unit"],
     )  # fmt: skip
 
 
 def tree_point(scene: ModelScene, part: str, positive: int) -> tuple[int, int]:
-    """Of the rows that the tree predicts positive, how many are and how many are not."""
+    """Return the numbers of true and false positives of the tree."""
     counts = leaf_counts(scene, part)[[leaf.label == positive for leaf in scene.tree.leaves]]
     return int(counts[:, positive].sum()), int(counts[:, 1 - positive].sum())
 
 
 def quality(scene: ModelScene, part: str, positive: int) -> dict[str, Any] | None:
-    """Area under the ROC curve, and the Brier score beside the score of always saying the share of the training rows."""
-    found = curve_of(scene, part, positive)
-    if found is None:
+    """Return the area under the ROC curve, and the Brier score beside that of the constant training share."""
+    curve = curve_of(scene, part, positive)
+    if curve is None:
         return None
     counts = leaf_counts(scene, part)
     root = scene.tree.nodes[0]
     base = np.full(len(counts), root.counts[positive] / max(1, root.rows))
     return {
-        "area": found.area,
-        "area_interval": _area_interval(scene, part, positive, found),
-        "cuts": len(found.score) - 1,
+        "area": curve.area,
+        "area_interval": _area_interval(scene, part, positive, curve),
+        "cuts": len(curve.score) - 1,
         "brier": brier(_scores(scene, positive), counts[:, positive], counts[:, 1 - positive]),
         "brier_base": brier(base, counts[:, positive], counts[:, 1 - positive]),
     }
 
 
-def _area_interval(scene: ModelScene, part: str, positive: int, found: Curve) -> Interval | None:
-    """Return the 95 % interval of the area: DeLong's, or over groups and weights where rows have them."""
+def _area_interval(scene: ModelScene, part: str, positive: int, curve: Curve) -> Interval | None:
+    """Return the 95 % interval of the area: DeLong's, or by resampling groups and weights if rows have them."""
     rows = scene.rows
     if rows is None or (rows.weights is None and rows.groups is None) or not len(scene.part(part)):
-        return found.area_interval
+        return curve.area_interval
     at = scene.part(part)
-    weights, groups = (None if own is None else own[at] for own in (rows.weights, rows.groups))
+    weights, groups = (None if column is None else column[at] for column in (rows.weights, rows.groups))
     scores = scene.tree.probabilities[scene.leaf_of[at], positive]
     return drawn_area_interval(scores, rows.codes[at] == positive, weights, groups)
 
 
 def _scores(scene: ModelScene, positive: int) -> np.ndarray:
-    """The share of the positive class among the training rows of each leaf."""
+    """Return the share of the positive class among the training rows of each leaf."""
     return np.array([scene.tree.probabilities[leaf.id, positive] for leaf in scene.tree.leaves])
 
 
 def positive_class(scene: ModelScene) -> int:
-    """The class of the curves: the one asked for, else the rarer one among the training rows."""
+    """Return the class of the curves: the requested one, else the rarer one among the training rows."""
     text = scene.query.get("positive", "")
     classes = scene.tree.classes
     if text in ("0", "1") and len(classes) == 2:
@@ -362,7 +362,7 @@ def positive_class(scene: ModelScene) -> int:
 
 
 def where_they_end(scene: ModelScene, positions: np.ndarray) -> list[dict[str, Any]]:
-    """The leaves in which rows end, most rows first, each with the questions and answers that lead there."""
+    """Return the leaves of some rows, most rows first, each with the splits and answers that lead there."""
     leaves, counts = np.unique(scene.leaf_of[positions], return_counts=True)
     order = np.argsort(-counts, kind="stable")
     return [{"leaf": int(leaves[i]), "rows": int(counts[i]), "path": path_rules(scene, int(leaves[i]))} for i in order]

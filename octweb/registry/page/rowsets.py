@@ -1,4 +1,4 @@
-"""Rows of a node, of a leaf or of a cell of the confusion matrix: chosen, sorted, a page of them, all of them as CSV."""
+"""Select, sort and page the rows of a node or of a cell of the confusion matrix, or write them as CSV."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ LEAF = "leaf"
 
 @dataclass(frozen=True, kw_only=True)
 class RowQuery:
-    """Which rows, and in which order: the rows of `part` that pass `node`, with an actual or a predicted class if one is given."""
+    """The rows of `part` that pass `node`, optionally of one actual or predicted class, and their order."""
 
     part: str = TRAINING
     node: int = 0
@@ -41,14 +41,14 @@ class RowQuery:
     page: int = 1
 
     def address(self, **changes: Any) -> str:
-        """The query string of these rows, with some of it changed."""
+        """Return the query string of these rows with some changes."""
         # not `in (None, False)`: 0 is a class, and equals False
         values = {n: v for n, v in {**vars(self), **changes}.items() if v is not None and v is not False}
         return urlencode({name: 1 if value is True else value for name, value in values.items()})
 
 
 def row_query(scene: ModelScene, query: Mapping[str, str]) -> RowQuery:
-    """What the address asks for; what makes no sense there counts as not asked for."""
+    """Read the query from the address; invalid values are ignored."""
     parts = scene.parts or (TRAINING,)
     classes = len(scene.tree.classes)
     columns = len(scene.tree.schema)
@@ -67,27 +67,27 @@ def row_query(scene: ModelScene, query: Mapping[str, str]) -> RowQuery:
 
 
 def positions(scene: ModelScene, query: RowQuery) -> np.ndarray:
-    """The rows asked for in their order, as positions."""
+    """Return the positions of the selected rows in their order."""
     rows = scene.rows
     if rows is None:
         return np.zeros(0, np.int64)
-    found = scene.reaching(query.node, query.part)
-    actual = rows.codes[found]
-    predicted = scene.predicted[found]
-    keep = np.ones(len(found), bool)
+    at = scene.reaching(query.node, query.part)
+    actual = rows.codes[at]
+    predicted = scene.predicted[at]
+    keep = np.ones(len(at), bool)
     if query.actual is not None:
         keep &= actual == query.actual
     if query.predicted is not None:
         keep &= predicted == query.predicted
     if query.wrong:
         keep &= actual != predicted
-    found = found[keep]
-    order = np.argsort(_key(scene, query.sort, found), kind="stable")
-    return found[order[::-1] if query.descending else order]
+    at = at[keep]
+    order = np.argsort(_key(scene, query.sort, at), kind="stable")
+    return at[order[::-1] if query.descending else order]
 
 
 def table(scene: ModelScene, query: RowQuery) -> dict[str, Any]:
-    """A page of the rows for the template: heads with the addresses that sort by them, and cells in words."""
+    """Return a page of the rows for the template: heads with their sorting addresses, and cells as text."""
     all_rows = positions(scene, query)
     pages = max(1, math.ceil(len(all_rows) / PAGE))
     page = min(query.page, pages)
@@ -115,7 +115,7 @@ def table(scene: ModelScene, query: RowQuery) -> dict[str, Any]:
 
 
 def cell_of(scene: ModelScene) -> dict[str, Any] | None:
-    """Actual and predicted class of the cell of the confusion matrix that the address names, and where its rows end."""
+    """Return the classes of the selected cell of the confusion matrix, and the leaves of its rows."""
     query = row_query(scene, scene.query)
     if query.actual is None or query.predicted is None or scene.rows is None:
         return None
@@ -132,7 +132,7 @@ def cell_of(scene: ModelScene) -> dict[str, Any] | None:
 
 
 def csv_of(scene: ModelScene, query: RowQuery) -> Iterator[str]:
-    """All rows as CSV: line, row, leaf, actual and predicted class, then every column of the model with every digit."""
+    """Yield all rows as CSV: line, row, leaf, actual and predicted class, then every column with full precision."""
     rows = scene.rows
     tree = scene.tree
     assert rows is not None
@@ -146,17 +146,17 @@ def csv_of(scene: ModelScene, query: RowQuery) -> Iterator[str]:
 
 
 def line_word(scene: ModelScene) -> str:
-    """What the number before a row is: the line of the uploaded file, or the row where lines are not known."""
+    """Return the word for the label of a row: line, or row if lines are unknown."""
     return "row" if scene.rows is None else scene.rows.called
 
 
 def part_words(part: str) -> str:
-    """The name of a part in a sentence."""
+    """Return the name of a part in a sentence."""
     return "unseen rows" if part == UNSEEN else "training rows"
 
 
 def _columns(scene: ModelScene, node: int) -> list[int]:
-    """Columns asked on the way to the node first, then the node's own and those below, then the others."""
+    """Order the columns: those on the path to the node, those of the node and below it, then the others."""
     tree = scene.tree
     order = []
     below = list(np.flatnonzero(scene.below(node)).tolist())
@@ -227,7 +227,7 @@ def exact_text(column: Any, value: float) -> str:
 
 
 def _number(text: str, below: int) -> int | None:
-    """A whole number from 0 to `below` − 1, or None."""
+    """Parse an integer from 0 to `below` − 1, or return None."""
     if text.isascii() and text.isdigit() and len(text) < 9 and int(text) < below:
         return int(text)
     return None

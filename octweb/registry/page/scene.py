@@ -1,4 +1,4 @@
-"""What every part of a model page works on: the model, who looks, its tree, and the rows if they may be seen."""
+"""Hold what every part of a model page works on: the model, its user, its tree and its rows."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ UNSEEN = "unseen"
 
 @dataclass(frozen=True, kw_only=True)
 class ModelScene:
-    """A model as one person sees it; `inside` says that the rows may be shown, `query` is what the address asks for.
+    """A model as one user sees it. `inside`: the user may see the rows; `query`: the parameters of the address.
 
-    `typed` are the values of a row that was sent, by the names of their fields; they never come from an address.
+    `typed`: the values of a submitted row by field name; never from an address.
     """
 
     model: TreeModel
@@ -45,7 +45,7 @@ class ModelScene:
 
     @cached_property
     def rows(self) -> DatasetRows | None:
-        """The rows, for those who may see them; None if they are gone, too many or not theirs."""
+        """The rows; None if they are deleted, too many or not visible to the user."""
         try:
             return rows_of(self.model) if self.inside else None
         except TrainerError:
@@ -62,7 +62,7 @@ class ModelScene:
         return self.tree.labels[self.leaf_of]
 
     def part(self, name: str) -> np.ndarray:
-        """Positions of the training rows or of the held-out ones."""
+        """Return the positions of the training or of the held-out rows."""
         if self.rows is None:
             return np.zeros(0, np.int64)
         return self.rows.unseen if name == UNSEEN else self.rows.training
@@ -73,7 +73,7 @@ class ModelScene:
         return tuple(name for name in (UNSEEN, TRAINING) if len(self.part(name)))
 
     def below(self, node: int) -> np.ndarray:
-        """For each node of the tree whether it lies at or below `node`, bool (nodes,)."""
+        """Return for each node whether it lies at or below `node`, bool (nodes,)."""
         is_below = np.zeros(len(self.tree.nodes), bool)
         is_below[node] = True
         for v in self.tree.branches:  # parents come before their children
@@ -82,7 +82,7 @@ class ModelScene:
         return is_below
 
     def reaching(self, node: int, part: str) -> np.ndarray:
-        """Positions of the rows of a part that come through `node`."""
+        """Return the positions of the rows of a part that reach `node`."""
         positions = self.part(part)
         return positions[self.below(node)[self.leaf_of[positions]]] if self.rows is not None else positions
 
@@ -98,7 +98,7 @@ class ModelScene:
         return counts
 
     def unseen_of(self, v: Node) -> tuple[int, int]:
-        """Of the held-out rows that reach a node, how many have the class that it predicts, and how many there are."""
+        """Return the numbers of correct and of all held-out rows that reach a node."""
         counts = self.unseen_counts[v.id]
         return int(counts[v.label]), int(counts.sum())
 
@@ -118,7 +118,7 @@ class ModelScene:
 
     @cached_property
     def node(self) -> Node:
-        """The chosen node; the root if none is asked for."""
+        """The selected node, by default the root."""
         text = self.query.get("node", "")
         number = int(text) if text.isascii() and text.isdigit() and len(text) < 8 else 0
         return self.tree.nodes[number if number < len(self.tree.nodes) else 0]

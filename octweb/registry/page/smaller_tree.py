@@ -1,4 +1,4 @@
-"""A smaller tree of the same data set that is right for at least as many of the same unseen rows."""
+"""Find a smaller tree of the same data set that is at least as accurate on the same unseen rows."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LOOKED_AT = 5  # smaller models whose rows are compared
 
 
 def smaller_model(scene: ModelScene) -> dict[str, Any] | None:
-    """The one with the fewest leaves that the user may see, with its interval; None where there is none, or no unseen row."""
+    """Return the one with the fewest leaves that the user may see, with its interval; None if there is none."""
     model = scene.model
     if model.unseen_accuracy is None or not len(scene.part("unseen")):
         return None
@@ -34,7 +34,7 @@ def smaller_model(scene: ModelScene) -> dict[str, Any] | None:
 
 
 def _same_unseen(one: ModelScene, other: ModelScene) -> bool:
-    """Whether the same rows of the file were held out."""
+    """Return whether the same rows were held out."""
     if one.rows is None or other.rows is None:
         return False
     return np.array_equal(one.rows.numbers[one.rows.unseen], other.rows.numbers[other.rows.unseen])

@@ -8,7 +8,7 @@ from typing import Any
 
 
 def curl(url: str, row: dict[str, Any]) -> str:
-    """A shell command; the body is quoted, so that names with quotes survive."""
+    """Return a shell command; the body is quoted, so that names with quotes survive."""
     body = json.dumps({"rows": [row]}, ensure_ascii=False)
     return (
         f"curl {shlex.quote(url)} \\\n"
@@ -19,7 +19,7 @@ def curl(url: str, row: dict[str, Any]) -> str:
 
 
 def python(url: str, row: dict[str, Any]) -> str:
-    """A program for Python's standard library alone."""
+    """Return a program that needs only Python's standard library."""
     return f"""import json, os, urllib.request
 
 rows = [{row!r}]

@@ -1,4 +1,4 @@
-"""What a tab of the inspector is, and those that other apps add; light, because apps are loaded by every command."""
+"""Define and register tabs of the inspector. Imports little, since every command loads it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Tab:
-    """A tab: `context` gives its template what it shows, `shown` says for which node, `count` what stands beside its name."""
+    """A tab: `context` returns its template context, `shown` whether to show it, `count` the number beside its name."""
 
     id: str
     label: str
@@ -26,6 +26,6 @@ added_tabs: list[str] = []
 
 
 def register_tab(name: str) -> None:
-    """Add a tab before the last one by its dotted name; apps call this in `ready`."""
+    """Add a tab before the last one by its dotted name. Apps call this in `ready`."""
     if name not in added_tabs:
         added_tabs.append(name)

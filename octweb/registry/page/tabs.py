@@ -1,4 +1,4 @@
-"""The tabs of the inspector; each is an entry of TABS. Their keys are 1, 2, 3, … in this order."""
+"""List the tabs of the inspector in TABS. Their keys are 1, 2, 3, … in this order."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _question(scene: ModelScene) -> dict[str, Any]:
 
 
 def _pictures(scene: ModelScene) -> list[dict[str, Any]]:
-    """Addresses, titles and notes of the pictures of the question; without rows there are none."""
+    """Return addresses, titles and notes of the pictures of the split; none without rows."""
     if scene.rows is None or scene.node.is_leaf:
         return []
     url = reverse("api-model-node-figure", args=[scene.model.pk, scene.node.id])
@@ -51,7 +51,7 @@ def _pictures(scene: ModelScene) -> list[dict[str, Any]]:
 
 
 def _declare(scene: ModelScene, picture: dict[str, Any]) -> str:
-    """The page of the data set on which the codes of this warning can be declared; empty where there are none, or no data set."""
+    """Return the address at which the user can declare the codes of this warning; empty if there are none."""
     undeclared = picture.get("undeclared")
     if not undeclared or not undeclared["codes"] or scene.model.dataset is None:
         return ""
@@ -131,7 +131,7 @@ TABS: list[Tab] = [  # applications above this one may add theirs to `tab.regist
 
 
 def inspector(scene: ModelScene) -> dict[str, Any]:
-    """The inspector of the chosen node with the tab that is asked for; without one a question, or a leaf's rows if they may be seen."""
+    """Return the context of the inspector with the requested tab. By default, the question, or the rows of a leaf."""
     visible = [tab for tab in TABS if tab.shown(scene)]
     tab_id = scene.query.get("tab", "")
     if scene.node.is_leaf and tab_id in ("", "question"):

@@ -1,4 +1,4 @@
-"""What the inspector says about other thresholds of a question, and where they could be held."""
+"""Compare the threshold of a split with other thresholds of its column."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MOST_NAMED = 6  # classes up to which a picture names them; the tree beside it n
 
 
 def costs(scene: ModelScene) -> CutCosts | None:
-    """The costs of all thresholds of the chosen question; None for other questions, and without rows."""
+    """Return the costs of all thresholds of the selected split; None for other splits, and without rows."""
     if scene.rows is None or scene.node.is_leaf:
         return None
     at = scene.reaching(scene.node.id, "training")
@@ -27,7 +27,7 @@ def costs(scene: ModelScene) -> CutCosts | None:
 
 
 def threshold_slider(scene: ModelScene) -> dict[str, Any] | None:
-    """What the page needs to move the threshold; None where there is no choice of thresholds."""
+    """Return the context of the threshold slider; None if there is only one threshold."""
     cut_costs = costs(scene)
     if cut_costs is None or scene.node.split is None or len(cut_costs.low) < 2:
         return None
@@ -63,12 +63,14 @@ def _more_words(least: int, most: int) -> str:
     if least < 0 < most:
         return f"{-least:,} fewer to {most:,} more"
     low, high = sorted((abs(least), abs(most)))
-    rows = f"{high:,}" if low == high else f"{low:,} to {high:,}" if low else f"at most {high:,}"
+    rows = f"{low:,} to {high:,}" if low else f"at most {high:,}"
+    if low == high:
+        rows = f"{high:,}"
     return f"{rows} row{'' if high == 1 else 's'} {'more' if most > 0 else 'fewer'}"
 
 
 def legend(scene: ModelScene) -> list[dict[str, Any]]:
-    """The classes of the rows of the chosen node; none where there are too many to name beside a picture."""
+    """Return the classes of the rows of the node; none if there are too many for a legend."""
     classes = scene.tree.classes
     if len(classes) > MOST_NAMED:
         return []

@@ -1,4 +1,4 @@
-"""One row on its way through the tree: a row of the data set that is followed, or one that is typed in."""
+"""Follow one row through the tree: a row of the data set, or a submitted one."""
 
 from __future__ import annotations
 

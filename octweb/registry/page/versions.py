@@ -1,4 +1,4 @@
-"""The versions of a family that the reader may see, newest first, with their differences."""
+"""List the versions of a family that the user may see, newest first."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SETTINGS = ("depth", "max_leaves", "leaf_penalty", "bins", "min_leaf", "topology
 
 
 def count_versions(scene: ModelScene) -> int | None:
-    """How many versions there are; None if this is the only one."""
+    """Return the number of versions; None if this is the only one."""
     number = _visible(scene).count()
     return number if number > 1 else None
 

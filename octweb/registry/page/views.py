@@ -1,4 +1,4 @@
-"""The page of a model in its modes, and the parts of it that are fetched while it is open."""
+"""Show the page of a model in its modes, and the fragments that it loads."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def subgroups(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
 @login_required
 @require_GET
 def mistake_costs(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
-    """What the mistakes cost, by what a person says that each kind costs."""
+    """Show the expected cost of mistakes under the user's cost matrix."""
     scene = scene_of(request, pk)
     cost_table = costs.cost_context(scene, performance.chosen_part(scene))
     if cost_table is None:

@@ -1,6 +1,6 @@
-"""What the prediction path needs of a model, made once for each document: the tree as arrays, its answers as JSON text.
+"""Prepare a model for fast prediction: arrays of the tree and encoded answers, once per document.
 
-Rows of the same leaf get the same answer, so that an answer is a look-up of ready bytes for each row.
+Rows of a leaf share their answer, so the answer of a row is a lookup of encoded bytes.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from trainer.tree.nodes import Tree
 
 @dataclass(frozen=True)
 class CompiledModel:
-    """A tree with what is asked of it again and again."""
+    """A tree with cached values for prediction."""
 
     tree: Tree
 
@@ -34,7 +34,7 @@ class CompiledModel:
 
     @cached_property
     def numbers_only(self) -> bool:
-        """Whether rows go straight into a matrix: no column is categorical, and there are two or more."""
+        """Whether rows can be read straight into a matrix: two or more columns, none categorical."""
         return len(self.names) > 1 and all(c.kind is not ColumnKind.CATEGORICAL for c in self.tree.schema)
 
     @cached_property
@@ -68,15 +68,15 @@ class CompiledModel:
         return [b"%d" % v.id for v in self.tree.nodes]
 
     def matrix_of(self, rows: Any) -> FloatArray | None:
-        """The matrix of rows that are all plain numbers; None if a closer look is needed."""
+        """Return the matrix of rows of plain numbers; None if they need full parsing."""
         return self._unless_out_of_range(plain_rows(self.tree.schema, self.cells, rows)) if self.numbers_only else None
 
     def checked(self, matrix: FloatArray) -> FloatArray | None:
-        """`matrix` if all its cells can be predicted as they are; None if a closer look is needed."""
+        """Return `matrix` if its cells need no parsing, else None."""
         return self._unless_out_of_range(plain_matrix(matrix)) if self.numbers_only else None
 
     def _unless_out_of_range(self, matrix: FloatArray | None) -> FloatArray | None:
-        """`matrix` unless a value lies outside the training range: such answers are marked."""
+        """Return `matrix`, or None if a value lies outside the training range and its answer must be marked."""
         return None if matrix is None or self.tree.outside(matrix).any() else matrix
 
 
@@ -84,7 +84,7 @@ _compiled: DocumentCache[CompiledModel] = DocumentCache()
 
 
 def compile_model(model: TreeModel) -> CompiledModel:
-    """The compiled tree of a model; `document` may be deferred and is then read only when it is not held."""
+    """Return the compiled tree of a model. A deferred `document` is read only on a cache miss."""
     model_compiled = _compiled.get(model.sha256)
     if model_compiled is None:
         model_compiled = CompiledModel(model_file(model).tree)

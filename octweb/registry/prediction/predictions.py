@@ -1,4 +1,4 @@
-"""Rows to predictions: one way for the API, the Open Inference Protocol, the model page and the command line."""
+"""Predict rows for the API, the Open Inference Protocol, the model page and the command line."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ OUTSIDE = "out_of_range"  # columns of values outside the training range
 
 @dataclass(frozen=True, kw_only=True)
 class Predictions:
-    """What a tree says about rows: the matrix it read, the leaf of each row, and notes on how unusual values were treated.
+    """The predictions for rows: the parsed matrix, the leaf of each row, and notes on unusual values.
 
-    `proposals` are readings under which a column would fit the training better; the notes have their sentences.
+    `proposals`: parsings under which a column fits the training data better; the notes describe them.
     """
 
     tree: Tree
@@ -59,8 +59,8 @@ class Predictions:
     def marks(self) -> tuple[dict[str, list[str]], ...]:
         """For each row the columns of unusual cells; () if no row has one.
 
-        These are the empty columns that its path asks, those whose side training has never seen, and those that the tree asks and
-        whose value lies outside the training range.
+        These are empty columns on its path, empty columns without a training example, and columns of the tree outside the training
+        range.
         """
         names = [column.name for column in self.tree.schema]
         used_names = [names[j] for j in self.tree.used_columns]
@@ -77,7 +77,7 @@ class Predictions:
 
     @property
     def unseen(self) -> int:
-        """How many answers rest on a side for empty cells that training has never seen."""
+        """The number of answers that rest on an empty cell at a split without empty training cells."""
         return sum(UNSEEN in mark for mark in self.marks)
 
     @cached_property
@@ -85,7 +85,7 @@ class Predictions:
         return bool(self.tree.has_empty(self.matrix).any())
 
     def _empty_cells(self) -> BoolArray:
-        """The empty cells that paths ask; the tree is walked only if a cell is empty."""
+        """Return the empty cells on the paths; walks the tree only if a cell is empty."""
         if not self._has_empty:
             return np.zeros((0, 0), bool)
         return self.tree.empty_cells(self.matrix)
@@ -101,7 +101,7 @@ class Predictions:
         return {ROWS: rows_by_leaf(self.leaves)} | self.unusual_cells()
 
     def records(self, *, explain: bool = False) -> list[dict[str, Any]]:
-        """One record per row; rows of the same leaf share theirs, since they get the same answer."""
+        """Return one record per row; rows of a leaf share their record."""
         answers = {int(leaf): leaf_answer(self.tree, int(leaf)) for leaf in set(self.leaves.tolist())}
         records = [answers[leaf] for leaf in self.leaves.tolist()]
         if self.marks:
@@ -113,12 +113,12 @@ class Predictions:
         return [record | {"path": path} for record, path in zip(records, self.paths(), strict=True)]
 
     def label_counts(self) -> dict[str, int]:
-        """Rows by predicted class."""
+        """Count rows by predicted class."""
         counts = np.bincount(self.tree.labels[self.leaves], minlength=len(self.tree.classes))
         return dict(zip(self.tree.classes, counts.tolist(), strict=True))
 
     def paths(self) -> list[list[str]]:
-        """The way of each row in words."""
+        """Return the path of each row in words."""
         return [path_in_words(self.tree, int(leaf), self.matrix[i]) for i, leaf in enumerate(self.leaves)]
 
 
@@ -129,14 +129,14 @@ def rows_by_leaf(leaves: CodeArray) -> dict[str, int]:
 
 
 def tally_of(model: TreeModel, api: str) -> ModelTally | None:
-    """Return where the answers of an approved model are counted; None for a model that is not approved."""
+    """Return the counter of an approved model's answers; None for other models."""
     if model.state != State.APPROVED:
         return None
     return ModelTally(str(model.pk), api)
 
 
 def leaf_answer(tree: Tree, leaf: int) -> dict[str, Any]:
-    """Label, class shares and number of a leaf."""
+    """Return label, class shares and number of a leaf."""
     shares = tree.probabilities[leaf].tolist()
     return {
         "label": tree.classes[int(tree.labels[leaf])],
@@ -155,7 +155,7 @@ def predict_rows(model: TreeModel, rows: Sequence[Any]) -> Predictions:
 
 
 def without_ignored(model: TreeModel, rows: Sequence[Any]) -> tuple[Sequence[Any], tuple[str, ...]]:
-    """The rows without the columns of the file that took no part in the training and without the classes, and a note on them."""
+    """Drop columns of the file that training did not use, and the target; return the rows and a note."""
     file = model_file(model)
     aside = {*model.ignored, file.target} - {column.name for column in file.tree.schema}
     if not isinstance(rows, list | tuple):
@@ -168,7 +168,7 @@ def without_ignored(model: TreeModel, rows: Sequence[Any]) -> tuple[Sequence[Any
 
 
 def predict_plain(model: TreeModel, rows: Sequence[Any]) -> Predictions:
-    """Predict records in which a text is not a number, whatever the file wrote; raises RowError naming row and column."""
+    """Predict records with plain numbers, without the number format of the file; raises RowError naming row and column."""
     tree = model_file(model).tree
 
     def read(schema: Sequence[ColumnSchema]) -> ParsedRows:
@@ -187,7 +187,7 @@ def predict_plain(model: TreeModel, rows: Sequence[Any]) -> Predictions:
 
 
 def predict_matrix(model: TreeModel, matrix: FloatArray) -> Predictions:
-    """Predict a float64 matrix (n, columns of the model); the caller has checked its cells."""
+    """Predict a float64 matrix (n, columns of the model) with checked cells."""
     tree = model_file(model).tree
     predictions = Predictions(tree=tree, matrix=matrix, leaves=tree.apply(matrix))
     return predictions.with_forms(report_forms(tree, matrix, {}))

@@ -37,7 +37,7 @@ _ENDS = [b'%08x"}' % i for i in range(2000)]  # of the records of a JSON answer
 
 
 class Caller(NamedTuple):
-    """Who asked: key of the token or id of the user, name as asked, reference of the call, and HMAC of the person asked about."""
+    """The caller: key of the token or id of the user, requested name, call reference, and HMAC of the data subject."""
 
     by: str
     name: str
@@ -46,7 +46,7 @@ class Caller(NamedTuple):
 
 
 class Ids(NamedTuple):
-    """The ids of the rows of a call: `prefix` and the place of the row in hexadecimal."""
+    """The ids of the rows of a call: `prefix` and the row number in hexadecimal."""
 
     prefix: str
     rows: int
@@ -91,7 +91,7 @@ class Recorder:
         return Ids(text[:-ID_DIGITS], rows)
 
     def refuse(self, api: str, caller: Caller, error: RowError) -> None:
-        """Write that a row got no answer; what a caller wrote in place of a column's name is not kept."""
+        """Write that a row was refused; unknown column names of the caller are not recorded."""
         now = time.time_ns()
         body = {
             "sha256": self._sha256.hex(),
@@ -108,7 +108,7 @@ class Recorder:
 
 
 class RecordedCall(NamedTuple):
-    """A recorder with what is known of one call."""
+    """A recorder bound to one call."""
 
     recorder: Recorder
     api: str
@@ -142,7 +142,7 @@ def recorder_of(model: TreeModel) -> Recorder | None:
 
 
 def call_of(request: Any, model: TreeModel, api: str, name: str) -> RecordedCall | None:
-    """Return what records a call of the REST framework; None if nothing is recorded. Raises ValidationError for a bad subject."""
+    """Return the recorder of a REST call; None if nothing is recorded. Raises ValidationError for a bad subject."""
     recorder = recorder_of(model)
     if recorder is None:
         return None
@@ -157,7 +157,7 @@ def caller_of_call(meta: Mapping[str, Any], user: Any, token: Any, name: str) ->
 
 
 def subject_digest(subject: str) -> str:
-    """Return the HMAC-SHA-256 under which a person's records are found; the reference itself is not kept. Raises ValidationError."""
+    """Return the HMAC-SHA-256 of a reference to a person, which is not stored itself. Raises ValidationError."""
     subject = subject.strip()
     if not 0 < len(subject) <= MAX_SUBJECT:
         raise ValidationError({SUBJECT_HEADER: f"A reference to a person has 1 to {MAX_SUBJECT} characters."})
@@ -165,14 +165,14 @@ def subject_digest(subject: str) -> str:
 
 
 def new_id(now: int) -> bytes:
-    """Return a UUIDv7 of this moment (ns since 1970) whose last 32 bits are 0: there the rows of a call are counted."""
+    """Return a UUIDv7 of this moment (ns since 1970). Its last 32 bits are 0 and count the rows of a call."""
     random = int.from_bytes(os.urandom(6), "big")
     value = (now // 1_000_000 & (1 << 48) - 1) << 80 | 7 << 76 | (random >> 30 & 0xFFF) << 64 | 2 << 62
     return (value | (random & (1 << 30) - 1) << 32).to_bytes(16, "big")
 
 
 def _schema(model: TreeModel, tree: Tree) -> dict[str, Any]:
-    """Return what is needed to read the frames of a model without its file."""
+    """Return the schema with which frames are read without the model file."""
     columns = []
     for j in tree.used_columns:
         column = tree.schema[j]

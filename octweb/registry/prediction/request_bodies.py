@@ -1,7 +1,7 @@
-"""Bodies of prediction calls other than rows of JSON: columns of JSON, Arrow streams and files, CSV; each read to one matrix.
+"""Read request bodies of JSON columns, Arrow and CSV into a matrix.
 
-JSON columns are checked by the rules of JSON rows, Arrow and CSV by the rules of files. A cell that the tree needs and that is empty is
-an error here, which names the row: an answer has one prediction for each row.
+JSON columns follow the rules of JSON rows, Arrow and CSV those of files. An empty cell that the tree needs is an error that names the
+row, because a response has one prediction per row.
 """
 
 from __future__ import annotations
@@ -36,9 +36,7 @@ TYPES = (
     pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean,
     pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view,
 )  # fmt: skip
-MAX_LINE = (
-    1_000_000  # bytes of a line of CSV: cells of one line that is longer would take far more room than their text
-)
+MAX_LINE = 1_000_000  # bytes of a line of CSV: the cells of a longer line would take far more memory than their text
 
 
 def predict_columns(model: TreeModel, columns: Any) -> Predictions:
@@ -63,7 +61,7 @@ def records_of_columns(columns: Any) -> list[dict[str, Any]]:
 
 
 def check_rows(n: int) -> None:
-    """Refuse more rows than one call may have."""
+    """Raise BodyTooLarge for more rows than one call may have."""
     if n > settings.MAX_PREDICT_ROWS:
         raise BodyTooLarge(f"{n:,} rows are too many; {settings.MAX_PREDICT_ROWS:,} is the limit of one call.")
 
@@ -78,7 +76,7 @@ def predict_csv(model: TreeModel, content: bytes) -> Predictions:
 
 
 def _longest_line(content: bytes) -> int:
-    """Bytes of the longest line; no line becomes an object of its own."""
+    """Return the bytes of the longest line without creating an object per line."""
     text = np.frombuffer(content, np.uint8)
     ends = np.flatnonzero((text == ord("\n")) | (text == ord("\r")))
     return int(np.diff(ends, prepend=-1, append=len(text)).max()) - 1
@@ -126,7 +124,7 @@ def _predict(model: TreeModel, raw: RawTable) -> Predictions:
 
 
 def _arrow_table(content: bytes) -> pa.Table:
-    """The table of a body; what it unpacks to is not longer than the body itself, since compressed buffers are refused."""
+    """Return the table of a body. Compressed buffers are refused, so it is no larger than the body."""
     if content[:6] == b"ARROW1":
         content = content[8:]  # a file is a stream between two marks
     batches = []
@@ -150,7 +148,7 @@ def _arrow_table(content: bytes) -> pa.Table:
 
 
 def _is_compressed(metadata: bytes) -> bool:
-    """Whether a message's record batch has the member `compression`; the layout is defined in Arrow's Message.fbs."""
+    """Return whether a message's record batch has the member `compression` (layout: Arrow's Message.fbs)."""
     message = _read_int(metadata, 0)
     kind = metadata[_member_offset(metadata, message, 1)]
     header = _follow_reference(metadata, message, 2)
@@ -164,7 +162,7 @@ def _read_int(data: bytes, at: int) -> int:
 
 
 def _member_offset(data: bytes, table: int, number: int) -> int:
-    """The place of a member of a flatbuffers table; 0 where it is absent."""
+    """Return the offset of a member of a flatbuffers table; 0 if it is absent."""
     where = table - _read_int(data, table)
     size = struct.unpack_from("<H", data, where)[0]
     offset = struct.unpack_from("<H", data, where + 4 + 2 * number)[0] if 4 + 2 * number < size else 0
@@ -177,7 +175,7 @@ def _follow_reference(data: bytes, table: int, number: int) -> int:
 
 
 def _decode_column(name: str, column: pa.ChunkedArray) -> pa.Array:
-    """A column as files have them; texts of a dictionary become texts, which share their room only until then."""
+    """Return a column as files have it; dictionary-encoded texts are decoded within the memory limit."""
     if pa.types.is_null(column.type):
         return pa.nulls(len(column), pa.float64())
     # before anything is unpacked: lists, too, may share their room
@@ -193,7 +191,7 @@ def _decode_column(name: str, column: pa.ChunkedArray) -> pa.Array:
 
 
 def _decode_texts(name: str, array: pa.Array) -> pa.Array:
-    """Numbers as they are, all kinds of texts as one; views may share the room of a text only until then."""
+    """Return numbers unchanged and all text types as strings; views are decoded within the memory limit."""
     if pa.types.is_string_view(array.type):
         # each view has 16 bytes, of which the first four are its length (Arrow columnar format)
         lengths = np.frombuffer(array.buffers()[1], np.int32)[::4][array.offset : array.offset + len(array)]

@@ -1,4 +1,4 @@
-"""Answers of prediction calls in columns: JSON, Arrow and CSV, with the columns that a predicted file has."""
+"""Write predictions in columns as JSON, Arrow and CSV."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ MAX_HEADER = 1_000  # characters of notes
 
 
 def column_names(classes: tuple[str, ...]) -> list[str]:
-    """Names of the columns of an answer."""
+    """Return the column names of a response."""
     return ["label", *(f"probability {c}" for c in classes), "leaf"]
 
 
 def columns_record(predictions: Predictions) -> dict[str, list[Any]]:
-    """Column → values."""
+    """Return the predictions as column → values."""
     tree = predictions.tree
     leaves = predictions.leaves
     shares = tree.probabilities[leaves]
@@ -48,10 +48,11 @@ def columns_record(predictions: Predictions) -> dict[str, list[Any]]:
 
 
 def table_response(model: TreeModel, predictions: Predictions, media_type: str) -> HttpResponse:
-    """An Arrow stream or a CSV text; which model answered, and notes, are in headers."""
+    """Return an Arrow stream or a CSV text, with model, version and notes in headers."""
     content = _write_arrow(predictions) if media_type == ARROW_STREAM else _write_csv(predictions)
     response = HttpResponse(content, content_type=media_type)
-    response["Octweb-Model"], response["Octweb-Model-Version"] = model.family.name, str(model.version)
+    response["Octweb-Model"] = model.family.name
+    response["Octweb-Model-Version"] = str(model.version)
     for name, value in retired_headers(model).items():
         response[name] = value
     for name, value in notes_header(predictions).items():
@@ -60,13 +61,13 @@ def table_response(model: TreeModel, predictions: Predictions, media_type: str) 
 
 
 def notes_header(predictions: Predictions) -> dict[str, str]:
-    """Return the header with the notes of an answer that has no place for them; empty if there are none."""
+    """Return the header with the notes of a response whose body has no place for them."""
     notes = [*predictions.notes, *mark_notes(predictions)]
     return {"Octweb-Notes": _shorten_notes(notes)} if notes else {}
 
 
 def _shorten_notes(notes: list[str]) -> str:
-    """Return a JSON list of as many notes as fit into a header; the last one says how many are left out."""
+    """Return a JSON list of the notes that fit into a header; the last one counts the others."""
     text = json.dumps(notes)
     count = len(notes)
     while len(text) > MAX_HEADER and count:
@@ -76,7 +77,7 @@ def _shorten_notes(notes: list[str]) -> str:
 
 
 def mark_notes(predictions: Predictions) -> list[str]:
-    """Count the answers that rest on unusual cells, for answers that have no place for it in each row."""
+    """Count the predictions with unusual cells, for responses without marks in each row."""
     columns = {name for mark in predictions.marks for name in mark.get(UNSEEN, ())}
     notes = empty_cell_notes(sum(MISSING in mark for mark in predictions.marks), predictions.unseen, columns)
     return [*notes, *outside_notes(predictions.tree, predictions.matrix)]
@@ -97,7 +98,7 @@ def _write_arrow(predictions: Predictions) -> bytes:
 
 
 class _DecisionColumn:
-    """The ids of the records as one more column."""
+    """The ids of the records as a further column."""
 
     fields: tuple[tuple[str, Any], ...] = ((DECISION, pa.string()),)
     piece = 0
@@ -134,21 +135,21 @@ class CsvParser(BytesParser):
 
 
 class CsvRenderer(ORJSONRenderer):
-    """Chosen by `Accept: text/csv`; the view writes the table itself, so that only errors come here, as JSON."""
+    """Negotiate `Accept: text/csv`. The view writes the table itself; this renders only errors, as JSON."""
 
     media_type = CSV
     format = "csv"
 
 
 class ArrowRenderer(ORJSONRenderer):
-    """The same for Arrow."""
+    """Negotiate Arrow streams, as `CsvRenderer` does for CSV."""
 
     media_type = ARROW_STREAM
     format = "arrow"
 
 
 def response_type(request: Request) -> str:
-    """The media type of the answer: what `Accept` asks for; if it asks for nothing, the type of the body."""
+    """Return the media type of the response: from `Accept`, else the type of the body."""
     accepted: str = request.accepted_renderer.media_type
     if accepted in (CSV, ARROW_STREAM) or request.headers.get("Accept", "*/*").strip() not in ("", "*/*"):
         return accepted

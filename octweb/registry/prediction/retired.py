@@ -1,4 +1,4 @@
-"""Retired models: calls get 410 with the reason, and a dry run of the owner gets a marked answer."""
+"""Refuse calls of retired models with 410 and the reason, except dry runs of their owners."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def retired_member(model: TreeModel) -> dict[str, str]:
 
 
 def retired_note(model: TreeModel) -> str | None:
-    """Return what answers of a retired model say besides the answer; None for any other model."""
+    """Return the note in the answers of a retired model; None for any other model."""
     if model.state != State.RETIRED:
         return None
     return f"{model.family.name} version {model.version} is retired. Do not use its answers for new decisions."
@@ -64,12 +64,12 @@ def dry_run(request: Request, model: TreeModel) -> bool:
 
 
 def tally_of_call(request: Request, model: TreeModel, api: str) -> ModelTally | None:
-    """Return where the answers of a call are counted; None for a dry run and for a model that is not approved."""
+    """Return the counter of a call's answers; None for a dry run and for a model that is not approved."""
     return None if dry_run(request, model) else tally_of(model, api)
 
 
 def recorded_call(request: Request, model: TreeModel, api: str, name: str) -> RecordedCall | None:
-    """Return what records a call; None for a dry run and for a model whose answers are not recorded."""
+    """Return the recorder of a call; None for a dry run and for a model that is not recorded."""
     return None if dry_run(request, model) else call_of(request, model, api, name)
 
 
@@ -80,7 +80,7 @@ def refuse_if_retired(model: TreeModel) -> None:
 
 
 def refuse_if_name_retired(name: str, version: int | None) -> None:
-    """Raise Gone if the version, or without one the last version that was served under the name, was approved and is retired."""
+    """Raise Gone if the version, by default the last approved one, is retired."""
     models = TreeModel.objects.filter(deleted_at=None, family__name=name, state=State.RETIRED)
     if version is not None:
         models = models.filter(version=version)
@@ -90,7 +90,7 @@ def refuse_if_name_retired(name: str, version: int | None) -> None:
 
 
 def was_approved(models):
-    """Return those of the models that everybody could call once: that they existed is no secret."""
+    """Return the models that were approved once, whose existence is therefore public."""
     return models.filter(pk__in=ReviewEvent.objects.filter(after=State.APPROVED).values("model"))
 
 

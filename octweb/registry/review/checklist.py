@@ -1,4 +1,4 @@
-"""The reviewer's checklist of a model: what holds, what is open, and what cannot be said."""
+"""Evaluate the reviewer's checklist of a model."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ QUOTED = 300  # characters of what somebody wrote
 
 @dataclass(frozen=True, kw_only=True)
 class ChecklistItem:
-    """One line of the checklist; `part` is the part of the pages that shows more, or that can change it."""
+    """One line of the checklist; `part` names the part of the pages with details."""
 
     key: str
     title: str
@@ -40,7 +40,7 @@ class ChecklistItem:
 
 
 class ReviewedModel:
-    """A model in review with what the items are read from, each worked out once."""
+    """A model in review, with cached inputs of the checklist items."""
 
     def __init__(self, model: TreeModel) -> None:
         self.model = model
@@ -55,7 +55,7 @@ class ReviewedModel:
 
     @cached_property
     def difference(self) -> Difference | None:
-        """The difference to the served version; None if there is none, or if this is the served one."""
+        """The difference from the served version; None if there is none, or if this is the served one."""
         if self.served is None or self.served.pk == self.model.pk:
             return None
         return compare_with_served(self.model, self.served)
@@ -69,13 +69,13 @@ Source = Callable[[ReviewedModel], ChecklistItem]
 
 
 def build_checklist(reviewed: ReviewedModel) -> list[ChecklistItem]:
-    """Return the items in their order. They tell of rows: show them to the owner and to administrators alone."""
+    """Return the items in their order. They reveal rows: show them only to the owner and administrators."""
     items = [_item(key, source, reviewed) for key, source in (_OWN | item_sources).items()]
     return sorted(items, key=lambda item: ORDER.index(item.key))
 
 
 def open_titles(model: TreeModel) -> list[str]:
-    """Return the titles of the items that speak against an approval without a note."""
+    """Return the titles of the items that forbid an approval without a note."""
     return [item.title for item in build_checklist(ReviewedModel(model)) if item.state == "open"]
 
 
@@ -87,12 +87,12 @@ def _item(key: str, source: Source, reviewed: ReviewedModel) -> ChecklistItem:
 
 
 def purpose_of(events: Sequence[ReviewEvent]) -> ReviewEvent | None:
-    """Return the first step that asked for approval with words: what the model is for, whatever was answered later."""
+    """Return the first request for approval with a reason, which states the purpose of the model."""
     return next((e for e in events if _asks(e) and e.reason), None)
 
 
 def answers_of(events: Sequence[ReviewEvent]) -> list[tuple[ReviewEvent, ReviewEvent | None]]:
-    """Return what reviewers sent back, each with the step by which its owner asked again; None: not yet."""
+    """Return the steps that sent the model back, each with the owner's next request, or None."""
     answers = []
     for n, event in enumerate(events):
         sent_back = event.after in (State.DRAFT, State.REJECTED) and event.before == State.IN_REVIEW

@@ -1,4 +1,4 @@
-"""What a version changes against the one that is served: questions that are new or gone, and rows that get another answer."""
+"""Compare a version with the served one: changed rules, and rows with another answer."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SHOWN = 50
 
 @dataclass(frozen=True, kw_only=True)
 class ChangedAnswers:
-    """Rows that both versions can answer: how many, how many answers differ, and who is right where they do."""
+    """Counts over the rows that both versions can predict: all, different answers, and changes to correct or wrong."""
 
     rows: int
     different: int
@@ -32,10 +32,10 @@ class ChangedAnswers:
 
 @dataclass(frozen=True, kw_only=True)
 class Difference:
-    """A version beside the one that is served. `training` and `unseen` are None if the rows cannot be read.
+    """The difference of a version from the served one. `training` and `unseen` are None if the rows cannot be read.
 
-    `other_data` says that the served version was trained on another data set, which may have had some of these rows; `learned` is the
-    number of the unseen rows that the served version was trained on, where that is known.
+    `other_data`: the served version was trained on another data set, which may contain these rows. `learned`: the number of unseen
+    rows that the served version was trained on, if known.
     """
 
     served: TreeModel
@@ -48,7 +48,7 @@ class Difference:
 
 
 def compare_with_served(model: TreeModel, served: TreeModel) -> Difference:
-    """The difference of `model` to `served`, in rules and in rows of the data that `model` was trained on."""
+    """Compare `model` with `served` in rules, and on the rows of the data set of `model`."""
     rows = rows_of(model)
     counts = _rows(model, served, rows) if rows is not None else {}
     other = model.dataset_id != served.dataset_id
@@ -56,14 +56,14 @@ def compare_with_served(model: TreeModel, served: TreeModel) -> Difference:
 
 
 def _lines(model: TreeModel, served: TreeModel) -> list[dict[str, str]]:
-    """The rules as a unified list: kept, added or removed."""
+    """Return the lines of both rule texts: kept, added or removed."""
     old, new = (rules_text(model_file(m).tree).splitlines() for m in (served, model))
     kinds = {"+ ": "added", "- ": "removed", "  ": "kept"}
     return [{"kind": kinds[x[:2]], "text": x[2:]} for x in difflib.ndiff(old, new) if x[:2] in kinds]
 
 
 def _rows(model: TreeModel, served: TreeModel, rows: DatasetRows) -> dict[str, Any]:
-    """Counts over the rows that both versions can answer, training and unseen rows of `model` apart; none where they cannot be matched."""
+    """Count the rows that both versions can predict, separately for training and unseen rows; empty if rows cannot be matched."""
     answered = _answers_of(served, model, rows)
     if answered is None:
         return {}
@@ -93,9 +93,9 @@ def _rows(model: TreeModel, served: TreeModel, rows: DatasetRows) -> dict[str, A
 
 
 def _answers_of(served: TreeModel, model: TreeModel, rows: DatasetRows) -> tuple[np.ndarray, np.ndarray] | None:
-    """Positions in `rows` of the rows that the served tree can answer, and its answers.
+    """Return the positions of the rows that the served tree can predict, and its predictions.
 
-    On another data set, such as a newer version, its columns must be those of `model`, with the same categories.
+    On another data set, the columns and categories must be those of `model`.
     """
     old = model_file(served).tree
     labels = np.array(old.classes, object)

@@ -1,4 +1,4 @@
-"""The review of a model on a page: what is asked, what it changes, how good it is, and the steps."""
+"""Show the review of a model, and take its steps."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from octweb.registry.review.checklist import ReviewedModel, answers_of, build_ch
 from trainer.training.unseen import unseen_words
 from trainer.tree.render.outline import tree_outline
 
-# steps of the page that set more than the state: verb, arguments
+# steps of the page with further arguments: step, arguments
 STEPS: dict[str, tuple[str, dict[str, Any]]] = {
     "approve": ("approve", {"publish": False}),
     "approve-only": ("approve", {"publish": False}),
@@ -36,21 +36,21 @@ STEPS: dict[str, tuple[str, dict[str, Any]]] = {
 
 
 def _model(request: HttpRequest, pk: uuid.UUID) -> TreeModel:
-    """The model, for its owner and for administrators; everybody else gets "not found"."""
+    """Return the model for its owner and administrators; raise 404 for others."""
     return TreeModel.objects.select_related("family", "owner", "dataset").get_visible(request.user, pk)
 
 
 @login_required
 @require_GET
 def review_page(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
-    """What a reviewer looks at, and what the owner can do."""
+    """Show the page of the review."""
     return _render_review(request, _model(request, pk))
 
 
 def _render_review(
     request: HttpRequest, model: TreeModel, *, refused: str = "", at: str = "", status: int = 200
 ) -> HttpResponse:
-    """The page; with the words of a refusal beside the form `at`, which keeps what was typed."""
+    """Render the page; a refusal stands beside the form `at`, with the values as typed."""
     reviewed = ReviewedModel(model)
     possible = actions.possible_steps(model, request.user)
     events = reviewed.events
@@ -101,7 +101,7 @@ def _render_review(
 @login_required
 @require_GET
 def review_list(request: HttpRequest) -> HttpResponse:
-    """What waits: for administrators all of it, for others their own."""
+    """List the models in review: all for administrators, else the user's own."""
     waiting = TreeModel.objects.visible_to(request.user).filter(state=State.IN_REVIEW).defer("document")
     return render(request, "registry/waiting.html", {"waiting": waiting.select_related("family", "owner")[:200]})
 
@@ -109,7 +109,7 @@ def review_list(request: HttpRequest) -> HttpResponse:
 @login_required
 @require_POST
 def review_step(request: HttpRequest, pk: uuid.UUID, verb: str) -> HttpResponse:
-    """A step, from the page of the review or from the page of the model."""
+    """Take a step from the page of the review or of the model."""
     model = _model(request, pk)
     name, more = STEPS.get(verb, (verb, {}))
     if name == "approve" and request.POST.get("recording") in Recording.values:
@@ -126,7 +126,7 @@ def review_step(request: HttpRequest, pk: uuid.UUID, verb: str) -> HttpResponse:
 @login_required
 @require_POST
 def review_publish(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
-    """Serve an approved model under a name: the one it has, one of its owner's, or a new one."""
+    """Serve an approved model under its name, or under another or new name of its owner."""
     model = _model(request, pk)
     name = request.POST.get("name", "")[:90]
     return _take_step(request, model, lambda: actions.publish(model, by=request.user, name=name), "served", at="serve")
@@ -135,7 +135,7 @@ def review_publish(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
 @login_required
 @require_POST
 def review_stop_serving(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
-    """Serve a model no more; it stays approved."""
+    """Stop serving a model; it stays approved."""
     model = _model(request, pk)
     reason = request.POST.get("reason", "")[:5000]
     return _take_step(
@@ -150,7 +150,7 @@ def review_stop_serving(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
 @login_required
 @require_POST
 def share_with(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
-    """Open the model to one more person, or close it again (`remove`)."""
+    """Share the model with a user, or remove a share (`remove`)."""
     model = _model(request, pk)
     name = request.POST.get("username", "")[:150]
     remove = request.POST.get("remove", "")[:150]
@@ -173,7 +173,7 @@ def share_with(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
 
 
 def _take_step(request: HttpRequest, model: TreeModel, step: Any, outcome: str, *, at: str) -> HttpResponse:
-    """Take the step and go back to where it was asked for; on the page of the review a refusal stands beside its form."""
+    """Take the step and return to its page; the page of the review shows a refusal beside its form."""
     from_review = request.POST.get("back") == "review"
     refused = ""
     status = 200
