@@ -1,4 +1,4 @@
-"""Review in Django's admin: list, the tree and its certificate in view, diff to the version now served, actions."""
+"""Review models in Django's admin: list, tree, certificate, difference from the served version, and actions."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def _or_damage(show: Callable[[Any, TreeModel], Any]) -> Callable[[Any, TreeMode
 
 
 class ReadOnly(admin.ModelAdmin):
-    """Nothing is added, changed or deleted here: a model changes through the actions only."""
+    """An admin without adding, changing and deleting; only actions change models."""
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False
@@ -63,7 +63,7 @@ class ReadOnly(admin.ModelAdmin):
 
 
 class Events(admin.TabularInline):
-    """The history, which nobody changes."""
+    """The read-only history."""
 
     model = ReviewEvent
     extra = 0
@@ -228,7 +228,7 @@ class TreeModelAdmin(ReadOnly):
         return self._approve(request, queryset, False, "approved")
 
     def _approve(self, request: HttpRequest, queryset, publish: bool, outcome: str) -> HttpResponse | None:
-        """Ask for a note if the checklist of a chosen model has open items, which need one."""
+        """Ask for a note if the checklist of a selected model has open items."""
         step = partial(actions.approve, publish=publish)
         if any(open_points(m) for m in queryset if "approve" in actions.possible_steps(m, request.user)):
             words = ("Approve models", "Their checklists have open points", "Say why you approve them all the same")
@@ -261,7 +261,7 @@ class TreeModelAdmin(ReadOnly):
     def _with_reason(
         self, request: HttpRequest, queryset, step: Callable[..., Any], outcome: str, words: tuple[str, str, str]
     ) -> HttpResponse:
-        """Asks for the reason first; the answer comes back to the same action."""
+        """Ask for the reason first; its form calls the same action again."""
         reason = request.POST.get("reason", "").strip()
         if "reason" in request.POST and reason:
             self._each(request, queryset, partial(step, reason=reason[:5000]), outcome)

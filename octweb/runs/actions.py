@@ -1,4 +1,4 @@
-"""What can be done with a run; pages, API, worker and commands call these and nothing else writes a run."""
+"""Change runs. Pages, API, worker and commands call these functions; nothing else writes a run."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def enqueue(
     key: str = "",
     family: Family | None = None,
 ) -> TrainingRun:
-    """A new run in the queue, which may begin with the tree of a model that the owner sees.
+    """Queue a new run, optionally with a start tree from a model that the owner sees.
 
     Its tree becomes the next version of `family` where that is the owner's, else of the name that goes with the run's.
 
@@ -122,7 +122,7 @@ def _create(**values: Any) -> TrainingRun:
 
 
 def _of_key(owner, key: str, digest: str) -> TrainingRun | None:
-    """The owner's run of this key; raises Unprocessable if it was asked for something else."""
+    """Return the owner's run with this key; raises Unprocessable if its request differs."""
     run = TrainingRun.objects.filter(owner=owner, idempotency_key=key).first()
     if run is not None and run.request_digest != digest:
         raise Unprocessable("This Idempotency-Key was used for another request. Take a new key for a new run.")
@@ -130,13 +130,13 @@ def _of_key(owner, key: str, digest: str) -> TrainingRun | None:
 
 
 def _digest(dataset: Dataset, method: str, parameters: Mapping[str, Any], *rest: Any) -> str:
-    """SHA-256 of what was asked."""
+    """Return the SHA-256 of a request."""
     text = json.dumps([str(dataset.pk), method, sorted(parameters.items()), *map(str, rest)], default=str)
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 def run_again(run: TrainingRun, *, owner, dataset: Dataset | None = None) -> TrainingRun:
-    """A new run with the same settings, on the same data or on another version of them. Raises Conflict while the run goes on."""
+    """Queue a run with the same settings, on the same or another version of the data. Raises Conflict while the run is active."""
     if run.status not in FINISHED:
         raise Conflict("The run has not ended yet.")
     other = dataset is not None and dataset.pk != run.dataset_id
@@ -157,12 +157,12 @@ def run_again(run: TrainingRun, *, owner, dataset: Dataset | None = None) -> Tra
 
 
 def _family(run: TrainingRun) -> Family | None:
-    """Where the tree of the run is now: its model may have been renamed since."""
+    """Return the family of the run's tree now; its model may have been renamed."""
     return run.model.family if run.model is not None else run.family
 
 
 def run_reachable(run: TrainingRun, *, owner) -> TrainingRun:
-    """A new run with the constraint at what can be reached; raises Conflict if that is not known."""
+    """Queue a run with the constraint at a reachable value; raises Conflict if none is known."""
     request = reachable(run)
     if request is None:
         raise Conflict("It is not known what can be reached. Relax one of the constraints in a new run.")
@@ -182,18 +182,18 @@ def run_reachable(run: TrainingRun, *, owner) -> TrainingRun:
 
 
 def delete(run: TrainingRun) -> None:
-    """Hide a finished run, which can be brought back for some weeks; its model stays. Raises Conflict."""
+    """Soft-delete a finished run; its model stays. Raises Conflict for an active run."""
     refuse_unfinished(run)
     hide(run)
 
 
 def tidy(now: datetime) -> int:
-    """Remove for good the runs, models and data sets that were deleted long ago."""
+    """Purge runs, models and data sets whose time for restoring is over."""
     return purge(TrainingRun, now) + purge(TreeModel, now) + datasets.purge(now)
 
 
 def within_limits(method: Method, values: dict[str, Any], *, said: Mapping[str, Any]) -> dict[str, Any]:
-    """The server's own limits on time, memory and threads; a limit that was not `said`, or has a larger default, becomes the server's."""
+    """Cap time, memory and threads at the server's limits; a limit that is not in `said` becomes the server's."""
     errors = {}
     for name, limit in server_limits().items():
         if method.parameter(name) is None:
@@ -208,7 +208,7 @@ def within_limits(method: Method, values: dict[str, Any], *, said: Mapping[str, 
 
 
 def _check_start(method: Method, dataset: Dataset, model: TreeModel) -> None:
-    """The method must take a start, and the data must have the columns that its tree asks for."""
+    """Raise ParameterError unless the method takes a start tree and the data have its columns."""
     if not method.warm_start:
         raise ParameterError(
             {"warm_start": f"'{method.id}' always builds its tree from the start and cannot begin with another tree."}
@@ -225,7 +225,7 @@ def _check_start(method: Method, dataset: Dataset, model: TreeModel) -> None:
 
 
 def check_settings(method: Method, checked: Settings, dataset: Dataset) -> None:
-    """The settings must go with each other and with the columns and classes of the data."""
+    """Raise ParameterError unless the settings fit each other and the columns and classes of the data."""
     classes = tuple(dataset.profile.get("classes") or ())
     if not classes:
         return

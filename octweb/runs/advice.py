@@ -1,4 +1,4 @@
-"""Which method fits what a person says first: what a tree may ask, how sure it must be, how large it may be."""
+"""Recommend a method for the answers of the user: split type, guarantee and size."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ QUESTION_WORDS = {
 
 @dataclass(frozen=True, kw_only=True)
 class SplitKind:
-    """What a tree may ask in one question; `refusal` says why these data cannot serve it."""
+    """A split type; `refusal` says why it does not fit these data."""
 
     id: str
     title: str
@@ -44,19 +44,19 @@ class SplitKind:
 
 @dataclass(frozen=True, kw_only=True)
 class AdviceAnswers:
-    """What was said first."""
+    """The user's answers to the first questions of the form."""
 
     ask: str = "one"  # one, two, many or groups
     sure: str = "proved"  # quick or proved
 
 
 def feature_columns(dataset: Dataset, kind: str = "") -> list[dict[str, Any]]:
-    """The column records that a tree may ask about, only of one kind if it is given."""
+    """Return the records of the feature columns, optionally of one kind."""
     return [c for c in dataset.columns if c.get("role") == "feature" and (not kind or c["kind"] == kind)]
 
 
 def kinds(dataset: Dataset) -> list[SplitKind]:
-    """The four kinds of questions, in this order, with an example from the data if there is one."""
+    """Return the four split types in this order, each with an example from the data if there is one."""
     numbers = _by_cut(dataset, feature_columns(dataset, "numeric"))
     groups = _by_cut(dataset, feature_columns(dataset, "categorical"), least=THREE)
     few = "" if len(numbers) > 1 else "This needs two columns of numbers."
@@ -95,43 +95,43 @@ def _by_cut(dataset: Dataset, columns: list[dict[str, Any]], *, least: int = 0) 
 
 
 def _cut_words(column: Mapping[str, Any]) -> str:
-    """The best question about a column of numbers."""
+    """Describe the best split on a numeric column."""
     return f"{column['short']} ≤ {number_text(column['cut'] or 0.0)}"
 
 
 def _line_words(first: Mapping[str, Any], second: Mapping[str, Any]) -> str:
-    """An example of a line through two columns: it passes the cut of the first at the middle of the second."""
+    """Describe an example line through two columns, through the threshold of the first and the middle of the second."""
     at = (first["cut"] or 0.0) + SLOPE * (second["median"] or 0.0)
     return f"{first['short']} + {SLOPE} × {second['short']} ≤ {number_text(at)}"
 
 
 def _group_words(column: Mapping[str, Any], count: int) -> str:
-    """An example of a question about categories: the one that parts best, and the next ones if more are wanted."""
+    """Describe an example split on categories: the best one, and the next ones for `number` > 1."""
     best = column["cut_category"]
     others = [name for name in column["bars"] if name not in (best, OTHER)]
     return f"{column['short']} is {' or '.join(name for name in [best, *others][:count] if name)}"
 
 
 def recommend(answers: AdviceAnswers, dataset: Dataset, values: Mapping[str, Any]) -> Method:
-    """The method that the answers give; `values` are parameters as far as they are known, constraints among them."""
+    """Return the method for the answers; `values` are the known parameters, including constraints."""
     role = Role(f"{answers.ask} {answers.sure}")
     return _one_column(dataset, values) if role is Role.ONE_PROVED else method_for(role)
 
 
 def answers_of(method: Method) -> AdviceAnswers:
-    """The answers that a method stands for."""
+    """Return the answers that lead to a method."""
     return AdviceAnswers(ask=str(method.asks), sure="proved" if method.guarantee is Guarantee.TREE else "quick")
 
 
 def wishes(answers: AdviceAnswers) -> tuple[str, ...]:
-    """Parameters that are offered beside the chosen method's own: if one is filled in, a method that takes it is chosen."""
+    """Return parameters of other methods that the form offers; filling one in selects a method that takes it."""
     if answers == AdviceAnswers(ask="one", sure="proved"):
         return ("forbidden", "min_leaf", *(p.name for p in CONSTRAINTS))
     return ()
 
 
 def groups_of_methods() -> list[tuple[str, list[dict[str, Any]]]]:
-    """The methods under Recommended, Others and Baselines, as the table of methods shows them."""
+    """Return the methods under Recommended, Others and Baselines, as the table of methods shows them."""
     rows: dict[str, list[dict[str, Any]]] = {str(group): [] for group in Group}
     for method in METHODS:
         rows[method.group].append(
@@ -141,12 +141,12 @@ def groups_of_methods() -> list[tuple[str, list[dict[str, Any]]]]:
 
 
 def split_phrase(method: Method) -> str:
-    """Return in words what one question of the method's trees looks at."""
+    """Describe the split type of the method."""
     return QUESTION_WORDS[method.asks]
 
 
 def _one_column(dataset: Dataset, values: Mapping[str, Any]) -> Method:
-    """Return the method for the best tree of questions about one column."""
+    """Return the method for the best univariate tree."""
     usual = method_for(Role.ONE_PROVED)
     if any(is_constraint_set(values, name) and not usual.parameter(name) for name in SIDE):
         return method_for(Role.SIDE_CONSTRAINTS)
@@ -165,6 +165,6 @@ def _one_column(dataset: Dataset, values: Mapping[str, Any]) -> Method:
 
 
 def is_constraint_set(values: Mapping[str, Any], name: str) -> bool:
-    """Whether a constraint is asked for: a value other than the one that asks for nothing."""
+    """Return whether a value sets a constraint."""
     value = values.get(name)
     return value not in (None, "", "none", False) and not (name == "min_leaf" and int(value) <= 1)

@@ -1,4 +1,4 @@
-"""The picture of a run: objective and bound over the time of its search, or how a tree grows; and the clock of that search."""
+"""Draw the progress of a run, and compute the clock of its search."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ CHECK = "check"  # the phase with which a run reports that its search has ended
 
 
 def chart(run: TrainingRun, *, at: int | None = None) -> dict[str, Any]:
-    """Plotly figure; `at` is the line of the progress with the tree that is marked."""
+    """Return the Plotly figure; `at` is the progress line of the marked tree."""
     records = _of_search(records_of(run))
     now = search_seconds(run)
     if get(run.method).guarantee is not Guarantee.TREE and not any(r.get("bound") is not None for r in records):
@@ -30,7 +30,7 @@ def chart(run: TrainingRun, *, at: int | None = None) -> dict[str, Any]:
 
 
 def records_of(run: TrainingRun) -> list[dict[str, Any]]:
-    """Progress records of the last attempt, thinned out evenly where there are very many."""
+    """Return progress records of the last attempt, evenly thinned if there are very many."""
     records = [
         record | {"line": line}
         for line, record in run.records.filter(attempt=run.attempt).order_by("line").values_list("line", "record")
@@ -42,7 +42,7 @@ def records_of(run: TrainingRun) -> list[dict[str, Any]]:
 
 
 def search_end(run: TrainingRun) -> float | None:
-    """Where the clock stood when the search had ended; what follows, such as folds, is not its time. None while it goes on."""
+    """Return the clock at the end of the search, before steps such as folds; None while it runs."""
     if not run.progress:
         return None
     checks = run.records.filter(attempt=run.attempt, record__phase=CHECK).order_by("line")
@@ -51,13 +51,13 @@ def search_end(run: TrainingRun) -> float | None:
 
 
 def _of_search(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The records up to the first after the search."""
+    """Return the records up to the first one after the search."""
     end = next((i for i, record in enumerate(records) if record.get("phase") == CHECK), len(records))
     return records[: end + 1]
 
 
 def search_seconds(run: TrainingRun) -> float:
-    """Where the clock of a search stands, by its last record and when that arrived; 0 where no run is at work."""
+    """Return the clock of a search, from its last record and the time of its arrival; 0 if no run is active."""
     if run.status != RunStatus.RUNNING or "received" not in run.progress:
         return 0.0
     if (end := search_end(run)) is not None:
@@ -69,5 +69,5 @@ def search_seconds(run: TrainingRun) -> float:
 
 
 def compile_seconds_of(run: TrainingRun) -> float:
-    """Return the seconds of compiling, which the clock of the search leaves out; 0 for runs without a record of them."""
+    """Return the seconds of compilation, which the clock excludes; 0 without a record of them."""
     return float(run.summary.get("compile_seconds") or run.progress.get("compile_seconds") or 0.0)

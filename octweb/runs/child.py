@@ -48,11 +48,11 @@ class TrainingProcess(Process):
 
     @property
     def proof(self) -> Path:
-        """Where the proof is written, if one can be made in the time that it may take."""
+        """Return the path of the proof if the time limit allows one."""
         return self.folder / "proof.jsonl.gz"
 
     def _how(self) -> list[str]:
-        """Search, with news and a proof; or keep what the news say."""
+        """Return the command: search with progress and a proof, or recover the reported tree."""
         progress = self.folder / PROGRESS
         if self.ended:
             return [f"--killed={progress}", f"--ended={self.ended}"]

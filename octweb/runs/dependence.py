@@ -1,4 +1,4 @@
-"""Columns that say which rows belong together, how they follow each other in time, and how much they count: checks and proposals."""
+"""Check and propose the columns for groups, time and weights of rows."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def file_columns(dataset: Dataset) -> list[str]:
 
 
 def check(dataset: Dataset, *, group: str, time: str, weight: str = "", settings: Mapping[str, Any]) -> None:
-    """Raise ParameterError unless the data set has these columns, they differ, and their cells say what they should.
+    """Raise ParameterError unless these columns exist, differ, and have valid cells.
 
     `settings` are those of the method, where they are known; some do not go with weights.
     """
@@ -68,7 +68,7 @@ def check(dataset: Dataset, *, group: str, time: str, weight: str = "", settings
 
 @contextmanager
 def errors_at(field: str) -> Iterator[None]:
-    """Raise a DataError of the block as a ParameterError of a field."""
+    """Turn a DataError of the block into a ParameterError of a field."""
     try:
         yield
     except DataError as error:
@@ -76,7 +76,7 @@ def errors_at(field: str) -> Iterator[None]:
 
 
 def _check_cells(dataset: Dataset, time: str, weight: str, settings: Mapping[str, Any]) -> None:
-    """Raise ParameterError for a row without a time, and for a weight that is none, in a row that can train."""
+    """Raise ParameterError for a usable row without a time or with an invalid weight."""
     reading = ColumnParsing.from_json(dataset.reading)
     source = _sources(dataset)
     policies = {c["name"]: MissingPolicy(c.get("missing") or MissingPolicy.LEARN) for c in dataset.columns}
@@ -95,7 +95,7 @@ def _check_cells(dataset: Dataset, time: str, weight: str, settings: Mapping[str
 
 
 def propose_group(dataset: Dataset) -> Proposal | None:
-    """Return the first column whose values name persons or things with several rows each."""
+    """Return the first column that looks like an identifier with several rows per value."""
     source = _sources(dataset)
     for column in dataset.columns:
         name = column["name"]
@@ -138,13 +138,13 @@ def propose_weight(dataset: Dataset) -> Proposal | None:
 
 
 def _are_codes(column: Mapping[str, Any]) -> bool:
-    """Whether the values of a column of categories are codes such as P0017."""
+    """Return whether the categories of a column are codes such as P0017."""
     examples = [str(example) for example in column.get("examples") or ()]
     categories = column.get("kind") == "categorical" and bool(examples)
     return categories and all(CODES.fullmatch(example) for example in examples)
 
 
 def _sources(dataset: Dataset) -> dict[str, str]:
-    """Return the column of the file for each column that was made of another one."""
+    """Return the source column of each derived column."""
     reading = ColumnParsing.from_json(dataset.reading)
     return {made: name for name, own in reading.columns.items() for made in own.names if made != name}

@@ -68,7 +68,7 @@ def estimate(
 
 
 def size_of(dataset: Dataset, method: Method, values: Mapping[str, Any], rows: int) -> ProblemSize:
-    """What the time of a fit depends on."""
+    """The size of a problem, on which the time of a fit depends."""
     count = partial(questions, dataset)
     return with_features(method, values, count, _dataset_size(dataset, values, rows))
 
@@ -97,7 +97,7 @@ def _dataset_size(dataset: Dataset, values: Mapping[str, Any], rows: int) -> Pro
 
 
 def questions(dataset: Dataset, scheme: str = "", bins: int = 5) -> int:
-    """The number of yes/no questions after binarising, counted on the rows where the table is not large."""
+    """Return the number of binary features, counted on the rows of small tables."""
     scheme = scheme if scheme in list(Scheme) else Scheme.QUANTILE_THRESHOLDS
     few = scheme != Scheme.ALL_THRESHOLDS or _from_profile(dataset, Scheme(scheme), bins) <= 2 * MOST_QUESTIONS
     if few and dataset.rows * max(1, len(dataset.columns)) <= COUNTED_CELLS:
@@ -122,7 +122,7 @@ def _from_profile(dataset: Dataset, scheme: Scheme, bins: int) -> int:
 
 
 def correct_estimate(spread: float, residuals: Iterable[tuple[float, float]]) -> tuple[float, float]:
-    """Mean and standard deviation of the error of the model in decades, after runs with (residual, weight).
+    """Return mean and standard deviation of the error of the cost model in decades, after runs with (residual, weight).
 
     The prior has mean 0 and the weight of PRIOR runs; the spread shrinks with the weight of the runs, and grows with their own.
     """

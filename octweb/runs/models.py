@@ -1,4 +1,4 @@
-"""TrainingRun: one training of one tree; ProgressRecord: one line of what it said on its way."""
+"""TrainingRun: one training of one tree; ProgressRecord: one line of its progress."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from trainer.cli.parameters import INFEASIBLE, PROOF_SECONDS
 
 
 class TrainingRun(Job, Deletable):
-    """A run: what was asked, and the model that came out."""
+    """A run: its request and its model."""
 
     TASK = "octweb.runs.tasks.train_run"
     ADVICE = "Ask for less memory or a smaller depth."
@@ -60,7 +60,7 @@ class TrainingRun(Job, Deletable):
 
     @property
     def unreachable(self) -> bool:
-        """Whether the run ended with the proof that no tree keeps its constraints: an answer rather than a fault."""
+        """Whether the run ended with a proof that its constraints are infeasible."""
         return self.status == RunStatus.FAILED and self.summary.get("status") == INFEASIBLE
 
     def longest(self) -> float:
@@ -69,7 +69,7 @@ class TrainingRun(Job, Deletable):
 
     @property
     def badge(self) -> str:
-        """The kind of badge that says how the run stands."""
+        """The kind of badge for the status of the run."""
         return "unreachable" if self.unreachable else self.status
 
     def __str__(self) -> str:

@@ -1,4 +1,4 @@
-"""The page of a new run: answers choose the method, its settings are swapped in place, and what will be done is said before the start."""
+"""Show the form of a new run: answers select the method, and the page describes the run before its start."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ DECLARED_UNITS = ("p_", "evaluation", "test_percent", "folds", "name", "group", 
 
 @dataclass(frozen=True, kw_only=True)
 class MethodChoice:
-    """The method that a form stands for, what was answered, and whether the method was chosen by hand."""
+    """The method of a form, the answers, and whether the user picked the method by hand."""
 
     method: Method
     answers: AdviceAnswers
@@ -45,7 +45,7 @@ class MethodChoice:
 
 @login_required
 def run_new(request: HttpRequest) -> HttpResponse:
-    """The form; a POST starts the run."""
+    """Show the form, or start the run on POST."""
     data = request.POST if request.method == "POST" else request.GET
     dataset = _dataset(request, data)
     if dataset is None:
@@ -77,7 +77,7 @@ def run_new(request: HttpRequest) -> HttpResponse:
 @login_required
 @require_POST
 def run_advice(request: HttpRequest) -> HttpResponse:
-    """What a change of the form changes: always the words, the settings where another method takes other ones, all for other data."""
+    """Update the form after a change: the description, the settings for another method, or everything for other data."""
     stored = _dataset(request, request.POST)
     if stored is None:
         return HttpResponse("There is no such data set, or it is not yours.", status=404)
@@ -101,7 +101,7 @@ def run_advice(request: HttpRequest) -> HttpResponse:
 
 
 def chosen_method(data: QueryDict, dataset: Dataset) -> MethodChoice:
-    """The method of the form: the one picked by hand, else the one that the answers give."""
+    """Return the method of the form: picked by hand, else recommended for the answers."""
     answers = _answers(data)
     posted = data.get("method", "")
     shown_method = data.get("shown_method", "")
@@ -128,7 +128,7 @@ def chosen_method(data: QueryDict, dataset: Dataset) -> MethodChoice:
 
 
 def typed_constraints(data: QueryDict) -> dict[str, Any]:
-    """Depth and constraints as far as anything is typed for them; the form reads and checks them later."""
+    """Return the depth and constraints as typed; the form checks them later."""
     values: dict[str, Any] = {}
     for key in data:
         if not key.startswith("p_"):
@@ -151,7 +151,7 @@ def _answers(data: QueryDict) -> AdviceAnswers:
 
 
 def _possible(answers: AdviceAnswers, dataset: Dataset) -> AdviceAnswers:
-    """The answers, with questions about one column where the data cannot serve the others."""
+    """Return the answers, with univariate splits if the data do not fit the selected type."""
     refused = {kind.id for kind in advice.kinds(dataset) if kind.refusal}
     return AdviceAnswers(ask="one", sure=answers.sure) if answers.ask in refused else answers
 
@@ -170,7 +170,7 @@ def _form(
 
 
 def _initial(data: QueryDict) -> dict[str, Any]:
-    """A link may bring settings along, in the units of the declaration, for example a point of a frontier."""
+    """Return the initial settings from a link, in the units of the declaration."""
     initial: dict[str, Any] = {name: value for name, value in data.items() if name.startswith(DECLARED_UNITS)}
     for name in ("p_leaf_penalty", "p_time_limit"):
         try:
@@ -181,7 +181,7 @@ def _initial(data: QueryDict) -> dict[str, Any]:
 
 
 def _carry_form(request: HttpRequest, dataset: Dataset, choice: MethodChoice) -> RunForm:
-    """The form of the chosen method with what was typed for the previous method."""
+    """Return the form of the selected method with the values typed for the previous method."""
     try:
         shown_method = get(request.POST.get("shown_method", ""))
     except ParameterError:
@@ -197,12 +197,12 @@ def _carry_form(request: HttpRequest, dataset: Dataset, choice: MethodChoice) ->
 
 
 def _meant(dataset: Dataset, data: QueryDict) -> Dataset:
-    """The data set that the run would train on: with the switch for empty cells it has more rows and other columns."""
+    """Return the data set of the run; the option for empty cells changes its rows and columns."""
     return empty_cells.preview_learn(dataset) if EMPTY in data else dataset
 
 
 def _form_version(dataset: Dataset, learning: bool) -> tuple[str, str]:
-    """What tells whether the whole form was made for these data."""
+    """Return a key of the data for which the form was built."""
     return str(dataset.pk), "1" if learning else "0"
 
 
@@ -214,7 +214,7 @@ def _page(request: HttpRequest, dataset: Dataset, choice: MethodChoice, form: Ru
 def _context(
     request: HttpRequest, dataset: Dataset, choice: MethodChoice, form: RunForm, stored: Dataset
 ) -> dict[str, Any]:
-    """`dataset` is what the run would train on, `stored` the same before the switch for empty cells."""
+    """Return the context; `stored` is the data set before the option for empty cells."""
     learning = EMPTY in (request.POST if request.method == "POST" else request.GET)
     method = choice.method
     return {
@@ -239,7 +239,7 @@ def _context(
 
 
 def describe_run(user: Any, dataset: Dataset, method: Method, form: RunForm) -> dict[str, Any]:
-    """In words, and the estimate, from what can be read of the form."""
+    """Describe the run and estimate its time from the valid values of the form."""
     values = _readable(form, method)
     why = ""
     if chooses(method) and values["bins"] in (None, AUTO):
@@ -271,7 +271,7 @@ def describe_run(user: Any, dataset: Dataset, method: Method, form: RunForm) -> 
 
 
 def _readable(form: RunForm, method: Method) -> dict[str, Any]:
-    """Values by parameter: defaults, over them what is typed and can be read."""
+    """Return the values by parameter: defaults, overridden by valid typed values."""
     defaults = {p.name: p.default for p in method.parameters}
     if form.is_bound:
         copied_form = RunForm(form.data, user=None, dataset=form.dataset, method=form.method, wishes=_wishes_of(form))
@@ -281,7 +281,7 @@ def _readable(form: RunForm, method: Method) -> dict[str, Any]:
 
 
 def _numbers(method: Method, values: dict[str, Any]) -> dict[str, Any]:
-    """Values of a link as numbers where the declaration says so; what cannot be read is left out."""
+    """Return the values of a link, parsed as numbers by the declaration, without invalid ones."""
     numbers: dict[str, Any] = {}
     for name, value in values.items():
         parameter = method.parameter(name)

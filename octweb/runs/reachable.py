@@ -1,4 +1,4 @@
-"""What a run can ask for instead if no tree keeps its constraints: the constraint that gives way, and by how much."""
+"""Relax the constraint of an infeasible run to a reachable value."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ STEPS = 10**6  # shares are lowered to a multiple of this part, so that rounding
 
 @dataclass(frozen=True, kw_only=True)
 class Reachable:
-    """Parameters that some tree keeps, and what was given up in words."""
+    """Feasible parameters, and the relaxation in words."""
 
     parameters: dict[str, Any]
     words: str
 
 
 def reachable(run: TrainingRun) -> Reachable | None:
-    """The settings of the run with its constraint at what can be reached; None if that was not found out."""
+    """Return the settings with the constraint at a reachable value; None if none is known."""
     if not run.unreachable:
         return None
     best = run.summary.get("best")
@@ -52,7 +52,7 @@ def reachable(run: TrainingRun) -> Reachable | None:
 
 
 def _lower_recall(text: str, short: float) -> str:
-    """Recalls such as 'yes: 0.9; no: 0.8', each lower by `short`."""
+    """Lower each recall of a text such as 'yes: 0.9; no: 0.8' by `short`."""
     parts = []
     for item in filter(None, (i.strip() for i in text.split(";"))):
         name, _, share = item.rpartition(":")
@@ -62,5 +62,5 @@ def _lower_recall(text: str, short: float) -> str:
 
 
 def _describe_recalls(text: str) -> str:
-    """Recalls such as 'yes: 0.9; no: 0.8' in words: '90 % of yes and 80 % of no'."""
+    """Write recalls such as 'yes: 0.9; no: 0.8' as '90 % of yes and 80 % of no'."""
     return " and ".join(f"{share} of {name}" for name, share in recalls(text))

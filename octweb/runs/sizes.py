@@ -1,4 +1,4 @@
-"""The sizes that a training tried: what each is right for, and the run of each."""
+"""List the sizes that a training compared, and open the run of each."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ GONE = (RunStatus.FAILED, RunStatus.CANCELLED)
 
 @dataclass(frozen=True, kw_only=True)
 class SizeOption:
-    """One size: its leaves, the penalty that gives it, its worth on rows set aside, and whether it is chosen or shown now."""
+    """One size: its leaves, its leaf penalty, its held-out accuracy, and whether it is selected or displayed."""
 
     leaves: int
     leaf_penalty: float
@@ -33,19 +33,19 @@ class SizeOption:
 
 @dataclass(frozen=True, kw_only=True)
 class SizeOptions:
-    """All sizes that were tried, fewest leaves first; `reason` says why none was."""
+    """All compared sizes, fewest leaves first; `reason` says why there are none."""
 
     options: tuple[SizeOption, ...]
     reason: str = ""
 
     @property
     def chosen(self) -> SizeOption | None:
-        """The size that the data chose."""
+        """The size selected on the data."""
         return next((option for option in self.options if option.chosen), None)
 
 
 def size_options(model: TreeModel) -> SizeOptions | None:
-    """Return the sizes among which the training of a model, or of the same run with an open size, chose.
+    """Return the sizes that the training of a model, or of the same run with an open size, compared.
 
     None if no such training is known.
     """

@@ -1,4 +1,4 @@
-"""How many thresholds a column of numbers gets where nobody says, and the reason in words.
+"""Choose the default number of thresholds of numeric columns, with the reason in words.
 
 The training chooses (`trainer.solver_common.thresholds`); the form tells the choice before the run.
 Few thresholds miss good questions: with four of them per column, trees get one row in a hundred less right
@@ -27,7 +27,7 @@ HELP = (
 
 @dataclass(frozen=True, kw_only=True)
 class BinCount:
-    """How columns become questions, and why in a sentence; no sentence where the columns have no more thresholds."""
+    """The binarisation of columns, with the reason; no reason if all thresholds are used."""
 
     scheme: Scheme
     bins: int
@@ -40,7 +40,7 @@ def chooses(method: Method) -> bool:
 
 
 def chosen_bins(*, dataset: Dataset, method: Method, values: Mapping[str, Any]) -> BinCount:
-    """Return the choice for a run with these values, those that are missing being the defaults."""
+    """Return the choice for a run with these values; missing ones have their defaults."""
     parameters = {p.name: p.default for p in method.parameters} | {k: v for k, v in values.items() if v is not None}
     choice = threshold_choice(dataset, method, parameters, dataset.rows)
     return BinCount(

@@ -1,4 +1,4 @@
-"""What is special about the job of a training run: its child trains, its progress lines are kept, a model comes out."""
+"""Supervise the job of a training run: its child process, its progress lines and its model."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class TrainingSupervisor(ResultSupervisor):
         return summary.get("status") not in {None, "cancelled"}
 
     def kept_of(self, child: Process, cancelled: bool) -> dict[str, Any]:
-        """The last tree that the killed training had reported, as a result; a process with the same limits makes it."""
+        """Recover the last reported tree of a killed training, in a process with the same limits."""
         if not isinstance(child, TrainingProcess) or not (child.folder / PROGRESS).exists():
             return {}
         again = replace(child, process=None, ended=_kill_reason(cancelled, self.late))
@@ -94,14 +94,14 @@ class TrainingSupervisor(ResultSupervisor):
 
 
 def _kill_reason(cancelled: bool, late: bool) -> str:
-    """Why a training was killed, as its claim says it."""
+    """Return why a training was killed, in the words of its claim."""
     if cancelled:
         return str(Status.CANCELLED)
     return str(Status.TIME_LIMIT if late else Status.MEMORY_LIMIT)
 
 
 def _name(job: TrainingRun) -> str | None:
-    """The name under which the model is the next version.
+    """Return the name under which the model is the next version.
 
     That of the model which is trained again, whatever it is called by now; else, if octweb named the run, one of data set and method.
     """

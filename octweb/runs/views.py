@@ -66,7 +66,7 @@ def run_detail(request: HttpRequest, pk: Any) -> HttpResponse:
 @login_required
 @require_GET
 def run_live(request: HttpRequest, pk: Any) -> HttpResponse:
-    """The part of the page that changes: 204 while there is nothing new, which is found out without reading any record."""
+    """Render the changing part of the page, or 204 if nothing changed; this check reads no record."""
     run = TrainingRun.objects.get_visible(request.user, pk)
     wait = wait_of(run)
     if request.GET.get("seen") == _page_version(run, _newest(run), wait):
@@ -77,14 +77,14 @@ def run_live(request: HttpRequest, pk: Any) -> HttpResponse:
 @login_required
 @require_GET
 def run_chart(request: HttpRequest, pk: Any) -> HttpResponse:
-    """Plotly JSON of incumbent, bound and gap."""
+    """Return Plotly JSON of incumbent, bound and gap."""
     return JsonResponse(chart(_run(request, pk), at=_line(request)))
 
 
 @login_required
 @require_GET
 def run_tree(request: HttpRequest, pk: Any, line: int) -> HttpResponse:
-    """The tree of one incumbent, as an outline."""
+    """Show the tree of one incumbent as an outline."""
     run = _run(request, pk)
     record = run.records.filter(attempt=run.attempt, line=line).values_list("record", flat=True).first()
     if not record or "tree" not in record:
@@ -119,7 +119,7 @@ def run_again(request: HttpRequest, pk: Any) -> HttpResponse:
 @login_required
 @require_http_methods(["GET", "POST"])
 def model_sizes(request: HttpRequest, pk: Any) -> HttpResponse:
-    """The sizes that the training of a model tried, for its owner; a POST opens the tree of one of them, or trains it.
+    """Show the sizes that the training compared to its owner; a POST opens the tree of a size, or trains it.
 
     Empty if no size was tried.
     """
@@ -144,7 +144,7 @@ def _open_size(request: HttpRequest, model: TreeModel, *, own: bool) -> HttpResp
 @login_required
 @require_POST
 def run_on(request: HttpRequest, pk: Any, other: Any) -> HttpResponse:
-    """The same settings on another version of the data."""
+    """Queue the same settings on another version of the data."""
     run = _run(request, pk)
     dataset = Dataset.objects.get_visible(request.user, other)
     with refusals_said(request, "This run cannot be repeated as it was"):
@@ -155,7 +155,7 @@ def run_on(request: HttpRequest, pk: Any, other: Any) -> HttpResponse:
 @login_required
 @require_POST
 def run_reachable(request: HttpRequest, pk: Any) -> HttpResponse:
-    """One button: the same run with what can be reached."""
+    """Queue the same run with a reachable constraint."""
     run = _run(request, pk)
     with refusals_said(request, "This run cannot be repeated"):
         return redirect("runs:detail", actions.run_reachable(run, owner=request.user).pk)
@@ -163,37 +163,37 @@ def run_reachable(request: HttpRequest, pk: Any) -> HttpResponse:
 
 
 def _line(request: HttpRequest) -> int | None:
-    """The line of the progress with the tree that is shown, if one was chosen."""
+    """Return the progress line of the selected tree, if any."""
     text = request.GET.get("at", "")
     return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else None
 
 
 def _clock(run: TrainingRun) -> float | None:
-    """Seconds on the clock of the search, the one of chart and table; None before it began."""
+    """Return the seconds on the clock of the search, as in chart and table; None before it began."""
     if run.summary.get("seconds") is not None:
         return float(run.summary["seconds"])
     return search_seconds(run) or search_end(run) or run.progress.get("t")
 
 
 def _seconds_elapsed(run: TrainingRun) -> float | None:
-    """Seconds since the run began, until it ended; None before."""
+    """Return the seconds since the run began, until it ended; None before."""
     return ((run.finished or timezone.now()) - run.started).total_seconds() if run.started else None
 
 
 def _newest(run: TrainingRun) -> int | None:
-    """The number of this attempt's newest progress line; None before the first one."""
+    """Return the number of the newest progress line of this attempt; None before the first one."""
     return run.records.filter(attempt=run.attempt).order_by("-line").values_list("line", flat=True).first()
 
 
 def _page_version(run: TrainingRun, newest: int | None, wait: Wait | None) -> str:
-    """A mark of all that changes on the page of a run."""
+    """Return a mark that changes with the page of a run."""
     queue = wait and (wait.position, wait.workers, wait.words)
     changing = [run.status, run.attempt, newest, run.cancel_requested, len(run.log), run.model_id, queue]
     return hashlib.sha256(repr(changing).encode()).hexdigest()[:16]
 
 
 def _context(request: HttpRequest, run: TrainingRun, wait: Wait | None) -> dict[str, Any]:
-    """`wait` is worked out once, by whoever asks: it looks at the whole queue."""
+    """Return the context; `wait` is computed by the caller, because it reads the whole queue."""
     newest = _newest(run)  # before the records: one that comes in between is shown by the next look
     records = [] if newest is None else records_of(run)
     method = get(run.method)

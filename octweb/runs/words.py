@@ -1,4 +1,4 @@
-"""Runs in words: their names, their settings, and what a run will look for, as the form says it before the start."""
+"""Describe runs in words: names, settings, and the problem that a run will solve."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ MOST_CLASSES = 4  # named with their rows
 
 
 def run_name(dataset: str, method: Method, parameters: Mapping[str, Any]) -> str:
-    """Data set, method, depth, penalty and what else differs from the defaults, so that runs are told apart in a list."""
+    """Return a name from data set, method, depth, penalty and other settings that are not defaults."""
     parts = [dataset, method.title]
     if parameters.get("depth") is not None and not parameters.get("topology"):
         parts.append(f"depth {parameters['depth']}")
@@ -51,7 +51,7 @@ def run_name(dataset: str, method: Method, parameters: Mapping[str, Any]) -> str
 
 
 def class_words(dataset: Dataset) -> str:
-    """Return how many rows each class has, largest first; of many classes only how many they are."""
+    """Describe the rows of each class, largest first, or only the number of classes if there are many."""
     counts = zip(dataset.profile.get("class_counts") or (), dataset.profile.get("classes") or (), strict=False)
     by_size = sorted(counts, key=lambda pair: -pair[0])
     if len(by_size) > MOST_CLASSES:
@@ -65,7 +65,7 @@ def class_words(dataset: Dataset) -> str:
 
 
 def family_name(dataset: str, method: Method) -> str:
-    """The name under which the models of a data set and a method are versions of one another."""
+    """Return the name that the models of a data set and a method share as versions."""
     return f"{dataset}, {method.title}"
 
 
@@ -89,7 +89,7 @@ def _differing(parameter: Parameter, value: Any, binarise: str) -> str:
 
 
 def setting_words(parameter: Parameter, value: Any) -> str:
-    """A setting as a person reads it: '600 s', '1 row', 'yes'."""
+    """Format a setting for the page: '600 s', '1 row', 'yes'."""
     if value == "":
         return "none"
     if isinstance(value, bool):
@@ -115,13 +115,13 @@ def _cost_words(text: str) -> str:
 
 
 def recalls(text: str) -> list[tuple[str, str]]:
-    """Classes and the shares of them that must be found, of 'yes: 0.9; no: 0.8', as percentages with every digit."""
+    """Parse 'yes: 0.9; no: 0.8' to classes and minimum recalls in percent, with full precision."""
     items = (item.rpartition(":") for item in text.split(";") if item.strip())
     return [(name.strip(), f"{(100 * Decimal(share.strip())).normalize():f}{NARROW}%") for name, _, share in items]
 
 
 def objective_words(parameters: Mapping[str, Any], method: Method) -> str:
-    """What incumbent and bound are shares of."""
+    """Name the unit of incumbent and bound."""
     sensitivity, specificity = (parameters.get(name) for name in ("sensitivity", "specificity"))
     if sensitivity is not None and specificity is None:
         return f"specificity on training rows, with a sensitivity of at least {decimal_text(sensitivity)}"
@@ -151,7 +151,7 @@ def objective_words(parameters: Mapping[str, Any], method: Method) -> str:
 def in_words(
     method: Method, values: Mapping[str, Any], *, columns: int, questions: int, numbers: bool = True
 ) -> tuple[str, list[str]]:
-    """What will be looked for: a headline, and sentences on questions, penalty, limits and proof; `numbers`: whether a column has any."""
+    """Describe the problem: a headline, and sentences on splits, penalty, limits and proof; `numbers`: a column is numeric."""
     return _headline(method, values), [
         f"{_questions(method, values, columns, questions, numbers)}.",
         *_limits(method, values),
@@ -175,7 +175,7 @@ def _headline(method: Method, values: Mapping[str, Any]) -> str:
 
 
 def _leaves(values: Mapping[str, Any]) -> str:
-    """How many leaves such a tree can have; nothing where the depth cannot be read, or a limit of its own is lower."""
+    """Say how many leaves the tree can have; empty without a valid depth, or if another limit is lower."""
     depth = values.get("depth")
     most = values.get("max_leaves")
     leaves = 0 if depth is None or not 0 <= int(depth) <= 20 else 2 ** int(depth)
@@ -215,12 +215,12 @@ def _limits(method: Method, values: Mapping[str, Any]) -> list[str]:
 
 
 def _constraints(method: Method, values: Mapping[str, Any]) -> list[str]:
-    """The sentences of all constraints that are asked for, also of those that only another method takes."""
+    """Return the sentences of all constraints, also of those that only another method takes."""
     return _declared_sentences(method, [name for name in CONSTRAINTS if name not in SIZE], values)
 
 
 def _declared_sentences(method: Method, names: Iterable[str], values: Mapping[str, Any]) -> list[str]:
-    """What the declarations of these parameters say of the values."""
+    """Return the sentences that the declarations of these parameters have for the values."""
     parameters = [method.parameter(name) or DECLARED.get(name) for name in names]
     return [
         sentence for p in parameters if p is not None and p.sentences is not None for sentence in p.sentences(values)

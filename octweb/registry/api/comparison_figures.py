@@ -1,4 +1,4 @@
-"""Plotly pictures of several trees, below /api/v1/: the models of a data set, and the pairs of sensitivity and specificity."""
+"""Draw Plotly figures of several trees: the models of a data set, and the frontier of sensitivity and specificity."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ FIGURE: dict[Any, Any] = {200: OpenApiTypes.OBJECT}
 
 
 class CompareFigure(APIView):
-    """Accuracy on unseen rows against leaves, of the models of a data set; without one, of that with your newest model."""
+    """Accuracy on unseen rows against leaves of the models of a data set, by default of the one with your newest model."""
 
     @extend_schema(
         parameters=[OpenApiParameter("dataset", OpenApiTypes.UUID)], responses=FIGURE | PROBLEMS(401, 403, 404, 429)
@@ -35,7 +35,7 @@ class CompareFigure(APIView):
 
 
 class ReachFigure(APIView):
-    """Specificity against sensitivity: the pairs that trees of a topology can reach, as a run of odt with a frontier kept them."""
+    """Specificity against sensitivity: the pairs that trees of a topology can reach, from a run of odt with a frontier."""
 
     @extend_schema(responses=FIGURE | PROBLEMS(401, 403, 404, 429))
     def get(self, request: Request, pk: uuid.UUID) -> Response:

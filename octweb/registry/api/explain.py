@@ -1,4 +1,4 @@
-"""API of explanations, below /api/v1/: the way of each row, and the smallest change that gives another answer."""
+"""Explain predictions by the API: the path of each row, and its counterfactual."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ MEMBERS = {"rows", "change", "cost", "least", "wanted"}
 
 
 class ExplainRequestSerializer(serializers.Serializer):
-    """Rows as in predict, what may change, and the answer to reach."""
+    """Rows as in predict, permitted changes, and the class to reach."""
 
     rows = serializers.ListField(child=serializers.DictField(child=serializers.JSONField(allow_null=True)))
     change = serializers.DictField(
@@ -76,7 +76,7 @@ class ExplainedSerializer(serializers.Serializer):
 
 
 class ModelExplain(APIView):
-    """Explain the answers for rows. Whoever may predict with the model may ask."""
+    """Explain the answers for rows, for all users who may predict with the model."""
 
     predict_scope = True
     parser_classes = [StrictJSONParser]
@@ -125,12 +125,12 @@ class ModelExplain(APIView):
 
 
 def may_see_rows(user: Any, model: TreeModel) -> bool:
-    """Whether the training rows may be shown to this user."""
+    """Return whether the user may see the training rows."""
     return access.is_owner_or_staff(user, model)
 
 
 def _costs(body: Any) -> dict[str, Any]:
-    """What a change of 1 costs, column → number; raises 400 if it is not an object."""
+    """Return the cost of a change by 1, column → number; raises 400 if it is not an object."""
     cost = body.get("cost", {})
     if not isinstance(cost, dict):
         raise ValidationError({"cost": "An object is needed: column → what a change of 1 costs."})
@@ -140,9 +140,9 @@ def _costs(body: Any) -> dict[str, Any]:
 def _parse_body(
     body: Any, tree: Tree, marks: Mapping[str, Any]
 ) -> tuple[list[Any], tuple[Permission, ...], int | None]:
-    """Rows, permissions and wanted class of a body; raises 400 that names the member, and 413 for too many rows.
+    """Return rows, permissions and wanted class of a body; raises 400 naming the member, and 413 for too many rows.
 
-    `marks` hold for columns of which the body says nothing.
+    `marks` apply to columns that the body does not mention.
     """
     if not isinstance(body, dict):
         raise ParseError('The body must be an object with the member "rows": {"rows": [{"column": value}]}.')

@@ -49,7 +49,7 @@ from octweb.registry.prediction.retired import (
 
 
 class ModelPredict(APIView):
-    """Classify rows. No serializer looks at the rows: they go from the parsed body into one matrix."""
+    """Classify rows."""
 
     predict_scope = True
     parser_classes = [StrictJSONParser, CsvParser, ArrowStreamParser, ArrowFileParser]
@@ -109,7 +109,7 @@ class ModelPredict(APIView):
 
 
 def predict_body(model: TreeModel, request: Request) -> tuple[Predictions, bool]:
-    """The predictions for the rows of a body, of whatever type, and whether it is JSON columns."""
+    """Predict the rows of a body of any type; return also whether it holds JSON columns."""
     body = request.data
     if isinstance(body, bytes):
         return (predict_csv if request.content_type.startswith(CSV) else predict_arrow)(model, body), False

@@ -43,7 +43,7 @@ def _scene(request: Request, pk: uuid.UUID, **query: str) -> ModelScene:
 
 
 class CalibrationFigure(APIView):
-    """What each leaf promises, and what the held-out rows say."""
+    """Calibration: the accuracy of each leaf on training and on held-out rows."""
 
     @extend_schema(responses=FIGURE | PROBLEMS(401, 403, 404, 429))
     def get(self, request: Request, pk: uuid.UUID) -> Response:
@@ -55,7 +55,7 @@ class CalibrationFigure(APIView):
 
 
 class _TwoClasses(APIView):
-    """A curve over the cut-offs that the leaves offer."""
+    """A curve over the score thresholds of the leaves."""
 
     draw = staticmethod(roc_figure)
 
@@ -79,23 +79,23 @@ class _TwoClasses(APIView):
 
 @extend_schema(parameters=[PART, POSITIVE], responses=FIGURE | PROBLEMS(400, 401, 403, 404, 429))
 class RocFigure(_TwoClasses):
-    """ROC curve: the cut-offs that the leaves of a tree of two classes offer, and the cheapest one where answers have costs."""
+    """ROC curve of a tree of two classes over the score thresholds of its leaves, with the cheapest one for a tree with costs."""
 
     def marks(self, scene: ModelScene, part: str, positive: int) -> dict[str, Any]:
-        """Return the cheapest cut-off."""
+        """Return the score threshold of least cost."""
         cheapest = performance.cheapest_cut(scene, part, positive)
         return {} if cheapest is None else {"cheapest": (cheapest.found, cheapest.taken)}
 
 
 @extend_schema(parameters=[PART, POSITIVE], responses=FIGURE | PROBLEMS(400, 401, 403, 404, 429))
 class RecallFigure(_TwoClasses):
-    """Precision against recall at the same cut-offs."""
+    """Precision against recall at the same score thresholds."""
 
     draw = staticmethod(recall_figure)
 
 
 class ThresholdFigure(APIView):
-    """Rows wrong below a node for each threshold of its question, the rest of the tree as it is."""
+    """Misclassified rows below a node for each threshold of its split, with the rest of the tree unchanged."""
 
     @extend_schema(responses=FIGURE | PROBLEMS(401, 403, 404, 429))
     def get(self, request: Request, pk: uuid.UUID, node: int) -> Response:

@@ -22,7 +22,7 @@ NO = {"", "false", "0", "no"}
 
 
 class AnyFormat(BaseContentNegotiation):
-    """The view itself decides what it answers; `?format=` is then its own parameter, not the framework's."""
+    """Leave the choice of the response type, and the parameter `?format=`, to the view."""
 
     def select_parser(self, request, parsers):
         return parsers[0] if parsers else None
@@ -32,9 +32,9 @@ class AnyFormat(BaseContentNegotiation):
 
 
 def callable_model(request: Request, pk: uuid.UUID, *, document: bool = True) -> TreeModel:
-    """Return the model, or raise 404 if it does not exist or this caller may not call it: the two look the same.
+    """Return the model, or raise the same 404 if it does not exist or the caller may not call it.
 
-    Raises Gone for a retired model that everybody could call once, unless its owner asks for a dry run.
+    Raises Gone for a retired model that was approved once, unless its owner asks for a dry run.
     """
     try:
         model = _get_document(request, pk, document, may_call)
@@ -49,7 +49,7 @@ def callable_model(request: Request, pk: uuid.UUID, *, document: bool = True) ->
 
 
 def readable_model(request: Request, pk: uuid.UUID, *, document: bool = True) -> TreeModel:
-    """As `callable_model`, with the models that were shared with the caller for reading alone."""
+    """Return the model, or raise 404 if the caller may not read it."""
     return _get_document(request, pk, document, may_read)
 
 
@@ -64,7 +64,7 @@ def _get_document(
 
 
 def flag(request: Request, name: str) -> bool:
-    """A yes-or-no query parameter."""
+    """Return the value of a boolean query parameter."""
     value = request.query_params.get(name, "").lower()
     if value not in YES | NO:
         raise ValidationError({name: f"'{value[:40]}' is neither true nor false."})
@@ -72,7 +72,7 @@ def flag(request: Request, name: str) -> bool:
 
 
 def rows_of(body: object) -> list:
-    """The list of rows of a request's body; raises 400 for another shape and 413 for too many."""
+    """Return the rows of a body; raises 400 for another shape and 413 for too many."""
     if not isinstance(body, dict):
         raise ParseError('The body must be an object with the member "rows": {"rows": [{"column": value}]}.')
     if unknown := set(body) - {"rows"}:

@@ -1,4 +1,4 @@
-"""Models as the API shows them; the fields only describe, checks are made by the actions."""
+"""Describe models in the API. The actions check values."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from trainer.evaluate.verdict import Kind, base_rate, read_verdict
 
 
 class ClaimSerializer(serializers.Serializer):
-    """What is claimed, in words."""
+    """The claim about a tree in words."""
 
     kind = serializers.ChoiceField(["proved", "wishes", "gap", "heuristic"])
     words = serializers.CharField()
@@ -108,7 +108,7 @@ class ModelSerializer(serializers.ModelSerializer):
         read_only_fields = fields
 
     def get_dataset(self, model: TreeModel) -> str | None:
-        """The data set's id, for those who may open it."""
+        """Return the id of the data set if the caller may open it."""
         user = self.context["request"].user
         if model.dataset_id is None or not access.is_owner_or_staff(user, model):
             return None
@@ -128,7 +128,7 @@ class ReviewEventSerializer(serializers.ModelSerializer):
 
 
 class ReviewStateSerializer(serializers.Serializer):
-    """Where the review stands, what the caller may do now, and what was done."""
+    """The state of a review, its possible steps for the caller, and its history."""
 
     state = serializers.CharField()
     possible = serializers.ListField(child=serializers.CharField())
@@ -136,7 +136,7 @@ class ReviewStateSerializer(serializers.Serializer):
 
 
 class SelectionSerializer(serializers.Serializer):
-    """What the choice of a model among others is worth: an estimate of the choice, not of the model alone."""
+    """An estimate of the accuracy of selecting a model among candidates."""
 
     candidates = serializers.IntegerField()
     words = serializers.CharField()
@@ -158,7 +158,7 @@ class SizeSerializer(serializers.Serializer):
 
 
 class SizesSerializer(serializers.Serializer):
-    """How the training chose the number of leaves."""
+    """The numbers of leaves that the training compared."""
 
     reason = serializers.CharField(help_text="why no size was chosen; empty if one was")
     measure = serializers.ChoiceField(["accuracy", "cost_per_row"], required=False)
@@ -168,7 +168,7 @@ class SizesSerializer(serializers.Serializer):
 
 
 class GoodTreesRecordSerializer(serializers.Serializer):
-    """Whether the answers depend on which good tree was chosen."""
+    """The dependence of answers on the choice among all good trees."""
 
     state = serializers.CharField(help_text="counted")
     trees = serializers.IntegerField(help_text="how many good trees there are")
@@ -338,7 +338,7 @@ class ChecklistItemSerializer(serializers.Serializer):
 
 
 class SentBackSerializer(serializers.Serializer):
-    """What a reviewer sent back, and what the owner answered."""
+    """A step that sent the model back, and the owner's answer."""
 
     by = serializers.CharField(allow_null=True)
     at = serializers.DateTimeField()
@@ -347,7 +347,7 @@ class SentBackSerializer(serializers.Serializer):
 
 
 class ReviewPageSerializer(ReviewStateSerializer):
-    """What a reviewer reads besides the model."""
+    """The review of a model: state, purpose, answers and checklist."""
 
     purpose = serializers.CharField(help_text="why the owner asks for approval; later answers do not replace it")
     sent_back = SentBackSerializer(many=True)
@@ -359,7 +359,7 @@ class ReviewPageSerializer(ReviewStateSerializer):
 
 
 def review_record(model: TreeModel, user: Any) -> dict[str, Any]:
-    """Return what a reviewer reads; for the owner and administrators alone."""
+    """Return the review of a model. Show it only to its owner and administrators."""
     reviewed = ReviewedModel(model)
     purpose = purpose_of(reviewed.events)
     items = build_checklist(reviewed)
@@ -409,20 +409,20 @@ class ReviewSerializer(serializers.Serializer):
 
 
 class PublishSerializer(serializers.Serializer):
-    """Under which name a model is served."""
+    """The name under which to serve a model."""
 
     name = Name(max_length=90, help_text="empty: the name stays")
 
 
 class ShareSerializer(serializers.Serializer):
-    """A person who may use a model whatever its review says."""
+    """A user who may use a model, independent of its review."""
 
     username = StrictTextField(max_length=150)
     level = serializers.ChoiceField(ShareLevel.choices, required=False, default=ShareLevel.READ)
 
 
 class PredictionSerializer(serializers.Serializer):
-    """What the tree says about one row."""
+    """The prediction for one row."""
 
     label = serializers.CharField(allow_blank=True)
     probabilities = serializers.DictField(child=serializers.FloatField())

@@ -42,14 +42,14 @@ class ServedWhenSerializer(serializers.Serializer):
 
 
 class ServedWhenAnswersSerializer(ServedWhenSerializer):
-    """The same, with what that version would have answered."""
+    """The same, with the predictions of that version."""
 
     predictions = serializers.ListField(child=serializers.DictField())
     notes = serializers.ListField(child=serializers.CharField())
 
 
 class ServedWhen(APIView):
-    """Which version a served name answered with at a time, read from the chain of records."""
+    """The version that a name served at a time, read from the audit trail."""
 
     parser_classes = [StrictJSONParser]
     query_parameters = frozenset({"at"})
@@ -71,7 +71,7 @@ class ServedWhen(APIView):
         responses={200: ServedWhenAnswersSerializer} | PROBLEMS(400, 401, 403, 404, 409, 410, 413, 415, 422, 429),
     )
     def post(self, request: Request, name: str) -> Response:
-        """Answer rows as that version did; the answers do not count as decisions."""
+        """Predict rows with that version; the answers do not count as decisions."""
         moment = parse_moment_or_now(request.query_params.get("at", ""))
         period = served_period(name, moment)
         model = _model_of(period, request.user)

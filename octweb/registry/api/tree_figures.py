@@ -1,4 +1,4 @@
-"""Plotly pictures of a model, below /api/v1/: its tree, and each split with the rows that reach it."""
+"""Draw Plotly figures of a model: its tree, and each split with the rows that reach it."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class TreeFigure(APIView):
 
 
 class TreeMap(APIView):
-    """The whole tree in small: leaves in the colours of their answers."""
+    """A small map of the whole tree, with leaves in the colours of their classes."""
 
     @extend_schema(responses={200: OpenApiTypes.OBJECT} | PROBLEMS(401, 403, 404, 429))
     def get(self, request: Request, pk: uuid.UUID) -> Response:
@@ -156,7 +156,7 @@ def _of_rows(request: Request, model: TreeModel) -> dict[str, Any]:
 
 
 def _closed_branches(request: Request, tree: Tree) -> list[int] | None:
-    """The branches that the address folds up; None if it says nothing of them."""
+    """Return the collapsed branches named in the address; None if it names none."""
     if "closed" not in request.query_params:
         return None
     numbers = {number for number in _numbers(request, "closed") if number < len(tree.nodes)}

@@ -161,7 +161,7 @@ class ModelReview(GenericAPIView):
 
 
 class ModelPublish(GenericAPIView):
-    """Serve an approved model under its name, or under another name of its owner; or serve it no more."""
+    """Serve an approved model under its name or another name of its owner, or stop serving it."""
 
     serializer_class = PublishSerializer
 
@@ -186,7 +186,7 @@ class ModelPublish(GenericAPIView):
 
 
 class ModelShares(GenericAPIView):
-    """Who may use a model besides its owner, whatever its review says."""
+    """The users who may use a model besides its owner, independent of its review."""
 
     serializer_class = ShareSerializer
     pagination_class = None
@@ -236,7 +236,7 @@ class ModelPrune(APIView):
 
 
 def _bring_model(user: Any, data: Any) -> TreeModel:
-    """The model of a call; raises ValidationError, Http404 for a data set of others, and what `import_tree` raises."""
+    """Import the tree of a call; raises ValidationError, Http404 for a data set of others, and the errors of `import_tree`."""
     form = BringSerializer(data=data)
     form.is_valid(raise_exception=True)
     values = dict(form.validated_data)

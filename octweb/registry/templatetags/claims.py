@@ -22,7 +22,7 @@ _count = itertools.count()
 
 @register.simple_tag
 def claims_of(model: TreeModel) -> list[dict[str, Any]]:
-    """Style, icon, words, popover text and an id that no other badge of the page has."""
+    """Return style, icon, words, popover text and a unique id of each badge."""
     badges_shown = []
     for claim in claims.claim_badges(model):
         style, icon = LOOK[claim.kind]
@@ -34,19 +34,19 @@ def claims_of(model: TreeModel) -> list[dict[str, Any]]:
 
 @register.simple_tag
 def verdict_of(model: TreeModel) -> TreeVerdict | None:
-    """Whether the model is better than one answer for all rows; None for a damaged document."""
+    """Compare the model with a constant answer; None for a damaged document."""
     return claims.verdict_of(model)
 
 
 @register.simple_tag
 def weights_of(model: TreeModel) -> str:
-    """How much training rows count; "" if every row counts one."""
+    """Describe the weights of training rows; "" without weights."""
     return claims.weights_of(model)
 
 
 @register.simple_tag
 def next_run(model: TreeModel, verdict: TreeVerdict) -> str:
-    """The query of the form of a new run with the settings that the verdict proposes; "" if it proposes none."""
+    """Return the query of the new-run form with the settings that the verdict proposes; "" if it proposes none."""
     if model.dataset_id is None or not verdict.settings:
         return ""
     fields = {f"p_{name}": value for name, value in verdict.settings.items()}
@@ -57,13 +57,13 @@ def next_run(model: TreeModel, verdict: TreeVerdict) -> str:
 
 @register.simple_tag
 def warnings_of(model: TreeModel) -> list[str]:
-    """Return what speaks against using the tree, in sentences."""
+    """Return the warnings about the tree, in sentences."""
     return claims.warnings_of(model)
 
 
 @register.simple_tag
 def agreement_of(model: TreeModel) -> dict[str, Any] | None:
-    """What is known of the other good trees; for those alone who may see the rows."""
+    """Return what is known of the other good trees, if the user may see the rows."""
     try:
         return hooks.agreement(model)
     except DamagedDocument:
