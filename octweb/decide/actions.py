@@ -1,4 +1,4 @@
-"""What an owner can say about the decisions of a model; pages and the API call these and nothing else writes a Guidance."""
+"""Change the guidance of a model. Pages and the API call these functions; nothing else writes a Guidance."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ MAX_CONTACT = 300
 
 
 def guidance_of(model: TreeModel) -> Guidance:
-    """What is kept for the model, or an empty one that is not stored."""
+    """Return the guidance of the model, or an empty one that is not stored."""
     return Guidance.objects.filter(model=model).first() or Guidance(model=model)
 
 
 def marks_of(model: TreeModel) -> dict[str, Any]:
-    """What the owner says may change, column → words; columns that are not named are free."""
+    """Return the permitted changes set by the owner, column → words; other columns are free."""
     return dict(guidance_of(model).change)
 
 

@@ -42,7 +42,7 @@ class ModelPublicPage(GenericAPIView):
     pagination_class = None
 
     def get_object(self) -> TreeModel:
-        """What OPTIONS looks for, to say whether this caller may PUT."""
+        """Return the object, from which OPTIONS derives whether the caller may PUT."""
         return self._model(self.kwargs["pk"])
 
     def _model(self, pk: uuid.UUID) -> TreeModel:

@@ -24,7 +24,7 @@ class DecideConfig(AppConfig):
 
 
 def _marks_of(model: TreeModel) -> Mapping[str, Any]:
-    """What the owner says may change; what it needs is loaded by the first question, not by every command."""
+    """Return the permitted changes; imports at the first call, not in every command."""
     from octweb.decide.actions import marks_of
 
     return marks_of(model)

@@ -1,4 +1,4 @@
-"""Which row a decision page explains, what may change about it, and which answer is wanted: read from a form."""
+"""Read the request of a decision page from its form: row, permitted changes and wanted class."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class DecisionRequest:
 
 
 def asked_of(scene: ModelScene, form: QueryDict, marks: Mapping[str, Any]) -> DecisionRequest:
-    """What a form asks; without one the first row of the table, or an example on the tree's own cuts."""
+    """Read the form; by default, explain the first row of the table, or an example row."""
     change = _change(scene, form, marks)
     wanted_class = form.get("wanted", "")
     cost, trouble = _cost(scene, form)
@@ -96,7 +96,7 @@ def asked_of(scene: ModelScene, form: QueryDict, marks: Mapping[str, Any]) -> De
 
 
 def _stored_record(scene: ModelScene, place: int, wishes: dict[str, Any]) -> DecisionRequest:
-    """The row of the table at `place`."""
+    """Return the request for the row of the table at `place`."""
     rows = scene.rows
     assert rows is not None
     row = rows.matrix[place]
@@ -118,7 +118,7 @@ def _typed_record(scene: ModelScene, values: dict[str, Any], wishes: dict[str, A
 
 
 def record(scene: ModelScene, row: FloatArray) -> dict[str, Any]:
-    """The values of the columns that the tree asks, as they are typed."""
+    """Return the values of the columns of the tree as users type them."""
     values: dict[str, Any] = {}
     for j in scene.tree.used_columns:
         column = scene.tree.schema[j]
@@ -163,7 +163,7 @@ def _cost(scene: ModelScene, form: QueryDict) -> tuple[dict[str, float], str]:
 
 
 def choices(column: Any) -> tuple[tuple[str, str], ...]:
-    """What can be said about a column, as a value and in words."""
+    """Return the permissions of a column, as values and in words."""
     if column.kind is ColumnKind.CATEGORICAL:
         return CATEGORY_CHOICES
     options = BINARY_CHOICES if column.kind is ColumnKind.BINARY else CHOICES
@@ -171,7 +171,7 @@ def choices(column: Any) -> tuple[tuple[str, str], ...]:
 
 
 def controls(scene: ModelScene, request: DecisionRequest) -> list[dict[str, Any]]:
-    """Of each column that the tree asks: its field, what may change, and for categories which of them can be reached."""
+    """Return for each column of the tree its field, its permission, and its reachable categories."""
     lines = []
     for field in content.fields(scene.model, dict(request.values)):
         j = int(field["id"].removeprefix("try-"))

@@ -29,7 +29,7 @@ FORMAT = 1  # of the JSON; names are added to it, never changed
 
 
 def decision(scene: ModelScene, request: DecisionRequest) -> dict[str, Any]:
-    """The record of the decision about the row that is asked."""
+    """Return the record of the decision about the requested row."""
     assert request.row is not None
     tree = scene.tree
     row = request.row
@@ -81,7 +81,7 @@ def _row_label(scene: ModelScene, place: int | None) -> dict[str, int | None]:
 
 
 def certainty(scene: ModelScene, leaf: int) -> dict[str, Any]:
-    """How often the leaf is right: on training rows, and on unseen ones where there are any."""
+    """Return the accuracy of the leaf on training rows, and on unseen rows if there are any."""
     v = scene.tree.nodes[leaf]
     right, n = scene.unseen_of(v)
     training = wilson(v.counts[v.label], v.rows)
@@ -101,7 +101,7 @@ def _share(right: int, n: int, interval: Interval | None) -> dict[str, Any] | No
 def similar(
     scene: ModelScene, statistics: tuple[ColumnStatistics, ...], request: DecisionRequest, leaf: int
 ) -> dict[str, Any] | None:
-    """The other training rows of the leaf that are most like the row; None for those who may not see them."""
+    """Return the nearest training rows of the leaf; None if the user may not see them."""
     if scene.rows is None or request.row is None:
         return None
     rows = scene.rows
@@ -137,7 +137,7 @@ def _similar_row(scene: ModelScene, i: int, distance: float) -> dict[str, Any]:
 
 
 def other_trees(scene: ModelScene, row: FloatArray) -> dict[str, Any] | None:
-    """What all good trees of this model would answer, or else those that a workbench listed; None if none were counted, or for strangers."""
+    """Return the predictions of all or listed good trees; None if none were counted or the user may not see them."""
     if not scene.inside:
         return None
     if (record := votes(scene.model, row)) is not None:

@@ -1,4 +1,4 @@
-"""What the template of a decision page shows, from the record of the decision."""
+"""Compute the context of a decision page from the record of the decision."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ LISTED_NAMES = 12
 
 
 def context(scene: ModelScene, request: DecisionRequest) -> dict[str, Any]:
-    """The whole page; without a decision where the row cannot be read."""
+    """Return the context of the page; without a decision if the row is invalid."""
     tree = scene.tree
     head: dict[str, Any] = {
         "model": scene.model,
@@ -71,7 +71,7 @@ def context(scene: ModelScene, request: DecisionRequest) -> dict[str, Any]:
 
 
 def flips_of(record: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The smallest change and the alternatives."""
+    """Return the counterfactual and its alternatives."""
     return [record["flip"], *record["alternatives"]] if record["flip"] else []
 
 
@@ -102,13 +102,13 @@ def _step(scene: ModelScene, request: DecisionRequest, number: int, step: dict[s
 
 
 def _question(split: Split, schema: Sequence[ColumnSchema]) -> str:
-    """The question; of a sum of many columns only what it is compared with: the terms stand below."""
+    """Return the split; for a sum of many columns only its threshold, since the page lists the terms below."""
     plane = split.plane() if len(split.used) > FEW_TERMS else None
     return split.text(schema, 6) if plane is None else f"Is it ≤ {number_text(plane[1], full=True)}"
 
 
 def gaps_view(gaps: list[dict[str, Any]]) -> dict[str, Any]:
-    """Columns with an answer for a missing or unknown value, and the names of those where such a row is refused."""
+    """Return the columns with an answer for missing or unknown values, and the names of those that refuse them."""
     refused = [label(g["column"]) for g in gaps if g["missing"] is None]
     answered = [g for g in gaps if g["missing"]]
     return {
@@ -133,7 +133,7 @@ def away_words(step: Mapping[str, Any], column: ColumnSchema | None) -> str:
 def flip_view(
     flip: Mapping[str, Any], columns: Mapping[str, ColumnSchema], change: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """A change in words and numbers."""
+    """Return a counterfactual in words and numbers."""
     changes = [
         {
             "name": label(name),
@@ -156,21 +156,21 @@ def flip_view(
 
 
 def _with_short_names(flips: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The changes with names for a table, which has no room for long ones."""
+    """Return the changes with short column names for a table."""
     names = list(dict.fromkeys(c["name"] for f in flips for c in f["changes"]))
     short = dict(zip(names, short_names(names, CHANGE), strict=True))
     return [f | {"changes": [c | {"short": short[c["name"]]} for c in f["changes"]]} for f in flips]
 
 
 def by_words(a: Any, b: Any, column: ColumnSchema) -> str:
-    """How far a number moves: "200 € more"; nothing for categories and for 0 and 1."""
+    """Describe the distance of a numeric change, such as "200 € more"; empty for other columns."""
     if column.kind is not ColumnKind.NUMERIC or a is None:
         return ""
     return f"{number_text(float(f'{abs(b - a):.12g}'), full=True)}{unit(column)} {'more' if b > a else 'less'}"
 
 
 def may_words(words: Any) -> str:
-    """A permission as people read it."""
+    """Return a permission in words."""
     if isinstance(words, list):
         return "only to " + ", ".join(words)
     return {

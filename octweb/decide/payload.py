@@ -1,4 +1,4 @@
-"""What the scripts of a questionnaire get: the tree as data, and what else they say about the model."""
+"""Return the data for the scripts of a questionnaire: the tree, and texts about the model."""
 
 from __future__ import annotations
 

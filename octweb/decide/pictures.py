@@ -54,7 +54,7 @@ def rows_picture(scene: ModelScene, node: Node, value: float) -> dict[str, Any] 
 
 
 def _ends(values: np.ndarray, marked: list[float]) -> tuple[float, float]:
-    """The middle 98 % of the values, widened to what must be seen."""
+    """Return the central 98 % of the values, widened to the marked ones."""
     low, high = (float(q) for q in np.quantile(values, (0.01, 0.99)))
     low = min(low, *marked)
     high = max(high, *marked)
@@ -82,7 +82,7 @@ def _bars(
 
 
 def _span(left: float, right: float, lines: Sequence[float]) -> tuple[float, float]:
-    """A bar in pixels, neither too thin to be seen nor too wide, with a little air; it does not grow over a line."""
+    """Return a bar in pixels, within limits of width, that does not cross a line."""
     middle = (left + right) / 2
     half = min((right - left - AIR) / 2, WIDE / 2)
     left = middle - half

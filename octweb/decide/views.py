@@ -26,7 +26,7 @@ from octweb.registry.page.views import scene_of
 @login_required
 @require_http_methods(["GET", "HEAD", "POST"])
 def decision_page(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
-    """One decision explained. What is typed comes by POST, so that no address, history or log keeps it."""
+    """Explain one decision. Values come by POST, so that no address, history or log contains them."""
     scene = scene_of(request, pk)
     form = request.POST if request.method == "POST" else _address(request.GET)
     decision_request = asked_of(scene, form, actions.marks_of(scene.model))
@@ -36,7 +36,7 @@ def decision_page(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
 
 
 def _address(query: QueryDict) -> QueryDict:
-    """What an address may ask: a row by its line or number, the order of changes, and JSON; no values, so that no link carries data."""
+    """Return the parameters allowed in an address: row, order and format, but no values."""
     address = QueryDict(mutable=True)
     address.update({name: query[name] for name in ("line", "row", "format", "wanted", "least") if name in query})
     return address
@@ -52,7 +52,7 @@ def _json(scene: Any, decision_request: Any) -> JsonResponse:
 @login_required
 @require_safe
 def questionnaire(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
-    """The tree as questions; what is answered stays in the browser."""
+    """Show the tree as a questionnaire; the answers stay in the browser."""
     scene = scene_of(request, pk)
     unseen = [scene.unseen_of(v) for v in scene.tree.nodes] if scene.rows is not None else None
     context = {"model": scene.model, "payload": payload(scene.model, inside=scene.inside, unseen=unseen)}
@@ -62,7 +62,7 @@ def questionnaire(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
 @login_required
 @require_POST
 def keep_marks(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
-    """What may change becomes the default of everyone who asks about the model."""
+    """Store the permitted changes as the default for all users of the model."""
     scene = scene_of(request, pk)
     change = dict(asked_of(scene, request.POST, {}).change)
     try:

@@ -52,12 +52,12 @@ class Process(ABC):
 
     @staticmethod
     def scratch() -> Path:
-        """Where the folders of all jobs of this host are."""
+        """Return the directory of all jobs of this host."""
         return settings.DATA_DIR / "runs"
 
     @classmethod
     def prepare(cls, job: Job) -> Self:
-        """The folder of this attempt with what the process reads; nothing of an earlier attempt is touched."""
+        """Create the folder of this attempt with the input files; earlier attempts stay untouched."""
         folder = cls.scratch() / str(job.pk) / str(job.attempt)
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
@@ -80,7 +80,7 @@ class Process(ABC):
 
     @abstractmethod
     def command(self) -> list[str]:
-        """The command that a person could type."""
+        """Return the command line of the child."""
 
     def start(self) -> None:
         """Start the process, as a fork of the worker's fork server where it can be; its standard output and error go to files."""
@@ -101,7 +101,7 @@ class Process(ABC):
             )
 
     def poll(self) -> int | None:
-        """The exit status, or None while it runs."""
+        """Return the exit status, or None while it runs."""
         return self.process.poll() if self.process else None
 
     def pause(self, seconds: float) -> None:
@@ -135,7 +135,7 @@ class Process(ABC):
             return 0.0
 
     def has_reported(self) -> bool:
-        """Whether there is progress to read behind `offset`."""
+        """Return whether the progress file continues after `offset`."""
         try:
             return (self.folder / PROGRESS).stat().st_size > self.offset
         except OSError:
@@ -160,7 +160,7 @@ class Process(ABC):
         return records, self.offset + complete
 
     def log(self) -> str:
-        """The last part of what the child wrote to standard error."""
+        """Return the end of the child's standard error."""
         try:
             content = (self.folder / "stderr").read_bytes()
         except FileNotFoundError:
@@ -168,7 +168,7 @@ class Process(ABC):
         return content[-LOG_BYTES:].decode(errors="replace")
 
     def summary(self) -> dict[str, Any]:
-        """The JSON object of the command: the last line of standard output, or nothing."""
+        """Return the JSON object on the last line of standard output; empty if there is none."""
         try:
             lines = (self.folder / "stdout").read_text(encoding="utf-8").strip().splitlines()
             return json.loads(lines[-1]) if lines else {}

@@ -32,12 +32,12 @@ LOST = -signal.SIGKILL  # the status of a child whose fork server was killed: it
 
 
 def program() -> list[str]:
-    """What starts it; the tests have one that runs their own scripts as well."""
+    """The command that starts the server; tests replace it to run their own scripts."""
     return [*settings.COMMAND, "fork_server"]
 
 
 class ChildProcess(Protocol):
-    """What a job needs of its process, as `subprocess.Popen` has it."""
+    """The part of `subprocess.Popen` that jobs use."""
 
     pid: int
 
@@ -55,7 +55,7 @@ class ForkedProcess:
         self.returncode: int | None = None
 
     def poll(self) -> int | None:
-        """The exit status, or minus the signal that ended it; None while it runs."""
+        """Return the exit status, or minus the signal that ended it; None while it runs."""
         if self.returncode is None:
             self.returncode = self.server.status(self.pid)
         return self.returncode
@@ -105,7 +105,7 @@ class ForkServer:
         return self.process.poll() is None
 
     def takes(self, command: list[str], environment: dict[str, str]) -> bool:
-        """Whether a fork is what a process of its own would be."""
+        """Return whether a fork is equivalent to a new process for this command."""
         command_head = command[: len(self.command)]
         name = "".join(command[len(self.command) :][:1])
         return (
@@ -140,7 +140,7 @@ class ForkServer:
             self._read(seconds)
 
     def status(self, pid: int) -> int | None:
-        """How a child ended; None while it runs."""
+        """Return the exit status of a child; None while it runs."""
         with self.lock:
             if pid not in self.ended:
                 self._read(0.0)
@@ -150,7 +150,7 @@ class ForkServer:
             return self.ended.get(pid)
 
     def _read(self, seconds: float) -> list[dict[str, Any]]:
-        """The lines that have come; ends are kept."""
+        """Return the lines received so far; exit statuses are stored."""
         assert self.process.stdout is not None
         if not select.select([self.process.stdout], [], [], max(0.0, seconds))[0]:
             return []
@@ -192,7 +192,7 @@ def give_up() -> None:
 
 
 def living(environment: dict[str, str]) -> ForkServer | None:
-    """The fork server of this process, started if there is none or it has died; None if this process keeps none.
+    """Return the fork server of this process, restarted if it has died; None if this process has none.
 
     `environment` is that of its children.
     """

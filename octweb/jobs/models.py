@@ -9,7 +9,7 @@ from octweb.core.ownership import Owned
 
 
 class RunStatus(models.TextChoices):
-    """Where a job stands."""
+    """The status of a job."""
 
     QUEUED = "queued", "Queued"
     RUNNING = "running", "Running"
@@ -52,12 +52,12 @@ class Job(Owned):
 
     @property
     def urgency(self) -> int:
-        """What is added to the priority of its task."""
+        """The amount added to the priority of its task."""
         return 0
 
     @property
     def deaths(self) -> int:
-        """How many attempts have begun that did not end by the will of octweb."""
+        """The number of attempts that octweb did not end itself."""
         return self.attempt
 
     @property
@@ -67,11 +67,11 @@ class Job(Owned):
 
     @classmethod
     def held(cls) -> tuple[str, str]:
-        """What a worker is said to be busy with, as one and as many."""
+        """The noun for this job on pages, singular and plural."""
         return str(cls._meta.verbose_name), str(cls._meta.verbose_name_plural)
 
     def longest(self) -> float | None:
-        """Seconds for which it may keep a worker from others, at most; None where nobody can say."""
+        """The most seconds for which it may occupy a worker; None if unknown."""
         return float(settings.MAX_BATCH_SECONDS)
 
 

@@ -33,7 +33,7 @@ def send(job: Job) -> None:
 
 
 def priority_of(model: type[Job]) -> int:
-    """The priority of a kind of job: a worker takes the highest first, and among equals the oldest."""
+    """Return the priority of a kind of job. Workers take the highest first, and the oldest among equals."""
     return int(import_string(model.TASK).priority)
 
 
@@ -79,7 +79,7 @@ def check_waiting(model: type[Job], owner: Any) -> None:
 
 
 def only_one(kind: type[Kind], *, owner: Any, model: Any, **fields: Any) -> Kind:
-    """The job of this kind for a model that waits or runs, or else a new one of `owner` in the queue, with these fields.
+    """Return the active job of this kind for a model, or queue a new one of `owner` with these fields.
 
     Two calls at once get the same job: the model's row is locked. Raises Conflict.
     """
@@ -95,7 +95,7 @@ def only_one(kind: type[Kind], *, owner: Any, model: Any, **fields: Any) -> Kind
 
 
 def ahead_of(job: Job) -> list[QuerySet[Any]]:
-    """The queued jobs of each kind that a worker takes before this one."""
+    """Return the queued jobs of each kind that a worker takes before this one."""
     mine = priority_of(type(job))
     querysets = []
     for model in job_models():
@@ -108,7 +108,7 @@ def ahead_of(job: Job) -> list[QuerySet[Any]]:
 
 
 def more_urgent_waits(job: Job, since: datetime) -> bool:
-    """Whether a job of a kind that goes before this one has been in the queue since then."""
+    """Return whether a job of higher priority has been queued since then."""
     mine = priority_of(type(job))
     return any(
         model._default_manager.filter(status=RunStatus.QUEUED, created__lt=since).exists()
@@ -125,11 +125,11 @@ def queue_position(job: Job) -> int | None:
 
 
 def worker_seen() -> bool:
-    """Whether some worker gave a sign of life lately; without one a queued job waits for ever."""
+    """Return whether a worker has sent a heartbeat recently; without one, queued jobs wait forever."""
     return workers_seen() > 0
 
 
 def workers_seen() -> int:
-    """How many workers gave a sign of life lately; each has one slot."""
+    """Return the number of workers with a recent heartbeat; each has one slot."""
     since = timezone.now() - timedelta(seconds=settings.WORKER_LEASE_SECONDS)
     return WorkerBeat.objects.filter(seen_at__gte=since).count()

@@ -29,7 +29,7 @@ KEEP_TASKS = timedelta(days=7)
 
 
 def beat(name: str) -> None:
-    """A sign of life of the worker `name`; old ones are forgotten."""
+    """Store a heartbeat of the worker `name`, and delete old ones."""
     now = timezone.now()
     WorkerBeat.objects.update_or_create(name=name, defaults={"seen_at": now})
     WorkerBeat.objects.filter(seen_at__lt=now - timedelta(days=1)).delete()

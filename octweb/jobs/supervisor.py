@@ -51,7 +51,7 @@ stopping = threading.Event()  # set by the worker command when it is asked to en
 
 
 def worker_name() -> str:
-    """Who holds a lease: host and process."""
+    """Return the holder of leases of this process: host and process id."""
     return f"{socket.gethostname()}:{os.getpid()}"
 
 
@@ -95,23 +95,23 @@ class Supervisor(ABC):
         self.note = ""  # on what happened to the attempt before, first in the log
 
     def load(self) -> Any:
-        """The job with what it needs."""
+        """Return the job with its related objects."""
         return self.jobs._default_manager.get(pk=self.job_id)
 
     @abstractmethod
     def prepare(self, job: Any) -> Process:
-        """Its child, not started yet; raises JobRefused."""
+        """Return its child process, not started yet; raises JobRefused."""
 
     @abstractmethod
     def limits(self, job: Any) -> tuple[float, float]:
-        """Seconds and megabytes after which the child is stopped."""
+        """Return the limits in seconds and megabytes after which the child is stopped."""
 
     def keep(self, records: list[dict[str, Any]]) -> None:  # noqa: B027  # most jobs have none to keep
         """Store progress records, in the transaction that renews the lease; `self.lines` were stored before."""
 
     @abstractmethod
     def _finish(self, job: Any, child: Process, code: int) -> None:
-        """The child has ended with this status: end the job, or give it back."""
+        """Finish or requeue the job after its child ended with this status."""
 
     def run(self) -> str:
         """Claim, supervise, finish; returns the job's status afterwards."""
@@ -242,7 +242,7 @@ class Supervisor(ABC):
         child.pause(max(0.0, end - time.monotonic()))
 
     def _grace(self, left: float) -> float:
-        """Seconds in which the child may store what it has: longer for a person who stops it `left` seconds before its limit.
+        """Return the grace period in seconds; longer if a user stops the job `left` seconds before its limit.
 
         Those who wait for the worker wait no longer than without the stop, and a worker that ends cannot wait.
         """
@@ -304,7 +304,7 @@ class Supervisor(ABC):
                 send(self.jobs._default_manager.get(pk=self.job_id))
 
     def noted(self) -> dict[str, str]:
-        """What the summary says about an earlier attempt that was killed; nothing if there was none."""
+        """Return the note on an earlier attempt that was killed; empty if there was none."""
         return {NOTE: self.note} if self.note else {}
 
     def _log(self, child: Process) -> str:
@@ -327,7 +327,7 @@ class ResultSupervisor(Supervisor):
     """One attempt at a job with a child that leaves one result at its end."""
 
     def complete(self, summary: dict[str, Any]) -> bool:
-        """Whether the child had done all of its work when it ended."""
+        """Return whether the child had finished its work when it ended."""
         return bool(summary)
 
     @abstractmethod
@@ -335,11 +335,11 @@ class ResultSupervisor(Supervisor):
         """Store what came out and end the job with `end`, both or neither."""
 
     def kept_of(self, child: Process, cancelled: bool) -> dict[str, Any]:
-        """The summary of a result that was made of what a killed child had reported; nothing where there is none."""
+        """Return the summary of a result recovered from a killed child's reports; None if there is none."""
         return {}
 
     def on_failure(self, child: Process) -> dict[str, Any]:
-        """What else is written to the row of a job that failed."""
+        """Return further fields to store for a failed job."""
         return {}
 
     def _finish(self, job: Any, child: Process, code: int) -> None:
@@ -364,7 +364,7 @@ class ResultSupervisor(Supervisor):
 
 
 def _why(code: int, log: str, noun: str) -> str:
-    """Why a child failed: what it said last, unless it was killed in the middle of its work."""
+    """Return why a child failed: its last message, unless it was killed."""
     return _death(code, noun) if code < 0 else last_line(log) or _death(code, noun)
 
 

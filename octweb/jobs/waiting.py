@@ -1,4 +1,4 @@
-"""What a queued job waits for, and how long at most: a page says so instead of only a place in the queue."""
+"""Describe what a queued job waits for, and the latest time of its start."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Wait:
 
     @property
     def words(self) -> str:
-        """Why it has not started, and when it does at the latest, as things stand."""
+        """Describe why the job has not started, and the latest time of its start."""
         if not self.busy:
             return "a worker is free and takes it now."
         if self.longest is None:
@@ -38,7 +38,7 @@ class Wait:
 
 
 def wait_of(job: Job | None) -> Wait | None:
-    """What a queued job waits for; None for one that is not queued."""
+    """Return what a queued job waits for; None for one that is not queued."""
     position = None if job is None else queue_position(job)
     if job is None or position is None:
         return None
@@ -57,20 +57,20 @@ def _running() -> list[Any]:
 
 
 def _remaining_seconds(job: Job) -> float:
-    """Seconds for which a running job may still keep its worker; infinite where nobody can say."""
+    """Return the seconds for which a running job may still occupy its worker; infinite if unknown."""
     if job.started is None or job.lets_pass:  # it may have begun its present part just now
         return _maximum_seconds(job)
     return max(0.0, _maximum_seconds(job) - (timezone.now() - job.started).total_seconds())
 
 
 def _maximum_seconds(job: Job) -> float:
-    """Seconds for which it may keep a worker, with those in which it is to end."""
+    """Return the seconds for which it may occupy a worker, including the grace period."""
     longest = job.longest()
     return math.inf if longest is None else longest + settings.WORKER_GRACE_SECONDS
 
 
 def _start(free: list[float], ahead: list[float]) -> float | None:
-    """When the last of the queue starts, if each job takes as long as it may and the first free worker takes the next one."""
+    """Return when the last queued job starts if each job uses its whole limit and free workers take the next one."""
     heapq.heapify(free)
     for longest in ahead:
         heapq.heapreplace(free, free[0] + longest)

@@ -24,7 +24,7 @@ MAX_DAYS = 3650
 def create_token(
     *, owner, name: str = "", scope: str = Scope.FULL, days: int | None = None, made_by: ApiToken | None = None
 ) -> tuple[ApiToken, str]:
-    """A token and its secret, which is stored nowhere; `days` until it expires, None for never.
+    """Create a token; return it and its secret, which is not stored. It expires after `days`; None: never.
 
     One that is `made_by` another token may do no more than that one, and lives no longer. That of a visitor of the demo ends with
     the visit.

@@ -27,7 +27,7 @@ class TokenSerializer(serializers.ModelSerializer):
 
 
 class NewTokenSerializer(serializers.Serializer):
-    """What a token is asked to be."""
+    """The settings of a new token."""
 
     name = Name(max_length=100)
     scope = serializers.ChoiceField(Scope.choices, required=False, default=Scope.FULL)
@@ -85,7 +85,7 @@ class TokenDetail(APIView):
 
 
 class SignedOutSerializer(serializers.Serializer):
-    """How many tokens and sessions were ended."""
+    """The numbers of ended tokens and sessions."""
 
     tokens = serializers.IntegerField()
     sessions = serializers.IntegerField()

@@ -51,7 +51,7 @@ def forget(digest: str | None = None) -> None:
 
 
 def lookup(token: bytes) -> ApiToken | None:
-    """The token with its user, or None for one that is not known; whether it has expired is for the caller to look at."""
+    """Return the token with its user, or None if it is unknown. The caller checks whether it has expired."""
     try:
         digest = hash_token(token.decode("ascii"))
     except UnicodeDecodeError:

@@ -30,7 +30,7 @@ class UnknownCoding(ValueError):
 
 
 def spool_decoded(stream: Any, codings: str, limit: int) -> tuple[IO[bytes], int]:
-    """The bytes of `stream`, unpacked, from their begin, and their number; raises the errors above.
+    """Return a file with the decompressed bytes of `stream`, and their number; raises the errors above.
 
     `codings` is the value of `Content-Encoding`. Both what is sent and what it unpacks to have at most `limit` bytes.
     """
@@ -63,7 +63,7 @@ def compress_body(body: bytes, accepted: str) -> tuple[bytes, str]:
 
 
 def _best(accepted: str) -> str:
-    """The coding of `Accept-Encoding` with the highest weight; of several the first in the order of CODINGS."""
+    """Return the coding of `Accept-Encoding` with the highest weight; ties are broken by the order of CODINGS."""
     weights: dict[str, float] = {}
     for part in accepted.lower().split(","):
         name, _, parameter = part.partition(";")

@@ -21,7 +21,7 @@ DEFAULT_OUTPUTS = ("label", "probabilities", "leaf")
 
 
 def metadata(model: TreeModel, versions: list[int]) -> dict[str, Any]:
-    """The model's inputs and outputs with names, types and classes."""
+    """Return the model's inputs and outputs with names, types and classes."""
     file = model_file(model)
     tree = file.tree
     inputs = [
@@ -50,7 +50,7 @@ def metadata(model: TreeModel, versions: list[int]) -> dict[str, Any]:
 
 
 def configuration(model: TreeModel) -> dict[str, Any]:
-    """The same as Triton's model configuration has it: a first dimension for the rows, which have no limit except the limit of a call."""
+    """Return the metadata as Triton's model configuration, with a first dimension for the rows."""
     model_metadata = metadata(model, [model.version])
 
     def tensor(record: dict[str, Any]) -> dict[str, Any]:
@@ -87,7 +87,7 @@ def infer(model: TreeModel, inputs: tuple[Tensor, ...], max_rows: int) -> Predic
 
 
 def output(predictions: Predictions, name: str) -> np.ndarray:
-    """One output as an array."""
+    """Return one output as an array."""
     tree = predictions.tree
     if name == "leaf":
         return predictions.leaves.astype(np.int64)
@@ -150,7 +150,7 @@ def _needs(tree: Tree) -> str:
 
 
 def _matrix(tree: Tree, columns: dict[int, np.ndarray], n: int) -> np.ndarray:
-    """All columns are numbers: straight into the matrix, with the checks of the API."""
+    """Read numeric columns straight into the matrix, with the checks of the API."""
     matrix = np.full((n, len(tree.schema)), math.nan)
     for j, values in columns.items():
         column = tree.schema[j]

@@ -115,7 +115,7 @@ class Invocations(ScoringView):
 
 
 def version(request: HttpRequest) -> HttpResponse:
-    """The version of octweb."""
+    """Return the version of octweb."""
     return HttpResponse(VERSION, content_type="text/plain")
 
 

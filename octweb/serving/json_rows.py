@@ -55,7 +55,7 @@ _strtod = types.ExternalFunction("strtod", types.float64(types.intp, types.intp)
 
 
 def rows_matrix(content: bytes | bytearray, names: Sequence[str], most: int) -> FloatArray | None:
-    """The cells of all rows, float64 (n, columns in the order of `names`); None if a closer look is needed, or above `most` rows."""
+    """Read the cells of all rows, float64 (n, columns in the order of `names`); None for unusual texts and above `most` rows."""
     head = HEAD.match(content)
     if head is None or not names:
         return None
@@ -82,21 +82,21 @@ def rows_matrix(content: bytes | bytearray, names: Sequence[str], most: int) -> 
 
 
 def pad_content(content: bytes | bytearray) -> tuple[np.ndarray, np.ndarray]:
-    """The characters of a text with zeros behind it, uint8, and at each place the eight that begin there as one uint64."""
+    """Return the characters of a text padded with zeros, uint8, and the eight that begin at each position as one uint64."""
     text = np.frombuffer(content + bytes(PADDING), np.uint8)
     return text, np.ndarray(len(text) - 7, "<u8", text, strides=(1,))
 
 
 @lru_cache(maxsize=10_000)
 def _as_words(key: bytes) -> np.ndarray:
-    """A key as words to compare, uint64 (words, 3): where each begins, its characters, a mask of those that count."""
+    """Return a key as words to compare, uint64 (words, 3): offset, characters, and mask."""
     starts = [*range(0, len(key) - 7, 8), max(0, len(key) - 8)]
     mask = 2 ** (8 * min(8, len(key))) - 1
     return np.array([(k, int.from_bytes(key[k : k + 8], "little"), mask) for k in starts], np.uint64)
 
 
 def _first_row(content: bytes | bytearray, start: int) -> dict[str, object] | None:
-    """The first row, which tells the order of the columns; plain rows have no brace within."""
+    """Return the first row, which defines the order of the columns; plain rows contain no brace."""
     try:
         row = orjson.loads(content[start : content.index(b"}", start) + 1])
     except ValueError:
@@ -105,7 +105,7 @@ def _first_row(content: bytes | bytearray, start: int) -> dict[str, object] | No
 
 
 def _before_cells(content: bytes | bytearray, start: int, names: Sequence[str]) -> list[bytes] | None:
-    """What stands before each cell of the first row: brace or comma, name and colon, white space as it is."""
+    """Return the text before each cell of the first row: brace or comma, name and colon, with white space."""
     patterns = []
     at = start
     for name in names:
@@ -125,7 +125,7 @@ def _before(name: str) -> re.Pattern[bytes]:
 @ready
 @njit(cache=True, nogil=True)
 def _blank(text, i):
-    """The next place that is not white space; every caller checks that it lies within the text."""
+    """Return the next position that is not white space; callers check that it lies within the text."""
     while i < len(text) and (text[i] == 32 or text[i] == 10 or text[i] == 13 or text[i] == 9):
         i += 1
     return i
@@ -147,7 +147,7 @@ def _digits(text, i, value, room):
 @ready
 @njit(cache=True, nogil=True)
 def _leading(word):
-    """How many of the eight characters of a word, from the first one on, are digits.
+    """Count the leading digits among the eight characters of a word.
 
     The top bit of a byte is set where it is none; what is carried on from there falls on later ones (Lemire 2021).
     """
@@ -158,7 +158,7 @@ def _leading(word):
 @ready
 @njit(cache=True, nogil=True)
 def _eight(word, count):
-    """The number that the first `count` characters of a word are, 1 to 8 digits; two, four, eight of them at once."""
+    """Parse the first `count` characters of a word, 1 to 8 digits, by combining two, four and eight of them."""
     v = (word << np.uint64(64 - 8 * count)) & DIGITS
     v = ((v * np.uint64(2561)) >> np.uint64(8)) & np.uint64(0x00FF00FF00FF00FF)
     v = ((v * np.uint64(6553601)) >> np.uint64(16)) & np.uint64(0x0000FFFF0000FFFF)
@@ -168,7 +168,7 @@ def _eight(word, count):
 @ready
 @njit(cache=True, nogil=True)
 def _short(words, i, powers):
-    """What most numbers are, up to 15 digits and a point: the place behind it and its value; 0 for all others."""
+    """Parse a number of up to 15 digits and a point: return its end and value; end 0 for all others."""
     negative = words[i] & BYTE == 45
     if negative:
         i += 1
@@ -201,7 +201,7 @@ def _short(words, i, powers):
 @ready
 @njit(cache=True, nogil=True)
 def _number(text, i, powers, fives):
-    """The JSON number at `i`: the place behind it (-1: there is none) and its value."""
+    """Parse the JSON number at `i`: return its end (-1: there is none) and its value."""
     start = i
     n = len(text)
     negative = i < n and text[i] == 45
@@ -244,7 +244,7 @@ def _number(text, i, powers, fives):
 @ready
 @njit(cache=True, nogil=True)
 def _product(a, b):
-    """The upper and the lower half of the product of two uint64."""
+    """Return the upper and the lower half of the product of two uint64."""
     a0 = a & LOW
     a1 = a >> HALF
     b0 = b & LOW

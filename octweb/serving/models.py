@@ -7,7 +7,7 @@ from knox.models import AbstractAuthToken
 
 
 class Scope(models.TextChoices):
-    """What a token may do."""
+    """The scopes of a token."""
 
     FULL = "full", "Everything that you may do"
     PREDICT = "predict", "Predictions only"

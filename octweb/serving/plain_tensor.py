@@ -30,7 +30,7 @@ _local = threading.local()
 
 
 def plain_request(content: bytes | bytearray, outputs: tuple[str, ...]) -> Request | None:
-    """The request with the default `outputs` in JSON, or None; the cells are finite float64."""
+    """Parse a request for the default `outputs` in JSON with finite float64 cells; None for other requests."""
     if len(content) < SMALL_BYTES:
         return _small_request(content, outputs)
     if simdjson is None or len(content) > MAX_BYTES or content.count(b"[") != LISTS:

@@ -172,7 +172,7 @@ class QuickPredictions:
 
 
 def answer_of(environ: dict[str, Any], body: Callable[[], bytes | bytearray]) -> bytes | None:
-    """The body of a good answer; None if the views have to look."""
+    """Return the body of a successful answer; None if the views must handle the call."""
     if environ.get("HTTP_AUTHORIZATION", "")[: len(PREFIX)] != PREFIX:
         return None
     try:
@@ -243,7 +243,7 @@ def _answer(environ: dict[str, Any], body: Callable[[], bytes | bytearray]) -> b
 
 
 def _transport(environ: dict[str, Any]) -> bool:
-    """Whether the call came as it must: to a host of ours, and over TLS where that is asked for."""
+    """Return whether the call came to an allowed host, and over TLS if required."""
     if settings.USE_X_FORWARDED_HOST or not _is_ours(environ.get("HTTP_HOST", ""), tuple(settings.ALLOWED_HOSTS)):
         return False
     if not settings.SECURE_SSL_REDIRECT:
@@ -259,14 +259,14 @@ def _is_ours(host: str, allowed: tuple[str, ...]) -> bool:
 
 
 def _is_json(meta: dict[str, Any]) -> bool:
-    """Whether the body says that it is JSON and the answer may be."""
+    """Return whether the body is declared as JSON and the caller accepts JSON."""
     accept = meta.get("HTTP_ACCEPT", "*/*")
     sent = meta.get("CONTENT_TYPE", "").partition(";")[0].strip().lower()
     return sent == JSON and accept in ("", "*/*", JSON, f"{JSON}, */*")
 
 
 def _rows(served_model: ServedModel, content: bytes | bytearray) -> Answer | None:
-    """An answer of `/api/v1/`."""
+    """Return a response of `/api/v1/`."""
     matrix = None
     notes = NOTHING
     unusual: dict[str, dict[str, int]] = {}
@@ -301,7 +301,7 @@ def _rows(served_model: ServedModel, content: bytes | bytearray) -> Answer | Non
 
 
 def _single(served_model: ServedModel, leaf: int, ids: Ids | None) -> bytes:
-    """An answer to one ordinary row: ready bytes for each leaf, around the id of its record."""
+    """Return a response for one ordinary row: cached bytes for each leaf, around the id of its record."""
     key = "v1", leaf
     if key not in served_model.singles:
         served_model.singles[key] = _rows_answer(served_model, np.array([leaf]), NOTHING, None)
@@ -312,7 +312,7 @@ def _single(served_model: ServedModel, leaf: int, ids: Ids | None) -> bytes:
 
 
 def _columns(served_model: ServedModel, columns: Any) -> Answer | None:
-    """An answer in columns to columns, if all of them are there and all cells are plain numbers."""
+    """Answer columns with columns, if all columns are present and all cells are plain numbers."""
     if type(columns) is not dict or columns.keys() != set(served_model.tree.names):
         return None
     lists = [columns[name] for name in served_model.tree.names]
@@ -344,7 +344,7 @@ def _rows_answer(served_model: ServedModel, leaves: np.ndarray, notes: tuple[str
 
 
 def _tensors(served_model: ServedModel, content: bytes | bytearray, header: str | None) -> Answer | None:
-    """An answer of `/v2/` without binary tensors."""
+    """Return a response of `/v2/` without binary tensors."""
     request = plain_request(content, DEFAULT_OUTPUTS) if header is None else None
     request = request or parse(content, header, OUTPUTS, DEFAULT_OUTPUTS)
     if any(request.outputs.values()) or not request.outputs.keys() <= PLAIN:
@@ -394,7 +394,7 @@ def _output(tree: CompiledModel, name: str, leaves: list[int]) -> bytes:
 
 
 def _one_matrix(tree: CompiledModel, inputs: tuple[Tensor, ...]) -> np.ndarray | None:
-    """The one tensor with all columns, if it is one and every cell is a plain number."""
+    """Return the matrix of a single tensor with all columns, if every cell is a plain number."""
     tensor = inputs[0]
     if len(inputs) > 1 or tensor.name in tree.names or tensor.datatype not in FLOATING:
         return None

@@ -19,13 +19,13 @@ Schema = dict[str, Any]
 
 @require_GET
 def reference(request: HttpRequest) -> HttpResponse:
-    """All calls by what they are about."""
+    """Return all calls, grouped by subject."""
     return render(request, "serving/reference.html", {"groups": groups()})
 
 
 @functools.cache
 def groups() -> list[dict[str, Any]]:
-    """The calls of each part of the API, in the order of the document; it does not change while the server runs."""
+    """Return the calls of each part of the API in the order of the document, cached while the server runs."""
     document = schema_document()
     schemas = document["components"]["schemas"]
     calls_by_tag: dict[str, list[dict[str, Any]]] = {}
@@ -73,7 +73,7 @@ def _call(path: str, method: str, call: Schema, known: Schema) -> dict[str, Any]
 
 
 def _content(kind: str, content: Schema, known: Schema) -> dict[str, Any]:
-    """A body or an answer: its media type, and a skeleton of it where it is JSON or a form."""
+    """Describe a body or a response: its media type, and a skeleton if it is JSON or a form."""
     schema = content.get("schema", {})
     has_shape = kind.endswith("json") or kind.startswith("multipart")
     shape = skeleton(schema, known) if has_shape else None
@@ -81,7 +81,7 @@ def _content(kind: str, content: Schema, known: Schema) -> dict[str, Any]:
 
 
 def skeleton(schema: Schema, known: Schema, depth: int = 0) -> Any:
-    """A value of the schema's shape, with the words for the types as leaves."""
+    """Return a value of the schema's shape, with the types in words as leaves."""
     schema = _resolve_schema(schema, known)
     if "properties" in schema:
         if depth >= DEEPEST:
@@ -93,7 +93,7 @@ def skeleton(schema: Schema, known: Schema, depth: int = 0) -> Any:
 
 
 def type_words(schema: Schema, known: Schema) -> str:
-    """The type in words: `integer from 0 to 9`, `one of "a", "b"`, `text (uuid) or null`."""
+    """Return the type in words: `integer from 0 to 9`, `one of "a", "b"`, `text (uuid) or null`."""
     schema = _resolve_schema(schema, known)
     choices = [type_words(part, known) for part in schema.get("oneOf") or schema.get("anyOf") or ()]
     if choices:
@@ -111,7 +111,7 @@ def type_words(schema: Schema, known: Schema) -> str:
 
 
 def _resolve_schema(schema: Schema, known: Schema) -> Schema:
-    """The schema that a reference names, also the only part of an `allOf`."""
+    """Return the schema that a reference names, or the only part of an `allOf`."""
     while "$ref" in schema or len(schema.get("allOf", ())) == 1:
         inner = known[schema["$ref"].rsplit("/", 1)[1]] if "$ref" in schema else schema["allOf"][0]
         schema = inner | {k: v for k, v in schema.items() if k not in ("$ref", "allOf")}

@@ -1,4 +1,4 @@
-"""How the token authentication appears in the OpenAPI document."""
+"""Describe the token authentication in the OpenAPI document."""
 
 from drf_spectacular.extensions import OpenApiAuthenticationExtension
 

@@ -72,7 +72,7 @@ class Request:
 def parse(
     body: bytes | bytearray, header_length: str | None, known_outputs: tuple[str, ...], default: tuple[str, ...]
 ) -> Request:
-    """The request of a body; raises ProtocolError with what is wrong and where."""
+    """Parse a request body; raises ProtocolError with the fault and its place."""
     split = _header_length(header_length, len(body))
     try:
         document = strict_json.loads(body[:split])
@@ -105,7 +105,7 @@ def parse(
 def answer(
     head: dict[str, Any], outputs: list[tuple[str, np.ndarray]], binary: dict[str, bool]
 ) -> tuple[bytes, int | None]:
-    """The body of an answer, and the length of its JSON part where binary tensors follow it."""
+    """Return the body of a response, and the length of its JSON part if binary tensors follow it."""
     records = []
     blobs = []
     for name, values in outputs:
@@ -122,7 +122,7 @@ def answer(
 
 
 def datatype_of(values: np.ndarray) -> str:
-    """The protocol's name of an output's type."""
+    """Return the protocol's name of an output's type."""
     return {"f": "FP64", "i": "INT64"}.get(values.dtype.kind, TEXT)
 
 
@@ -305,7 +305,7 @@ def _check_integers(values: np.ndarray, datatype: str, shape: list[int], place: 
 
 
 def _where(i: int, shape: list[int]) -> str:
-    """The place of a flat index: row, and column in a table."""
+    """Describe a flat index: row, and column in a table."""
     return f"[{i}]" if len(shape) == 1 or not shape[1] else f"[row {i // shape[1]}, column {i % shape[1]}]"
 
 

@@ -34,12 +34,12 @@ EXTENSIONS = ("binary_tensor_data", "model_repository", "model_configuration")
 
 
 def live(request: HttpRequest) -> HttpResponse:
-    """The process answers."""
+    """Report that the process is alive."""
     return JsonResponse({"live": True})
 
 
 def ready(request: HttpRequest) -> HttpResponse:
-    """The process can predict: the database answers."""
+    """Report whether the process can predict: the database answers."""
     try:
         with connection.cursor() as cursor:
             cursor.execute("SELECT 1")
@@ -49,7 +49,7 @@ def ready(request: HttpRequest) -> HttpResponse:
 
 
 def errors(error: Exception, context: dict[str, Any]) -> Response | None:
-    """As in the API, but plain JSON, and 400 for what the data are: the protocol knows no other status for them."""
+    """Answer errors in plain JSON, with status 400 for invalid data, as the protocol requires."""
     if isinstance(error, ProtocolError | DataError):
         return Response(document(400, str(error)), status=400)
     response = exception_handler(error, context)
@@ -72,7 +72,7 @@ class ProtocolView(APIView):
 
 
 def served_model(request: Request, name: str, version: str | None = None) -> TreeModel:
-    """The model that is served under this name and version, without its document; without a version the one put there last."""
+    """Return the model served under this name and version, without its document; by default the default version."""
     if version is not None and not (version.isascii() and version.isdigit() and len(version) < 10):
         raise Http404(f"There is no version '{version[:20]}': versions are whole numbers.")
     model = model_by_name(name, None if version is None else int(version))
@@ -84,7 +84,7 @@ def served_model(request: Request, name: str, version: str | None = None) -> Tre
 
 
 class Server(ProtocolView):
-    """What this server is."""
+    """Describe the server."""
 
     def get(self, request: Request) -> Response:
         return Response({"name": "octweb", "version": VERSION, "extensions": list(EXTENSIONS)})

@@ -41,7 +41,7 @@ ERRORS = (
 
 
 class TokenForm(SaidForm):
-    """What a new token is for, and how long."""
+    """The form of a new token."""
 
     name = forms.CharField(
         max_length=100, required=False, label="Name", help_text="where it is used, so that you recognise it"

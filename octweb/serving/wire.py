@@ -1,4 +1,4 @@
-"""What HTTP requires of a server around every call: bodies that are chunked, compressed, long, cut off, or left unread by an answer.
+"""Handle HTTP bodies around every call: chunked, compressed, long, truncated or unread ones.
 
 An answer that is given before the body was read leaves the rest of the body on the connection, where it would be taken for the
 next call. So the rest is read and dropped, and beyond a limit the connection is closed and says so.
@@ -102,7 +102,7 @@ class Wire:
     def _collected(
         self, environ: dict[str, Any], start_response: Callable[..., Any], codings: str, *, chunked: bool
     ) -> Iterable[bytes]:
-        """The answer to a call, after its body was read to the end."""
+        """Return the response to a call after reading its body to the end."""
         try:
             body, size = _read_body(environ, codings)
         except BodyRefused as error:
@@ -131,7 +131,7 @@ def _kind(environ: dict[str, Any]) -> str:
 
 
 def _is_form(environ: dict[str, Any]) -> bool:
-    """Whether it is a form with files, which Django puts into files of its own piece by piece."""
+    """Return whether the body is a form with files, which Django streams into files."""
     return _kind(environ) == "multipart/form-data"
 
 
@@ -141,7 +141,7 @@ def _weight(environ: dict[str, Any]) -> int:
 
 
 def _body_limit(environ: dict[str, Any]) -> int:
-    """The longest body of this kind, in bytes."""
+    """Return the size limit of this kind of body, in bytes."""
     return settings.MAX_UPLOAD_BYTES + AROUND if _is_form(environ) else settings.MAX_PREDICT_BYTES
 
 
@@ -156,7 +156,7 @@ class BodyRefused(Exception):
 
 
 def _read_body(environ: dict[str, Any], codings: str) -> tuple[IO[bytes], int]:
-    """The body that the application reads, and its length."""
+    """Return the body for the application, and its length."""
     limit = _body_limit(environ)
     try:
         if int(environ.get("CONTENT_LENGTH") or 0) > limit:
@@ -183,7 +183,7 @@ def _read_body(environ: dict[str, Any], codings: str) -> tuple[IO[bytes], int]:
 def _refuse(
     environ: dict[str, Any], start_response: Callable[..., Any], error: BodyRefused, *, closing: bool = False
 ) -> Iterable[bytes]:
-    """The answer to a call if the application does not see the body."""
+    """Return the response to a call whose body the application does not read."""
     return _send(environ, start_response, *_refusal(error), closing=closing)
 
 
@@ -242,7 +242,7 @@ def close_after(start_response: Callable[..., Any]) -> None:
 def _compress_response(
     environ: dict[str, Any], headers: list[tuple[str, str]], result: Iterable[bytes]
 ) -> tuple[list[tuple[str, str]], Iterable[bytes]]:
-    """The answer in a coding that the caller takes; streams, short answers and answers to HEAD stay as they are."""
+    """Compress the response as the caller accepts; streams, short responses and those to HEAD stay unchanged."""
     header_values = {name.lower(): value for name, value in headers}
     short = int(header_values.get("content-length", "0")) < SMALLEST
     looked = "accept-encoding" in header_values.get("vary", "").lower()

@@ -1,4 +1,4 @@
-"""What can be done with a workbench; pages, API and worker call these and nothing else writes one."""
+"""Change workbenches. Pages, API and worker call these functions; nothing else writes one."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def open_for(
     test_share: float | None = None,
     name: str = "",
 ) -> Workbench:
-    """A new workbench on a model's rows, method and settings, or on a data set; its first step is the tree without wishes.
+    """Open a workbench for a model or a data set; its first step is the tree without constraints.
 
     Raises Unprocessable for a method without a workbench, and ParameterError for settings that the method does not know.
     """
@@ -122,7 +122,7 @@ def _bound_columns(model: TreeModel) -> dict[str, str]:
 
 
 def _editable_method(method: str) -> Method:
-    """The declaration of a method with a workbench."""
+    """Return the method; raises Unprocessable if it has no workbench."""
     if method not in editable_ids():
         raise Unprocessable(
             f"The workbench edits trees of the methods {editable_names('and')}; this one is of '{method}'."
@@ -131,7 +131,7 @@ def _editable_method(method: str) -> Method:
 
 
 def ask(bench: Workbench, kind: Any, *, wishes: Sequence[str], request: Mapping[str, Any] | None = None) -> Step:
-    """A question to the workbench; the answer comes into the step."""
+    """Add a step; the worker stores its answer in it."""
     if kind == StepKind.GOOD and not bench.counts_good_trees:
         raise Unprocessable(NO_COUNT)
     if len(wishes) > MOST_WISHES or any(len(w) > MOST_TEXT for w in wishes):
@@ -165,7 +165,7 @@ def edit(
     drop: Sequence[str] = (),
     reasons: Mapping[str, str] | None = None,
 ) -> Step:
-    """The best tree with these wishes, or with the present wishes and some more or fewer.
+    """Request the best tree with these constraints, or with the current ones and some added or removed.
 
     reasons: why somebody has some of the wishes; a wish that stays keeps its reason. Raises ParameterError for a reason without a wish,
     and for a wish that cannot be read; nothing is changed then.
@@ -185,18 +185,18 @@ def edit(
 
 
 def current_reasons(bench: Workbench) -> dict[str, str]:
-    """The reasons of the wishes that hold now, by the texts of the wishes."""
+    """Return the reasons of the current constraints, by their texts."""
     step = current(bench)
     return dict(step.request.get("reasons") or {}) if step else {}
 
 
 def current(bench: Workbench) -> Step | None:
-    """The step that holds now."""
+    """Return the current step."""
     return bench.steps.filter(number=bench.position).first()
 
 
 def last_tree(bench: Workbench, step: Step | None) -> Step | None:
-    """The step with the tree that is shown: this one, or, while it has none, the last earlier step that had one."""
+    """Return the step whose tree is displayed: this one, or the last earlier one with a tree."""
     visited = set()
     while step is not None and not step.document and step.parent and step.number not in visited:
         visited.add(step.number)
@@ -223,7 +223,7 @@ def ask_good_trees(bench: Workbench, request: Mapping[str, Any]) -> Step:
 
 
 def current_wishes(bench: Workbench) -> list[str]:
-    """The wishes that hold now."""
+    """Return the current constraints."""
     step = current(bench)
     return list(step.wishes) if step else []
 
@@ -307,7 +307,7 @@ def stop(bench: Workbench) -> int:
 
 
 def look_at_unseen(bench: Workbench) -> dict[str, Any] | None:
-    """How the tree of now does on unseen rows, and the most frequent class; each look makes them less unseen and is counted."""
+    """Return the accuracy of the current tree on unseen rows, and the base rate; every look is counted."""
     step = current(bench)
     if step is None or not step.document:
         raise Conflict("There is no tree yet.")
@@ -324,7 +324,7 @@ def look_at_unseen(bench: Workbench) -> dict[str, Any] | None:
 
 
 def save_version(bench: Workbench, *, title: str = "") -> TreeModel:
-    """The tree of now as the next version; its certificate is about all trees with these wishes and lists them. Its proof follows.
+    """Save the current tree as the next version and queue its proof. Its certificate lists the constraints.
 
     Raises Conflict if there is no tree, or if the search was stopped before it had a proof.
     """
@@ -348,12 +348,12 @@ def save_version(bench: Workbench, *, title: str = "") -> TreeModel:
 
 
 def proof_step(bench: Workbench, model: TreeModel) -> Step | None:
-    """The step that writes the proof of a version saved here."""
+    """Return the step that writes the proof of a saved version."""
     return bench.steps.filter(kind=StepKind.PROOF, request__model=str(model.pk)).last()
 
 
 def count_saved_versions(bench: Workbench) -> int:
-    """How many versions were saved here and are still there."""
+    """Return the number of saved versions that still exist."""
     models = bench.steps.filter(kind=StepKind.PROOF).values_list("request__model", flat=True)
     return TreeModel.objects.kept().filter(pk__in=list(models)).count()
 
@@ -372,7 +372,7 @@ def wake(bench: Workbench) -> bool:
 
 
 def is_stalled(bench: Workbench) -> bool:
-    """Whether a step waits and no job will answer it, because workers died too often or the workbench was closed."""
+    """Return whether a step waits without a job, because workers died too often or the workbench was closed."""
     return bench.status in FINISHED and bench.steps.filter(state__in=[StepState.WAITING, StepState.WORKING]).exists()
 
 
@@ -408,7 +408,7 @@ def tidy(now: datetime) -> int:
 
 
 def open_holding(*, owner: Any, model: TreeModel, node: int, threshold: float) -> tuple[Workbench, str]:
-    """A new workbench of a model with another threshold held at a node, and the place of that node.
+    """Open a workbench of a model with another threshold fixed at a node; return also the place of the node.
 
     The questions on the way there are held as well, so that the same rows come there. The first step is the model without these wishes.
     Raises Unprocessable for a node that asks no threshold, and for a threshold that is not a finite number.
@@ -425,7 +425,7 @@ def open_holding(*, owner: Any, model: TreeModel, node: int, threshold: float) -
 
 
 def held_threshold(tree: Tree, node: int, threshold: float) -> tuple[list[str], str]:
-    """The wishes that hold the questions from the root to a node, there with another threshold; and the place of the node."""
+    """Return the constraints that fix the splits from the root to a node, with another threshold there, and its place."""
     split = tree.nodes[node].split if 0 <= node < len(tree.nodes) else None
     if split is None or split.cut is None or not math.isfinite(threshold):
         raise Unprocessable("A threshold is a number, and is held at a question that has one.")
@@ -439,6 +439,6 @@ def held_threshold(tree: Tree, node: int, threshold: float) -> tuple[list[str], 
 
 
 def place_of(tree: Tree, node: int) -> str:
-    """The place of a node as wishes name it: the answers on the way there, "yn", or "root"."""
+    """Return the place of a node as constraints name it: the answers on its path, such as "yn", or "root"."""
     steps = itertools.pairwise(tree.path_to(node))
     return "".join("y" if tree.nodes[at].left == below else "n" for at, below in steps) or "root"

@@ -90,7 +90,7 @@ def votes(model: TreeModel, row: FloatArray) -> dict[str, Any] | None:
 
 
 def _step(model: TreeModel) -> Step | None:
-    """The newest count that keeps its trees, which has no filters."""
+    """Return the newest count with stored trees and without filters."""
     steps = Step.objects.filter(
         workbench__base=model, workbench__deleted_at=None, kind=StepKind.GOOD, request__has_key="ballot"
     )

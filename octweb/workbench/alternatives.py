@@ -63,7 +63,7 @@ def _context(scene: ModelScene) -> dict[str, Any]:
 
 
 def _asks_same(document: str, tree: Tree, node: int) -> bool:
-    """Whether the best tree of the workbench asks what the model asks on the way to the node: there may be several best trees."""
+    """Return whether the optimal tree of the workbench has the model's splits on the path to the node."""
     own = from_json(json.loads(document)).tree
     a = 0
     path = tree.path_to(node)

@@ -129,7 +129,7 @@ class PricesSerializer(serializers.Serializer):
 
 
 class GoodTreesSerializer(serializers.Serializer):
-    """Which good trees: `slack` (share of the least cost) or `slack_rows`, decimals as text, and filters."""
+    """The tolerance of good trees, `slack` (share of the least cost) or `slack_rows`, as decimal text, and filters."""
 
     slack = serializers.CharField(required=False, max_length=40)
     slack_rows = serializers.CharField(required=False, max_length=40)

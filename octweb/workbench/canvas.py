@@ -26,7 +26,7 @@ class Card:
 
 
 def canvas(step: Step, tree: PageNode) -> dict[str, Any] | None:
-    """The figure, its size and its cards, parents first; None for a tree with more leaves than can be read."""
+    """Return the figure, its size and its cards, parents first; None for a tree with too many leaves."""
     model = model_of(step)
     if model.tree.n_leaves > MOST_LEAVES:
         return None
@@ -39,7 +39,7 @@ def canvas(step: Step, tree: PageNode) -> dict[str, Any] | None:
 
 
 def _label(place: PageNode, label: str) -> str:
-    """What a screen reader says of a card."""
+    """Return the text of a card for screen readers."""
     return f"{label}, wishes: {', '.join(place.tags)}" if place.tags else label
 
 

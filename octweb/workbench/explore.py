@@ -1,4 +1,4 @@
-"""What the page of all good trees shows."""
+"""Compute the content of the page of all good trees."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ RATE_WORDS = {"parity": "among all rows of a group", "opportunity": "among the r
 
 
 def request_of(form: Any) -> dict[str, Any]:
-    """The question of a form; raises ParameterError with a sentence for each field that cannot be read."""
+    """Parse the request of a form; raises ParameterError with a sentence for each invalid field."""
     request: dict[str, Any] = {"slack": form.get("slack", "").strip() or DEFAULT_SLACK, "listed": LISTED}
     request["must"] = [name for name in form.getlist("must") if name]
     request["without"] = [name for name in form.getlist("without") if name]
@@ -90,7 +90,7 @@ def _groups(form: Any, request: dict[str, Any]) -> dict[str, Any]:
 
 
 def form_values(form: Any) -> dict[str, Any]:
-    """What the form shows again beside the words of a refusal."""
+    """Return the values as typed, which the form shows again after a refusal."""
     values = {name: form.get(name, "") for name in FIELDS}
     return {
         "request": values | {"must": form.getlist("must"), "without": form.getlist("without")},
@@ -100,7 +100,7 @@ def form_values(form: Any) -> dict[str, Any]:
 
 
 def field_errors(refused: Mapping[str, str]) -> dict[str, Any]:
-    """The words of a refusal for each field, as sentences, and the field that gets the focus."""
+    """Return the error sentence of each field, and the field that gets the focus."""
     messages = {name: refused[name] for name in FIELDS if name in refused}
     return {
         "refused": {name: text[:1].upper() + text[1:] for name, text in messages.items()},
@@ -115,7 +115,7 @@ def refused_by(step: Step) -> dict[str, str]:
 
 
 def context(bench: Workbench) -> dict[str, Any]:
-    """The newest question about good trees with its answer."""
+    """Return the newest answered request for good trees."""
     step = good_step(bench)
     kinds = {c["name"]: c["kind"] for c in bench.dataset.columns if c.get("role") == "feature"}
     columns = list(kinds)
@@ -165,7 +165,7 @@ def context(bench: Workbench) -> dict[str, Any]:
 
 
 def filter_words(name: str, value: Any) -> str:
-    """A filter as a few words."""
+    """Describe a filter in a few words."""
     if name == "recalls":
         return f"at least {_percent(value[1])} of {value[0]} right"
     return {
@@ -195,7 +195,7 @@ def _chips(request: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _fields(request: Mapping[str, Any], left: tuple[str, Any]) -> list[tuple[str, str]]:
-    """Names and values of the form of a request, less one filter."""
+    """Return the form fields of a request without one filter."""
     name, value = left
     groups = () if name == "difference" else ("difference", "groups", "rate", "favoured")
     fields = [
@@ -211,7 +211,7 @@ def _fields(request: Mapping[str, Any], left: tuple[str, Any]) -> list[tuple[str
 
 
 def _funnel(result: Mapping[str, Any]) -> list[tuple[str, int]]:
-    """How many trees each filter leaves, in words."""
+    """Describe how many trees remain after each filter."""
     return [
         (
             f"… and {filter_words(line['filter'], line['value'])}" if line["filter"] else "all within the tolerance",
@@ -222,7 +222,7 @@ def _funnel(result: Mapping[str, Any]) -> list[tuple[str, int]]:
 
 
 def listed_tree(bench: Workbench, number: int) -> Tree | None:
-    """A tree of the newest list of good trees, from 1; None where there is none."""
+    """Return a tree of the newest list of good trees by its number from 1; None if there is none."""
     step = good_step(bench)
     shown_step = last_tree(bench, current(bench))
     trees = (step.result.get("trees") or ()) if step is not None else ()
@@ -233,7 +233,7 @@ def listed_tree(bench: Workbench, number: int) -> Tree | None:
 
 
 def good_step(bench: Workbench) -> Step | None:
-    """The newest question about good trees."""
+    """Return the newest request for good trees."""
     return bench.steps.filter(kind=StepKind.GOOD).last()
 
 
@@ -268,7 +268,7 @@ def _importance_range(column: dict[str, Any]) -> tuple[float, float] | None:
 
 
 def _disputed_rows(result: dict[str, Any]) -> dict[str, Any] | None:
-    """The rows whose answer depends on which good tree was chosen, with shares in percent."""
+    """Return the rows on which good trees disagree, with shares in percent."""
     rows = result.get("rows")
     count = result.get("count")
     if not rows or not count:
@@ -292,7 +292,7 @@ def _extra_errors(tree: dict[str, Any], result: dict[str, Any]) -> float | None:
 
 
 def _slack_rows(result: dict[str, Any]) -> float | None:
-    """How many rows lie between the best objective and the least that counts as good."""
+    """Return the tolerance of good trees in rows."""
     if result.get("limit") is None or not result.get("rows"):
         return None
     return (result["optimum"] - result["limit"]) * result["rows"]["of"]
@@ -316,7 +316,7 @@ def _outline(tree: dict[str, Any], kinds: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _question(split: dict[str, Any], kinds: Mapping[str, str]) -> str:
-    """A test that is listed by names, in the words of its kind."""
+    """Describe a split that is listed by names."""
     schema = (
         ColumnSchema(
             name=split["feature"],

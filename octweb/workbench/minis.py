@@ -39,7 +39,7 @@ def picture(nodes: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def legend(trees: list[dict[str, Any]]) -> list[tuple[str, str]]:
-    """The look and the name of each class that a leaf of the trees answers, in the order of the classes."""
+    """Return the colour and the name of each class that occurs in a leaf, in the order of the classes."""
     swatches = {}
     for tree in trees:
         for node in tree["nodes"]:
@@ -49,12 +49,12 @@ def legend(trees: list[dict[str, Any]]) -> list[tuple[str, str]]:
 
 
 def _label(counts: list[int]) -> int:
-    """The majority, the first of equals."""
+    """Return the majority class, the first one among equals."""
     return max(range(len(counts)), key=counts.__getitem__)
 
 
 def _depths(nodes: list[dict[str, Any]]) -> dict[int, int]:
-    """The level of each node, from the top down."""
+    """Return the level of each node."""
     depths = {0: 0}
     waiting = [0]
     for v in waiting:
@@ -85,5 +85,5 @@ def _columns(nodes: list[dict[str, Any]]) -> dict[int, float]:
 
 
 def _n(value: float) -> str:
-    """A number of a picture, with a point in every language."""
+    """Format a number for SVG, with a point in every language."""
     return f"{value:.1f}"

@@ -15,7 +15,7 @@ from trainer.workbench.requests import counts_good_trees
 
 
 class StepKind(models.TextChoices):
-    """What a step asks."""
+    """The kind of request of a step."""
 
     COMPLETE = "complete", "Best tree with the wishes"
     PRICES = "prices", "Prices of the questions at a place"
@@ -24,7 +24,7 @@ class StepKind(models.TextChoices):
 
 
 class StepState(models.TextChoices):
-    """Where a step stands."""
+    """The status of a step."""
 
     WAITING = "waiting", "Waiting"
     WORKING = "working", "Searching"
@@ -33,7 +33,7 @@ class StepState(models.TextChoices):
 
 
 class Workbench(Job, Deletable):
-    """What is edited on which rows; `position` is the number of the step with the wishes that hold now, 0 before the first."""
+    """An editing session on some rows; `position` is the number of the current step, 0 before the first."""
 
     TASK = "octweb.workbench.tasks.edit"
     TIDY = "octweb.workbench.actions.tidy"

@@ -1,4 +1,4 @@
-"""What the page of a workbench shows of a step: the tree by places, wishes with prices, history, prices of a place."""
+"""Compute the content of a workbench page: tree, constraints with prices, history, and prices of a place."""
 
 from __future__ import annotations
 
@@ -52,12 +52,12 @@ class PageNode:
 
 
 def model_of(step: Step) -> ModelFile:
-    """The model file of a completion."""
+    """Return the model file of a completion."""
     return from_json(json.loads(step.document))
 
 
 def step_tree(step: Step, wishes: list[str], chosen: str | None) -> PageNode:
-    """The tree of a step with those of the wishes that it was made for at their places, numbered as they are listed now."""
+    """Return the tree of a step with its constraints at their places, numbered as in the current list."""
     tree = model_of(step).tree
     tags: dict[str, list[str]] = {}
     for number, wish in enumerate(wishes, start=1):
@@ -93,7 +93,7 @@ def step_tree(step: Step, wishes: list[str], chosen: str | None) -> PageNode:
 
 
 def spread(step: Step | None, place: PageNode | None) -> dict[str, Any] | None:
-    """What the slider of a threshold needs: its stops, rows by class between them, and the stop that holds now."""
+    """Return the context of a threshold slider: its stops, rows by class between them, and the current stop."""
     record = (step.result.get("spreads") or {}).get(place.name) if step is not None and place is not None else None
     if not record or place is None or not place.threshold:
         return None
@@ -108,13 +108,13 @@ def spread(step: Step | None, place: PageNode | None) -> dict[str, Any] | None:
 
 
 def legend(place: PageNode | None) -> list[tuple[str, str]]:
-    """The colour of each class, and its name."""
+    """Return the colour and the name of each class."""
     classes = place.classes if place else ()
     return [(swatch(k, len(classes)), name) for k, name in enumerate(classes)]
 
 
 def question_wish(place: str, split: Any, schema: Any) -> str:
-    """The wish that pins a question, exactly as it stands."""
+    """Return the constraint that fixes a split exactly as it is."""
     return f"ask {place} {split.wish(schema)}"
 
 
@@ -131,7 +131,7 @@ def _short(words: list[str]) -> str:
 
 
 def find(place: PageNode | None, name: str) -> PageNode | None:
-    """The place of this name in the tree."""
+    """Return the place of this name in the tree."""
     if place is None or place.name == name:
         return place
     return find(place.yes, name) or find(place.no, name)
@@ -162,7 +162,7 @@ def wish_lines(step: Step | None, refused: Mapping[str, str]) -> list[dict[str, 
 
 
 def price_of(result: dict[str, Any]) -> str | None:
-    """What all wishes together cost against the optimum, of a completion, in words."""
+    """Describe the total price of all constraints of a completion."""
     price = price_of_wishes(result)
     return None if price.least is None else price_words(price.least, price.unit)
 
@@ -178,7 +178,7 @@ def gap_words(result: dict[str, Any]) -> str:
 
 
 def history(bench: Workbench, limit: int = 30) -> list[dict[str, Any]]:
-    """The completions, newest first."""
+    """Return the completions, newest first."""
     steps = bench.steps.filter(kind=StepKind.COMPLETE).defer("document").order_by("-number")[:limit]
     lines = []
     before = {s.number: set(s.wishes) for s in steps}
@@ -196,7 +196,7 @@ def history(bench: Workbench, limit: int = 30) -> list[dict[str, Any]]:
 
 
 def price_lines(bench: Workbench, step: Step | None, place: str) -> dict[str, Any] | None:
-    """The newest price list of a place under the wishes of a step, with the share of the dearest for the bars."""
+    """Return the newest price list of a place for a step, with bar lengths relative to the highest price."""
     if step is None:
         return None
     price_steps = bench.steps.filter(kind=StepKind.PRICES, request__place=place).order_by("-number")[:20]

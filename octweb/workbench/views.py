@@ -78,7 +78,7 @@ def bench_new(request: HttpRequest) -> HttpResponse:
 
 
 def _node_query(request: HttpRequest, model: TreeModel) -> str:
-    """The query that chooses the card of the node from which a workbench was opened; empty where none was named."""
+    """Return the query that selects the node from which the workbench was opened; empty without one."""
     node = request.POST.get("node", "")
     tree = model_file(model).tree
     is_node = node.isascii() and node.isdigit() and int(node) < len(tree.nodes)
@@ -86,7 +86,7 @@ def _node_query(request: HttpRequest, model: TreeModel) -> str:
 
 
 def _holding(request: HttpRequest, model: TreeModel) -> HttpResponse:
-    """A workbench with the threshold held that was chosen in the picture of a question."""
+    """Open a workbench with the threshold that the user selected in the picture of a split."""
     try:
         node = int(request.POST.get("node", ""))
         threshold = float(request.POST["threshold"])
@@ -121,7 +121,7 @@ def bench_detail(request: HttpRequest, pk: Any) -> HttpResponse:
 @login_required
 @require_GET
 def bench_live(request: HttpRequest, pk: Any) -> HttpResponse:
-    """The part of the page that changes while a search is under way."""
+    """Render the part of the page that changes during a search."""
     return render(request, "workbench/_bench.html", _context(request, _bench(request, pk)))
 
 
@@ -169,7 +169,7 @@ def _context(request: HttpRequest, bench: Workbench, at: str = "") -> dict[str, 
 @login_required
 @require_POST
 def bench_edit(request: HttpRequest, pk: Any) -> HttpResponse:
-    """One wish more, or one taken back."""
+    """Add or remove a constraint."""
     bench = _bench(request, pk)
     at = request.POST.get("at", "root")
     try:
@@ -228,7 +228,7 @@ def _wish(form: Any, at: str) -> str:
 
 
 def _reasons(form: Any, wish: str) -> dict[str, str]:
-    """The reason that was typed for a wish. Raises ValueError where a class is set by hand without one."""
+    """Return the typed reason of a constraint. Raises ValueError if a class is set without one."""
     reason = form.get("reason", "").strip()
     if form.get("label") and not reason:
         raise ValueError("Say why this leaf is to have this class: the reason is kept with the wish in the model file.")
@@ -236,7 +236,7 @@ def _reasons(form: Any, wish: str) -> dict[str, str]:
 
 
 def _of_categories(verb: str, at: str, column: str, chosen: list[str]) -> str:
-    """The wish that asks for some categories, or keeps them together. Raises ValueError."""
+    """Return the constraint that splits off some categories or keeps them together. Raises ValueError."""
     if not chosen or (verb == "together" and len(chosen) < 2):
         raise ValueError(
             "Tick two or more categories." if verb == "together" else "Tick the categories that go to yes."
@@ -247,7 +247,7 @@ def _of_categories(verb: str, at: str, column: str, chosen: list[str]) -> str:
 
 
 def _replaces(new: str, old: str) -> bool:
-    """A new question or leaf at a place takes the place of the one that was wished there."""
+    """Replace the constraint at a place by a new split or leaf."""
     a = new.split(None, 2)
     b = old.split(None, 2)
     if len(a) < 2 or len(b) < 2 or a[1] != b[1]:
@@ -329,7 +329,7 @@ def bench_save(request: HttpRequest, pk: Any) -> HttpResponse:
 
 @login_required
 def explorer(request: HttpRequest, pk: Any) -> HttpResponse:
-    """All good trees: a tolerance, filters, the count, what they ask, and the trees themselves."""
+    """Show all good trees: tolerance, filters, count, columns and trees."""
     bench = _bench(request, pk)
     if request.method == "POST":
         try:
@@ -343,7 +343,7 @@ def explorer(request: HttpRequest, pk: Any) -> HttpResponse:
 
 
 def _explorer(request: HttpRequest, bench: Workbench, more: dict[str, Any]) -> HttpResponse:
-    """The page, or only what changes while trees are counted; `more`: what was typed, and why it was refused."""
+    """Render the page, or only the part that changes during counting; `more`: typed values and errors."""
     context = explore.context(bench) | {"bench": bench, "workers_seen": worker_seen()} | more
     context["stalled"] = actions.is_stalled(bench)
     context["pair"] = explore.pair(context.get("found") or {}, request.GET)

@@ -1,4 +1,4 @@
-"""What is special about the job of a workbench: its child stays, and is handed one step after the other.
+"""Supervise the job of a workbench: its child process stays and receives one step after the other.
 
 Steps wait in the database, where any web server puts them; the supervisor hands them on as lines of a file and stores the answers.
 A child or worker that dies leaves its step for the next one.
@@ -84,13 +84,13 @@ class EditingChild(Process):
         ]
 
     def hand(self, record: dict[str, Any]) -> None:
-        """One more line for the child."""
+        """Send a line to the child process."""
         with (self.folder / REQUESTS).open("a", encoding="utf-8") as stream:
             stream.write(json.dumps(record) + "\n")
 
     @property
     def news(self) -> bool:
-        """Whether the child has written something that is not stored yet."""
+        """Return whether the child has written output that is not stored yet."""
         try:
             return (self.folder / PROGRESS).stat().st_size > self.offset
         except FileNotFoundError:
@@ -170,7 +170,7 @@ class EditingSupervisor(Supervisor):
                     self._keep_proof(current)
 
     def _keep_proof(self, step: Step) -> None:
-        """The proof that the child has written, beside the version that it is for; none where it could not be made, or the version is gone."""
+        """Store the proof beside its version, unless there is none or the version is deleted."""
         model = TreeModel.objects.filter(pk=step.request["model"]).first()
         if model is not None:
             keep_proof(model, self.folder / proof_name(step.number))
@@ -194,7 +194,7 @@ class EditingSupervisor(Supervisor):
                 child.hand({"stop": step.number})
 
     def _question(self, step: Step) -> dict[str, Any] | None:
-        """A step as the child reads it, with the tree that others are to agree with, or that is proved; None where that is gone."""
+        """Return a step as the child reads it, with the tree to compare with or to prove; None if that is deleted."""
         record = {"step": step.number, "kind": step.kind, "wishes": step.wishes, "request": step.request}
         if step.request.get("agree_step"):
             tree = Step.objects.get(workbench_id=self.job_id, number=step.request["agree_step"])
@@ -287,7 +287,7 @@ class EditingSupervisor(Supervisor):
         self._patiently(lambda: self._sleep(child))
 
     def _refuse(self, words: str, log: str) -> None:
-        """The process could not begin at all: its steps say why."""
+        """Store in the steps why the process could not start."""
         with transaction.atomic():
             self._steps(StepState.WAITING, StepState.WORKING).update(
                 state=StepState.FAILED, error=words, finished=timezone.now()
