@@ -307,7 +307,7 @@ def cheapest_cut(scene: ModelScene, part: str, positive: int) -> CheapestCut | N
     n = int(scene.rows.weights_of(at).sum())
     tree_cost = float(values[np.arange(len(at)), scene.predicted[at]].sum())
     return CheapestCut(
-        score=float(curve.score[best]), curve=int(curve.tp[best]), taken=int(curve.fp[best]), cost=totals[best] / n,
+        score=float(curve.score[best]), found=int(curve.tp[best]), taken=int(curve.fp[best]), cost=totals[best] / n,
         tree_cost=tree_cost / n, unit=scene.file.certificate["costs"]["unit"],
     )  # fmt: skip
 
