@@ -318,8 +318,10 @@ def test_a_pair_that_takes_long_is_left_to_a_search_of_its_own(monkeypatch):
     X = rng.normal(size=(1500, 4))
     y = rng.integers(0, 2, 1500)
     alone: list[int] = []
-    search = NodeSearch._long
-    monkeypatch.setattr(NodeSearch, "_long", lambda self, rank, w: alone.append(rank) or search(self, rank, w))
+    search = NodeSearch._search_long_pair
+    monkeypatch.setattr(
+        NodeSearch, "_search_long_pair", lambda self, rank, w: alone.append(rank) or search(self, rank, w)
+    )
     split = best_split(SplitData.of(X, y, 2), np.arange(1500), SearchOptions())
     assert alone
     assert split.bound == split.value

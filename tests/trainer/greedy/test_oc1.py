@@ -117,7 +117,7 @@ def test_timed_out_split_copies_nothing_and_is_best_threshold(monkeypatch):
     X, y = oblique()
     data = SplitData.of(X, y, 2)
     rows = np.arange(len(y))
-    monkeypatch.setattr(oc1_search, "_powers", lambda X: pytest.fail("the table was copied"))
+    monkeypatch.setattr(oc1_search, "_column_powers", lambda X: pytest.fail("the table was copied"))
     found = oc1_split(data, rows, OC1Options(), seed=1, flag=np.ones(1, np.int64))
     assert found == replace(univariate_split(data, rows, SplitOptions()), bound=None, left=found.left)
 

@@ -418,7 +418,7 @@ def test_the_optimum_without_wishes_is_that_of_training():
 
 def test_too_many_subsets_are_refused_and_name_the_column(monkeypatch):
     problem = larger(0, classes=2)
-    monkeypatch.setattr(spaces, "MOST_QUESTIONS", 80)
+    monkeypatch.setattr(spaces, "MAX_QUESTIONS", 80)
     with pytest.raises(DataError, match="'c 0' alone 62"):
         SubsetWorkbench(problem, depth=2)
 
