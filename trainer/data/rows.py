@@ -97,7 +97,7 @@ def plain_rows(
         values = plain_numbers(tuple(chain.from_iterable(map(names, rows))))
     except (KeyError, TypeError, IndexError):
         return None
-    return None if values is None else plain_matrix(values.reshape(len(rows), width))
+    return None if values is None else values.reshape(len(rows), width)
 
 
 def plain_matrix(matrix: FloatArray) -> FloatArray | None:

@@ -10,11 +10,13 @@ from functools import cached_property
 from operator import itemgetter
 from typing import Any
 
+import numpy as np
 import orjson
 
 from octweb.registry.document.model_files import DocumentCache, model_file
 from octweb.registry.models import TreeModel
 from octweb.registry.prediction.predictions import leaf_answer
+from trainer.data.parsing.cells import LARGEST_EXACT
 from trainer.data.rows import plain_matrix, plain_rows
 from trainer.dtypes import FloatArray
 from trainer.table import ColumnKind
@@ -66,6 +68,16 @@ class CompiledModel:
     def numbers(self) -> list[bytes]:
         """By node: its number."""
         return [b"%d" % v.id for v in self.tree.nodes]
+
+    @cached_property
+    def ordinary_range(self) -> tuple[FloatArray, FloatArray]:
+        """Lowest and highest value of each column that is exact and, in a column of some split, inside the training range."""
+        largest = np.nextafter(LARGEST_EXACT, 0.0)
+        low = np.full(len(self.names), -largest)
+        high = -low
+        for j in self.tree.used_columns:
+            low[j], high[j] = self.tree.schema[j].range or (low[j], high[j])
+        return np.clip(low, -largest, largest), np.clip(high, -largest, largest)
 
     def matrix_of(self, rows: Any) -> FloatArray | None:
         """Return the matrix of rows of plain numbers; None if they need full parsing."""
