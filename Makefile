@@ -13,7 +13,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 install = { test -x $(BIN)/uv && $(BIN)/uv pip install --quiet --python $(1)/bin/python -r $(2); } \
 	|| $(PIP) --python $(1)/bin/python install --quiet --no-compile -r $(2)
 
-.PHONY: setup run docs wheel test test-fast lint bench lock clean torture mixed hosts container
+.PHONY: setup run docs wheel test test-fast lint bench lock clean torture mixed hosts mutants container
 
 setup: $(VENV)/.runtime
 
@@ -93,6 +93,10 @@ mixed: $(VENV)/.test
 
 hosts: $(VENV)/.test
 	bash tests/own_network.sh bash tests/with_postgres.sh $(BIN)/python -m tests.hosts
+
+# small changes of the checkers and other guards that no test notices; MODULES=trainer/check/proof/model.py make mutants for one file
+mutants: $(VENV)/.bench
+	$(BIN)/python -m tests.mutants $(MODULES)
 
 # the image of deploy/Dockerfile, built and tried by docker or podman; where that cannot be, this says why and fails
 container:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from trainer import make_classifier
-from trainer.data.integer_weights import whole_weights
+from trainer.data.integer_weights import LARGEST_SUM, whole_weights
 from trainer.families.exact.search.solve import solve_binary
 from trainer.solver_common.binary_problem import BinaryProblem
 
@@ -64,3 +64,23 @@ def test_claim_holds_for_the_real_weights_up_to_its_error():
     )
     reached = float(1 - best.cost / int(fine.sum()))
     assert reached <= certificate.bound + certificate.weight_error + 1e-5
+
+
+def test_integer_weights_stay_as_they_are():
+    assert whole_weights(np.array([1.0, 2.0, 1e6])).weights.tolist() == [1, 2, 10**6]
+
+
+def test_negligible_rows_weigh_nothing():
+    assert whole_weights(np.array([0.1, 0.2, 1e-12])).weights.tolist() == [1, 2, 0]
+
+
+def test_equal_light_rows_are_rounded_alike():
+    """Five of these ten rows would be negligible together, all ten are not."""
+    weights = whole_weights(np.array([np.pi] + [np.pi * 1e-7] * 10)).weights
+    assert weights.min() > 0
+    assert len(set(weights[1:].tolist())) == 1
+
+
+def test_rounded_weights_use_the_whole_range():
+    total = whole_weights(real_weights(0, 300)).weights.sum()
+    assert 0.99 * LARGEST_SUM < total <= LARGEST_SUM
