@@ -65,7 +65,7 @@ def to_html(subject: Subject) -> str:
     meta = {
         "key": subject.sha256,
         "measured_on": measured_on,
-        "permissions": permitted(tree, subject.permissions) if subject.permissions else None,
+        "permissions": permission_records(tree, subject.permissions) if subject.permissions else None,
         "foot": "The tree decides nothing alone.",
     }
     payload = {"tree": tree_data(tree, known), "meta": meta}

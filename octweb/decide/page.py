@@ -199,7 +199,7 @@ def _similar(record: dict[str, Any] | None, classes: tuple[str, ...]) -> dict[st
 
 
 def units(scene: ModelScene, request: DecisionRequest, record: Mapping[str, Any]) -> str:
-    """What a size of 1 is in the columns that change, in words."""
+    """Describe the unit of distance of each changed column."""
     statistics = with_costs(scene.tree.schema, statistics_of(scene.model, inside=scene.inside)[0], request.cost)
     names = {name for flip in flips_of(record) for name in flip["changes"]}
     parts = [

@@ -335,7 +335,7 @@ class ResultSupervisor(Supervisor):
         """Store what came out and end the job with `end`, both or neither."""
 
     def kept_of(self, child: Process, cancelled: bool) -> dict[str, Any]:
-        """Return the summary of a result recovered from a killed child's reports; None if there is none."""
+        """Return the summary of a result recovered from a killed child, {} if there is none."""
         return {}
 
     def on_failure(self, child: Process) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from trainer.cli.training import (
     read_data,
     run_training,
 )
-from trainer.editing.words import checked_reasons
+from trainer.editing.words import check_reasons
 from trainer.evaluate.verdict import training_base_words
 from trainer.methods.capabilities import Role
 from trainer.registry import editable_ids, get, method_for
@@ -86,7 +86,7 @@ def _complete(options: Options, interrupts: Interrupts) -> None:
     )
     session = WorkbenchSession(request)
     session.bench.wishes(options["wishes"])
-    reasons = checked_reasons(dict(options["reasons"]), options["wishes"])
+    reasons = check_reasons(dict(options["reasons"]), options["wishes"])
     monitor = session.monitor()
     interrupts.on_start(monitor)
     completion = session.complete(options["wishes"], monitor, prices=not options["no_prices"])

@@ -10,11 +10,11 @@ from trainer.cli.command import Options, note
 from trainer.cli.reading_flags import OWN_FILES, add_file_flags, file_options
 from trainer.errors import DataError, ParameterError, closest
 from trainer.explain.flip import Flipper
-from trainer.explain.least import COLUMNS, SAID, least_of
+from trainer.explain.least import COLUMNS, ORDER_TEXTS, least_of
 from trainer.explain.permission import permissions, split_argument
-from trainer.explain.record import explained
+from trainer.explain.record import explain_row
 from trainer.explain.rows import rows_to_explain
-from trainer.explain.statistics import priced, split_cost
+from trainer.explain.statistics import split_cost, with_costs
 from trainer.explain.words import words_of
 from trainer.tree.file import read_model
 
@@ -50,7 +50,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(options: Options) -> int:
     records, source = _explain(options)
-    note(f"changes are measured on {source}; the smallest is {SAID[options['least']]}.")
+    note(f"changes are measured on {source}; the smallest is {ORDER_TEXTS[options['least']]}.")
     if options["json"]:
         print(json.dumps(records, ensure_ascii=False))
         return 0
@@ -71,8 +71,8 @@ def _explain(options: Options) -> tuple[list[dict[str, Any]], str]:
     if outside := [n for n in numbers if not 1 <= n <= len(rows.matrix)]:
         raise DataError(f"There is no row {outside[0]}: the file has the rows 1 to {len(rows.matrix)}.")
     costs = dict(split_cost(text) for text in options["cost"])
-    flipper = Flipper(tree, priced(tree.schema, rows.statistics, costs), allowed, least=least)
-    return [explained(flipper, rows.matrix[n - 1], n, target) for n in numbers], rows.source
+    flipper = Flipper(tree, with_costs(tree.schema, rows.statistics, costs), allowed, least=least)
+    return [explain_row(flipper, rows.matrix[n - 1], n, target) for n in numbers], rows.source
 
 
 def _class_code(name: str | None, classes: tuple[str, ...]) -> int | None:

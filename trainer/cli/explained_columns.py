@@ -25,14 +25,15 @@ def explained_columns(model: ModelFile, options: dict[str, Any], limits: ReadLim
         record = json.loads(Path(options["explain_with"]).read_text(encoding="utf-8"))
         return ExplainedColumns(model.tree, ExplainOptions.from_json(record))
     change = dict(split_argument(text, model.tree.schema) for text in options["change"])
-    known = statistics_of_model(model.tree)
+    statistics = statistics_of_model(model.tree)
     source = OF_FILE if is_described(model.tree) else UNITS_OF_TREE
     if options["units_from"]:
         rows = rows_to_explain(model, options["units_from"], limits=limits)
         if not rows.trained:
             raise DataError(f"The file '{Path(options['units_from']).name}' is not the one that trained the model.")
-        known = rows.statistics
+        statistics = rows.statistics
         source = rows.source
     cost = dict(split_cost(text) for text in options["cost"])
     least = options["least"] or COLUMNS
-    return ExplainedColumns(model.tree, wishes(model.tree, known, source, change=change, cost=cost, least=least))
+    explain = explain_options(model.tree, statistics, source, change=change, cost=cost, least=least)
+    return ExplainedColumns(model.tree, explain)

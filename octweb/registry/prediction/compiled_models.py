@@ -71,7 +71,7 @@ class CompiledModel:
 
     @cached_property
     def ordinary_range(self) -> tuple[FloatArray, FloatArray]:
-        """Lowest and highest value of each column that is exact and, in a column of some split, inside the training range."""
+        """Ends, by column, of the values that a double holds exactly and that lie in the training range of columns with splits."""
         largest = np.nextafter(LARGEST_EXACT, 0.0)
         low = np.full(len(self.names), -largest)
         high = -low
@@ -81,15 +81,22 @@ class CompiledModel:
 
     def matrix_of(self, rows: Any) -> FloatArray | None:
         """Return the matrix of rows of plain numbers; None if they need full parsing."""
-        return self._unless_out_of_range(plain_rows(self.tree.schema, self.cells, rows)) if self.numbers_only else None
+        matrix = plain_rows(self.tree.schema, self.cells, rows) if self.numbers_only else None
+        return None if matrix is None else self.checked(matrix)
 
     def checked(self, matrix: FloatArray) -> FloatArray | None:
-        """Return `matrix` if its cells need no parsing, else None."""
-        return self._unless_out_of_range(plain_matrix(matrix)) if self.numbers_only else None
+        """Return `matrix` if its cells need no parsing and lie in the training range, else None.
 
-    def _unless_out_of_range(self, matrix: FloatArray | None) -> FloatArray | None:
-        """Return `matrix`, or None if a value lies outside the training range and its answer must be marked."""
-        return None if matrix is None or self.tree.outside(matrix).any() else matrix
+        Answers to values outside the range must be marked.
+        """
+        if not self.numbers_only:
+            return None
+        low, high = self.ordinary_range
+        # fmax turns NaN into the low end, so NaN differs; comparing bytes takes a third of the time of comparing cells
+        if np.fmin(np.fmax(matrix, low), high).tobytes() == matrix.tobytes():
+            return matrix
+        plain = plain_matrix(matrix)
+        return None if plain is None or self.tree.outside(plain).any() else plain
 
 
 _compiled: DocumentCache[CompiledModel] = DocumentCache()
