@@ -14,7 +14,7 @@ STATIC = ROOT / "static"
 DEFINED = re.compile(r"(?<![\w-])(--[a-z][\w-]*)\s*:")
 # a name that a template or a script completes, like var(--c{{ look }}), ends in what comes before the gap
 USED = re.compile(r"var\(\s*(--[a-z][\w-]*)\s*([),{]|\$\{)|getPropertyValue\(\s*[\"'](--[a-z][\w-]*)[\"']")
-TYPES = {"static": ".css .js", "templates": ".html .css", "octweb": ".py", "trainer": ".py"}
+TYPES = {"static": ".css .js", "templates": ".html .css", "octweb": ".py", "trainer": ".py .html"}
 
 
 def sources() -> Iterator[Path]:

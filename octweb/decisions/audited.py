@@ -24,7 +24,7 @@ COPIES = ("number", "kind", "at", "model", "stream", "seq", "leaf", "label", "su
 MAX_PROBLEMS = 50
 
 
-class AuditReport:
+class DecisionAudit:
     """Result of an audit of the decisions."""
 
     def __init__(self) -> None:
@@ -41,7 +41,7 @@ class AuditReport:
 class _ChainWalk:
     """State while the records are read in order."""
 
-    def __init__(self, report: AuditReport) -> None:
+    def __init__(self, report: DecisionAudit) -> None:
         self.found = report
         self.places: dict[Any, int] = {}  # stream → place that comes next
         self.empty: list[int] = []
@@ -90,9 +90,9 @@ class _ChainWalk:
             self.found.add(f"model {model}: its file is not the one that answered (SHA-256 {sha256}).")
 
 
-def audit_decisions() -> AuditReport:
+def audit_decisions() -> DecisionAudit:
     """Check the whole chain of decisions of this installation."""
-    report = AuditReport()
+    report = DecisionAudit()
     walk = _ChainWalk(report)
     entries = ChainEntry.objects.order_by("number").iterator(chunk_size=4096)
     before = DecisionHead._meta.get_field("digest").default
@@ -144,7 +144,7 @@ def _wrong_copies(entry: ChainEntry, payload: dict[str, Any]) -> list[str]:
 
 
 def _block(
-    block: Block, block_entries: list[ChainEntry], number: int, before: str, sealed: int, report: AuditReport
+    block: Block, block_entries: list[ChainEntry], number: int, before: str, sealed: int, report: DecisionAudit
 ) -> None:
     place = f"block {block.number}"
     header = json.loads(block.header)
@@ -167,7 +167,7 @@ def _block(
         report.add(f"{place}: it does not fit its records and the block before it ({', '.join(wrong)}).")
 
 
-def _signatures(digests: dict[int, str], report: AuditReport) -> None:
+def _signatures(digests: dict[int, str], report: DecisionAudit) -> None:
     """Compare the signed hashes in the chain of the installation with the blocks."""
     known = known_fingerprints()
     for record in Record.objects.filter(what=SEALED):

@@ -34,7 +34,7 @@ TOLERANCE = timedelta(
 CHUNK_BYTES = 1 << 20
 
 
-class AuditReport(NamedTuple):
+class AuditFindings(NamedTuple):
     """The differences from the audit trail, and what old records do not allow to check."""
 
     problems: list[str]
@@ -57,9 +57,9 @@ def record_step(what: str, event: ReviewEvent, **details: Any) -> None:
     )
 
 
-def audit_models(models: Iterable[TreeModel]) -> AuditReport:
+def audit_models(models: Iterable[TreeModel]) -> AuditFindings:
     """Compare history, state, file and columns of these models with the audit trail."""
-    report = AuditReport([], [])
+    report = AuditFindings([], [])
     for model in models:
         records = list(Record.objects.filter(subject="model", subject_id=model.pk))
         _check_history(model, records, report)
@@ -72,9 +72,9 @@ def audit_models(models: Iterable[TreeModel]) -> AuditReport:
     return report
 
 
-def audit_datasets(datasets: Iterable[Dataset]) -> AuditReport:
+def audit_datasets(datasets: Iterable[Dataset]) -> AuditFindings:
     """Compare the stored files and the columns of these data sets with the audit trail."""
-    report = AuditReport([], [])
+    report = AuditFindings([], [])
     for dataset in datasets:
         record = Record.objects.filter(subject="dataset", subject_id=dataset.pk, what="uploaded").first()
         if record is None:
@@ -93,7 +93,7 @@ def audit_datasets(datasets: Iterable[Dataset]) -> AuditReport:
     return report
 
 
-def _check_stored_file(dataset: Dataset, record: Record, report: AuditReport) -> None:
+def _check_stored_file(dataset: Dataset, record: Record, report: AuditFindings) -> None:
     digest = hashlib.sha256()
     try:
         with dataset.file.open("rb") as stream:
@@ -109,7 +109,7 @@ def _check_stored_file(dataset: Dataset, record: Record, report: AuditReport) ->
         report.problems.append(f"record {record.number}: the stored file of the data set {dataset} was changed.")
 
 
-def _check_history(model: TreeModel, records: list[Record], report: AuditReport) -> None:
+def _check_history(model: TreeModel, records: list[Record], report: AuditFindings) -> None:
     steps = {r.details["event"]: r for r in records if "event" in r.details}
     events = list(model.events.select_related("by"))
     existing = {event.pk for event in events}
@@ -135,7 +135,7 @@ def _check_history(model: TreeModel, records: list[Record], report: AuditReport)
         report.problems.append(f"record {last.number}: {model} had another version number ({last.name}).")
 
 
-def _check_event(model: TreeModel, event: ReviewEvent, record: Record, report: AuditReport) -> None:
+def _check_event(model: TreeModel, event: ReviewEvent, record: Record, report: AuditFindings) -> None:
     stored = {"before": event.before, "after": event.after, "reason": event.reason}
     wrong = [name for name, value in stored.items() if record.details.get(name) != value]
     same_user = _is_same_user(event.by, record.details.get("by_id"), record.by)
@@ -179,7 +179,7 @@ def _is_same_time(at: datetime, recorded: str | None, record: Record) -> bool:
     return abs(at - record.at) <= TOLERANCE
 
 
-def _check_serving(model: TreeModel, records: list[Record], report: AuditReport) -> None:
+def _check_serving(model: TreeModel, records: list[Record], report: AuditFindings) -> None:
     """Compare the served name and its time with the last step that changed them."""
     last = next((r for r in reversed(records) if r.what in SERVES | ENDS), None)
     since = model.served_since
@@ -202,7 +202,7 @@ def _check_serving(model: TreeModel, records: list[Record], report: AuditReport)
         report.problems.append(f"record {last.number}: {model} is served under another name than {last.name}.")
 
 
-def _report_unrecorded_service(model: TreeModel, records: list[Record], report: AuditReport) -> None:
+def _report_unrecorded_service(model: TreeModel, records: list[Record], report: AuditFindings) -> None:
     """Report a served model without a record; earlier versions wrote none."""
     if any(r.what == "trained" and "created" in r.details for r in records):
         report.problems.append(f"{model} is served, but no record says so.")
@@ -210,7 +210,7 @@ def _report_unrecorded_service(model: TreeModel, records: list[Record], report: 
         report.unchecked.append(f"{model}: since when it is served, since no record says it.")
 
 
-def _check_training(model: TreeModel, record: Record | None, report: AuditReport) -> None:
+def _check_training(model: TreeModel, record: Record | None, report: AuditFindings) -> None:
     """Compare the columns that are not in the document with the record of the training."""
     if record is None:
         report.unchecked.append(f"{model}: title, data set and SHA-256, since no record tells of its training.")
@@ -234,7 +234,7 @@ def _check_training(model: TreeModel, record: Record | None, report: AuditReport
         report.problems.append(f"record {record.number}: {model} says something else ({', '.join(wrong)}).")
 
 
-def _check_document(model: TreeModel, records: list[Record], report: AuditReport) -> None:
+def _check_document(model: TreeModel, records: list[Record], report: AuditFindings) -> None:
     """Compare the hash of the model file and the columns copied from it."""
     sha256 = hashlib.sha256(model.document.encode("utf-8", "surrogatepass")).hexdigest()
     expected = recorded_sha256(records)
@@ -264,7 +264,7 @@ def recorded_sha256(records: Iterable[Record]) -> str | None:
     return sha256
 
 
-def _check_doubt(model: TreeModel, records: list[Record], report: AuditReport) -> None:
+def _check_doubt(model: TreeModel, records: list[Record], report: AuditFindings) -> None:
     """Compare the doubt about the claim with the last check that decided it."""
     verdicts = (r for r in reversed(records) if r.what == "checked" and r.details.get("verdict") in DOUBTS_AFTER)
     last = next(verdicts, None)
@@ -275,7 +275,7 @@ def _check_doubt(model: TreeModel, records: list[Record], report: AuditReport) -
         report.problems.append(f"record {last.number}: {model} has another verdict (doubt).")
 
 
-def _check_recording(model: TreeModel, records: list[Record], report: AuditReport) -> None:
+def _check_recording(model: TreeModel, records: list[Record], report: AuditFindings) -> None:
     """Compare the recording setting with its last record."""
     last = next((r for r in reversed(records) if r.what == "recording"), None)
     if model.recording != (Recording.COUNTS if last is None else last.details["recording"]):
@@ -283,7 +283,7 @@ def _check_recording(model: TreeModel, records: list[Record], report: AuditRepor
         report.problems.append(f"{place}{model} keeps something else of its answers (recording) than the chain says.")
 
 
-def _check_shares(model: TreeModel, records: list[Record], report: AuditReport) -> None:
+def _check_shares(model: TreeModel, records: list[Record], report: AuditFindings) -> None:
     """Report shares without a record, or with another level."""
     steps = [r for r in records if r.what in ("shared", "no longer shared")]
     for share in model.shares.select_related("user"):

@@ -12,7 +12,7 @@ from django.core.management.base import BaseCommand, CommandError
 from octweb.audit import actions as audit
 from octweb.audit.models import Record
 from octweb.datasets.models import Dataset
-from octweb.decisions.audited import AuditReport, audit_decisions
+from octweb.decisions.audited import DecisionAudit, audit_decisions
 from octweb.registry.lifecycle.audit_trail import audit_datasets, audit_models
 from octweb.registry.models import TreeModel
 
@@ -85,7 +85,7 @@ class Command(BaseCommand):
             self.stdout.write("The chain is complete.")
 
 
-def _erased_words(report: AuditReport) -> str:
+def _erased_words(report: DecisionAudit) -> str:
     reasons = ", ".join(f"{number} by {why}" for why, number in sorted(report.erased.items()))
     return f"{report.erased.total()} erased" + (f" ({reasons})" if reasons else "")
 
