@@ -57,7 +57,7 @@ def cell(make: Callable[[Instance], Formulation], inst: Instance, solver: Backen
     assert optimum is not None
     began = time.process_time()
     form = make(inst)
-    starts = form.first(make_start(inst, "cart", 0.0).trees)
+    starts = form.improve_starts(make_start(inst, "cart", 0.0).trees)
     result = optimise(form, solver, starts=starts, options=within(solver.name, limit))
     assert result.value is not None
     if result.optimal:

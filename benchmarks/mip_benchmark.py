@@ -150,7 +150,7 @@ def solve(
     work = time.process_time()
     inst = instances.build(X, y, depth=case.depth, kappa=Fraction(case.penalty) * len(y))
     form = AcceleratedBendOCT(inst, techniques)
-    starts = form.first(make_start(inst, first, 0.0).trees)
+    starts = form.improve_starts(make_start(inst, first, 0.0).trees)
     built = time.process_time() - work if processor else time.perf_counter() - began
     left = max(limit - built, 0.1)
     options = within(solver, left) if processor else SolveOptions(time=left)

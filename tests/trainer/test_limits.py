@@ -109,7 +109,7 @@ def test_hidden_rows_are_no_longer_handed_over_once_the_limit_is_there():
     x = model.binary("x", range(400))
     over: list[int] = []
     session = ScipSession(Exchange(model, Hooks(), SolveOptions(stopped=lambda: bool(over))))
-    rows = [(total(x.values()) + 0.001 * i * x[0] <= 1).questions("sum") for i in range(600)]
+    rows = [(total(x.values()) + 0.001 * i * x[0] <= 1).named("sum") for i in range(600)]
     assert session.add_all(rows) == 600
     over.append(1)
     assert 0 < session.add_all(rows) < 300
@@ -121,7 +121,7 @@ def test_cuts_of_many_rows_are_no_longer_written_once_the_limit_is_there():
     instance = build(bits, np.arange(6000, dtype=np.int32) % 2, depth=1, kappa=Fraction(0))
     over: list[int] = []
     form = BendOCT(instance, halted=lambda: bool(over))
-    point = Point(form.assignment(instance.stump()))
+    point = Point(form.assignment(instance.majority_leaf()))
     b = point[form.structure.b]
     w = point[form.structure.w]
     theta = np.ones(instance.n)

@@ -28,14 +28,14 @@ STATUS_OF_LIMIT = {Termination.TIME: Status.TIME_LIMIT, Termination.MEMORY: Stat
 class TreeProgram(ABC, Generic[T]):
     """A model whose integral points are trees of type T, with its incumbent. Values are exact, in the model's unit.
 
-    `known` is a given upper bound. `every_point`: each integral point is a tree, even if it violates lazy rows. `rough`: the rows admit trees
+    `known` is a given upper bound. `every_point`: each integral point is a tree, even if it violates lazy rows. `is_rough`: the rows admit trees
     that `forbids` excludes.
     """
 
     model: IntegerProgram
     known: Fraction | None = None
     every_point: bool = False
-    rough: bool = False
+    is_rough: bool = False
 
     @abstractmethod
     def hooks(self) -> Hooks:
@@ -97,7 +97,7 @@ class TreeHooks(Hooks, Generic[T]):
         self.kind = kind
         self.inner = kind.hooks()
         self.behave_as(self.inner)
-        self.lazy = self.lazy or kind.rough
+        self.lazy = self.lazy or kind.is_rough
 
     def on_integral(self, point: Point, origin: str) -> Sequence[Row]:
         """Return the formulation's rows, and one that excludes a tree that is not admitted."""
@@ -106,16 +106,16 @@ class TreeHooks(Hooks, Generic[T]):
             return rows
         tree = self.kind.read(point.values)
         self.kind.consider(tree)
-        forbidden = self.kind.forbids(tree) if self.kind.rough else None
+        forbidden = self.kind.forbids(tree) if self.kind.is_rough else None
         return rows if forbidden is None else [*rows, forbidden]
 
     def refuses(self, point: Point, origin: str) -> bool:
         """Return the formulation's verdict; consider the tree of a rejected point."""
         refused = self.inner.refuses(point, origin)
-        if self.kind.rough or (refused and self.kind.every_point):
+        if self.kind.is_rough or (refused and self.kind.every_point):
             tree = self.kind.read(point.values)
             self.kind.consider(tree)
-            refused = refused or (self.kind.rough and self.kind.forbids(tree) is not None)
+            refused = refused or (self.kind.is_rough and self.kind.forbids(tree) is not None)
         return refused
 
     def on_fractional(self, point: Point, info: NodeInfo) -> Sequence[Row]:

@@ -404,7 +404,7 @@ class WorkbenchSession:
     ) -> dict[str, Any]:
         """The record of `good-trees`: counts as exact integers, None for what was left where the time was over.
 
-        agrees: the tree whose answers are kept on `request.agree_rows`. `told` gets the record once all but the slow parts are known.
+        agrees: the tree whose answers are kept on `request.agree_rows`. `report` receives the record once all but the slow parts are known.
         """
         if not all(0 <= number <= MOST_LISTED for number in (request.listed, request.disputed, request.sample)):
             raise ParameterError({"list": f"0 to {MOST_LISTED:,} trees and rows can be listed or drawn."})

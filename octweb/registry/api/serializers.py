@@ -351,7 +351,7 @@ class ReviewPageSerializer(ReviewStateSerializer):
 
     purpose = serializers.CharField(help_text="why the owner asks for approval; later answers do not replace it")
     sent_back = SentBackSerializer(many=True)
-    build_checklist = ChecklistItemSerializer(many=True)
+    checklist = ChecklistItemSerializer(many=True)
     open = serializers.IntegerField(help_text="items of the checklist that are open; an approval then needs a reason")
     approvals = serializers.ListField(
         child=serializers.CharField(), help_text="who approved it so far, where two approvals are wanted"

@@ -109,7 +109,7 @@ def test_record_has_the_range_and_first_omits_slow_parts():
         TrainRequest(table=problem.table, labels=problem.labels, method="exact", parameters={"depth": 2})
     )
     told: list[dict] = []
-    record = session.good_trees(GoodRequest(slack="1"), session.monitor(), told=told.append)
+    record = session.good_trees(GoodRequest(slack="1"), session.monitor(), report=told.append)
     assert [(first["status"], first["count"], first["trees"]) for first in told] == [
         ("counting", record["count"], record["trees"])
     ]

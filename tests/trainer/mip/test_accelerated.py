@@ -65,7 +65,7 @@ VARIANTS = {
 def check(name: str, seed: int, techniques: Techniques, inst: Instance | None = None) -> None:
     inst = inst or random_instance(seed)
     form = AcceleratedBendOCT(inst, techniques)
-    starts = form.first([greedy.cart(inst)]) if seed % 2 else []
+    starts = form.improve_starts([greedy.cart(inst)]) if seed % 2 else []
     found = optimise(form, backend(name), starts=starts)
     assert found.value == found.bound == best_value(inst), (seed, techniques)
     assert inst.value(found.tree) == found.value
@@ -349,11 +349,11 @@ def test_exact_search_gives_first_tree_and_valid_bound(seed):
     start = make_start(inst, "exact", 600.0)
     assert inst.value(start.trees[0]) == best == start.bound
     form = AcceleratedBendOCT(inst)
-    found = optimise(form, backend("scip"), starts=form.first(start.trees), known=start.bound)
+    found = optimise(form, backend("scip"), starts=form.improve_starts(start.trees), known=start.bound)
     assert found.optimal
     assert found.value == best
     nothing = make_start(inst, "exact", 0.0)
     assert nothing.bound >= best
     form = AcceleratedBendOCT(inst)
-    found = optimise(form, backend("scip"), starts=form.first(nothing.trees), known=nothing.bound)
+    found = optimise(form, backend("scip"), starts=form.improve_starts(nothing.trees), known=nothing.bound)
     assert found.value == found.bound == best

@@ -59,7 +59,7 @@ def assert_proved_as_published(
     X, y = table(folder, name)
     inst = instances.build(X, y, depth=depth, kappa=Fraction(record["lambda"]) * len(y))
     form = formulation(inst)
-    found = optimise(form, backend("scip"), starts=form.first([greedy.cart(inst)]))
+    found = optimise(form, backend("scip"), starts=form.improve_starts([greedy.cart(inst)]))
     objective = float(found.value / inst.total)
     assert found.optimal
     assert objective == pytest.approx(float(record["best_objective"]), abs=1e-6) or (
@@ -93,7 +93,7 @@ def test_every_other_solver_proves_what_the_exact_search_proves(data_folder, nam
     for depth in (2, 3):
         inst = instances.build(X, y, depth=depth, kappa=Fraction(1, 50) * len(y))
         form = AcceleratedBendOCT(inst)
-        found = optimise(form, backend(solver), starts=form.first([greedy.cart(inst)]))
+        found = optimise(form, backend(solver), starts=form.improve_starts([greedy.cart(inst)]))
         assert found.value == found.bound == make_start(inst, "exact", 6000.0).bound, (name, depth)
 
 
@@ -117,10 +117,10 @@ def test_accelerated_proves_what_the_exact_search_proves(data_folder, name):
         exact = make_start(inst, "exact", 6000.0)
         assert inst.value(exact.trees[0]) == exact.bound
         form = AcceleratedBendOCT(inst)
-        found = optimise(form, backend("scip"), starts=form.first([greedy.cart(inst)]))
+        found = optimise(form, backend("scip"), starts=form.improve_starts([greedy.cart(inst)]))
         assert found.value == found.bound == exact.bound, (name, depth, penalty)
         form = AcceleratedBendOCT(inst)
-        helped = optimise(form, backend("scip"), starts=form.first(exact.trees), known=exact.bound)
+        helped = optimise(form, backend("scip"), starts=form.improve_starts(exact.trees), known=exact.bound)
         assert helped.value == helped.bound == exact.bound
         assert helped.outcome.nodes <= 1
 
@@ -153,7 +153,7 @@ def test_the_optima_of_strongtree_are_met(data_folder, dataset, depth):
         paper = Fraction(record["lambda"])
         inst = instances.build(X[rows], y[rows], depth=depth, kappa=paper / (1 - paper))
         form = AcceleratedBendOCT(inst)
-        found = optimise(form, backend("scip"), starts=form.first([greedy.cart(inst)]))
+        found = optimise(form, backend("scip"), starts=form.improve_starts([greedy.cart(inst)]))
         assert found.optimal
         # Z_kappa = correct - kappa leaves; theirs is (1 - lambda) (Z_kappa + kappa - n)
         objective = float((1 - paper) * (found.value + inst.kappa - inst.total))

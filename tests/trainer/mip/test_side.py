@@ -88,7 +88,7 @@ def best_value(inst: Instance, side: list[SideConstraint]) -> Fraction | None:
 def check(name: str, formulation: str, seed: int) -> bool:
     inst, side, best = case(seed)
     form = FORMULATIONS[formulation](inst, side=side)
-    starts = form.first([greedy.cart(inst)])
+    starts = form.improve_starts([greedy.cart(inst)])
     if best is None:
         with pytest.raises(InfeasibleError):
             optimise(form, backend(name), starts=starts)
@@ -133,7 +133,7 @@ def test_exact_start_keeps_constraints_that_search_supports(formulation):
             assert form.admits(start.trees[0]), seed
             assert inst.value(start.trees[0]) == start.bound == best, seed
             whole += 1
-        found = optimise(form, backend("scip"), starts=form.first(start.trees), known=start.bound)
+        found = optimise(form, backend("scip"), starts=form.improve_starts(start.trees), known=start.bound)
         assert found.value == found.bound == best, seed
     assert whole > 7
 
@@ -219,7 +219,7 @@ def test_rates_of_large_groups_are_kept_exactly(name, formulation):
             side = [EqualRates(label=1, delta=delta)]
             assert side[0].is_rough(inst)
             form = FORMULATIONS[formulation](inst, side=side)
-            found = optimise(form, backend(name), starts=form.first([greedy.cart(inst)]))
+            found = optimise(form, backend(name), starts=form.improve_starts([greedy.cart(inst)]))
             assert found.value == found.bound == best_within(trees, delta), (seed, float(delta))
             assert side[0].holds(inst, found.tree)
             cut_off += found.outcome.rows.get("not-admitted", 0)
@@ -256,10 +256,10 @@ def test_polishing_keeps_first_trees_that_the_constraints_admit(constraint):
     inst = instances.build(X, y, depth=3, kappa=Fraction(0))
     start = make_start(inst, "exact", 6000.0, side=[constraint])
     form = AcceleratedBendOCT(inst, side=[constraint])
-    admitted = [tree for tree in form.first(start.trees) if form.admits(tree)]
+    admitted = [tree for tree in form.improve_starts(start.trees) if form.admits(tree)]
     assert max(map(inst.value, admitted)) == start.bound
     found = optimise(
-        form, backend("scip"), starts=form.first(start.trees), known=start.bound, options=SolveOptions(time=0.0)
+        form, backend("scip"), starts=form.improve_starts(start.trees), known=start.bound, options=SolveOptions(time=0.0)
     )
     assert found.value == start.bound
 

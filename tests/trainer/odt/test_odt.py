@@ -193,6 +193,6 @@ def test_grouped_adult_data_of_depth_three_is_proved(data_folder):
     """600 rows: the paper's model on eight cores did not end in three hours from 300 rows on."""
     table, target, _ = load(data_folder / "a1a-grouped.csv", target="class", default_missing=MissingPolicy.CATEGORY)
     rows = np.sort(np.random.default_rng(0).permutation(len(table))[:600])
-    _, certificate, _ = solved(Problem(table=table.take(rows), predict_labels=target.take(rows)), depth=3)
+    _, certificate, _ = solved(Problem(table=table.take(rows), labels=target.take(rows)), depth=3)
     assert certificate.proved_optimal
     assert certificate.correct == 505

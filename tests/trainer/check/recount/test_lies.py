@@ -210,7 +210,7 @@ def test_plain_search_agrees_with_each_method(folder, tmp_path, method):
     document, data = trained(folder, method)
     found, _ = small.best(document, read(data, document).training)
     assert found is not None
-    assert found.whole
+    assert found.is_whole
     assert float(found.value) == pytest.approx(document["certificate"]["objective"], abs=1e-9)
     assert verdict(findings(document, data, tmp_path)) == "proved"
     assert load(data, target="class")

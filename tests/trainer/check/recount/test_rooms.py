@@ -35,7 +35,7 @@ def test_search_finds_optimum_with_and_without_wishes(seed):
     model, rows, brute, asked = claim(seed)
     found, _ = small.best(model, rows)
     assert found is not None
-    assert found.whole
+    assert found.is_whole
     want = brute.best(asked)
     assert found.value == (-1 if want == INFINITE else objective(want, rows))
     assert small.optimum_without(model, rows, range(len(asked))) == objective(brute.best([]), rows)
@@ -48,5 +48,5 @@ def test_what_would_take_long_is_not_called_searched(monkeypatch):
     model, rows, *_ = claim(4)
     monkeypatch.setattr(small, "VISITS", 0)
     found, why = small.best(model, rows)
-    assert found is None or not found.whole
+    assert found is None or not found.is_whole
     assert why
