@@ -1,4 +1,4 @@
-"""Change the guidance of a model. Pages and the API call these functions; nothing else writes a Guidance."""
+"""Change the guidance of a model. Only these functions write a Guidance."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ MAX_CONTACT = 300
 
 
 def guidance_of(model: TreeModel) -> Guidance:
-    """Return the guidance of the model, or an empty one that is not stored."""
+    """Return the guidance of the model, or an empty unsaved one."""
     return Guidance.objects.filter(model=model).first() or Guidance(model=model)
 
 
 def marks_of(model: TreeModel) -> dict[str, Any]:
-    """Return the permitted changes set by the owner, column → words; other columns are free."""
+    """Return the permitted changes that the owner set, as column → words. Other columns may change freely."""
     return dict(guidance_of(model).change)
 
 
 def mark(model: TreeModel, *, by: Any, change: Mapping[str, Any]) -> Guidance:
-    """Keep what may change as the default of all who ask; raises ValidationError and PermissionDenied."""
+    """Store the permitted changes as the default for all users of the model. Raises ValidationError and PermissionDenied."""
     _owner(model, by)
     try:
         permissions(model_file(model).tree.schema, change)
@@ -43,7 +43,7 @@ def mark(model: TreeModel, *, by: Any, change: Mapping[str, Any]) -> Guidance:
 
 
 def publish(model: TreeModel, *, by: Any, purpose: str, contact: str, show_training: bool) -> Guidance:
-    """Open a page of an approved model to everyone who has its address. Raises ValidationError, Conflict and PermissionDenied."""
+    """Open the public page of an approved model, or change it. Raises ValidationError, Conflict and PermissionDenied."""
     _owner(model, by)
     if model.state != State.APPROVED:
         raise Conflict(
@@ -66,7 +66,7 @@ def publish(model: TreeModel, *, by: Any, purpose: str, contact: str, show_train
 
 
 def unpublish(model: TreeModel, *, by: Any) -> Guidance:
-    """Close the public page; its address answers 404 from now on."""
+    """Close the public page; its address answers 404 from now on. Raises PermissionDenied."""
     _owner(model, by)
     with transaction.atomic():
         audit.record("closed to the public", model, by=by)

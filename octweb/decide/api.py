@@ -1,4 +1,4 @@
-"""API of the public page of a model, below /api/v1/: its owner opens, changes and closes it."""
+"""API of the public page of a model, below /api/v1/."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ class PublicPageSerializer(serializers.Serializer):
 
 
 class ModelPublicPage(GenericAPIView):
-    """A page of an approved model for everyone who has its address. For the owner of the model and administrators."""
+    """The public page of an approved model, for everyone with its address. The owner of the model and administrators manage it."""
 
     serializer_class = PublicPageSerializer
     pagination_class = None
 
     def get_object(self) -> TreeModel:
-        """Return the object, from which OPTIONS derives whether the caller may PUT."""
+        """Return the model. For OPTIONS, REST framework calls this to find out whether the caller may PUT."""
         return self._model(self.kwargs["pk"])
 
     def _model(self, pk: uuid.UUID) -> TreeModel:
@@ -72,7 +72,7 @@ class ModelPublicPage(GenericAPIView):
         responses={200: PublicPageSerializer} | PROBLEMS(400, 401, 403, 404, 409, 413, 415, 429),
     )
     def put(self, request: Request, pk: uuid.UUID) -> Response:
-        """Open the page, or change what it says. 409 where the model is not approved."""
+        """Open the page, or change its texts. 409 if the model is not approved."""
         model = self._model(pk)
         form = PublicPageSerializer(data=request.data)
         form.is_valid(raise_exception=True)
@@ -83,6 +83,6 @@ class ModelPublicPage(GenericAPIView):
         operation_id="models_public_page_close", responses={204: None} | PROBLEMS(401, 403, 404, 429), request=None
     )
     def delete(self, request: Request, pk: uuid.UUID) -> Response:
-        """Close the page: its address answers 404 from now on. Purpose and contact are kept."""
+        """Close the page. Its address answers 404 from now on; purpose and contact are kept."""
         actions.unpublish(self._model(pk), by=request.user)
         return Response(status=204)

@@ -1,4 +1,4 @@
-"""Decisions: one answer explained, asked by a questionnaire, and open to the public where the owner wants it."""
+"""Decisions: explanation of one answer, questionnaire, and public page."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class DecideConfig(AppConfig):
 
 
 def _marks_of(model: TreeModel) -> Mapping[str, Any]:
-    """Return the permitted changes; imports at the first call, not in every command."""
+    """Return the permitted changes. Imports at the first call, so that commands start without it."""
     from octweb.decide.actions import marks_of
 
     return marks_of(model)

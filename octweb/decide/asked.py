@@ -1,4 +1,4 @@
-"""Read the request of a decision page from its form: row, permitted changes and wanted class."""
+"""Read the form of a decision page."""
 
 from __future__ import annotations
 
@@ -40,9 +40,10 @@ CATEGORY_CHOICES = (("free", "may change"), (SOME, "only to…"), ("never", "nev
 
 @dataclass(frozen=True, kw_only=True)
 class DecisionRequest:
-    """The row, float64 (columns,), None if there is `trouble`; its title, its position in the table or None, and the wishes.
+    """A request to explain the decision about a row: the row, the permitted changes with their costs, and the wanted class.
 
-    `number` is what people call it by: its line, or its number where lines are not known; empty for values that were typed.
+    `row`: float64 (columns,), None if there is `trouble`, the error in words. `place`: its position in the table, None for typed rows.
+    `number`: its line, or its number if lines are unknown; empty for typed rows. `wanted`: a class code, None for any other class.
     """
 
     title: str
@@ -60,7 +61,10 @@ class DecisionRequest:
 
 
 def asked_of(scene: ModelScene, form: QueryDict, marks: Mapping[str, Any]) -> DecisionRequest:
-    """Read the form; by default, explain the first row of the table, or an example row."""
+    """Return the request in a form. By default it is about the first row of the table, or an example row.
+
+    `marks`: the permitted changes that the owner set. An invalid form gives a request with `trouble`.
+    """
     change = _change(scene, form, marks)
     wanted_class = form.get("wanted", "")
     cost, trouble = _cost(scene, form)
@@ -118,7 +122,7 @@ def _typed_record(scene: ModelScene, values: dict[str, Any], wishes: dict[str, A
 
 
 def record(scene: ModelScene, row: FloatArray) -> dict[str, Any]:
-    """Return the values of the columns of the tree as users type them."""
+    """Return the values of the tree's columns as users type them, without missing ones."""
     values: dict[str, Any] = {}
     for j in scene.tree.used_columns:
         column = scene.tree.schema[j]
@@ -133,7 +137,7 @@ def record(scene: ModelScene, row: FloatArray) -> dict[str, Any]:
 
 
 def _change(scene: ModelScene, form: QueryDict, marks: Mapping[str, Any]) -> dict[str, Any]:
-    """Column → words; what the form does not say is as the owner marked it."""
+    """Return the permitted changes as column → words: those in the form, else those of the owner."""
     changes = {name: words for name, words in marks.items() if name in {c.name for c in scene.tree.schema}}
     for j in scene.tree.used_columns:
         column = scene.tree.schema[j]
@@ -147,7 +151,7 @@ def _change(scene: ModelScene, form: QueryDict, marks: Mapping[str, Any]) -> dic
 
 
 def _cost(scene: ModelScene, form: QueryDict) -> tuple[dict[str, float], str]:
-    """Column → what a change of 1 costs, and what is wrong with it; columns about which the form says nothing are not named."""
+    """Return the cost of a change of 1 for each column that the form prices, and the error in words, if any."""
     prices: dict[str, Any] = {}
     for j in scene.tree.used_columns:
         if text := form.get(f"cost-{j}", "").strip():
@@ -163,7 +167,7 @@ def _cost(scene: ModelScene, form: QueryDict) -> tuple[dict[str, float], str]:
 
 
 def choices(column: Any) -> tuple[tuple[str, str], ...]:
-    """Return the permissions of a column, as values and in words."""
+    """Return the possible permissions of a column, as values and in words."""
     if column.kind is ColumnKind.CATEGORICAL:
         return CATEGORY_CHOICES
     options = BINARY_CHOICES if column.kind is ColumnKind.BINARY else CHOICES
@@ -171,7 +175,7 @@ def choices(column: Any) -> tuple[tuple[str, str], ...]:
 
 
 def controls(scene: ModelScene, request: DecisionRequest) -> list[dict[str, Any]]:
-    """Return for each column of the tree its field, its permission, and its reachable categories."""
+    """Return for each column of the tree its field, permission, cost and reachable categories."""
     lines = []
     for field in content.fields(scene.model, dict(request.values)):
         j = int(field["id"].removeprefix("try-"))

@@ -1,4 +1,4 @@
-"""Everything that is said about one decision, as a record with stable names: what the page shows and its JSON holds."""
+"""Compute the record of one decision, for its page and its JSON."""
 
 from __future__ import annotations
 
@@ -22,14 +22,17 @@ from trainer.explain.record import explain_row
 from trainer.explain.statistics import cost_source, with_costs
 from trainer.tree.nodes import Tree, tree_from_json
 
-SECONDS = 3.0  # a page does not wait longer for hyperplanes
+SECONDS = 3.0  # time limit of a page for counterfactuals across hyperplanes
 NEAREST = 50
 LISTED = 6
-FORMAT = 1  # of the JSON; names are added to it, never changed
+FORMAT = 1  # version of the JSON; members may be added, never changed
 
 
 def decision(scene: ModelScene, request: DecisionRequest) -> dict[str, Any]:
-    """Return the record of the decision about the requested row."""
+    """Return the record of the decision about the requested row, which must be valid.
+
+    If the row has no leaf, the record ends with the reason.
+    """
     assert request.row is not None
     tree = scene.tree
     row = request.row
@@ -73,7 +76,7 @@ def decision(scene: ModelScene, request: DecisionRequest) -> dict[str, Any]:
 
 
 def _row_label(scene: ModelScene, place: int | None) -> dict[str, int | None]:
-    """Number and line of the row at `place` of the table; None for what is typed, and for lines that are not known."""
+    """Return number and line of the row at `place` of the table; None for typed rows and unknown lines."""
     rows = scene.rows
     if rows is None or place is None:
         return {"row": None, "line": None}
@@ -81,7 +84,7 @@ def _row_label(scene: ModelScene, place: int | None) -> dict[str, int | None]:
 
 
 def certainty(scene: ModelScene, leaf: int) -> dict[str, Any]:
-    """Return the accuracy of the leaf on training rows, and on unseen rows if there are any."""
+    """Return the accuracy of the leaf on training rows and on unseen rows, each None without rows."""
     v = scene.tree.nodes[leaf]
     right, n = scene.unseen_of(v)
     training = wilson(v.counts[v.label], v.rows)
@@ -101,7 +104,7 @@ def _share(right: int, n: int, interval: Interval | None) -> dict[str, Any] | No
 def similar(
     scene: ModelScene, statistics: tuple[ColumnStatistics, ...], request: DecisionRequest, leaf: int
 ) -> dict[str, Any] | None:
-    """Return the nearest training rows of the leaf; None if the user may not see them."""
+    """Return the nearest training rows of the leaf; None if the table is missing or the user may not see it."""
     if scene.rows is None or request.row is None:
         return None
     rows = scene.rows
@@ -137,7 +140,10 @@ def _similar_row(scene: ModelScene, i: int, distance: float) -> dict[str, Any]:
 
 
 def other_trees(scene: ModelScene, row: FloatArray) -> dict[str, Any] | None:
-    """Return the predictions of all or listed good trees; None if none were counted or the user may not see them."""
+    """Return the predictions of all good trees, else of the listed ones.
+
+    Return None if there are none or the user may not see them.
+    """
     if not scene.inside:
         return None
     if (record := votes(scene.model, row)) is not None:
@@ -165,4 +171,4 @@ def _tree(scene: ModelScene, listed: dict[str, Any]) -> Tree | None:
     try:
         return tree_from_json(listed["nodes"], schema=scene.tree.schema, classes=scene.tree.classes)
     except (TrainerError, KeyError, TypeError):
-        return None  # of columns that this model's file does not keep
+        return None  # it has columns that are not in this model's file

@@ -1,4 +1,4 @@
-"""Guidance: what the owner of a model says about its decisions: what can never change, and the page for the public."""
+"""Model of the owner's guidance on decisions: permitted changes and public page."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from django.db import models
 
 
 class Guidance(models.Model):
-    """One for a model at most; without it every column may change and nothing is public."""
+    """The guidance of a model, at most one. Without it, every column may change and nothing is public."""
 
     model = models.OneToOneField(
         "registry.TreeModel", on_delete=models.CASCADE, related_name="guidance", primary_key=True
     )
     change = models.JSONField(default=dict, blank=True)  # column → words of trainer.explain.permission
     public = models.BooleanField(default=False)
-    # the address of the public page: random, so that it says nothing and cannot be counted up
+    # part of the address of the public page: random, so that it reveals nothing and cannot be guessed
     key = models.UUIDField(default=uuid.uuid4, unique=True, editable=False)
     purpose = models.TextField(blank=True)
     contact = models.CharField(max_length=300, blank=True)

@@ -1,4 +1,4 @@
-"""Compute the context of a decision page from the record of the decision."""
+"""Compute the context of a decision page from the decision's record."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from trainer.tree.render.names import short_names
 from trainer.tree.render.palette import swatch
 from trainer.tree.splits import Split
 
-NEAR = 0.5  # standard deviations from the line up to which a value is just beside it
-FEW_TERMS = 3  # columns of a sum whose question is written out
-HEADING = 14  # letters of a column above rows that are alike; the tooltip has the whole name
-CHANGE = 24  # and in the list of changes, which breaks them into lines where it has no room
+NEAR = 0.5  # standard deviations; a value closer to the threshold is called near
+FEW_TERMS = 3  # columns of a weighted sum up to which the split is written out
+HEADING = 14  # letters of a column name above similar rows; the tooltip has the whole name
+CHANGE = 24  # letters of a column name in the list of changes, which wraps long ones
 LISTED_NAMES = 12
 
 
 def context(scene: ModelScene, request: DecisionRequest) -> dict[str, Any]:
-    """Return the context of the page; without a decision if the row is invalid."""
+    """Return the context of the page, without a decision if the row is invalid or has no leaf."""
     tree = scene.tree
     head: dict[str, Any] = {
         "model": scene.model,
@@ -71,7 +71,7 @@ def context(scene: ModelScene, request: DecisionRequest) -> dict[str, Any]:
 
 
 def flips_of(record: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the counterfactual and its alternatives."""
+    """Return the counterfactual and its alternatives; empty without one."""
     return [record["flip"], *record["alternatives"]] if record["flip"] else []
 
 
@@ -122,7 +122,7 @@ def gaps_view(gaps: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def away_words(step: Mapping[str, Any], column: ColumnSchema | None) -> str:
-    """Say how far the value is from the line: "just 0.5 points from the line"."""
+    """Describe the distance of the value from the threshold: "just 0.5 points from the line"; empty if unknown."""
     if step["distance"] is None:
         return ""
     away = f"{number_text(step['distance'], 4)}{unit(column) if column else ''}"
@@ -156,7 +156,7 @@ def flip_view(
 
 
 def _with_short_names(flips: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the changes with short column names for a table."""
+    """Return the counterfactuals with short column names in their changes."""
     names = list(dict.fromkeys(c["name"] for f in flips for c in f["changes"]))
     short = dict(zip(names, short_names(names, CHANGE), strict=True))
     return [f | {"changes": [c | {"short": short[c["name"]]} for c in f["changes"]]} for f in flips]

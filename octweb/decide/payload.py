@@ -1,4 +1,4 @@
-"""Return the data for the scripts of a questionnaire: the tree, and texts about the model."""
+"""Compute the data for the scripts of a questionnaire."""
 
 from __future__ import annotations
 
@@ -23,10 +23,11 @@ def payload(
     heading: str = "h1",
     key: str = "",
 ) -> dict[str, Any]:
-    """Tree and words; `rows`: whether numbers of training rows may be shown, `inside`: whether the user may see the rows.
+    """Return the tree and texts about the model.
 
-    `key` tells the answers kept in a browser from those to other trees; by default it is the hash of the model file, which depends on
-    the training rows.
+    `rows`: whether numbers of training rows may be shown. `inside`: whether the user may see the rows. `unseen`: (correct, all) unseen rows
+    by node. `key`: identifies the answers that a browser keeps for this tree; by default the hash of the model file, which depends on the
+    training rows.
     """
     tree = model_file(model).tree
     allowed = permissions(tree.schema, marks_of(model))

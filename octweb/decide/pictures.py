@@ -1,4 +1,4 @@
-"""Small pictures of a decision page, as numbers that the template draws: rows at a question, and how often a leaf is right."""
+"""Compute the small pictures of a decision page, which the template draws."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from trainer.tree.splits.base import BELOW, BETWEEN
 WIDTH = 560
 HEIGHT = 52
 SIDE = 14
-# widths of bars in pixels, and what is left between two
+# pixels: least and largest width of a bar, and the gap between two
 THIN = 3.0
 WIDE = 18.0
 AIR = 0.6
@@ -25,7 +25,10 @@ TICKS = 5
 
 
 def rows_picture(scene: ModelScene, node: Node, value: float) -> dict[str, Any] | None:
-    """Training rows at a question about one number: stacked bars, thresholds and the row's own value; None for others."""
+    """Return the training rows at a split on a numeric column: stacked bars, thresholds, and the row's own value.
+
+    Return None for other splits, without rows, and for a missing value.
+    """
     if scene.rows is None or node.split is None:
         return None
     flat = node.split.flat(scene.tree.schema)
@@ -54,7 +57,7 @@ def rows_picture(scene: ModelScene, node: Node, value: float) -> dict[str, Any] 
 
 
 def _ends(values: np.ndarray, marked: list[float]) -> tuple[float, float]:
-    """Return the central 98 % of the values, widened to the marked ones."""
+    """Return the range of the central 98 % of the values, widened to the marked ones."""
     low, high = (float(q) for q in np.quantile(values, (0.01, 0.99)))
     low = min(low, *marked)
     high = max(high, *marked)
@@ -64,7 +67,7 @@ def _ends(values: np.ndarray, marked: list[float]) -> tuple[float, float]:
 def _bars(
     values: np.ndarray, codes: np.ndarray, classes: int, low: float, high: float, cuts: Sequence[float]
 ) -> list[dict[str, Any]]:
-    """Rectangles of the rows from `low` to `high`, stacked by class; none lies on both sides of a cut."""
+    """Return rectangles for the rows from `low` to `high`, stacked by class. None of them crosses a threshold."""
     inside = (values >= low) & (values <= high)
     at, widths, counts = stacked_bars(values[inside], codes[inside], classes, cuts)
     most = max(1, int(counts.sum(axis=0).max(initial=1)))
@@ -82,7 +85,7 @@ def _bars(
 
 
 def _span(left: float, right: float, lines: Sequence[float]) -> tuple[float, float]:
-    """Return a bar in pixels, within limits of width, that does not cross a line."""
+    """Return the ends of a bar in pixels, within the limits of width, that does not cross a line."""
     middle = (left + right) / 2
     half = min((right - left - AIR) / 2, WIDE / 2)
     left = middle - half
@@ -98,7 +101,7 @@ def _x(value: float, low: float, high: float) -> float:
 
 
 def _ticks(low: float, high: float) -> list[float]:
-    """About five round numbers between the ends."""
+    """Return about five round numbers between the ends."""
     raw = (high - low) / TICKS
     power = 10.0 ** np.floor(np.log10(raw))
     step = next(m * power for m in (1, 2, 5, 10) if m * power >= raw)
@@ -107,7 +110,7 @@ def _ticks(low: float, high: float) -> list[float]:
 
 
 def share_picture(training: dict[str, Any], unseen: dict[str, Any] | None) -> dict[str, Any]:
-    """Shares on a line: the training rows dashed, unseen rows as a point with its interval."""
+    """Return the positions of the accuracies on an axis, and of the interval: of unseen rows, else of training rows."""
     shares = [training["share"], *(unseen["interval"] if unseen else training["interval"])]
     low = 0.5 if min(shares) >= 0.5 else 0.0
 

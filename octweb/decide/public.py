@@ -1,4 +1,4 @@
-"""The page of an approved model for the public, and the owner's form that opens and closes it."""
+"""The public page of a model, and the owner's form for it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from octweb.registry.models import State, TreeModel
 
 @require_safe
 def public_page(request: HttpRequest, key: uuid.UUID) -> HttpResponse:
-    """Purpose, questions, explanation, contact; for everyone who has the address, as long as the model is approved."""
+    """Show purpose, questionnaire, explanation and contact to everyone with the address. 404 unless open and approved."""
     guidance = (
         Guidance.objects.select_related("model__family")
         .filter(key=key, public=True, model__state=State.APPROVED, model__deleted_at=None)
@@ -42,7 +42,7 @@ def public_page(request: HttpRequest, key: uuid.UUID) -> HttpResponse:
 @login_required
 @require_http_methods(["GET", "HEAD", "POST"])
 def settings(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
-    """Open or close the public page of a model; for its owner and administrators."""
+    """Show, open, change or close the public page of a model, for its owner and administrators. 404 for others."""
     model = _own_model(request, pk)
     trouble: dict[str, str] = {}
     if request.method == "POST":

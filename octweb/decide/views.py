@@ -1,4 +1,4 @@
-"""The page of one decision."""
+"""Pages of decisions and questionnaires."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from octweb.registry.page.views import scene_of
 @login_required
 @require_http_methods(["GET", "HEAD", "POST"])
 def decision_page(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
-    """Explain one decision. Values come by POST, so that no address, history or log contains them."""
+    """Explain one decision. POST sends typed values, so that no address, history or log contains them."""
     scene = scene_of(request, pk)
     form = request.POST if request.method == "POST" else _address(request.GET)
     decision_request = asked_of(scene, form, actions.marks_of(scene.model))
@@ -36,7 +36,7 @@ def decision_page(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
 
 
 def _address(query: QueryDict) -> QueryDict:
-    """Return the parameters allowed in an address: row, order and format, but no values."""
+    """Return the parameters that are allowed in an address: row, format, wanted class and order, but no values."""
     address = QueryDict(mutable=True)
     address.update({name: query[name] for name in ("line", "row", "format", "wanted", "least") if name in query})
     return address
@@ -62,7 +62,7 @@ def questionnaire(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
 @login_required
 @require_POST
 def keep_marks(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
-    """Store the permitted changes as the default for all users of the model."""
+    """Store the permitted changes as the default for all users of the model. 404 unless the user owns it or is an administrator."""
     scene = scene_of(request, pk)
     change = dict(asked_of(scene, request.POST, {}).change)
     try:

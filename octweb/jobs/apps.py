@@ -1,4 +1,4 @@
-"""Jobs: the queue, workers and their child processes, whatever the work is."""
+"""Jobs of every kind: the queue, workers and their child processes."""
 
 from django.apps import AppConfig
 

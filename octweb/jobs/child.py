@@ -1,4 +1,4 @@
-"""The child process of a job: its files, its command line, and its end."""
+"""Run the child process of a job and read its files."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ SECRET = re.compile(
 
 
 def environment_of_child() -> dict[str, str]:
-    """A child never opens the database or the store and needs no secret: it gets neither address nor key."""
+    """Return the environment of a child, without secrets: a child never opens the database or the file store."""
     environment = {key: value for key, value in os.environ.items() if not SECRET.search(key)} | {
         "OCTWEB_PARENT_PID": str(os.getpid()),
         "NUMBA_CACHE_DIR": os.environ.get("NUMBA_CACHE_DIR", str(settings.DATA_DIR / "numba")),
         "PYTHONUNBUFFERED": "1",
-        # many small products: threads only cost time
+        # many small matrix products: threads only cost time
         "OPENBLAS_NUM_THREADS": os.environ.get("OPENBLAS_NUM_THREADS", "1"),
     }
     environment["OCTWEB_SECRET_KEY"] = "unused by the child"  # noqa: S105
@@ -43,7 +43,7 @@ def environment_of_child() -> dict[str, str]:
 
 @dataclass(kw_only=True)
 class Process(ABC):
-    """One attempt at a job: a folder of its own and a process in a process group of its own."""
+    """One attempt at a job: its folder, and its process in a separate process group."""
 
     job: Any
     folder: Path
@@ -57,7 +57,10 @@ class Process(ABC):
 
     @classmethod
     def prepare(cls, job: Job) -> Self:
-        """Create the folder of this attempt with the input files; earlier attempts stay untouched."""
+        """Create the folder of this attempt, with the input files, and return the process, not started.
+
+        Folders of other attempts stay as they are.
+        """
         folder = cls.scratch() / str(job.pk) / str(job.attempt)
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
@@ -71,19 +74,19 @@ class Process(ABC):
 
     @abstractmethod
     def write_inputs(self) -> None:
-        """Put what the process reads into its folder."""
+        """Write the input files of the process into its folder."""
 
     @property
     @abstractmethod
     def result(self) -> Path:
-        """The file that the process leaves when it has done its work."""
+        """The path of the result file, which exists once the process has done its work."""
 
     @abstractmethod
     def command(self) -> list[str]:
         """Return the command line of the child."""
 
     def start(self) -> None:
-        """Start the process, as a fork of the worker's fork server where it can be; its standard output and error go to files."""
+        """Fork the process from the worker's fork server, or start a new one. Its standard output and error go to files."""
         command = self.command()
         environment = environment_of_child()
         self.process = fork_server.fork(command, self.folder, environment) or self._new(command, environment)
@@ -101,23 +104,23 @@ class Process(ABC):
             )
 
     def poll(self) -> int | None:
-        """Return the exit status, or None while it runs."""
+        """Return the exit status; None while the process runs or before it was started."""
         return self.process.poll() if self.process else None
 
     def pause(self, seconds: float) -> None:
-        """Wait so long, or until the process has ended."""
+        """Wait until the process has ended, at most `seconds`."""
         assert self.process is not None
         with contextlib.suppress(subprocess.TimeoutExpired):
             self.process.wait(seconds)
 
     def signal(self, number: int) -> None:
-        """Send a signal to the whole process group."""
+        """Send a signal to the process group if the process still runs."""
         if self.process is not None and self.process.poll() is None:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self.process.pid, number)
 
     def kill(self) -> None:
-        """End the process group for certain."""
+        """Send SIGKILL to the process group and wait for the process."""
         if self.process is None:
             return
         with contextlib.suppress(ProcessLookupError, PermissionError):
@@ -125,7 +128,7 @@ class Process(ABC):
         self.process.wait()
 
     def megabytes(self) -> float:
-        """Resident memory of the process and its children."""
+        """Return the resident memory of the process and its descendants; 0 if it has ended."""
         if self.process is None:
             return 0.0
         try:
@@ -142,9 +145,9 @@ class Process(ABC):
             return False
 
     def read_progress(self) -> tuple[list[dict[str, Any]], int]:
-        """Progress records after `offset`, and the offset behind them; a half-written last line waits for the next call.
+        """Return the progress records after `offset`, and the offset behind them. An incomplete last line is left for the next call.
 
-        The caller sets `offset` once the records are stored, so that none is lost when the database is away.
+        The caller sets `offset` once the records are stored, so that none is lost while the database is unavailable.
         """
         try:
             with (self.folder / PROGRESS).open("rb") as stream:
@@ -160,7 +163,7 @@ class Process(ABC):
         return records, self.offset + complete
 
     def log(self) -> str:
-        """Return the end of the child's standard error."""
+        """Return the last `LOG_BYTES` of the child's standard error; empty if there is none."""
         try:
             content = (self.folder / "stderr").read_bytes()
         except FileNotFoundError:
@@ -176,9 +179,9 @@ class Process(ABC):
             return {}
 
     def clean(self) -> None:
-        """Remove the files of this attempt and of earlier ones; what matters is in the database by now.
+        """Remove the files of this attempt and of earlier ones. The database has the results by now.
 
-        Another worker may be at the next attempt; its folder is beside this one and stays.
+        Another worker may already run the next attempt; its folder stays.
         """
         for attempt in range(1, self.job.attempt + 1):
             shutil.rmtree(self.folder.parent / str(attempt), ignore_errors=True)

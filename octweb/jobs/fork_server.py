@@ -1,9 +1,9 @@
-"""A process that has loaded everything and forks a child for each job, so that a job starts at once.
+"""Fork the children of jobs from a process that has loaded everything.
 
-To load Django, numba and the trainer takes a process one to two seconds. A worker therefore keeps one process that has done so
-(`manage.py fork_server`). For each job it forks, and the fork becomes the command: nothing of a job reaches the next one. The worker
-writes one line for each job, and reads two: the number of the process, and how it ended. Where the fork server has died, for
-commands that it has not loaded, and where the environment has changed since it was started, a job gets a process of its own.
+Loading Django, numba and the trainer takes one to two seconds. A worker therefore keeps one process that has loaded them
+(`manage.py fork_server`). It forks for each job, and the fork runs the command, so jobs share no state. The worker writes one line for
+each job and reads two: the process id, and the exit status. A job gets a new process if the fork server has died, has not loaded the
+command, or was started with another environment.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from django.conf import settings
 
 log = logging.getLogger(__name__)
 
-LOADED = ("train", "edit", "evaluate", "predict", "verify", "dossier", "convert")  # the commands of jobs
-# variables that are read when Django and the libraries are loaded; a fork is given the others
+LOADED = ("train", "edit", "evaluate", "predict", "verify", "dossier", "convert")  # the commands that jobs run
+# Django and the libraries read these variables while they are loaded; a fork can only set the others
 AT_LOADING = ("OCTWEB_", "DJANGO_", "PYTHON", "NUMBA_", "OPENBLAS_", "OMP_", "ARROW_")
-START_TIMEOUT_SECONDS = 60.0  # seconds in which the fork server must have loaded everything and forked
-LOST = -signal.SIGKILL  # the status of a child whose fork server was killed: it ends itself, and nobody knows how
+START_TIMEOUT_SECONDS = 60.0  # for loading everything and the first fork
+LOST = -signal.SIGKILL  # status of a child whose fork server was killed: it ends itself, with unknown status
 
 
 def program() -> list[str]:
-    """The command that starts the server; tests replace it to run their own scripts."""
+    """Return the command that starts the server. Tests replace it to run their own scripts."""
     return [*settings.COMMAND, "fork_server"]
 
 
@@ -55,19 +55,19 @@ class ForkedProcess:
         self.returncode: int | None = None
 
     def poll(self) -> int | None:
-        """Return the exit status, or minus the signal that ended it; None while it runs."""
+        """Return the exit status, or minus the number of the signal that ended the child; None while it runs."""
         if self.returncode is None:
             self.returncode = self.server.status(self.pid)
         return self.returncode
 
     def send_signal(self, number: int) -> None:
-        """Nothing if it has ended."""
+        """Send a signal to the child, unless it has ended."""
         if self.poll() is None:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self.pid, number)
 
     def wait(self, timeout: float | None = None) -> int:
-        """Wait for the end. Raises subprocess.TimeoutExpired."""
+        """Wait for the end and return the exit status. Raises subprocess.TimeoutExpired after `timeout` seconds."""
         until = time.monotonic() + (float("inf") if timeout is None else timeout)
         while (status := self.poll()) is None:
             if time.monotonic() > until:
@@ -77,10 +77,10 @@ class ForkedProcess:
 
 
 class ForkServer:
-    """The worker's side: starts the process, gives it orders, and keeps how the children ended."""
+    """The worker's side of a fork server: starts it, sends orders, and stores the exit status of each child."""
 
     def __init__(self, environment: dict[str, str]) -> None:
-        """Raises OSError where no process can be started."""
+        """Start the server. Raises OSError if no process can be started."""
         self.command = list(settings.COMMAND)
         self.environment = environment
         self.lock = threading.Lock()
@@ -89,7 +89,7 @@ class ForkServer:
         self.process = self._begun()
 
     def _begun(self) -> subprocess.Popen[bytes]:
-        """The process, which takes orders on its standard input and answers on its standard output."""
+        """Start the server process, which reads orders on standard input and answers on standard output."""
         return subprocess.Popen(  # noqa: S603
             program(),
             stdin=subprocess.PIPE,
@@ -115,7 +115,10 @@ class ForkServer:
         )
 
     def start(self, command: list[str], folder: Path, environment: dict[str, str]) -> ForkedProcess | None:
-        """A fork that runs `command` in `folder` with its output in files there; None where the server is gone."""
+        """Fork a child that runs `command` in `folder`, with its output in files there.
+
+        If the server does not answer, end it and return None.
+        """
         arguments = command[len(self.command) :]
         order = json.dumps({"arguments": arguments, "folder": str(folder), "environment": environment}).encode() + b"\n"
         until = time.monotonic() + START_TIMEOUT_SECONDS
@@ -135,22 +138,22 @@ class ForkServer:
         return None
 
     def listen(self, seconds: float) -> None:
-        """Take in what it says, waiting at most so long for it."""
+        """Wait at most `seconds` for lines of the server, and store the exit statuses."""
         with self.lock:
             self._read(seconds)
 
     def status(self, pid: int) -> int | None:
-        """Return the exit status of a child; None while it runs."""
+        """Return the exit status of a child, None while it runs, or `LOST` if the server has died."""
         with self.lock:
             if pid not in self.ended:
                 self._read(0.0)
             if pid not in self.ended and not self.alive:
-                self._read(0.0)  # what it said last
+                self._read(0.0)  # its last lines
                 self.ended.setdefault(pid, LOST)
             return self.ended.get(pid)
 
     def _read(self, seconds: float) -> list[dict[str, Any]]:
-        """Return the lines received so far; exit statuses are stored."""
+        """Wait at most `seconds` for lines, return them as records, and store the exit statuses."""
         assert self.process.stdout is not None
         if not select.select([self.process.stdout], [], [], max(0.0, seconds))[0]:
             return []
@@ -164,7 +167,7 @@ class ForkServer:
         return records
 
     def end(self) -> None:
-        """End it for certain; children that still run end themselves."""
+        """Kill the server. Children that still run end themselves."""
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
@@ -176,7 +179,7 @@ _keeping = False
 
 
 def keep() -> None:
-    """From now on this process keeps a fork server, which starts with its first job or with `living`."""
+    """Let this process keep a fork server. The first job or call of `living` starts it."""
     global _keeping
     _keeping = True
 
@@ -192,9 +195,9 @@ def give_up() -> None:
 
 
 def living(environment: dict[str, str]) -> ForkServer | None:
-    """Return the fork server of this process, restarted if it has died; None if this process has none.
+    """Return the fork server of this process, started if it does not run; None if the process keeps none or none can start.
 
-    `environment` is that of its children.
+    `environment` is the environment of its children.
     """
     with _lock:
         if _keeping and not (_kept and _kept[0].alive):
@@ -207,7 +210,10 @@ def living(environment: dict[str, str]) -> ForkServer | None:
 
 
 def fork(command: list[str], folder: Path, environment: dict[str, str]) -> ForkedProcess | None:
-    """A fork that runs `command` in `folder`, its output in `stdout` and `stderr` there; None where a new process is needed."""
+    """Fork a child that runs `command` in `folder`, with its output in the files `stdout` and `stderr` there.
+
+    Return None if the command needs a new process.
+    """
     server = living(environment)
     return server.start(command, folder, environment) if server and server.takes(command, environment) else None
 

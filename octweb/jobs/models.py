@@ -1,4 +1,4 @@
-"""Job: work in the queue, whose row is the only record of its state; WorkerBeat: the last sign of life of a worker."""
+"""Models of jobs and of the heartbeats of workers."""
 
 from __future__ import annotations
 
@@ -18,16 +18,19 @@ class RunStatus(models.TextChoices):
     CANCELLED = "cancelled", "Cancelled"
 
 
-START_SECONDS = 120.0  # reading a file and compiling do not count as time of what was asked
+START_SECONDS = 120.0  # for reading a file and compiling, which do not count towards the time limit of a job
 FINISHED = (RunStatus.SUCCEEDED, RunStatus.FAILED, RunStatus.CANCELLED)
 
 
 class Job(Owned):
-    """Work that waits in the queue and is done in a child process: who works on it until when, and how it ended."""
+    """Work that a worker takes from the queue and runs in a child process.
 
-    TASK = ""  # the dotted name of the task that does it; its one argument is the id of the job
-    TIDY = ""  # the dotted name of a function that removes what is old, if there is one; takes the time
-    ADVICE = ""  # what to do where the worker died each time
+    The row is the only record of its state: its status, which worker holds it until when, and how it ended.
+    """
+
+    TASK = ""  # dotted name of the task that runs it; its one argument is the id of the job
+    TIDY = ""  # dotted name of a function that removes old rows, given the current time; empty if there is none
+    ADVICE = ""  # what the user can do after the worker died in every attempt
 
     status = models.CharField(max_length=20, choices=RunStatus, default=RunStatus.QUEUED, db_index=True)
     attempt = models.PositiveIntegerField(default=0)
@@ -39,7 +42,7 @@ class Job(Owned):
     finished = models.DateTimeField(null=True, blank=True)
     error = models.TextField(blank=True)
     log = models.TextField(blank=True)  # the last lines that the child wrote to standard error
-    progress = models.JSONField(default=dict)  # the last progress record
+    progress = models.JSONField(default=dict)  # the last progress record, without its tree
     summary = models.JSONField(default=dict)  # the JSON object that the command of the child prints
 
     class Meta(Owned.Meta):
@@ -52,31 +55,31 @@ class Job(Owned):
 
     @property
     def urgency(self) -> int:
-        """The amount added to the priority of its task."""
+        """The number added to the priority of its task."""
         return 0
 
     @property
     def deaths(self) -> int:
-        """The number of attempts that octweb did not end itself."""
+        """The number of attempts that count as deaths of a worker: all, unless a kind of job knows better."""
         return self.attempt
 
     @property
     def lets_pass(self) -> bool:
-        """Whether `longest` counts from one pause to the next, and not from its start."""
+        """Whether the job gives way to others: `longest` then covers the time up to the next pause, not the whole job."""
         return False
 
     @classmethod
     def held(cls) -> tuple[str, str]:
-        """The noun for this job on pages, singular and plural."""
+        """Return the noun for this job on pages, singular and plural."""
         return str(cls._meta.verbose_name), str(cls._meta.verbose_name_plural)
 
     def longest(self) -> float | None:
-        """The most seconds for which it may occupy a worker; None if unknown."""
+        """Return the number of seconds for which the job may occupy a worker; None if unlimited."""
         return float(settings.MAX_BATCH_SECONDS)
 
 
 class WorkerBeat(models.Model):
-    """A worker process and when it was last heard of."""
+    """A worker process and the time of its last heartbeat."""
 
     name = models.CharField(max_length=100, primary_key=True)
     seen_at = models.DateTimeField()

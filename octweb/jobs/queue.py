@@ -1,4 +1,4 @@
-"""The queue that all kinds of jobs share; pages and API send jobs to it, workers take them from it."""
+"""Send, cancel, count and order the jobs of all kinds."""
 
 from __future__ import annotations
 
@@ -22,28 +22,28 @@ Kind = TypeVar("Kind", bound=Job)
 
 
 def job_models() -> list[type[Job]]:
-    """Every kind of job of the installed applications."""
+    """Return every kind of job of the installed applications."""
     return [model for model in apps.get_models() if issubclass(model, Job)]
 
 
 def send(job: Job) -> None:
-    """Put the job's id, and nothing else, into the task queue."""
+    """Put a task with the id of the job, and nothing else, into the task queue."""
     task = import_string(job.TASK)
     task.using(priority=task.priority + job.urgency).enqueue(str(job.pk))
 
 
 def priority_of(model: type[Job]) -> int:
-    """Return the priority of a kind of job. Workers take the highest first, and the oldest among equals."""
+    """Return the priority of a kind of job. Workers take the highest first, then the oldest."""
     return int(import_string(model.TASK).priority)
 
 
 def tidy(now: datetime) -> int:
-    """Let every kind of job remove what is old; returns how much was removed."""
+    """Let every kind of job remove old rows. Returns the number removed."""
     return sum(import_string(model.TIDY)(now) for model in job_models() if model.TIDY)
 
 
 def cancel(job: Any) -> Any:
-    """Cancel a queued job at once; ask a running one to stop. A finished job raises Conflict."""
+    """Cancel a queued job at once, or ask a running one to stop; return the job. Raises Conflict if it has ended."""
     now = timezone.now()
     jobs = type(job).objects
     queued = jobs.filter(pk=job.pk, status=RunStatus.QUEUED)
@@ -64,7 +64,7 @@ def refuse_unfinished(job: Job) -> None:
 
 
 def check_waiting(model: type[Job], owner: Any) -> None:
-    """Raise Conflict where the owner has as many jobs of this kind in the queue as one may have, or a visitor too many things.
+    """Raise Conflict if the owner has too many queued or running jobs of this kind, or is a demo visitor with too many objects.
 
     Call it in the transaction that adds the job: it locks the owner's count until that transaction ends.
     """
@@ -79,9 +79,9 @@ def check_waiting(model: type[Job], owner: Any) -> None:
 
 
 def only_one(kind: type[Kind], *, owner: Any, model: Any, **fields: Any) -> Kind:
-    """Return the active job of this kind for a model, or queue a new one of `owner` with these fields.
+    """Return the queued or running job of this kind for a model, or queue a new one of `owner` with these fields.
 
-    Two calls at once get the same job: the model's row is locked. Raises Conflict.
+    Concurrent calls get the same job, since the model's row is locked. Raises what `check_waiting` raises.
     """
     with transaction.atomic():
         type(model)._default_manager.select_for_update().only("pk").get(pk=model.pk)
@@ -95,7 +95,7 @@ def only_one(kind: type[Kind], *, owner: Any, model: Any, **fields: Any) -> Kind
 
 
 def ahead_of(job: Job) -> list[QuerySet[Any]]:
-    """Return the queued jobs of each kind that a worker takes before this one."""
+    """Return one queryset for each kind with queued jobs that a worker takes before this one."""
     mine = priority_of(type(job))
     querysets = []
     for model in job_models():
@@ -108,7 +108,7 @@ def ahead_of(job: Job) -> list[QuerySet[Any]]:
 
 
 def more_urgent_waits(job: Job, since: datetime) -> bool:
-    """Return whether a job of higher priority has been queued since then."""
+    """Return whether a job of a kind with higher priority is queued that was created before `since`."""
     mine = priority_of(type(job))
     return any(
         model._default_manager.filter(status=RunStatus.QUEUED, created__lt=since).exists()
@@ -118,18 +118,18 @@ def more_urgent_waits(job: Job, since: datetime) -> bool:
 
 
 def queue_position(job: Job) -> int | None:
-    """1 for the job that starts next; None for one that is not queued."""
+    """Return the place in the queue, 1 for the job that starts next; None if the job is not queued."""
     if job.status != RunStatus.QUEUED:
         return None
     return sum(queued.count() for queued in ahead_of(job)) + 1
 
 
 def worker_seen() -> bool:
-    """Return whether a worker has sent a heartbeat recently; without one, queued jobs wait forever."""
+    """Return whether a worker has sent a heartbeat recently. Without a worker, queued jobs wait forever."""
     return workers_seen() > 0
 
 
 def workers_seen() -> int:
-    """Return the number of workers with a recent heartbeat; each has one slot."""
+    """Return the number of workers with a recent heartbeat. Each runs one job at a time."""
     since = timezone.now() - timedelta(seconds=settings.WORKER_LEASE_SECONDS)
     return WorkerBeat.objects.filter(seen_at__gte=since).count()

@@ -2,5 +2,5 @@
 
 from django.dispatch import Signal
 
-ended = Signal()  # sender: the kind of job; job_id: its id. Sent by the worker once, when a job has come to its end
-beside = Signal()  # sent by each worker process every second in a thread of its own, for what must not hold its jobs
+ended = Signal()  # sender: the kind of job; job_id: its id. A worker sends it after its attempt, if the job has ended
+beside = Signal()  # each worker process sends it every second from a separate thread, for work that must not delay jobs

@@ -1,8 +1,8 @@
-"""Supervisor: takes a job, runs its child, copies its progress, and writes how it ended.
+"""Claim a job, run its child, and store its end.
 
-The job's row is the only truth. It is taken with an UPDATE that names the state it expects, held by a lease that every tick
-renews with the same condition, and ended by one more conditional UPDATE in the transaction that stores what came out. So a job that
-two workers believe they have is finished by one of them, and if a worker died, its job is free when the lease is over.
+The job's row is the only record of its state. A worker claims it with an UPDATE that names the expected state. Every tick renews the
+lease under the same condition. One more conditional UPDATE ends the job, in the transaction that stores the result. If two workers
+believe that they hold a job, only one finishes it. If a worker dies, its job is free once the lease has expired.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ from octweb.jobs.signals import ended
 log = logging.getLogger(__name__)
 
 TICK_SECONDS = 0.5
-LOOK = 0.05  # seconds between two looks for the first report, which a person waits for
-NOTE = "note"  # in the summary of a job
+LOOK = 0.05  # seconds between two looks for the first report, for which a user waits
+NOTE = "note"  # key in the summary of a job
 RETRIED_NOTE = (
     "note: the system killed attempt {attempt}, probably because memory ran out; the job was tried again once."
 )
@@ -43,25 +43,25 @@ IGNORED_TERMINATION = (
     "The {noun} process did not end within {seconds:.0f} s of being asked to, and was ended without a result."
 )
 USER_STOP_GRACE_FACTOR = (
-    6  # times the grace: one step of a solver on a busy machine may take longer than a worker that ends has
+    6  # on a busy machine, one step of a solver may take longer than the grace of a worker that shuts down
 )
-DATABASE_TIMEOUT_SECONDS = 60.0  # seconds for which a database that is away is waited for
+DATABASE_TIMEOUT_SECONDS = 60.0  # for which a worker retries while the database is unavailable
 
-stopping = threading.Event()  # set by the worker command when it is asked to end
+stopping = threading.Event()  # the worker command sets it when it is asked to end
 
 
 def worker_name() -> str:
-    """Return the holder of leases of this process: host and process id."""
+    """Return the name under which this process holds leases: host and process id."""
     return f"{socket.gethostname()}:{os.getpid()}"
 
 
 def _reason(error: Exception) -> str:
-    """Return the words of an error that its job's owner may read."""
+    """Return the text of an error for the job's owner; for an OSError without its path."""
     return (error.strerror or type(error).__name__) if isinstance(error, OSError) else str(error)
 
 
 def hide_folders(text: str) -> str:
-    """Leave out the folders of this server before the names of files; the owner of a job reads the text."""
+    """Remove this server's folders from paths in a text that the owner of a job reads."""
     folders = {str(folder) for folder in (settings.DATA_DIR, settings.BASE_DIR, tempfile.gettempdir(), sys.prefix)}
     for folder in sorted(folders - {"/"}, key=len, reverse=True):
         text = text.replace(f"{folder}/", "")
@@ -69,18 +69,18 @@ def hide_folders(text: str) -> str:
 
 
 class LostLease(Exception):
-    """Somebody else has the job now, or it was deleted."""
+    """This worker no longer holds the job: another one claimed it, it was requeued or ended, or it was deleted."""
 
 
 class JobRefused(Exception):
-    """The job cannot be done; the message is for its owner."""
+    """The job cannot be run. The message is for its owner."""
 
 
 class Supervisor(ABC):
-    """One attempt at one job; a subclass for each kind says what is special."""
+    """One attempt at one job. Each kind of job has a subclass."""
 
     jobs: type[Job]
-    noun = "process"  # what the child is called in errors
+    noun = "process"  # the name of the child in errors
 
     def __init__(self, *, job_id: str, worker: str, stopping: threading.Event) -> None:
         self.job_id = job_id
@@ -89,10 +89,10 @@ class Supervisor(ABC):
         self.attempt = 0
         self.lines = 0
         self.end_reason = ""
-        self.lost = ""  # what is lost with a child that was killed, in words
-        self.late = False  # asked to end since its time was over
-        self.preempted = False  # the child is to end and the job to wait again, so that others come first
-        self.note = ""  # on what happened to the attempt before, first in the log
+        self.lost = ""  # sentence about results that are lost with a killed child
+        self.late = False  # asked to end because of its time limit
+        self.preempted = False  # the child must end and the job go back to the queue, so that others come first
+        self.note = ""  # about the end of the attempt before; the first line of the log
 
     def load(self) -> Any:
         """Return the job with its related objects."""
@@ -100,21 +100,21 @@ class Supervisor(ABC):
 
     @abstractmethod
     def prepare(self, job: Any) -> Process:
-        """Return its child process, not started yet; raises JobRefused."""
+        """Return the child process, not started. Raises JobRefused."""
 
     @abstractmethod
     def limits(self, job: Any) -> tuple[float, float]:
-        """Return the limits in seconds and megabytes after which the child is stopped."""
+        """Return the time limit in seconds and the memory limit in megabytes of the child."""
 
-    def keep(self, records: list[dict[str, Any]]) -> None:  # noqa: B027  # most jobs have none to keep
-        """Store progress records, in the transaction that renews the lease; `self.lines` were stored before."""
+    def keep(self, records: list[dict[str, Any]]) -> None:  # noqa: B027  # most jobs store none
+        """Store progress records, in the transaction that renews the lease; `self.lines` counts those stored before."""
 
     @abstractmethod
     def _finish(self, job: Any, child: Process, code: int) -> None:
         """Finish or requeue the job after its child ended with this status."""
 
     def run(self) -> str:
-        """Claim, supervise, finish; returns the job's status afterwards."""
+        """Claim the job, run its child and finish. Returns the job's status afterwards, "deleted", or "not claimed"."""
         if not self._claim():
             return "not claimed"
         job = self.load()
@@ -182,7 +182,7 @@ class Supervisor(ABC):
 
     @contextmanager
     def _holding(self) -> Iterator[None]:
-        """Renew the lease beside what may take longer than it: files that are fetched from or sent to a store far away."""
+        """Renew the lease in a thread during a `with` block. Transfers to and from a remote file store may outlast the lease."""
         finished = threading.Event()
 
         def renew() -> None:
@@ -205,7 +205,7 @@ class Supervisor(ABC):
             thread.join()
 
     def _watch(self, job: Any, child: Process) -> int:
-        """Tick until the child has ended; returns its exit status."""
+        """Tick until the child has ended, and return its exit status. Raises LostLease, and the database's errors after a timeout."""
         started = time.monotonic()
         limit, memory = self.limits(job)
         terminated: float | None = None
@@ -216,7 +216,7 @@ class Supervisor(ABC):
                 cancel = self._tick(child)
                 away = None
             except (OperationalError, InterfaceError) as error:
-                # a database that is locked or away for some seconds costs no run
+                # a run survives a database that is locked or unavailable for some seconds
                 away = away or time.monotonic()
                 log.warning("%s %s: the database does not answer: %s", self._name, self.job_id, error)
                 connection.close()
@@ -244,13 +244,13 @@ class Supervisor(ABC):
     def _grace(self, left: float) -> float:
         """Return the grace period in seconds; longer if a user stops the job `left` seconds before its limit.
 
-        Those who wait for the worker wait no longer than without the stop, and a worker that ends cannot wait.
+        The extended period does not exceed the job's limit plus the short one. A worker that is shutting down uses the short one.
         """
         grace = float(settings.WORKER_GRACE_SECONDS)
         return grace if self.stopping.is_set() else min(USER_STOP_GRACE_FACTOR * grace, grace + max(0.0, left))
 
     def _reason_to_stop(self, child: Process, cancel: bool, late: bool, memory: float) -> float | None:
-        """Ask the child to end if there is a reason; returns the time at which it was asked."""
+        """Kill a child above its memory limit, or terminate it for another reason. Returns the time of the signal, None without one."""
         used_megabytes = child.megabytes()
         if used_megabytes > memory:
             self.end_reason = (
@@ -267,7 +267,7 @@ class Supervisor(ABC):
         return time.monotonic()
 
     def _tick(self, child: Process) -> bool:
-        """Copy progress, renew the lease; returns whether a cancel was asked for. Raises LostLease."""
+        """Store progress and renew the lease. Returns whether cancelling was requested. Raises LostLease."""
         records, offset = child.read_progress()
         now = timezone.now()
         changes: dict[str, Any] = {
@@ -290,28 +290,28 @@ class Supervisor(ABC):
         return not self._mine().filter(cancel_requested=True).exists()
 
     def end(self, status: Any, **changes: Any) -> None:
-        """End the job; raises LostLease if this worker does not hold it any more."""
+        """End the job. Raises LostLease if this worker does not hold it any more."""
         if "error" in changes:
             changes["error"] = hide_folders(changes["error"])
         if not self._mine().update(status=status, finished=timezone.now(), lease_until=None, **changes):
             raise LostLease  # rolls back what was stored in the same transaction
 
     def _release(self, **changes: Any) -> None:
-        """Give the job back: this worker, or another one, takes it from the start."""
-        # both in one step, or the reaper sees a queued job without a task and sends it as well
+        """Requeue the job if this worker still holds it. A worker then starts it again."""
+        # one transaction: otherwise the reaper could see a queued job without a task and send it as well
         with transaction.atomic():
             if self._mine().update(status=RunStatus.QUEUED, worker="", lease_until=None, **changes):
                 send(self.jobs._default_manager.get(pk=self.job_id))
 
     def noted(self) -> dict[str, str]:
-        """Return the note on an earlier attempt that was killed; empty if there was none."""
+        """Return the note on an earlier attempt as a part of the summary; empty if there is none."""
         return {NOTE: self.note} if self.note else {}
 
     def _log(self, child: Process) -> str:
         return hide_folders("\n".join(filter(None, [self.note, child.log()])))
 
     def _patiently(self, action):
-        """Do something with a database, or a store of files, that may be away for some seconds."""
+        """Return the result of `action`, retried while the database or file store is unavailable. Raises its error after a timeout."""
         until = time.monotonic() + DATABASE_TIMEOUT_SECONDS
         while True:
             try:
@@ -324,18 +324,18 @@ class Supervisor(ABC):
 
 
 class ResultSupervisor(Supervisor):
-    """One attempt at a job with a child that leaves one result at its end."""
+    """One attempt at a job whose child writes one result at its end."""
 
     def complete(self, summary: dict[str, Any]) -> bool:
-        """Return whether the child had finished its work when it ended."""
+        """Return whether the child finished its work, according to its summary ({} if it failed)."""
         return bool(summary)
 
     @abstractmethod
     def store(self, job: Any, child: Process, summary: dict[str, Any]) -> None:
-        """Store what came out and end the job with `end`, both or neither."""
+        """Store the result and end the job with `end`, in one transaction."""
 
     def kept_of(self, child: Process, cancelled: bool) -> dict[str, Any]:
-        """Return the summary of a result recovered from a killed child, {} if there is none."""
+        """Return the summary of a result recovered from a killed child; {} if there is none."""
         return {}
 
     def on_failure(self, child: Process) -> dict[str, Any]:
@@ -343,7 +343,10 @@ class ResultSupervisor(Supervisor):
         return {}
 
     def _finish(self, job: Any, child: Process, code: int) -> None:
-        """Store what came out and the end of the job in one transaction, or give it back, or say why it failed."""
+        """Store the result, requeue the job, or end it with the reason of its failure.
+
+        A job goes back to the queue if the worker shuts down, and once after a kill that octweb did not send.
+        """
         summary = child.summary() if code == 0 else {}
         if self.stopping.is_set() and self._patiently(self._not_cancelled) and not self.complete(summary):
             self._patiently(self._release)
@@ -364,7 +367,7 @@ class ResultSupervisor(Supervisor):
 
 
 def _why(code: int, log: str, noun: str) -> str:
-    """Return why a child failed: its last message, unless it was killed."""
+    """Return why a child failed: its last message, or how it ended if a signal ended it or there is no message."""
     return _death(code, noun) if code < 0 else last_line(log) or _death(code, noun)
 
 

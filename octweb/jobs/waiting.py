@@ -1,4 +1,4 @@
-"""Describe what a queued job waits for, and the latest time of its start."""
+"""Describe what a queued job waits for, and its latest start."""
 
 from __future__ import annotations
 
@@ -20,7 +20,10 @@ MINUTE = 60.0
 
 @dataclass(frozen=True, kw_only=True)
 class Wait:
-    """Place in the queue, the workers that are alive, what they do now in words, and seconds until one is free at the latest."""
+    """What a queued job waits for: its place in the queue, the number of live workers, and what comes before it.
+
+    `longest`: seconds until it starts at the latest; None if unknown.
+    """
 
     position: int
     workers: int
@@ -29,7 +32,7 @@ class Wait:
 
     @property
     def words(self) -> str:
-        """Describe why the job has not started, and the latest time of its start."""
+        """Why the job has not started, and the latest time of its start."""
         if not self.busy:
             return "a worker is free and takes it now."
         if self.longest is None:
@@ -38,7 +41,7 @@ class Wait:
 
 
 def wait_of(job: Job | None) -> Wait | None:
-    """Return what a queued job waits for; None for one that is not queued."""
+    """Return what a queued job waits for; None if the job is not queued."""
     position = None if job is None else queue_position(job)
     if job is None or position is None:
         return None
@@ -58,19 +61,22 @@ def _running() -> list[Any]:
 
 def _remaining_seconds(job: Job) -> float:
     """Return the seconds for which a running job may still occupy its worker; infinite if unknown."""
-    if job.started is None or job.lets_pass:  # it may have begun its present part just now
+    if job.started is None or job.lets_pass:  # its current part may have begun just now
         return _maximum_seconds(job)
     return max(0.0, _maximum_seconds(job) - (timezone.now() - job.started).total_seconds())
 
 
 def _maximum_seconds(job: Job) -> float:
-    """Return the seconds for which it may occupy a worker, including the grace period."""
+    """Return the seconds for which it may occupy a worker, including the grace period; infinite if unlimited."""
     longest = job.longest()
     return math.inf if longest is None else longest + settings.WORKER_GRACE_SECONDS
 
 
 def _start(free: list[float], ahead: list[float]) -> float | None:
-    """Return when the last queued job starts if each job uses its whole limit and free workers take the next one."""
+    """Return in how many seconds a worker is free if all jobs ahead use their whole limits; None if never for certain.
+
+    `free`: seconds until each worker is free; `ahead`: the limits of the jobs ahead, which the first free worker takes.
+    """
     heapq.heapify(free)
     for longest in ahead:
         heapq.heapreplace(free, free[0] + longest)
@@ -90,6 +96,6 @@ def _ahead_words(count: int) -> str:
 
 
 def _rounded_up(value: float) -> float:
-    """To 5 s below a minute, to whole minutes above: an upper bound that does not change with every look."""
+    """Round up to 5 s below a minute, to minutes above: a bound that does not change at every refresh."""
     step = 5.0 if value < MINUTE - 5 else MINUTE
     return max(step, math.ceil(value / step) * step)

@@ -1,4 +1,4 @@
-"""Review models in Django's admin: list, tree, certificate, difference from the served version, and actions."""
+"""Review models in Django's admin."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from trainer.tree.render.outline import tree_outline
 
 
 def _or_damage(show: Callable[[Any, TreeModel], Any]) -> Callable[[Any, TreeModel], Any]:
-    """Show the error of a damaged document instead of its content."""
+    """Decorate a column: for a damaged document, it shows the error instead of the content."""
 
     @wraps(show)
     def shown(self: Any, model: TreeModel) -> Any:
@@ -50,7 +50,7 @@ def _or_damage(show: Callable[[Any, TreeModel], Any]) -> Callable[[Any, TreeMode
 
 
 class ReadOnly(admin.ModelAdmin):
-    """An admin without adding, changing and deleting; only actions change models."""
+    """An admin without adding, changing and deleting. Only its actions change models."""
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False
@@ -63,7 +63,7 @@ class ReadOnly(admin.ModelAdmin):
 
 
 class Events(admin.TabularInline):
-    """The read-only history."""
+    """The history of a model, read-only."""
 
     model = ReviewEvent
     extra = 0
@@ -228,7 +228,7 @@ class TreeModelAdmin(ReadOnly):
         return self._approve(request, queryset, False, "approved")
 
     def _approve(self, request: HttpRequest, queryset, publish: bool, outcome: str) -> HttpResponse | None:
-        """Ask for a note if the checklist of a selected model has open items."""
+        """Approve the selected models. If a checklist has open items, ask for a note first."""
         step = partial(actions.approve, publish=publish)
         if any(open_points(m) for m in queryset if "approve" in actions.possible_steps(m, request.user)):
             words = ("Approve models", "Their checklists have open points", "Say why you approve them all the same")
@@ -261,7 +261,7 @@ class TreeModelAdmin(ReadOnly):
     def _with_reason(
         self, request: HttpRequest, queryset, step: Callable[..., Any], outcome: str, words: tuple[str, str, str]
     ) -> HttpResponse:
-        """Ask for the reason first; its form calls the same action again."""
+        """Take the step with the submitted reason. Without one, show its form, which calls the same action again."""
         reason = request.POST.get("reason", "").strip()
         if "reason" in request.POST and reason:
             self._each(request, queryset, partial(step, reason=reason[:5000]), outcome)

@@ -1,4 +1,7 @@
-"""Let apps above the registry register what they know of a model. Imports little, since every command loads it."""
+"""Let other apps register what they know about models.
+
+Imports little, since every command loads it.
+"""
 
 from __future__ import annotations
 
@@ -17,17 +20,17 @@ _read_permissions: Callable[[TreeModel], Mapping[str, Any]] = _no_permissions
 
 
 def register_column_permissions(read: Callable[[TreeModel], Mapping[str, Any]]) -> None:
-    """Set the function that reads them. `octweb.decide` stores them and calls this in `ready`."""
+    """Set the function that reads column permissions. `octweb.decide` stores them and calls this in `ready`."""
     global _read_permissions
     _read_permissions = read
 
 
 def column_permissions(model: TreeModel) -> Mapping[str, Any]:
-    """Return what may change in each column."""
+    """Return the permitted changes, column → words; other columns may change freely."""
     return _read_permissions(model)
 
 
-# a `checklist.ChecklistItem` of a `checklist.ReviewedModel`, by the key of the item in `checklist.TITLES`
+# by key of `checklist.TITLES`: functions from a `checklist.ReviewedModel` to a `checklist.ChecklistItem`
 item_sources: dict[str, Callable[[Any], Any]] = {}
 preparations: list[Callable[[TreeModel], None]] = []
 
@@ -59,7 +62,7 @@ def register_open_points(read: Callable[[TreeModel], list[str]]) -> None:
 
 
 def open_points(model: TreeModel) -> list[str]:
-    """Return the titles of the checklist items that forbid an approval without a note."""
+    """Return the titles of the open checklist items, which forbid an approval without a note."""
     return _read_open_points(model)
 
 
@@ -77,7 +80,7 @@ _read_agreement: Callable[[TreeModel], dict[str, Any] | None] = _no_agreement
 
 
 def register_agreement(read: Callable[[TreeModel], dict[str, Any] | None]) -> None:
-    """Set the function that reads what is known of the other good trees.
+    """Set the function that reads the agreement of the good trees.
 
     `octweb.workbench` counts them and calls this in `ready`.
     """
@@ -86,5 +89,8 @@ def register_agreement(read: Callable[[TreeModel], dict[str, Any] | None]) -> No
 
 
 def agreement(model: TreeModel) -> dict[str, Any] | None:
-    """Return what is known of the other good trees of a model. Show it only to its owner and administrators."""
+    """Return the agreement of the good trees of a model; None if they cannot be counted.
+
+    Show it only to the owner and administrators.
+    """
     return _read_agreement(model)

@@ -1,4 +1,4 @@
-"""TreeModel: a trained tree with its certificate, as a version of a family; ReviewEvent: its history, never changed."""
+"""Models of trained trees: names, versions, review history and shares."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class TreeModelQuerySet(OwnedQuerySet):
     """Filter models by who may see or call them."""
 
     def approved(self) -> TreeModelQuerySet:
-        """Return the models that everyone with a token may call."""
+        """Return the approved models, which all users may call."""
         return self.filter(state=State.APPROVED)
 
     def served(self) -> TreeModelQuerySet:
@@ -54,7 +54,7 @@ class TreeModelQuerySet(OwnedQuerySet):
         return self.approved().filter(served_since__isnull=False).order_by("-served_since", "-version")
 
     def callable_by(self, user) -> TreeModelQuerySet:
-        """Return the user's own, the approved and the models shared for calls; all models for staff."""
+        """Return the user's own models, approved ones, and those shared for calls; all models for staff."""
         return self._open_to(user, (ShareLevel.CALL,))
 
     def readable_by(self, user) -> TreeModelQuerySet:
@@ -85,7 +85,7 @@ class Recording(models.TextChoices):
 
 
 class Doubt(models.TextChoices):
-    """The reason why pages do not repeat the claim of a model file."""
+    """Why pages do not repeat the claim of a model file."""
 
     PENDING = "pending", "To be checked again"
     REFUTED = "refuted", "Refuted by a check"
@@ -134,7 +134,7 @@ class TreeModel(Deletable):
 
 
 class ReviewEvent(models.Model):
-    """One step of a review: who, when and why.
+    """One step in the history of a model, never changed: who, when and why.
 
     If the state stays, the step was about the served name and `reason` describes it. In review, it was the first of two approvals.
     """
@@ -154,7 +154,7 @@ class ReviewEvent(models.Model):
 
     @property
     def step(self) -> str:
-        """Name the step in a word or two."""
+        """The name of the step in a word or two."""
         if self.before == State.IN_REVIEW and self.after == State.DRAFT:
             return "Taken back" if self.by_id == self.model.owner_id else "Asked back"
         if self.before == self.after == State.IN_REVIEW:

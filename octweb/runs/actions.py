@@ -1,4 +1,4 @@
-"""Change runs. Pages, API, worker and commands call these functions; nothing else writes a run."""
+"""Queue, repeat, delete and purge runs, for pages, API and worker."""
 
 from __future__ import annotations
 
@@ -62,12 +62,12 @@ def enqueue(
     key: str = "",
     family: Family | None = None,
 ) -> TrainingRun:
-    """Queue a new run, optionally with a start tree from a model that the owner sees.
+    """Queue a new run, optionally with the tree of a model as start.
 
-    Its tree becomes the next version of `family` where that is the owner's, else of the name that goes with the run's.
+    Its tree becomes the next version of `family` if the owner has that family, else of the name derived from the run's.
 
-    A `key` makes the call repeatable: the owner's run of that key is returned where there is one. Raises ParameterError with a
-    sentence for every bad parameter, and Unprocessable if the key was used for another request.
+    A `key` makes the call idempotent: if the owner has a run with this key, that run is returned. Raises ParameterError with a sentence for
+    each invalid parameter, Conflict at the limit of jobs, and Unprocessable, as for a key that was used for another request.
     """
     bound = {"group": group, "time": time, "weight": weight}
     digest = _digest(
@@ -106,7 +106,7 @@ def enqueue(
             family=family if family is not None and family.owner_id == owner.pk else None,
         )
     except (IntegrityError, Conflict):
-        # the same key at the same moment: the other request made the run
+        # a concurrent request with the same key made the run
         if key and (before := _of_key(owner, key, digest)):
             return before
         raise
@@ -122,7 +122,7 @@ def _create(**values: Any) -> TrainingRun:
 
 
 def _of_key(owner, key: str, digest: str) -> TrainingRun | None:
-    """Return the owner's run with this key; raises Unprocessable if its request differs."""
+    """Return the owner's run with this key, if any. Raises Unprocessable if its request differs."""
     run = TrainingRun.objects.filter(owner=owner, idempotency_key=key).first()
     if run is not None and run.request_digest != digest:
         raise Unprocessable("This Idempotency-Key was used for another request. Take a new key for a new run.")
@@ -136,7 +136,7 @@ def _digest(dataset: Dataset, method: str, parameters: Mapping[str, Any], *rest:
 
 
 def run_again(run: TrainingRun, *, owner, dataset: Dataset | None = None) -> TrainingRun:
-    """Queue a run with the same settings, on the same or another version of the data. Raises Conflict while the run is active."""
+    """Queue a run with the same settings, on the same or other data. Raises Conflict while the run is active, and as `enqueue`."""
     if run.status not in FINISHED:
         raise Conflict("The run has not ended yet.")
     other = dataset is not None and dataset.pk != run.dataset_id
@@ -157,12 +157,12 @@ def run_again(run: TrainingRun, *, owner, dataset: Dataset | None = None) -> Tra
 
 
 def _family(run: TrainingRun) -> Family | None:
-    """Return the family of the run's tree now; its model may have been renamed."""
+    """Return the current family of the run's model, which may have been renamed; without a model, the requested family."""
     return run.model.family if run.model is not None else run.family
 
 
 def run_reachable(run: TrainingRun, *, owner) -> TrainingRun:
-    """Queue a run with the constraint at a reachable value; raises Conflict if none is known."""
+    """Queue a run with the constraint at a reachable value. Raises Conflict if none is known, and as `enqueue`."""
     request = reachable(run)
     if request is None:
         raise Conflict("It is not known what can be reached. Relax one of the constraints in a new run.")
@@ -188,12 +188,15 @@ def delete(run: TrainingRun) -> None:
 
 
 def tidy(now: datetime) -> int:
-    """Purge runs, models and data sets whose time for restoring is over."""
+    """Purge deleted runs, models and data sets that can no longer be restored. Returns their number."""
     return purge(TrainingRun, now) + purge(TreeModel, now) + datasets.purge(now)
 
 
 def within_limits(method: Method, values: dict[str, Any], *, said: Mapping[str, Any]) -> dict[str, Any]:
-    """Cap time, memory and threads at the server's limits; a limit that is not in `said` becomes the server's."""
+    """Apply the server's limits of time, memory and threads to `values`, and return them.
+
+    Missing values and defaults above a limit become the limit. Raises ParameterError for a value above a limit in `said`, the user's input.
+    """
     errors = {}
     for name, limit in server_limits().items():
         if method.parameter(name) is None:
@@ -208,7 +211,7 @@ def within_limits(method: Method, values: dict[str, Any], *, said: Mapping[str, 
 
 
 def _check_start(method: Method, dataset: Dataset, model: TreeModel) -> None:
-    """Raise ParameterError unless the method takes a start tree and the data have its columns."""
+    """Raise ParameterError unless the method takes a start tree and the data have the tree's columns."""
     if not method.warm_start:
         raise ParameterError(
             {"warm_start": f"'{method.id}' always builds its tree from the start and cannot begin with another tree."}
@@ -225,7 +228,10 @@ def _check_start(method: Method, dataset: Dataset, model: TreeModel) -> None:
 
 
 def check_settings(method: Method, checked: Settings, dataset: Dataset) -> None:
-    """Raise ParameterError unless the settings fit each other and the columns and classes of the data."""
+    """Raise ParameterError unless the settings fit each other and the columns and classes of the data.
+
+    Raises Unprocessable if the method needs two classes. Data sets without known classes are not checked.
+    """
     classes = tuple(dataset.profile.get("classes") or ())
     if not classes:
         return
@@ -238,7 +244,7 @@ def check_settings(method: Method, checked: Settings, dataset: Dataset) -> None:
     texts = tuple(c["name"] for c in features if c["kind"] == ColumnKind.CATEGORICAL)
     names = SettingNames(columns=columns, classes=classes, texts=texts)
     rewards = read_rewards(str(checked.get("costs") or ""), names)
-    if rewards is not None:  # their columns are not asked, and each row has costs of its own
+    if rewards is not None:  # their columns are not features, and each row has its own costs
         left = tuple(name for name in columns if name not in rewards.columns)
         if not left:
             raise ParameterError({"costs": "every column holds rewards, so there is none to ask."})

@@ -1,4 +1,4 @@
-"""Recommend a method for the answers of the user: split type, guarantee and size."""
+"""Recommend a method for the user's answers in the form."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from trainer.tree.describe import number_text
 from trainer.tree.render.names import short_names
 
 ALL_THRESHOLDS_DEPTH = 2
-ALL_THRESHOLDS_CELLS = 250_000  # rows times numeric columns up to which all thresholds are searched within minutes
-THREE = 3  # categories from which a question about a group says more than one about a single category
-SLOPE = 0.4  # of the line in the example of two columns
-# what only some methods take; a wish for one of them goes before the recommendation
+ALL_THRESHOLDS_CELLS = 250_000  # rows times numeric columns up to which a search over all thresholds takes minutes
+THREE = 3  # categories from which a split on groups can differ from one on a single category
+SLOPE = 0.4  # of the line in the example with two columns
+# parameters of some methods only; setting one takes precedence over the recommendation
 LIMITS = ("forbidden", "min_leaf", *SIDE)
 
 QUESTION_WORDS = {
@@ -81,9 +81,9 @@ def kinds(dataset: Dataset) -> list[SplitKind]:
 
 
 def _by_cut(dataset: Dataset, columns: list[dict[str, Any]], *, least: int = 0) -> list[dict[str, Any]]:
-    """The profiles of these columns with a short name, those first that one question parts best.
+    """Return the profiles of these columns with short names, ordered by the accuracy of their best split, highest first.
 
-    Columns of fewer than `least` values in the rows that train are left out; empty counts as a value where it is a category.
+    Columns with fewer than `least` values in the training rows are omitted. Empty counts as a value if it is a category.
     """
     names = {c["name"] for c in columns}
     found = [
@@ -100,20 +100,20 @@ def _cut_words(column: Mapping[str, Any]) -> str:
 
 
 def _line_words(first: Mapping[str, Any], second: Mapping[str, Any]) -> str:
-    """Describe an example line through two columns, through the threshold of the first and the middle of the second."""
+    """Describe an example line in two columns, through the threshold of the first and the median of the second."""
     at = (first["cut"] or 0.0) + SLOPE * (second["median"] or 0.0)
     return f"{first['short']} + {SLOPE} × {second['short']} ≤ {number_text(at)}"
 
 
 def _group_words(column: Mapping[str, Any], count: int) -> str:
-    """Describe an example split on categories: the best one, and the next ones for `number` > 1."""
+    """Describe an example split on categories: the best one, and further ones for `count` > 1."""
     best = column["cut_category"]
     others = [name for name in column["bars"] if name not in (best, OTHER)]
     return f"{column['short']} is {' or '.join(name for name in [best, *others][:count] if name)}"
 
 
 def recommend(answers: AdviceAnswers, dataset: Dataset, values: Mapping[str, Any]) -> Method:
-    """Return the method for the answers; `values` are the known parameters, including constraints."""
+    """Return the method for the answers. `values`: the known parameters, with constraints."""
     role = Role(f"{answers.ask} {answers.sure}")
     return _one_column(dataset, values) if role is Role.ONE_PROVED else method_for(role)
 
@@ -124,14 +124,14 @@ def answers_of(method: Method) -> AdviceAnswers:
 
 
 def wishes(answers: AdviceAnswers) -> tuple[str, ...]:
-    """Return parameters of other methods that the form offers; filling one in selects a method that takes it."""
+    """Return the parameters that the form also offers though only some methods take them; setting one selects such a method."""
     if answers == AdviceAnswers(ask="one", sure="proved"):
         return ("forbidden", "min_leaf", *(p.name for p in CONSTRAINTS))
     return ()
 
 
 def groups_of_methods() -> list[tuple[str, list[dict[str, Any]]]]:
-    """Return the methods under Recommended, Others and Baselines, as the table of methods shows them."""
+    """Return the methods by group, in the order of the table of methods."""
     rows: dict[str, list[dict[str, Any]]] = {str(group): [] for group in Group}
     for method in METHODS:
         rows[method.group].append(
@@ -146,7 +146,7 @@ def split_phrase(method: Method) -> str:
 
 
 def _one_column(dataset: Dataset, values: Mapping[str, Any]) -> Method:
-    """Return the method for the best univariate tree."""
+    """Return the method for a proved univariate tree, as the constraints and the size of the data require."""
     usual = method_for(Role.ONE_PROVED)
     if any(is_constraint_set(values, name) and not usual.parameter(name) for name in SIDE):
         return method_for(Role.SIDE_CONSTRAINTS)
@@ -165,6 +165,6 @@ def _one_column(dataset: Dataset, values: Mapping[str, Any]) -> Method:
 
 
 def is_constraint_set(values: Mapping[str, Any], name: str) -> bool:
-    """Return whether a value sets a constraint."""
+    """Return whether `values` set the constraint of this name."""
     value = values.get(name)
     return value not in (None, "", "none", False) and not (name == "min_leaf" and int(value) <= 1)

@@ -28,7 +28,7 @@ MAX_KEY = 200
 
 
 class MethodsView(APIView):
-    """The methods with their parameters: what forms and command line are made from."""
+    """The methods with the declarations of their parameters, from which forms and command line are made."""
 
     @extend_schema(responses={200: MethodSerializer(many=True)} | PROBLEMS(401, 403, 429))
     def get(self, request: Request) -> Response:
@@ -120,5 +120,5 @@ class RunViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, mixins.Destro
     @extend_schema(responses={200: OpenApiTypes.OBJECT} | PROBLEMS(401, 403, 404, 429))
     @action(detail=True, methods=["get"], url_path="figures/progress", pagination_class=None)
     def progress_figure(self, request: Request, pk: str) -> Response:
-        """Plotly figure: objective and bound over the time of the search; for methods without a bound how the tree grows."""
+        """Plotly figure: objective and bound over the time of the search; for methods without a bound, the growth of the tree."""
         return Response(chart(self.get_object()))

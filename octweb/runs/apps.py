@@ -1,4 +1,4 @@
-"""Training runs: queue, worker, live progress."""
+"""Training runs: request, training, live progress."""
 
 from django.apps import AppConfig
 

@@ -1,4 +1,4 @@
-"""Draw the progress of a run, and compute the clock of its search."""
+"""Draw the progress of a run, and compute its search time."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from trainer.methods.monitor import COMPILING
 from trainer.registry import get
 
 MAX_RECORDS = 5000
-CHECK = "check"  # the phase with which a run reports that its search has ended
+CHECK = "check"  # the phase that a run reports after the end of its search
 
 
 def chart(run: TrainingRun, *, at: int | None = None) -> dict[str, Any]:
@@ -30,7 +30,7 @@ def chart(run: TrainingRun, *, at: int | None = None) -> dict[str, Any]:
 
 
 def records_of(run: TrainingRun) -> list[dict[str, Any]]:
-    """Return progress records of the last attempt, evenly thinned if there are very many."""
+    """Return the progress records of the last attempt. Above MAX_RECORDS they are thinned evenly, except those with a tree."""
     records = [
         record | {"line": line}
         for line, record in run.records.filter(attempt=run.attempt).order_by("line").values_list("line", "record")
@@ -42,7 +42,7 @@ def records_of(run: TrainingRun) -> list[dict[str, Any]]:
 
 
 def search_end(run: TrainingRun) -> float | None:
-    """Return the clock at the end of the search, before steps such as folds; None while it runs."""
+    """Return the seconds of the search at its end, before steps such as folds; None if it has not ended."""
     if not run.progress:
         return None
     checks = run.records.filter(attempt=run.attempt, record__phase=CHECK).order_by("line")
@@ -51,13 +51,13 @@ def search_end(run: TrainingRun) -> float | None:
 
 
 def _of_search(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the records up to the first one after the search."""
+    """Return the records up to the first one after the search, included."""
     end = next((i for i, record in enumerate(records) if record.get("phase") == CHECK), len(records))
     return records[: end + 1]
 
 
 def search_seconds(run: TrainingRun) -> float:
-    """Return the clock of a search, from its last record and the time of its arrival; 0 if no run is active."""
+    """Return the seconds of the search so far, from its last record and the time of its arrival; 0 unless the run is running."""
     if run.status != RunStatus.RUNNING or "received" not in run.progress:
         return 0.0
     if (end := search_end(run)) is not None:

@@ -1,4 +1,4 @@
-"""The child process of a training run: the files that it reads, and its command line."""
+"""The child process of a training run."""
 
 from __future__ import annotations
 
@@ -22,12 +22,10 @@ START = "start.json"
 
 @dataclass(kw_only=True)
 class TrainingProcess(Process):
-    """A training."""
+    """The child process of one training: its input files and its command line."""
 
-    data: Path = Path()  # the table; set with the other inputs
-    ended: str = (
-        ""  # why an earlier process of this attempt was killed; then only the tree that it had reported is kept
-    )
+    data: Path = Path()  # the table; `write_inputs` sets it
+    ended: str = ""  # why an earlier process of this attempt was killed; then this one only recovers the reported tree
 
     def write_inputs(self) -> None:
         run: TrainingRun = self.job
@@ -37,7 +35,7 @@ class TrainingProcess(Process):
         start_tree = of_earlier_attempts(run) if get(run.method).warm_start else None
         if (
             start_tree is not None
-        ):  # an attempt whose worker was killed had begun with what it was given, and went on from there
+        ):  # an earlier attempt had begun with the given start tree, so its incumbent is at least as good
             write(ModelFile.of_tree(start_tree), self.folder / START)
         elif run.warm_start is not None:
             (self.folder / START).write_text(document_of(run.warm_start), encoding="utf-8")
@@ -48,11 +46,11 @@ class TrainingProcess(Process):
 
     @property
     def proof(self) -> Path:
-        """Return the path of the proof if the time limit allows one."""
+        """The path of the proof. There is no file if the method writes none or the time does not suffice."""
         return self.folder / "proof.jsonl.gz"
 
     def _how(self) -> list[str]:
-        """Return the command: search with progress and a proof, or recover the reported tree."""
+        """Return the options to search with progress and a proof, or to recover the reported tree."""
         progress = self.folder / PROGRESS
         if self.ended:
             return [f"--killed={progress}", f"--ended={self.ended}"]

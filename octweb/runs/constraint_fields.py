@@ -1,6 +1,6 @@
-"""Form fields for constraints: pickers of columns and one number per class, instead of the text that the trainer reads.
+"""Form fields for constraints: pickers and numbers instead of text.
 
-Each field cleans to the text of the declaration, such as 'yes: 0.9; no: 0.8', and takes that text as its initial value.
+Each field cleans to the text that the trainer reads, such as 'yes: 0.9; no: 0.8', and takes that text as its initial value.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class PercentField(forms.FloatField):
             raise forms.ValidationError("must be a share from 0 to below 100 %.")
 
     def run_validators(self, value: Any) -> None:
-        """The limits are in percent; `validate` has looked at them."""
+        """Do nothing: `validate` has checked the limits of the share."""
 
 
 class MinutesField(forms.FloatField):
@@ -58,18 +58,18 @@ class MinutesField(forms.FloatField):
         return None if number is None else round(number * 60, 6)
 
     def run_validators(self, value: Any) -> None:
-        """The limits of the declaration are in seconds; the declaration checks them."""
+        """Do nothing: the declaration of the parameter checks its limits, in seconds."""
 
 
 class ProjectTemplate:
-    """A widget with a template in the folder of the page templates."""
+    """A widget whose template lies among the page templates."""
 
     def _render(self, template_name: str, context: dict[str, Any], renderer: Any = None) -> str:
-        return mark_safe(render_to_string(template_name, context))  # noqa: S308  (a template, which escapes what it is given)
+        return mark_safe(render_to_string(template_name, context))  # noqa: S308  (a template, which escapes its context)
 
 
 class RecallWidget(ProjectTemplate, forms.Widget):
-    """One number in percent per class."""
+    """A number in percent for each class."""
 
     template_name = "runs/widgets/recall.html"
 
@@ -96,7 +96,7 @@ class RecallWidget(ProjectTemplate, forms.Widget):
 
 
 class RecallField(forms.Field):
-    """Least recall by class."""
+    """Minimum recalls by class; cleans to a text such as 'yes: 0.9; no: 0.8'."""
 
     def __init__(self, *, classes: Sequence[str], **kwargs: Any) -> None:
         super().__init__(widget=RecallWidget(classes), **kwargs)
@@ -118,7 +118,7 @@ class RecallField(forms.Field):
 
 
 class CostsWidget(ProjectTemplate, forms.Widget):
-    """A table of true classes and answers with a cost in each cell, and what each answer earns: a number, or that times a column."""
+    """A table of costs by true class and answer, and a reward for each answer: a number, optionally times a column."""
 
     template_name = "runs/widgets/costs.html"
 
@@ -161,7 +161,7 @@ class CostsWidget(ProjectTemplate, forms.Widget):
         return {"name": name, "label": label, "value": number, "column": column}
 
     def _stated(self, text: str) -> list[str]:
-        """Return the costs by true class and answer, the rewards by answer, and the unit."""
+        """Return the costs by true class and answer, the rewards by answer, and the unit, as one list of texts."""
         earned = stated_rewards(text)
         if earned is not None:
             values, unit = earned
@@ -188,7 +188,7 @@ class CostsWidget(ProjectTemplate, forms.Widget):
 
 
 class CostsField(forms.Field):
-    """Costs by true class and answer, or rewards by answer, as JSON; empty cells keep the usual cost."""
+    """Costs by true class and answer, or rewards by answer; cleans to JSON. Empty cells keep the usual cost."""
 
     def __init__(self, *, classes: Sequence[str], columns: Sequence[str] = (), **kwargs: Any) -> None:
         super().__init__(widget=CostsWidget(classes, columns), **kwargs)
@@ -212,7 +212,7 @@ class CostsField(forms.Field):
 
 
 class ColumnsWidget(ProjectTemplate, forms.CheckboxSelectMultiple):
-    """Columns to tick."""
+    """Checkboxes for columns."""
 
     template_name = "runs/widgets/columns.html"
 
@@ -221,7 +221,7 @@ class ColumnsWidget(ProjectTemplate, forms.CheckboxSelectMultiple):
 
 
 class ColumnsField(forms.MultipleChoiceField):
-    """Columns, as the text 'a; b'."""
+    """Columns; cleans to the text 'a; b'."""
 
     def __init__(self, *, columns: Sequence[str], **kwargs: Any) -> None:
         kwargs.pop("max_length", None)
@@ -266,7 +266,7 @@ class PairsWidget(ProjectTemplate, forms.Widget):
         return context
 
     def pairs(self, text: str | None) -> list[tuple[str, str]]:
-        """The pairs of a text such as 'age + income; sex + region'."""
+        """Parse a text such as 'age + income; sex + region' to pairs."""
         pairs = []
         for item in (text or "").split(";"):
             a, _, b = item.strip().rpartition(self.join) if self.join == " " else item.strip().partition(self.join)
@@ -289,7 +289,7 @@ class PairsWidget(ProjectTemplate, forms.Widget):
 
 
 class PairsField(forms.Field):
-    """Pairs, as the text that the trainer reads."""
+    """Pairs; cleans to the text that the trainer reads, such as 'age + income; sex + region'."""
 
     def __init__(
         self, *, first: Sequence[str], second: Sequence[str], join: str, words: tuple[str, str], **kwargs: Any
@@ -328,7 +328,7 @@ class PickField(forms.ChoiceField):
 
 
 def _recalls(text: Any, classes: Sequence[str]) -> list[str]:
-    """Percent by class, from a text such as 'yes: 0.9'."""
+    """Return the percentage of each class in a text such as 'yes: 0.9', an empty text for others."""
     shares = {}
     for item in str(text or "").split(";"):
         name, _, share = item.rpartition(":")
@@ -343,7 +343,7 @@ def _recalls(text: Any, classes: Sequence[str]) -> list[str]:
 
 
 def _hundredth(value: Any) -> float:
-    """Percent as a share: the decimal that was typed, moved by two places."""
+    """Return a typed percentage as a share, computed in decimals. Raises ValidationError."""
     text = str(value).strip().rstrip("%").strip().replace(",", ".")
     try:
         share = Decimal(text) / 100

@@ -22,7 +22,7 @@ from trainer.table import MissingPolicy
 
 ROLES = ("group", "time", "weight")
 FEWEST_GROUPS = 5
-ROWS_PER_GROUP = 1.5  # a column with fewer names the rows themselves
+ROWS_PER_GROUP = 1.5  # a column with fewer rows per value identifies single rows
 WORDS_OF_THINGS = re.compile(
     r"(?:^|[\W_])(?:id|ids|patient|person|customer|client|user|subject|student|household|family|machine|device|account|employee|"
     r"member|owner|shop|store|site|ward|hospital|school|kunde|kundin|patientin|konto|nummer|no|nr)(?:$|[\W_])|[a-z](?:Id|ID)$",
@@ -46,7 +46,7 @@ class Proposal:
 
 
 def file_columns(dataset: Dataset) -> list[str]:
-    """Return the names of the columns of the file without the target; a date is one column."""
+    """Return the names of the file's columns without the target. A date counts as one column."""
     source = _sources(dataset)
     names = dict.fromkeys(source.get(c["name"], c["name"]) for c in dataset.columns)
     return [name for name in names if name != dataset.target]
@@ -55,7 +55,7 @@ def file_columns(dataset: Dataset) -> list[str]:
 def check(dataset: Dataset, *, group: str, time: str, weight: str = "", settings: Mapping[str, Any]) -> None:
     """Raise ParameterError unless these columns exist, differ, and have valid cells.
 
-    `settings` are those of the method, where they are known; some do not go with weights.
+    `settings`: the known settings of the method, some of which exclude weights.
     """
     names = [*file_columns(dataset), dataset.target]
     columns = {"group": group, "time": time, "weight": weight}
@@ -95,7 +95,7 @@ def _check_cells(dataset: Dataset, time: str, weight: str, settings: Mapping[str
 
 
 def propose_group(dataset: Dataset) -> Proposal | None:
-    """Return the first column that looks like an identifier with several rows per value."""
+    """Return the first column that looks like an identifier with several rows per value; None without one."""
     source = _sources(dataset)
     for column in dataset.columns:
         name = column["name"]
@@ -115,7 +115,7 @@ def propose_group(dataset: Dataset) -> Proposal | None:
 
 
 def propose_time(dataset: Dataset) -> Proposal | None:
-    """Return the first column of dates, else the first column of numbers whose name is that of a time."""
+    """Return the first column of dates, else the first numeric column named like a time; None without one."""
     reading = ColumnParsing.from_json(dataset.reading)
     for name, column_reading in reading.columns.items():
         if column_reading.date is not None and column_reading.date.form != TIME and name != dataset.target:
@@ -129,7 +129,7 @@ def propose_time(dataset: Dataset) -> Proposal | None:
 
 
 def propose_weight(dataset: Dataset) -> Proposal | None:
-    """Return the first column of numbers whose name is that of a sampling weight."""
+    """Return the first numeric column named like a weight; None without one."""
     for column in dataset.columns:
         name = column["name"]
         if name != dataset.target and column.get("kind") == "numeric" and WORDS_OF_WEIGHTS.fullmatch(name.strip()):

@@ -1,7 +1,7 @@
-"""Estimate how long a run takes on a data set: the cost model of its method, corrected by finished runs.
+"""Estimate how long a run takes on a data set.
 
-Each finished run of the same method shows the error of the model, in decades. It counts more if it had the same data or the same depth.
-The estimate is a range.
+The estimate is a range. The cost model of the method gives its middle, which finished runs of the same method correct. Each shows the
+error of the model in decades, and counts more if it had the same data or a similar depth.
 """
 
 from __future__ import annotations
@@ -38,16 +38,16 @@ from trainer.training.estimate import (
     with_features,
 )
 
-LOOKED_AT = 60  # finished runs of a method
-PRIOR = 1.0  # how many runs of other data the model of cost is worth
-LEAST_SPREAD = 0.12  # decades; two runs of the same thing differ by so much
+LOOKED_AT = 60  # newest finished runs of a method that are considered
+PRIOR = 1.0  # weight of the cost model, in weights of runs
+LEAST_SPREAD = 0.12  # decades by which two identical runs differ
 
 
 def estimate(
     *, user: Any, dataset: Dataset, method: Method, values: Mapping[str, Any], test_share: float
 ) -> FitEstimate:
-    """The expected time of one fit of `method` with these values on the data set."""
-    sizes = dataset.profile.get("class_counts") or [dataset.rows]  # the same rule as the training's, class by class
+    """Estimate the time and memory of one fit of `method` with these values on the data set."""
+    sizes = dataset.profile.get("class_counts") or [dataset.rows]  # held out class by class, as in training
     rows = max(1, dataset.rows - sum(held_out_of(size, test_share) for size in sizes))
     size = size_of(dataset, method, values, rows)
     finished = list(_finished_runs(user, method))
@@ -68,7 +68,7 @@ def estimate(
 
 
 def size_of(dataset: Dataset, method: Method, values: Mapping[str, Any], rows: int) -> ProblemSize:
-    """The size of a problem, on which the time of a fit depends."""
+    """Return the size of a problem, on which the time of a fit depends."""
     count = partial(questions, dataset)
     return with_features(method, values, count, _dataset_size(dataset, values, rows))
 
@@ -82,7 +82,7 @@ def threshold_choice(
     *,
     every: bool = True,
 ) -> ThresholdChoice:
-    """Return the thresholds that a training chooses by its model of cost; without `every` never all of them."""
+    """Return the thresholds that a training would choose by its cost model; without `every`, never all of them."""
 
     def count(scheme: Scheme, bins: int) -> int:
         most = MOST_QUESTIONS + 1
@@ -97,21 +97,21 @@ def _dataset_size(dataset: Dataset, values: Mapping[str, Any], rows: int) -> Pro
 
 
 def questions(dataset: Dataset, scheme: str = "", bins: int = 5) -> int:
-    """Return the number of binary features, counted on the rows of small tables."""
+    """Return the number of binary features: counted on the rows of small tables, else estimated from the profile."""
     scheme = scheme if scheme in list(Scheme) else Scheme.QUANTILE_THRESHOLDS
     few = scheme != Scheme.ALL_THRESHOLDS or _from_profile(dataset, Scheme(scheme), bins) <= 2 * MOST_QUESTIONS
     if few and dataset.rows * max(1, len(dataset.columns)) <= COUNTED_CELLS:
         try:
             return _count_features(str(dataset.pk), dataset.sha256, json.dumps(dataset.columns), str(scheme), bins)
         except TrainerError:
-            pass  # the page says what can be said without the rows
+            pass  # the rows cannot be read: estimate from the profile
     return _from_profile(dataset, Scheme(scheme), bins)
 
 
 @lru_cache(maxsize=256)
 def _count_features(pk: str, sha256: str, columns: str, scheme: str, bins: int) -> int:
     dataset = Dataset.objects.get(pk=pk)
-    dataset.columns = json.loads(columns)  # which may be foreseen, and not stored
+    dataset.columns = json.loads(columns)  # may be a preview that is not stored
     table, _ = datasets.load(dataset)
     return len(encode_binary(table, Scheme(scheme), bins).features)
 
@@ -122,9 +122,9 @@ def _from_profile(dataset: Dataset, scheme: Scheme, bins: int) -> int:
 
 
 def correct_estimate(spread: float, residuals: Iterable[tuple[float, float]]) -> tuple[float, float]:
-    """Return mean and standard deviation of the error of the cost model in decades, after runs with (residual, weight).
+    """Return mean and standard deviation of the cost model's error in decades, from the (residual, weight) of runs.
 
-    The prior has mean 0 and the weight of PRIOR runs; the spread shrinks with the weight of the runs, and grows with their own.
+    The prior has mean 0, standard deviation `spread` and weight PRIOR. The result is at least LEAST_SPREAD.
     """
     weighted = list(residuals)
     weight = sum(w for _, w in weighted)
@@ -150,7 +150,7 @@ def _residuals(
         other = _size_of_run(run, method, int(n))
         residual = math.log10(max(float(took), 0.01) / expected_seconds(method, other))
         if run.summary.get("status") in (Status.TIME_LIMIT, Status.MEMORY_LIMIT):
-            residual = max(residual, 0.0) + 0.3  # it would have taken longer; how much longer is not known
+            residual = max(residual, 0.0) + 0.3  # without the limit it would have taken longer by an unknown time
         weight = (3.0 if run.dataset_id == dataset.pk else 0.5) * 0.4 ** abs(other.d - size.d)
         yield residual, weight
 

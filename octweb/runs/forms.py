@@ -1,4 +1,4 @@
-"""The form of a new run, made from the declaration of its method."""
+"""The form of a new run, made from the method's declaration."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from trainer.data.folds import MOST_FOLDS, MOST_HELD_OUT
 from trainer.methods.base import AUTO, MAX_TEXT, POSITIVE, Method, Parameter
 from trainer.registry import METHODS
 
-START = "p_warm_start"  # beside the parameters of the method, and checked like one of them
+START = "p_warm_start"  # not a parameter of the method, but checked like one
 MOST_PERCENT = round(100 * MOST_HELD_OUT)
 EVALUATION = (
     ("test", "Hold out a share of the rows"),
@@ -44,14 +44,14 @@ HELP_GROUP = "Then the accuracy is that on persons or things that the tree has n
 HELP_TIME = "Then the tree trains on earlier rows, and the last rows check it."
 WEIGHT_QUESTION = "Do some rows count more than others?"
 HELP_WEIGHT = "Then a row counts as its weight: 2 counts twice, 0 not at all. No question asks this column."
-TOUCHED = "touched"  # hidden fields of the form, each with the name of a field
+TOUCHED = "touched"  # name of the hidden inputs that name the fields into which the user has typed
 SIZE = ("depth", "leaf_penalty", "min_leaf", "time_limit")
 GOALS = ("goal", "positive")
 COSTS = ("class_weight", "negative_weight")
 ANSWER_COSTS = ("costs", "cost_unit", "column_price")
 MOST_COST_CLASSES = 6  # classes up to which each pair of true class and answer has a cell
 MOST_GROUPS = 20  # values of a column that forms the groups of a fairness constraint
-# names and sentences of the fields that are shown first
+# labels and help texts of the fields at the top
 LABELS = {
     "depth": "Questions on a path, at most",
     "leaf_penalty": "A leaf must win",
@@ -91,25 +91,25 @@ CHOICES = {
 
 
 class AutomaticField(forms.IntegerField):
-    """A number; empty or 'auto' leaves the choice to the training."""
+    """An integer; if it is empty or 'auto', the training chooses."""
 
     def to_python(self, value: Any) -> int | None:
-        """Return the number, or None."""
+        """Return the number, or None for empty and 'auto'."""
         return super().to_python(self.prepare_value(value))
 
     def prepare_value(self, value: Any) -> Any:
-        """Return what the field shows."""
+        """Return the shown value, empty for 'auto'."""
         return "" if value == AUTO else super().prepare_value(value)
 
 
 def reported_only(parameter: Parameter) -> bool:
-    """Whether it is the leaf penalty of a method whose tree does not depend on it."""
+    """Return whether it is the leaf penalty of a method whose tree does not depend on it."""
     return parameter.name == "leaf_penalty" and parameter.advanced
 
 
 def field_of(parameter: Parameter, dataset: Dataset) -> forms.Field:
-    """A form field for a declared parameter; the declaration's own check runs again when the run is queued."""
-    is_reported = reported_only(parameter)  # means something else here than where it is shown first
+    """Return the form field of a declared parameter. `enqueue` checks the value again by the declaration."""
+    is_reported = reported_only(parameter)  # such a penalty has another meaning than at the top of the form
     common: dict[str, Any] = {
         "label": parameter.label if is_reported else LABELS.get(parameter.name, parameter.label),
         "help_text": parameter.help if is_reported else _help_of(parameter),
@@ -127,13 +127,13 @@ def field_of(parameter: Parameter, dataset: Dataset) -> forms.Field:
 
 
 def _help_of(parameter: Parameter) -> str:
-    """Return the sentence below a field."""
+    """Return the help text of a field."""
     text = HELP.get(parameter.name, parameter.help)
     return f"{HELP_SIZE} {text}" if parameter.name == "leaf_penalty" and parameter.automatic else text
 
 
 def _of_names(parameter: Parameter, dataset: Dataset, common: dict[str, Any]) -> forms.Field | None:
-    """Pickers for the parameters that name columns and classes."""
+    """Return the picker for a parameter that names columns or classes; None for others."""
     classes = [str(c) for c in dataset.profile.get("classes") or ()]
     columns = [c["name"] for c in feature_columns(dataset)]
     names_options = {**common, "help_text": ""}
@@ -192,7 +192,7 @@ def _of_type(parameter: Parameter, common: dict[str, Any]) -> forms.Field:
 
 
 def dependence_fields(dataset: Dataset) -> dict[str, forms.Field]:
-    """Return questions on rows that belong together, on time and on weights, each with a proposal if a column looks like it."""
+    """Return the fields for groups, time and weights of rows, each with a proposal if a column looks suitable."""
     columns = file_columns(dataset)
     questions = (
         ("group", GROUP_QUESTION, "no: every row is on its own", HELP_GROUP, propose_group(dataset)),
@@ -212,7 +212,7 @@ def dependence_fields(dataset: Dataset) -> dict[str, forms.Field]:
 
 
 class RunForm(SaidForm):
-    """Data set, evaluation and the method's own parameters, with the wishes that would choose another method."""
+    """Name, evaluation, parameters of the method, and `wishes`: parameters that would select another method."""
 
     name = forms.CharField(
         max_length=200,
@@ -264,11 +264,11 @@ class RunForm(SaidForm):
         return values
 
     def _foreign(self) -> list[str]:
-        """Wishes that the method itself does not take."""
+        """Return the fields of parameters that the method does not take."""
         return [f for f in self.fields if f.startswith("p_") and f != START and not self.method.parameter(f[2:])]
 
     def request(self) -> dict[str, Any]:
-        """Arguments for `runs.enqueue`."""
+        """Return arguments for `runs.actions.enqueue`, without owner and data set. The form must be valid."""
         values = self.cleaned_data
         evaluation = values["evaluation"]
         parameters = {p.name: values.get(f"p_{p.name}") for p in self.method.parameters}
@@ -285,18 +285,18 @@ class RunForm(SaidForm):
         }
 
     def chosen_bins(self, values: Mapping[str, Any]) -> BinCount:
-        """The number of thresholds for these data, where none is typed."""
+        """Return the thresholds that are chosen for these data if none are typed."""
         return chosen_bins(dataset=self.dataset, method=self.method, values=values)
 
     def so_far(self) -> dict[str, Any]:
-        """The values that can be read by now, by parameter; nothing is marked as wrong yet."""
+        """Return the valid values so far, by parameter or field name, and discard the errors."""
         self.full_clean()
         values = dict(self.cleaned_data)
         self._errors = ErrorDict()
         return {name.removeprefix("p_"): value for name, value in values.items()}
 
     def add_parameter_errors(self, errors: Mapping[str, str]) -> None:
-        """Show the sentences of a ParameterError at their fields."""
+        """Add the sentences of a ParameterError to their fields, or to the form."""
         for name, text in errors.items():
             field = next((form_field for form_field in (f"p_{name}", name) if form_field in self.fields), None)
             self.add_error(field, text)
@@ -314,7 +314,7 @@ class RunForm(SaidForm):
         return self._named(ANSWER_COSTS)
 
     def states_costs(self) -> bool:
-        """Whether a cost or a unit is typed."""
+        """Return whether a cost, a unit or a price of columns is typed."""
         values = [field.value() for field in self.answer_cost_fields()]
         return any(any(value) if isinstance(value, list) else bool(value) for value in values)
 
@@ -336,7 +336,7 @@ class RunForm(SaidForm):
 
 
 def offered_parameters(method: Method, wishes: tuple[str, ...]) -> list[Parameter]:
-    """The parameters of the method, and requested parameters of other methods."""
+    """Return the parameters of the method, and those of other methods whose names are in `wishes`."""
     parameters = {p.name: p for p in method.parameters}
     for other in METHODS:
         for parameter in other.parameters:
@@ -346,10 +346,10 @@ def offered_parameters(method: Method, wishes: tuple[str, ...]) -> list[Paramete
 
 
 def carry_values(data: QueryDict, form: RunForm, before: RunForm | None) -> QueryDict:
-    """What was typed for the method before, for the form of another one.
+    """Return the values that were typed for the previous method as data for the form of another one.
 
-    Fields that both have keep what was typed; an untouched default becomes the default of the new method. Fields that only the
-    new one has begin with their defaults.
+    Fields of both methods keep typed values; an untouched default becomes the default of the new method. Fields of the new method alone
+    begin with their defaults, unless a typed value for them was kept.
     """
     out = data.copy()
     touched = touched_fields(data, before)
@@ -369,16 +369,16 @@ def carry_values(data: QueryDict, form: RunForm, before: RunForm | None) -> Quer
 
 
 def _begins_anew(field: forms.Field, mine: Any, data: QueryDict, name: str, touched: list[str]) -> bool:
-    """Whether a field that the method before does not have begins with its default."""
+    """Return whether a field that the previous method does not have begins with its default."""
     if isinstance(field, forms.BooleanField) or field.widget.value_omitted_from_data(data, {}, name):
         return True
-    if field.required and data.get(name) == "":  # another method chooses for the data
+    if field.required and data.get(name) == "":  # empty meant that another method chooses
         return True
-    return isinstance(mine, str) and name in data and name not in touched  # the default of a method on the way
+    return isinstance(mine, str) and name in data and name not in touched  # the default of a method in between
 
 
 def touched_fields(data: QueryDict, before: RunForm | None) -> list[str]:
-    """Fields that somebody has typed into, now or earlier: what is typed may be the default of a method on the way."""
+    """Return the fields into which the user has typed, now or for an earlier method. Their value may equal some default."""
     fields = (
         {}
         if before is None
@@ -389,7 +389,7 @@ def touched_fields(data: QueryDict, before: RunForm | None) -> list[str]:
 
 
 def hidden_values(data: QueryDict, form: RunForm) -> list[tuple[str, str]]:
-    """What was typed for other methods: hidden fields, so that going back to them loses nothing."""
+    """Return the values typed for other methods, as hidden fields, so that going back to those methods loses nothing."""
     prefixes = [*form.fields, *(f"{name}-" for name in form.fields)]
     return [
         (name, value)
@@ -402,7 +402,7 @@ def hidden_values(data: QueryDict, form: RunForm) -> list[tuple[str, str]]:
 
 
 def _display_default(form: RunForm, name: str) -> Any:
-    """The default of a field as a page shows it."""
+    """Return the default of a field as the page shows it."""
     value = form.fields[name].prepare_value(form.fields[name].initial)
     return "" if value is None else value if isinstance(value, list | bool) else str(value)
 
@@ -415,7 +415,7 @@ def _set_value(data: QueryDict, name: str, value: Any) -> None:
 
 
 def _default(parameter: Parameter) -> Any:
-    """The declared default, within what this server allows."""
+    """Return the declared default, at most the server's limit; None if the training chooses."""
     if parameter.automatic:
         return None
     limit = server_limits().get(parameter.name)

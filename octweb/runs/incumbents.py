@@ -1,4 +1,4 @@
-"""The trees that a run found on its way, as the live page shows them."""
+"""Read the incumbents of a run for its live page."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SHOWN = 50
 
 
 def incumbents(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Records that brought a new tree, newest first, each with its change against the previous one."""
+    """Return the newest records with a tree, newest first, each with its change from the previous one."""
     entries: list[dict[str, Any]] = []
     for record in records:
         if "tree" not in record:
@@ -33,7 +33,7 @@ def incumbents(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def tree_of(run: TrainingRun, record: dict[str, Any]) -> Tree | None:
-    """A record's tree, or None if it cannot be read any more."""
+    """Return the tree of a record; None if it cannot be read any more."""
     features = [c for c in run.dataset.columns if c.get("role", "feature") == "feature"]
     try:
         schema = [ColumnSchema.from_json(c) for c in record.get("columns") or features]
@@ -45,13 +45,13 @@ def tree_of(run: TrainingRun, record: dict[str, Any]) -> Tree | None:
 
 
 def outline(run: TrainingRun, record: dict[str, Any]) -> Any:
-    """The nested outline of a record's tree, or None if it cannot be read any more."""
+    """Return the nested outline of a record's tree; None if it cannot be read any more."""
     tree = tree_of(run, record)
     return None if tree is None else tree_outline(tree)
 
 
 def of_earlier_attempts(run: TrainingRun) -> Tree | None:
-    """The best tree that an earlier attempt had found before its worker ended."""
+    """Return the best tree that earlier attempts reported; None without one."""
     records = run.records.filter(attempt__lt=run.attempt, record__has_key="tree").values_list("record", flat=True)
     best = max(records, key=lambda record: record.get("incumbent") or 0.0, default=None)
     return None if best is None else tree_of(run, best)

@@ -1,4 +1,4 @@
-"""The list of runs: one row for a run and for whatever else trains, such as an experiment, sorted and searched together."""
+"""The list of runs, merged with other kinds such as experiments."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SORTS = {
 }
 
 
-COMPARED = {"name": ["name"], "dataset": ["dataset", "name"], "status": ["status"]}  # before the date
+COMPARED = {"name": ["name"], "dataset": ["dataset", "name"], "status": ["status"]}  # sort keys before the date
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,7 +44,7 @@ class ListEntry:
     started: datetime | None = None
     objective: float | None = None
     gap: float | None = None
-    method_id: str = ""  # of a run: what commands and programs call it
+    method_id: str = ""  # of a run: id of its method in commands and API
     tried: str = ""  # what an experiment has tried
 
     @property
@@ -56,15 +56,15 @@ class ListEntry:
 class EntrySource:
     """One kind of rows of the list."""
 
-    rows: Callable[[Any, str, str], QuerySet]  # those that a user may see, by words to find and status
-    name: Combinable  # what the sorts compare, computed by the database; so are the next two
+    rows: Callable[[Any, str, str], QuerySet]  # the rows that a user may see, filtered by search words and status
+    name: Combinable  # sort key, computed by the database; so are the next two
     dataset: Combinable
     status: Combinable
     read: Callable[[Collection[Any]], list[ListEntry]]  # the rows with these keys, in any order
 
 
 class MergedEntries:
-    """Rows of several sources in one order, for a Paginator: a slice reads only the rows that it returns."""
+    """Rows of several sources in one order, for a Paginator. A slice reads only the rows that it returns."""
 
     ordered = True
 
@@ -89,7 +89,7 @@ class MergedEntries:
         return [entry for entry in ordered if entry is not None]
 
     def _keys(self) -> QuerySet:
-        """Return source and id of all rows in the order of the list; its newest come from an index."""
+        """Return source and id of all rows in the order of the list. An index yields the newest rows."""
         parts = [self._keys_of(number, source) for number, source in enumerate(self.sources)]
         united = parts[0].union(*parts[1:], all=True) if len(parts) > 1 else parts[0]
         compared = [f"key_{name}" for name in COMPARED.get(self.sort, ())]
@@ -152,4 +152,4 @@ RUNS = EntrySource(
     status=Case(When(TrainingRun.UNREACHABLE, then=Value("unreachable")), default=F("status")),
     read=_read_entries,
 )
-SOURCES = [RUNS]  # applications above add theirs
+SOURCES = [RUNS]  # other applications append theirs

@@ -1,4 +1,4 @@
-"""TrainingRun: one training of one tree; ProgressRecord: one line of its progress."""
+"""Models of training runs and of their progress records."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from trainer.cli.parameters import INFEASIBLE, PROOF_SECONDS
 
 
 class TrainingRun(Job, Deletable):
-    """A run: its request and its model."""
+    """A request to train one tree, and its resulting model."""
 
     TASK = "octweb.runs.tasks.train_run"
     ADVICE = "Ask for less memory or a smaller depth."
@@ -22,17 +22,17 @@ class TrainingRun(Job, Deletable):
     parameters = models.JSONField(default=dict)
     test_share = models.FloatField(default=0.0)
     folds = models.PositiveIntegerField(default=0)
-    # columns of the file: rows with the same value belong together; rows follow each other; empty for none
+    # columns with the groups of rows and with their times; empty for none
     group = models.CharField(max_length=1000, blank=True)
     time = models.CharField(max_length=1000, blank=True)
-    weight = models.CharField(max_length=1000, blank=True)  # how much each row counts
-    warm_start = models.ForeignKey(  # the search begins with the tree of this model
+    weight = models.CharField(max_length=1000, blank=True)  # column with the weights of rows; empty for none
+    warm_start = models.ForeignKey(  # the model whose tree the search begins with
         "registry.TreeModel", null=True, blank=True, on_delete=models.SET_NULL, related_name="+"
     )
     name = models.CharField(max_length=200, blank=True)
-    # the model that gets the tree as its next version; empty: the one that is named like the run
+    # the family of which the tree becomes the next version; empty: the one named like the run
     family = models.ForeignKey("registry.Family", null=True, blank=True, on_delete=models.SET_NULL, related_name="+")
-    # the key under which a client may send the same request again, and a digest of what was asked with it
+    # the key with which a client may repeat its request, and a digest of that request
     idempotency_key = models.CharField(max_length=200, blank=True)
     request_digest = models.CharField(max_length=64, blank=True)
     model = models.OneToOneField(
@@ -55,7 +55,7 @@ class TrainingRun(Job, Deletable):
             )
         ]
 
-    # `unreachable`, asked of the database
+    # the property `unreachable` as a query
     UNREACHABLE = models.Q(status=RunStatus.FAILED, summary__status=INFEASIBLE)
 
     @property
@@ -69,7 +69,7 @@ class TrainingRun(Job, Deletable):
 
     @property
     def badge(self) -> str:
-        """The kind of badge for the status of the run."""
+        """The name of the badge of the run: its status, or "unreachable"."""
         return "unreachable" if self.unreachable else self.status
 
     def __str__(self) -> str:
@@ -77,7 +77,7 @@ class TrainingRun(Job, Deletable):
 
 
 class ProgressRecord(models.Model):
-    """One line of a run's progress file, as the live page draws it."""
+    """One line of a run's progress file, for the live page."""
 
     run = models.ForeignKey(TrainingRun, on_delete=models.CASCADE, related_name="records")
     attempt = models.PositiveIntegerField()

@@ -1,4 +1,7 @@
-"""Show the form of a new run: answers select the method, and the page describes the run before its start."""
+"""Pages of the form of a new run.
+
+The answers to some questions select the method, and the page describes the run before its start.
+"""
 
 from __future__ import annotations
 
@@ -29,13 +32,16 @@ from trainer.registry import get, method_for
 from trainer.training.estimate import trainings_words
 from trainer.tree.numbers import count_words
 
-EMPTY = "learn_empty"  # the switch for empty cells
+EMPTY = "learn_empty"  # name of the switch for empty cells
 DECLARED_UNITS = ("p_", "evaluation", "test_percent", "folds", "name", "group", "time", "weight")
 
 
 @dataclass(frozen=True, kw_only=True)
 class MethodChoice:
-    """The method of a form, the answers, and whether the user picked the method by hand."""
+    """The method of a form, the answers, and whether the user picked the method (`own`).
+
+    `unknown`: the error for a picked method that does not exist.
+    """
 
     method: Method
     answers: AdviceAnswers
@@ -45,7 +51,7 @@ class MethodChoice:
 
 @login_required
 def run_new(request: HttpRequest) -> HttpResponse:
-    """Show the form, or start the run on POST."""
+    """Show the form. POST queues the run and redirects to it."""
     data = request.POST if request.method == "POST" else request.GET
     dataset = _dataset(request, data)
     if dataset is None:
@@ -77,7 +83,7 @@ def run_new(request: HttpRequest) -> HttpResponse:
 @login_required
 @require_POST
 def run_advice(request: HttpRequest) -> HttpResponse:
-    """Update the form after a change: the description, the settings for another method, or everything for other data."""
+    """Render the parts of the form that change: the description, the settings of another method, or all for other data."""
     stored = _dataset(request, request.POST)
     if stored is None:
         return HttpResponse("There is no such data set, or it is not yours.", status=404)
@@ -94,14 +100,14 @@ def run_advice(request: HttpRequest) -> HttpResponse:
         response["HX-Retarget"] = "#run-form"
         response["HX-Reswap"] = "outerHTML"
         return response
-    # parts that find their own places; within a whole form they would be taken out of it
+    # out-of-band swaps; within a complete form htmx would take them out of it
     context["partial"] = True
     context["swap_settings"] = choice.method.id != request.POST.get("shown_method")
     return render(request, "runs/_new_changes.html", context)
 
 
 def chosen_method(data: QueryDict, dataset: Dataset) -> MethodChoice:
-    """Return the method of the form: picked by hand, else recommended for the answers."""
+    """Return the method that the user picked, unless the answers were changed since; else the one recommended for the answers."""
     answers = _answers(data)
     posted = data.get("method", "")
     shown_method = data.get("shown_method", "")
@@ -128,7 +134,7 @@ def chosen_method(data: QueryDict, dataset: Dataset) -> MethodChoice:
 
 
 def typed_constraints(data: QueryDict) -> dict[str, Any]:
-    """Return the depth and constraints as typed; the form checks them later."""
+    """Return the typed parameters, without an invalid depth or `min_leaf`. The form checks the others later."""
     values: dict[str, Any] = {}
     for key in data:
         if not key.startswith("p_"):
@@ -170,7 +176,7 @@ def _form(
 
 
 def _initial(data: QueryDict) -> dict[str, Any]:
-    """Return the initial settings from a link, in the units of the declaration."""
+    """Return the initial settings from a link, in the units of the declarations."""
     initial: dict[str, Any] = {name: value for name, value in data.items() if name.startswith(DECLARED_UNITS)}
     for name in ("p_leaf_penalty", "p_time_limit"):
         try:
@@ -197,7 +203,7 @@ def _carry_form(request: HttpRequest, dataset: Dataset, choice: MethodChoice) ->
 
 
 def _meant(dataset: Dataset, data: QueryDict) -> Dataset:
-    """Return the data set of the run; the option for empty cells changes its rows and columns."""
+    """Return the data set of the run: a preview with other rows and columns if the switch for empty cells is on."""
     return empty_cells.preview_learn(dataset) if EMPTY in data else dataset
 
 
@@ -214,7 +220,7 @@ def _page(request: HttpRequest, dataset: Dataset, choice: MethodChoice, form: Ru
 def _context(
     request: HttpRequest, dataset: Dataset, choice: MethodChoice, form: RunForm, stored: Dataset
 ) -> dict[str, Any]:
-    """Return the context; `stored` is the data set before the option for empty cells."""
+    """Return the context. `stored`: the data set without the switch for empty cells."""
     learning = EMPTY in (request.POST if request.method == "POST" else request.GET)
     method = choice.method
     return {
@@ -281,7 +287,7 @@ def _readable(form: RunForm, method: Method) -> dict[str, Any]:
 
 
 def _numbers(method: Method, values: dict[str, Any]) -> dict[str, Any]:
-    """Return the values of a link, parsed as numbers by the declaration, without invalid ones."""
+    """Return the values of a link, parsed by the declarations, without invalid ones."""
     numbers: dict[str, Any] = {}
     for name, value in values.items():
         parameter = method.parameter(name)

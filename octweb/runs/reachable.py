@@ -10,7 +10,7 @@ from octweb.core.templatetags.octweb import NARROW
 from octweb.runs.models import TrainingRun
 from octweb.runs.words import recalls
 
-STEPS = 10**6  # shares are lowered to a multiple of this part, so that rounding asks for no row too much
+STEPS = 10**6  # shares are relaxed to multiples of 1 / STEPS, so that rounding never makes them infeasible
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,7 +52,7 @@ def reachable(run: TrainingRun) -> Reachable | None:
 
 
 def _lower_recall(text: str, short: float) -> str:
-    """Lower each recall of a text such as 'yes: 0.9; no: 0.8' by `short`."""
+    """Return a text such as 'yes: 0.9; no: 0.8' with each recall lowered by `short`."""
     parts = []
     for item in filter(None, (i.strip() for i in text.split(";"))):
         name, _, share = item.rpartition(":")

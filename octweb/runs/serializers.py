@@ -1,4 +1,4 @@
-"""Shapes of runs in the API."""
+"""Serializers of runs and methods."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ WEIGHT_HELP = "a column of numbers that are not negative: how much each row coun
 
 
 def column_field(help_text: str) -> serializers.CharField:
-    """Return the field of an optional column, whose name may have blanks at its ends."""
+    """Return the field of an optional column name, which may begin or end with spaces."""
     return serializers.CharField(
         required=False, allow_blank=True, default="", max_length=1000, trim_whitespace=False, help_text=help_text
     )
 
 
 class RunSerializer(serializers.ModelSerializer):
-    """A run as the API answers it."""
+    """A run."""
 
     dataset = serializers.UUIDField(source="dataset_id")
     model = serializers.UUIDField(source="model_id", allow_null=True)
@@ -59,7 +59,7 @@ OBJECTS = ("costs", "column_price")  # parameters that may be JSON objects
 
 
 class NewRunSerializer(serializers.Serializer):
-    """What a new run needs."""
+    """The request of a new run."""
 
     dataset = serializers.UUIDField()
     method = StrictTextField(max_length=50)
@@ -73,7 +73,7 @@ class NewRunSerializer(serializers.Serializer):
     warm_start = serializers.UUIDField(required=False, default=None, allow_null=True)
 
     def validate_parameters(self, values: dict[str, Any]) -> dict[str, Any]:
-        """Refuse lists and objects; only costs and prices of columns may be objects."""
+        """Refuse lists, and objects except for costs and prices of columns."""
         for name, value in values.items():
             if isinstance(value, list) or (isinstance(value, dict) and name not in OBJECTS):
                 raise serializers.ValidationError(f"'{name}' must be a number, a text, true or false.")
@@ -98,7 +98,7 @@ class ProgressSerializer(serializers.Serializer):
 
 
 class MethodSerializer(serializers.Serializer):
-    """A method's declaration."""
+    """The declaration of a method."""
 
     id = serializers.CharField()
     title = serializers.CharField()

@@ -1,4 +1,4 @@
-"""List the sizes that a training compared, and open the run of each."""
+"""List the tree sizes that a training compared, with their runs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ GONE = (RunStatus.FAILED, RunStatus.CANCELLED)
 
 @dataclass(frozen=True, kw_only=True)
 class SizeOption:
-    """One size: its leaves, its leaf penalty, its held-out accuracy, and whether it is selected or displayed."""
+    """One size: leaves, leaf penalty and held-out result in words; whether the training chose it, and whether the model has it."""
 
     leaves: int
     leaf_penalty: float
@@ -33,21 +33,21 @@ class SizeOption:
 
 @dataclass(frozen=True, kw_only=True)
 class SizeOptions:
-    """All compared sizes, fewest leaves first; `reason` says why there are none."""
+    """All compared sizes in the order of the model file; `reason` is the reason that it states."""
 
     options: tuple[SizeOption, ...]
     reason: str = ""
 
     @property
     def chosen(self) -> SizeOption | None:
-        """The size selected on the data."""
+        """The size that the training chose on the data, if any."""
         return next((option for option in self.options if option.chosen), None)
 
 
 def size_options(model: TreeModel) -> SizeOptions | None:
-    """Return the sizes that the training of a model, or of the same run with an open size, compared.
+    """Return the sizes that the training of a model compared, or else the same run with an automatic size.
 
-    None if no such training is known.
+    Return None if no such training is known.
     """
     run = TrainingRun.objects.filter(model=model).first()
     source = None if run is None else _choosing(run)
@@ -73,9 +73,9 @@ def size_options(model: TreeModel) -> SizeOptions | None:
 
 
 def open_size(model: TreeModel, leaves: int, *, owner: Any) -> TrainingRun:
-    """Return the owner's run with this number of leaves, a new one if there is none.
+    """Return a run with this number of leaves: an existing one like the model's run, or a new one of `owner`.
 
-    Raises Conflict if no training tried this size.
+    Raises Conflict if the training did not try this size, and what `enqueue` raises. The model must have a run.
     """
     sizes = size_options(model)
     option = next((own for own in sizes.options if own.leaves == leaves), None) if sizes else None
@@ -106,7 +106,7 @@ def open_size(model: TreeModel, leaves: int, *, owner: Any) -> TrainingRun:
 
 
 def _choosing(run: TrainingRun) -> TrainingRun | None:
-    """Return the run itself if its size was open, else the newest run that differs in an open size alone."""
+    """Return the run if its size was automatic, else the newest run with a model that differs only in its automatic size, if any."""
     if run.parameters.get("leaf_penalty") == AUTO:
         return run
     parameters = dict(run.parameters) | {"leaf_penalty": AUTO}
@@ -114,7 +114,7 @@ def _choosing(run: TrainingRun) -> TrainingRun | None:
 
 
 def _alike(run: TrainingRun) -> Iterable[TrainingRun]:
-    """Return the runs of the same owner, data and evaluation that did not fail, newest first."""
+    """Return the runs of the same owner, data, method and evaluation that did not fail, newest first, without deleted models."""
     same = {name: getattr(run, name) for name in SAME}
     runs = TrainingRun.objects.filter(**same, deleted_at=None).exclude(status__in=GONE).select_related("model")
     candidates = runs.exclude(status=RunStatus.SUCCEEDED, model=None).exclude(model__deleted_at__isnull=False)

@@ -1,4 +1,4 @@
-"""The task of a training run: supervise its child. The payload is the run's id; the run's row says everything else."""
+"""The task of a training run, whose argument is the run's id."""
 
 from __future__ import annotations
 
@@ -10,5 +10,5 @@ from octweb.runs.training import TrainingSupervisor
 
 @task()
 def train_run(run_id: str) -> str:
-    """Train one run to its end; returns the run's last status. A run that somebody else has is left alone."""
+    """Train one run to its end. Returns what `Supervisor.run` returns: "not claimed" if another worker has it."""
     return TrainingSupervisor(job_id=run_id, worker=worker_name(), stopping=stopping).run()

@@ -1,8 +1,8 @@
-"""Choose the default number of thresholds of numeric columns, with the reason in words.
+"""Show the default number of thresholds, with the reason in words.
 
-The training chooses (`trainer.solver_common.thresholds`); the form tells the choice before the run.
-Few thresholds miss good questions: with four of them per column, trees get one row in a hundred less right
-(docs/methods/exact.md#how-many-thresholds). More than 32 won nothing, and take long.
+The training chooses it (`trainer.solver_common.thresholds`); the form shows the choice before the run. Few thresholds miss good splits:
+with four per column, accuracy is one percentage point lower (docs/methods/exact.md#how-many-thresholds). More than 32 gained nothing
+and take long.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ HELP = (
 
 @dataclass(frozen=True, kw_only=True)
 class BinCount:
-    """The binarisation of columns, with the reason; no reason if all thresholds are used."""
+    """The binarisation of columns, with the reason; an empty one if all thresholds are used and are few."""
 
     scheme: Scheme
     bins: int
@@ -35,12 +35,12 @@ class BinCount:
 
 
 def chooses(method: Method) -> bool:
-    """Return whether the number of thresholds is chosen for the data."""
+    """Return whether the method chooses the number of thresholds for the data."""
     return method.chooses_bins
 
 
 def chosen_bins(*, dataset: Dataset, method: Method, values: Mapping[str, Any]) -> BinCount:
-    """Return the choice for a run with these values; missing ones have their defaults."""
+    """Return the choice for a run with these values. Missing values have their defaults."""
     parameters = {p.name: p.default for p in method.parameters} | {k: v for k, v in values.items() if v is not None}
     choice = threshold_choice(dataset, method, parameters, dataset.rows)
     return BinCount(
@@ -65,7 +65,10 @@ def _reason(dataset: Dataset, method: Method, values: Mapping[str, Any], scheme:
 
 
 def bins_within(dataset: Dataset, method: Method, values: Mapping[str, Any], longest: float) -> int:
-    """Return the most quantiles with which a fit should take less than `longest` seconds; at least a few."""
+    """Return the number of quantiles with which a fit should take less than `longest` seconds.
+
+    It is the largest such step of LADDER, or a smaller one with as many questions.
+    """
     scheme = str(values.get("binarise") or "")
     most = threshold_choice(dataset, method, values, dataset.rows, longest, every=False).bins
     most_questions = questions(dataset, scheme, most)

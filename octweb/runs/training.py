@@ -1,4 +1,4 @@
-"""Supervise the job of a training run: its child process, its progress lines and its model."""
+"""Supervise the job of a training run and store its model."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from trainer.certificate import Status
 from trainer.cli.parameters import INFEASIBLE
 from trainer.registry import get
 
-MEMORY_SLACK = 1.25  # the child watches itself; beyond this share of its limit it is killed
-KEEP_SECONDS = 120.0  # in which the tree of a killed training must be counted again
+MEMORY_SLACK = 1.25  # the child enforces its own limit; above this multiple of it the supervisor kills it
+KEEP_SECONDS = 120.0  # time limit of recovering the tree of a killed training
 NOT_KEPT = "The tree that it had found is lost: to count it again took more than the run may take."
 
 
@@ -54,18 +54,18 @@ class TrainingSupervisor(ResultSupervisor):
                 ProgressRecord(run_id=self.job_id, attempt=self.attempt, line=self.lines + i, record=record)
                 for i, record in enumerate(records)
             ],
-            ignore_conflicts=True,  # the commit may have gone through although its answer was lost
+            ignore_conflicts=True,  # an earlier commit may have succeeded although its answer was lost
         )
 
     def complete(self, summary: dict[str, Any]) -> bool:
         return summary.get("status") not in {None, "cancelled"}
 
     def kept_of(self, child: Process, cancelled: bool) -> dict[str, Any]:
-        """Recover the last reported tree of a killed training, in a process with the same limits."""
+        """Recover the reported tree of a killed training in a process with the same memory limit. Return its summary, {} on failure."""
         if not isinstance(child, TrainingProcess) or not (child.folder / PROGRESS).exists():
             return {}
         again = replace(child, process=None, ended=_kill_reason(cancelled, self.late))
-        again.proof.unlink(missing_ok=True)  # it may have been cut off, and is about more than is kept
+        again.proof.unlink(missing_ok=True)  # it may be truncated, and does not belong to the recovered tree
         again.start()
         until = time.monotonic() + KEEP_SECONDS
         while again.poll() is None and time.monotonic() < until and again.megabytes() < self.limits(child.job)[1]:
@@ -94,16 +94,16 @@ class TrainingSupervisor(ResultSupervisor):
 
 
 def _kill_reason(cancelled: bool, late: bool) -> str:
-    """Return why a training was killed, in the words of its claim."""
+    """Return the status with which a killed training ends: cancelled, time limit or memory limit."""
     if cancelled:
         return str(Status.CANCELLED)
     return str(Status.TIME_LIMIT if late else Status.MEMORY_LIMIT)
 
 
 def _name(job: TrainingRun) -> str | None:
-    """Return the name under which the model is the next version.
+    """Return the name of which the model becomes the next version; None: the name is derived from the run's.
 
-    That of the model which is trained again, whatever it is called by now; else, if octweb named the run, one of data set and method.
+    It is the current name of the requested family, else a name of data set and method if octweb named the run.
     """
     if job.family is not None:
         return job.family.name

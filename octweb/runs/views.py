@@ -1,4 +1,4 @@
-"""Pages of runs: list, new, live."""
+"""Pages of runs and of the sizes of a model."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def run_detail(request: HttpRequest, pk: Any) -> HttpResponse:
 @login_required
 @require_GET
 def run_live(request: HttpRequest, pk: Any) -> HttpResponse:
-    """Render the changing part of the page, or 204 if nothing changed; this check reads no record."""
+    """Render the changing part of the page, or return 204 if nothing changed. That check loads no progress records."""
     run = TrainingRun.objects.get_visible(request.user, pk)
     wait = wait_of(run)
     if request.GET.get("seen") == _page_version(run, _newest(run), wait):
@@ -77,14 +77,14 @@ def run_live(request: HttpRequest, pk: Any) -> HttpResponse:
 @login_required
 @require_GET
 def run_chart(request: HttpRequest, pk: Any) -> HttpResponse:
-    """Return Plotly JSON of incumbent, bound and gap."""
+    """Return the chart of the progress as Plotly JSON."""
     return JsonResponse(chart(_run(request, pk), at=_line(request)))
 
 
 @login_required
 @require_GET
 def run_tree(request: HttpRequest, pk: Any, line: int) -> HttpResponse:
-    """Show the tree of one incumbent as an outline."""
+    """Show the tree of one progress line as an outline; 404 if there is none."""
     run = _run(request, pk)
     record = run.records.filter(attempt=run.attempt, line=line).values_list("record", flat=True).first()
     if not record or "tree" not in record:
@@ -119,9 +119,9 @@ def run_again(request: HttpRequest, pk: Any) -> HttpResponse:
 @login_required
 @require_http_methods(["GET", "POST"])
 def model_sizes(request: HttpRequest, pk: Any) -> HttpResponse:
-    """Show the sizes that the training compared to its owner; a POST opens the tree of a size, or trains it.
+    """Show the owner the sizes that the training compared. POST opens the tree of a size, or trains it.
 
-    Empty if no size was tried.
+    The page is empty for others, and if no size was compared.
     """
     model = TreeModel.objects.get_visible(request.user, pk)
     is_owner = model.owner_id == request.user.pk
@@ -144,7 +144,7 @@ def _open_size(request: HttpRequest, model: TreeModel, *, own: bool) -> HttpResp
 @login_required
 @require_POST
 def run_on(request: HttpRequest, pk: Any, other: Any) -> HttpResponse:
-    """Queue the same settings on another version of the data."""
+    """Queue a run with the same settings on another data set."""
     run = _run(request, pk)
     dataset = Dataset.objects.get_visible(request.user, other)
     with refusals_said(request, "This run cannot be repeated as it was"):
@@ -155,7 +155,7 @@ def run_on(request: HttpRequest, pk: Any, other: Any) -> HttpResponse:
 @login_required
 @require_POST
 def run_reachable(request: HttpRequest, pk: Any) -> HttpResponse:
-    """Queue the same run with a reachable constraint."""
+    """Queue the same run with its constraint at a reachable value."""
     run = _run(request, pk)
     with refusals_said(request, "This run cannot be repeated"):
         return redirect("runs:detail", actions.run_reachable(run, owner=request.user).pk)
@@ -169,14 +169,14 @@ def _line(request: HttpRequest) -> int | None:
 
 
 def _clock(run: TrainingRun) -> float | None:
-    """Return the seconds on the clock of the search, as in chart and table; None before it began."""
+    """Return the seconds of the search, as in chart and table; None before it began."""
     if run.summary.get("seconds") is not None:
         return float(run.summary["seconds"])
     return search_seconds(run) or search_end(run) or run.progress.get("t")
 
 
 def _seconds_elapsed(run: TrainingRun) -> float | None:
-    """Return the seconds since the run began, until it ended; None before."""
+    """Return the seconds from the start of the run to its end, or to now; None before its start."""
     return ((run.finished or timezone.now()) - run.started).total_seconds() if run.started else None
 
 
@@ -186,15 +186,15 @@ def _newest(run: TrainingRun) -> int | None:
 
 
 def _page_version(run: TrainingRun, newest: int | None, wait: Wait | None) -> str:
-    """Return a mark that changes with the page of a run."""
+    """Return a key that changes whenever the page of a run changes."""
     queue = wait and (wait.position, wait.workers, wait.words)
     changing = [run.status, run.attempt, newest, run.cancel_requested, len(run.log), run.model_id, queue]
     return hashlib.sha256(repr(changing).encode()).hexdigest()[:16]
 
 
 def _context(request: HttpRequest, run: TrainingRun, wait: Wait | None) -> dict[str, Any]:
-    """Return the context; `wait` is computed by the caller, because it reads the whole queue."""
-    newest = _newest(run)  # before the records: one that comes in between is shown by the next look
+    """Return the context. The caller computes `wait` once, since that reads the whole queue."""
+    newest = _newest(run)  # before the records: a record that arrives in between is shown at the next refresh
     records = [] if newest is None else records_of(run)
     method = get(run.method)
     trees = incumbents(records)

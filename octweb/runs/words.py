@@ -1,4 +1,4 @@
-"""Describe runs in words: names, settings, and the problem that a run will solve."""
+"""Describe runs in words: names, settings, and the problem to solve."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from trainer.solver_common.thresholds import LADDER
 from trainer.tree.numbers import count_words, decimal_text
 
 SINGULAR = {"questions": "question", "rows": "row", "leaves": "leaf", "trees": "tree"}
-# settings that change how long a run takes and not which tree it looks for: names leave them out
+# settings that names leave out, or state in another way
 UNNAMED = {"time_limit", "memory_limit", "threads", "solver", "depth", "leaf_penalty", "seed", "cost_unit"}
 FIRST = ("recall", "sensitivity", "specificity", "positive", "forbidden", "forbidden_pairs", "monotone")
 CONSTRAINTS = (*FIRST, *(p.name for p in SIDE_CONSTRAINTS if p.name not in FIRST))  # in the order of the page
 SIZE = ("leaf_penalty", "pruning", "min_leaf", "max_leaves")
-# of some method, for wishes that the chosen one does not take
+# declarations of all methods, for constraints that the chosen method does not take
 DECLARED = {p.name: p for m in METHODS for p in m.parameters}
 MOST_NAMED = 3
-MOST_CLASSES = 4  # named with their rows
+MOST_CLASSES = 4  # classes up to which each is named with its rows
 
 
 def run_name(dataset: str, method: Method, parameters: Mapping[str, Any]) -> str:
@@ -51,7 +51,7 @@ def run_name(dataset: str, method: Method, parameters: Mapping[str, Any]) -> str
 
 
 def class_words(dataset: Dataset) -> str:
-    """Describe the rows of each class, largest first, or only the number of classes if there are many."""
+    """Describe the rows of each class, largest first, or only the number of classes if there are many. Empty without classes."""
     counts = zip(dataset.profile.get("class_counts") or (), dataset.profile.get("classes") or (), strict=False)
     by_size = sorted(counts, key=lambda pair: -pair[0])
     if len(by_size) > MOST_CLASSES:
@@ -104,7 +104,7 @@ def setting_words(parameter: Parameter, value: Any) -> str:
 
 
 def _cost_words(text: str) -> str:
-    """Return costs in their short form, 'bad>good=5', also where they are JSON."""
+    """Return costs in their short form, 'bad>good=5', and rewards as 'rewards yes=5'. The text may be JSON."""
     if not text.startswith("{"):
         return text
     record = json.loads(text)
@@ -121,7 +121,7 @@ def recalls(text: str) -> list[tuple[str, str]]:
 
 
 def objective_words(parameters: Mapping[str, Any], method: Method) -> str:
-    """Name the unit of incumbent and bound."""
+    """Describe the quantity of incumbent and bound."""
     sensitivity, specificity = (parameters.get(name) for name in ("sensitivity", "specificity"))
     if sensitivity is not None and specificity is None:
         return f"specificity on training rows, with a sensitivity of at least {decimal_text(sensitivity)}"
@@ -151,7 +151,7 @@ def objective_words(parameters: Mapping[str, Any], method: Method) -> str:
 def in_words(
     method: Method, values: Mapping[str, Any], *, columns: int, questions: int, numbers: bool = True
 ) -> tuple[str, list[str]]:
-    """Describe the problem: a headline, and sentences on splits, penalty, limits and proof; `numbers`: a column is numeric."""
+    """Describe the problem: a headline, and sentences on splits, penalty, limits and proof. `numbers`: whether a column is numeric."""
     return _headline(method, values), [
         f"{_questions(method, values, columns, questions, numbers)}.",
         *_limits(method, values),
@@ -215,12 +215,12 @@ def _limits(method: Method, values: Mapping[str, Any]) -> list[str]:
 
 
 def _constraints(method: Method, values: Mapping[str, Any]) -> list[str]:
-    """Return the sentences of all constraints, also of those that only another method takes."""
+    """Return the sentences of all constraints, also of those that the method does not take."""
     return _declared_sentences(method, [name for name in CONSTRAINTS if name not in SIZE], values)
 
 
 def _declared_sentences(method: Method, names: Iterable[str], values: Mapping[str, Any]) -> list[str]:
-    """Return the sentences that the declarations of these parameters have for the values."""
+    """Return the sentences on the values in the declarations of these parameters."""
     parameters = [method.parameter(name) or DECLARED.get(name) for name in names]
     return [
         sentence for p in parameters if p is not None and p.sentences is not None for sentence in p.sentences(values)
@@ -239,7 +239,7 @@ def _proof(method: Method, values: Mapping[str, Any]) -> str:
 
 
 def _better_words(method: Method, values: Mapping[str, Any]) -> str:
-    """Say what a better tree would do, in terms of what the training counts."""
+    """Describe a better tree in terms of the training's objective."""
     if values.get("costs"):
         return "costs less"
     goal = count_goal(values)

@@ -1,4 +1,4 @@
-"""Making and revoking tokens; pages, API and the command call these."""
+"""Make and revoke tokens, and end sessions."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def create_token(
 ) -> tuple[ApiToken, str]:
     """Create a token; return it and its secret, which is not stored. It expires after `days`; None: never.
 
-    One that is `made_by` another token may do no more than that one, and lives no longer. That of a visitor of the demo ends with
-    the visit.
+    A token `made_by` another token gets no wider scope and no later expiry. A demo visitor's token expires with the visit.
+    Raises ValidationError, Unprocessable for an unsuitable name, and Conflict at the limit of tokens.
     """
     if scope not in Scope.values:
         raise ValidationError({"scope": f"'{scope}' is not one of {', '.join(Scope.values)}."})
@@ -38,7 +38,7 @@ def create_token(
     name = checked_name(name, most=100)
     expiry = None if days is None else timedelta(days=days)
     if made_by is not None and made_by.expiry is not None:
-        left = made_by.expiry - timezone.now() - timedelta(seconds=1)  # a moment passes until it is written
+        left = made_by.expiry - timezone.now() - timedelta(seconds=1)  # time passes until the token is stored
         if expiry is not None and expiry > left:
             raise ValidationError(
                 {"days": "A token cannot make another token that expires later than itself; sign in to make it."}
@@ -57,7 +57,7 @@ def create_token(
 
 
 def _refuse_more_tokens(owner) -> None:
-    """Raise Conflict where the owner has as many tokens as one may have; the count is locked until the transaction ends."""
+    """Delete expired tokens, and raise Conflict at the limit of tokens. The owner's count is locked until the transaction ends."""
     limit = settings.REST_KNOX["TOKEN_LIMIT_PER_USER"]
     hold_lock(f"tokens of user {owner.pk}")
     ApiToken.objects.filter(user=owner, expiry__lte=timezone.now()).delete()
@@ -66,7 +66,7 @@ def _refuse_more_tokens(owner) -> None:
 
 
 def revoke_all_tokens(owner) -> int:
-    """End every token of a user and return how many there were."""
+    """Delete all tokens of a user and return their number."""
     with transaction.atomic():
         digests = list(ApiToken.objects.select_for_update().filter(user=owner).values_list("digest", flat=True))
         ApiToken.objects.filter(digest__in=digests).delete()
@@ -76,7 +76,7 @@ def revoke_all_tokens(owner) -> int:
 
 
 def end_other_sessions(owner, *, kept: str | None) -> int:
-    """End the sessions of a user except the one with the key `kept`; return how many were ended."""
+    """End the sessions of a user except the one with the key `kept`, if any. Return their number."""
     keys = [
         session.session_key
         for session in Session.objects.exclude(session_key=kept).filter(expire_date__gt=timezone.now()).iterator()
@@ -87,7 +87,7 @@ def end_other_sessions(owner, *, kept: str | None) -> int:
 
 
 def revoke_token(token: ApiToken) -> None:
-    """End a token."""
+    """Delete a token and forget it in this process."""
     digest = token.digest
     token.delete()
     forget(digest)

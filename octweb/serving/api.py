@@ -37,7 +37,7 @@ class NewTokenSerializer(serializers.Serializer):
 
 
 class CreatedTokenSerializer(TokenSerializer):
-    """A new token; `token` is shown here and never again."""
+    """A new token. Only this response contains its secret, `token`."""
 
     token = serializers.CharField()
 
@@ -92,7 +92,7 @@ class SignedOutSerializer(serializers.Serializer):
 
 
 class SignOutEverywhere(APIView):
-    """End all your tokens, also the one of this call, and all your sessions but the one of this call."""
+    """Revoke all your tokens, also the one of this call, and end all your sessions except that of this call."""
 
     @extend_schema(
         operation_id="sign_out_everywhere",

@@ -1,7 +1,7 @@
-"""Authorization: Token … for the API.
+"""Authenticate API calls with `Authorization: Token …`.
 
-The digest of a token is looked up by primary key and remembered for a few seconds, because at one row per call the lookup would
-cost more than the prediction. A token revoked in this process ends at once, in other processes after REMEMBERED seconds.
+Tokens are looked up by digest, the primary key, and cached for some seconds: for one row, the query costs more than the prediction.
+A revoked token ends at once in the process that revokes it, and within REMEMBERED seconds in others.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _lock = threading.Lock()
 
 
 class ApiTokenAuthentication(TokenAuthentication):
-    """Hashed tokens; the token itself becomes `request.auth`, so that its scope can be looked at."""
+    """Authentication with hashed tokens. The token becomes `request.auth`, whose scope the permissions check."""
 
     def authenticate_credentials(self, token: bytes) -> tuple[Any, ApiToken]:
         api_token = lookup(token)
@@ -42,7 +42,7 @@ class ApiTokenAuthentication(TokenAuthentication):
 
 
 def forget(digest: str | None = None) -> None:
-    """Look a token up again at its next use; without a digest, all of them."""
+    """Remove a token from the cache; without a digest, all tokens."""
     with _lock:
         if digest is None:
             _known.clear()
@@ -51,7 +51,7 @@ def forget(digest: str | None = None) -> None:
 
 
 def lookup(token: bytes) -> ApiToken | None:
-    """Return the token with its user, or None if it is unknown. The caller checks whether it has expired."""
+    """Return the token with its user, or None if it is unknown. The caller checks expiry and user (`is_token_valid`)."""
     try:
         digest = hash_token(token.decode("ascii"))
     except UnicodeDecodeError:

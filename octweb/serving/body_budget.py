@@ -1,8 +1,8 @@
-"""Room for the bodies of calls: how many bytes of them one web process parses at the same time.
+"""Limit the total size of request bodies in a web process.
 
-As Python objects a body takes up to some twenty times its length, and every thread of the process may have one at hand. So bodies
-share a room that is as large as the largest single one. A call that finds no room waits a moment, and then it is refused with the
-time after which it may come again.
+Parsed into Python objects, a body takes up to some twenty times its length, and each thread of the process may hold one. All bodies
+therefore share a budget as large as the largest single body. A call beyond the budget waits a moment; then it is refused, with the
+time after which to retry.
 """
 
 from __future__ import annotations
@@ -16,31 +16,34 @@ from django.conf import settings
 
 from octweb.core.problems import Busy
 
-MIN_COUNTED_BYTES = 100_000  # bytes; shorter bodies take no room, so that small calls wait for nobody
-RESERVE_TIMEOUT_SECONDS = 5.0  # seconds that a call waits for room
-WAITING = 4  # calls that wait at the same time: the other threads stay free for small calls and pages
+MIN_COUNTED_BYTES = 100_000  # shorter bodies count nothing, so that small calls never wait
+RESERVE_TIMEOUT_SECONDS = 5.0  # for which a call waits for its bytes
+WAITING = 4  # calls that may wait at once: other threads stay free for small calls and pages
 
 
 class BudgetExceeded(Busy):
-    """Large calls of others are under way."""
+    """Other large calls use the budget."""
 
     wait = 2
 
 
 class BodyBudget:
-    """So many bytes as `settings.MAX_PREDICT_BYTES`, shared by the threads of a process."""
+    """A budget of `settings.MAX_PREDICT_BYTES` bytes, shared by the threads of a process."""
 
     def __init__(self) -> None:
         self._taken = self._waiting = 0
         self._changed = threading.Condition()
 
     def reserve(self, size: int, *, timeout: float = RESERVE_TIMEOUT_SECONDS) -> AbstractContextManager[None]:
-        """`size` bytes for the length of a `with` block; raises BudgetExceeded if they are not free after so many seconds."""
+        """Reserve `size` bytes during a `with` block.
+
+        Raises BudgetExceeded if they are not free after `timeout` seconds, or at once if too many calls wait.
+        """
         return _NOTHING_HELD if size < MIN_COUNTED_BYTES else self._reserve(size, timeout)
 
     @contextmanager
     def _reserve(self, size: int, timeout: float) -> Iterator[None]:
-        size = min(size, settings.MAX_PREDICT_BYTES)  # a longer one is refused by its reader, and is not parsed
+        size = min(size, settings.MAX_PREDICT_BYTES)  # its reader refuses a longer one before it is parsed
         self._take(size, timeout)
         try:
             yield
@@ -62,5 +65,5 @@ class BodyBudget:
             self._taken += size
 
 
-_NOTHING_HELD = nullcontext()  # short bodies share it, since it has no state
+_NOTHING_HELD = nullcontext()  # shared by short bodies, since it has no state
 BODY_BUDGET = BodyBudget()

@@ -1,4 +1,7 @@
-"""`Content-Encoding` of calls and answers: gzip, deflate and zstd, unpacked piece by piece and never beyond a limit."""
+"""Decompress requests and compress responses: gzip, deflate and zstd.
+
+Requests are decompressed piece by piece, never beyond a limit.
+"""
 
 from __future__ import annotations
 
@@ -12,30 +15,31 @@ from typing import IO, Any
 import pyarrow as pa
 
 PIECE = 1 << 16
-IN_MEMORY = 2_500_000  # what is longer lies in a temporary file
-CODINGS = ("gzip", "deflate", "zstd")  # of calls; as `Accept-Encoding` names them
-SMALLEST = 1_000  # bytes of an answer below which compressing it takes more than it saves
+IN_MEMORY = 2_500_000  # bytes of a body above which it is kept in a temporary file
+CODINGS = ("gzip", "deflate", "zstd")  # of requests; as `Accept-Encoding` names them
+SMALLEST = 1_000  # bytes of a response below which compression costs more than it saves
 
 
 class TooLong(ValueError):
-    """More bytes than the limit."""
+    """The body has more bytes than the limit."""
 
 
 class DamagedBody(ValueError):
-    """Not of the coding that its header names."""
+    """The body is not encoded as its header says."""
 
 
 class UnknownCoding(ValueError):
-    """A coding that this server cannot read."""
+    """This server does not know the coding."""
 
 
 def spool_decoded(stream: Any, codings: str, limit: int) -> tuple[IO[bytes], int]:
-    """Return a file with the decompressed bytes of `stream`, and their number; raises the errors above.
+    """Return a file with the decompressed bytes of `stream`, and their number.
 
-    `codings` is the value of `Content-Encoding`. Both what is sent and what it unpacks to have at most `limit` bytes.
+    `codings` is the value of `Content-Encoding`. Raises TooLong if the body has more than `limit` bytes, compressed or not;
+    DamagedBody and UnknownCoding.
     """
     pieces = _check_size(_pieces(stream), limit)
-    for coding in reversed([c.strip().lower() for c in codings.split(",")]):  # the last one was put on last
+    for coding in reversed([c.strip().lower() for c in codings.split(",")]):  # the last one was applied last
         if coding not in ("", "identity"):
             pieces = _check_size(_decompress(pieces, coding), limit)
     out = tempfile.SpooledTemporaryFile(max_size=IN_MEMORY)  # noqa: SIM115  (it outlives this call)
@@ -51,7 +55,7 @@ def spool_decoded(stream: Any, codings: str, limit: int) -> tuple[IO[bytes], int
 
 
 def compress_body(body: bytes, accepted: str) -> tuple[bytes, str]:
-    """`body` in the coding that the caller likes best, and its name; empty if it stays as it is."""
+    """Return `body` in the coding that the caller prefers, and the name of the coding. Short bodies stay as they are: the name is empty."""
     coding = _best(accepted) if len(body) >= SMALLEST else ""
     if coding == "gzip":
         return gzip.compress(body, compresslevel=1, mtime=0), coding
@@ -63,7 +67,10 @@ def compress_body(body: bytes, accepted: str) -> tuple[bytes, str]:
 
 
 def _best(accepted: str) -> str:
-    """Return the coding of `Accept-Encoding` with the highest weight; ties are broken by the order of CODINGS."""
+    """Return the coding of `Accept-Encoding` with the highest weight, ties broken by the order of CODINGS.
+
+    Return an empty text if no coding is accepted or `identity` has more weight.
+    """
     weights: dict[str, float] = {}
     for part in accepted.lower().split(","):
         name, _, parameter = part.partition(";")
@@ -100,7 +107,7 @@ def _decompress(pieces: Iterator[bytes], coding: str) -> Iterator[bytes]:
 
 
 def _inflate(pieces: Iterator[bytes], window: int) -> Iterator[bytes]:
-    """gzip (several members, too) and deflate, which some clients send without its two bytes in front."""
+    """Decompress gzip, also of several members, or deflate, which some clients send without the zlib header."""
     engine = zlib.decompressobj(window)
     begun = False
     for piece in pieces:
@@ -128,7 +135,7 @@ def _inflate(pieces: Iterator[bytes], window: int) -> Iterator[bytes]:
 
 
 class _File:
-    """Pieces as a file that pyarrow reads."""
+    """Pieces of bytes as a file that pyarrow reads."""
 
     closed = False
 

@@ -1,4 +1,4 @@
-"""GET /api/v1/: where everything is, for a person or a program that begins there."""
+"""`GET /api/v1/`: the addresses of the API."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Tensors to predictions: one tensor with all columns, or one for each column; the rules for odd values are the same as in the API."""
+"""Predict the rows of tensors, and describe models for the protocol.
+
+A request has one tensor with all columns, or one for each column. Unusual values follow the rules of `/api/v1/`.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,7 @@ DEFAULT_OUTPUTS = ("label", "probabilities", "leaf")
 
 
 def metadata(model: TreeModel, versions: list[int]) -> dict[str, Any]:
-    """Return the model's inputs and outputs with names, types and classes."""
+    """Return the protocol's metadata of a model: inputs, outputs, the given versions, target and classes."""
     file = model_file(model)
     tree = file.tree
     inputs = [
@@ -50,7 +53,7 @@ def metadata(model: TreeModel, versions: list[int]) -> dict[str, Any]:
 
 
 def configuration(model: TreeModel) -> dict[str, Any]:
-    """Return the metadata as Triton's model configuration, with a first dimension for the rows."""
+    """Return the metadata as Triton's model configuration. The first dimension of each tensor counts the rows."""
     model_metadata = metadata(model, [model.version])
 
     def tensor(record: dict[str, Any]) -> dict[str, Any]:
@@ -70,7 +73,7 @@ def configuration(model: TreeModel) -> dict[str, Any]:
 
 
 def infer(model: TreeModel, inputs: tuple[Tensor, ...], max_rows: int) -> Predictions:
-    """Predictions for the rows of the tensors; raises ProtocolError or RowError naming row and column."""
+    """Predict the rows of the tensors. Raises ProtocolError, and RowError naming row and column."""
     tree = model_file(model).tree
     columns = _columns(tree, inputs)
     n = len(next(iter(columns.values()))) if columns else inputs[0].shape[0]
@@ -80,14 +83,14 @@ def infer(model: TreeModel, inputs: tuple[Tensor, ...], max_rows: int) -> Predic
         values.dtype != object and tree.schema[j].kind is not ColumnKind.CATEGORICAL for j, values in columns.items()
     ):
         return predict_matrix(model, _matrix(tree, columns, n))
-    # texts, and numbers in columns of categories, are looked up by the same rules as the rows of /api/v1/
+    # texts, and numbers in categorical columns, follow the same rules as the rows of /api/v1/
     cells = {tree.schema[j].name: _cells(tree.schema[j], values) for j, values in columns.items()}
     rows = [dict(zip(cells, row, strict=True)) for row in zip(*cells.values(), strict=True)]
     return predict_rows(model, rows)
 
 
 def output(predictions: Predictions, name: str) -> np.ndarray:
-    """Return one output as an array."""
+    """Return one output as an array: float64 for probabilities, int64 for leaves, objects (texts) for others."""
     tree = predictions.tree
     if name == "leaf":
         return predictions.leaves.astype(np.int64)
@@ -104,7 +107,7 @@ def output(predictions: Predictions, name: str) -> np.ndarray:
 
 
 def _columns(tree: Tree, inputs: tuple[Tensor, ...]) -> dict[int, np.ndarray]:
-    """Values by column of the model, each of shape (rows,)."""
+    """Return the values by column of the model, each of shape (rows,). Raises ProtocolError."""
     position = {c.name: j for j, c in enumerate(tree.schema)}
     if len(inputs) == 1 and (inputs[0].name not in position or _width(inputs[0]) > 1):
         return _one_table(tree, inputs[0])
@@ -150,7 +153,7 @@ def _needs(tree: Tree) -> str:
 
 
 def _matrix(tree: Tree, columns: dict[int, np.ndarray], n: int) -> np.ndarray:
-    """Read numeric columns straight into the matrix, with the checks of the API."""
+    """Return the numeric columns as a matrix, float64 (n, columns), NaN in unused columns. Raises CellError for unusable cells."""
     matrix = np.full((n, len(tree.schema)), math.nan)
     for j, values in columns.items():
         column = tree.schema[j]
@@ -167,7 +170,7 @@ def _matrix(tree: Tree, columns: dict[int, np.ndarray], n: int) -> np.ndarray:
 
 
 def _cells(column: ColumnSchema, values: np.ndarray) -> list[Any]:
-    """Cells as a JSON row would have them; numbers in text tensors are read as numbers."""
+    """Return cells as in a JSON row, None for missing ones. Texts of numeric columns are parsed. Raises CellError."""
     if values.dtype != object:
         return [None if math.isnan(v) else v for v in values.tolist()]
     if column.kind is ColumnKind.CATEGORICAL:

@@ -1,7 +1,7 @@
-"""MLflow's scoring protocol: `POST /invocations`, `GET /ping`, `GET /version`, so that its client works unchanged.
+"""MLflow's scoring protocol: `POST /invocations`, `GET /ping`, `GET /version`.
 
-The protocol serves one model at an address and knows no tokens. Here the model is named by `?model=`, by the header `Octweb-Model`
-or, since MLflow's client sends neither, by the login of its `.netrc` entry, whose password is the token.
+The protocol serves one model at an address and has no tokens. Here `?model=` or the header `Octweb-Model` names the model. MLflow's
+client sends neither, so the login of its `.netrc` entry may name it, too; the password of the entry is the token.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ from trainer.errors import list_names
 from trainer.version import VERSION
 
 HEADER = "Octweb-Model"
-DECISION_HEADER = "Octweb-Decision"  # id of the record of the first row
+DECISION_HEADER = "Octweb-Decision"  # the id of the first row's record
 FORMATS = ("dataframe_split", "dataframe_records", "instances", "inputs")
 OUTPUTS = ("label", "probabilities", "records")
 WHICH = f"Name the model: /invocations?model=NAME, the header {HEADER}, or the login of a .netrc entry."
 
 
 class BasicTokenAuthentication(ApiTokenAuthentication):
-    """`Authorization: Basic` with a token for the password, besides `Token`; what `.netrc` of a client can send."""
+    """Authentication with `Token`, or with `Basic` and a token as password, which is what clients send from `.netrc`."""
 
     def authenticate(self, request: Request) -> Any:
         kind, _, value = get_authorization_header(request).partition(b" ")
@@ -56,13 +56,13 @@ class BasicTokenAuthentication(ApiTokenAuthentication):
 
 
 class ScoringView(ProtocolView):
-    """Base of the views: which model is meant."""
+    """Base of the views: finds the named model."""
 
     query_parameters = frozenset({"model", "version"})
     authentication_classes = [BasicTokenAuthentication, *ProtocolView.authentication_classes[1:]]
 
     def named(self, request: Request) -> tuple[str, str | None]:
-        """Name and version that the call gives; the name is empty if it gives none."""
+        """Return the name and version in the call: an empty name, a version of None if absent."""
         query = request.query_params
         name = query.get("model") or request.headers.get(HEADER) or request.META.get("octweb.login") or ""
         name, _, version = name.partition("/")
@@ -70,7 +70,7 @@ class ScoringView(ProtocolView):
 
 
 class Ping(ScoringView):
-    """The server answers, for anybody; with a model: it is served."""
+    """Report to everyone that the server runs; with a model, report to its callers that it is served."""
 
     def get_permissions(self) -> list[Any]:
         name, _ = self.named(self.request)
@@ -84,7 +84,7 @@ class Ping(ScoringView):
 
 
 class Invocations(ScoringView):
-    """Predict."""
+    """Predict the rows of the body."""
 
     def post(self, request: Request) -> Response:
         with metrics.count_calls("invocations") as call:
@@ -146,7 +146,7 @@ def _json(content: bytes) -> Any:
     except RecursionError as error:
         raise ParseError("The body is nested too deeply.") from error
     try:
-        # as MLflow's client writes a data frame with gaps
+        # MLflow's client writes the gaps of a data frame as NaN
         return json.loads(
             content,
             parse_constant=lambda word: None if word == "NaN" else float(word),
@@ -179,9 +179,9 @@ def _rows(model: TreeModel, data: Any, place: str) -> Predictions:
 
 
 def _predict(model: TreeModel, rows: list[Any]) -> Predictions:
-    """Predict rows as MLflow does: columns that the model does not know are ignored, with a note.
+    """Predict rows as MLflow does: unknown columns are ignored, with a note.
 
-    They are an error if a column that the tree asks is absent: one of them may be its name, misspelled.
+    Unknown columns are an error if a column of the tree is absent: one of them may be its misspelled name.
     """
     file = model_file(model)
     tree = file.tree
@@ -199,7 +199,7 @@ def _predict(model: TreeModel, rows: list[Any]) -> Predictions:
 
 
 def _records(names: list[str], rows: list[Any], place: str) -> list[dict[str, Any]]:
-    """Rows that are lists, with the names of their columns."""
+    """Return rows given as lists as records. Raises ValidationError for a row of another length."""
     check_rows(len(rows))
     for i, row in enumerate(rows):
         if not isinstance(row, list) or len(row) != len(names):
@@ -217,7 +217,7 @@ def _output_of(params: dict[str, Any]) -> str:
 
 
 def _answers(predictions: Predictions, output: str, values: list[Any]) -> list[Any]:
-    """Return the answers; labels are the `values` of the classes, in their type."""
+    """Return the answers in the requested form. Labels are the `values` of the classes, in their own type."""
     if output == "probabilities":
         return [record["probabilities"] for record in predictions.records()]
     labels = [values[code] for code in predictions.tree.labels[predictions.leaves].tolist()]

@@ -1,9 +1,9 @@
-"""Rows of a JSON body straight into a matrix: `{"rows": [{"a": 1, "b": 2.5}, ...]}` in one pass, without an object for a cell.
+"""Read the rows of a JSON body directly into a matrix.
 
-Only bodies of the most frequent form are read here: every row is written like the first one, and every cell is a number.
-All others are None, and the general parser looks at them. A number with few digits and a small exponent is the quotient or product of
-two exact doubles (Clinger 1990, "How to read floating point numbers accurately"); others are rounded as in Lemire 2021, "Number
-parsing at a gigabyte per second", and the rest by C's `strtod`. All three round correctly.
+It reads only the most frequent form, `{"rows": [{"a": 1, "b": 2.5}, ...]}`: every row is written like the first one, and every cell is
+a number. It returns None for others, which the general parser reads. A number with few digits and a small exponent is the quotient or
+product of two exact doubles (Clinger 1990, "How to read floating point numbers accurately"). Others are rounded as in Lemire 2021,
+"Number parsing at a gigabyte per second", and the rest by C's `strtod`. All three round correctly.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ HEAD = re.compile(rb'\s*\{\s*"rows"\s*:\s*\[\s*')
 CELL = re.compile(rb"[-+.0-9eE]*")
 TAIL = re.compile(rb"\s*\]\s*\}\s*\Z")
 POWERS = 10.0 ** np.arange(23)  # exact doubles
-TWOS = 2.0 ** np.arange(-1075.0, 972.0)  # by exponent of a double with a mantissa that is a whole number
-MAX_EXACT_INTEGER = np.uint64(2**53)  # up to which whole numbers are exact doubles
-SMALLEST = 290  # exponents of ten, either way, for which `_rounded` needs no care for tiny and infinite results
-PADDING = 32  # zeros behind a text, so that words may be read at its end, too
+TWOS = 2.0 ** np.arange(-1075.0, 972.0)  # by biased exponent, for an integer mantissa
+MAX_EXACT_INTEGER = np.uint64(2**53)  # up to which integers are exact doubles
+SMALLEST = 290  # absolute exponents of ten up to which `_scale_decimal` meets no tiny or infinite results
+PADDING = 32  # zeros behind a text, so that words can be read at its end
 DISTANCE, ZEROS, TOPS, DIGITS = (np.uint64(int(byte * 8, 16)) for byte in ("46", "30", "80", "0f"))  # in each byte
 BYTE = np.uint64(255)
 LOW = np.uint64(2**32 - 1)
@@ -36,7 +36,10 @@ ONES = np.uint64(2**64 - 1)
 
 
 def _fives() -> np.ndarray:
-    """By exponent of ten: the first 128 bits of its power of five, as two uint64; rounded down, below zero up (Lemire 2021)."""
+    """Return the first 128 bits of the power of five, as two uint64, by exponent of ten (Lemire 2021).
+
+    They are rounded down, or up for negative exponents.
+    """
     out = np.empty((2 * SMALLEST + 1, 2), np.uint64)
     for q in range(-SMALLEST, SMALLEST + 1):
         if q >= 0:
@@ -50,12 +53,12 @@ def _fives() -> np.ndarray:
 
 FIVES = _fives()
 
-# of C's library: an address and nothing for the end; what follows a number ends it
+# strtod(address, NULL) of the C library; the character after a number ends it
 _strtod = types.ExternalFunction("strtod", types.float64(types.intp, types.intp))
 
 
 def rows_matrix(content: bytes | bytearray, names: Sequence[str], most: int) -> FloatArray | None:
-    """Read the cells of all rows, float64 (n, columns in the order of `names`); None for unusual texts and above `most` rows."""
+    """Return the cells of all rows, float64 (n, columns in the order of `names`); None for other bodies or more than `most` rows."""
     head = HEAD.match(content)
     if head is None or not names:
         return None
@@ -82,7 +85,7 @@ def rows_matrix(content: bytes | bytearray, names: Sequence[str], most: int) -> 
 
 
 def pad_content(content: bytes | bytearray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the characters of a text padded with zeros, uint8, and the eight that begin at each position as one uint64."""
+    """Return the bytes of a text padded with zeros, uint8, and the eight bytes from each position on as one uint64."""
     text = np.frombuffer(content + bytes(PADDING), np.uint8)
     return text, np.ndarray(len(text) - 7, "<u8", text, strides=(1,))
 
@@ -96,7 +99,7 @@ def _as_words(key: bytes) -> np.ndarray:
 
 
 def _first_row(content: bytes | bytearray, start: int) -> dict[str, object] | None:
-    """Return the first row, which defines the order of the columns; plain rows contain no brace."""
+    """Return the first row, which defines the order of the columns; None if it is no plain object. Plain rows contain no brace."""
     try:
         row = orjson.loads(content[start : content.index(b"}", start) + 1])
     except ValueError:
@@ -105,7 +108,7 @@ def _first_row(content: bytes | bytearray, start: int) -> dict[str, object] | No
 
 
 def _before_cells(content: bytes | bytearray, start: int, names: Sequence[str]) -> list[bytes] | None:
-    """Return the text before each cell of the first row: brace or comma, name and colon, with white space."""
+    """Return the text before each cell of the first row: brace or comma, name and colon, with white space; None without a match."""
     patterns = []
     at = start
     for name in names:
@@ -125,7 +128,7 @@ def _before(name: str) -> re.Pattern[bytes]:
 @ready
 @njit(cache=True, nogil=True)
 def _blank(text, i):
-    """Return the next position that is not white space; callers check that it lies within the text."""
+    """Return the next position from `i` on that is not white space. Callers check that it lies within the text."""
     while i < len(text) and (text[i] == 32 or text[i] == 10 or text[i] == 13 or text[i] == 9):
         i += 1
     return i
@@ -134,7 +137,7 @@ def _blank(text, i):
 @ready
 @njit(cache=True, nogil=True)
 def _digits(text, i, value, room):
-    """Behind the digits from `i` on: the place, their value appended to `value`, how many more digits fit (negative: too many)."""
+    """Parse the digits from `i` on. Return their end, `value` continued by them, and how many more digits fit (negative: too many)."""
     while i < len(text) and text[i] >= 48 and text[i] <= 57:
         if room > 0:
             value = value * np.uint64(10) + np.uint64(text[i] - 48)
@@ -149,7 +152,7 @@ def _digits(text, i, value, room):
 def _leading(word):
     """Count the leading digits among the eight characters of a word.
 
-    The top bit of a byte is set where it is none; what is carried on from there falls on later ones (Lemire 2021).
+    The top bit of a byte is set if it is no digit. Carries from such a byte only reach later ones (Lemire 2021).
     """
     others = ((word + DISTANCE) | (word - ZEROS)) & TOPS
     return np.int64(ctpop((others & (~others + np.uint64(1))) - np.uint64(1))) >> 3
@@ -168,7 +171,7 @@ def _eight(word, count):
 @ready
 @njit(cache=True, nogil=True)
 def _short(words, i, powers):
-    """Parse a number of up to 15 digits and a point: return its end and value; end 0 for all others."""
+    """Parse a number of up to 15 digits with an optional point. Return its end and value; end 0 for other numbers."""
     negative = words[i] & BYTE == 45
     if negative:
         i += 1
@@ -201,7 +204,7 @@ def _short(words, i, powers):
 @ready
 @njit(cache=True, nogil=True)
 def _number(text, i, powers, fives):
-    """Parse the JSON number at `i`: return its end (-1: there is none) and its value."""
+    """Parse the JSON number at `i`. Return its end (-1: there is none) and its value."""
     start = i
     n = len(text)
     negative = i < n and text[i] == 45
@@ -257,7 +260,7 @@ def _product(a, b):
 @ready
 @njit(cache=True, nogil=True)
 def _scale_decimal(value, exponent, fives):
-    """value * 10**exponent, correctly rounded; -1 where it takes more care. Lemire 2021, algorithm 1."""
+    """Return value * 10**exponent, correctly rounded; -1 if `strtod` must parse it. Lemire 2021, algorithm 1."""
     if exponent < -SMALLEST or exponent > SMALLEST or value == 0:
         return -1.0
     shift = 0
@@ -279,7 +282,7 @@ def _scale_decimal(value, exponent, fives):
         return -1.0
     halfway = low <= 1 and exponent >= -4 and exponent <= 23 and (mantissa << (upper + np.uint64(9))) == high
     if halfway and (mantissa & np.uint64(3)) == 1:
-        mantissa = mantissa & ~np.uint64(1)  # to the even one of the two doubles
+        mantissa = mantissa & ~np.uint64(1)  # round to even
     mantissa = (mantissa + (mantissa & np.uint64(1))) >> np.uint64(1)
     return np.float64(mantissa) * TWOS[power]
 
@@ -287,7 +290,7 @@ def _scale_decimal(value, exponent, fives):
 @ready
 @njit(cache=True, nogil=True)
 def _read_rows(text, words, i, keys, ends, widths, order, powers, fives, out):
-    """Fill `out` from the rows that begin at `i`; returns their number (-1: not of the form) and the place behind the last one."""
+    """Fill `out` with the rows from `i` on. Return their number (-1: another form) and the position behind the last one."""
     n = len(text) - PADDING
     row = 0
     while True:
@@ -305,7 +308,7 @@ def _read_rows(text, words, i, keys, ends, widths, order, powers, fives, out):
             begin = ends[j]
             i += widths[j]
             end, value = _short(words, i, powers)
-            if end == 0:  # the other way takes more arrays, and so more time to be called
+            if end == 0:  # called second, since its further arrays make the call slower
                 end, value = _number(text, i, powers, fives)
                 if end < 0:
                     return -1, i

@@ -1,4 +1,4 @@
-"""ApiToken: a hashed token with a name, a scope and an expiry; shown once, revocable."""
+"""Model of an API token: hashed, with name, scope and expiry."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class Scope(models.TextChoices):
 
 
 class ApiToken(AbstractAuthToken):
-    """A token; only its digest is stored."""
+    """A token. Only its digest and its first characters are stored."""
 
     name = models.CharField(max_length=100, blank=True)
     scope = models.CharField(max_length=10, choices=Scope, default=Scope.FULL)

@@ -1,4 +1,4 @@
-"""A new password ends other sessions, and API tokens where the box is ticked."""
+"""Forms and views of new passwords, which can also revoke API tokens."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from octweb.serving.actions import revoke_all_tokens
 
 
 class RevokeTokens(SaidForm):
-    """The box that ends the tokens with the old password."""
+    """The box that also revokes the user's tokens; mixed into a password form."""
 
     revoke_tokens = forms.BooleanField(
         required=False,
@@ -30,15 +30,15 @@ class RevokeTokens(SaidForm):
 
 
 class ChangeForm(RevokeTokens, PasswordChangeForm):
-    """Old and new password."""
+    """The form with the old and the new password."""
 
 
 class ResetForm(RevokeTokens, SetPasswordForm):
-    """A new password after a link."""
+    """The form with a new password, behind a link."""
 
 
 class PasswordChange(PasswordChangeView):
-    """The page that changes the password of the user who is signed in."""
+    """The page on which a signed-in user changes the password."""
 
     form_class = ChangeForm
 

@@ -1,7 +1,7 @@
-"""The most frequent body of the Open Inference Protocol, one JSON tensor of numbers, straight into an array.
+"""Read one JSON tensor of numbers into an array.
 
-In a large body no Python object is made for a cell, which is what takes its time. Everything that is not exactly of this form, or
-not valid, is None: the full parser looks at it, and says what is wrong with it.
+This is the most frequent body of the Open Inference Protocol. For a large body, no Python object is made for a cell, which would take
+most of the time. The result is None for any other or invalid body: the full parser reads it and reports its errors.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from trainer.data.rows import plain_numbers
 
 try:
     import simdjson
-except ImportError:  # it has no wheel for Python 3.14; the full parser reads every body then
+except ImportError:  # it has no wheel for Python 3.14; then the full parser reads every large body
     simdjson = None
 
-SMALL_BYTES = 4_000  # below, the cells are quicker as Python objects
-MAX_BYTES = 4_000_000  # a parser keeps room for the largest body that it has seen
-LISTS = 3  # the inputs, a shape, the data: another bracket may be a list within the data, which would be flattened
+SMALL_BYTES = 4_000  # below, Python objects are faster
+MAX_BYTES = 4_000_000  # a parser keeps memory for its largest body
+LISTS = 3  # brackets of inputs, shape and data; a further one may be a nested list, which would be flattened
 KEYS = (["inputs"], ["id", "inputs"])
 TENSOR_KEYS = ["data", "datatype", "name", "shape"]
 
@@ -30,7 +30,7 @@ _local = threading.local()
 
 
 def plain_request(content: bytes | bytearray, outputs: tuple[str, ...]) -> Request | None:
-    """Parse a request for the default `outputs` in JSON with finite float64 cells; None for other requests."""
+    """Parse a request with one tensor of finite numbers for the default `outputs`, as JSON; None for other requests."""
     if len(content) < SMALL_BYTES:
         return _small_request(content, outputs)
     if simdjson is None or len(content) > MAX_BYTES or content.count(b"[") != LISTS:
@@ -69,7 +69,7 @@ def _small_request(content: bytes | bytearray, outputs: tuple[str, ...]) -> Requ
 
 
 def _request(document: Any, outputs: tuple[str, ...]) -> Request | None:
-    # sorted lists, not sets: a key that is there twice is for the full parser
+    # sorted lists, not sets: the full parser handles duplicate keys
     if not isinstance(document, simdjson.Object) or sorted(document.keys()) not in KEYS:
         return None
     inputs = document["inputs"]

@@ -1,9 +1,8 @@
-"""The ordinary prediction call, without the general machinery: a known token, a model that it may call, rows without a fault.
+"""Answer valid prediction calls without Django's handler.
 
-It stands before Django's handler (`QuickApplication`) and before all other middleware (`QuickPredictions`). It looks at the same
-things as the views behind it (transport, host, token with expiry, throttle, who may call the model, size, every cell), and answers
-only if all is well. In every other case it leaves the request as it was to the views, which find out again what is wrong and
-say it: errors are worded in one place.
+It runs before Django's handler (`QuickApplication`) and before all other middleware (`QuickPredictions`). It checks what the views
+check: transport, host, token with expiry, throttle, permission to call the model, size, and every cell. It answers only if all checks
+pass. Otherwise it leaves the request unchanged to the views, which repeat the checks and report the error.
 """
 
 from __future__ import annotations
@@ -60,17 +59,20 @@ PREFIX = "Token "
 DRY_RUN = "HTTP_" + DRY_RUN_HEADER.upper().replace("-", "_")
 JSON = "application/json"
 FAULTS = (TrainerError, ProtocolError, ValueError, RequestDataTooBig, DatabaseError, CutOff, APIException)
-LOOKED = "octweb.looked"  # in the environment of a request that was looked at here
+LOOKED = "octweb.looked"  # key in the environment of a request that was checked here
 NOTHING: tuple[str, ...] = ()
 SINGLE_TAIL = b'}],"notes":[]}'
 
 HEADER = "HTTP_" + JSON_LENGTH.upper().replace("-", "_")
 KINDS = {"label": TEXT, "probabilities": "FP64", "leaf": "INT64"}
-PLAIN = frozenset(KINDS)  # outputs that this path answers
+PLAIN = frozenset(KINDS)  # outputs that are answered here
 
 
 class Answer(NamedTuple):
-    """The rows as the tree read them, the leaf of each row, the unusual cells, and how the body is made once ids are known."""
+    """A response in preparation: the parsed rows, the leaf of each row, the counts of unusual cells, and the maker of its body.
+
+    `body` takes the ids of the decision records, or None if answers are not recorded.
+    """
 
     matrix: np.ndarray
     leaves: np.ndarray
@@ -79,7 +81,7 @@ class Answer(NamedTuple):
 
 
 class ServedModel:
-    """A model at hand: its compiled tree, and the parts of its answers that do not depend on the rows."""
+    """A model with its compiled tree and the parts of its responses that do not depend on the rows."""
 
     def __init__(self, model: TreeModel) -> None:
         self.model = model
@@ -95,10 +97,10 @@ class ServedModel:
         self.leaves = [str(v.id) for v in self.tree.tree.nodes]
         self.tallies = {api: tally_of(model, api) for api in ("v1", "v2")}
         self.recorder = recorder_of(model)
-        self.singles: dict[tuple[str, int], bytes] = {}  # by leaf: whole answers to one row
+        self.singles: dict[tuple[str, int], bytes] = {}  # by API and leaf: complete responses to one row
 
     def count(self, api: str, answer: Answer, seconds: float) -> None:
-        """Count a call in the metrics, and an approved model's answers for the database."""
+        """Count a call in the metrics, and in the database's counts if the model is approved."""
         leaves = answer.leaves
         tally = self.tallies[api]
         if len(leaves) == 1:
@@ -113,7 +115,7 @@ class ServedModel:
 
 
 def served_model_of(model: TreeModel) -> ServedModel:
-    """Kept with the remembered model, and so for as long as that is."""
+    """Return the served form of a model, stored on the cached instance and evicted with it."""
     served_model = model.__dict__.get("_served")
     if served_model is None:
         served_model = model.__dict__["_served"] = ServedModel(model)
@@ -121,10 +123,10 @@ def served_model_of(model: TreeModel) -> ServedModel:
 
 
 class QuickApplication:
-    """WSGI: around the application, so that Django's handler is spared, too.
+    """WSGI wrapper that answers prediction calls before Django's handler.
 
-    `most` is the length of the bodies that it looks at. Around `Wire` these are the short ones, which come straight from the socket and
-    take their room here; within it those that `Wire` has collected and given room.
+    `most` is the largest length of bodies that it handles; None: any. Around `Wire` it handles short bodies, which it reads from the socket
+    and for which it reserves bytes of the budget. Within `Wire` it handles bodies that `Wire` has read and reserved.
     """
 
     def __init__(self, application: Callable[..., Any], *, most: int | None = None) -> None:
@@ -140,10 +142,10 @@ class QuickApplication:
         try:
             with BODY_BUDGET.reserve(int(length) if self.most else 0, timeout=0):
                 body = answer_of(environ, lambda: _whole_body(environ))
-        except Busy:  # Wire waits for room
+        except Busy:  # Wire waits for the budget
             return self.application(environ, start_response)
         environ[LOOKED] = True
-        # Django, which closes connections at the end of a request, does not see this one
+        # Django closes connections at the end of a request, but does not see this one
         connection = connections[DEFAULT_DB_ALIAS]
         if connection.connection is not None and not connection.in_atomic_block:
             connection.close_if_unusable_or_obsolete()
@@ -155,7 +157,7 @@ class QuickApplication:
 
 
 class QuickPredictions:
-    """Middleware: the same where another server or a test calls Django's handler."""
+    """Middleware that does the same if another server or a test calls Django's handler."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
@@ -172,14 +174,14 @@ class QuickPredictions:
 
 
 def answer_of(environ: dict[str, Any], body: Callable[[], bytes | bytearray]) -> bytes | None:
-    """Return the body of a successful answer; None if the views must handle the call."""
+    """Return the body of a successful response; None if the views must handle the call."""
     if environ.get("HTTP_AUTHORIZATION", "")[: len(PREFIX)] != PREFIX:
         return None
     try:
         return _answer(environ, body)
     except FAULTS:
         return None
-    except Exception:  # a fault of this file must cost time, not answers
+    except Exception:  # an error in this module must cost time, not answers
         log.exception("a prediction takes the long way")
         return None
 
@@ -187,7 +189,7 @@ def answer_of(environ: dict[str, Any], body: Callable[[], bytes | bytearray]) ->
 def _whole_body(environ: dict[str, Any]) -> bytes | bytearray:
     length = int(environ["CONTENT_LENGTH"])
     content = whole_body(environ["wsgi.input"], length)
-    environ["wsgi.input"] = io.BytesIO(content)  # for the views, if they have to look
+    environ["wsgi.input"] = io.BytesIO(content)  # for the views, if they handle the call
     if len(content) < length:
         raise CutOff
     return content
@@ -215,7 +217,7 @@ def _answer(environ: dict[str, Any], body: Callable[[], bytes | bytearray]) -> b
         model = model_by_id(name)
         if model is None or not may_call(user, token, model) or not _is_json(environ):
             return None
-        if model.state == State.RETIRED:  # the views say so
+        if model.state == State.RETIRED:  # the views report it
             return None
         served_model = served_model_of(model)
         api = "v1"
@@ -229,7 +231,7 @@ def _answer(environ: dict[str, Any], body: Callable[[], bytes | bytearray]) -> b
         served_model = served_model_of(model)
         api = "v2"
         answer = _tensors(served_model, body(), environ.get(HEADER))
-    # only now, since a call that the views answer is counted by them
+    # count the call only now: the views count the calls that they answer
     if answer is None or WINDOWS.take(caller, *limit):
         return None
     ids = None
@@ -243,7 +245,7 @@ def _answer(environ: dict[str, Any], body: Callable[[], bytes | bytearray]) -> b
 
 
 def _transport(environ: dict[str, Any]) -> bool:
-    """Return whether the call came to an allowed host, and over TLS if required."""
+    """Return whether the call came to an allowed host, and over TLS if required; False if only the views can tell."""
     if settings.USE_X_FORWARDED_HOST or not _is_ours(environ.get("HTTP_HOST", ""), tuple(settings.ALLOWED_HOSTS)):
         return False
     if not settings.SECURE_SSL_REDIRECT:
@@ -259,14 +261,14 @@ def _is_ours(host: str, allowed: tuple[str, ...]) -> bool:
 
 
 def _is_json(meta: dict[str, Any]) -> bool:
-    """Return whether the body is declared as JSON and the caller accepts JSON."""
+    """Return whether the body is declared as JSON and `Accept` plainly allows JSON."""
     accept = meta.get("HTTP_ACCEPT", "*/*")
     sent = meta.get("CONTENT_TYPE", "").partition(";")[0].strip().lower()
     return sent == JSON and accept in ("", "*/*", JSON, f"{JSON}, */*")
 
 
 def _rows(served_model: ServedModel, content: bytes | bytearray) -> Answer | None:
-    """Return a response of `/api/v1/`."""
+    """Predict a body of `/api/v1/`. Return None, or raise one of FAULTS, if the views must handle it."""
     matrix = None
     notes = NOTHING
     unusual: dict[str, dict[str, int]] = {}
@@ -301,7 +303,7 @@ def _rows(served_model: ServedModel, content: bytes | bytearray) -> Answer | Non
 
 
 def _single(served_model: ServedModel, leaf: int, ids: Ids | None) -> bytes:
-    """Return a response for one ordinary row: cached bytes for each leaf, around the id of its record."""
+    """Return the response to one ordinary row: the cached bytes of its leaf, with the id of its record if there is one."""
     key = "v1", leaf
     if key not in served_model.singles:
         served_model.singles[key] = _rows_answer(served_model, np.array([leaf]), NOTHING, None)
@@ -312,7 +314,7 @@ def _single(served_model: ServedModel, leaf: int, ids: Ids | None) -> bytes:
 
 
 def _columns(served_model: ServedModel, columns: Any) -> Answer | None:
-    """Answer columns with columns, if all columns are present and all cells are plain numbers."""
+    """Predict columns, to be answered in columns. Return None unless all columns are present and all cells are ordinary numbers."""
     if type(columns) is not dict or columns.keys() != set(served_model.tree.names):
         return None
     lists = [columns[name] for name in served_model.tree.names]
@@ -344,7 +346,7 @@ def _rows_answer(served_model: ServedModel, leaves: np.ndarray, notes: tuple[str
 
 
 def _tensors(served_model: ServedModel, content: bytes | bytearray, header: str | None) -> Answer | None:
-    """Return a response of `/v2/` without binary tensors."""
+    """Predict a body of `/v2`. Return None, or raise one of FAULTS, if the views must handle it, as for binary outputs."""
     request = plain_request(content, DEFAULT_OUTPUTS) if header is None else None
     request = request or parse(content, header, OUTPUTS, DEFAULT_OUTPUTS)
     if any(request.outputs.values()) or not request.outputs.keys() <= PLAIN:
@@ -394,7 +396,7 @@ def _output(tree: CompiledModel, name: str, leaves: list[int]) -> bytes:
 
 
 def _one_matrix(tree: CompiledModel, inputs: tuple[Tensor, ...]) -> np.ndarray | None:
-    """Return the matrix of a single tensor with all columns, if every cell is a plain number."""
+    """Return the matrix of a single tensor with all columns; None for other inputs and for cells that are not ordinary."""
     tensor = inputs[0]
     if len(inputs) > 1 or tensor.name in tree.names or tensor.datatype not in FLOATING:
         return None

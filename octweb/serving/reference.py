@@ -1,4 +1,4 @@
-"""The reference of the API as a page: every call of the OpenAPI document with its parameters, body and answers."""
+"""The API reference as a page, made from the OpenAPI document."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from django.views.decorators.http import require_GET
 from octweb.core.parameters import schema_document
 
 METHODS = ("get", "post", "put", "patch", "delete")
-DEEPEST = 4  # objects inside objects that are spelled out
+DEEPEST = 4  # levels of nested objects that are spelled out
 Schema = dict[str, Any]
 
 
 @require_GET
 def reference(request: HttpRequest) -> HttpResponse:
-    """Return all calls, grouped by subject."""
+    """Render all calls with parameters, bodies and responses, grouped by tag."""
     return render(request, "serving/reference.html", {"groups": groups()})
 
 
 @functools.cache
 def groups() -> list[dict[str, Any]]:
-    """Return the calls of each part of the API in the order of the document, cached while the server runs."""
+    """Return the calls of each tag in the order of the document, cached for the life of the process."""
     document = schema_document()
     schemas = document["components"]["schemas"]
     calls_by_tag: dict[str, list[dict[str, Any]]] = {}
@@ -73,7 +73,7 @@ def _call(path: str, method: str, call: Schema, known: Schema) -> dict[str, Any]
 
 
 def _content(kind: str, content: Schema, known: Schema) -> dict[str, Any]:
-    """Describe a body or a response: its media type, and a skeleton if it is JSON or a form."""
+    """Return the media type of a body or response, and its skeleton as text if it is JSON or a form."""
     schema = content.get("schema", {})
     has_shape = kind.endswith("json") or kind.startswith("multipart")
     shape = skeleton(schema, known) if has_shape else None
@@ -81,7 +81,7 @@ def _content(kind: str, content: Schema, known: Schema) -> dict[str, Any]:
 
 
 def skeleton(schema: Schema, known: Schema, depth: int = 0) -> Any:
-    """Return a value of the schema's shape, with the types in words as leaves."""
+    """Return an example of the schema's shape, with types in words in place of values."""
     schema = _resolve_schema(schema, known)
     if "properties" in schema:
         if depth >= DEEPEST:

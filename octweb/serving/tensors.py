@@ -1,7 +1,7 @@
-"""Tensors of the Open Inference Protocol: JSON and binary bodies to arrays, and arrays to answers.
+"""Parse requests and write responses of the Open Inference Protocol.
 
-A binary request is a JSON header of the length that `Inference-Header-Content-Length` says, then the bytes of each tensor that
-has `binary_data_size`, in order; numbers little-endian, texts with their length in four bytes before them.
+A binary request begins with a JSON part, whose length `Inference-Header-Content-Length` gives. The bytes of each tensor with
+`binary_data_size` follow in order: numbers are little-endian, and each text follows its length in four bytes.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ TEXT = "BYTES"
 FLOATING = {"FP16", "FP32", "FP64"}
 INTEGER = TYPES.keys() - FLOATING - {"BOOL"}
 BASE64 = "base64"
-CONTENT_TYPES = ("np", "pd", "str", BASE64)  # of MLServer: numbers, frames and texts as they are, and texts in base64
+CONTENT_TYPES = ("np", "pd", "str", BASE64)  # of MLServer: numbers, frames and texts unchanged, and texts in base64
 JSON_LENGTH = "Inference-Header-Content-Length"
 
 
 class ProtocolError(ValueError):
-    """The request is not of the protocol; the message goes to the client."""
+    """The request violates the protocol. The message is for the client."""
 
 
 class CellError(RowError, ProtocolError):
@@ -52,7 +52,7 @@ class CellError(RowError, ProtocolError):
 
 @dataclass(frozen=True, kw_only=True)
 class Tensor:
-    """A named input: `values` has shape `shape`, float64 for numbers, objects (str or None) for BYTES."""
+    """A named input. `values` has shape `shape`: float64 for numbers and booleans, objects (str or None) for BYTES."""
 
     name: str
     datatype: str
@@ -62,7 +62,7 @@ class Tensor:
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """A parsed infer request; `outputs` maps the chosen outputs to whether they are wanted in binary."""
+    """A parsed infer request. `outputs` maps each requested output to whether its response is binary."""
 
     id: str | None
     inputs: tuple[Tensor, ...]
@@ -72,7 +72,10 @@ class Request:
 def parse(
     body: bytes | bytearray, header_length: str | None, known_outputs: tuple[str, ...], default: tuple[str, ...]
 ) -> Request:
-    """Parse a request body; raises ProtocolError with the fault and its place."""
+    """Parse a request body. Raises ProtocolError with the error and its place.
+
+    `header_length`: the value of the header with the length of the JSON part, if sent. A request without outputs gets `default`.
+    """
     split = _header_length(header_length, len(body))
     try:
         document = strict_json.loads(body[:split])
@@ -172,7 +175,7 @@ def _flag(parameters: dict[str, Any], name: str, place: str) -> bool:
 
 
 def _content_type(parameters: dict[str, Any], place: str) -> str:
-    """Return the content type of a request or tensor, empty if it has none; raises ProtocolError for an unknown one."""
+    """Return the content type of a request or tensor, empty if it has none. Raises ProtocolError for an unknown one."""
     kind = parameters.get("content_type", "")
     if not isinstance(kind, str) or (kind and kind not in CONTENT_TYPES):
         raise ProtocolError(
@@ -296,7 +299,7 @@ def _from_json(data: Any, datatype: str, size: int, shape: list[int], place: str
 
 
 def _check_integers(values: np.ndarray, datatype: str, shape: list[int], place: str) -> None:
-    """Refuse fractions and numbers that the datatype cannot hold; a missing value is for the model to judge."""
+    """Raise ProtocolError for fractions and numbers outside the datatype. Missing values pass: the model decides about them."""
     limits = np.iinfo(TYPES[datatype])
     bad = ~np.isnan(values) & ((values != np.floor(values)) | (values < limits.min) | (values > limits.max))
     if bad.any():
@@ -305,15 +308,15 @@ def _check_integers(values: np.ndarray, datatype: str, shape: list[int], place: 
 
 
 def _where(i: int, shape: list[int]) -> str:
-    """Describe a flat index: row, and column in a table."""
+    """Describe a flat index: its position, or row and column in a table."""
     return f"[{i}]" if len(shape) == 1 or not shape[1] else f"[row {i // shape[1]}, column {i % shape[1]}]"
 
 
 def _flat(data: Any, shape: list[int], place: str) -> list[Any]:
-    """Values of a flat list, or of a list of rows."""
+    """Return the values of a flat list, or of a list of rows. Raises ProtocolError for rows of another length."""
     if not isinstance(data, list):
         raise ProtocolError(f"{place}: 'data' must be a list.")
-    if not data or not isinstance(data[0], list):  # a list further behind is neither a number nor text
+    if not data or not isinstance(data[0], list):  # a later list fails as neither number nor text
         return data
     if len(shape) != 2 or not all(isinstance(row, list) and len(row) == shape[1] for row in data):
         raise ProtocolError(

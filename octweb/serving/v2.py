@@ -1,4 +1,7 @@
-"""Open Inference Protocol, REST: health, metadata, infer. Only approved models that are served; errors are 4xx with the member `error`."""
+"""Open Inference Protocol over REST: health, metadata, inference.
+
+It answers for approved models that are served. Errors have the member `error`.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +42,7 @@ def live(request: HttpRequest) -> HttpResponse:
 
 
 def ready(request: HttpRequest) -> HttpResponse:
-    """Report whether the process can predict: the database answers."""
+    """Report whether the database answers, without which the process cannot predict; 503 if not."""
     try:
         with connection.cursor() as cursor:
             cursor.execute("SELECT 1")
@@ -49,7 +52,7 @@ def ready(request: HttpRequest) -> HttpResponse:
 
 
 def errors(error: Exception, context: dict[str, Any]) -> Response | None:
-    """Answer errors in plain JSON, with status 400 for invalid data, as the protocol requires."""
+    """Return errors as plain JSON, with status 400 for invalid data, as the protocol requires; None for a 500."""
     if isinstance(error, ProtocolError | DataError):
         return Response(document(400, str(error)), status=400)
     response = exception_handler(error, context)
@@ -59,7 +62,7 @@ def errors(error: Exception, context: dict[str, Any]) -> Response | None:
 
 
 class ProtocolView(APIView):
-    """Base of the views that need a token; the body is read by the view, whatever its media type."""
+    """Base of the views that need a signed-in caller. The view reads the body itself, whatever its media type."""
 
     predict_scope = True
     query_parameters: frozenset[str] = frozenset()
@@ -72,7 +75,10 @@ class ProtocolView(APIView):
 
 
 def served_model(request: Request, name: str, version: str | None = None) -> TreeModel:
-    """Return the model served under this name and version, without its document; by default the default version."""
+    """Return the model served under this name, by default in its default version, without its document.
+
+    Raises Http404, also if the caller may not call it, and Gone for a retired name.
+    """
     if version is not None and not (version.isascii() and version.isdigit() and len(version) < 10):
         raise Http404(f"There is no version '{version[:20]}': versions are whole numbers.")
     model = model_by_name(name, None if version is None else int(version))
@@ -100,7 +106,7 @@ class V2Model(ProtocolView):
 
 
 class ModelReady(ProtocolView):
-    """A model is ready once it is served, for as long as its document can be read."""
+    """Report whether a served model is ready: its document can be read; 503 if not."""
 
     def get(self, request: Request, name: str, version: str | None = None) -> Response:
         model = served_model(request, name, version)
@@ -113,14 +119,14 @@ class ModelReady(ProtocolView):
 
 
 class Config(ProtocolView):
-    """A model's configuration, in the words of the protocol's extension."""
+    """A model's configuration, as in the protocol's extension."""
 
     def get(self, request: Request, name: str, version: str | None = None) -> Response:
         return Response(configuration(served_model(request, name, version)))
 
 
 class RepositoryIndex(ProtocolView):
-    """The models that are served: every version that a name answers with, alone or with the number of the version."""
+    """All served models, each version of a name separately."""
 
     def post(self, request: Request) -> Response:
         _index_body(limited(request._request))
@@ -138,7 +144,7 @@ def _entry(model: TreeModel) -> dict[str, str]:
 
 
 def _index_body(content: bytes) -> None:
-    """Refuse what is not a body of the extension; `ready` changes nothing, since all models that are served are ready."""
+    """Raise ProtocolError unless this is a body of the extension. Its member `ready` is checked and ignored."""
     try:
         document = strict_json.loads(content) if content.strip() else {}
     except (ValueError, RecursionError) as error:
@@ -148,7 +154,7 @@ def _index_body(content: bytes) -> None:
 
 
 class Infer(ProtocolView):
-    """Predict."""
+    """Predict the rows of the request."""
 
     def post(self, request: Request, name: str, version: str | None = None) -> HttpResponse:
         with metrics.count_calls("v2") as call:

@@ -1,4 +1,4 @@
-"""The page about the API: your tokens, calls that can be pasted, errors, limits."""
+"""The page about the API: tokens, example calls, errors and limits."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class TokenForm(SaidForm):
 @login_required
 @never_cache
 def guide(request: HttpRequest) -> HttpResponse:
-    """GET: the page; POST: a new token, shown in this answer and never again."""
+    """Render the page. POST makes a token, whose secret only this response shows."""
     form = TokenForm(request.POST or None)
     secret = ""
     if request.method == "POST" and form.is_valid():
@@ -86,7 +86,7 @@ def guide(request: HttpRequest) -> HttpResponse:
 @login_required
 @require_POST
 def revoke_all(request: HttpRequest) -> HttpResponse:
-    """Sign out everywhere: end all tokens of the user and all sessions but this one."""
+    """Revoke all tokens of the user and end all sessions except this one."""
     user: Any = request.user
     count = actions.revoke_all_tokens(user)
     ended = actions.end_other_sessions(user, kept=request.session.session_key)
@@ -103,7 +103,10 @@ def revoke(request: HttpRequest, key: str) -> HttpResponse:
 
 
 def _example(request: HttpRequest) -> dict[str, Any]:
-    """Calls of a model of the caller, else of an approved one, with a real row and the answer to it."""
+    """Return example calls of a model of the user, else of an approved one, with an example row and its answer.
+
+    Return {} if the user may call no such model.
+    """
     user: Any = request.user
     models = TreeModel.objects.callable_by(user).select_related("family", "dataset")
     model = models.filter(owner=user).first() or models.approved().first()

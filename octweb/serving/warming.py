@@ -1,8 +1,7 @@
-"""What a web process would otherwise load at its first call: addresses with their views, what pages of models need, and the compiled
-kernels of predictions.
+"""Load in advance what the first call of a process needs.
 
-It opens no connection and starts no thread, so that a gunicorn that loads the application before it forks (`preload_app`) has
-processes that answer at once.
+These are the views, parts for model pages, and the kernels of predictions. It opens no connection and starts no thread. So gunicorn
+can run it before it forks (`preload_app`), and the processes answer at once.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from trainer.tree.route import apply, flatten
 
 
 def warm(*, kernels: bool = True) -> None:
-    """Load it; without `kernels` their compiling, which takes seconds where nothing is kept of it, waits for the first call."""
+    """Load all parts. Without `kernels`, the first call loads them, or compiles them, which takes seconds without a cache."""
     get_resolver().url_patterns  # noqa: B018  (imports all views)
     warm_pages()
     if kernels:
@@ -28,13 +27,13 @@ def warm(*, kernels: bool = True) -> None:
 
 
 def warm_pages() -> None:
-    """Load what the first page of a model waits for longest: numba's description of the processor, the checker of schemas, and the reader of cells."""
+    """Load the slowest parts of a first model page: numba's target description, the schema validator and the cell parser."""
     importlib.import_module("jsonschema")  # trainer imports it when it checks a model file
     Cells.of(pa.array(["1"]))
-    cpu_target.target_context.refresh()  # without it even a kernel that is kept takes half a second to load
+    cpu_target.target_context.refresh()  # without it, even a cached kernel takes half a second to load
 
 
 def warm_kernels() -> None:
-    """Load the kernels of prediction calls, or compile them."""
+    """Load the kernels of prediction calls, compiled first if they are not cached."""
     matrix = rows_matrix(b'{"rows":[{"a":1.5e0}]}', ("a",), 1)
     apply(flatten([(None, -1, -1)], ()), np.ones((1, 1)) if matrix is None else matrix)

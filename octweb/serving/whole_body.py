@@ -1,8 +1,8 @@
-"""A long body of known length straight from the socket to its place.
+"""Read a long body of known length from the socket without copies.
 
-gunicorn collects a body in buffers that are copied several times over. For a body of 800 kB that took longer than reading its numbers.
-What is used of gunicorn here is public by name but not documented: another version than the one that this was tried with is asked
-for the body as WSGI has it.
+gunicorn collects a body in buffers that it copies several times. For a body of 800 kB that took longer than parsing its numbers.
+The members of gunicorn that are used here are public by name but not documented. With another than the tested version, the body is
+read through WSGI.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from gunicorn.http.body import LengthReader
 
 from octweb.core.gunicorn_worker import VERSION
 
-LONG = 20_000  # bytes below which there is nothing to gain
+LONG = 20_000  # bytes below which this gains nothing
 
 
 def whole_body(stream: Any, length: int) -> bytes | bytearray:
-    """`length` bytes of `wsgi.input`, which was not read before; fewer if the connection ends early."""
+    """Read `length` bytes of `wsgi.input`, from which nothing was read before; fewer if the connection ends early."""
     reader: Any = getattr(stream, "reader", None)
     if length < LONG or gunicorn.version_info[:2] != VERSION or type(reader) is not LengthReader:
         return bytes(stream.read(length))
@@ -27,7 +27,7 @@ def whole_body(stream: Any, length: int) -> bytes | bytearray:
     try:
         body = _receive_body(reader.unreader, length)
     except BaseException:
-        stream.failed = True  # it is not known where the next call begins
+        stream.failed = True  # the beginning of the next call is unknown
         raise
     reader.length -= len(body)
     return body
@@ -35,7 +35,7 @@ def whole_body(stream: Any, length: int) -> bytes | bytearray:
 
 def _receive_body(unreader: Any, length: int) -> bytearray:
     buffered = unreader.take_buffered()
-    unreader.unread(buffered[length:])  # of the next call
+    unreader.unread(buffered[length:])  # belongs to the next call
     content = bytearray(length)
     at = min(length, len(buffered))
     content[:at] = buffered[:at]

@@ -1,7 +1,7 @@
-"""Handle HTTP bodies around every call: chunked, compressed, long, truncated or unread ones.
+"""Handle chunked, compressed, long, truncated and unread HTTP bodies.
 
-An answer that is given before the body was read leaves the rest of the body on the connection, where it would be taken for the
-next call. So the rest is read and dropped, and beyond a limit the connection is closed and says so.
+A response sent before the body was read leaves the rest of the body on the connection, where the server would read it as the next
+call. So the rest is read and dropped. Beyond a limit the connection is closed instead, and the response announces it.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from octweb.serving.body_budget import BODY_BUDGET
 from octweb.serving.coding import CODINGS, SMALLEST, DamagedBody, TooLong, UnknownCoding, compress_body, spool_decoded
 
 DROPPED = (
-    64_000_000  # bytes of an unread body that are read and dropped: a client that sends on would not read the answer
+    64_000_000  # bytes of an unread body that are read and dropped: a client that still sends would miss the response
 )
-READ_TIMEOUT_SECONDS = 5.0  # seconds without a byte of it
-AROUND = 1_000_000  # bytes of a form around an uploaded file
+READ_TIMEOUT_SECONDS = 5.0  # for which dropping waits for a byte
+AROUND = 1_000_000  # bytes of a form besides its uploaded file
 FORM_WEIGHT = 3
-LONG = 1_000_000  # bytes of a body that is collected in a file before it gets room: slow callers hold none
-PACKED_PATHS = ("/api/v1/", "/v2", "/invocations")  # answers to programs; the proxy packs pages
+LONG = 1_000_000  # bytes above which a body is read into a file before it takes budget, so that slow callers hold none
+PACKED_PATHS = ("/api/v1/", "/v2", "/invocations")  # responses to programs; the proxy compresses pages
 
 Application = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 
@@ -37,7 +37,7 @@ class CutOff(BadRequest):
 
 
 class Body:
-    """`wsgi.input` of a body of known length: says how much of it is unread, and raises CutOff if it ends too early."""
+    """`wsgi.input` of known length. It counts the unread bytes and raises CutOff if the body ends too early."""
 
     def __init__(self, stream: Any, length: int) -> None:
         self.stream = stream
@@ -58,7 +58,7 @@ class Body:
         return iter(self.readline, b"")
 
     def drop(self) -> bool:
-        """Read what is left; False if it is too much, or does not come."""
+        """Read the rest of the body. Return False if it is too long or does not arrive."""
         if self.unread > DROPPED:
             return False
         try:
@@ -78,7 +78,7 @@ class Body:
 
 
 class Wire:
-    """WSGI: around an application that reads bodies of a known length only."""
+    """WSGI wrapper for an application that can only read uncompressed bodies of known length."""
 
     def __init__(self, application: Application) -> None:
         self.application = application
@@ -94,7 +94,7 @@ class Wire:
         if length.isdigit() and not chunked:
             environ["wsgi.input"] = Body(environ["wsgi.input"], int(length))
         size = int(length) if length.isdigit() else 0
-        codings = environ.get("HTTP_CONTENT_ENCODING", "") if chunked or size else ""  # of a body, where there is one
+        codings = environ.get("HTTP_CONTENT_ENCODING", "") if chunked or size else ""  # only with a body
         if chunked or codings or size > (_body_limit(environ) if _is_form(environ) else LONG):
             return self._collected(environ, start_response, codings, chunked=chunked)
         return self._with_room(environ, start_response, environ, size)
@@ -102,7 +102,7 @@ class Wire:
     def _collected(
         self, environ: dict[str, Any], start_response: Callable[..., Any], codings: str, *, chunked: bool
     ) -> Iterable[bytes]:
-        """Return the response to a call after reading its body to the end."""
+        """Read the body to its end, then return the response of the application to it."""
         try:
             body, size = _read_body(environ, codings)
         except BodyRefused as error:
@@ -136,7 +136,7 @@ def _is_form(environ: dict[str, Any]) -> bool:
 
 
 def _weight(environ: dict[str, Any]) -> int:
-    """Room for a byte of the body: a page's form takes more than JSON, one with files none."""
+    """Return the budget for a byte of the body: a page's form takes more than JSON, a form with files none."""
     return {"multipart/form-data": 0, "application/x-www-form-urlencoded": FORM_WEIGHT}.get(_kind(environ), 1)
 
 
@@ -146,7 +146,7 @@ def _body_limit(environ: dict[str, Any]) -> int:
 
 
 class BodyRefused(Exception):
-    """A body that cannot be read: status, reason and further headers of the answer."""
+    """The body cannot be read. Has the status, the reason and further headers of the response."""
 
     def __init__(self, status: int, detail: str, *headers: tuple[str, str]) -> None:
         super().__init__(detail)
@@ -156,7 +156,7 @@ class BodyRefused(Exception):
 
 
 def _read_body(environ: dict[str, Any], codings: str) -> tuple[IO[bytes], int]:
-    """Return the body for the application, and its length."""
+    """Return the decompressed body as a file, and its length. Raises BodyRefused."""
     limit = _body_limit(environ)
     try:
         if int(environ.get("CONTENT_LENGTH") or 0) > limit:
@@ -174,7 +174,7 @@ def _read_body(environ: dict[str, Any], codings: str) -> tuple[IO[bytes], int]:
         raise BodyRefused(400, str(error)) from error
     except DamagedBody as error:
         raise BodyRefused(400, f"The body is not what its Content-Encoding '{codings[:40]}' says: {error}.") from error
-    except Exception as error:  # the server's own errors of a damaged chunk
+    except Exception as error:  # gunicorn's errors for a damaged chunk
         if reason := reason_of(error):
             raise BodyRefused(503, reason, ("Retry-After", str(RETRY_SECONDS))) from error
         raise BodyRefused(400, f"The chunked body is damaged ({type(error).__name__}).") from error
@@ -183,7 +183,7 @@ def _read_body(environ: dict[str, Any], codings: str) -> tuple[IO[bytes], int]:
 def _refuse(
     environ: dict[str, Any], start_response: Callable[..., Any], error: BodyRefused, *, closing: bool = False
 ) -> Iterable[bytes]:
-    """Return the response to a call whose body the application does not read."""
+    """Return the response to a refused call, which the application does not see."""
     return _send(environ, start_response, *_refusal(error), closing=closing)
 
 
@@ -210,7 +210,7 @@ def _send(
     *,
     closing: bool = False,
 ) -> Iterable[bytes]:
-    """Give an answer: the rest of the call's body is out of its way first."""
+    """Start the response and return its body. First the rest of the call's body is dropped, or the connection is closed afterwards."""
     body = environ["wsgi.input"]
     if closing or (isinstance(body, Body) and not _drop_body(environ, body)):
         close_after(start_response)
@@ -233,7 +233,7 @@ def _drop_body(environ: dict[str, Any], body: Body) -> bool:
 
 
 def close_after(start_response: Callable[..., Any]) -> None:
-    """Have gunicorn close the connection after the answer, which then says so; a header of an application does not do it."""
+    """Let gunicorn close the connection after the response and announce it there. A header from the application would not do it."""
     force = getattr(getattr(start_response, "__self__", None), "force_close", None)
     if force is not None:
         force()
@@ -242,7 +242,7 @@ def close_after(start_response: Callable[..., Any]) -> None:
 def _compress_response(
     environ: dict[str, Any], headers: list[tuple[str, str]], result: Iterable[bytes]
 ) -> tuple[list[tuple[str, str]], Iterable[bytes]]:
-    """Compress the response as the caller accepts; streams, short responses and those to HEAD stay unchanged."""
+    """Compress the response as the caller accepts. Streams, short or already coded responses and those to HEAD stay unchanged."""
     header_values = {name.lower(): value for name, value in headers}
     short = int(header_values.get("content-length", "0")) < SMALLEST
     looked = "accept-encoding" in header_values.get("vary", "").lower()
@@ -261,7 +261,7 @@ def _compress_response(
 
 
 def coding_headers(coding: str, length: int, vary: str = "") -> list[tuple[str, str]]:
-    """Headers of an answer that may be in a coding."""
+    """Return the headers of a response that may be compressed; `coding` is empty if it is not."""
     coded_headers = [
         ("Content-Length", str(length)),
         ("Vary", f"{vary}, Accept-Encoding" if vary else "Accept-Encoding"),

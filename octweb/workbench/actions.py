@@ -1,4 +1,4 @@
-"""Change workbenches. Pages, API and worker call these functions; nothing else writes one."""
+"""Change workbenches, for pages, API and worker."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ MOST_STEPS = 5000
 NO_COUNT = "Good trees are counted for the method 'exact' only, without limits on leaves, recalls, pairs and numbers of columns."
 MOST_WISHES = 100
 MOST_TEXT = 1000
-EDIT_SECONDS = 60.0  # a single answer, unless the parameters ask for another time
+EDIT_SECONDS = 60.0  # default time limit of a single answer
 
 
 def open_for(
@@ -62,9 +62,9 @@ def open_for(
     test_share: float | None = None,
     name: str = "",
 ) -> Workbench:
-    """Open a workbench for a model or a data set; its first step is the tree without constraints.
+    """Open a workbench for a model or a data set. Its first step requests the best tree, with the constraints of the model if it has some.
 
-    Raises Unprocessable for a method without a workbench, and ParameterError for settings that the method does not know.
+    Raises Unprocessable for a method without a workbench or a deleted data set, ParameterError for invalid settings, and Conflict.
     """
     dataset = dataset if model is None else model.dataset
     if dataset is None:
@@ -96,19 +96,19 @@ def open_for(
             parameters=settings,
             test_share=test_share or 0.0,
             **bound,
-            status=RunStatus.SUCCEEDED,  # asleep until the first question
+            status=RunStatus.SUCCEEDED,  # asleep until the first step
         )
         edit(bench, wishes=wishes, reasons=reasons)
     return bench
 
 
 def _of_model(model: TreeModel, changes: Mapping[str, Any]) -> tuple[dict[str, Any], float]:
-    """Settings and share of held-out rows of a model."""
+    """Return the settings of a model, with `changes`, and its share of held-out rows."""
     method = _editable_method(model.method)
     file = model_file(model)
     parameters = {k: v for k, v in file.parameters.items() if method.parameter(k) is not None and v is not None}
     if parameters.get("costs") == EACH_ROW and (run := TrainingRun.objects.filter(model=model).first()) is not None:
-        parameters["costs"] = run.parameters["costs"]  # the rewards, from which the costs of each row were made
+        parameters["costs"] = run.parameters["costs"]  # the rewards from which the costs of each row were computed
     parameters["time_limit"] = EDIT_SECONDS
     support = method.workbench
     assert support is not None
@@ -122,7 +122,7 @@ def _bound_columns(model: TreeModel) -> dict[str, str]:
 
 
 def _editable_method(method: str) -> Method:
-    """Return the method; raises Unprocessable if it has no workbench."""
+    """Return the method. Raises Unprocessable if it has no workbench."""
     if method not in editable_ids():
         raise Unprocessable(
             f"The workbench edits trees of the methods {editable_names('and')}; this one is of '{method}'."
@@ -131,7 +131,10 @@ def _editable_method(method: str) -> Method:
 
 
 def ask(bench: Workbench, kind: Any, *, wishes: Sequence[str], request: Mapping[str, Any] | None = None) -> Step:
-    """Add a step; the worker stores its answer in it."""
+    """Add a step and wake the workbench; the worker stores the answer in the step.
+
+    Raises Unprocessable, ValidationError and Conflict.
+    """
     if kind == StepKind.GOOD and not bench.counts_good_trees:
         raise Unprocessable(NO_COUNT)
     if len(wishes) > MOST_WISHES or any(len(w) > MOST_TEXT for w in wishes):
@@ -167,8 +170,8 @@ def edit(
 ) -> Step:
     """Request the best tree with these constraints, or with the current ones and some added or removed.
 
-    reasons: why somebody has some of the wishes; a wish that stays keeps its reason. Raises ParameterError for a reason without a wish,
-    and for a wish that cannot be read; nothing is changed then.
+    `reasons`: the users' reasons for some constraints. A constraint that stays keeps its reason. Raises ParameterError for a reason without
+    its constraint or a constraint that cannot be parsed, and what `ask` raises. Nothing is changed then.
     """
     if wishes is None:
         unknown = [w for w in drop if w not in current_wishes(bench)]
@@ -191,12 +194,12 @@ def current_reasons(bench: Workbench) -> dict[str, str]:
 
 
 def current(bench: Workbench) -> Step | None:
-    """Return the current step."""
+    """Return the current step; None before the first."""
     return bench.steps.filter(number=bench.position).first()
 
 
 def last_tree(bench: Workbench, step: Step | None) -> Step | None:
-    """Return the step whose tree is displayed: this one, or the last earlier one with a tree."""
+    """Return the step whose tree is displayed: this one, or the next with a tree among those it was edited from; None without one."""
     visited = set()
     while step is not None and not step.document and step.parent and step.number not in visited:
         visited.add(step.number)
@@ -205,9 +208,9 @@ def last_tree(bench: Workbench, step: Step | None) -> Step | None:
 
 
 def ask_good_trees(bench: Workbench, request: Mapping[str, Any]) -> Step:
-    """Count all good trees; filters on answers compare with the tree that the workbench shows now.
+    """Request all good trees. A filter on answers compares with the tree that the workbench shows now.
 
-    Raises ParameterError for a field that cannot be read; no search starts then.
+    Raises ParameterError for an invalid field, Conflict if there is no tree to compare with, and what `ask` raises. No search starts then.
     """
     request = {k: v for k, v in request.items() if v not in (None, "")}
     if bench.counts_good_trees:
@@ -223,25 +226,25 @@ def ask_good_trees(bench: Workbench, request: Mapping[str, Any]) -> Step:
 
 
 def current_wishes(bench: Workbench) -> list[str]:
-    """Return the current constraints."""
+    """Return the current constraints as texts."""
     step = current(bench)
     return list(step.wishes) if step else []
 
 
 def check_wishes(bench: Workbench, field: str, wishes: Sequence[str]) -> None:
-    """Raise ParameterError for `field` if the workbench cannot read one of these wishes."""
+    """Raise ParameterError for `field` if one of these constraints cannot be parsed or is not supported."""
     for words in _refusals(bench, wishes).values():
         raise ParameterError({field: words})
 
 
 def refused_wishes(bench: Workbench) -> dict[str, str]:
-    """Return the wishes of the current step that cannot be read, with the reason of each."""
+    """Return the reason for each invalid constraint of the current step; {} unless the step failed."""
     step = current(bench)
     return _refusals(bench, step.wishes) if step is not None and step.state == StepState.FAILED else {}
 
 
 def readable_wishes(bench: Workbench) -> list[str]:
-    """Return the wishes of the current step without those that cannot be read: these never held."""
+    """Return the constraints of the current step without the invalid ones, which never took effect."""
     refused = refused_wishes(bench)
     return [wish for wish in current_wishes(bench) if wish not in refused]
 
@@ -272,7 +275,7 @@ def _names(bench: Workbench) -> tuple[Sequence[ColumnSchema], Sequence[str]]:
 
 
 def undo(bench: Workbench) -> Step:
-    """Back to the step before; nothing is searched again."""
+    """Return to the step that was edited, without a new search. Raises Conflict if there is none."""
     step = current(bench)
     if step is None or not step.parent:
         raise Conflict("There is nothing to undo.")
@@ -280,7 +283,7 @@ def undo(bench: Workbench) -> Step:
 
 
 def redo(bench: Workbench) -> Step:
-    """Forward to the step that was last undone."""
+    """Go to the newest later step that was edited from this one. Raises Conflict if there is none."""
     step = bench.steps.filter(kind=StepKind.COMPLETE, parent=bench.position, number__gt=bench.position).last()
     if step is None:
         raise Conflict("There is nothing to redo.")
@@ -288,7 +291,7 @@ def redo(bench: Workbench) -> Step:
 
 
 def go_to(bench: Workbench, number: int) -> Step:
-    """To any earlier step."""
+    """Go to any step with this number. Raises ValidationError if it is no request for a tree."""
     step = bench.steps.filter(kind=StepKind.COMPLETE, number=number).first()
     if step is None:
         raise ValidationError({"number": f"There is no step {number} to go to."})
@@ -302,12 +305,15 @@ def _go(bench: Workbench, number: int) -> Step:
 
 
 def stop(bench: Workbench) -> int:
-    """Let the searches under way end with the best tree so far; returns how many there are."""
+    """Ask all unfinished steps to end with their incumbent. Returns their number."""
     return bench.steps.filter(state__in=[StepState.WAITING, StepState.WORKING]).update(stop_requested=True)
 
 
 def look_at_unseen(bench: Workbench) -> dict[str, Any] | None:
-    """Return the accuracy of the current tree on unseen rows, and the base rate; every look is counted."""
+    """Return the metrics of the current tree on unseen rows with the base rate, and count this look.
+
+    Return None, without counting, if no rows were held out. Raises Conflict if there is no tree.
+    """
     step = current(bench)
     if step is None or not step.document:
         raise Conflict("There is no tree yet.")
@@ -324,9 +330,9 @@ def look_at_unseen(bench: Workbench) -> dict[str, Any] | None:
 
 
 def save_version(bench: Workbench, *, title: str = "") -> TreeModel:
-    """Save the current tree as the next version and queue its proof. Its certificate lists the constraints.
+    """Save the current tree as the next version and request its proof. Its certificate counts the looks at unseen rows.
 
-    Raises Conflict if there is no tree, or if the search was stopped before it had a proof.
+    It becomes a version of the base model's name if that is the owner's. Raises Conflict if the current step has no finished tree.
     """
     step = current(bench)
     if step is None or step.state != StepState.DONE or not step.document:
@@ -342,24 +348,24 @@ def save_version(bench: Workbench, *, title: str = "") -> TreeModel:
         title=checked_name(title, most=200) or bench.name,
         name=family.name if family is not None and mine else None,
     )
-    with contextlib.suppress(Conflict):  # a workbench that is full saves its trees all the same
+    with contextlib.suppress(Conflict):  # a workbench with all its steps still saves trees, without proofs
         ask(bench, StepKind.PROOF, wishes=step.wishes, request={"model": str(model.pk)})
     return model
 
 
 def proof_step(bench: Workbench, model: TreeModel) -> Step | None:
-    """Return the step that writes the proof of a saved version."""
+    """Return the step that writes the proof of a saved version; None if there is none."""
     return bench.steps.filter(kind=StepKind.PROOF, request__model=str(model.pk)).last()
 
 
 def count_saved_versions(bench: Workbench) -> int:
-    """Return the number of saved versions that still exist."""
+    """Return the number of saved versions that are not deleted. Versions without a proof step are not counted."""
     models = bench.steps.filter(kind=StepKind.PROOF).values_list("request__model", flat=True)
     return TreeModel.objects.kept().filter(pk__in=list(models)).count()
 
 
 def wake(bench: Workbench) -> bool:
-    """Put a workbench that sleeps into the queue; True if it slept."""
+    """Queue a sleeping workbench. Return whether it slept."""
     with transaction.atomic():
         slept = (
             Workbench.objects.kept()
@@ -372,23 +378,23 @@ def wake(bench: Workbench) -> bool:
 
 
 def is_stalled(bench: Workbench) -> bool:
-    """Return whether a step waits without a job, because workers died too often or the workbench was closed."""
+    """Return whether a step is unfinished while the job has ended: workers died too often, or the workbench was closed."""
     return bench.status in FINISHED and bench.steps.filter(state__in=[StepState.WAITING, StepState.WORKING]).exists()
 
 
 def wake_if_needed(bench: Workbench) -> None:
-    """Queue a stalled workbench again. Requests that only read must not call this."""
+    """Queue a stalled workbench again. Safe requests (GET) must not call this."""
     if is_stalled(bench):
         wake(bench)
 
 
 def close(bench: Workbench) -> None:
-    """Let the process of a workbench end; the steps stay."""
+    """Cancel the job of a workbench; its steps stay. Raises Conflict if it sleeps."""
     queue.cancel(bench)
 
 
 def delete(bench: Workbench) -> None:
-    """Hide a workbench, which can be brought back for some weeks; its process is asked to end."""
+    """Soft-delete a workbench and cancel its job. It can be restored for some weeks."""
     with transaction.atomic():
         deleting.hide(bench)
         with contextlib.suppress(Conflict):  # it sleeps
@@ -396,22 +402,22 @@ def delete(bench: Workbench) -> None:
 
 
 def bring_back(bench: Workbench) -> None:
-    """Show a deleted workbench again; a search that was stopped by deleting goes on. Raises Conflict without its data set."""
+    """Restore a deleted workbench and continue an unfinished search. Raises Conflict while its data set is deleted."""
     with transaction.atomic():
         deleting.bring_back(bench)
         wake_if_needed(bench)
 
 
 def tidy(now: datetime) -> int:
-    """Remove for good the workbenches that were deleted long ago."""
+    """Purge the workbenches that were deleted long enough ago. Returns their number."""
     return deleting.purge(Workbench, now)
 
 
 def open_holding(*, owner: Any, model: TreeModel, node: int, threshold: float) -> tuple[Workbench, str]:
-    """Open a workbench of a model with another threshold fixed at a node; return also the place of the node.
+    """Open a workbench of a model with another threshold fixed at a node. Return it and the place of the node.
 
-    The questions on the way there are held as well, so that the same rows come there. The first step is the model without these wishes.
-    Raises Unprocessable for a node that asks no threshold, and for a threshold that is not a finite number.
+    The splits on the path are fixed as well, so that the same rows reach the node. The first step has only the model's constraints, the
+    second adds these. Raises Unprocessable for a node without a threshold or a threshold that is not finite, and what `open_for` raises.
     """
     wishes, place = held_threshold(model_file(model).tree, node, threshold)
     with transaction.atomic():
@@ -425,7 +431,10 @@ def open_holding(*, owner: Any, model: TreeModel, node: int, threshold: float) -
 
 
 def held_threshold(tree: Tree, node: int, threshold: float) -> tuple[list[str], str]:
-    """Return the constraints that fix the splits from the root to a node, with another threshold there, and its place."""
+    """Return the constraints that fix the splits from the root to a node, with another threshold there, and the node's place.
+
+    Raises Unprocessable for a node without a threshold or a threshold that is not finite.
+    """
     split = tree.nodes[node].split if 0 <= node < len(tree.nodes) else None
     if split is None or split.cut is None or not math.isfinite(threshold):
         raise Unprocessable("A threshold is a number, and is held at a question that has one.")

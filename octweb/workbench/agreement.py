@@ -1,4 +1,4 @@
-"""Would another good tree say the same? How many training rows depend on the choice, and what all of them answer for one row."""
+"""Compare the predictions of all good trees of a model."""
 
 from __future__ import annotations
 
@@ -15,13 +15,16 @@ from trainer.errors import TrainerError
 from trainer.workbench.ballot import MOST_TREES, ballot_from_json
 from trainer.workbench.requests import counts_good_trees
 
-SHARE = 100  # a good tree costs at most one training row in so many more than the best
+SHARE = 100  # a good tree costs at most 1 / SHARE of the training rows more than the best
 
 
 def ask(model: TreeModel, user: Any) -> Step:
-    """Ask a workbench of the model to count its good trees, unless one does so already. Raises what `actions.open_for` raises."""
+    """Return the step that counts the good trees of the model, requested in a workbench of the user unless there is one.
+
+    A failed count is requested again. Raises what `actions.open_for` and `actions.ask_good_trees` raise.
+    """
     with transaction.atomic():
-        TreeModel.objects.select_for_update().get(pk=model.pk)  # two requests at once ask once
+        TreeModel.objects.select_for_update().get(pk=model.pk)  # concurrent requests start one count
         step = _step(model)
         if step is not None and step.state != StepState.FAILED:
             actions.wake_if_needed(step.workbench)
@@ -33,9 +36,10 @@ def ask(model: TreeModel, user: Any) -> Step:
 
 
 def agreement(model: TreeModel) -> dict[str, Any] | None:
-    """Return what is known of the good trees of a model: its `state` and, once they are counted, numbers and a sentence.
+    """Return the `state` of the count of a model's good trees and, once it is done, numbers and a sentence.
 
-    None for a model whose good trees are not counted. It tells of training rows: for the owner and for administrators alone.
+    Return None if the good trees of this model cannot be counted. The result reveals training rows: the caller must show it only to the
+    owner and administrators.
     """
     if model.dataset_id is None or not counts_good_trees(model.method, model_file(model).parameters):
         return None
@@ -70,14 +74,17 @@ def _sentence(*, trees: int, slack_rows: int, depends: int, of: int) -> str:
 
 
 def votes(model: TreeModel, row: FloatArray) -> dict[str, Any] | None:
-    """Return how many of all good trees give each answer for a row; None where they are not counted, too many, or a cell is empty."""
+    """Return how many good trees predict each class for a row, float64 (columns,).
+
+    Return None if they are not counted or too many, if a split meets an empty cell, or if the model lacks one of their columns.
+    """
     step = _step(model)
     if step is None or step.state != StepState.DONE or not step.result.get("ballot"):
         return None
     tree = model_file(model).tree
     try:
         counts = ballot_from_json(step.result["ballot"], tree.schema).votes(row, len(tree.classes))
-    except TrainerError:  # a column that this model's file does not keep
+    except TrainerError:  # a column that is not in this model's file
         return None
     if counts is None:
         return None
@@ -90,7 +97,7 @@ def votes(model: TreeModel, row: FloatArray) -> dict[str, Any] | None:
 
 
 def _step(model: TreeModel) -> Step | None:
-    """Return the newest count with stored trees and without filters."""
+    """Return the newest count that stores its trees, which only `ask` requests; None if there is none."""
     steps = Step.objects.filter(
         workbench__base=model, workbench__deleted_at=None, kind=StepKind.GOOD, request__has_key="ballot"
     )

@@ -1,4 +1,7 @@
-"""The tab Alternatives of a model page: what other questions would cost at the chosen node, from a workbench of this model."""
+"""The tab Alternatives of a model page: prices of other splits.
+
+A workbench of the model computes what each split would cost at the chosen node.
+"""
 
 from __future__ import annotations
 
@@ -22,13 +25,16 @@ from trainer.workbench.requests import counts_good_trees
 
 
 def ask(model: TreeModel, user: Any, node: int) -> None:
-    """Ask the newest workbench that began with the model, or a new one, for the prices at a node."""
+    """Request the prices at a node from the user's newest workbench of the model, or from a new one.
+
+    Raises Http404 for an unknown node, and what `actions.open_for` and `actions.ask` raise.
+    """
     tree = model_file(model).tree
     if not 0 <= node < len(tree.nodes):
         raise Http404("The tree has no such node.")
     place = actions.place_of(tree, node)
     with transaction.atomic():
-        TreeModel.objects.select_for_update().get(pk=model.pk)  # two requests at once open one workbench
+        TreeModel.objects.select_for_update().get(pk=model.pk)  # concurrent requests open one workbench
         bench = _bench(model, user.pk) or actions.open_for(owner=user, model=model)
         first = bench.steps.get(number=1)
         open_states = [StepState.WAITING, StepState.WORKING]
@@ -56,14 +62,14 @@ def _context(scene: ModelScene) -> dict[str, Any]:
     prices = page.price_lines(bench, first, actions.place_of(scene.tree, scene.node.id))
     other = bool(first and first.document) and not _asks_same(first.document, scene.tree, scene.node.id)
     if prices and prices["working"] and actions.is_stalled(bench):
-        prices = None  # the button, which asks again, continues the search
+        prices = None  # shows the button, which continues the search
     working = bool(prices and prices["working"])
     failed = first is not None and first.state == StepState.FAILED
     return context | {"prices": None if other else prices, "working": working, "other": other, "failed": failed}
 
 
 def _asks_same(document: str, tree: Tree, node: int) -> bool:
-    """Return whether the optimal tree of the workbench has the model's splits on the path to the node."""
+    """Return whether the tree of the workbench agrees with the model on the path to the node, in split columns and class counts."""
     own = from_json(json.loads(document)).tree
     a = 0
     path = tree.path_to(node)

@@ -1,4 +1,4 @@
-"""API of workbenches, below /api/v1/: wishes, prices, all good trees, undo and redo, save as version."""
+"""API of workbenches, below /api/v1/."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ from trainer.registry import editable_ids
 from trainer.tree.render.figure import tree_figure
 from trainer.tree.render.palette import without_legend
 
-LONGEST_WAIT = 10.0  # seconds that a call may wait for its answer
+LONGEST_WAIT = 10.0  # seconds for which a call may wait for its answer
 LOOK = 0.02
 WAIT = OpenApiParameter("wait", float, description=f"seconds to wait for the answer, at most {LONGEST_WAIT:g}")
 STEP = OpenApiParameter("step", int, description="the step that a page shows; its figure has an address of its own")
-# the step that holds now, of each workbench in a list
+# the current step of each workbench in a list
 CURRENT = Prefetch(
     "steps",
     queryset=Step.objects.filter(number=F("workbench__position")).order_by().defer("document"),
@@ -54,7 +54,7 @@ class WishesField(serializers.ListField):
 
 
 class StepSerializer(serializers.ModelSerializer):
-    """One question to a workbench and its answer, once it is there."""
+    """One request to a workbench, with its answer once it is done."""
 
     class Meta:
         model = Step
@@ -63,7 +63,7 @@ class StepSerializer(serializers.ModelSerializer):
 
 
 class WorkbenchSerializer(serializers.ModelSerializer):
-    """A workbench; `step` is the one that holds now."""
+    """A workbench; `step` is the current step."""
 
     step = serializers.SerializerMethodField()
     owner = serializers.CharField(source="owner.username")
@@ -84,7 +84,7 @@ class WorkbenchSerializer(serializers.ModelSerializer):
 
 
 class NewWorkbenchSerializer(serializers.Serializer):
-    """A model to edit, or a data set to begin with."""
+    """A new workbench: a model to edit, or a data set to begin with."""
 
     model = serializers.UUIDField(required=False)
     dataset = serializers.UUIDField(required=False)
@@ -111,7 +111,7 @@ class NewWorkbenchSerializer(serializers.Serializer):
 
 
 class EditSerializer(serializers.Serializer):
-    """All wishes, or what changes about the present wishes."""
+    """All wishes, or the wishes to add and to drop."""
 
     wishes = WishesField()
     add = WishesField(default=list)
@@ -123,7 +123,7 @@ class EditSerializer(serializers.Serializer):
 
 
 class PricesSerializer(serializers.Serializer):
-    """The place with the questions that are priced, in the best tree with the present wishes."""
+    """The place whose questions are priced, in the best tree with the current wishes."""
 
     place = serializers.RegexField(r"^(root|[yn]{1,20})$", default="root")
 
@@ -175,7 +175,7 @@ class GoodTreesSerializer(serializers.Serializer):
 
 
 class SaveSerializer(serializers.Serializer):
-    """A title for the version."""
+    """The title of the new version."""
 
     title = Name(max_length=200)
 
@@ -199,7 +199,7 @@ class SavedSerializer(serializers.Serializer):
 class WorkbenchViewSet(
     mixins.ListModelMixin, mixins.RetrieveModelMixin, mixins.DestroyModelMixin, viewsets.GenericViewSet
 ):
-    """Workbenches of the caller: a tree is edited wish by wish, each with its proof and its price."""
+    """Workbenches of the caller, in which trees are edited wish by wish; each tree has a proof, each wish a price."""
 
     serializer_class = WorkbenchSerializer
     queryset = Workbench.objects.none()
@@ -240,7 +240,7 @@ class WorkbenchViewSet(
     @extend_schema(request=EditSerializer, responses={201: StepSerializer} | BAD, parameters=[WAIT])
     @edits.mapping.post
     def edit(self, request: Request, pk: str | None = None) -> Response:
-        """Ask for the best tree with other wishes; the search goes on beside the call."""
+        """Request the best tree with other wishes. The search runs in the background."""
         bench = self.get_object()
         values = self._read(EditSerializer).validated_data
         if "wishes" in values and (values["add"] or values["drop"]):
@@ -253,7 +253,7 @@ class WorkbenchViewSet(
     )
     @action(detail=True, methods=["get"], url_path=r"edits/(?P<number>\d{1,9})")
     def step(self, request: Request, pk: str | None = None, number: str = "0") -> Response:
-        """One step, waited for if it is not answered yet."""
+        """Return one step. With `wait`, wait for its answer."""
         step_record = self.get_object().steps.filter(number=int(number)).first()
         if step_record is None:
             raise NotFound("There is no step with this number.")
@@ -262,7 +262,7 @@ class WorkbenchViewSet(
     @extend_schema(request=PricesSerializer, responses={201: StepSerializer} | BAD, parameters=[WAIT])
     @action(detail=True, methods=["post"])
     def prices(self, request: Request, pk: str | None = None) -> Response:
-        """What each question that could stand at a place would cost."""
+        """Request the price of each possible question at a place."""
         bench = self.get_object()
         values = self._read(PricesSerializer).validated_data
         return self._answer(actions.ask(bench, StepKind.PRICES, wishes=actions.readable_wishes(bench), request=values))
@@ -270,7 +270,7 @@ class WorkbenchViewSet(
     @extend_schema(request=GoodTreesSerializer, responses={201: StepSerializer} | BAD, parameters=[WAIT])
     @action(detail=True, methods=["post"], url_path="good-trees")
     def good_trees(self, request: Request, pk: str | None = None) -> Response:
-        """All trees that are nearly as good as the best one, counted exactly."""
+        """Request all trees that are nearly as good as the best one, counted exactly."""
         bench = self.get_object()
         values = self._read(GoodTreesSerializer).validated_data
         return self._answer(actions.ask_good_trees(bench, values))
@@ -278,13 +278,13 @@ class WorkbenchViewSet(
     @extend_schema(responses={200: OpenApiTypes.OBJECT} | PROBLEMS(401, 403, 404, 429), parameters=[STEP])
     @action(detail=True, methods=["get"], url_path="figures/tolerance")
     def tolerance(self, request: Request, pk: str | None = None) -> Response:
-        """Plotly figure: how many good trees are within each tolerance, of the newest count."""
+        """Plotly figure: the number of good trees within each tolerance, from the newest count."""
         return Response(tolerance_figure(self._good("tolerance")))
 
     @extend_schema(responses={200: OpenApiTypes.OBJECT} | PROBLEMS(401, 403, 404, 429), parameters=[STEP])
     @action(detail=True, methods=["get"], url_path="figures/questions")
     def questions(self, request: Request, pk: str | None = None) -> Response:
-        """Plotly figure: an icicle of the columns that the good trees of the newest count ask first, and then on both sides."""
+        """Plotly figure: an icicle of the columns that good trees ask first, and then on both sides, from the newest count."""
         return Response(questions_figure(self._good("first_columns")))
 
     @extend_schema(
@@ -293,7 +293,7 @@ class WorkbenchViewSet(
     )
     @action(detail=True, methods=["get"], url_path=r"figures/good-trees/(?P<number>\d{1,4})")
     def good_tree(self, request: Request, pk: str | None = None, number: str = "1") -> Response:
-        """Plotly figure of a listed good tree, from 1, the best first."""
+        """Plotly figure of a listed good tree; number 1 is the best."""
         tree = explore.listed_tree(self.get_object(), int(number))
         if tree is None:
             raise NotFound("No good tree is listed under this number.")
@@ -302,7 +302,7 @@ class WorkbenchViewSet(
     @extend_schema(responses={200: OpenApiTypes.OBJECT} | PROBLEMS(401, 403, 404, 429))
     @action(detail=True, methods=["get"], url_path="figures/draft")
     def draft(self, request: Request, pk: str | None = None) -> Response:
-        """Plotly figure of the tree as it is edited now."""
+        """Plotly figure of the current tree, or of the last one before it if its search has no tree yet."""
         bench = self.get_object()
         shown_step = actions.last_tree(bench, actions.current(bench))
         if shown_step is None:
@@ -310,7 +310,7 @@ class WorkbenchViewSet(
         return Response(tree_figure(model_of(shown_step).tree))
 
     def _good(self, part: str) -> Any:
-        """A part of the newest record of good trees."""
+        """Return a part of the newest result on good trees. Raises NotFound without one."""
         step = explore.good_step(self.get_object())
         if step is None or not step.result.get(part):
             raise NotFound("No good trees are counted yet.")
@@ -319,19 +319,19 @@ class WorkbenchViewSet(
     @extend_schema(request=None, responses={200: StepSerializer} | BAD)
     @action(detail=True, methods=["post"])
     def undo(self, request: Request, pk: str | None = None) -> Response:
-        """Back to the step before."""
+        """Go back to the step that was edited."""
         return self._answer(actions.undo(self.get_object()), 200)
 
     @extend_schema(request=None, responses={200: StepSerializer} | BAD)
     @action(detail=True, methods=["post"])
     def redo(self, request: Request, pk: str | None = None) -> Response:
-        """Forward to the step that was undone."""
+        """Go forward to the step that was undone."""
         return self._answer(actions.redo(self.get_object()), 200)
 
     @extend_schema(request=None, responses={200: WorkbenchSerializer} | BAD)
     @action(detail=True, methods=["post"])
     def stop(self, request: Request, pk: str | None = None) -> Response:
-        """Let searches under way end with their best trees."""
+        """Let running searches end with their best trees so far."""
         bench = self.get_object()
         actions.stop(bench)
         return Response(WorkbenchSerializer(bench).data)
@@ -339,14 +339,14 @@ class WorkbenchViewSet(
     @extend_schema(request=None, responses={200: OpenApiTypes.OBJECT} | BAD)
     @action(detail=True, methods=["post"])
     def unseen(self, request: Request, pk: str | None = None) -> Response:
-        """Accuracy of the tree of now on unseen rows; each look is counted, since it makes them less unseen."""
+        """Return the accuracy of the current tree on unseen rows. Each look is counted, since it weakens them as a test."""
         bench = self.get_object()
         return Response({"test": actions.look_at_unseen(bench), "looks": bench.unseen_looks})
 
     @extend_schema(request=SaveSerializer, responses={201: SavedSerializer} | BAD)
     @action(detail=True, methods=["post"])
     def save(self, request: Request, pk: str | None = None) -> Response:
-        """The tree of now as the next version of the model; a step of the workbench writes its proof."""
+        """Save the current tree as the next version of the model. A step of the workbench writes its proof."""
         bench = self.get_object()
         model = actions.save_version(bench, **self._read(SaveSerializer).validated_data)
         proof = actions.proof_step(bench, model)
@@ -362,7 +362,7 @@ class WorkbenchViewSet(
         return Response(StepSerializer(self._wait(step)).data, status=status)
 
     def _wait(self, step: Step) -> Step:
-        """The step, answered if that is done within the seconds that the caller waits."""
+        """Return the step, after waiting for its answer for the seconds that the caller asks for. Raises ValidationError."""
         try:
             seconds = float(self.request.query_params.get("wait") or 0)
         except ValueError:

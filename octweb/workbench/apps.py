@@ -1,4 +1,4 @@
-"""Workbenches: a tree is edited wish by wish, each with its proof and its price, and all good trees are looked at."""
+"""Workbenches: edit trees by constraints, and explore all good trees."""
 
 from __future__ import annotations
 

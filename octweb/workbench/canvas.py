@@ -1,4 +1,4 @@
-"""The draft as a picture: a Plotly figure of the tree, over it a link for each card, and on the cards the wishes of their places."""
+"""Draw the edited tree, with a link for each node."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from octweb.workbench.models import Step
 from octweb.workbench.page import PageNode, model_of
 from trainer.tree.render.figure import tree_figure
 
-MOST_LEAVES = 40  # of a draft that is drawn; a larger one is shown as text
-ROOM = (860.0, 470.0)  # pixels that the picture may take before it is scaled
+MOST_LEAVES = 40  # of a tree that is drawn; a larger one is shown as text
+ROOM = (860.0, 470.0)  # pixels: the canvas size above which the picture is scaled
 
 
 @dataclass(frozen=True)
 class Card:
-    """A card of the picture: where it lies in pixels, and the place in the tree that it stands for."""
+    """A card of the picture: its rectangle in pixels, and the node that it represents."""
 
     place: PageNode
     label: str
@@ -39,12 +39,12 @@ def canvas(step: Step, tree: PageNode) -> dict[str, Any] | None:
 
 
 def _label(place: PageNode, label: str) -> str:
-    """Return the text of a card for screen readers."""
+    """Return the text of a card for screen readers, with the constraints at its place."""
     return f"{label}, wishes: {', '.join(place.tags)}" if place.tags else label
 
 
 def _by_node(tree: Any, top: PageNode) -> list[tuple[int, PageNode]]:
-    """Each node of the tree with its place."""
+    """Return each node of the tree with its place."""
     pairs = []
     left = [(0, top)]
     while left:

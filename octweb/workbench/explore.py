@@ -1,4 +1,4 @@
-"""Compute the content of the page of all good trees."""
+"""Compute the page of all good trees, and read its form."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from trainer.tree.splits import split_from_json
 
 LISTED = 24
 DEFAULT_SLACK = "0.01"
-ROUNDING = 1e-9  # rows between two objectives that are the same
+ROUNDING = 1e-9  # rows by which equal objectives may differ
 # in the order of the form
 FIELDS = (
     "slack", "max_leaves", "must", "without", "recalls", "agree_rows", "groups", "difference", "favoured", "rate",
@@ -29,7 +29,7 @@ RATE_WORDS = {"parity": "among all rows of a group", "opportunity": "among the r
 
 
 def request_of(form: Any) -> dict[str, Any]:
-    """Parse the request of a form; raises ParameterError with a sentence for each invalid field."""
+    """Return the request in a form. Raises ParameterError with a sentence for each invalid field."""
     request: dict[str, Any] = {"slack": form.get("slack", "").strip() or DEFAULT_SLACK, "listed": LISTED}
     request["must"] = [name for name in form.getlist("must") if name]
     request["without"] = [name for name in form.getlist("without") if name]
@@ -67,7 +67,7 @@ def _leaves(form: Any, request: dict[str, Any]) -> dict[str, Any]:
 
 
 def _recalls(form: Any, request: dict[str, Any]) -> dict[str, Any]:
-    """Least recalls as in 'yes: 0.9; no: 0.8'."""
+    """Parse minimum recalls such as 'yes: 0.9; no: 0.8'. Raises ParameterError."""
     recalls = {}
     for item in filter(None, (part.strip() for part in form.get("recalls", "").split(";"))):
         name, colon, share = item.rpartition(":")
@@ -90,7 +90,7 @@ def _groups(form: Any, request: dict[str, Any]) -> dict[str, Any]:
 
 
 def form_values(form: Any) -> dict[str, Any]:
-    """Return the values as typed, which the form shows again after a refusal."""
+    """Return the values as typed, which the form shows again after an error."""
     values = {name: form.get(name, "") for name in FIELDS}
     return {
         "request": values | {"must": form.getlist("must"), "without": form.getlist("without")},
@@ -100,7 +100,7 @@ def form_values(form: Any) -> dict[str, Any]:
 
 
 def field_errors(refused: Mapping[str, str]) -> dict[str, Any]:
-    """Return the error sentence of each field, and the field that gets the focus."""
+    """Return the error sentence of each field, and the first such field, which gets the focus."""
     messages = {name: refused[name] for name in FIELDS if name in refused}
     return {
         "refused": {name: text[:1].upper() + text[1:] for name, text in messages.items()},
@@ -109,13 +109,13 @@ def field_errors(refused: Mapping[str, str]) -> dict[str, Any]:
 
 
 def refused_by(step: Step) -> dict[str, str]:
-    """The field and the words where a search refused what was asked for, as in 'recalls: there is no class zzz'."""
+    """Return the field and the sentence of a failed step such as 'recalls: there is no class zzz'; {} for other errors."""
     name, colon, text = step.error.partition(": ")
     return {name: text} if colon and name in FIELDS else {}
 
 
 def context(bench: Workbench) -> dict[str, Any]:
-    """Return the newest answered request for good trees."""
+    """Return the context of the page from the newest request for good trees, which may still be running."""
     step = good_step(bench)
     kinds = {c["name"]: c["kind"] for c in bench.dataset.columns if c.get("role") == "feature"}
     columns = list(kinds)
@@ -185,7 +185,7 @@ def _percent(share: str) -> str:
 
 
 def _chips(request: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Each filter of a request in words, with the fields of a form that asks without it."""
+    """Return each filter of a request in words, with the fields of a form that requests the same without it."""
     filters: list[tuple[str, Any]] = [("without", name) for name in request.get("without") or ()]
     filters += [("must", name) for name in request.get("must") or ()]
     filters += [("max_leaves", request["max_leaves"])] if request.get("max_leaves") else []
@@ -211,7 +211,7 @@ def _fields(request: Mapping[str, Any], left: tuple[str, Any]) -> list[tuple[str
 
 
 def _funnel(result: Mapping[str, Any]) -> list[tuple[str, int]]:
-    """Describe how many trees remain after each filter."""
+    """Return the number of trees that remain after each filter, with the filter in words."""
     return [
         (
             f"… and {filter_words(line['filter'], line['value'])}" if line["filter"] else "all within the tolerance",
@@ -222,7 +222,7 @@ def _funnel(result: Mapping[str, Any]) -> list[tuple[str, int]]:
 
 
 def listed_tree(bench: Workbench, number: int) -> Tree | None:
-    """Return a tree of the newest list of good trees by its number from 1; None if there is none."""
+    """Return a tree of the newest list of good trees by its number, from 1; None if there is none or the workbench has no tree."""
     step = good_step(bench)
     shown_step = last_tree(bench, current(bench))
     trees = (step.result.get("trees") or ()) if step is not None else ()
@@ -233,12 +233,15 @@ def listed_tree(bench: Workbench, number: int) -> Tree | None:
 
 
 def good_step(bench: Workbench) -> Step | None:
-    """Return the newest request for good trees."""
+    """Return the newest request for good trees; None if there is none."""
     return bench.steps.filter(kind=StepKind.GOOD).last()
 
 
 def pair(result: Mapping[str, Any], query: Mapping[str, str]) -> dict[str, Any] | None:
-    """Two listed trees to be shown side by side, the first two with different answers unless others are asked for."""
+    """Return two listed trees to compare side by side; None if fewer than two can be compared.
+
+    The query may select them as `a` and `b`. By default they are the first tree and the next one with different answers.
+    """
     trees = result.get("trees") or []
     differ = result.get("differ") or []
     if len(differ) < 2:
@@ -261,14 +264,14 @@ def _number(text: str, most: int) -> int | None:
 
 
 def _importance_range(column: dict[str, Any]) -> tuple[float, float] | None:
-    """Least and largest importance of a column in percent of the rows, where it was computed."""
+    """Return the least and largest importance of a column in percent of the rows; None if it was not computed."""
     least = column.get("importance_least")
     most = column.get("importance_most")
     return None if least is None or most is None else (100 * least, 100 * most)
 
 
 def _disputed_rows(result: dict[str, Any]) -> dict[str, Any] | None:
-    """Return the rows on which good trees disagree, with shares in percent."""
+    """Return the rows on which good trees disagree, with shares in percent; None if they were not computed."""
     rows = result.get("rows")
     count = result.get("count")
     if not rows or not count:
@@ -284,7 +287,7 @@ def _disputed_rows(result: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def _extra_errors(tree: dict[str, Any], result: dict[str, Any]) -> float | None:
-    """By how many rows a tree is worse than the best, where the number of rows is known."""
+    """Return by how many rows a tree is worse than the best; None if the number of rows is unknown."""
     if not result.get("rows"):
         return None
     more = (result["optimum"] - tree["objective"]) * result["rows"]["of"]
@@ -292,14 +295,14 @@ def _extra_errors(tree: dict[str, Any], result: dict[str, Any]) -> float | None:
 
 
 def _slack_rows(result: dict[str, Any]) -> float | None:
-    """Return the tolerance of good trees in rows."""
+    """Return the tolerance of good trees in rows; None if the number of rows is unknown."""
     if result.get("limit") is None or not result.get("rows"):
         return None
     return (result["optimum"] - result["limit"]) * result["rows"]["of"]
 
 
 def _outline(tree: dict[str, Any], kinds: Mapping[str, str]) -> dict[str, Any]:
-    """Questions and answers of a listed tree as indented lines."""
+    """Return the splits and leaves of a listed tree as indented lines, with its objective and its number of leaves."""
     lines: list[tuple[int, str]] = []
 
     def visit(node: int, level: int, word: str) -> None:
@@ -320,7 +323,7 @@ def _question(split: dict[str, Any], kinds: Mapping[str, str]) -> str:
     schema = (
         ColumnSchema(
             name=split["feature"],
-            # the data set's column may have another kind by now
+            # the kind of the data set's column may have changed since
             kind=ColumnKind.CATEGORICAL
             if "categories" in split
             else ColumnKind(kinds.get(split["feature"], ColumnKind.NUMERIC)),

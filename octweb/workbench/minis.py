@@ -1,4 +1,4 @@
-"""Small pictures of listed trees: shape, sizes of branches and classes of leaves, for a card of 180 by 84 units."""
+"""Draw small pictures of listed trees, 180 by 84 units."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ WIDTH = 180.0
 TOP = 8.0
 BOTTOM = 72.0
 LEAF = 12.0
-# branches of few rows and of all
+# line widths of branches: of few rows, of all rows
 THIN = 1.0
 THICK = 9.0
 
 
 def picture(nodes: list[dict[str, Any]]) -> dict[str, Any]:
-    """Lines (path, width), dots (x, y) and leaves (x, y, swatch) of a tree that is listed by its nodes."""
+    """Return the lines (path, width), dots (x, y) and leaves (x, y, swatch) of a tree given by its nodes."""
     depths = _depths(nodes)
     xs = _columns(nodes)
     deepest = max(depths.values())
@@ -39,7 +39,7 @@ def picture(nodes: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def legend(trees: list[dict[str, Any]]) -> list[tuple[str, str]]:
-    """Return the colour and the name of each class that occurs in a leaf, in the order of the classes."""
+    """Return the colour and the name of each class that is the answer of a leaf, in the order of the classes."""
     swatches = {}
     for tree in trees:
         for node in tree["nodes"]:
@@ -66,7 +66,7 @@ def _depths(nodes: list[dict[str, Any]]) -> dict[int, int]:
 
 
 def _columns(nodes: list[dict[str, Any]]) -> dict[int, float]:
-    """Leaves side by side in equal steps, each question in the middle above its two sides."""
+    """Return the x coordinate of each node: leaves at equal distances, each split in the middle above its children."""
     xs: dict[int, float] = {}
     number = sum("split" not in node for node in nodes)
     placed = 0

@@ -1,6 +1,6 @@
-"""Workbench: a tree that a person edits, with a warm process while it is worked on; Step: one question to it and the answer.
+"""Models of editing sessions (workbenches) and of their steps.
 
-The rows are the only truth: the process and its worker may die at any moment, and the next one goes on from the steps.
+The rows hold the whole state. The process and its worker may die at any moment; the next process continues from the steps.
 """
 
 from __future__ import annotations
@@ -33,27 +33,30 @@ class StepState(models.TextChoices):
 
 
 class Workbench(Job, Deletable):
-    """An editing session on some rows; `position` is the number of the current step, 0 before the first."""
+    """An editing session on a data set, with a process while a user works on it.
+
+    `position` is the number of the current step, 0 before the first.
+    """
 
     TASK = "octweb.workbench.tasks.edit"
     TIDY = "octweb.workbench.actions.tidy"
     ADVICE = "Ask for less memory or a smaller depth."
 
     dataset = models.ForeignKey("datasets.Dataset", on_delete=models.PROTECT, related_name="workbenches")
-    base = models.ForeignKey(  # the version that the editing began with
+    base = models.ForeignKey(  # the model with which editing began
         "registry.TreeModel", null=True, blank=True, on_delete=models.SET_NULL, related_name="workbenches"
     )
     name = models.CharField(max_length=200, blank=True)
     method = models.CharField(max_length=40, default=method_for(Role.ONE_PROVED).id)  # one of `editable_ids()`
     parameters = models.JSONField(default=dict)
     test_share = models.FloatField(default=0.0)
-    # columns of the file: rows with the same value belong together; rows follow each other; how much rows count; empty for none
+    # columns with the groups of rows, their times and their weights; empty for none
     group = models.CharField(max_length=1000, blank=True)
     time = models.CharField(max_length=1000, blank=True)
     weight = models.CharField(max_length=1000, blank=True)
     position = models.PositiveIntegerField(default=0)
-    unseen_looks = models.PositiveIntegerField(default=0)  # how often accuracy on unseen rows was looked at
-    used = models.DateTimeField(auto_now_add=True)  # when somebody last asked something
+    unseen_looks = models.PositiveIntegerField(default=0)  # how often the user looked at the accuracy on unseen rows
+    used = models.DateTimeField(auto_now_add=True)  # time of the last request
 
     class Meta(Job.Meta):
         abstract = False
@@ -62,16 +65,16 @@ class Workbench(Job, Deletable):
         verbose_name_plural = "workbenches"
 
     def longest(self) -> None:
-        """As long as somebody works at it."""
+        """Return None: a session has no time limit."""
 
     @property
     def counts_good_trees(self) -> bool:
-        """Whether all good trees can be counted here."""
+        """Whether all good trees can be counted with its method and settings."""
         return counts_good_trees(self.method, self.parameters)
 
     @property
     def groups_categories(self) -> bool:
-        """Return whether a split may keep several categories together."""
+        """Whether a split may keep several categories together."""
         support = get(self.method).workbench
         return support is not None and support.groups_categories
 
@@ -80,7 +83,7 @@ class Workbench(Job, Deletable):
 
 
 class Step(models.Model):
-    """One question: the wishes that hold with it, what else it asks, and the answer."""
+    """One request to a workbench: its constraints, its other parameters, and the answer."""
 
     workbench = models.ForeignKey(Workbench, on_delete=models.CASCADE, related_name="steps")
     number = models.PositiveIntegerField()

@@ -1,4 +1,4 @@
-"""Compute the content of a workbench page: tree, constraints with prices, history, and prices of a place."""
+"""Compute the content of a workbench page."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from trainer.tree.numbers import decimal_text
 from trainer.tree.render.outline import class_bar
 from trainer.tree.render.palette import swatch
 
-MOST_SHOWN = 40  # questions of a price list
+MOST_SHOWN = 40  # columns of a price list
 
 
 @dataclass
@@ -34,7 +34,7 @@ class PageNode:
     threshold: str = ""
     categories: list[tuple[str, bool]] = field(
         default_factory=list
-    )  # of a subset: those of the column, and whether yes
+    )  # of a split on categories: all of the column, and whether they go to yes
     label: str = ""
     share: float = 0.0
     tags: list[str] = field(default_factory=list)
@@ -52,16 +52,16 @@ class PageNode:
 
 
 def model_of(step: Step) -> ModelFile:
-    """Return the model file of a completion."""
+    """Return the model file of a step with a tree."""
     return from_json(json.loads(step.document))
 
 
 def step_tree(step: Step, wishes: list[str], chosen: str | None) -> PageNode:
-    """Return the tree of a step with its constraints at their places, numbered as in the current list."""
+    """Return the tree of a step with the constraints at their places, numbered as in `wishes`. `chosen`: the selected place."""
     tree = model_of(step).tree
     tags: dict[str, list[str]] = {}
     for number, wish in enumerate(wishes, start=1):
-        if wish not in step.wishes:  # a draft keeps none that came after it
+        if wish not in step.wishes:  # a constraint that was added after this tree
             continue
         words = wish.split(None, 2)
         tags.setdefault("" if words[1] == "root" else words[1], []).append(f"{number} {_short(words)}")
@@ -93,7 +93,7 @@ def step_tree(step: Step, wishes: list[str], chosen: str | None) -> PageNode:
 
 
 def spread(step: Step | None, place: PageNode | None) -> dict[str, Any] | None:
-    """Return the context of a threshold slider: its stops, rows by class between them, and the current stop."""
+    """Return the context of a threshold slider: its stops, rows by class between them, and the current stop; None without one."""
     record = (step.result.get("spreads") or {}).get(place.name) if step is not None and place is not None else None
     if not record or place is None or not place.threshold:
         return None
@@ -131,16 +131,16 @@ def _short(words: list[str]) -> str:
 
 
 def find(place: PageNode | None, name: str) -> PageNode | None:
-    """Return the place of this name in the tree."""
+    """Return the node at the place of this name; None if there is none."""
     if place is None or place.name == name:
         return place
     return find(place.yes, name) or find(place.no, name)
 
 
 def wish_lines(step: Step | None, refused: Mapping[str, str]) -> list[dict[str, Any]]:
-    """Return the wishes of a step in words with their prices in words, or why they are refused.
+    """Return the constraints of a step in words, with their prices in words, or the reasons in `refused`.
 
-    The price is absent while it is not known.
+    A price that is not known yet is None.
     """
     if step is None:
         return []
@@ -162,13 +162,13 @@ def wish_lines(step: Step | None, refused: Mapping[str, str]) -> list[dict[str, 
 
 
 def price_of(result: dict[str, Any]) -> str | None:
-    """Describe the total price of all constraints of a completion."""
+    """Describe the total price of all constraints of a result; None if it is unknown."""
     price = price_of_wishes(result)
     return None if price.least is None else price_words(price.least, price.unit)
 
 
 def gap_words(result: dict[str, Any]) -> str:
-    """Return how much better a tree with the same wishes might still be; an empty text without a bound."""
+    """Describe how much better a tree with the same constraints might still be; an empty text without a bound."""
     if not result or result.get("bound") is None:
         return ""
     if "cost_unit" in result:
@@ -178,7 +178,7 @@ def gap_words(result: dict[str, Any]) -> str:
 
 
 def history(bench: Workbench, limit: int = 30) -> list[dict[str, Any]]:
-    """Return the completions, newest first."""
+    """Return the newest requests for a tree with their changes in words, newest first."""
     steps = bench.steps.filter(kind=StepKind.COMPLETE).defer("document").order_by("-number")[:limit]
     lines = []
     before = {s.number: set(s.wishes) for s in steps}
@@ -196,7 +196,7 @@ def history(bench: Workbench, limit: int = 30) -> list[dict[str, Any]]:
 
 
 def price_lines(bench: Workbench, step: Step | None, place: str) -> dict[str, Any] | None:
-    """Return the newest price list of a place for a step, with bar lengths relative to the highest price."""
+    """Return the newest price list of a place for a step, with bar lengths relative to the highest price; None without one."""
     if step is None:
         return None
     price_steps = bench.steps.filter(kind=StepKind.PRICES, request__place=place).order_by("-number")[:20]
@@ -205,7 +205,7 @@ def price_lines(bench: Workbench, step: Step | None, place: str) -> dict[str, An
         return None
     lines = list(price_step.result.get("prices") or ())
     best: dict[str, dict[str, Any]] = {}
-    for line in lines:  # one line for each column, the cheapest threshold
+    for line in lines:  # one line for each column, with its cheapest split
         best.setdefault(line["column"], line)
     dearest = max([line["price"] for line in best.values()], default=0.0) or 1.0
     visible = [

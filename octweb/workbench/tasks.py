@@ -1,4 +1,4 @@
-"""The task of a workbench: keep its process warm while somebody works on it. It goes before trainings, since a person waits."""
+"""The task of a workbench, prior to trainings, since a user waits."""
 
 from __future__ import annotations
 
@@ -10,5 +10,5 @@ from octweb.workbench.work import EditingSupervisor
 
 @task(priority=20)
 def edit(job_id: str) -> str:
-    """Serve one workbench until it is idle; returns the job's last status. One that somebody else has is left alone."""
+    """Serve one workbench until it is idle. Returns what `Supervisor.run` returns: "not claimed" if another worker has it."""
     return EditingSupervisor(job_id=job_id, worker=worker_name(), stopping=stopping).run()

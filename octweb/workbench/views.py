@@ -1,4 +1,4 @@
-"""Pages of workbenches: the tree with its wishes, prices and history, and the explorer of all good trees."""
+"""Pages of workbenches, and the explorer of all good trees."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def _holding(request: HttpRequest, model: TreeModel) -> HttpResponse:
         node = int(request.POST.get("node", ""))
         threshold = float(request.POST["threshold"])
     except ValueError:
-        # refused in the words for any other node without a threshold
+        # gives the same error as a node without a threshold
         node = -1
         threshold = math.nan
     bench, place = actions.open_holding(owner=request.user, model=model, node=node, threshold=threshold)
@@ -101,7 +101,7 @@ def _holding(request: HttpRequest, model: TreeModel) -> HttpResponse:
 @login_required
 @require_POST
 def bench_of_model(request: HttpRequest) -> HttpResponse:
-    """Prices of the questions at a node of a model, worked out in the background and shown on its page."""
+    """Request the prices at a node of a model, which its page shows once they are computed."""
     model = TreeModel.objects.select_related("family", "dataset").get_visible(request.user, request.POST.get("model"))
     node = request.POST.get("node", "0")
     try:
@@ -188,7 +188,7 @@ FIELD_OF_VERB = {"threshold": "value", "depth": "height", "subset": "category", 
 
 
 def _render_refusal(request: HttpRequest, bench: Workbench, at: str, error: Exception) -> HttpResponse:
-    """Show the page with the reason beside the field that was refused, which keeps what was typed."""
+    """Render the page with status 422, the error beside its field, and the typed text in the field."""
     context = _context(request, bench, at)
     place = context["place"]
     form = request.POST
@@ -228,7 +228,7 @@ def _wish(form: Any, at: str) -> str:
 
 
 def _reasons(form: Any, wish: str) -> dict[str, str]:
-    """Return the typed reason of a constraint. Raises ValueError if a class is set without one."""
+    """Return the typed reason of a constraint, {} without one. Raises ValueError if a leaf's class is set without a reason."""
     reason = form.get("reason", "").strip()
     if form.get("label") and not reason:
         raise ValueError("Say why this leaf is to have this class: the reason is kept with the wish in the model file.")
@@ -236,7 +236,7 @@ def _reasons(form: Any, wish: str) -> dict[str, str]:
 
 
 def _of_categories(verb: str, at: str, column: str, chosen: list[str]) -> str:
-    """Return the constraint that splits off some categories or keeps them together. Raises ValueError."""
+    """Return the constraint that splits off categories or keeps them together. Raises ValueError for an unusable choice."""
     if not chosen or (verb == "together" and len(chosen) < 2):
         raise ValueError(
             "Tick two or more categories." if verb == "together" else "Tick the categories that go to yes."
@@ -247,7 +247,7 @@ def _of_categories(verb: str, at: str, column: str, chosen: list[str]) -> str:
 
 
 def _replaces(new: str, old: str) -> bool:
-    """Replace the constraint at a place by a new split or leaf."""
+    """Return whether the new constraint replaces the old one: both set the split or leaf, or both the depth, of one place."""
     a = new.split(None, 2)
     b = old.split(None, 2)
     if len(a) < 2 or len(b) < 2 or a[1] != b[1]:
@@ -258,7 +258,7 @@ def _replaces(new: str, old: str) -> bool:
 @login_required
 @require_POST
 def bench_move(request: HttpRequest, pk: Any) -> HttpResponse:
-    """Undo, redo, go to a step of the history, stop the search, or continue one that stalled."""
+    """Undo, redo, go to a step of the history, stop the search, or continue a stalled one."""
     bench = _bench(request, pk)
     try:
         where = request.POST.get("to", "")
@@ -269,7 +269,7 @@ def bench_move(request: HttpRequest, pk: Any) -> HttpResponse:
         elif where == "stop":
             actions.stop(bench)
         elif where == "continue":
-            pass  # `_bench` has sent it to the queue
+            pass  # `_bench` has queued it
         else:
             actions.go_to(bench, int(where) if where.isdigit() else 0)
     except APIException as error:
@@ -329,7 +329,7 @@ def bench_save(request: HttpRequest, pk: Any) -> HttpResponse:
 
 @login_required
 def explorer(request: HttpRequest, pk: Any) -> HttpResponse:
-    """Show all good trees: tolerance, filters, count, columns and trees."""
+    """Show all good trees: tolerance, filters, count, columns and trees. POST requests a new count."""
     bench = _bench(request, pk)
     if request.method == "POST":
         try:
@@ -343,7 +343,7 @@ def explorer(request: HttpRequest, pk: Any) -> HttpResponse:
 
 
 def _explorer(request: HttpRequest, bench: Workbench, more: dict[str, Any]) -> HttpResponse:
-    """Render the page, or only the part that changes during counting; `more`: typed values and errors."""
+    """Render the page, or for htmx only the part that changes during counting. `more`: typed values and errors."""
     context = explore.context(bench) | {"bench": bench, "workers_seen": worker_seen()} | more
     context["stalled"] = actions.is_stalled(bench)
     context["pair"] = explore.pair(context.get("found") or {}, request.GET)

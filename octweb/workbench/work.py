@@ -1,7 +1,7 @@
-"""Supervise the job of a workbench: its child process stays and receives one step after the other.
+"""Supervise the job of a workbench, whose child answers its steps.
 
-Steps wait in the database, where any web server puts them; the supervisor hands them on as lines of a file and stores the answers.
-A child or worker that dies leaves its step for the next one.
+Web servers store steps in the database. The supervisor passes them on as lines of a file and stores the answers. If a child or worker
+dies, the next one takes over its step.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ from trainer.workbench.answers import proof_name
 
 REQUESTS = "requests.jsonl"
 MEMORY_SLACK = 1.25
-IDLE_SECONDS = 600.0  # a session without questions ends
-YIELD_SECONDS = 0.5  # and one with nothing to do at all, where another job has waited so long: a free worker would have taken it by then
-LOOK_SECONDS = 0.25  # between two looks at whether others wait
-BUSY_SECONDS = 30.0  # after a question the next one is looked for this often
+IDLE_SECONDS = 600.0  # without a step, after which a session ends
+YIELD_SECONDS = 0.5  # for which another job waits before an idle session ends for it: a free worker would have taken that job by then
+LOOK_SECONDS = 0.25  # between two checks for waiting jobs
+BUSY_SECONDS = 30.0  # after a step, for which the loop sleeps QUICK instead of SLOW
 QUICK = 0.02
 SLOW = 0.25
 MOST_TRIES = 3
@@ -45,7 +45,7 @@ MOST_TRIES = 3
 
 @dataclass(kw_only=True)
 class EditingChild(Process):
-    """`manage.py edit`, which answers the lines of a file of requests."""
+    """The child process `manage.py edit`, which answers the lines of a file of requests."""
 
     data: Path = Path()
 
@@ -90,7 +90,7 @@ class EditingChild(Process):
 
     @property
     def news(self) -> bool:
-        """Return whether the child has written output that is not stored yet."""
+        """Whether the child has written output that is not stored yet."""
         try:
             return (self.folder / PROGRESS).stat().st_size > self.offset
         except FileNotFoundError:
@@ -98,7 +98,7 @@ class EditingChild(Process):
 
 
 class EditingSupervisor(Supervisor):
-    """One session of a workbench, until it is idle."""
+    """One session of a workbench. It ends when it is idle."""
 
     jobs = Workbench
     noun = "workbench"
@@ -109,8 +109,8 @@ class EditingSupervisor(Supervisor):
         self.handed: set[int] = set()
         self.told_to_stop: set[int] = set()
         self.idle = False
-        self.unanswered = False  # whether a step was there at the last look
-        self.others_since: float | None = None  # since when another job was seen to wait for a worker
+        self.unanswered = False  # whether the last look found an unfinished step
+        self.others_since: float | None = None  # since when another job has waited for a worker
         self.folder = Path()  # of the child
 
     def load(self) -> Workbench:
@@ -135,7 +135,7 @@ class EditingSupervisor(Supervisor):
         return Step.objects.filter(workbench_id=self.job_id, state__in=states)
 
     def _take_back(self) -> None:
-        """Steps that a dead process worked on wait again, or fail after some deaths of the process itself."""
+        """Reset the steps of a dead process to waiting. Steps on which the process died too often fail."""
         words = f"The process ended {MOST_TRIES} times on this step. {Workbench.ADVICE}"
         self._steps(StepState.WORKING).filter(tries__gte=MOST_TRIES).update(
             state=StepState.FAILED, error=words, finished=timezone.now()
@@ -143,7 +143,7 @@ class EditingSupervisor(Supervisor):
         self._steps(StepState.WORKING).update(state=StepState.WAITING)
 
     def _count_death(self) -> None:
-        """The process died by itself: it was working on the first step without an answer. A step is not charged with deaths of workers."""
+        """Count a death of the process for its step, the first one without an answer. Deaths of workers are not counted."""
         step = self._steps(StepState.WORKING).order_by("number").first()
         if step is not None:
             Step.objects.filter(pk=step.pk).update(tries=F("tries") + 1)
@@ -170,13 +170,13 @@ class EditingSupervisor(Supervisor):
                     self._keep_proof(current)
 
     def _keep_proof(self, step: Step) -> None:
-        """Store the proof beside its version, unless there is none or the version is deleted."""
+        """Store the proof with its version, unless there is no proof or the version no longer exists."""
         model = TreeModel.objects.filter(pk=step.request["model"]).first()
         if model is not None:
             keep_proof(model, self.folder / proof_name(step.number))
 
     def _serve(self, child: EditingChild) -> None:
-        """Hand over what waits, and pass on what is to stop."""
+        """Send waiting steps to the child, and requests to stop."""
         self.unanswered = False
         for step in self._steps(StepState.WAITING, StepState.WORKING).order_by("number"):
             self.unanswered = True
@@ -194,7 +194,10 @@ class EditingSupervisor(Supervisor):
                 child.hand({"stop": step.number})
 
     def _question(self, step: Step) -> dict[str, Any] | None:
-        """Return a step as the child reads it, with the tree to compare with or to prove; None if that is deleted."""
+        """Return a step as the child reads it, with the tree to compare with or to prove.
+
+        If the version to prove no longer exists, fail the step and return None.
+        """
         record = {"step": step.number, "kind": step.kind, "wishes": step.wishes, "request": step.request}
         if step.request.get("agree_step"):
             tree = Step.objects.get(workbench_id=self.job_id, number=step.request["agree_step"])
@@ -218,7 +221,7 @@ class EditingSupervisor(Supervisor):
         elif self.others_since is None:
             self.others_since = now
         waited = 0.0 if self.others_since is None else now - self.others_since
-        if self.unanswered:  # however long the look at it took: a database may be slow
+        if self.unanswered:  # regardless of `busy_at`: a slow database delays its update
             return False
         return quiet > IDLE_SECONDS or (quiet > LOOK_SECONDS and waited > YIELD_SECONDS)
 
@@ -231,7 +234,7 @@ class EditingSupervisor(Supervisor):
     # -- the session ---------------------------------------------------------------------------------------------------
 
     def _watch(self, job: Any, child: Process) -> int:
-        """Serve until the child has ended; returns its exit status."""
+        """Serve steps until the child has ended. Returns its exit status. Raises LostLease, and the database's errors after a timeout."""
         assert isinstance(child, EditingChild)
         _, memory = self.limits(job)
         ticked = 0.0
@@ -266,12 +269,12 @@ class EditingSupervisor(Supervisor):
             time.sleep(QUICK if now - self.busy_at < BUSY_SECONDS else SLOW)
 
     def _finish(self, job: Any, child: Process, code: int) -> None:
-        """Asleep where all is answered; back to the queue where steps wait, whether the child died or the worker ends."""
+        """Store the end of the session: cancelled, failed if the child could not start, queued if steps wait, else asleep (succeeded)."""
         cancelled = self._patiently(lambda: not self._not_cancelled())
         if cancelled:
             self._patiently(lambda: self.end(RunStatus.CANCELLED, log=child.log()))
             return
-        if self.end_reason:  # it took more memory than it may: the same step would again
+        if self.end_reason:  # the child exceeded its memory limit: the same step would do so again
             reason = self.end_reason
             self._patiently(
                 lambda: self._steps(StepState.WORKING).update(
@@ -287,7 +290,7 @@ class EditingSupervisor(Supervisor):
         self._patiently(lambda: self._sleep(child))
 
     def _refuse(self, words: str, log: str) -> None:
-        """Store in the steps why the process could not start."""
+        """Fail the job and all its unfinished steps with the reason why the process could not start."""
         with transaction.atomic():
             self._steps(StepState.WAITING, StepState.WORKING).update(
                 state=StepState.FAILED, error=words, finished=timezone.now()
@@ -303,4 +306,4 @@ class EditingSupervisor(Supervisor):
                 transaction.on_commit(lambda: send(Workbench.objects.get(pk=self.job_id)))
                 return
             self.end(RunStatus.SUCCEEDED, log=child.log())
-        actions.wake_if_needed(Workbench.objects.get(pk=self.job_id))  # a step may have come in at this moment
+        actions.wake_if_needed(Workbench.objects.get(pk=self.job_id))  # a step may have been added meanwhile

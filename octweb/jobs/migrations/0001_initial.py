@@ -1,4 +1,4 @@
-"""The table of workers is there already: it comes from `octweb.runs`."""
+"""Adopt the table of workers, which `octweb.runs` created."""
 
 from django.db import migrations, models
 

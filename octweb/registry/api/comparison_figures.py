@@ -1,4 +1,4 @@
-"""Draw Plotly figures of several trees: the models of a data set, and the frontier of sensitivity and specificity."""
+"""Answer with Plotly figures that compare several trees."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ FIGURE: dict[Any, Any] = {200: OpenApiTypes.OBJECT}
 
 
 class CompareFigure(APIView):
-    """Accuracy on unseen rows against leaves of the models of a data set, by default of the one with your newest model."""
+    """Accuracy on unseen rows against leaves, for the models of a data set; by default of the one with your newest model."""
 
     @extend_schema(
         parameters=[OpenApiParameter("dataset", OpenApiTypes.UUID)], responses=FIGURE | PROBLEMS(401, 403, 404, 429)

@@ -1,4 +1,4 @@
-"""Explain predictions by the API: the path of each row, and its counterfactual."""
+"""Explain predictions by the API: path and counterfactual of each row."""
 
 from __future__ import annotations
 
@@ -125,12 +125,12 @@ class ModelExplain(APIView):
 
 
 def may_see_rows(user: Any, model: TreeModel) -> bool:
-    """Return whether the user may see the training rows."""
+    """Return whether the user may see the training rows: only the owner and administrators."""
     return access.is_owner_or_staff(user, model)
 
 
 def _costs(body: Any) -> dict[str, Any]:
-    """Return the cost of a change by 1, column → number; raises 400 if it is not an object."""
+    """Return the costs of a change by 1, column → number. Raises ValidationError if they are not an object."""
     cost = body.get("cost", {})
     if not isinstance(cost, dict):
         raise ValidationError({"cost": "An object is needed: column → what a change of 1 costs."})
@@ -140,9 +140,9 @@ def _costs(body: Any) -> dict[str, Any]:
 def _parse_body(
     body: Any, tree: Tree, marks: Mapping[str, Any]
 ) -> tuple[list[Any], tuple[Permission, ...], int | None]:
-    """Return rows, permissions and wanted class of a body; raises 400 naming the member, and 413 for too many rows.
+    """Return rows, permissions and wanted class (None: any other) of a body.
 
-    `marks` apply to columns that the body does not mention.
+    `marks` apply to columns that the body does not name. Raises ParseError, ValidationError with the wrong member, and BodyTooLarge.
     """
     if not isinstance(body, dict):
         raise ParseError('The body must be an object with the member "rows": {"rows": [{"column": value}]}.')

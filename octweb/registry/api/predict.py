@@ -49,7 +49,7 @@ from octweb.registry.prediction.retired import (
 
 
 class ModelPredict(APIView):
-    """Classify rows."""
+    """Predict the classes of rows."""
 
     predict_scope = True
     parser_classes = [StrictJSONParser, CsvParser, ArrowStreamParser, ArrowFileParser]
@@ -109,7 +109,7 @@ class ModelPredict(APIView):
 
 
 def predict_body(model: TreeModel, request: Request) -> tuple[Predictions, bool]:
-    """Predict the rows of a body of any type; return also whether it holds JSON columns."""
+    """Predict the rows of a body of any type. Return also whether it holds JSON columns."""
     body = request.data
     if isinstance(body, bytes):
         return (predict_csv if request.content_type.startswith(CSV) else predict_arrow)(model, body), False

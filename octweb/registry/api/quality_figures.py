@@ -1,6 +1,6 @@
-"""Plotly pictures of how good a model is, below /api/v1/: calibration, ROC, precision and recall, costs of thresholds.
+"""Answer with Plotly figures of the quality of a model.
 
-They are made from the rows and are for the model's owner and administrators.
+They need the rows of the model, so only its owner and administrators get them.
 """
 
 from __future__ import annotations
@@ -73,16 +73,16 @@ class _TwoClasses(APIView):
         return Response(self.draw(curve, *names, own=tree_point, **self.marks(scene, part, positive)))
 
     def marks(self, scene: ModelScene, part: str, positive: int) -> dict[str, Any]:
-        """Return further points of the picture."""
+        """Return further arguments for `draw`."""
         return {}
 
 
 @extend_schema(parameters=[PART, POSITIVE], responses=FIGURE | PROBLEMS(400, 401, 403, 404, 429))
 class RocFigure(_TwoClasses):
-    """ROC curve of a tree of two classes over the score thresholds of its leaves, with the cheapest one for a tree with costs."""
+    """ROC curve over the score thresholds of the leaves, for two classes. A tree with costs also shows the cheapest threshold."""
 
     def marks(self, scene: ModelScene, part: str, positive: int) -> dict[str, Any]:
-        """Return the score threshold of least cost."""
+        """Return the point of the score threshold of least cost, if costs are known."""
         cheapest = performance.cheapest_cut(scene, part, positive)
         return {} if cheapest is None else {"cheapest": (cheapest.found, cheapest.taken)}
 

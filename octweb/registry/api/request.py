@@ -1,4 +1,4 @@
-"""Read requests to the API of models: the addressed model, flags and rows."""
+"""Read requests to the API of models: model, flags and rows."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ class AnyFormat(BaseContentNegotiation):
 
 
 def callable_model(request: Request, pk: uuid.UUID, *, document: bool = True) -> TreeModel:
-    """Return the model, or raise the same 404 if it does not exist or the caller may not call it.
+    """Return the model. Raises the same Http404 if it does not exist and if the caller may not call it.
 
-    Raises Gone for a retired model that was approved once, unless its owner asks for a dry run.
+    Raises Gone for a retired model, except in a dry run of its owner or an administrator. Others get Http404 if it was never approved.
     """
     try:
         model = _get_document(request, pk, document, may_call)
@@ -49,7 +49,7 @@ def callable_model(request: Request, pk: uuid.UUID, *, document: bool = True) ->
 
 
 def readable_model(request: Request, pk: uuid.UUID, *, document: bool = True) -> TreeModel:
-    """Return the model, or raise 404 if the caller may not read it."""
+    """Return the model. Raises Http404 if it does not exist or the caller may not read it."""
     return _get_document(request, pk, document, may_read)
 
 
@@ -64,7 +64,7 @@ def _get_document(
 
 
 def flag(request: Request, name: str) -> bool:
-    """Return the value of a boolean query parameter."""
+    """Return the value of a boolean query parameter, False if absent. Raises ValidationError."""
     value = request.query_params.get(name, "").lower()
     if value not in YES | NO:
         raise ValidationError({name: f"'{value[:40]}' is neither true nor false."})
@@ -72,7 +72,7 @@ def flag(request: Request, name: str) -> bool:
 
 
 def rows_of(body: object) -> list:
-    """Return the rows of a body; raises 400 for another shape and 413 for too many."""
+    """Return the rows of a body. Raises ParseError and ValidationError for another shape, and BodyTooLarge for too many rows."""
     if not isinstance(body, dict):
         raise ParseError('The body must be an object with the member "rows": {"rows": [{"column": value}]}.')
     if unknown := set(body) - {"rows"}:

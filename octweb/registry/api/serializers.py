@@ -1,4 +1,4 @@
-"""Describe models in the API. The actions check values."""
+"""Serializers of models. The actions check values."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ class ModelSerializer(serializers.ModelSerializer):
         read_only_fields = fields
 
     def get_dataset(self, model: TreeModel) -> str | None:
-        """Return the id of the data set if the caller may open it."""
+        """Return the id of the data set; None for callers other than the owner and administrators."""
         user = self.context["request"].user
         if model.dataset_id is None or not access.is_owner_or_staff(user, model):
             return None
@@ -136,7 +136,7 @@ class ReviewStateSerializer(serializers.Serializer):
 
 
 class SelectionSerializer(serializers.Serializer):
-    """An estimate of the accuracy of selecting a model among candidates."""
+    """The estimated accuracy of a model that was selected among candidates."""
 
     candidates = serializers.IntegerField()
     words = serializers.CharField()
@@ -359,7 +359,7 @@ class ReviewPageSerializer(ReviewStateSerializer):
 
 
 def review_record(model: TreeModel, user: Any) -> dict[str, Any]:
-    """Return the review of a model. Show it only to its owner and administrators."""
+    """Return the review of a model, with the steps that `user` may take. Show it only to its owner and administrators."""
     reviewed = ReviewedModel(model)
     purpose = purpose_of(reviewed.events)
     items = build_checklist(reviewed)
@@ -496,7 +496,7 @@ class RowsSerializer(serializers.Serializer):
 
 
 class BringSerializer(serializers.Serializer):
-    """A file of another program, and the data set on which its tree is counted."""
+    """The file of a tree, and the data set on whose rows the tree is counted."""
 
     file = serializers.FileField(
         allow_empty_file=True, help_text="LightGBM (text or JSON), PMML 4, or a model file of octweb"

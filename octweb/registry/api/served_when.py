@@ -1,4 +1,4 @@
-"""Name the version that a served name answered with at a time, by the API."""
+"""Answer which version a name served at a time, by the API."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class ServedWhen(APIView):
         responses={200: ServedWhenSerializer} | PROBLEMS(400, 401, 403, 404, 429),
     )
     def get(self, request: Request, name: str) -> Response:
-        """Name the version."""
+        """Return the version that the name served at the time."""
         moment = parse_moment_or_now(request.query_params.get("at", ""))
         return Response(_record(name, moment, served_period(name, moment)))
 
@@ -81,7 +81,10 @@ class ServedWhen(APIView):
 
 
 def _model_of(period: Period, user) -> TreeModel:
-    """Return the model; raises Gone if it was deleted, PermissionDenied if it is retired, Conflict if its file changed."""
+    """Return the model of a period. Raises Gone if it was deleted, and Conflict if its file has changed.
+
+    Raises PermissionDenied if it is no longer approved, except for its owner and administrators.
+    """
     model = TreeModel.objects.select_related("family").filter(pk=period.model, deleted_at=None).first()
     if model is None:
         raise Gone(f"Version {period.version} was deleted. Its record stays, but it gives no more answers.")

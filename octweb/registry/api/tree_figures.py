@@ -1,4 +1,4 @@
-"""Draw Plotly figures of a model: its tree, and each split with the rows that reach it."""
+"""Answer with Plotly figures of a model's tree, splits and frontiers."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ from trainer.tree.render.figure import tree_figure
 from trainer.tree.render.layout import FULL_TO
 from trainer.tree.render.palette import without_legend
 
-MOST_NUMBERS = 10_000  # of nodes in one address
+MOST_NUMBERS = 10_000  # node numbers in one address
 
 
 class TreeFigure(APIView):
-    """The tree; `leaf` lights the ways to leaves. `leaves` or `coefficients` asks for the tree of that size on a frontier of the model.
+    """The tree, with highlighted paths to the leaves in `leaf`. `leaves` or `coefficients` selects a tree on a frontier of the model.
 
-    `levels` or `closed` says what is folded up; `width` and `height` alone open as much as can be read there. Owner and
-    administrators see at the leaves how many unseen rows are right.
+    `levels` or `closed` sets which branches are closed; `width` and `height` alone open as many as can be read there. The owner and
+    administrators see the number of correct unseen rows at the leaves.
     """
 
     @extend_schema(
@@ -89,7 +89,7 @@ class TreeMap(APIView):
 
 
 class NodeFigure(APIView):
-    """A split with the rows that reach it; for the model's owner and administrators, since it shows rows."""
+    """A split with the rows that reach it, for the model's owner and administrators."""
 
     @extend_schema(
         parameters=[
@@ -146,9 +146,9 @@ def _scene(request: Request, model: TreeModel, **query: str) -> ModelScene:
 
 
 def _of_rows(request: Request, model: TreeModel) -> dict[str, Any]:
-    """For each leaf how many unseen rows are right, and of how many; nothing for those who may not see rows.
+    """Return the counts of correct and of all unseen rows by leaf, empty for users who may not see rows.
 
-    In a small tree the heaviest columns of each question about many.
+    In a small tree, return also the heaviest columns of each multivariate split.
     """
     scene = _scene(request, model)
     unseen = {leaf.id: scene.unseen_of(leaf) for leaf in scene.tree.leaves} if len(scene.part("unseen")) else {}
@@ -164,7 +164,7 @@ def _closed_branches(request: Request, tree: Tree) -> list[int] | None:
 
 
 def _reveal_node(tree: Tree, closed: set[int], node: int | None) -> list[int]:
-    """`closed` without the branches that hide `node` or are it; what they hid besides is folded up one level below."""
+    """Return `closed` without the branches that are or hide `node`. The other branches just below them are closed instead."""
     if node is not None and node < len(tree.nodes):
         for at in tree.path_to(node):
             if at in closed:
@@ -174,7 +174,7 @@ def _reveal_node(tree: Tree, closed: set[int], node: int | None) -> list[int]:
 
 
 def _numbers(request: Request, name: str) -> list[int]:
-    """The numbers of nodes in a parameter such as `3,7`; none if it is absent."""
+    """Return the node numbers in a parameter such as `3,7`, empty if it is absent. Raises ValidationError."""
     parts = [part for part in request.query_params.get(name, "").split(",") if part]
     if len(parts) > MOST_NUMBERS or not all(p.isascii() and p.isdigit() and len(p) < 9 for p in parts):
         raise ValidationError({name: f"Give at most {MOST_NUMBERS:,} numbers of nodes, separated by commas."})

@@ -1,4 +1,4 @@
-"""List, show, change, review and share models by the API."""
+"""List, import, show, review, serve and share models by the API."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from trainer.registry import METHODS
 
 
 class ModelList(ListAPIView):
-    """Your models and those that were approved; administrators see all."""
+    """Your models, approved models, and models shared with you; administrators see all."""
 
     serializer_class = ModelSerializer
     parser_classes = [MultiPartParser]
@@ -133,7 +133,7 @@ class ModelDownload(APIView):
 
 
 class ModelReview(GenericAPIView):
-    """Ask for approval, withdraw, approve, ask back or reject (with a reason), retire; the checklist of a reviewer."""
+    """The review: ask for approval, withdraw, approve, ask back or reject (with a reason), retire; and its checklist."""
 
     serializer_class = ReviewSerializer
 
@@ -227,7 +227,7 @@ class ModelShares(GenericAPIView):
 
 
 class ModelPrune(APIView):
-    """A new version without the questions that change no answer: every row gets the class that it got before."""
+    """Make a new version without the questions that change no answer. Every row keeps its class."""
 
     @extend_schema(request=None, responses={201: ModelDetailSerializer} | PROBLEMS(401, 403, 404, 409, 422, 429))
     def post(self, request: Request, pk: uuid.UUID) -> Response:
@@ -236,7 +236,7 @@ class ModelPrune(APIView):
 
 
 def _bring_model(user: Any, data: Any) -> TreeModel:
-    """Import the tree of a call; raises ValidationError, Http404 for a data set of others, and the errors of `import_tree`."""
+    """Import the tree of a call. Raises ValidationError, Http404 for a data set of others, and the errors of `import_tree`."""
     form = BringSerializer(data=data)
     form.is_valid(raise_exception=True)
     values = dict(form.validated_data)

@@ -13,7 +13,7 @@ from trainer.tree.numbers import points_text
 
 
 def compare_models(models: list[TreeModel]) -> dict[str, Any]:
-    """Return rows for the table and the chart, best on unseen rows first, and the findings."""
+    """Return rows for the table and the chart, best on unseen rows first, with the findings and counts."""
     rows = [_row(model) for model in models]
     rows.sort(key=lambda r: (-(r["unseen"] if r["unseen"] is not None else -1), r["leaves"]))
     evaluated = [r for r in rows if r["unseen"] is not None]
@@ -73,7 +73,7 @@ def _best_words(evaluated: list[dict[str, Any]]) -> str:
 
 
 def findings(rows: list[dict[str, Any]]) -> dict[str, str]:
-    """Return one sentence on the result, and one on its reliability."""
+    """Return the result in words (`main`), and advice on its reliability (`rest`). `rows` are sorted, best first."""
     evaluated = [r for r in rows if r["unseen"] is not None]
     if not evaluated:
         return {

@@ -1,4 +1,4 @@
-"""Compare two trees on the same rows, and test whether their difference is due to chance.
+"""Compare two trees on the same rows, and test their difference.
 
 Rows that neither tree trained on represent new rows. Rows that both trained on are counted separately. Rows that only one trained on
 are ignored, since they favour it.
@@ -38,8 +38,8 @@ class PairedRows:
     second: int
     p: float
     interval: tuple[float, float] | None
-    points: float  # share right of the first less that of the second
-    over: str = ""  # "groups" or "weights", where rows have them
+    points: float  # accuracy of the first less that of the second
+    over: str = ""  # "groups" or "weights" if `p` and `interval` respect them
 
     @property
     def neither(self) -> int:
@@ -62,7 +62,7 @@ class TreePair:
 
 @dataclass(frozen=True, kw_only=True)
 class _SharedRows:
-    """The rows that both trees can read: positions, kinds and both predictions."""
+    """The rows that both trees can read: positions, kinds, actual classes and both predictions."""
 
     rows: DatasetRows
     at: np.ndarray
@@ -73,14 +73,17 @@ class _SharedRows:
 
 
 def compare_pair(first: TreeModel, second: TreeModel) -> TreePair:
-    """Compare two models on rows that the user may see."""
+    """Compare two models on their common rows. The caller checks that the user may see the rows of both."""
     shared = _match_rows(first, second)
     parts = [] if shared is None else [_compare_rows(shared, name) for name in (UNSEEN, TRAINING)]
     return TreePair(first=first, second=second, parts=tuple(p for p in parts if p.n))
 
 
 def disagreement_lines(first: TreeModel, second: TreeModel) -> Iterator[str]:
-    """Yield the rows with different answers as CSV: line, row, kind, classes, the correct tree, and every column."""
+    """Yield the rows with different answers as CSV: line, row, kind, classes, the correct tree, and every column.
+
+    The caller checks that the user may see the rows of both models.
+    """
     shared = _match_rows(first, second)
     file = model_file(first)
     names = [c.name for c in file.tree.schema]

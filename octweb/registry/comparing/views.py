@@ -1,4 +1,4 @@
-"""Show the pages that compare models, and the rows on which two models disagree."""
+"""Show pages that compare models, and rows on which two disagree."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def model_compare(request: HttpRequest) -> HttpResponse:
 @login_required
 @require_GET
 def compare_rows(request: HttpRequest) -> StreamingHttpResponse:
-    """The rows on which two models disagree, as CSV; for those who may see the rows of both."""
+    """Return the rows on which two models disagree as CSV. 404 unless the user may see the rows of both."""
     ticked = _ticked_models(request)
     if len(ticked) != 2 or not all(_may_see_rows(request, m) for m in ticked):
         raise Http404("Choose two models whose rows you may see.")
@@ -88,7 +88,7 @@ def _column(request: HttpRequest, model: TreeModel) -> dict[str, Any]:
 
 
 def _ticked_models(request: HttpRequest) -> list[TreeModel]:
-    """Return the models named in the address that the user may read, in its order."""
+    """Return the first models in the address, in its order, as far as the user may read them."""
     ids = list(dict.fromkeys(filter(None, map(_uuid, request.GET.getlist("models")))))[:MAX_SIDE_BY_SIDE]
     models = TreeModel.objects.readable_by(request.user).select_related("family", "owner", "dataset").in_bulk(ids)
     return [models[pk] for pk in ids if pk in models]
@@ -100,7 +100,7 @@ def _may_see_rows(request: HttpRequest, model: TreeModel) -> bool:
 
 
 def models_of_dataset(request: HttpRequest, one: TreeModel | None = None) -> tuple[list[Any], Any, list[TreeModel]]:
-    """Return the data sets with models of the user, the selected one and its models.
+    """Return the data sets of the user's models, the selected one and its models. Administrators get those of all models.
 
     By default, the data set of `one` is selected, else that of the newest model.
     """

@@ -1,1 +1,1 @@
-"""Read a stored model: its file, its claims, its columns and its rows."""
+"""Read a stored model: its file, claims, columns and rows."""

@@ -1,4 +1,4 @@
-"""Write the badges of a model and the claim sent with its predictions."""
+"""Write a model's badges and the claim sent with its predictions."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def claim_badges(model: TreeModel) -> list[ClaimBadge]:
 
 
 def warnings_of(model: TreeModel) -> list[str]:
-    """Return the warnings about a tree: it uses an identifier, or its class names look alike."""
+    """Return the warnings about a tree, such as that it uses an identifier; empty for a damaged document."""
     try:
         tree = model_file(model).tree
     except DamagedDocument:
@@ -85,7 +85,7 @@ def claim_of(model: TreeModel) -> Claim:
 
 
 def certificate_status(model: TreeModel) -> dict[str, Any]:
-    """Return the short form that goes with every prediction; constraints and their price only if there are any."""
+    """Return the short claim that accompanies predictions. Constraints and their price are present only if there are any."""
     claim = claim_of(model)
     status: dict[str, Any] = {
         "guarantee": model.guarantee,
@@ -100,7 +100,7 @@ def certificate_status(model: TreeModel) -> dict[str, Any]:
 
 
 def certificate_parameters(model: TreeModel) -> dict[str, str | float | bool]:
-    """Return the short form as parameters of the Open Inference Protocol: strings, numbers and booleans."""
+    """Return the short claim as parameters of the Open Inference Protocol: strings, numbers and booleans."""
     parameters = certificate_status(model)
     if "wishes" in parameters:
         parameters["wishes"] = "; ".join(parameters["wishes"])

@@ -1,4 +1,4 @@
-"""Compute the database columns of a model from its document, for lists and filters."""
+"""Compute the database columns of a model from its document."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from trainer.tree.file import ModelFile
 
 
 def columns_of(model: ModelFile) -> dict[str, Any]:
-    """Return the columns that are copied from the document; raises ModelFileError for a damaged one."""
+    """Return the database columns that are computed from the document. Raises ModelFileError for a damaged one."""
     certificate = model.certificate
     metrics = model.metrics
     tree = model.tree

@@ -1,4 +1,7 @@
-"""Cache parsed model files by content hash. Documents never change, so entries never expire."""
+"""Cache parsed model files by content hash.
+
+Documents never change, so entries never expire.
+"""
 
 from __future__ import annotations
 
@@ -17,11 +20,11 @@ from trainer.tree.file import ModelFile, from_json
 T = TypeVar("T")
 
 MAX_ENTRIES = 64
-MAX_CHARACTERS = 50_000_000  # of all documents together; a parsed tree takes a small multiple of its text
+MAX_CHARACTERS = 50_000_000  # of all cached documents; a parsed tree takes a small multiple of its text
 
 
 class DocumentCache(Generic[T]):
-    """A thread-safe LRU cache of values computed from documents, bounded by entries and by characters."""
+    """A thread-safe LRU cache of values computed from documents, limited in entries and in characters."""
 
     def __init__(self, entries: int = MAX_ENTRIES, characters: int = MAX_CHARACTERS) -> None:
         self.entries = entries
@@ -76,7 +79,7 @@ def read_documents(models: Iterable[TreeModel]) -> None:
 
 
 def document_of(model: TreeModel) -> str:
-    """Return the document as it was stored; raises DamagedDocument if its hash differs."""
+    """Return the stored document. Raises DamagedDocument if its hash differs from the recorded one."""
     if hashlib.sha256(model.document.encode("utf-8", "surrogatepass")).hexdigest() != model.sha256:
         raise _damaged_error(model)
     return model.document

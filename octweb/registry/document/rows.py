@@ -1,4 +1,4 @@
-"""Read the rows behind a model under its schema, and check its claim on them."""
+"""Read the rows of a model, and check its claim on them."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ from trainer.tree.file import ModelFile
 from trainer.tree.numbers import number_text
 
 TOLERANCE = 1e-9
-MAX_CELLS = 20_000_000  # pages do not read larger data sets
-READ_HERE = 20_000_000  # bytes of rows that the web process reads itself; another process reads more
+MAX_CELLS = 20_000_000  # rows times columns; larger data sets are not read
+READ_HERE = 20_000_000  # bytes up to which the web process reads rows itself, instead of another process
 
 
 @dataclass(frozen=True, kw_only=True)
 class DatasetRows:
-    """The rows of the data set that the model can predict: `matrix` (n, columns), `codes` (n,), `numbers` in the file.
+    """The rows of the data set that the model can predict: `matrix` (n, columns), class `codes` (n,), and row `numbers` (n,) from 1.
 
     `training` and `unseen` are the positions of the training and the held-out rows. `same`: the fingerprint of the training rows
     is that of the model. `lines` (n,) are the lines of the uploaded file, None if unknown. `weights` and `groups`, int64 (n,),
@@ -53,7 +53,7 @@ class DatasetRows:
     groups: np.ndarray | None = None
 
     def weights_of(self, at: np.ndarray) -> np.ndarray:
-        """Return how much the rows at some positions count, int64."""
+        """Return the weights of the rows at some positions, int64, by default 1."""
         return np.ones(len(at), np.int64) if self.weights is None else self.weights[at]
 
     @property
@@ -89,7 +89,7 @@ class Check:
 
 
 def rows_of(model: TreeModel) -> DatasetRows | None:
-    """Return the rows of the model's data set; None if they are deleted, changed or unreadable."""
+    """Return the rows of the model's data set; None if they are deleted, too many, or cannot be read under the model's schema."""
     dataset = model.dataset
     if dataset is None or not dataset.file or dataset.rows * max(1, len(dataset.columns)) > MAX_CELLS:
         return None
@@ -132,7 +132,7 @@ def _row_bytes(model: TreeModel) -> int:
 
 
 def check_claim(model: TreeModel) -> Check | None:
-    """Apply the stored tree to its training rows and compare with the claim of the file; None without rows."""
+    """Apply the stored tree to its training rows and compare the result with the file. Return None without rows."""
     rows = rows_of(model)
     if rows is None:
         return None
@@ -145,7 +145,7 @@ def check_claim(model: TreeModel) -> Check | None:
     objective: float | None = _objective(model, file.tree.n_leaves, rows, predicted)
     cost = _check_cost(file, rows, predicted)
     result_words = f"{correct:,} of {n:,} rows correct, objective {objective:.6g}"
-    if file.certificate.get("costs"):  # the objective is in weights of copies, the cost in its unit
+    if file.certificate.get("costs"):  # the objective counts weights of copies, the cost has its own unit
         objective = None
         result_words = f"{correct:,} of {n:,} rows correct" + ("" if cost is None else f", {cost[1]}")
     if not rows.same:
@@ -249,7 +249,7 @@ def _column_cost(file: ModelFile, rows: DatasetRows, weights: np.ndarray) -> Fra
 
 
 def record_of(model: TreeModel, row: FloatArray) -> dict[str, Any]:
-    """Return a row as a client sends it: the columns that the tree reads, in their own units."""
+    """Return a row as a client sends it: the columns of the tree, without missing values."""
     tree = model_file(model).tree
     record: dict[str, Any] = {}
     for j in tree.used_columns or range(min(1, len(tree.schema))):

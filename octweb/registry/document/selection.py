@@ -1,4 +1,7 @@
-"""Say whether a model was selected among candidates. Imports little, since every command loads it."""
+"""Find out whether a model was selected among candidates.
+
+Imports little, since every command loads it.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Selection:
-    """The accuracy of a selected model is too optimistic, so pages show an estimate of the selection beside it.
+    """The selection of a model among candidates, with an estimate to show beside its own, too optimistic accuracy.
 
     `accuracy` in [0, 1] with its 95 % interval estimates the selection on held-out rows, `correct` of `n`; None if unknown.
     `fair`: the selection did not use the model's own accuracy on unseen rows.

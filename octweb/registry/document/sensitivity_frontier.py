@@ -1,4 +1,4 @@
-"""Read the frontier of sensitivity and specificity from a model file, with the run for each point."""
+"""Read the frontier of sensitivity and specificity from a model file."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def _rows_of(test_share: float) -> dict[str, Any]:
 
 
 def latest_frontier_context(user: Any, dataset: Any) -> dict[str, Any] | None:
-    """Return the frontier of the user's newest model of a data set that has one."""
+    """Return the context of the user's newest model of a data set that has a frontier; None without one."""
     methods = [method.id for method in METHODS if method.parameter("frontier")]
     candidates = TreeModel.objects.kept().filter(owner=user, dataset=dataset, method__in=methods)
     models = candidates.order_by("-created")[:LATEST]

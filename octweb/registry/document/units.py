@@ -1,4 +1,4 @@
-"""Choose the column statistics that explanations measure changes with."""
+"""Choose the column statistics with which explanations measure changes."""
 
 from __future__ import annotations
 

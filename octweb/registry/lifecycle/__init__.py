@@ -1,1 +1,1 @@
-"""Change models and say who may: access, actions, names, audit trail, serving history."""
+"""Change models: access, actions, names, audit trail, serving history."""

@@ -1,4 +1,4 @@
-"""Decide who may read or call a model, for all APIs and pages."""
+"""Decide who may read or call a model."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ def is_token_valid(token: Any) -> bool:
 
 
 def may_call(user: Any, token: Any, model: TreeModel, *, public: bool = False) -> bool:
-    """Return whether this user, with this token or with a session, may call this model.
+    """Return whether this user, with this token or with a session (None), may call this model.
 
-    All signed-in users may call approved models. Owners, staff and users with a share may call others, too, except at a `public`
-    address. `TreeModelQuerySet.callable_by` is the same rule for lists. Tokens of every scope may predict.
+    All active users may call approved models. The owner, staff and users with a share for calls may also call others, except at a
+    `public` address. `TreeModelQuerySet.callable_by` is the same rule for lists. Tokens of every scope may predict.
     """
     return _is_allowed(user, token, model, public=public, levels=(ShareLevel.CALL,))
 

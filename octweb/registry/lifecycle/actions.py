@@ -1,4 +1,4 @@
-"""Change models. Pages, API, admin and the run queue call these functions; nothing else writes a model.
+"""Change models: store, review, serve, share and delete them.
 
 draft → in review → approved | rejected → retired,  in review → draft (withdrawn, or asked back),  rejected → in review (asked again)
 """
@@ -51,7 +51,10 @@ NEEDS_REASON = {"return": "Say what is missing: the owner reads it.", "reject": 
 
 
 def register(*, owner, document: dict[str, Any], dataset, title: str, name: str | None = None) -> TreeModel:
-    """Store a trained tree as the next version of its family; raises ModelFileError if the document is damaged."""
+    """Store a trained tree as a draft, the next version of its family. Raises ModelFileError if the document is damaged.
+
+    The family is the owner's with this `name`, by default derived from the title. Digests of training rows are removed.
+    """
     model = from_json(document)
     document = without_row_digests(document)
     text = json.dumps(document, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
@@ -80,19 +83,19 @@ def register(*, owner, document: dict[str, Any], dataset, title: str, name: str 
 
 
 def ask_for_approval(model: TreeModel, *, by, reason: str = "") -> TreeModel:
-    """Send a draft or rejected model to review and start its checklist; `reason` is a note to the reviewer."""
+    """Send a draft or rejected model to review and start the jobs of its checklist. `reason` is a note to the reviewer."""
     model_in_review = _move(model, "ask", by, reason)
     prepare_checklist(model_in_review)
     return model_in_review
 
 
 def withdraw(model: TreeModel, *, by, reason: str = "") -> TreeModel:
-    """Take a model back out of review."""
+    """Take a model back out of review, as a draft."""
     return _move(model, "withdraw", by, reason)
 
 
 def approve(model: TreeModel, *, by, reason: str = "", publish: bool | None = None, recording: str = "") -> TreeModel:
-    """Approve a model, so that everyone with a token may call it by its id.
+    """Approve a model, so that all users may call it by its id.
 
     `publish` also serves it under its name, as a further step of the history. None, the default of programs, serves it if no
     version or a lower one is served. `recording` sets how its answers are recorded; empty: unchanged. Open checklist items need a
@@ -139,7 +142,7 @@ def _set_recording(model: TreeModel, by, recording: str, reason: str) -> None:
 
 
 def _require_reason(model: TreeModel, by, reason: str) -> None:
-    """Raise ValidationError for an approval without a note while items of the checklist are open."""
+    """Raise ValidationError if the user may approve the model, but gives no reason while checklist items are open."""
     if reason.strip() or "approve" not in possible_steps(model, by):
         return
     if points := open_points(model):
@@ -227,7 +230,7 @@ def _record_note(model: TreeModel, what: str, by, words: str, **details: str) ->
 
 
 def delete(model: TreeModel) -> None:
-    """Soft-delete a model; raises Conflict if it is approved or in review."""
+    """Soft-delete a model. Raises Conflict if it is approved or in review."""
     if model.state in (State.APPROVED, State.IN_REVIEW):
         raise Conflict(f"{model} is {model.get_state_display().lower()}. Retire it, or withdraw it from review, first.")
     hide(model)
@@ -235,7 +238,7 @@ def delete(model: TreeModel) -> None:
 
 
 def share(model: TreeModel, *, by, username: str, level: str) -> Share:
-    """Share the model with a user, for reading or for calls; raises PermissionDenied and ValidationError."""
+    """Share the model with a user, or change the level of the share. Raises PermissionDenied and ValidationError."""
     _require_owner(model, by)
     refuse(by, "Sharing")
     person = get_user_model().objects.filter(username=username.strip(), is_active=True).first()
@@ -251,7 +254,7 @@ def share(model: TreeModel, *, by, username: str, level: str) -> Share:
 
 
 def unshare(model: TreeModel, *, by, username: str) -> None:
-    """Remove the share of a user."""
+    """Remove the share of a user, if there is one. Raises PermissionDenied."""
     _require_owner(model, by)
     with transaction.atomic():
         audit.hold()
@@ -277,7 +280,7 @@ def _rename(model: TreeModel, name: str) -> None:
 
 
 def ask_back(model: TreeModel, *, by, reason: str) -> TreeModel:
-    """Return a model to its owner as a draft; `reason` says what is missing."""
+    """Return a model to its owner as a draft. `reason` says what is missing."""
     return _move(model, "return", by, reason)
 
 
@@ -287,7 +290,7 @@ def reject(model: TreeModel, *, by, reason: str) -> TreeModel:
 
 
 def retire(model: TreeModel, *, by, reason: str = "") -> TreeModel:
-    """Retire a model: it is no longer served and stays in the history."""
+    """Retire an approved or rejected model: it is no longer served and stays in the history."""
     return _move(model, "retire", by, reason)
 
 
@@ -302,7 +305,7 @@ STEPS = {
 
 
 def describe_outcome(model: TreeModel, outcome: str) -> str:
-    """Return `outcome`, or a sentence if this was the first of two approvals."""
+    """Return `outcome`, or the words for the first of two approvals."""
     if outcome.startswith("approved") and model.state == State.IN_REVIEW:
         return "approved by the first administrator; a second one must approve it, too"
     return outcome
@@ -318,13 +321,13 @@ def possible_steps(model: TreeModel, user) -> list[str]:
 
 
 def return_step(last: ReviewEvent | None, model: TreeModel) -> ReviewEvent | None:
-    """Return the last step if it is a reviewer's return of the draft; None if the owner withdrew it."""
+    """Return the last step if a reviewer returned the model with it, with a reason; else None."""
     is_returned = last is not None and last.before == State.IN_REVIEW and last.after == State.DRAFT
     return last if last is not None and is_returned and last.reason and last.by_id != model.owner_id else None
 
 
 def served_version(family: Family) -> TreeModel | None:
-    """Return the default version of the family's name: the one served last."""
+    """Return the default version of the family's name, the one served last; None if none is served."""
     return family.versions.served().first()
 
 
@@ -335,12 +338,12 @@ def ids_of_served_versions(families: Collection[int]) -> set[uuid.UUID]:
 
 
 def next_served_version(model: TreeModel) -> TreeModel | None:
-    """Return the version that would take over the name if this one were not served."""
+    """Return the version that would take over the name if this one were not served, if any."""
     return model.family.versions.served().exclude(pk=model.pk).first()
 
 
 def needs_four_eyes() -> bool:
-    """Return whether owners may not approve their models: by OCTWEB_FOUR_EYES, else if there are two administrators."""
+    """Return whether owners may not approve their own models: as OCTWEB_FOUR_EYES says, else if there are several administrators."""
     if settings.FOUR_EYES is not None:
         return bool(settings.FOUR_EYES)
     return get_user_model().objects.filter(is_staff=True, is_active=True).count() > 1

@@ -1,4 +1,7 @@
-"""Compare models and data sets with the audit trail, to find changes made outside the application."""
+"""Find changes of models and data sets that bypassed the application.
+
+Compare them with the audit trail.
+"""
 
 from __future__ import annotations
 
@@ -20,9 +23,9 @@ from octweb.registry.models import Doubt, Recording, ReviewEvent, TreeModel
 from trainer.errors import ModelFileError
 from trainer.tree.file import from_json
 
-SERVES = {"served", "published"}  # the second by earlier versions
+SERVES = {"served", "published"}  # earlier versions wrote the second
 ENDS = {"no longer served", "retire"}
-REWRITTEN = "digests removed"  # by the migration of the registry that removed digests of training rows
+REWRITTEN = "digests removed"  # the migration that removed digests of training rows wrote it
 # doubts that are consistent with the verdict of the last check; a migration may request another check
 DOUBTS_AFTER: dict[object, set[object]] = {
     "refuted": {Doubt.REFUTED, Doubt.PENDING},
@@ -30,7 +33,7 @@ DOUBTS_AFTER: dict[object, set[object]] = {
 }
 TOLERANCE = timedelta(
     minutes=10
-)  # between a step and its record, for records of earlier versions that hold no time of the step
+)  # between a step and its record, for records of earlier versions, which lack the time of the step
 CHUNK_BYTES = 1 << 20
 
 
@@ -158,7 +161,7 @@ def _check_event(model: TreeModel, event: ReviewEvent, record: Record, report: A
 
 
 def _is_same_user(user: Any, recorded_id: int | None, recorded_name: str) -> bool | None:
-    """Return whether a user is the recorded one, whatever they are called now; None if an old record cannot tell.
+    """Return whether a user is the recorded one, who may have been renamed; None if an old record cannot tell.
 
     Records of earlier versions hold only the name of that time. If another account has this name now, it is another user.
     """

@@ -1,4 +1,4 @@
-"""Assign served names: draft names are private to their owner, approved names are public and unique."""
+"""Assign names to models: private for drafts, public and unique once approved."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ MAX_SLUG = 90  # leaves room for a suffix
 
 
 def lock_family(owner, name: str) -> Family:
-    """Return the owner's family of this name, locked; a name that is public for another user gets a suffix."""
+    """Return the owner's family of this name, made if needed, locked. If the name is public for another user, it gets a suffix.
+
+    Call it in a transaction.
+    """
     slug = slugify(name)[:MAX_SLUG].strip("-") or "model"
     for suffix in count(1):
         name_with_suffix = _add_suffix(slug, suffix)
@@ -24,9 +27,9 @@ def lock_family(owner, name: str) -> Family:
 
 
 def claim_name(family: Family) -> str:
-    """Make the name of a family public; return what changed in words, mostly nothing.
+    """Make the name of a family public. Return the change in words, empty if the name stays.
 
-    If another family made the name public meanwhile, this one gets a suffix.
+    If another family has made the name public, this one gets a suffix.
     """
     if family.public:
         return ""
@@ -38,7 +41,7 @@ def claim_name(family: Family) -> str:
         try:
             with transaction.atomic():
                 Family.objects.filter(pk=family.pk).update(name=name, public=True)
-        except IntegrityError:  # the public name of somebody else
+        except IntegrityError:  # the name is public for another user
             continue
         family.name = name
         family.public = True

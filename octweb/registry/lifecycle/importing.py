@@ -1,4 +1,7 @@
-"""Import a tree of another program as a draft. A separate process reads its file."""
+"""Import a tree of another program as a draft.
+
+A separate process reads its file.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +35,7 @@ def import_tree(
     """Store the tree of a LightGBM, PMML or octweb file as a draft of `owner`, counted on `dataset`, without its claims.
 
     `classes`: names with commas, in the order of the source. Raises DataError that names the unsuitable column, class or element,
-    TooLarge, Busy, and Conflict for a demo visitor at the limit.
+    BodyTooLarge, Busy, Unprocessable for an unsuitable title, and Conflict for a demo visitor at the limit.
     """
     refuse_more(owner)
     content = file.read(MAX_FILE_BYTES + 1)

@@ -18,7 +18,7 @@ from trainer.errors import DataError, TrainerError
 
 @login_required
 def model_bring(request: HttpRequest) -> HttpResponse:
-    """Import a tree as a draft, or show the form with the reasons why it does not fit the data set."""
+    """Show the form. POST imports a tree as a draft, or shows the form with the errors."""
     datasets = Dataset.objects.visible_to(request.user).order_by("-created")
     context: dict[str, Any] = {
         "datasets": datasets[:500],

@@ -1,6 +1,7 @@
-"""Cache models by id and by name: for one row, the database query costs more than the prediction.
+"""Cache models by id and by name.
 
-A review step is visible at once in its own process, and in other processes after CACHE_SECONDS.
+For one row, the database query costs more than the prediction. A review step is visible at once in its own process, and in other
+processes within CACHE_SECONDS.
 """
 
 from __future__ import annotations
@@ -22,12 +23,12 @@ _lock = threading.Lock()
 
 
 def model_by_id(pk: str) -> TreeModel | None:
-    """Return the model with its family and without its document. The caller checks permissions."""
+    """Return the model with its family and without its document; None if it is unknown. The caller checks permissions."""
     return _look_up(pk, lambda: _models().filter(pk=pk).first())
 
 
 def model_by_name(name: str, version: int | None) -> TreeModel | None:
-    """Return the model served under a name; without a version, the default one."""
+    """Return the model served under a name, without a version the default one; None if there is none."""
 
     def find() -> TreeModel | None:
         models = _models().served().filter(family__name=name)
@@ -37,7 +38,7 @@ def model_by_name(name: str, version: int | None) -> TreeModel | None:
 
 
 def clear_now_and_on_commit() -> None:
-    """Clear the cache now and again when the current transaction commits."""
+    """Clear the cache now, and again when the current transaction commits."""
     clear()
     transaction.on_commit(clear)
 

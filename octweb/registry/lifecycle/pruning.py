@@ -1,4 +1,4 @@
-"""Prune splits that change no answer, which gives the next version of a name."""
+"""Prune the splits of a model that change no answer."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from trainer.tree.idle import pruned
 
 
 def prune(model: TreeModel, *, by: Any) -> TreeModel:
-    """Store the pruned tree as a draft of `by`; the model itself stays.
+    """Store the pruned tree as a draft of `by`. The model itself stays.
 
-    Raises PermissionDenied if the user may not see the rows, Conflict for a demo visitor at the limit, and Unprocessable if no
-    split can be removed.
+    Raises PermissionDenied unless `by` is the owner or an administrator, Conflict for a demo visitor at the limit, and Unprocessable if
+    no split can be removed.
     """
     if not access.is_owner_or_staff(by, model):
         raise PermissionDenied("Only the owner of a model and administrators make a new version of it.")

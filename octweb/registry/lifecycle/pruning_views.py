@@ -1,4 +1,4 @@
-"""Prune a model on its page, which makes the next version."""
+"""Prune a model on its page."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from octweb.registry.models import TreeModel
 @login_required
 @require_POST
 def prune_page(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
-    """Prune the model and show the new version; if nothing can be pruned, say so on its page."""
+    """Prune the model and redirect to the new version. If nothing can be pruned, redirect to its page with the error."""
     model = TreeModel.objects.select_related("family", "owner", "dataset").get_visible(request.user, pk)
     try:
         pruned_model = prune(model, by=request.user)

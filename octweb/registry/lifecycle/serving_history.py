@@ -1,4 +1,4 @@
-"""Read from the audit trail which version a name served at a time."""
+"""Read from the audit trail which version a name served when."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class _Service(NamedTuple):
 
 
 def served_periods(name: str) -> list[Period]:
-    """Return the periods in which the name was served, oldest first."""
+    """Return the periods of the name's default versions, oldest first."""
     periods: list[Period] = []
     for record, at, first in _changes(name):
         if periods and periods[-1].until is None:
@@ -48,7 +48,7 @@ def served_periods(name: str) -> list[Period]:
 
 
 def _changes(name: str) -> Iterator[tuple[Record, datetime, tuple[uuid.UUID, _Service] | None]]:
-    """Yield each record that changes the default model of the name, its time, and the new model."""
+    """Yield each record that changes the default version of the name, with its time and the new one, None if none is served."""
     steps = Record.objects.filter(subject="model", what__in=SERVES | ENDS).order_by("number")
     under_name = steps.filter(what__in=SERVES, name__startswith=f"{name}{SEPARATOR}").values("subject_id")
     serving: dict[uuid.UUID, _Service] = {}
@@ -84,9 +84,9 @@ def sha256_at(period: Period) -> str | None:
 
 
 def parse_moment(text: str) -> datetime:
-    """Parse a date, which means its end, or a time, by default in the time zone of the site.
+    """Parse a time, by default in the time zone of the site, or a date, which means its end; today means now.
 
-    Raises ValidationError for other texts and for future times; today means now.
+    Raises ValidationError for other texts and for future times.
     """
     moment = _parse_moment(text)
     now = timezone.now()
@@ -105,7 +105,7 @@ def _parse_moment(text: str) -> datetime | None:
     try:
         moment = parse_datetime(text.strip()) if "T" in text or ":" in text else None
         day = parse_date(text.strip()) if moment is None else None
-    except ValueError:  # the form of a date that does not exist
+    except ValueError:  # written like a date, but no such date exists
         return None
     if day is not None:
         moment = datetime.combine(day, time.max)
@@ -122,7 +122,7 @@ def parse_moment_or_now(text: str) -> datetime:
 
 
 def served_period(name: str, moment: datetime) -> Period:
-    """Return the period at a moment; raises 404 with the time of the first one if nothing was served then."""
+    """Return the period at a moment. Raises Http404, with the time of the first period, if nothing was served then."""
     periods = served_periods(name)
     period = period_at(periods, moment)
     if period is None:

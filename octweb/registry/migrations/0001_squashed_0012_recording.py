@@ -1,4 +1,7 @@
-"""The tables of migrations 1 to 12 at once; 3, 4, 5, 7, 8, 9 and 11 change only rows that a fresh database does not have."""
+"""Create the tables of migrations 1 to 12 at once.
+
+The row changes of 3, 4, 5, 7, 8, 9 and 11 are left out: a fresh database has no such rows.
+"""
 
 import django.db.models.deletion
 import uuid

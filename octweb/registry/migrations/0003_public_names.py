@@ -1,11 +1,11 @@
-"""Names are an owner's own until a version is approved; those that were approved once stay public."""
+"""Make names private to their owners until a version is approved."""
 
 from django.conf import settings
 from django.db import migrations, models
 
 
 def published(apps, schema_editor):
-    """Families of which a version is, or was, approved."""
+    """Make the names of families public that have, or had, an approved version."""
     family, event = apps.get_model("registry", "Family"), apps.get_model("registry", "ReviewEvent")
     approved = event.objects.filter(after="approved").values("model__family")
     family.objects.filter(pk__in=approved).update(public=True)

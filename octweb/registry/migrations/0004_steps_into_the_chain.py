@@ -1,4 +1,4 @@
-"""What was recorded before there was a chain is put into it, in the order in which it happened."""
+"""Add earlier uploads, review steps and shares to the chain, in order."""
 
 from django.db import migrations
 
@@ -8,7 +8,7 @@ SINCE = "recorded before there was a chain"
 
 
 def steps(apps):
-    """Uploads, steps of reviews and shares, as (time, user, what, thing, name, details)."""
+    """Yield uploads, review steps and shares as (time, user, what, thing, name, details)."""
     for dataset in apps.get_model("datasets", "Dataset").objects.select_related("owner"):
         details = {"file": dataset.source_name, "sha256": dataset.sha256, "rows": dataset.rows}
         yield dataset.created, dataset.owner, "uploaded", ("dataset", dataset.pk), dataset.name, details

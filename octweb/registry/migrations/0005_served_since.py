@@ -1,4 +1,7 @@
-"""Every version says since when it is served. What answered to a name, alone or with its number, does so still."""
+"""Add the time since when a version is served.
+
+Names, with and without version numbers, still serve the same versions.
+"""
 
 from datetime import timedelta
 
@@ -6,7 +9,7 @@ from django.db import migrations, models
 
 
 def served(apps, schema_editor):
-    """Approved versions were all reached by name and number; the pinned one, else the highest, by the name alone."""
+    """Set the time for approved versions, which all were served by number. The default, pinned or highest, gets the latest."""
     model, event = apps.get_model("registry", "TreeModel"), apps.get_model("registry", "ReviewEvent")
     approved = model.objects.filter(state="approved").defer("document").select_related("family").order_by("version")
     families = {}

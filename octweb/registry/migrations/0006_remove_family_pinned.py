@@ -1,4 +1,7 @@
-"""A version says itself whether it is served; in a step of its own, since PostgreSQL changes no table in which rows are pending."""
+"""Remove the pinned version of a family.
+
+A separate migration, since PostgreSQL cannot alter a table with pending row changes.
+"""
 
 from django.db import migrations
 

@@ -2,7 +2,7 @@ from django.db import migrations, models
 
 
 def fill(apps, schema_editor):
-    """The models of data sets of which columns were left out."""
+    """Copy the ignored columns of data sets to their models."""
     TreeModel, Dataset = apps.get_model("registry", "TreeModel"), apps.get_model("datasets", "Dataset")
     for pk, columns in Dataset.objects.values_list("pk", "columns"):
         if ignored := [c["name"] for c in columns if c.get("role") == "ignored"]:

@@ -1,4 +1,7 @@
-"""Remove the digests of training rows from stored models, and record the new SHA-256 of each in the chain."""
+"""Remove the digests of training rows from stored models.
+
+The new SHA-256 of each is recorded in the chain.
+"""
 
 import hashlib
 import json

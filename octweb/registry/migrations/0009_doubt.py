@@ -1,4 +1,7 @@
-"""Mark the claims of trees with wishes that a mended fault of the search may have made; a check decides on each."""
+"""Doubt claims about trees with wishes that a bug may have caused.
+
+A check decides on each.
+"""
 
 import json
 

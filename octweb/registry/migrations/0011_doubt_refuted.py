@@ -1,4 +1,7 @@
-"""Doubt the claims of models that a check refuted before the column existed; the next round checks them again."""
+"""Doubt the claims of models that an earlier check refuted.
+
+The next round checks them again.
+"""
 
 from django.db import migrations
 

@@ -1,5 +1,5 @@
 """Show a model: list, canvas, inspector, modes and downloads.
 
-A mode is an entry of `modes.MODES`, a tab of the inspector one of `tabs.TABS`: a name, a template, the function of its context,
-and the condition to show it. Other apps add modes with `mode.register_mode`, tabs with `tab.register_tab`.
+Modes are listed in `modes.MODES`, tabs of the inspector in `tabs.TABS`. Each has a name, a template, a function for its context, and a
+condition to show it. Other apps add modes with `mode.register_mode` and tabs with `tab.register_tab`.
 """

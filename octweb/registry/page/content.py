@@ -1,4 +1,4 @@
-"""Compute what the model page shows from the document and, if the user may see them, the rows."""
+"""Compute the parts of the model page from document and rows."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from trainer.tree.file import ModelFile
 from trainer.tree.nodes import Node, Tree, tree_from_json
 from trainer.tree.numbers import unit
 
-WARN_POINTS = 0.03  # excess of training accuracy over accuracy on unseen rows that the page mentions
+WARN_POINTS = 0.03  # excess of accuracy on training rows over that on unseen rows which the page mentions
 LISTED_CATEGORIES = 200
 
 
@@ -46,7 +46,7 @@ class Walk:
 
 
 def facts(model: TreeModel) -> dict[str, Any]:
-    """Return the four facts of the page, the one about unseen rows first."""
+    """Return the facts at the top of the page: accuracy on unseen and on training rows, and the effort of the training."""
     file = model_file(model)
     metrics = file.metrics
     certificate = file.certificate
@@ -97,7 +97,7 @@ def unsettled_sizes(model: TreeModel) -> list[dict[str, int]]:
 
 
 def coefficient_frontier(model: TreeModel) -> list[dict[str, Any]]:
-    """Return the points of the coefficient frontier: nonzero coefficients, correct rows and the tree in words; empty if it was not searched."""
+    """Return the points of the coefficient frontier: nonzero coefficients, correct rows and rules; empty if it was not searched."""
     return [
         _frontier_point(model, n, p, f"{p['coefficients']} coefficient{'' if p['coefficients'] == 1 else 's'}")
         | {"coefficients": p["coefficients"], "id": f"tree-of-{p['coefficients']}-coefficients"}
@@ -146,7 +146,7 @@ def _rules(model: TreeModel, point: dict[str, Any]) -> str:
 
 
 def optimal_trees(model: TreeModel) -> dict[str, Any]:
-    """Return the number of optimal trees, and the listed ones as text."""
+    """Return the number of optimal trees, and the listed ones as text; {} if they were not counted."""
     evidence = _evidence(model, Evidence.OPTIMAL_TREES)
     trees = [_rules(model, {"tree": t}) if isinstance(t, list) else outline(t) for t in evidence.get("listed") or ()]
     return {"count": evidence["count"], "trees": trees} if evidence.get("count") else {}
@@ -187,7 +187,7 @@ def _split(tree: Tree, v: Node) -> dict[str, Any]:
 
 
 def _gini(counts: tuple[int, ...]) -> float:
-    """Gini impurity in rows: rows × (1 − Σ share²)."""
+    """Return the Gini impurity in rows: rows × (1 − Σ share²)."""
     rows = sum(counts)
     return rows - sum(c * c for c in counts) / rows if rows else 0.0
 
@@ -288,7 +288,7 @@ def rules(model: TreeModel) -> str:
 
 
 def data_of(model: TreeModel, *, inside: bool) -> DatasetRows | None:
-    """Return the rows if the user may see them."""
+    """Return the rows; None if they cannot be read or the user may not see them (`inside`)."""
     try:
         return rows_of(model) if inside else None
     except TrainerError:

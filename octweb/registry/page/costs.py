@@ -1,4 +1,4 @@
-"""Compute the expected cost of mistakes of the tree, and of simpler rules, under a cost matrix of the user."""
+"""Compute expected costs of mistakes under the user's cost matrix."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from trainer.evaluate.intervals import of_mean
 from trainer.tree.describe import number_text
 from trainer.tree.render.palette import swatch
 
-MATRIX_TO = 4  # classes up to which each pair of actual and predicted class has a cost of its own
+MATRIX_TO = 4  # classes up to which each pair of actual and predicted class has its own cost
 MOST = 1e9
 
 
 @dataclass(frozen=True, kw_only=True)
 class CostMatrix:
-    """The cost matrix, float64 (actual, predicted); `texts` are the fields as typed, `errors` their faults."""
+    """The cost matrix, float64 (actual, predicted). `texts` are the fields as typed, `errors` the errors in them."""
 
     table: np.ndarray
     texts: dict[str, str]
@@ -70,7 +70,7 @@ def _number(text: str) -> float | None:
 def cost_context(scene: ModelScene, part: str) -> dict[str, Any] | None:
     """Return the fields, and the cost per row of the tree, of its leaves relabelled, and of the best constant answer.
 
-    Labels are chosen on training rows, costs are counted on the rows of `part`. None if no mistakes are known.
+    Labels are chosen on training rows, costs are counted on the rows of `part`. Return None if no mistakes are known.
     """
     counts = performance.confusion(scene, part)
     if counts is None or not counts.sum():
@@ -117,7 +117,7 @@ def _cheapest_answers(scene: ModelScene, part: str, table: np.ndarray) -> list[d
     leaves = scene.tree.leaves
     training = np.array([leaf.counts for leaf in leaves], np.int64)
     answers = np.where(training.sum(axis=1) > 0, (training @ table).argmin(axis=1), [leaf.label for leaf in leaves])
-    # of equally cheap answers the tree's own one stays
+    # the tree's own answer stays if it is as cheap
     for i, leaf in enumerate(leaves):
         leaf_costs = training[i] @ table
         if leaf_costs[leaf.label] <= leaf_costs[answers[i]]:

@@ -1,4 +1,4 @@
-"""Export a model as a file: JSON, HTML, rules, programs and tables."""
+"""Export a model as a file of many formats."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _export(form: str) -> Write:
     return lambda subject: EXPORTS[form](subject.file, subject.title)
 
 
-# by the name in addresses: label, purpose, ending, media type, how it is written
+# by name in addresses: label, purpose, ending, media type, writer
 FORMATS: dict[str, DownloadFormat] = {
     name: DownloadFormat(label=label, purpose=purpose, ending=ending, media_type=media_type, write=write)
     for name, label, purpose, ending, media_type, write in (
@@ -65,7 +65,7 @@ FORMATS: dict[str, DownloadFormat] = {
 
 
 def subject_of(model: TreeModel, address: str = "") -> Subject:
-    """Return the exported parts of a stored model."""
+    """Return the parts of a stored model from which exports are made."""
     file = model_file(model)
     statistics, source = statistics_of(model, inside=False)
     return Subject(
@@ -81,7 +81,10 @@ def subject_of(model: TreeModel, address: str = "") -> Subject:
 
 
 def download(model: TreeModel, name: str, address: str = "", *, by: Any) -> HttpResponse:
-    """Return the file as an attachment and record the export; `name` is a key of FORMATS, `address` the model's page."""
+    """Return the file as an attachment and record the export. `name` is a key of FORMATS, `address` the model's page.
+
+    Raises DataError for a model that the format cannot hold.
+    """
     form = FORMATS[name]
     content = form.write(subject_of(model, address))
     audit.record("exported", model, by=by, format=name)

@@ -1,4 +1,4 @@
-"""Compute accuracy in groups of rows, by any column of the data set, even one that the tree does not use."""
+"""Compute accuracy in groups of rows by any column."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from trainer.tree.render.palette import swatch
 
 
 def columns_of(scene: ModelScene) -> list[dict[str, Any]]:
-    """Return the columns to group rows by, without the target: name, and whether the tree uses it."""
+    """Return the columns to group rows by, without the target: name, role, and whether the tree uses it. Empty without rows."""
     dataset = scene.model.dataset
     if dataset is None or scene.rows is None:
         return []
@@ -29,7 +29,10 @@ def columns_of(scene: ModelScene) -> list[dict[str, Any]]:
 
 
 def groups(scene: ModelScene, column: str, part: str) -> dict[str, Any] | None:
-    """Group the rows of a part by a column: rows, accuracy and recall of each class, each with its interval."""
+    """Return the groups of the rows of a part by a column: rows, accuracy and recalls, with intervals.
+
+    Small groups are only counted. Return None for an unknown column and without rows.
+    """
     record = next((c for c in columns_of(scene) if c["name"] == column), None)
     if record is None or scene.rows is None or not len(scene.part(part)):
         return None
@@ -77,14 +80,14 @@ def _group(scene: ModelScene, label: str, rows: np.ndarray, classes: int) -> dic
         "rows": len(rows),
         "accuracy": right / int(weights.sum()),
         "base_rate": int(weights[actual == most].sum())
-        / int(weights.sum()),  # always the most frequent class of the training
+        / int(weights.sum()),  # of the most frequent training class as constant answer
         "interval": scene.interval_of(actual == predicted, rows),
         "found": recalls,
     }
 
 
 def _column(scene: ModelScene, name: str) -> np.ndarray | None:
-    """Return the uploaded column for the rows that the model reads: float64, or objects with None for missing."""
+    """Return a column of the data set for the rows of the model: float64, or objects with None for missing; None if unreadable."""
     assert scene.rows is not None
     dataset = scene.model.dataset
     try:

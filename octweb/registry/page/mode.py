@@ -1,4 +1,7 @@
-"""Define and register modes of the model page. Imports little, since every command loads it."""
+"""Define and register modes of the model page.
+
+Imports little, since every command loads it.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,7 @@ class Mode:
     label: str
     template: str
     context: Callable[[ModelScene], dict[str, Any]]
-    page: str = ""  # the name of an address: the mode is a page of its own
+    page: str = ""  # URL name of a separate page, if the mode is one
     shown: Callable[[ModelScene], bool] = lambda scene: True
     count: Callable[[ModelScene], int | None] = lambda scene: None
 

@@ -1,4 +1,7 @@
-"""List the modes of the model page in MODES. Other apps add theirs with `mode.register_mode`."""
+"""Compute the model page in each of its modes (MODES).
+
+Other apps add modes with `mode.register_mode`.
+"""
 
 from __future__ import annotations
 
@@ -28,8 +31,8 @@ from trainer.tree.render.outline import tree_outline
 from trainer.tree.render.palette import swatch
 
 MOST_PREDICTED = 10  # files listed under Use
-MAP_FROM = 17  # leaves from which a small map is shown: beyond a complete tree of depth 4 the first view may be folded
-OUTLINE_TO = 300  # nodes up to which the tree is given as a list, too
+MAP_FROM = 17  # leaves from which a small map is shown: larger trees than a complete one of depth 4 may begin collapsed
+OUTLINE_TO = 300  # nodes up to which the tree is also shown as a list
 
 
 def _tree(scene: ModelScene) -> dict[str, Any]:
@@ -180,7 +183,7 @@ def workspace(scene: ModelScene) -> dict[str, Any]:
     facts = content.facts(scene.model)
     interval = performance.unseen_interval(scene)
     if interval is not None and scene.model.train_accuracy <= interval[1]:
-        facts["difference"] = None  # unseen rows as good as the training rows are among what chance explains
+        facts["difference"] = None  # chance explains the difference: it lies within the interval
     return {
         "model": scene.model,
         "inside": scene.inside,

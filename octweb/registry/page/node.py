@@ -1,4 +1,4 @@
-"""Describe one node for the inspector: its split or answer, and where its rows go."""
+"""Describe one node of the tree for the inspector."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from trainer.tree.splits import Threshold, goes_left
 
 LABEL = 16  # letters of a class in the table of both answers
 HEAVY = 3  # terms of a hyperplane that the headline names
-MAX_SINGLE_CELLS = 4_000_000  # rows × columns up to which the best single column is looked for
+MAX_SINGLE_CELLS = 4_000_000  # rows × columns up to which the best single column is searched
 
 
 def node_facts(scene: ModelScene) -> dict[str, Any]:
-    """Return number, place, rule or answer, rows and class bar of the node; for a tree of one leaf also the reason."""
+    """Return number, path, rule or answer, rows and class bar of the node; for a tree of one leaf, also the reason."""
     v = scene.node
     tree = scene.tree
     return {
@@ -66,7 +66,7 @@ def path_rules(scene: ModelScene, node: int) -> list[dict[str, Any]]:
 
 
 def sides(scene: ModelScene) -> list[dict[str, Any]]:
-    """Return both children: rows, class, share on training rows, and share on unseen rows with its interval."""
+    """Return both children: rows, class, share on training rows, and share on unseen rows with its interval. Empty for a leaf."""
     v = scene.node
     tree = scene.tree
     if v.is_leaf:
@@ -159,13 +159,13 @@ def idle_at(scene: ModelScene) -> int:
     return sum(bool(below[v]) for v in idle_questions(scene.tree))
 
 
-# ---- questions of several columns
+# ---- multivariate splits
 
 
 def terms(scene: ModelScene) -> dict[str, Any] | None:
-    """Return a weighted sum as a table: coefficient, weight per standard deviation and share of the total weight.
+    """Return the weighted sum of the node's split as a table: coefficient, weight per standard deviation, share of the total weight.
 
-    Standard deviations are those of the rows that reach the node. A positive sign favours "no".
+    Standard deviations are those of the training rows that reach the node. A positive weight favours "no". None for other splits.
     """
     return _terms(scene, scene.node)
 
@@ -181,7 +181,7 @@ def heaviest(scene: ModelScene) -> dict[int, tuple[str, ...]]:
 
 
 def _terms(scene: ModelScene, v: Node, length: int = NAME_LENGTH) -> dict[str, Any] | None:
-    """Return the terms of a node, with names of about `length` characters."""
+    """Return the terms of a node, with names of about `length` characters; None if its split is no weighted sum."""
     tree = scene.tree
     if v.split is None or v.split.weighted is None:
         return None
@@ -221,9 +221,9 @@ def _terms(scene: ModelScene, v: Node, length: int = NAME_LENGTH) -> dict[str, A
 
 
 def best_single(scene: ModelScene) -> dict[str, Any] | None:
-    """Return the split on one numeric column with the lowest Gini impurity, among all numeric columns.
+    """Return the threshold split on one numeric column with the lowest Gini impurity, beside the impurity of the node's split.
 
-    None without rows, for tables that are too large, and if no threshold separates rows.
+    Return None for leaves, without rows, for too large tables, and if no threshold separates rows.
     """
     v = scene.node
     tree = scene.tree

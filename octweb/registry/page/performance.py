@@ -1,4 +1,4 @@
-"""Measure the tree: confusion matrix, intervals, base rate, calibration and costs."""
+"""Measure the tree: confusion matrix, calibration, curves and costs."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ WORDS = {
 
 
 def parts_of(scene: ModelScene) -> list[str]:
-    """Return the kinds of rows with known mistakes, the most honest first."""
+    """Return the kinds of rows with known mistakes, the least optimistic first."""
     metrics = scene.file.metrics
     parts = [UNSEEN] if (metrics.get("test") or {}).get("n") or len(scene.part(UNSEEN)) else []
     parts += [FOLDS] if (metrics.get("cross_validation") or {}).get("confusion") else []
@@ -42,13 +42,13 @@ def parts_of(scene: ModelScene) -> list[str]:
 
 
 def chosen_part(scene: ModelScene) -> str:
-    """Return the requested kind of rows, else the most honest one."""
+    """Return the requested kind of rows, else the least optimistic one."""
     parts = parts_of(scene)
     return scene.query.get("part", "") if scene.query.get("part") in parts else parts[0]
 
 
 def confusion(scene: ModelScene, part: str) -> np.ndarray | None:
-    """Return the confusion matrix, int64 (classes, classes), from the rows, else from the file."""
+    """Return the confusion matrix, int64 (actual, predicted), from the rows, else from the file; None if unknown."""
     classes = len(scene.tree.classes)
     if part != FOLDS and len(scene.part(part)) and scene.rows is not None:
         at = scene.part(part)
@@ -71,7 +71,7 @@ def _from_leaves(scene: ModelScene) -> np.ndarray:
 
 
 def money(scene: ModelScene) -> dict[str, Any] | None:
-    """Return the cost of the answers beside the best constant answer; None for a tree without costs."""
+    """Return the costs of the answers beside those of the best constant answer; None for a tree without costs."""
     recorded = scene.file.certificate.get("costs")
     if not recorded:
         return None
@@ -107,7 +107,7 @@ def money(scene: ModelScene) -> dict[str, Any] | None:
 
 
 def goal_of(scene: ModelScene, part: str) -> dict[str, Any] | None:
-    """Return the balanced accuracy, F1 or MCC on some rows where the training optimised it; None for other goals."""
+    """Return the balanced accuracy, F1 or MCC on the rows of a part if the training optimised it; None for other goals."""
     file = scene.file
     goal, positive = stated_goal(file.certificate, file.parameters)
     counts = confusion(scene, part)
@@ -128,7 +128,7 @@ def _cell_costs(scene: ModelScene, part: str) -> list[list[float]]:
 
 
 def mistakes(scene: ModelScene, part: str) -> dict[str, Any] | None:
-    """Return the confusion matrix for the template, each cell shaded by its share of the row."""
+    """Return the confusion matrix for the template, each cell shaded by its share of the row; None if it is unknown."""
     counts = confusion(scene, part)
     if counts is None:
         return None
@@ -190,7 +190,7 @@ def mistakes(scene: ModelScene, part: str) -> dict[str, Any] | None:
 
 
 def _interval(scene: ModelScene, part: str, right: int, n: int) -> Interval | None:
-    """Return the 95 % interval of an accuracy: as the file states it, else over the rows."""
+    """Return the 95 % interval of an accuracy: the one in the file, else over the rows."""
     name = {UNSEEN: "test", FOLDS: "cross_validation", TRAINING: "train"}[part]
     recorded = (scene.file.metrics.get(name) or {}).get("interval")
     if recorded is not None:
@@ -230,11 +230,14 @@ def unseen_interval(scene: ModelScene) -> Interval | None:
     return float(unseen["interval"][0]), float(unseen["interval"][1])
 
 
-# ---- leaves as promises
+# ---- accuracy and scores of leaves
 
 
 def leaf_counts(scene: ModelScene, part: str) -> np.ndarray:
-    """Count rows by leaf and class, int64 (leaves, classes), in the order of `tree.leaves`."""
+    """Count the unseen rows, or for other parts the training rows, by leaf and class.
+
+    The result is int64 (leaves, classes), in the order of `tree.leaves`.
+    """
     leaves = [leaf.id for leaf in scene.tree.leaves]
     if part == UNSEEN:
         return scene.unseen_counts[leaves]
@@ -242,9 +245,9 @@ def leaf_counts(scene: ModelScene, part: str) -> np.ndarray:
 
 
 def calibration(scene: ModelScene) -> list[dict[str, Any]]:
-    """Return one point per leaf: its accuracy on training rows, and on unseen rows with an interval.
+    """Return a point for each leaf with unseen rows: its accuracy on training rows, and on unseen rows with an interval.
 
-    Leaves without unseen rows have no point. Empty if no rows were held out.
+    Empty if no rows were held out.
     """
     points = []
     for leaf in scene.tree.leaves:
@@ -293,7 +296,7 @@ class CheapestCut:
 def cheapest_cut(scene: ModelScene, part: str, positive: int) -> CheapestCut | None:
     """Return the score threshold of least cost on the rows of a part, the highest one among equals.
 
-    None without costs, without rows, and for more than two classes.
+    Return None without costs, without rows, and for more than two classes.
     """
     curve = curve_of(scene, part, positive)
     at = scene.part(part)
@@ -319,7 +322,7 @@ def tree_point(scene: ModelScene, part: str, positive: int) -> tuple[int, int]:
 
 
 def quality(scene: ModelScene, part: str, positive: int) -> dict[str, Any] | None:
-    """Return the area under the ROC curve, and the Brier score beside that of the constant training share."""
+    """Return the area under the ROC curve, and the Brier score beside that of the constant training share; None without a curve."""
     curve = curve_of(scene, part, positive)
     if curve is None:
         return None

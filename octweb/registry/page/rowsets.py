@@ -1,4 +1,4 @@
-"""Select, sort and page the rows of a node or of a cell of the confusion matrix, or write them as CSV."""
+"""Select, sort, page and export rows for the model page."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from trainer.tree.render.names import short_names
 from trainer.tree.render.palette import swatch
 
 PAGE = 50
-HEAD_NAME = 28  # letters of the name of a column at the head of its values: two or three lines
+HEAD_NAME = 28  # letters of a column name in a table head: two or three lines
 LINE = "line"
 ACTUAL = "actual"
 PREDICTED = "predicted"
@@ -115,7 +115,7 @@ def table(scene: ModelScene, query: RowQuery) -> dict[str, Any]:
 
 
 def cell_of(scene: ModelScene) -> dict[str, Any] | None:
-    """Return the classes of the selected cell of the confusion matrix, and the leaves of its rows."""
+    """Return the classes of the selected cell of the confusion matrix, and the leaves of its rows; None without a cell."""
     query = row_query(scene, scene.query)
     if query.actual is None or query.predicted is None or scene.rows is None:
         return None
@@ -215,7 +215,7 @@ def _key(scene: ModelScene, sort: str, at: np.ndarray) -> np.ndarray:
 def _cell(column: Any, value: float) -> str:
     if column.kind is ColumnKind.CATEGORICAL:
         return category_text(column, value)
-    return column_number(column.name, value)  # beside a threshold, a rounded value may stand on the other side
+    return column_number(column.name, value)  # rounding could move a value to the other side of a threshold
 
 
 def exact_text(column: Any, value: float) -> str:

@@ -1,4 +1,4 @@
-"""Hold what every part of a model page works on: the model, its user, its tree and its rows."""
+"""The model, user, tree and rows of a model page."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ UNSEEN = "unseen"
 
 @dataclass(frozen=True, kw_only=True)
 class ModelScene:
-    """A model as one user sees it. `inside`: the user may see the rows; `query`: the parameters of the address.
+    """A model as one user sees it. `inside`: whether the user may see the rows; `query`: the parameters of the address.
 
-    `typed`: the values of a submitted row by field name; never from an address.
+    `typed`: the values of a submitted row by field name, never from an address.
     """
 
     model: TreeModel
@@ -88,7 +88,7 @@ class ModelScene:
 
     @cached_property
     def unseen_counts(self) -> np.ndarray:
-        """Held-out rows, or their weights, by node and actual class, int64 (nodes, classes)."""
+        """The sums of the weights of held-out rows (by default 1) by node and actual class, int64 (nodes, classes)."""
         counts = np.zeros((len(self.tree.nodes), len(self.tree.classes)), np.int64)
         if self.rows is not None:
             unseen = self.rows.unseen

@@ -1,4 +1,4 @@
-"""Find a smaller tree of the same data set that is at least as accurate on the same unseen rows."""
+"""Find a smaller tree, as accurate on the same unseen rows."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ LOOKED_AT = 5  # smaller models whose rows are compared
 
 
 def smaller_model(scene: ModelScene) -> dict[str, Any] | None:
-    """Return the one with the fewest leaves that the user may see, with its interval; None if there is none."""
+    """Return the smallest such tree of the same data set that the user may read, with claim and interval; None without one.
+
+    Only the first LOOKED_AT candidates are compared.
+    """
     model = scene.model
     if model.unseen_accuracy is None or not len(scene.part("unseen")):
         return None

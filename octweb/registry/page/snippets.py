@@ -1,4 +1,4 @@
-"""curl and Python calls of a model, ready to paste."""
+"""Write example calls of a model for curl and Python."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 
 def curl(url: str, row: dict[str, Any]) -> str:
-    """Return a shell command; the body is quoted, so that names with quotes survive."""
+    """Return a shell command. Its body is quoted, so that names may contain quotes."""
     body = json.dumps({"rows": [row]}, ensure_ascii=False)
     return (
         f"curl {shlex.quote(url)} \\\n"

@@ -1,4 +1,7 @@
-"""Define and register tabs of the inspector. Imports little, since every command loads it."""
+"""Define and register tabs of the inspector.
+
+Imports little, since every command loads it.
+"""
 
 from __future__ import annotations
 

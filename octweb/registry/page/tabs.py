@@ -1,4 +1,7 @@
-"""List the tabs of the inspector in TABS. Their keys are 1, 2, 3, … in this order."""
+"""Compute the inspector with its tabs (TABS).
+
+The visible ones have the keys 1, 2, 3, … in the order of TABS.
+"""
 
 from __future__ import annotations
 
@@ -19,8 +22,8 @@ from trainer.registry import editable_ids
 from trainer.tree.idle import idle_questions
 from trainer.tree.numbers import decimal_text
 
-AT_FIRST = 10  # leaves of the list that are shown at once, and one or two more if these are all
-MAX_DESCRIBED_ROWS = 20_000  # rows of a node up to which the note of its picture is worked out beforehand
+AT_FIRST = 10  # leaves of the list that are shown at first; up to two more if these are all
+MAX_DESCRIBED_ROWS = 20_000  # training rows up to which titles and notes of pictures are computed with the page
 
 
 def _question(scene: ModelScene) -> dict[str, Any]:
@@ -35,7 +38,7 @@ def _question(scene: ModelScene) -> dict[str, Any]:
 
 
 def _pictures(scene: ModelScene) -> list[dict[str, Any]]:
-    """Return addresses, titles and notes of the pictures of the split; none without rows."""
+    """Return addresses, titles and notes of the pictures of the split; empty for a leaf and without rows."""
     if scene.rows is None or scene.node.is_leaf:
         return []
     url = reverse("api-model-node-figure", args=[scene.model.pk, scene.node.id])
@@ -95,7 +98,7 @@ def _proof(scene: ModelScene) -> dict[str, Any]:
     }
 
 
-TABS: list[Tab] = [  # applications above this one may add theirs to `tab.register_tab`
+TABS: list[Tab] = [  # other applications may add theirs with `tab.register_tab`
     Tab(
         id="question",
         label="Question",
@@ -147,7 +150,7 @@ def inspector(scene: ModelScene) -> dict[str, Any]:
         "tab": current,
         "inside": scene.inside,
         "editable": scene.model.method in editable_ids() and scene.rows is not None,
-        "has_rows": scene.rows is not None,  # else nothing is said of unseen rows: not known is not the same as none
+        "has_rows": scene.rows is not None,  # without rows, nothing is shown of unseen ones: unknown differs from none
         "classes": len(scene.tree.classes),
         **current.context(scene),
     }

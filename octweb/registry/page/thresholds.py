@@ -14,8 +14,8 @@ from trainer.registry import editable_ids
 from trainer.tree.numbers import column_number
 from trainer.tree.render.palette import swatch
 
-HARDLY = 0.005  # of the rows of a node: so many more or fewer wrong ones are hardly a change
-MOST_NAMED = 6  # classes up to which a picture names them; the tree beside it names all
+HARDLY = 0.005  # share of the rows of a node; changes of fewer misclassified rows count as none
+MOST_NAMED = 6  # classes up to which a picture has a legend; the tree beside it names all
 
 
 def costs(scene: ModelScene) -> CutCosts | None:
@@ -41,7 +41,7 @@ def threshold_slider(scene: ModelScene) -> dict[str, Any] | None:
 
 
 def similar_thresholds(cut_costs: CutCosts) -> dict[str, Any] | None:
-    """The thresholds around the tree's own with which hardly more or fewer rows are wrong; None if there is no other."""
+    """Return the range of thresholds around the tree's own with about as many misclassified rows; None if there is no other."""
     at = cut_costs.at
     more = cut_costs.wrong - cut_costs.now
     if not 0 <= at < len(more):
@@ -57,7 +57,7 @@ def similar_thresholds(cut_costs: CutCosts) -> dict[str, Any] | None:
 
 
 def _more_words(least: int, most: int) -> str:
-    """ "9 to 15 rows more", "at most 1 row fewer", "3 fewer to 2 more"."""
+    """Describe a range of changes: "9 to 15 rows more", "at most 1 row fewer", "3 fewer to 2 more"."""
     if least == most == 0:
         return "not one row more or fewer"
     if least < 0 < most:
@@ -70,7 +70,7 @@ def _more_words(least: int, most: int) -> str:
 
 
 def legend(scene: ModelScene) -> list[dict[str, Any]]:
-    """Return the classes of the rows of the node; none if there are too many for a legend."""
+    """Return the classes of the rows of the node; empty if the tree has too many classes for a legend."""
     classes = scene.tree.classes
     if len(classes) > MOST_NAMED:
         return []

@@ -1,4 +1,4 @@
-"""Follow one row through the tree: a row of the data set, or a submitted one."""
+"""Follow a stored or submitted row through the tree."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from trainer.explain.permission import permissions
 from trainer.explain.record import explain_row
 from trainer.explain.words import flip_text
 
-FLIP_SECONDS = 2.0  # a page does not wait longer for hyperplanes
+FLIP_SECONDS = 2.0  # time limit of a page for counterfactuals across hyperplanes
 
 
 def follow(scene: ModelScene) -> tuple[Any, str, Any]:
-    """The path of the row that the address names, or why there is no such path, and what the field beside the picture says."""
+    """Return the path of the row in the address, else None, with the error, and the content of the field for the row."""
     place, trouble = content.find_row(scene.query, scene.rows)
     if place is None or scene.rows is None:
         return None, trouble, scene.query.get("line") or scene.query.get("row", "")
@@ -28,7 +28,10 @@ def follow(scene: ModelScene) -> tuple[Any, str, Any]:
 
 
 def try_context(scene: ModelScene, example: dict[str, Any]) -> dict[str, Any]:
-    """The form with the columns that the tree asks about, in the order of its questions, and the path of the typed row."""
+    """Return the fields of the form, in the order of the splits, and for a typed row its path, notes and counterfactuals.
+
+    Without a typed row, the fields hold `example`.
+    """
     if scene.typed is None:
         return {"fields": content.fields(scene.model, example), "try_walk": None, "try_trouble": "", "notes": []}
     record = content.parse_form_values(scene.model, dict(scene.typed))
@@ -44,7 +47,7 @@ def try_context(scene: ModelScene, example: dict[str, Any]) -> dict[str, Any]:
 
 
 def _flips(scene: ModelScene, predictions: Predictions) -> dict[str, Any]:
-    """The smallest change that gives the typed row another answer, and others, in words; or why there is none."""
+    """Return the counterfactuals of the typed row in words, smallest first, or the reason why there are none."""
     statistics, source = units.statistics_of(scene.model, inside=scene.inside)
     allowed = permissions(scene.tree.schema, hooks.column_permissions(scene.model))
     record = explain_row(Flipper(scene.tree, statistics, allowed, seconds=FLIP_SECONDS), predictions.matrix[0], 0)

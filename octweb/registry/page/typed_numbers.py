@@ -1,6 +1,7 @@
-"""A number as a person types it into a form: with a decimal comma, separators of thousands or the unit of its column.
+"""Parse numbers typed into forms.
 
-What can be read in two ways stays text, so that predicting refuses it instead of taking a tenth for a ten.
+They may have a decimal comma, separators of thousands, or the unit of their column. Ambiguous texts stay texts, so that prediction
+refuses them instead of misreading them.
 """
 
 from __future__ import annotations
@@ -15,10 +16,10 @@ FORMS = (PAGES, *(NumberForm(decimal=d, thousands=t) for d in (",", ".") for t i
 
 
 def typed_number(text: str, *, unit: str = "", decimal_comma: bool = False) -> float | int | str:
-    """The number that `text` says, or `text` itself; `decimal_comma` says that the file of the training had such numbers."""
+    """Return the number in `text`, or `text` itself. `decimal_comma`: whether the training file had decimal commas."""
     word = text.strip().removesuffix(unit.strip()).strip()
     if decimal_comma and PAGES.plain(word) != COMMA.plain(word) and None not in (PAGES.plain(word), COMMA.plain(word)):
-        return text  # "2,610": more than two thousand on the pages, less than three in the file
+        return text  # "2,610": 2610 as on the pages, or 2.61 as in the file
     plain = next((found for form in FORMS if (found := form.plain(word)) is not None), None)
     if plain is None or not math.isfinite(value := float(plain)):
         return text

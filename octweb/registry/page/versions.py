@@ -1,4 +1,4 @@
-"""List the versions of a family that the user may see, newest first."""
+"""List the versions of a family, and find related models and steps."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ SETTINGS = ("depth", "max_leaves", "leaf_penalty", "bins", "min_leaf", "topology
 
 
 def count_versions(scene: ModelScene) -> int | None:
-    """Return the number of versions; None if this is the only one."""
+    """Return the number of versions that the user may read; None if this is the only one."""
     number = _visible(scene).count()
     return number if number > 1 else None
 
 
 def version_records(scene: ModelScene) -> list[dict[str, Any]]:
-    """Version, method with what differs, claim, wrong training rows, accuracy on unseen rows, leaves, who, state."""
+    """Return the newest versions that the user may read, newest first: claims, method and settings, misclassified training rows."""
     records = []
     for model in _visible(scene).select_related("owner", "family").order_by("-version")[:SHOWN]:
         file = model_file(model)
@@ -40,7 +40,7 @@ def version_records(scene: ModelScene) -> list[dict[str, Any]]:
 
 
 def smaller(scene: ModelScene) -> TreeModel | None:
-    """A smaller tree of the same data set that does at least as well on unseen rows."""
+    """Return the smallest tree of the same data set with at least the same accuracy on unseen rows; None without one."""
     model = scene.model
     if model.dataset_id is None or model.unseen_accuracy is None:
         return None
@@ -50,14 +50,14 @@ def smaller(scene: ModelScene) -> TreeModel | None:
 
 
 def rejection(scene: ModelScene) -> ReviewEvent | None:
-    """The step that rejected the model, for those who may read its reason."""
+    """Return the step that rejected the model, for the owner and administrators; else None."""
     if scene.model.state != State.REJECTED or not scene.inside:
         return None
     return scene.model.events.select_related("by").filter(after=State.REJECTED).last()
 
 
 def asked_back(scene: ModelScene) -> ReviewEvent | None:
-    """The step by which a reviewer gave a draft back to its owner, for those who may read its note."""
+    """Return the step by which a reviewer returned a draft, for the owner and administrators; else None."""
     if scene.model.state != State.DRAFT or not scene.inside:
         return None
     return return_step(scene.model.events.select_related("by").last(), scene.model)

@@ -1,4 +1,4 @@
-"""Show the page of a model in its modes, and the fragments that it loads."""
+"""Show the page of a model, and the fragments that it loads."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from octweb.registry.page.try_row import try_context
 
 
 def scene_of(request: HttpRequest, pk: uuid.UUID) -> ModelScene:
-    """The model as the caller may see it; 404 if it does not exist or may not be called."""
+    """Return the model as the caller may see it. Raises Http404 if it does not exist or the caller may not read it."""
     user: Any = request.user
     models = TreeModel.objects.readable_by(user).select_related("family", "owner", "dataset")
     try:
@@ -44,9 +44,9 @@ def scene_of(request: HttpRequest, pk: uuid.UUID) -> ModelScene:
 
 @login_required
 @require_http_methods(["GET", "HEAD", "POST"])
-@gzip_page  # the tree as a list is long; Django adds random bytes, so that the length gives nothing away
+@gzip_page  # the tree as a list is long; Django adds random bytes, so that the length reveals nothing
 def detail(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
-    """The page in the mode that the address names; by POST with the answer for a row that was typed."""
+    """Show the page in the requested mode. POST shows the answer for a typed row."""
     return render(request, "registry/detail.html", workspace(scene_of(request, pk)))
 
 
@@ -54,14 +54,14 @@ def detail(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
 @require_GET
 @gzip_page
 def node(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
-    """The inspector of one node."""
+    """Render the inspector of one node."""
     return render(request, "registry/inspector/_inspector.html", {"inspector": inspector(scene_of(request, pk))})
 
 
 @login_required
 @require_GET
 def rows(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
-    """A table of rows: of a node, or of a cell of the confusion matrix with the leaves in which they end."""
+    """Render a table of the rows of a node, or of a cell of the confusion matrix with the leaves of its rows."""
     scene = _with_rows(request, pk)
     query = rowsets.row_query(scene, scene.query)
     context: dict[str, Any] = {"model": scene.model, "table": rowsets.table(scene, query), "tree": scene.tree}
@@ -72,7 +72,7 @@ def rows(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
 @login_required
 @require_GET
 def rows_csv(request: HttpRequest, pk: uuid.UUID) -> StreamingHttpResponse:
-    """The same rows as a file."""
+    """Return the same rows as a CSV file, and record the export."""
     scene = _with_rows(request, pk)
     query = rowsets.row_query(scene, scene.query)
     audit.record("exported", scene.model, by=request.user, format="rows")
@@ -83,7 +83,7 @@ def rows_csv(request: HttpRequest, pk: uuid.UUID) -> StreamingHttpResponse:
 @login_required
 @require_GET
 def subgroups(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
-    """Accuracy by the values of a column."""
+    """Render the accuracy in groups of rows by a column."""
     scene = _with_rows(request, pk)
     part = performance.chosen_part(scene)
     rows_by_group = groups.groups(scene, scene.query.get("group", ""), part)
@@ -109,7 +109,7 @@ def mistake_costs(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
 @login_required
 @require_POST
 def trying(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
-    """The way of a row that was typed in. Values come by POST alone, so that no address, history or log keeps them."""
+    """Render the path of a typed row. Values come only by POST, so that no address, history or log contains them."""
     scene = scene_of(request, pk)
     context = {"model": scene.model, **try_context(scene, example_row(scene.model, inside=scene.inside))}
     return render(request, "registry/use/_answer.html", context)

@@ -1,4 +1,4 @@
-"""Prepare a model for fast prediction: arrays of the tree and encoded answers, once per document.
+"""Prepare a model for fast prediction, once per document.
 
 Rows of a leaf share their answer, so the answer of a row is a lookup of encoded bytes.
 """
@@ -31,17 +31,17 @@ class CompiledModel:
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """All columns."""
+        """The names of all columns."""
         return tuple(c.name for c in self.tree.schema)
 
     @cached_property
     def numbers_only(self) -> bool:
-        """Whether rows can be read straight into a matrix: two or more columns, none categorical."""
+        """Whether rows can be read directly into a matrix: two or more columns, none categorical."""
         return len(self.names) > 1 and all(c.kind is not ColumnKind.CATEGORICAL for c in self.tree.schema)
 
     @cached_property
     def cells(self) -> itemgetter[Any]:
-        """All cells of a row in the order of the schema."""
+        """The getter of all cells of a row, in the order of the schema."""
         return itemgetter(*self.names)
 
     @cached_property
@@ -56,7 +56,7 @@ class CompiledModel:
 
     @cached_property
     def codes(self) -> list[int]:
-        """By node: the number of its label."""
+        """By node: the code of its label."""
         return [int(k) for k in self.tree.labels]
 
     @cached_property
@@ -66,12 +66,12 @@ class CompiledModel:
 
     @cached_property
     def numbers(self) -> list[bytes]:
-        """By node: its number."""
+        """By node: its number as bytes."""
         return [b"%d" % v.id for v in self.tree.nodes]
 
     @cached_property
     def ordinary_range(self) -> tuple[FloatArray, FloatArray]:
-        """Ends, by column, of the values that a double holds exactly and that lie in the training range of columns with splits."""
+        """The least and largest ordinary value of each column: exact as a double and, for columns with splits, in the training range."""
         largest = np.nextafter(LARGEST_EXACT, 0.0)
         low = np.full(len(self.names), -largest)
         high = -low
@@ -80,7 +80,7 @@ class CompiledModel:
         return np.clip(low, -largest, largest), np.clip(high, -largest, largest)
 
     def matrix_of(self, rows: Any) -> FloatArray | None:
-        """Return the matrix of rows of plain numbers; None if they need full parsing."""
+        """Return the matrix of rows with ordinary numbers; None for other rows, which need full parsing or marks."""
         matrix = plain_rows(self.tree.schema, self.cells, rows) if self.numbers_only else None
         return None if matrix is None else self.checked(matrix)
 

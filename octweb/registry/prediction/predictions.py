@@ -1,4 +1,4 @@
-"""Predict rows for the API, the Open Inference Protocol, the model page and the command line."""
+"""Predict rows with a stored model."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from octweb.registry.prediction.recording import RecordedCall
 
 MAX_NOTES = 100
-MISSING = "missing"  # members of an answer: columns of empty cells
+MISSING = "missing"  # member of an answer: columns with empty cells; so is the next
 UNSEEN = "unseen_missing"
 DECISION = "decision"
 OUTSIDE = "out_of_range"  # columns of values outside the training range
@@ -44,10 +44,13 @@ class Predictions:
     leaves: CodeArray
     notes: tuple[str, ...] = ()
     proposals: tuple[ChangedForm, ...] = ()
-    decisions: tuple[str, ...] = ()  # ids of the records, where answers are recorded
+    decisions: tuple[str, ...] = ()  # ids of the records, if answers are recorded
 
     def recorded(self, call: RecordedCall | None) -> Predictions:
-        """Return the answers with the ids of their records; None: nothing is recorded."""
+        """Record the answers and return them with the ids of their records. Without a call, return them unchanged.
+
+        Raises SpoolFull.
+        """
         ids = None if call is None else call.record(self.matrix, self.leaves)
         return self if ids is None else replace(self, decisions=tuple(ids.texts()))
 
@@ -57,10 +60,10 @@ class Predictions:
 
     @cached_property
     def marks(self) -> tuple[dict[str, list[str]], ...]:
-        """For each row the columns of unusual cells; () if no row has one.
+        """For each row, the columns of its unusual cells by kind; () if no row has one.
 
-        These are empty columns on its path, empty columns without a training example, and columns of the tree outside the training
-        range.
+        The kinds are empty cells on its path, those of them without training examples, and values of the tree's columns outside the
+        training range.
         """
         names = [column.name for column in self.tree.schema]
         used_names = [names[j] for j in self.tree.used_columns]
@@ -91,17 +94,17 @@ class Predictions:
         return self.tree.empty_cells(self.matrix)
 
     def unusual_cells(self) -> dict[str, dict[str, int]]:
-        """Count empty, unknown, below- and above-range cells by column; a row of ordinary cells costs no count."""
+        """Count empty, unknown, below- and above-range cells by column; {} if all cells are ordinary."""
         if self._has_empty or self.notes or self.marks:
             return self.tree.unusual_cells(self.matrix)
         return {}
 
     def life_counts(self) -> dict[str, dict[str, int]]:
-        """Count what the database keeps of a call: the rows by leaf, and the unusual cells."""
+        """Return the counts of a call for the database: rows by leaf, and unusual cells."""
         return {ROWS: rows_by_leaf(self.leaves)} | self.unusual_cells()
 
     def records(self, *, explain: bool = False) -> list[dict[str, Any]]:
-        """Return one record per row; rows of a leaf share their record."""
+        """Return one record per row. Without marks and ids, rows of a leaf share their record."""
         answers = {int(leaf): leaf_answer(self.tree, int(leaf)) for leaf in set(self.leaves.tolist())}
         records = [answers[leaf] for leaf in self.leaves.tolist()]
         if self.marks:
@@ -146,7 +149,7 @@ def leaf_answer(tree: Tree, leaf: int) -> dict[str, Any]:
 
 
 def predict_rows(model: TreeModel, rows: Sequence[Any]) -> Predictions:
-    """Predict records of column → value, texts in the form of the file; raises RowError naming row and column."""
+    """Predict records of column → value, with texts as in the training file. Raises RowError naming row and column."""
     reading = model_file(model).reading
     rows, notes = without_ignored(model, rows)
     with sources_named(reading):
@@ -168,7 +171,7 @@ def without_ignored(model: TreeModel, rows: Sequence[Any]) -> tuple[Sequence[Any
 
 
 def predict_plain(model: TreeModel, rows: Sequence[Any]) -> Predictions:
-    """Predict records with plain numbers, without the number format of the file; raises RowError naming row and column."""
+    """Predict records with plain numbers, not in the number format of the file. Raises RowError naming row and column."""
     tree = model_file(model).tree
 
     def read(schema: Sequence[ColumnSchema]) -> ParsedRows:

@@ -1,4 +1,7 @@
-"""Record the answers of a model: build one frame for each call, before the answer goes out."""
+"""Record the answers of a model, one frame per call.
+
+The frame is written before the response is sent.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,7 @@ from trainer.errors import Refusal, RowError
 from trainer.table import ColumnKind
 from trainer.tree.nodes import Tree
 
-APIS = ("", "v1", "v2", "invocations")  # by their number in a record
+APIS = ("", "v1", "v2", "invocations")  # by API number in a record
 SUBJECT_HEADER = "Octweb-Subject"
 SUBJECT_KEY = "HTTP_OCTWEB_SUBJECT"
 REQUEST_KEY = "HTTP_X_REQUEST_ID"
@@ -32,8 +35,8 @@ MAX_NAME = 120
 ROWS_HEAD = struct.Struct(
     "<32s16s16sqBH"
 )  # SHA-256 and id of the model, first id, ns since 1970, API, length of the texts
-ID_DIGITS = 8  # of an id: the place of the row in its call
-_ENDS = [b'%08x"}' % i for i in range(2000)]  # of the records of a JSON answer
+ID_DIGITS = 8  # last digits of an id: the number of the row in its call
+_ENDS = [b'%08x"}' % i for i in range(2000)]  # ends of the records of a JSON answer
 
 
 class Caller(NamedTuple):
@@ -53,14 +56,14 @@ class Ids(NamedTuple):
 
     @property
     def first(self) -> str:
-        """The id of the first row; those of the others count up in the last eight digits."""
+        """The id of the first row. The last eight digits count the rows."""
         return f"{self.prefix}{0:08x}"
 
     def texts(self) -> list[str]:
         return [f"{self.prefix}{i:08x}" for i in range(self.rows)]
 
     def json_records(self, records: list[bytes], leaves: list[int]) -> list[bytes]:
-        """Return the records of an answer with the member `decision`; `records` by leaf."""
+        """Return the record of each row with the member `decision`. `records`: by leaf, without it."""
         begin = {v: records[v][:-1] + b',"decision":"' + self.prefix.encode() for v in set(leaves)}
         ends = _ENDS if self.rows <= len(_ENDS) else [b'%08x"}' % i for i in range(self.rows)]
         return [begin[v] + end for v, end in zip(leaves, ends, strict=False)]
@@ -77,7 +80,7 @@ class Recorder:
         self._schema = (self._sha256 + self._model, orjson.dumps(_schema(model, tree)))
 
     def record(self, api: str, caller: Caller, matrix: FloatArray, leaves: CodeArray) -> Ids:
-        """Write the answers of a call; raises SpoolFull."""
+        """Write the answers of a call and return their ids. Raises SpoolFull."""
         rows = len(leaves)
         now = time.time_ns()
         first = new_id(now)
@@ -91,7 +94,7 @@ class Recorder:
         return Ids(text[:-ID_DIGITS], rows)
 
     def refuse(self, api: str, caller: Caller, error: RowError) -> None:
-        """Write that a row was refused; unknown column names of the caller are not recorded."""
+        """Write that a row was refused, without unknown column names of the caller. Raises SpoolFull."""
         now = time.time_ns()
         body = {
             "sha256": self._sha256.hex(),
@@ -142,7 +145,7 @@ def recorder_of(model: TreeModel) -> Recorder | None:
 
 
 def call_of(request: Any, model: TreeModel, api: str, name: str) -> RecordedCall | None:
-    """Return the recorder of a REST call; None if nothing is recorded. Raises ValidationError for a bad subject."""
+    """Return the recorder of a REST call; None if nothing is recorded. Raises ValidationError for an invalid subject."""
     recorder = recorder_of(model)
     if recorder is None:
         return None
@@ -150,7 +153,7 @@ def call_of(request: Any, model: TreeModel, api: str, name: str) -> RecordedCall
 
 
 def caller_of_call(meta: Mapping[str, Any], user: Any, token: Any, name: str) -> Caller:
-    """Return who calls, from the headers of a call; raises ValidationError."""
+    """Return the caller, from the user, token and headers of a call. Raises ValidationError for an invalid subject."""
     by = f"token {token.token_key}" if token is not None else f"user {user.pk}"
     subject = meta.get(SUBJECT_KEY, "")
     return Caller(by, name[:MAX_NAME], meta.get(REQUEST_KEY, "")[:64], subject_digest(subject) if subject else "")

@@ -1,4 +1,4 @@
-"""Read request bodies of JSON columns, Arrow and CSV into a matrix.
+"""Predict the rows of request bodies in JSON columns, Arrow and CSV.
 
 JSON columns follow the rules of JSON rows, Arrow and CSV those of files. An empty cell that the tree needs is an error that names the
 row, because a response has one prediction per row.
@@ -40,12 +40,12 @@ MAX_LINE = 1_000_000  # bytes of a line of CSV: the cells of a longer line would
 
 
 def predict_columns(model: TreeModel, columns: Any) -> Predictions:
-    """Predict `{"name": [values], ...}`; the rules and errors are the same as for rows."""
+    """Predict `{"name": [values], ...}` with the rules and errors of rows. Raises also ValidationError and BodyTooLarge."""
     return predict_rows(model, records_of_columns(columns))
 
 
 def records_of_columns(columns: Any) -> list[dict[str, Any]]:
-    """Return the rows of `{"name": [values], ...}`; raises ValidationError."""
+    """Return the rows of `{"name": [values], ...}`. Raises ValidationError and BodyTooLarge."""
     if not isinstance(columns, dict) or not columns:
         raise ValidationError({"columns": "An object is needed: one member per column, name → list of values."})
     for name, cells in columns.items():
@@ -67,7 +67,7 @@ def check_rows(n: int) -> None:
 
 
 def predict_csv(model: TreeModel, content: bytes) -> Predictions:
-    """Predict the rows of a CSV text with a header line; raises DataError with line numbers."""
+    """Predict the rows of a CSV text with a header line. Raises DataError with line numbers, and BodyTooLarge."""
     check_rows(max(content.count(b"\n"), content.count(b"\r")) - 1)
     if _longest_line(content) > MAX_LINE:
         raise BodyTooLarge(f"A line of the CSV text is longer than {MAX_LINE:,} bytes.")
@@ -83,7 +83,7 @@ def _longest_line(content: bytes) -> int:
 
 
 def predict_arrow(model: TreeModel, content: bytes) -> Predictions:
-    """Predict the rows of an Arrow stream or file."""
+    """Predict the rows of an Arrow stream or file. Raises ParseError, BodyTooLarge and DataError."""
     try:
         table = _arrow_table(content)
     except (pa.ArrowException, OSError, ValueError, IndexError, struct.error) as error:
@@ -124,9 +124,9 @@ def _predict(model: TreeModel, raw: RawTable) -> Predictions:
 
 
 def _arrow_table(content: bytes) -> pa.Table:
-    """Return the table of a body. Compressed buffers are refused, so it is no larger than the body."""
+    """Return the table of a body. Raises ValueError for compressed buffers, so that it is no larger than the body."""
     if content[:6] == b"ARROW1":
-        content = content[8:]  # a file is a stream between two marks
+        content = content[8:]  # a file is a stream between two magic strings
     batches = []
     rows = 0
     schema = None
@@ -175,10 +175,10 @@ def _follow_reference(data: bytes, table: int, number: int) -> int:
 
 
 def _decode_column(name: str, column: pa.ChunkedArray) -> pa.Array:
-    """Return a column as files have it; dictionary-encoded texts are decoded within the memory limit."""
+    """Return a column as files have it, dictionary-encoded texts decoded. Raises ParseError, and BodyTooLarge above the memory limit."""
     if pa.types.is_null(column.type):
         return pa.nulls(len(column), pa.float64())
-    # before anything is unpacked: lists, too, may share their room
+    # before anything is unpacked: lists, too, may share memory
     kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
     if not any(test(kind) for test in TYPES):
         raise ParseError(f"Column '{name[:60]}' has the Arrow type {column.type}; send numbers, booleans or texts.")
@@ -191,7 +191,7 @@ def _decode_column(name: str, column: pa.ChunkedArray) -> pa.Array:
 
 
 def _decode_texts(name: str, array: pa.Array) -> pa.Array:
-    """Return numbers unchanged and all text types as strings; views are decoded within the memory limit."""
+    """Return numbers unchanged and all text types as strings. Raises BodyTooLarge for views above the memory limit."""
     if pa.types.is_string_view(array.type):
         # each view has 16 bytes, of which the first four are its length (Arrow columnar format)
         lengths = np.frombuffer(array.buffers()[1], np.int32)[::4][array.offset : array.offset + len(array)]

@@ -1,4 +1,4 @@
-"""Refuse calls of retired models with 410 and the reason, except dry runs of their owners."""
+"""Refuse calls of retired models, except dry runs of their owners."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def retired_headers(model: TreeModel) -> dict[str, str]:
 def dry_run(request: Request, model: TreeModel) -> bool:
     """Return whether the call asks for a dry run.
 
-    Raises ValidationError for another value than 0 or 1, PermissionDenied for anybody but the owner and administrators.
+    Raises ValidationError for another value than 0 or 1, and PermissionDenied for others than the owner and administrators.
     """
     value = request.headers.get(DRY_RUN_HEADER, "0").strip()
     if value not in ("0", "1"):
@@ -64,12 +64,12 @@ def dry_run(request: Request, model: TreeModel) -> bool:
 
 
 def tally_of_call(request: Request, model: TreeModel, api: str) -> ModelTally | None:
-    """Return the counter of a call's answers; None for a dry run and for a model that is not approved."""
+    """Return the counter of a call's answers; None for a dry run and a model that is not approved. Raises what `dry_run` raises."""
     return None if dry_run(request, model) else tally_of(model, api)
 
 
 def recorded_call(request: Request, model: TreeModel, api: str, name: str) -> RecordedCall | None:
-    """Return the recorder of a call; None for a dry run and for a model that is not recorded."""
+    """Return the recorder of a call; None for a dry run and a model that is not recorded. Raises what `dry_run` and `call_of` raise."""
     return None if dry_run(request, model) else call_of(request, model, api, name)
 
 
@@ -80,7 +80,7 @@ def refuse_if_retired(model: TreeModel) -> None:
 
 
 def refuse_if_name_retired(name: str, version: int | None) -> None:
-    """Raise Gone if the version, by default the last approved one, is retired."""
+    """Raise Gone if the version of this name is retired and was approved once; without a version, if there is any such version."""
     models = TreeModel.objects.filter(deleted_at=None, family__name=name, state=State.RETIRED)
     if version is not None:
         models = models.filter(version=version)
@@ -90,7 +90,7 @@ def refuse_if_name_retired(name: str, version: int | None) -> None:
 
 
 def was_approved(models):
-    """Return the models that were approved once, whose existence is therefore public."""
+    """Filter the models that were approved once. Their existence is public."""
     return models.filter(pk__in=ReviewEvent.objects.filter(after=State.APPROVED).values("model"))
 
 

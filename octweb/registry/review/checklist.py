@@ -21,7 +21,7 @@ from trainer.tree.numbers import THIN, points_text
 
 ChecklistState = Literal["holds", "open", "cannot be said"]
 LISTED_LEAVES = 3  # weak leaves that the sentence names
-QUOTED = 300  # characters of what somebody wrote
+QUOTED = 300  # characters of a quoted note
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,13 +69,13 @@ Source = Callable[[ReviewedModel], ChecklistItem]
 
 
 def build_checklist(reviewed: ReviewedModel) -> list[ChecklistItem]:
-    """Return the items in their order. They reveal rows: show them only to the owner and administrators."""
+    """Return all items in the order of TITLES. They reveal rows: show them only to the owner and administrators."""
     items = [_item(key, source, reviewed) for key, source in (_OWN | item_sources).items()]
     return sorted(items, key=lambda item: ORDER.index(item.key))
 
 
 def open_titles(model: TreeModel) -> list[str]:
-    """Return the titles of the items that forbid an approval without a note."""
+    """Return the titles of the open items, which forbid an approval without a note."""
     return [item.title for item in build_checklist(ReviewedModel(model)) if item.state == "open"]
 
 
@@ -87,7 +87,7 @@ def _item(key: str, source: Source, reviewed: ReviewedModel) -> ChecklistItem:
 
 
 def purpose_of(events: Sequence[ReviewEvent]) -> ReviewEvent | None:
-    """Return the first request for approval with a reason, which states the purpose of the model."""
+    """Return the first request for approval with a note, which states the purpose of the model; None without one."""
     return next((e for e in events if _asks(e) and e.reason), None)
 
 

@@ -1,4 +1,4 @@
-"""Compare a version with the served one: changed rules, and rows with another answer."""
+"""Compare a version with the served one in rules and answers."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ class ChangedAnswers:
 
 @dataclass(frozen=True, kw_only=True)
 class Difference:
-    """The difference of a version from the served one. `training` and `unseen` are None if the rows cannot be read.
+    """The difference of a version from the served one. `training` and `unseen` are None if such rows cannot be compared.
 
     `other_data`: the served version was trained on another data set, which may contain these rows. `learned`: the number of unseen
-    rows that the served version was trained on, if known.
+    rows that the served version was trained on, 0 if unknown.
     """
 
     served: TreeModel
@@ -93,9 +93,9 @@ def _rows(model: TreeModel, served: TreeModel, rows: DatasetRows) -> dict[str, A
 
 
 def _answers_of(served: TreeModel, model: TreeModel, rows: DatasetRows) -> tuple[np.ndarray, np.ndarray] | None:
-    """Return the positions of the rows that the served tree can predict, and its predictions.
+    """Return the positions of the rows that the served tree can predict, and its predictions; None if rows cannot be matched.
 
-    On another data set, the columns and categories must be those of `model`.
+    If the served version has another data set, its columns and categories must be those of `model`.
     """
     old = model_file(served).tree
     labels = np.array(old.classes, object)

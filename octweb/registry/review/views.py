@@ -27,7 +27,7 @@ from octweb.registry.review.checklist import ReviewedModel, answers_of, build_ch
 from trainer.training.unseen import unseen_words
 from trainer.tree.render.outline import tree_outline
 
-# steps of the page with further arguments: step, arguments
+# by verb of the page: a key of `actions.STEPS`, and further arguments
 STEPS: dict[str, tuple[str, dict[str, Any]]] = {
     "approve": ("approve", {"publish": False}),
     "approve-only": ("approve", {"publish": False}),
@@ -36,7 +36,7 @@ STEPS: dict[str, tuple[str, dict[str, Any]]] = {
 
 
 def _model(request: HttpRequest, pk: uuid.UUID) -> TreeModel:
-    """Return the model for its owner and administrators; raise 404 for others."""
+    """Return the model for its owner and administrators. Raises Http404 for others."""
     return TreeModel.objects.select_related("family", "owner", "dataset").get_visible(request.user, pk)
 
 
@@ -50,7 +50,7 @@ def review_page(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
 def _render_review(
     request: HttpRequest, model: TreeModel, *, refused: str = "", at: str = "", status: int = 200
 ) -> HttpResponse:
-    """Render the page; a refusal stands beside the form `at`, with the values as typed."""
+    """Render the page of the review. A refusal appears at the form `at`, with the values as typed."""
     reviewed = ReviewedModel(model)
     possible = actions.possible_steps(model, request.user)
     events = reviewed.events
@@ -109,7 +109,7 @@ def review_list(request: HttpRequest) -> HttpResponse:
 @login_required
 @require_POST
 def review_step(request: HttpRequest, pk: uuid.UUID, verb: str) -> HttpResponse:
-    """Take a step from the page of the review or of the model."""
+    """Take a step of the review from its page or that of the model."""
     model = _model(request, pk)
     name, more = STEPS.get(verb, (verb, {}))
     if name == "approve" and request.POST.get("recording") in Recording.values:
@@ -173,7 +173,10 @@ def share_with(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
 
 
 def _take_step(request: HttpRequest, model: TreeModel, step: Any, outcome: str, *, at: str) -> HttpResponse:
-    """Take the step and return to its page; the page of the review shows a refusal beside its form."""
+    """Take the step and redirect to the page from which it came.
+
+    A refusal becomes a message there, or on the page of the review an error at its form.
+    """
     from_review = request.POST.get("back") == "review"
     refused = ""
     status = 200

@@ -1,4 +1,4 @@
-"""`{% claims_of model as found %}`: the badges of a model with what draws them."""
+"""Template tags about a model: badges, verdict, weights and warnings."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def warnings_of(model: TreeModel) -> list[str]:
 
 @register.simple_tag
 def agreement_of(model: TreeModel) -> dict[str, Any] | None:
-    """Return what is known of the other good trees, if the user may see the rows."""
+    """Return the agreement of the good trees, None for a damaged document. The template must check that the user may see the rows."""
     try:
         return hooks.agreement(model)
     except DamagedDocument:

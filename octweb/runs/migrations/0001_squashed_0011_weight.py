@@ -1,4 +1,4 @@
-"""The tables of migrations 1 to 11 at once."""
+"""Create the tables of migrations 1 to 11 at once."""
 
 import django.db.models.deletion
 import uuid

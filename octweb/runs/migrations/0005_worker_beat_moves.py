@@ -1,4 +1,4 @@
-"""The table of workers goes to `octweb.jobs`, with its rows."""
+"""Move the table of workers, with its rows, to `octweb.jobs`."""
 
 from django.db import migrations
 

@@ -1,4 +1,7 @@
-"""The tables of migrations 1 to 8 at once; 5 and 6 change only rows that a fresh database does not have."""
+"""Create the tables of migrations 1 to 8 at once.
+
+The row changes of 5 and 6 are left out: a fresh database has no such rows.
+"""
 
 import django.db.models.deletion
 import uuid

@@ -3,7 +3,7 @@ from django.db.models import OuterRef, Subquery
 
 
 def hide(apps, schema_editor):
-    """A workbench cannot do without its data set: where that was deleted, it counts as deleted with it."""
+    """Mark the workbenches of deleted data sets, which they need, as deleted at the same time."""
     Workbench, Dataset = apps.get_model("workbench", "Workbench"), apps.get_model("datasets", "Dataset")
     deleted = Dataset.objects.filter(pk=OuterRef("dataset")).values("deleted_at")[:1]
     Workbench.objects.filter(dataset__deleted_at__isnull=False).update(deleted_at=Subquery(deleted))

@@ -1,8 +1,9 @@
-"""`manage.py fork_server`: load what jobs need, and become the command of each line on standard input in a fork.
+"""`manage.py fork_server`: load what jobs need, and fork for each order.
 
-Only a worker starts it (`octweb/jobs/fork_server.py`). A line is `{"arguments": ["train", …], "folder": "…", "environment": {…}}`; the answers are
-`{"started": PROCESS}` and, later, `{"ended": PROCESS, "status": STATUS}`. It has one thread, since a fork of several has only one.
-Once standard input is closed, because the worker has ended, it ends as well, and so do children that still run.
+Only a worker starts it (`octweb/jobs/fork_server.py`). An order is a line on standard input,
+`{"arguments": ["train", …], "folder": "…", "environment": {…}}`; the answers are `{"started": PROCESS}` and, later,
+`{"ended": PROCESS, "status": STATUS}`. The server has one thread, since a fork keeps only the thread that forks.
+When the worker ends, standard input is closed: the server ends, and so do children that still run.
 """
 
 from __future__ import annotations
@@ -40,12 +41,12 @@ class Command(BaseCommand):
 
 
 def load_and_serve() -> dict[str, Any] | None:
-    """Returns the order in each fork, and None in the server once the worker has ended."""
+    """Load the commands and serve orders. Returns its order in each fork, and None in the server once the worker has ended."""
     give_up_rights()
     for command in LOADED:
         load_command_class(get_commands()[command], command)
     _load()
-    gc.freeze()  # forks share what is loaded as long as nobody writes to it
+    gc.freeze()  # forks share the loaded memory as long as the garbage collector does not write to it
     return _serve()
 
 
@@ -76,13 +77,13 @@ def _serve() -> dict[str, Any] | None:
                     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
                     os.setpgid(0, 0)
                     return json.loads(line) | {"server": server}
-                with contextlib.suppress(OSError):  # whoever comes first; signals go to the group of the child
+                with contextlib.suppress(OSError):  # both processes set it; signals go to the group
                     os.setpgid(pid, pid)
                 _say(started=pid)
 
 
 def _reap_children() -> list[tuple[int, int]]:
-    """Children that have ended since the last call, with their exit status, or minus the signal that ended them."""
+    """Return the children that have ended since the last call, with their exit status or minus the signal that ended them."""
     exits = []
     with contextlib.suppress(ChildProcessError):
         while (pair := os.waitpid(-1, os.WNOHANG))[0]:
@@ -95,7 +96,7 @@ def _say(**record: int) -> None:
 
 
 def set_up_process(order: dict[str, Any]) -> None:
-    """Take folder, environment, arguments and files for the output from an order, as a process of its own would begin."""
+    """Set up the fork as a new process: working directory, environment, argv and output files of the order."""
     folder = Path(order["folder"])
     os.chdir(folder)
     os.environ.clear()
@@ -109,7 +110,7 @@ def set_up_process(order: dict[str, Any]) -> None:
 
 
 def _load() -> None:
-    """What is loaded only at its first use: numba's parts by a kernel, those of pyarrow by a table."""
+    """Load parts that load at their first use: those of numba by running a kernel, those of pyarrow by reading a table."""
     apply(flatten([(None, -1, -1)], ()), np.ones((1, 1)))
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "rows.csv"

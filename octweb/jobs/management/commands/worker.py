@@ -1,4 +1,4 @@
-"""`manage.py worker`: one slot that trains one run at a time, and looks after runs that lost their worker."""
+"""`manage.py worker`: run one job at a time, and recover lost jobs."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ log = logging.getLogger(__name__)
 
 TIDY_SECONDS = 3600.0
 BESIDE_SECONDS = 1.0
-VISITS_SECONDS = 60.0  # between checks for demo visits that are over
+VISITS_SECONDS = 60.0  # between checks for expired demo visits
 
 
 class Slot(Worker):
-    """The library's worker; asked to end, it gives its run back instead of waiting for hours."""
+    """The worker of django-tasks. When it is asked to end, its job goes back to the queue, since it may take hours."""
 
     def shutdown(self, signum, frame) -> None:
         log.info("%s: ending, a run in progress goes back to the queue", signal.strsignal(signum))
@@ -62,7 +62,7 @@ class Command(BaseCommand):
         try:
             self._work(options)
             if options["batch"]:
-                _send_beside()  # what the last jobs left to do
+                _send_beside()  # for the last jobs
         finally:
             fork_server.give_up()
 
@@ -94,7 +94,7 @@ def _tidy() -> None:
         files.tidy()
     except DatabaseError:
         raise
-    except Exception:  # whatever a store of files may raise: lost runs must be looked after all the same
+    except Exception:  # a file store may raise anything; lost jobs must be recovered all the same
         log.exception("reaper: old files could not be removed")
 
 
@@ -103,7 +103,7 @@ def _end_visits() -> None:
         demo.end_due(timezone.now())
     except DatabaseError:
         raise
-    except Exception:  # as above; the visit is tried again at the next look
+    except Exception:  # as above; the next check tries the visit again
         log.exception("reaper: a demo account could not be deleted")
 
 
@@ -135,7 +135,7 @@ def _work_beside() -> None:
 
 
 def _send_beside() -> None:
-    """Let the applications do what they do beside the jobs; a failure is logged and harms nothing."""
+    """Send `beside` to the applications. Django logs their errors; after one of the database, the connection is closed."""
     for receiver, error in beside.send_robust(sender=None):
         if isinstance(error, DatabaseError):
             log.warning("%s: the database does not answer: %s", receiver.__name__, error)

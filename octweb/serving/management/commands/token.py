@@ -1,4 +1,4 @@
-"""`manage.py token USERNAME`: a new API token, printed once."""
+"""`manage.py token USERNAME`: make an API token and print it."""
 
 from __future__ import annotations
 
