@@ -1,8 +1,9 @@
-"""Root split of bivariate trees over all pairs, with one part of the search changed at a time.
+"""Ablation of the root split search of bivariate trees.
 
     python benchmarks/bivariate_ablation.py [--limit 10] [--data NAME …]
 
-Gini, one thread, CPU seconds.  A search that takes longer than `--limit` is cut off and marked with a plus sign.
+Searches all pairs of columns, with one part of the search changed at a time.  Gini, one thread, CPU seconds.  A search
+that takes longer than `--limit` is stopped and marked with a plus sign.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ CHANGES = {
 
 
 def line(name: str, change: str, data: SplitData, options: SearchOptions, limit: float, base: float) -> float:
-    """Print what the root search takes, beside `base` seconds (its own where that is 0), and return its seconds."""
+    """Run the root search, print its seconds and their ratio to `base` (0: to itself), and return the seconds."""
     start = time.process_time()
     split = best_split(data, np.arange(len(data.y)), options, stopped=lambda: time.process_time() > start + limit)
     seconds = time.process_time() - start
@@ -50,7 +51,7 @@ def line(name: str, change: str, data: SplitData, options: SearchOptions, limit:
 
 
 def points_of_rows(columns: ColumnPair, y: CountArray, weight: CountArray, total: CountArray) -> Points:
-    """Every row as a point of its own, in the order that the sweep needs."""
+    """Return every row as its own point, in the order that the sweep needs."""
     u = columns.u
     v = columns.v
     order = np.lexsort((v, u))
@@ -79,7 +80,7 @@ def data_set(name: str, data: SplitData, limit: float) -> None:
 
 
 def main() -> None:
-    """Compile, then print a table in Markdown."""
+    """Compile, then print a Markdown table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", nargs="*", default=["banknote", "wdbc", "poker-hand"], metavar="NAME")
     parser.add_argument("--limit", type=float, default=10.0, help="CPU seconds of one search")

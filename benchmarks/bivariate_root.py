@@ -1,10 +1,11 @@
-"""Root split of bivariate trees, as ratios in one run: against the angular sweep and the paper's plain branch and bound.
+"""Compare root splits of bivariate trees with sweep and plain search.
 
-    python benchmarks/bivariate_root.py [--rows N]            # one pair of made columns
+    python benchmarks/bivariate_root.py [--rows N]            # one pair of generated columns
     python benchmarks/bivariate_root.py --data NAME [NAME …]  # data sets: all pairs, and a sample of pairs against both
 
-One thread, Gini. "sweep" turns a line through all O(n²) orders of the points, which are sorted once per pair; "plain" is strategy 1
-with the bound of Theorem 4 and criteria 1-4, each cut off after PLAIN_SECONDS and SWEEP_SECONDS a pair.
+One thread, Gini, ratios in one run. "sweep" turns a line through all O(n²) orders of the points, which are sorted once
+per pair. "plain" is the paper's strategy 1 with the bound of Theorem 4 and criteria 1-4, stopped after PLAIN_SECONDS
+per pair.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ PLAIN_SECONDS = 10.0
 
 
 def make_table(name: str, n: int) -> tuple[np.ndarray, np.ndarray, int]:
-    """Two columns, classes and their number."""
+    """Generate two columns, class codes, and the number of classes."""
     rng = np.random.default_rng(1)
     X = rng.normal(size=(n, 2))
     if name == "oblique rule, 10 % noise":
@@ -49,7 +50,7 @@ def make_table(name: str, n: int) -> tuple[np.ndarray, np.ndarray, int]:
 
 
 def pair(X: np.ndarray, y: np.ndarray, classes: int) -> Points:
-    """The points of the two columns."""
+    """Return the merged points of two columns."""
     integers = whole_numbers(X)
     points = node_points(integers, *codes_of(integers), np.arange(len(y)))
     total = np.bincount(y, minlength=classes).astype(np.int64)
@@ -59,7 +60,7 @@ def pair(X: np.ndarray, y: np.ndarray, classes: int) -> Points:
 
 
 def timed_search(points: Points, options: SearchOptions, seconds: float) -> tuple[float, object]:
-    """Seconds and result of a search that is cut off after `seconds`."""
+    """Return seconds and result of a search that is stopped after `seconds`."""
     start = time.perf_counter()
     end = start + seconds
     result = search_pair(points, options, Workspace(), cap=lambda own: own, stopped=lambda: time.perf_counter() > end)
@@ -67,7 +68,7 @@ def timed_search(points: Points, options: SearchOptions, seconds: float) -> tupl
 
 
 def timed_sweep(points: Points) -> tuple[float, float]:
-    """Seconds and best value of the sweep."""
+    """Return seconds and best value of the sweep."""
     best = np.array([math.inf])
     start = time.perf_counter()
     sweep(0, 1, 10**15, 1e-9, points, Turn(np.zeros(1, np.int64), np.zeros(3, np.int64), best))
@@ -75,7 +76,7 @@ def timed_sweep(points: Points) -> tuple[float, float]:
 
 
 def made_pairs(n: int) -> None:
-    """Print one line for each kind of made columns."""
+    """Print one line for each kind of generated columns."""
     print(f"{'data':28} {'points':>7} {'search s':>9} {'boxes':>8} {'sweep/search':>13} {'plain/search':>13}")
     for name in ("oblique rule, 10 % noise", "10 gaussians", "integers 0-99, 10 gaussians", "noise"):
         points = pair(*make_table(name, n))
@@ -92,7 +93,7 @@ def made_pairs(n: int) -> None:
 
 
 def data_set(folder: Path, name: str, pairs: int) -> None:
-    """Print the root split over all pairs, and the ratios on a sample of pairs, each searched by itself without an incumbent."""
+    """Print the root split over all pairs, and the ratios on a sample of pairs, each searched without an incumbent."""
     X, y = numeric(folder, name)
     classes = int(y.max()) + 1
     start = time.perf_counter()
@@ -128,7 +129,7 @@ def data_set(folder: Path, name: str, pairs: int) -> None:
 
 
 def main() -> None:
-    """Compile, then print the table that was asked for."""
+    """Compile, then print the chosen table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, default=5000)
     parser.add_argument("--data", nargs="*", default=[], metavar="NAME")

@@ -1,11 +1,12 @@
-"""Whole bivariate trees: one and two threads, and against the pure-Python OC1 of PyPI, as ratios in one run.
+"""Compare bivariate trees with one and two threads, and with OC1.
 
     python benchmarks/bivariate_trees.py [--data NAME …] [--depth 4] [--limit 60]
     python benchmarks/bivariate_trees.py --package PYTHON [--data NAME …]
 
-PYTHON is an interpreter that has the package `oblique-classifier-1`; it is given `--limit` seconds for a tree.  On a busy machine
-the ratio of wall times says little.  "CPU ratio" is what two free processors would give if no thread waited: the CPU seconds of one
-thread over those outside of the growing tree plus those of the busier of its two threads.  Both are of the best of `--repeat` runs.
+PYTHON is an interpreter with the pure-Python package `oblique-classifier-1`; it gets `--limit` seconds for a tree.  On
+a busy machine the ratio of wall times says little.  "CPU ratio" is the speed-up of two free processors if no thread
+waited. It divides the CPU seconds with one thread by the sum of those outside the worker threads and those of the
+busiest worker thread.  The best of `--repeat` runs count.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ _serve = WorkerPool._serve
 
 
 def _timed_serve(crew: WorkerPool[Any], work: Any) -> None:
-    """`WorkerPool._serve` that writes down its thread's CPU seconds."""
+    """Call `WorkerPool._serve` and record the CPU seconds of its thread."""
     start = time.thread_time()
     try:
         _serve(crew, work)
@@ -48,7 +49,7 @@ def _timed_serve(crew: WorkerPool[Any], work: Any) -> None:
 
 
 def fit_timed(method: str, X: np.ndarray, y: np.ndarray, **options: Any) -> tuple[Any, float, float, float]:
-    """The classifier, wall seconds, CPU seconds, and CPU seconds of what its busiest thread and the rest of the process did."""
+    """Return the classifier, wall seconds, CPU seconds, and CPU seconds without all but the busiest worker thread."""
     spent_in_threads.clear()
     wall = time.perf_counter()
     cpu = time.process_time()
@@ -59,7 +60,7 @@ def fit_timed(method: str, X: np.ndarray, y: np.ndarray, **options: Any) -> tupl
 
 
 def threads(name: str, X: np.ndarray, y: np.ndarray, depth: int, limit: float, repeat: int) -> None:
-    """Print one line: a tree with one thread and with two."""
+    """Print one line that compares a tree with one thread and with two."""
     runs: dict[int, list[tuple[Any, float, float, float]]] = {1: [], 2: []}
     for _ in range(repeat):
         for t in runs:
@@ -90,7 +91,7 @@ def against_package(python: str, name: str, X: np.ndarray, y: np.ndarray, depth:
             seconds, accuracy = (float(x) for x in peer.stdout.split())
             theirs = f"{seconds:.2f} ({accuracy:.4f})"
         except subprocess.TimeoutExpired:
-            # wall seconds on a busy machine are more than CPU seconds: no ratio is claimed
+            # wall seconds may exceed CPU seconds on a busy machine, so no ratio is printed
             print(f"| {name} | the package was cut off after {limit} s |", flush=True)
             return
     cells = [f"{cpu:.3f} ({(model.predict(X) == y).mean():.4f})" for model, _, cpu, _ in fits.values()]
@@ -102,7 +103,7 @@ def against_package(python: str, name: str, X: np.ndarray, y: np.ndarray, depth:
 
 
 def main() -> None:
-    """Compile, then print a table in Markdown."""
+    """Compile, then print a Markdown table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", nargs="*", default=["banknote", "wdbc", "vehicle"], metavar="NAME")
     parser.add_argument("--depth", type=int, default=4)

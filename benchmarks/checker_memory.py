@@ -1,9 +1,10 @@
-"""Peak memory and time of training `exact-numeric` on a large table and of checking its model, side by side.
+"""Compare memory and time of training `exact-numeric` and checking its model.
 
     python benchmarks/checker_memory.py [--rows 1000000] [--columns 30] [--values 1000] [--depth 2] [--csv]
 
-The table is made here: numbers with so many different values, two classes by two columns, and one row in ten otherwise. Both programs
-read the same file, each as a process of its own: `manage.py train --proof` and `manage.py verify`, with the proof and without.
+The generated table has numbers with `--values` distinct values and two classes that depend on two columns, with one row
+in ten flipped. Child processes read the same file: `manage.py train --proof`, and `manage.py verify` with the proof and
+without.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ def table(path: Path, rows: int, columns: int, values: int) -> None:
 
 
 def run_measured(command: list[str]) -> tuple[float, float, float, str]:
-    """Gigabytes at most, seconds, processor seconds, and what the program says."""
+    """Run a program; return its peak memory in GiB, wall seconds, processor seconds, and output."""
     with tempfile.TemporaryFile("w+") as out:
         start = time.perf_counter()
         process = subprocess.Popen([sys.executable, *command], cwd=ROOT, stdout=out, stderr=subprocess.STDOUT)

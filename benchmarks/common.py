@@ -1,4 +1,4 @@
-"""Find data sets, read numeric ones, and time calls, for all benchmarks."""
+"""Shared helpers of the benchmarks: find and read data sets, time calls."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ sys.path.insert(0, str(ROOT))  # `python benchmarks/NAME.py` finds the trainer
 
 
 def data_folder() -> Path | None:
-    """The folder that OCTWEB_BENCH_DATA names (default: beside the project), or None where there is none."""
+    """Return the folder OCTWEB_BENCH_DATA (default ../shared/data), or None if it has no data sets."""
     return FOLDER if (FOLDER / "manifest.json").exists() else None
 
 
 def encodings() -> Path | None:
-    """The folder with the published yes/no encodings and results; None, and a word about it, where it is not there."""
+    """Return the folder with the published binary encodings and results; None and a printed note if it is missing."""
     if (FOLDER / "encoded").is_dir():
         return FOLDER
     print("The published encodings and results are not here; set OCTWEB_BENCH_DATA.")
@@ -32,7 +32,7 @@ def encodings() -> Path | None:
 
 
 def numeric(folder: Path, name: str) -> tuple[np.ndarray, np.ndarray]:
-    """X float64 (rows, columns) and class codes of a data set with columns of numbers."""
+    """Return X float64 (rows, columns) and class codes of a numeric data set."""
     about = next(d for d in json.loads((folder / "manifest.json").read_text()) if d["name"] == name)
     table = pd.read_csv(folder / about["file"])
     columns = [*about["numeric_features"], *about["categorical_features"]]
@@ -41,7 +41,7 @@ def numeric(folder: Path, name: str) -> tuple[np.ndarray, np.ndarray]:
 
 
 def best(work: Callable[[], Any], repeats: int) -> tuple[float, Any]:
-    """Return the CPU seconds of the fastest run, and its answer."""
+    """Return the CPU seconds of the fastest run, and the last answer. Runs longer than 2 s are not repeated."""
     fastest = float("inf")
     answer = None
     for _ in range(repeats):

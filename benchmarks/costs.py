@@ -1,8 +1,9 @@
-"""Exact search for least cost against its search for fewest errors, and against pystreed's cost-sensitive task.
+"""Compare the exact search for least cost with fewest errors and pystreed.
 
 python benchmarks/costs.py [--repeats 3] [--limit 60] [--depths 3 4]
-Needs OCTWEB_BENCH_DATA (default ../shared/data).  CPU seconds, the best of the repeats of one run; ratios are the result.  The costs are a
-matrix (5 and 1), whole amounts (1 to 19), and amounts in cents (up to 20.00).  pystreed takes part where it is installed.
+Needs OCTWEB_BENCH_DATA (default ../shared/data).  CPU seconds, the best of the repeats of one run; ratios are the
+result.  The costs are a matrix (5 and 1), whole amounts (1 to 19), and amounts in cents (up to 20.00).  pystreed's
+cost-sensitive task takes part if it is installed.
 """
 
 from __future__ import annotations
@@ -27,18 +28,18 @@ TABLES = {
     3: ("tic-tac-toe", "kr-vs-kp", "credit_QB_5", "ionosphere_QT_5", "wpbc_QB_5", "wdbc_QT_5", "ozone-one_QT_5"),
     4: ("tic-tac-toe", "kr-vs-kp", "credit_QB_5", "parkinsons_QT_5", "plrx_QB_5"),
 }
-DEAR = 5  # what the second class answered wrong costs; the first one costs 1
+DEAR = 5  # cost of a misclassified row of the second class
 KINDS = ("matrix", "amounts", "cents")
 
 
 def load(folder: Path, name: str) -> tuple[np.ndarray, np.ndarray]:
-    """Return the yes/no columns uint8 (n, questions) and the classes int32 (n,) of a published encoding."""
+    """Return binary features uint8 (n, features) and class codes int32 (n,) of a published encoding."""
     table = pd.read_csv(folder / "encoded" / f"{name}_enc.csv.gz")
     return table.drop(columns="target").to_numpy(np.uint8), table["target"].to_numpy(np.int32)
 
 
 def given_costs(kind: str, y: np.ndarray) -> np.ndarray:
-    """Return what each of the two answers costs in each row, float64 (n, 2)."""
+    """Return the cost of predicting each of the two classes for each row, float64 (n, 2)."""
     draw = np.random.default_rng(1)
     dearest = {
         "matrix": np.ones(len(y)),
@@ -52,7 +53,7 @@ def given_costs(kind: str, y: np.ndarray) -> np.ndarray:
 
 
 def copies(X: np.ndarray, y: np.ndarray, costs: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, Any]:
-    """Return the weighted copies that the search sees: columns, answers, weights; and the costs of the rows."""
+    """Return the weighted copies of rows for the search: features, labels, weights; and the table of row costs."""
     table = read_costs({"costs": "rows"}, SettingNames(columns=(), classes=("0", "1")))
     row_cost_table = row_costs(table, numeric_table(X), y, given=costs)
     rows, answers = np.nonzero(row_cost_table.copies)
@@ -65,7 +66,7 @@ def search(X: np.ndarray, y: np.ndarray, weights: np.ndarray | None, depth: int,
 
 
 def peer(kind: str, X: np.ndarray, y: np.ndarray, costs: np.ndarray, depth: int, limit: float) -> Any:
-    """Return pystreed's tree of least cost: its task for a matrix, or for costs of each row."""
+    """Return pystreed's tree of least cost, for a cost matrix or for costs of each row."""
     import pystreed
     from pystreed.cstreed import FeatureCostSpecifier
 
@@ -77,7 +78,7 @@ def peer(kind: str, X: np.ndarray, y: np.ndarray, costs: np.ndarray, depth: int,
 
 
 def compare(folder: Path, name: str, depth: int, repeats: int, limit: float) -> dict[str, float]:
-    """Print a line; return the ratio of times for each comparison."""
+    """Print one line; return the ratio of times of each comparison."""
     X, y = load(folder, name)
     errors, _ = best(lambda: search(X, y, None, depth, limit), repeats)
     ratios: dict[str, float] = {}

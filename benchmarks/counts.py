@@ -1,9 +1,10 @@
-"""Counting and training from counts: time and peak memory, beside `exact`, scikit-learn and pystreed on the same rows.
+"""Time counting and training from counts, beside training from rows.
 
-python benchmarks/counts.py [--rows 1000000] [--large 100000000] [--columns 20]
-Processor seconds of both passes; peaks are of a process of their own, beyond what it takes with the libraries loaded.
-`kernel` counts --large rows × 60 questions whose words are drawn as they are counted, so that no table is made. `parquet` writes --rows rows
-of numbers to Parquet and counts them, questions included. The peers train on the same file where it fits into memory.
+python benchmarks/counts.py [--rows 200000] [--large 10000000] [--columns 20]
+Processor seconds, and peak memory of a child process beyond that of the loaded libraries. `kernel` counts --large
+rows × 60 binary features, drawn as they are counted, so no table is made. `parquet` writes --rows rows of numbers to
+Parquet, chooses thresholds, and counts. `exact`, scikit-learn, LightGBM and pystreed train on the same file if it fits
+into memory.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ TARGET = "class"
 
 
 def kernel(rows: int) -> dict[str, float]:
-    """Count drawn answers of two classes; what drawing takes is measured apart and left out."""
+    """Count random features of two classes; return rows and processor seconds, without the time to draw them."""
     from trainer.counts.kernels import add_counts
     from trainer.counts.sets import number_of_sets
 
@@ -46,7 +47,7 @@ def kernel(rows: int) -> dict[str, float]:
 
 
 def write_table(path: Path, rows: int, columns: int) -> None:
-    """Numbers with two decimals; the class depends on three of them, with noise."""
+    """Write numbers with two decimals; the class depends on three columns, with noise."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -62,7 +63,7 @@ def write_table(path: Path, rows: int, columns: int) -> None:
 
 
 def counting(path: Path) -> dict[str, float | str]:
-    """Count the file and train."""
+    """Count the file and train from the counts."""
     from trainer.counts.collect import CountRequest, count
     from trainer.counts.train import train_counts
 
@@ -125,7 +126,7 @@ def lightgbm(path: Path) -> dict[str, float | str]:
 
 
 def pystreed(path: Path) -> dict[str, float | str]:
-    """Train pystreed on the questions of the counts."""
+    """Train pystreed on the binary features that `exact` uses."""
     import pandas as pd
     from pystreed import STreeDClassifier
 
@@ -150,7 +151,7 @@ NEEDED = {"lightgbm": "lightgbm", "pystreed": "pystreed"}
 
 
 def run_apart(name: str, argument: str) -> dict[str, float | str]:
-    """Run one of the workers in a process of its own, with the memory that it takes."""
+    """Run one worker in a child process; return its record, or only a status if it fails."""
     result = subprocess.run(
         [sys.executable, __file__, "--worker", name, argument], capture_output=True, text=True, cwd=ROOT, check=False
     )
@@ -160,7 +161,7 @@ def run_apart(name: str, argument: str) -> dict[str, float | str]:
 
 
 def worker(name: str, argument: str) -> None:
-    """Print what one worker found, with its peak memory beyond that of the loaded libraries."""
+    """Print the record of one worker, with its peak memory in MB beyond that of the loaded libraries."""
     import pyarrow.parquet  # noqa: F401, part of what every worker loads
 
     import trainer.training.run  # noqa: F401

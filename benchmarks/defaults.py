@@ -1,10 +1,11 @@
-"""Trees with nothing but defaults: accuracy on unseen rows beside the most frequent class and pruned CART.
+"""Compare default exact trees with the most frequent class and pruned CART.
 
 python benchmarks/defaults.py [NAME …] [--command]
 
-Five stratified folds of 14 tables: three samples of scikit-learn, the others from OCTWEB_BENCH_DATA (default ../shared/data).
-`exact` is `ExactTreeClassifier().fit`. CART is scikit-learn's tree with the cost-complexity pruning of the best mean accuracy in five inner folds.
-With --command also `manage.py train --method exact --folds 5`, whose folds are its own.
+Accuracy on unseen rows in five stratified folds of 14 tables: three samples of scikit-learn, the others from
+OCTWEB_BENCH_DATA (default ../shared/data). `exact` is `ExactTreeClassifier().fit`. CART is scikit-learn's tree, with
+the cost-complexity pruning that has the best mean accuracy in five inner folds. --command adds
+`manage.py train --method exact --folds 5`, which makes its own folds.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ FOLDS = 5
 
 
 class Figures(NamedTuple):
-    """Accuracy on unseen rows, and mean leaves, of each way; CPU seconds of all fits of `exact`."""
+    """Accuracy on unseen rows and mean leaves of each method; CPU seconds of all fits of `exact`."""
 
     base: float
     cart: float
@@ -48,7 +49,7 @@ class Figures(NamedTuple):
 
 
 def table(name: str) -> tuple[np.ndarray, np.ndarray] | None:
-    """X float64 (rows, columns) without empty cells, and class codes; None where the data are not here."""
+    """Return X float64 (rows, columns) without empty cells, and class codes; None if the data are missing."""
     if name in SAMPLES:
         return getattr(datasets, f"load_{name}")(return_X_y=True)
     folder = data_folder()
@@ -60,7 +61,7 @@ def table(name: str) -> tuple[np.ndarray, np.ndarray] | None:
 
 
 def pruned_cart(X: np.ndarray, y: np.ndarray) -> DecisionTreeClassifier:
-    """CART with the pruning that inner folds choose."""
+    """Return CART with the pruning that inner folds choose."""
     alphas = DecisionTreeClassifier(random_state=0).cost_complexity_pruning_path(X, y).ccp_alphas
     grid = {"ccp_alpha": np.unique(np.clip(alphas, 0, None))}
     inner = StratifiedKFold(FOLDS, shuffle=True, random_state=1)
@@ -68,7 +69,7 @@ def pruned_cart(X: np.ndarray, y: np.ndarray) -> DecisionTreeClassifier:
 
 
 def measure(X: np.ndarray, y: np.ndarray) -> Figures:
-    """Judge each way on the same folds."""
+    """Evaluate each method on the same folds."""
     right = np.zeros(3, int)
     leaves = np.zeros(2)
     seconds = 0.0
@@ -100,7 +101,7 @@ def command(X: np.ndarray, y: np.ndarray) -> float:
 
 
 def main() -> None:
-    """One line a table, and what holds of all."""
+    """Print one line per table, and a summary."""
     parser = argparse.ArgumentParser()
     parser.add_argument("names", nargs="*", default=(*SAMPLES, *TABLES))
     parser.add_argument("--command", action="store_true", help="also by the command line")

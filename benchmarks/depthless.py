@@ -1,8 +1,9 @@
-"""Trees without a limit of depth: exact search against GOSDT and pystreed (depth 20), one run, one thread.
+"""Compare the exact search without a depth limit with GOSDT and pystreed.
 
 python benchmarks/depthless.py [--limit 10] [--tables monk1 …] [--penalties 0.01 …] [--no-peers]
-Needs OCTWEB_BENCH_DATA (default ../shared/data).  A peer that is not installed is left out.  Seconds of the processor, one call
-each; the limit is of the processor for us, of the clock for the peers.  A time with * ended at the limit, without a proof; *none*: a peer that failed, or did not end.
+Needs OCTWEB_BENCH_DATA (default ../shared/data).  pystreed has depth 20.  A peer that is not installed is left out.
+Processor seconds of one call each, one thread.  The limit is processor time for us, wall-clock time for the peers.  A
+time with * has no proof; *none* is a peer that failed, or did not end.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ class Run(NamedTuple):
 
 
 def load(name: str) -> tuple[np.ndarray, np.ndarray]:
-    """A published encoding, or one question for each category of each column."""
+    """Return binary features uint8 and class codes: a published encoding, or one feature per category of a column."""
     file = DATA / "encoded" / f"{name}_enc.csv.gz"
     if file.exists():
         table = pd.read_csv(file)
@@ -88,7 +89,7 @@ PEERS: dict[str, Callable[..., Run]] = {"pystreed": streed, "gosdt": gosdt}
 
 
 def cell(run: Run | None) -> str:
-    """Return seconds and cost of a run, with a star without a proof."""
+    """Return seconds and cost of a run as text, with a star if it has no proof."""
     if run is None:
         return "none"
     star = "" if run.proved else "*"
@@ -96,7 +97,7 @@ def cell(run: Run | None) -> str:
 
 
 def attempt(solver: Callable[..., Run], *question: object, limit: float) -> Run | None:
-    """Run a peer in a child process; return None if it fails, or exceeds its limit by half."""
+    """Run a peer in a child process; return None if it fails, or exceeds its limit by half plus 5 s."""
     context = multiprocessing.get_context("fork")
     queue = context.SimpleQueue()
     child = context.Process(target=lambda: queue.put(solver(*question, limit)))

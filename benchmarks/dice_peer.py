@@ -1,13 +1,16 @@
-"""The smallest changes of octweb against the counterfactuals of dice-ml for the same trees and rows.
+"""Compare counterfactuals of octweb and dice-ml for the same trees and rows.
 
-Usage: DICE_PYTHON=/path/of/venv/bin/python python benchmarks/dice_peer.py [--rows 60] [--seconds 60] [--sets heloc,transfusion,credit]
+Usage: DICE_PYTHON=/path/of/venv/bin/python python benchmarks/dice_peer.py [--rows 60] [--seconds 60]
+       [--sets heloc,transfusion,credit]
 
-dice-ml needs versions of its own, so it runs in its own environment: `python -m venv V && V/bin/pip install dice-ml`. The tree is CART of
-depth 4; dice-ml gets it as the exported Python function behind scikit-learn's interface, with its methods random, genetic and kdtree, one
-counterfactual each. A change is measured as octweb does: columns that differ, and the sum of |change| / median absolute deviation, a
-category counting 1. dice-ml rounds numbers to the decimals of the column, as octweb does. "None" are rows for which it returned nothing or
-a row that the tree answers as before, or nothing within 10 seconds. Rows are the first test rows; all columns may change within their
-training range. Each method gets `--seconds` of processor time for a data set, and as many rows as it answers in them.
+dice-ml needs its own versions of libraries, so it runs in its own environment: `python -m venv V`,
+`V/bin/pip install dice-ml`. The tree is CART of depth 4. dice-ml gets it as the exported Python function behind
+scikit-learn's interface. Its methods are random, genetic and kdtree, with one counterfactual each. A change is measured
+as in octweb: by the columns that differ, and by the sum of |change| / scale of the column, a category counting 1.
+dice-ml rounds numbers to the decimals of the column, as octweb does. "none" counts rows for which dice-ml returned
+nothing within 10 seconds, or a row with the same class. Rows are the first of the table; all columns may change within
+their training range. Each method gets `--seconds` of processor time for a data set, and as many rows as it answers in
+that time.
 """
 
 from __future__ import annotations
@@ -26,11 +29,11 @@ from typing import Any
 
 SETS = ("heloc", "transfusion", "credit")
 METHODS = ("random", "genetic", "kdtree")
-ROW_SECONDS = 10.0  # of processor time, after which a row counts as none
+ROW_SECONDS = 10.0  # processor seconds; then a row counts as none
 
 
 def child(path: str) -> int:
-    """In the environment of dice-ml: one counterfactual for each row and method; prints a line of JSON."""
+    """Find one counterfactual for each row and method with dice-ml, in its environment; print a line of JSON."""
     import dice_ml
     import numpy as np
     import pandas as pd
@@ -44,7 +47,7 @@ def child(path: str) -> int:
     frame = pd.DataFrame(case["table"], columns=[*columns, "outcome"])
 
     class Model:
-        """The tree with the interface that dice-ml asks of scikit-learn's."""
+        """The tree with the part of scikit-learn's interface that dice-ml uses."""
 
         classes_ = np.arange(len(classes))
 
@@ -77,7 +80,7 @@ def child(path: str) -> int:
                 )
                 final = examples.cf_examples_list[0].final_cfs_df
                 changed = None if final is None or not len(final) else json.loads(final[columns].iloc[0].to_json())
-            except Exception as error:  # what it cannot do is counted
+            except Exception as error:  # failures are counted
                 print(str(error)[:100], file=sys.stderr)
             finally:
                 signal.setitimer(signal.ITIMER_PROF, 0)

@@ -1,10 +1,17 @@
-"""Time edits and starts of runs in the application: `python benchmarks/edit_start.py [--set NAME] [--depth D] [--edits N] [--runs N]`.
+"""Time workbench edits and starts of runs in the application.
 
-Two workers (`manage.py worker`) with their fork servers run beside this process, which asks over the REST API as a client does: the call goes
-through the application, the database, the worker and the warm process of the session, and back. Measured are the first answer of a
-session while the workers are starting, that of a second session (its process is forked from a warm one), the edits of that
-session, and runs of `exact`, one after the other: from the call until the process of the run has reported for the first time, and until
-the run is done, its model registered. Seconds by the clock; the search itself takes milliseconds on these tables, so this is what one waits for.
+    python benchmarks/edit_start.py [--set NAME] [--depth D] [--edits N] [--runs N]
+
+Two workers (`manage.py worker`) with their fork servers run beside this process, which calls the REST API. So a call
+goes through the application, the database, the worker and the warm process of the session. Measured are:
+
+- the first answer of a session while the workers start;
+- that of a second session, whose process is forked from a warm one;
+- the edits of that session;
+- runs of `exact`, one after the other: until a worker takes a run, until its process reports first, and until its model
+  is registered.
+
+Seconds are wall-clock time. The search itself takes milliseconds on these tables.
 """
 
 from __future__ import annotations
@@ -26,11 +33,11 @@ import numpy as np
 from common import encodings
 
 ROOT = Path(__file__).resolve().parent.parent
-MOST = 0.3  # seconds in which an edit is to start
+MOST = 0.3  # seconds, the target for 95 % of the edits and starts
 
 
 def client() -> Any:
-    """A user of a fresh application, as a client of its API."""
+    """Return an API client of a fresh installation, signed in as a new user."""
     import django
 
     django.setup()
@@ -45,7 +52,7 @@ def client() -> Any:
 
 
 def post_timed(api: Any, address: str, body: dict[str, Any]) -> tuple[float, dict[str, Any]]:
-    """Seconds until a call that waits for its answer has it, and the answer."""
+    """POST a call that waits for its result; return the seconds and the answer."""
     begun = time.perf_counter()
     answer = api.post(f"{address}?wait=10", body, format="json")
     seconds = time.perf_counter() - begun
@@ -56,7 +63,7 @@ def post_timed(api: Any, address: str, body: dict[str, Any]) -> tuple[float, dic
 
 
 def session(api: Any, dataset: str, options: argparse.Namespace) -> tuple[float, str]:
-    """Seconds to the first tree of a new workbench, and its address."""
+    """Create a workbench; return the seconds to its first tree, and its URL."""
     body = {"dataset": dataset, "parameters": {"depth": options.depth, "leaf_penalty": "0.01"}}
     begun = time.perf_counter()
     _, bench = post_timed(api, "/api/v1/workbenches/", body)
@@ -69,7 +76,7 @@ def session(api: Any, dataset: str, options: argparse.Namespace) -> tuple[float,
 
 
 def edits_of(api: Any, address: str, names: list[str], options: argparse.Namespace) -> list[float]:
-    """Seconds of each of some edits of one or two wishes."""
+    """Return the seconds of each of `options.edits` edits with one or two constraints."""
     rng = np.random.default_rng(0)
     seconds = []
     for _ in range(options.edits):
@@ -81,7 +88,7 @@ def edits_of(api: Any, address: str, names: list[str], options: argparse.Namespa
 
 
 def runs_of(api: Any, dataset: str, options: argparse.Namespace) -> list[tuple[float, float, float]]:
-    """Seconds until a worker had taken a run, until its process reported first, and until it was done, for some runs with two levels."""
+    """Run `options.runs` trainings of depth 2; return seconds until taken, until the first report, and until done."""
     runs = []
     for number in range(options.runs):
         body = {"dataset": dataset, "method": "exact", "name": f"run {number}", "parameters": {"depth": 2}}
@@ -103,7 +110,7 @@ def runs_of(api: Any, dataset: str, options: argparse.Namespace) -> list[tuple[f
 
 
 def say(words: str, seconds: list[float]) -> None:
-    """Print the median, what 95 % come within, and the longest."""
+    """Print the median, the 95 % quantile and the maximum, and whether the target holds."""
     ordered = sorted(seconds)
     late = ordered[math.ceil(0.95 * len(ordered)) - 1]
     print(
@@ -113,7 +120,7 @@ def say(words: str, seconds: list[float]) -> None:
 
 
 def measure(api: Any, path: Path, options: argparse.Namespace) -> None:
-    """Print one line for each number."""
+    """Run all measurements and print one line for each."""
     with path.open("rb") as stream:
         dataset = api.post("/api/v1/datasets/", {"file": stream, "target": "target"}, format="multipart").json()
     names = [column["name"] for column in dataset["columns"] if column["name"] != "target"]

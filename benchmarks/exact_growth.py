@@ -1,8 +1,9 @@
-"""Exact search at depth 3 on generated tables: how its time and memory grow with rows and with columns, as a table and a picture.
+"""Measure time and memory of the exact search by rows and columns.
 
 python benchmarks/exact_growth.py [--rows 1000 10000 100000 1000000] [--columns 25 50 100 200] [--picture exact-growth]
-Labels follow a random tree of depth 3 over fair yes/no columns; a tenth of them is flipped.  CPU seconds, one thread, compiled code
-warm; one call per point.  The memory is the largest resident size of the process so far, with the table, so points run from small to large.
+Depth 3 on generated tables: labels follow a random tree of depth 3 over fair binary columns; a tenth of them is
+flipped. CPU seconds, one thread, compiled code warm, one call per point.  The memory is the peak resident size of the
+process so far, including the table, so points run from small to large.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from trainer.solver_common.binary_problem import BinaryProblem, SearchLimits
 
 
 def table(rows: int, columns: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """Fair bits uint8 (rows, columns), and the class that a tree of depth 3 over seven of them gives, one in ten flipped."""
+    """Return fair bits uint8 (rows, columns), and classes by a tree of depth 3 over seven of them, a tenth flipped."""
     rng = np.random.default_rng(seed)
     X = rng.integers(0, 2, (rows, columns), dtype=np.uint8)
     rule_columns = rng.choice(columns, 7, replace=False)
@@ -34,7 +35,7 @@ def table(rows: int, columns: int, seed: int = 0) -> tuple[np.ndarray, np.ndarra
 
 
 def measure(rows: int, columns: int, limit: float) -> float:
-    """Print one line; returns the CPU seconds."""
+    """Solve one table, print one line, and return the CPU seconds."""
     X, y = table(rows, columns)
     started = time.process_time()
     solution = solve_binary(
@@ -48,7 +49,7 @@ def measure(rows: int, columns: int, limit: float) -> float:
 
 
 def picture(by_rows: dict[int, float], by_columns: dict[int, float], titles: tuple[str, str], path: Path) -> None:
-    """Two log-log panels; a page where there is no browser to make a PNG of it."""
+    """Draw two log-log panels as PNG, or as HTML without a browser."""
     import plotly.graph_objects as go
     from mip_benchmark import photograph
     from plotly.subplots import make_subplots
@@ -67,7 +68,7 @@ def picture(by_rows: dict[int, float], by_columns: dict[int, float], titles: tup
 
 
 def main() -> None:
-    """Columns first: those tables are the smaller ones."""
+    """Measure growth with columns, then with rows, since the former tables are smaller; print and draw."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--rows", type=int, nargs="*", default=[1000, 10_000, 100_000, 1_000_000])
     parser.add_argument("--columns", type=int, nargs="*", default=[25, 50, 100, 200])

@@ -1,7 +1,8 @@
-"""Exact search over all thresholds against pycontree: same table, depth 2 and 3, no penalty, same run, one thread, compiled code warm.
+"""Compare the exact search over all thresholds with pycontree.
 
 python benchmarks/exact_numeric.py [--depths 2 3] [--limit 120] [--only wdbc]
-Needs OCTWEB_BENCH_DATA (default ../shared/data).  CPU seconds; ratio = ours / theirs.
+Needs OCTWEB_BENCH_DATA (default ../shared/data).  Same tables, no penalty, one run, one thread, compiled code warm.
+CPU seconds; ratio = ours / theirs.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ TABLES = {"banknote": ("banknote.csv", None), "wdbc": ("wdbc.csv", None), "optdi
 
 
 def load(file: str, rows: int | None) -> tuple[np.ndarray, np.ndarray]:
-    """Numeric columns and class codes; the last column, or the one called target or class, is the target."""
+    """Return numeric columns and class codes. The target is the column target, class or diagnosis, else the last."""
     table = pd.read_csv(DATA / file)
     target = next((c for c in table.columns if c.lower() in ("target", "class", "diagnosis")), table.columns[-1])
     y = pd.factorize(table[target], sort=True)[0].astype(np.int32)
@@ -38,7 +39,7 @@ def load(file: str, rows: int | None) -> tuple[np.ndarray, np.ndarray]:
 
 
 def main() -> None:
-    """One line per table and depth."""
+    """Print one line per table and depth."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--depths", type=int, nargs="+", default=[2, 3])
     parser.add_argument("--limit", type=float, default=120.0)

@@ -1,7 +1,8 @@
-"""Exact search against pystreed, pydl8.5: same table, same objective, same run, one thread, compiled code warm.
+"""Compare the exact search with pystreed and pydl8.5.
 
 python benchmarks/exact_peers.py [--repeats 3] [--limit 60] [--depths 3 4 5]
-Needs OCTWEB_BENCH_DATA (default ../shared/data).  CPU seconds of the process, the best of the repeats; ratios are the result.
+Needs OCTWEB_BENCH_DATA (default ../shared/data).  Same tables and objective, one run, one thread, compiled code warm.
+CPU seconds of the process, the best of the repeats; ratios are the result.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ TABLES = {
 
 
 def load(name: str) -> tuple[np.ndarray, np.ndarray]:
-    """A published encoding; of a table of codes without one, each question whether a column is at most a value."""
+    """Return binary features uint8 and class codes: a published encoding, or all thresholds of a table of codes."""
     file = DATA / "encoded" / f"{name}_enc.csv.gz"
     if file.exists():
         table = pd.read_csv(file)
@@ -44,7 +45,7 @@ def load(name: str) -> tuple[np.ndarray, np.ndarray]:
 
 
 def compare(name: str, depth: int, penalty: str, repeats: int, limit: float) -> tuple[float, float]:
-    """Print one line; returns the ratios to pystreed and to DL8.5."""
+    """Print one line, and return the ratios of time to pystreed and to DL8.5."""
     X, y = load(name)
 
     def ours(leaf: str) -> ExactResult:
@@ -77,12 +78,12 @@ def compare(name: str, depth: int, penalty: str, repeats: int, limit: float) -> 
 
 
 def leaves_of(tree: object) -> int:
-    """Leaves of a pystreed tree."""
+    """Return the number of leaves of a pystreed tree."""
     return 1 if tree.is_leaf_node() else leaves_of(tree.left_child) + leaves_of(tree.right_child)
 
 
 def main() -> None:
-    """One line per table and depth, and the medians."""
+    """Print one line per table and depth, and the median and worst ratios."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--limit", type=float, default=60.0)

@@ -1,7 +1,8 @@
-"""Solve the published instances of accelerated BendOCT with `exact` and compare with every published optimum and bound.
+"""Compare `exact` with the published optima and bounds of accelerated BendOCT.
 
 python benchmarks/exact_published.py [--limit 60] [--depths 1 2 3 4] [--only NAME] [--each 1] [--output results.csv]
-Needs OCTWEB_BENCH_DATA (default ../shared/data): encoded/ and published/accel_oct_instances.csv.  One thread, warm code.
+Needs OCTWEB_BENCH_DATA (default ../shared/data): encoded/ and published/accel_oct_instances.csv.  One thread, warm
+code.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ FIELDS = (
 
 
 def load(dataset: str, encoding: str) -> tuple[np.ndarray, np.ndarray]:
-    """X uint8 (n, F) and classes of a published table."""
+    """Return X uint8 (n, F) and class codes of a published table."""
     stem = dataset if encoding == "none" else f"{dataset}_{encoding}"
     paths = sorted((DATA / "encoded").glob(f"{stem}*_enc.csv.gz"))
     table = pd.read_csv(paths[0])
@@ -50,7 +51,10 @@ def load(dataset: str, encoding: str) -> tuple[np.ndarray, np.ndarray]:
 
 
 def verdict(row: pd.Series, objective: float, bound: float, optimal: bool) -> str:
-    """'agrees' with a published optimum, 'improves' on or 'equals' the best published tree, or a disagreement."""
+    """Return the verdict on a result.
+
+    It 'agrees' with a published optimum, 'improves' on or 'equals' the best published tree, is 'open', or 'DISAGREES'.
+    """
     proved = row["best_bound"] - row["best_objective"] <= TOLERANCE and row["solved_runs"] > 0
     if objective > row["best_bound"] + TOLERANCE or bound < row["best_objective"] - TOLERANCE:
         return "DISAGREES"
@@ -62,7 +66,7 @@ def verdict(row: pd.Series, objective: float, bound: float, optimal: bool) -> st
 
 
 def main() -> None:
-    """Solve, write one line per instance, print the summary."""
+    """Solve the instances, write one line per instance, and print the summary."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--limit", type=float, default=60.0)
     parser.add_argument("--depths", type=int, nargs="+", default=[1, 2, 3, 4])
@@ -109,7 +113,7 @@ def main() -> None:
 
 
 def summary(groups: dict[tuple, list[dict]]) -> None:
-    """One line per depth."""
+    """Print one line per depth."""
     print("depth  instances  solved  <=1 s  median CPU s  max CPU s  agrees  equals  improves  open  disagrees")
     for (depth,), rows in sorted(groups.items()):
         cpu = np.array([r["cpu"] for r in rows])

@@ -1,9 +1,10 @@
-"""Exact search with one thread and with two: the work on the longest way through the call, and the same tree from both.
+"""Compare the exact search with one thread and with two.
 
 python benchmarks/exact_threads.py [--depth 4] [--tables ionosphere_QT_5 wdbc_QT_5] [--limit 60] [--repeats 25]
-Needs OCTWEB_BENCH_DATA (default ../shared/data).  The best of `--repeats` calls each, in turns; the ratio of wall times is the result
-and needs a machine without other work.  CPU seconds are counted by thread: longest way = main thread + the busier worker, so that
-one / longest way, which leaves out waiting, is the largest speed-up that two free cores could give.
+Needs OCTWEB_BENCH_DATA (default ../shared/data).  The best of `--repeats` calls each, in turns.  The ratio of wall
+times is the result and needs a machine without other work.  CPU seconds are counted by thread: longest way = main
+thread + the busiest worker.  So one / longest way, which leaves out waiting, is the largest speed-up that two free
+cores could give. Both must find the same tree.
 """
 
 from __future__ import annotations
@@ -27,11 +28,11 @@ from trainer.solver_common.binary_problem import BinaryProblem, SearchLimits
 DATA = Path(os.environ.get("OCTWEB_BENCH_DATA", Path(__file__).resolve().parents[2] / "shared" / "data"))
 
 
-LONG = 2.0  # seconds of a call that is not repeated; short ones vary by a third on a shared host
+LONG = 2.0  # seconds; longer calls are not repeated, short ones vary by a third on a shared host
 
 
 def solve_timed(name: str, depth: int, threads: int, limit: float) -> tuple[ExactResult, float, float]:
-    """The answer, CPU seconds of the longest way, wall seconds."""
+    """Return the result, CPU seconds of the longest way, and wall seconds."""
     table = pd.read_csv(DATA / "encoded" / f"{name}_enc.csv.gz")
     X = table.drop(columns="target").to_numpy(np.uint8)
     y = table["target"].to_numpy(np.int32)
@@ -53,7 +54,7 @@ def solve_timed(name: str, depth: int, threads: int, limit: float) -> tuple[Exac
 
 
 def main() -> int:
-    """One line per table; 1 where the trees differ."""
+    """Print one line per table; return 1 if two proved trees differ."""
     parser = argparse.ArgumentParser()
     parser.add_argument(
         "--tables", nargs="+", default=["credit_QB_5", "wdbc_QT_5", "ionosphere_QT_5", "wpbc_QB_5", "ozone-one_QT_5"]

@@ -1,6 +1,7 @@
-"""Time for the smallest flip of a row: trees of 64 leaves with thresholds and subsets, and trees of hyperplanes.
+"""Time the search for the smallest counterfactual of a row.
 
-Run: python benchmarks/flips.py. Prints medians in milliseconds; trees and rows are random with a fixed seed.
+Run: python benchmarks/flips.py. Prints medians in milliseconds for trees of 64 leaves with thresholds and subsets, and
+for trees of hyperplanes. Trees and rows are random with fixed seeds.
 """
 
 from __future__ import annotations

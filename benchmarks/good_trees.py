@@ -1,27 +1,34 @@
-"""Counting all good trees against TreeFARMS and PRAXIS, the same yes/no tables, one after the other on one core; and the first 1,000 trees.
+"""Compare counting the Rashomon set with TreeFARMS and PRAXIS.
 
-Usage: GOOD_TREES_PYTHON=/path/of/venv/bin/python python benchmarks/good_trees.py [--limit 120] [--sets NAME ...] [--programs NAME ...] [--ties]
+Usage: GOOD_TREES_PYTHON=/path/of/venv/bin/python python benchmarks/good_trees.py [--limit 120] [--sets NAME ...]
+       [--programs NAME ...] [--ties]
 
-The peers need versions of their own, so they run in their own environment: `python -m venv V && V/bin/pip install treefarms tree-praxis`,
-then GOOD_TREES_PYTHON=V/bin/python. Without it only octweb is measured. All trees with at most four questions on a path, within 5 % of the
-best, 0.01 a leaf. The programs do not count the same trees; docs/good-trees.md explains the differences:
+The peers need their own versions of libraries, so they run in their own environment: `python -m venv V`,
+`V/bin/pip install treefarms tree-praxis`, then GOOD_TREES_PYTHON=V/bin/python. Without it only octweb is measured. All
+count trees of depth at most 4 within 5 % of the best, with a leaf penalty of 0.01, on the same binary tables and one
+core. The first 1,000 trees of octweb are timed as well. The programs do not count the same trees; docs/good-trees.md
+explains the differences:
 
-- octweb counts every tree up to 1.05 times the least cost exactly; leaves answer with their majority.
-- TreeFARMS counts levels of nodes (`depth_budget` 5), takes its own first objective for the least one, and leaves out trivial questions
-  by default; "all questions" is the run that keeps them (`rashomon_ignore_trivial_extensions` off), which is nearer to ours.
-- PRAXIS rounds the penalty of a leaf to whole rows and lets a leaf answer with the rarer class. With its default `lookahead_k` 1, the
-  approximate run, it may miss trees and the limit lies around the tree that its own search finds first; with 4 its count is exact.
+- octweb counts every tree up to 1.05 times the least cost exactly; leaves predict their majority class.
+- TreeFARMS counts levels of nodes (`depth_budget` 5), takes its own first objective as the least one, and leaves out
+  trivial splits by default. "all questions" is the run that keeps them (`rashomon_ignore_trivial_extensions` off),
+  which is closer to ours.
+- PRAXIS rounds the leaf penalty to whole rows and lets a leaf predict the rarer class. With its default `lookahead_k`
+  1, the approximate run, it may miss trees, and its limit is relative to the tree that its own search finds first. With
+  4 its count is exact.
 
-A time is processor time of the process (`getrusage`), from the table in memory to the number of trees: for ours that of the encoding, of the best tree
-and of the count, kernels compiled; for a peer that of `fit` and of the count in a fresh process. Where that takes less than a second,
-both do it twice each time and the faster one counts, so that neither pays for cold memory. The programs take turns, `--repeats` times; a peer
-that takes more than a second runs once. Times are medians, and the ratio is that of the medians. With `--apart` ours has a fresh process each
-time, too, since times may differ from process to process; it counts once before, which loads the compiled code. The least and the largest time
-stand behind the median. A peer gets `--limit` seconds of the processor and `--memory` GB; "> 120" means that it was stopped then, and the ratio is "more than". Where
-TreeFARMS was stopped, its second run, which takes as long at least, is left out.
+A time is processor time of the process (`getrusage`), from the table in memory to the number of trees. Ours includes
+the encoding, the best tree and the count, with compiled kernels. A peer's includes `fit` and the count in a fresh
+process. Ours runs twice each time and the faster run counts; a peer that takes less than a second does so, too. So
+neither pays for cold memory. The programs take turns, `--repeats` times; a peer that takes more than a second runs
+once. Times are medians, with the least and the largest in brackets; the ratio is that of the medians. With `--apart`
+ours has a fresh process each time, too, and counts once before, which loads the compiled code. A peer gets `--limit`
+processor seconds and `--memory` GB. "> 120" means that it was stopped then, and the ratio is a lower bound. If
+TreeFARMS was stopped, its second run, which takes at least as long, is left out.
 
-`--ties` only counts tic-tac-toe with three levels by TreeFARMS and by ours, with the classes both ways round and with the columns in another
-order: a leaf without a majority gets the class 1 in TreeFARMS and the first one in ours, and its set depends on that and not on the order.
+`--ties` only counts tic-tac-toe with depth 3 by TreeFARMS and by ours. The classes are taken both ways round, and
+TreeFARMS also gets the columns in reverse order. A leaf without a majority gets class 1 in TreeFARMS and the first
+class in ours. The set of TreeFARMS depends on that and not on the order of columns.
 """
 
 from __future__ import annotations
@@ -57,15 +64,15 @@ PRAXIS = {
 }
 PROGRAMS = (*TREEFARMS, *PRAXIS)
 OURS = "octweb"
-FASTER = 20  # than TreeFARMS, at least
-BRIEF = 1.0  # seconds up to which a run of a peer is repeated
+FASTER = 20  # target: at least so many times faster than TreeFARMS
+BRIEF = 1.0  # seconds; shorter runs of a peer are repeated
 
 
 # -- in the environment of the peers -----------------------------------------------------------------------------------
 
 
 def child(program: str, path: str, limit: float, memory: float) -> int:
-    """Count with one program, and print one line of JSON."""
+    """Count with one program in this process, and print one line of JSON."""
     count = _count_ours(path) if program == OURS else _peer(program, path)
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     most = int(spent() + limit) + 1
@@ -89,7 +96,7 @@ def _peer(program: str, path: str) -> Callable[[], int]:
 
 
 def ties(path: str) -> int:
-    """Count three levels with TreeFARMS, the classes both ways round and the columns in both orders."""
+    """Count with TreeFARMS at depth 3, with the classes both ways round and the columns in both orders."""
     import pandas as pd
     from treefarms import TREEFARMS as Model
 
@@ -135,7 +142,7 @@ def _praxis(program: str, X: Any, y: Any) -> Callable[[], int]:
 
 
 def best(work: Callable[[], Any], repeats: int) -> tuple[float, Any]:
-    """Processor seconds of the fastest run, and its answer."""
+    """Return the processor seconds of the fastest run, and the last answer."""
     fastest = float("inf")
     answer = None
     for _ in range(repeats):
@@ -146,13 +153,16 @@ def best(work: Callable[[], Any], repeats: int) -> tuple[float, Any]:
 
 
 def spent() -> float:
-    """Processor seconds of this process. Under a limit of processor time, `time.process_time` is short by up to a tick of the system."""
+    """Return the processor seconds of this process.
+
+    Under a limit of processor time, `time.process_time` is too small by up to one tick of the system.
+    """
     used = resource.getrusage(resource.RUSAGE_SELF)
     return used.ru_utime + used.ru_stime
 
 
 def bench_on(path: Path) -> Callable[[], Any]:
-    """A fresh workbench on a table each time."""
+    """Read a table; return a function that creates a fresh workbench on it."""
     from trainer.data.problem import Problem
     from trainer.data.reader import load
     from trainer.families.exact.workbench import Workbench
@@ -162,8 +172,8 @@ def bench_on(path: Path) -> Callable[[], Any]:
 
 
 def _count_ours(path: str) -> Callable[[], int]:
-    """Return a function that counts with ours, after one count that is not measured."""
-    import common  # noqa: F401  (the trainer is found)
+    """Count once to load the compiled code; return a function that counts with octweb."""
+    import common  # noqa: F401  (finds the library)
 
     fresh = bench_on(Path(path))
     fresh().good_trees(slack=SLACK).count  # noqa: B018
@@ -171,7 +181,10 @@ def _count_ours(path: str) -> Callable[[], int]:
 
 
 def theirs(options: argparse.Namespace, program: str, path: Path) -> dict[str, Any]:
-    """Seconds and count of a peer; without a count where it was stopped, with `failed` where something else went wrong."""
+    """Run a program in a child process; return seconds and count.
+
+    `count` is None if it was stopped. After another failure the record only has `failed`.
+    """
     python = sys.executable if program == OURS else options.python
     command = [python, __file__, "--child", program, "--path", str(path)]
     process = subprocess.run(
@@ -189,7 +202,7 @@ def theirs(options: argparse.Namespace, program: str, path: Path) -> dict[str, A
 
 
 def compare(options: argparse.Namespace, name: str, path: Path) -> dict[str, dict[str, Any]]:
-    """Print one line for each program; returns what each one found."""
+    """Run all programs on a table, print one line for each, and return their results."""
     fresh = bench_on(path)
     runs: dict[str, list[dict[str, Any]]] = {OURS: []}
     for _ in range(options.repeats):
@@ -210,14 +223,14 @@ def compare(options: argparse.Namespace, name: str, path: Path) -> dict[str, dic
 
 
 def _runs_again(program: str, runs: dict[str, list[dict[str, Any]]]) -> bool:
-    """Whether a peer runs again: if it was brief, and, for all trees, if TreeFARMS was not stopped."""
+    """Whether a peer runs again: its runs were brief, and, for `ALL`, TreeFARMS was not stopped."""
     if program == ALL and any(one.get("count") is None for one in runs.get("TreeFARMS", ())):
         return False
     return all(one.get("seconds", BRIEF) < BRIEF for one in runs.get(program, ()))
 
 
 def _median(runs: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return the result of the runs with the median of their seconds, or the first failure."""
+    """Return the first result with the median and range of seconds of all runs, or the first failure."""
     failed = [one for one in runs if "failed" in one]
     seconds = [one["seconds"] for one in runs if "failed" not in one]
     return (
@@ -241,7 +254,7 @@ def _line(name: str, program: str, one: dict[str, Any], ours: float) -> None:
 
 
 def verdict(results: dict[str, dict[str, dict[str, Any]]]) -> None:
-    """Print which of the targets hold."""
+    """Print on how many tables each target holds."""
     for program, least in (("TreeFARMS", FASTER), ("PRAXIS, approximate", 1)):
         finished = {name: one for name, one in results.items() if "seconds" in one.get(program, {})}
         if not finished:
@@ -255,7 +268,7 @@ def verdict(results: dict[str, dict[str, dict[str, Any]]]) -> None:
 
 
 def count_tied(options: argparse.Namespace, path: Path) -> int:
-    """Print what TreeFARMS counts with three levels, and what ours does without idle questions."""
+    """Print the counts of TreeFARMS at depth 3, and ours without splits that separate nothing."""
     from trainer.data.problem import Problem
     from trainer.data.reader import load
     from trainer.families.exact.workbench import Workbench
@@ -274,7 +287,7 @@ def count_tied(options: argparse.Namespace, path: Path) -> int:
 
 
 def first_trees(folder: Path, repeats: int) -> None:
-    """Seconds to the first 1,000 trees on ten encodings, the search for the best tree included."""
+    """Print the seconds to the first 1,000 trees on ten encodings, including the search for the best tree."""
     print(f"\n| table | first {TREES:,} trees, s | listed |\n|---|---|---|")
     slowest = 0.0
     for name in FIRST:

@@ -1,12 +1,12 @@
-"""Replay a year of decisions on a fresh install, to see the page Life with an alarm.
+"""Simulate a year of decisions on a fresh installation, with an alarm.
 
     python benchmarks/life_year.py --folder EMPTY_FOLDER [--data heloc.csv] [--rows 55]
     OCTWEB_DATA_DIR=EMPTY_FOLDER python manage.py serve
 
-The script trains CART of depth 2 on three quarters of the table and approves the model as of 364 days ago. Each day it answers rows
-that are drawn from the last quarter, and counts them as calls do. In the second half of the year rows of the second biggest
-leaf come more often. Then it looks at the counts and prints what the page says. The folder gets a user
-`year` with the password `a year of decisions`: never use it on a server.
+The script trains CART of depth 2 on three quarters of the table and approves the model as of 364 days ago. For each day
+it predicts rows drawn from the last quarter, and counts them as API calls do. In the second half of the year rows of
+the second largest leaf occur more often. Then it evaluates the counts and prints the sentences of the page Life. The
+folder gets a user `year` with the password `a year of decisions`: never use it on a server.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ DAYS = 364
 CHANGE_DAY = 190
 TARGET = "class"
 SEED = 47
-GROWTH = 1.7  # how much more often the rows of one leaf come
+GROWTH = 1.7  # factor by which the weight of one leaf's rows grows
 
 
 def main() -> None:
@@ -42,7 +42,7 @@ def main() -> None:
 
 
 def replay(data: Path, rows: int) -> None:
-    """Make the model, its year and the look; print what the page says."""
+    """Create the model, count its year, evaluate the counts, and print the sentences of the page."""
     from django.core.management import call_command
     from django.utils import timezone
 
@@ -87,7 +87,7 @@ def approved_model(data: Path):
 
 
 def answer_year(model, rows: int) -> None:
-    """Count the answers to rows that the model was not trained on, day by day up to yesterday."""
+    """Count the answers to sampled held-out rows, day by day up to yesterday."""
     from octweb.core.tally import SECONDS_OF_DAY, Key
     from octweb.life.counting import add_counts
     from octweb.registry.document.model_files import model_file

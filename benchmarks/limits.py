@@ -1,12 +1,12 @@
-"""Limits kept on twenty shapes of tables by every method, measured from outside: the end after a time limit, and after SIGTERM.
+"""Test that every method keeps time limits and ends after SIGTERM.
 
 Usage: python benchmarks/limits.py [--method M ...] [--shape S ...] [--limit 3] [--only limit|term] [--json]
 
-Each run is `manage.py train` as a process. Its search begins when the progress file says so; until then it imports, loads kernels
-and reads the table, which no time limit covers. A limit of L seconds may take L + 10 % + 1 s from there to the end of the process,
-model file written, and a SIGTERM 2 s. On a machine that does other work besides, wall-clock time tells little: a run fails where the
-*processor time* that it took after its limit (or after the signal) is more than allowed, and where its wall-clock time is, with
-the processor to itself (`busy` says what share of the time after the limit it had).
+Each run is a process `manage.py train` on one of twenty shapes of tables. Its search begins when the progress file says
+so. Until then it imports, loads kernels and reads the table, which no time limit covers. From there a limit of L
+seconds may take L + 10 % + 1 s to the end of the process with its model file written. A SIGTERM may take 2 s.
+Other work on the machine makes wall-clock time unreliable. So a run fails if its processor time after the limit (or the
+signal) is more than allowed, or if its wall-clock time is while it had nine tenths of a processor.
 """
 
 from __future__ import annotations
@@ -30,19 +30,20 @@ from common import ROOT
 from trainer.registry import METHODS
 
 POLL = 0.02
-# seconds after the limit, share of the limit, seconds after SIGTERM
+# allowed: seconds after the limit, plus this share of the limit; seconds after SIGTERM
 SLACK = 1.0
 SHARE = 0.1
 TERM = 2.0
-GIVE_UP = 60.0  # seconds after the limit, or the signal, at which a run is killed
+GIVE_UP = 60.0  # seconds after the limit or the signal until a run is killed
 REFUSED = ("takes two classes", "too many", "does not name classes", "takes at most", "are allowed. Use fewer bins")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Shape:
-    """A table of random cells whose classes follow no column, so that no search is over at once.
+    """A table of random cells whose classes depend on no column, so that no search ends at once.
 
-    `levels`: distinct values of a number, 0 for as many as rows; `categories` columns of `words` categories each.
+    `levels` is the number of distinct values of a numeric column, 0 for continuous values. There are `categories`
+    categorical columns with `words` categories each.
     """
 
     rows: int
@@ -78,7 +79,7 @@ SHAPES = {
 
 
 def write(shape: Shape, path: Path) -> None:
-    """The table as CSV, the same at every call; every class and every category has a row where there are enough rows."""
+    """Write the table as CSV, the same at every call. Every class and category has a row if there are enough rows."""
     rng = np.random.default_rng(0)
     n = shape.rows
     columns: dict[str, np.ndarray] = {}
@@ -101,8 +102,11 @@ def write(shape: Shape, path: Path) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Seen:
-    """One run: seconds from the begin of the search to the end of the process, those over the limit or after the signal by the
-    clock and by the processor, and how it ended."""
+    """One run and how it ended.
+
+    `begin` is the seconds until the search began, `wall` those from there to the end of the process. `after` and
+    `processor` are the wall-clock and processor seconds after the limit or the signal.
+    """
 
     method: str
     shape: str
@@ -119,7 +123,7 @@ class Seen:
 def watch_run(
     method: str, shape: str, data: Path, folder: Path, *, limit: float, kind: str, options: list[str]
 ) -> Seen:
-    """Start the run, send it SIGTERM where `kind` is 'term', and measure it."""
+    """Start a run, send it SIGTERM if `kind` is 'term', and measure it."""
     progress = folder / "progress.jsonl"
     output = folder / "model.json"
     for path in (progress, output):
@@ -130,7 +134,7 @@ def watch_run(
         f"--time-limit={time_limit}", f"--progress={progress}", f"--output={output}", "--json", *options,
     ]  # fmt: skip
     started = time.perf_counter()
-    # a pipe that nobody reads holds a long record up
+    # files, since an unread pipe would block a long output
     stdout = folder / "stdout"
     complained = folder / "stderr"
     with stdout.open("w") as out, complained.open("w") as error:
@@ -154,7 +158,7 @@ def watch_run(
     after, processor = (0.0, 0.0) if mark is None else (ended - mark[0], last - (mark[1] or last))
     allowed = SHARE * limit + SLACK if kind == "limit" else TERM
     word = _how(process.returncode, stdout.read_text(), complained.read_text())
-    # a process that had less than nine tenths of a processor was held up by others
+    # with less than nine tenths of a processor, other work delayed the process
     late = processor > allowed or (after > allowed and processor > 0.9 * after)
     return Seen(
         method=method, shape=shape, kind=kind, begin=round(begun - started, 2), wall=round(ended - begun, 2),
@@ -163,7 +167,7 @@ def watch_run(
 
 
 def _begin(progress: Path, now: float) -> float | None:
-    """When the search began, from the first line of the progress file; None without one."""
+    """Return when the search began, from the first line of the progress file; None without one."""
     try:
         line = progress.read_text().partition("\n")
         return now - json.loads(line[0])["t"] if line[1] else None
@@ -180,14 +184,14 @@ def _processor(process: psutil.Process) -> float:
 
 
 def _how(code: int, out: str, error: str) -> str:
-    if code == 0 or (code == -signal.SIGTERM and out):  # the signal came when all was written
+    if code == 0 or (code == -signal.SIGTERM and out):  # the signal came after the model was written
         return str(json.loads(out.splitlines()[-1])["status"])
     message = error.strip().splitlines()[-1][:150] if error.strip() else f"code {code}"
     return f"refused: {message}" if any(word in message for word in REFUSED) else f"failed: {message}"
 
 
 def runs(arguments: argparse.Namespace) -> Iterator[Seen]:
-    """Every asked method on every asked shape."""
+    """Yield the runs of the chosen methods on the chosen shapes."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         for shape in arguments.shape or SHAPES:

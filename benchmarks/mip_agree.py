@@ -1,11 +1,12 @@
-"""Every formulation against the exact search on the small published sets at depth 2 and 3: equal where proved, never past it.
+"""Check every MIP formulation against the exact search on small published sets.
 
 Usage: OCTWEB_BENCH_DATA=... python benchmarks/mip_agree.py [--limit 20] [--depths 2,3] [--sets monk1,monk3] [--solver scip]
 
-The exact search gives the optimum; each formulation starts from the CART tree and has to find and prove the same value by itself. A
-cell has the processor time where it did, else its value and bound in rows, which must lie on both sides of the optimum. Penalties
-are those of mip_benchmark.py (0.04 at depth 2, 0.08 at depth 3); BinOCT knows complete trees and no price of a leaf, so its optimum
-is that of the exact search without a price. The limit is processor time. Ends with code 1 where anything contradicts the optimum.
+The exact search gives the optimum. Each formulation starts from the CART tree and has to find and prove the same value.
+A cell has the processor time if it did, else its value and bound in rows, which must enclose the optimum. Penalties are
+0.04 at depth 2 and 0.08 at depth 3, as in mip_benchmark.py. BinOCT has complete trees and no leaf penalty, so it is
+compared with the exact search without a penalty. The limit is processor time. The exit status is 1 if anything
+contradicts the optimum.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ LEAST = Fraction(1, 10**6)
 
 
 def cell(make: Callable[[Instance], Formulation], inst: Instance, solver: Backend, limit: float) -> tuple[str, bool]:
-    """Return the result of a formulation, and whether it agrees with the exact search."""
+    """Return the result of a formulation as text, and whether it agrees with the exact search."""
     optimum = make_start(inst, "exact", 600.0).bound
     assert optimum is not None
     began = time.process_time()

@@ -1,28 +1,28 @@
-"""Plain against accelerated BendOCT on the published encodings, each technique alone and left out: resumable, one solver for all.
+"""Compare plain and accelerated BendOCT, and each acceleration technique.
 
-Usage: OCTWEB_BENCH_DATA=... python benchmarks/mip_benchmark.py [RESULTS.jsonl] [--group shared|techniques|short] [--limit 120]
-       [--variants vanilla,default] [--solver scip] [--sets monk1,monk3] [--minutes 75] [--processor] [--report]
-       [--ratio gurobi] [--pictures docs/pictures]
+Usage: OCTWEB_BENCH_DATA=... python benchmarks/mip_benchmark.py [RESULTS.jsonl] [--group shared|techniques|short|hard]
+       [--limit 120] [--variants vanilla,default] [--solver scip] [--sets monk1,monk3] [--minutes 75] [--processor]
+       [--report] [--ratio gurobi] [--pictures docs/pictures]
 
-With `--processor` limit and seconds are processor time instead of time by the clock, so that other work on the machine hardly counts
-and a run may be spread over several days. `benchmarks/results/mip-shared.jsonl.gz` holds solves of the group
-`shared` with `--processor` and a limit of 120, by SCIP and by Gurobi (plain and default); `mip-techniques.jsonl.gz` those of all techniques
-at an earlier commit with longer Benders rows, `mip-hard.jsonl.gz` the group `hard` with a limit of 20,
-`mip-low.jsonl.gz` the group `techniques` with 10.
+Every technique is tested alone and left out, on the published encodings. With `--processor` limit and seconds are
+processor time instead of wall-clock time. Then other work on the machine hardly counts, and a run may take several
+days. `benchmarks/results/mip-shared.jsonl.gz` holds solves of the group `shared` with `--processor` and a limit of 120,
+by SCIP and by Gurobi (plain and default); `mip-techniques.jsonl.gz` those of all techniques at an earlier commit with
+longer Benders rows, `mip-hard.jsonl.gz` the group `hard` with a limit of 20, `mip-low.jsonl.gz` the group `techniques`
+with 10.
 
-Every solve is one JSON line in RESULTS.jsonl; solves that are there already are not run again, so that a run may be cut anywhere.
-What was proved within a smaller limit counts for a larger one.
-Without a file the group `short` is run plain and accelerated with 4 s per solve, and reported.
-`--report` prints the table of what is in the file: instances solved, shifted geometric mean time (shift 1 s, unsolved at the
-limit), mean gap of the rest, share of time in hooks (processor time of all callbacks), and how
-many times faster a variant solves as many instances as plain BendOCT: the time by which plain BendOCT has solved its last
-instance, over the time by which the variant has solved as many.
-`--ratio` adds the processor time of the solver divided by the time of another one, where the file has solves of both.
-`--pictures` draws instances solved over time and gaps at the limit with Plotly: techniques alone, left out, and plain against
-default; as pages, and as PNG where Playwright and Chromium are found.
+Every solve is one JSON line in RESULTS.jsonl. Solves in the file are not run again, so a run may be stopped anywhere.
+A proof within a smaller limit counts for a larger one. Without a file the group `short` is run plain and accelerated
+with 4 s per solve, and reported.
+`--report` prints a table of the file: instances solved, shifted geometric mean time (shift 1 s, unsolved at the limit),
+mean gap of the rest, and share of time in hooks (processor time of all callbacks). The last column is the time in which
+plain BendOCT solves its last instance, divided by the time in which the variant solves as many.
+`--ratio` adds the processor time of the solver divided by that of another one, if the file has solves of both.
+`--pictures` draws instances solved over time and gaps at the limit with Plotly: techniques alone, left out, and plain
+against default. The output is PNG if Playwright and Chromium are installed, else HTML.
 
-Groups     shared      every table of at most 1000 rows at depth 2 (leaf penalty 0.04) and depth 3 (0.08), and those of at most 150
-                       rows at depth 3 with 0.01
+Groups     shared      every table of at most 1000 rows at depth 2 (leaf penalty 0.04) and depth 3 (0.08), and those
+                       of at most 150 rows at depth 3 with 0.01
            techniques  monk1-3, balance-scale, breast-cancer, iris, wine, transfusion at depth 3 with 0.01
            short       monk1, monk3, balance-scale, breast-cancer at depth 3 with 0.01
            hard        every table of at most 1000 rows at depth 3 with 0.01 and 0.001
@@ -68,7 +68,7 @@ VARIANTS = {
     "- split bounds": replace(DEFAULT, split_bounds=False),
     "- cache": replace(DEFAULT, cache=False),
     "paper": PAPER,
-    # single switches of the default
+    # single changes of the default
     "no first tree": DEFAULT,
     "chain": replace(DEFAULT, equivalent_points="chain"),
     "basic": replace(DEFAULT, equivalent_points="basic"),
@@ -115,7 +115,7 @@ def load(folder: Path, name: str) -> tuple[np.ndarray, np.ndarray]:
 
 
 def sizes(folder: Path) -> dict[str, int]:
-    """Rows of every table, the smallest first."""
+    """Return the number of rows of every table, the smallest first."""
     size_by_set = {}
     for path in sorted((folder / "encoded").glob("*_enc.csv.gz")):
         with gzip.open(path, "rt") as lines:
@@ -140,10 +140,10 @@ def cases(folder: Path, group: str, sets: list[str] | None) -> Iterator[Case]:
 def solve(
     folder: Path, case: Case, techniques: Techniques, solver: str, limit: float, *, processor: bool, first: str = "cart"
 ) -> dict[str, Any]:
-    """Build and solve; seconds are those of both, since rows stated before the search cost time too.
+    """Build and solve an instance; return the record of the solve.
 
-    `seconds` are by the clock, as the limit is, or both are processor time; `cpu` is what the solve had of the machine, which
-    other work does not change much.
+    `seconds` includes building, since constraints stated before the search cost time too. `seconds` and the limit are
+    wall-clock time, or processor time if `processor` is set. `cpu` is always processor time.
     """
     X, y = load(folder, case.name)
     began = time.perf_counter()
@@ -170,15 +170,15 @@ def solve(
 
 
 def within(solver: str, seconds: float) -> SolveOptions:
-    """A limit in processor time from now on."""
-    if solver == "scip":  # which has a clock of its own
+    """Return options that limit the processor time from now on."""
+    if solver == "scip":  # SCIP can count processor time itself
         return SolveOptions(parameters={"timing/clocktype": 1, "limits/time": seconds})
     began = time.process_time()
     return SolveOptions(stopped=lambda: time.process_time() - began >= seconds)
 
 
 def warm_up() -> None:
-    """Compile what is compiled, so that no instance pays for it."""
+    """Compile the kernels, so that no instance is charged for it."""
     X = np.random.default_rng(0).integers(0, 2, (40, 5)).astype(np.uint8)
     inst = instances.build(X, (X[:, 0] ^ X[:, 1] ^ X[:, 2]).astype(np.int32), depth=3, kappa=Fraction(1, 3))
     optimise(AcceleratedBendOCT(inst, DEFAULT), backend("scip"))
@@ -191,7 +191,7 @@ def key(record: dict[str, Any]) -> tuple[Any, ...]:
 def known_solves(
     records: Iterable[dict[str, Any]], solver: str, limit: float, clock: str
 ) -> dict[tuple[Any, ...], dict[str, Any]]:
-    """Return the solves with a limit, and those proved within a smaller one, by variant, table, depth and penalty."""
+    """Return the solves with this limit, or proved within a smaller one, by variant, table, depth and penalty."""
     mine = [r for r in records if r["solver"] == solver and r.get("clock", "wall") == clock]
     mine = [r for r in mine if r["limit"] == limit or (r["optimal"] and r["limit"] < limit)]
     return {key(r)[:4]: r for r in sorted(mine, key=lambda r: (r["optimal"], r["limit"]))}
@@ -205,7 +205,7 @@ def records(path: Path) -> dict[tuple[Any, ...], dict[str, Any]]:
 
 
 def open_results(path: Path, mode: str) -> IO[str]:
-    """A file of JSON lines, compressed if its name ends in gz."""
+    """Open a file of JSON lines, compressed if its name ends in gz."""
     return cast(IO[str], gzip.open(path, mode)) if path.suffix == ".gz" else path.open(mode)
 
 
@@ -214,7 +214,7 @@ def geometric(runs: list[dict[str, Any]], limit: float) -> float:
 
 
 def speed(runs: list[dict[str, Any]], base: list[dict[str, Any]]) -> str:
-    """Time by which the base has solved its last instance over the time by which as many are solved here."""
+    """Return the time in which the base solves its last instance, divided by the time in which `runs` solve as many."""
     theirs = sorted(r["seconds"] for r in base if r["optimal"])
     solved = sorted(r["seconds"] for r in runs if r["optimal"])
     return f"{theirs[-1] / solved[len(theirs) - 1]:.0f}" if theirs and len(solved) >= len(theirs) else "-"
@@ -223,7 +223,7 @@ def speed(runs: list[dict[str, Any]], base: list[dict[str, Any]]) -> str:
 def solves_by_variant(
     records: list[dict[str, Any]], options: argparse.Namespace, selected: set[tuple[Any, ...]]
 ) -> dict[str, list[dict[str, Any]]]:
-    """The solves of a group by variant. What is not whole is named and left out: without its unsolved part it would look better."""
+    """Return the solves of a group by variant. Incomplete variants, which would look better, are named and left out."""
     runs: dict[str, list[dict[str, Any]]] = {}
     known = known_solves(records, options.solver, options.limit, options.clock)
     for variant in VARIANTS:
@@ -253,7 +253,10 @@ def report(runs: dict[str, list[dict[str, Any]]], limit: float) -> None:
 
 
 def ratios(records: list[dict[str, Any]], solver: str, other: str) -> None:
-    """Processor time of one solver divided by the time of another on what both prove, whatever the limits: geometric means by depth."""
+    """Print the processor time of one solver divided by that of another: geometric means by variant and depth.
+
+    Instances that both prove count, with any limit.
+    """
     best: dict[tuple[Any, ...], float] = {}
     for r in (r for r in records if r["optimal"]):
         about = (r["solver"], r["variant"], r["depth"], r["name"], r["penalty"])
@@ -266,7 +269,7 @@ def ratios(records: list[dict[str, Any]], solver: str, other: str) -> None:
 
 
 def draw(runs: dict[str, list[dict[str, Any]]], limit: float, title: str, path: Path) -> None:
-    """Solved instances over time on the left, gaps of the rest on the right, as in the paper."""
+    """Draw solved instances over time on the left and gaps of the rest on the right, as in the paper."""
     import plotly.graph_objects as go
     from plotly.subplots import make_subplots
 
@@ -304,7 +307,7 @@ def draw(runs: dict[str, list[dict[str, Any]]], limit: float, title: str, path: 
 
 
 def photograph(page: Path, path: Path) -> bool:
-    """The page as PNG; False where no browser is found."""
+    """Render the page as PNG; return False if Playwright or a browser is missing."""
     import shutil
 
     browser = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
@@ -325,7 +328,7 @@ def photograph(page: Path, path: Path) -> bool:
 
 
 def pictures(runs: dict[str, list[dict[str, Any]]], options: argparse.Namespace) -> None:
-    """The paper's two figures where techniques have run alone or were left out, else plain against default."""
+    """Draw the paper's two figures if techniques were run alone or left out, else plain against default."""
     folder = options.pictures
     depths = "depth 2 and 3" if options.group == "shared" else "depth 3"
     rule = f"{len(runs['default'])} instances of {depths}, {options.limit:g} s"
@@ -359,7 +362,7 @@ def main() -> int:
     if folder is None:
         return 0
     brief = options.results is None
-    if brief:  # a taste of the benchmark: a few seconds for each solve, and nothing kept
+    if brief:  # a short run with a few seconds per solve, whose results are not kept
         options.results = Path(tempfile.mkdtemp()) / "results.jsonl"
         options.report = True
         options.limit = 4.0

@@ -1,11 +1,12 @@
-"""Accelerated BendOCT against every published optimum of accelerated BendOCT and of strongtree that is within its reach.
+"""Compare accelerated BendOCT with the published optima of BendOCT and strongtree.
 
 Usage: OCTWEB_BENCH_DATA=... python benchmarks/mip_published.py [--rows 1000] [--depths 2,3] [--limit 60] [--sample 30]
        [--full] [--solver scip]
 
-Counts the instances that are proved, those that equal the published optimum, those that are better than a published value that
-was not proved, and those that contradict a published optimum or bound, which must be none. Short: thirty of each table, evenly
-spread (`--sample`); `--full`: all of them. The results of strongtree are for splits of scikit-learn, which are rebuilt.
+Counts the instances that are proved, that equal the published optimum, that improve on a published value without proof,
+and that contradict a published optimum or bound, which must be none. It takes about thirty instances of each table,
+evenly spread (`--sample`), or all of them (`--full`). The results of strongtree are for splits of scikit-learn, which
+are rebuilt.
 """
 
 from __future__ import annotations
@@ -28,8 +29,8 @@ from trainer.families.mip.bendoct_accelerated import AcceleratedBendOCT
 from trainer.families.mip.tree_mip import MipResult, optimise
 from trainer.milo import SolveOptions, backend
 
-SEEDS = (41, 23, 45, 36, 19)  # of strongtree's samples
-SAME = ("BendersOCT", "FlowOCT")  # its approaches that have this objective
+SEEDS = (41, 23, 45, 36, 19)  # seeds of strongtree's samples
+SAME = ("BendersOCT", "FlowOCT")  # strongtree's approaches with the same objective
 
 
 def prove(
@@ -42,7 +43,7 @@ def prove(
 
 
 def check_accelerated(folder: Path, options: argparse.Namespace) -> Counter[str]:
-    """accel_oct_instances.csv: objectives are mean accuracies less the penalty a leaf."""
+    """Compare with accel_oct_instances.csv, whose objectives are accuracy minus the penalty per leaf; return counts."""
     count: Counter[str] = Counter()
     with (folder / "published" / "accel_oct_instances.csv").open() as lines:
         rows = [r for r in csv.DictReader(lines) if r["depth"] in options.depths and int(r["n"]) <= options.rows]
@@ -69,7 +70,10 @@ def check_accelerated(folder: Path, options: argparse.Namespace) -> Counter[str]
 
 
 def strongtree(folder: Path, options: argparse.Namespace) -> Counter[str]:
-    """strongtree_results.csv: -(1 - lambda) errors - lambda branchings on rebuilt splits, proved runs of BendersOCT and FlowOCT only."""
+    """Compare with the proved runs of the approaches SAME in strongtree_results.csv, on rebuilt splits; return counts.
+
+    Their objective is -(1 - lambda) errors - lambda branchings.
+    """
     from sklearn.model_selection import train_test_split
 
     count: Counter[str] = Counter()

@@ -1,11 +1,12 @@
-"""SCIP against Gurobi on the shared instances, one right after the other, so that other work on the machine weighs on both.
+"""Compare SCIP with Gurobi on the shared instances.
 
-Usage: OCTWEB_BENCH_DATA=... python benchmarks/mip_solvers.py [--depth 2] [--limit 20] [--variants vanilla,default] [--sets monk1,monk3]
-       [--known RESULTS.jsonl]
+Usage: OCTWEB_BENCH_DATA=... python benchmarks/mip_solvers.py [--depth 2] [--limit 20] [--variants vanilla,default]
+       [--sets monk1,monk3] [--known RESULTS.jsonl]
 
-The instances are the group `shared` of mip_benchmark.py; all of them fit Gurobi's size-limited licence. Seconds are processor
-time, and so is the limit; the ratio is a geometric mean over the instances that both prove within it. `--known` leaves out what a
-file of mip_benchmark.py has as not proved by either within the limit.
+The solvers take turns, so that other work on the machine affects both. The instances are the group `shared` of
+mip_benchmark.py; all of them fit Gurobi's size-limited licence. Limit and seconds are processor time. The ratio is a
+geometric mean over the instances that both prove within the limit. `--known` names a file of mip_benchmark.py.
+Instances that one of the solvers did not prove there within the limit are left out.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ SOLVERS = ("scip", "gurobi")
 
 
 def slow(path: Path | None, limit: float) -> set[tuple[str, str, int, str]]:
-    """Return variant, table, depth and penalty of the cases that a solver does not prove within the limit."""
+    """Return variant, table, depth and penalty of the cases that one of the solvers does not prove within the limit."""
     records = shared.records(path) if path else {}
     late = [r for r in records.values() if r["solver"] in SOLVERS and (not r["optimal"] or r["cpu"] > limit)]
     return {(r["variant"], r["name"], r["depth"], r["penalty"]) for r in late}

@@ -1,14 +1,16 @@
-"""Unseen accuracy over all rows of tables with empty cells: learned sides, dropped rows, scikit-learn, LightGBM with one tree.
+"""Compare ways to treat empty cells by accuracy on unseen rows.
 
 python benchmarks/missing.py [--folds 5] [--depth 3] [--rows 2000] [--limit 20] [--tables hepatitis credit ...]
-Needs OCTWEB_BENCH_DATA (default ../shared/data), scikit-learn and LightGBM. Tables with more rows than --rows are sampled by class.
-A row that a method does not answer counts as its majority class. The codes -7, -8 and -9 of heloc are empty. Complete tables lose 20 %
-of their cells, at random, or the largest values of each column more often than the others. All methods see the same folds; scikit-learn
-and LightGBM read categories as 0/1 columns. `learn` is at least as good as scikit-learn where its mean is not lower.
+Compares learned sides, dropped rows, scikit-learn, and LightGBM with one tree. Needs OCTWEB_BENCH_DATA (default
+../shared/data), scikit-learn and LightGBM. Tables with more rows than --rows are sampled by class. If a method refuses
+a row, the majority class of the training rows is its answer. The codes -7, -8 and -9 of heloc are empty cells. Complete
+tables lose 20 % of their cells, at random, or large values more often. All methods see the same folds; scikit-learn and
+LightGBM read categories as 0/1 columns. `learn` is at least as good as scikit-learn where its mean is not lower.
 
 python benchmarks/missing.py --speed [--against CHECKOUT]
-User seconds of a training on a table whose columns all have empty cells, on the same table filled with medians, and on the complete
-table. With --against the complete table is also trained by the code of another checkout. The least of three trainings counts.
+Processor seconds of a training on a table whose columns all have empty cells, on the same table filled with medians,
+and on the complete table. With --against the complete table is also trained by the code of another checkout. The least
+of three trainings counts.
 """
 
 from __future__ import annotations
@@ -58,12 +60,12 @@ for _ in range(4):
     model.fit(data["X"], data["y"])
     found.append(time.process_time() - begin)
 print(min(found[1:]))
-"""  # the first training compiles
+"""  # the first training compiles kernels and is not counted
 EXACT = {"binarise": "quantile-thresholds", "bins": 8}
 
 
 def read(name: str, entry: dict, most: int) -> tuple[pd.DataFrame, np.ndarray]:
-    """The columns, texts for categories, and the classes; at most `most` rows."""
+    """Return the columns, with categories as texts, and the classes; at most `most` rows."""
     table = pd.read_csv(DATA / entry["file"])
     target = entry.get("target") or "class"
     X = table.drop(columns=target)
@@ -77,7 +79,7 @@ def read(name: str, entry: dict, most: int) -> tuple[pd.DataFrame, np.ndarray]:
 
 
 def with_holes(X: pd.DataFrame, by_value: bool) -> pd.DataFrame:
-    """The table without a fifth of its cells: at random, or large values four times as often as small ones."""
+    """Empty a fifth of the cells: at random, or large values four times as often as small ones."""
     rng = np.random.default_rng(1)
     rank = X.rank(pct=True).to_numpy()
     chance = np.where(rank > 0.5, 1.6 * GONE, 0.4 * GONE) if by_value else np.full(X.shape, GONE)
@@ -85,7 +87,7 @@ def with_holes(X: pd.DataFrame, by_value: bool) -> pd.DataFrame:
 
 
 def tables(names: list[str], most: int) -> dict[str, tuple[pd.DataFrame, np.ndarray]]:
-    """All tables by name; a complete one twice."""
+    """Return the named tables, or all if there are no names. A complete table occurs twice."""
     entries = {entry["name"]: entry for entry in json.loads((DATA / "manifest.json").read_text(encoding="utf-8"))}
     table_by_name = {name: read(name, entries[name], most) for name in EMPTY}
     for name in COMPLETE:
@@ -96,7 +98,7 @@ def tables(names: list[str], most: int) -> dict[str, tuple[pd.DataFrame, np.ndar
 
 
 def share_right(model: object, X: pd.DataFrame, y: np.ndarray, train: np.ndarray, test: np.ndarray) -> float:
-    """Accuracy on the test rows; a row that the model refuses gets the majority class of the training rows."""
+    """Return the accuracy on the test rows. A refused row gets the majority class of the training rows."""
     labels, counts = np.unique(y[train], return_counts=True)
     answers = np.full(len(test), labels[counts.argmax()], object)
     dropping = getattr(model, "missing", "learn") == "drop"
@@ -114,7 +116,7 @@ def share_right(model: object, X: pd.DataFrame, y: np.ndarray, train: np.ndarray
 
 
 def methods(depth: int, limit: float) -> dict[str, tuple[object, bool]]:
-    """The methods, and whether each reads texts; depth and leaves are the same."""
+    """Return the methods, and whether each reads texts. All have the same depth."""
     exact = EXACT | {"depth": depth, "time_limit": limit}
     return {
         "cart learn": (make_classifier("cart", depth=depth), True),
@@ -134,7 +136,7 @@ def methods(depth: int, limit: float) -> dict[str, tuple[object, bool]]:
 
 
 def numbers_of(X: pd.DataFrame) -> pd.DataFrame:
-    """Texts as 0/1 columns, with one for empty cells; numbers as they are."""
+    """Encode texts as 0/1 columns, with one for empty cells; numbers stay."""
     texts = [column for column in X if X[column].dtype == object or str(X[column].dtype) in ("string", "str")]
     wide = pd.get_dummies(X, columns=texts, dummy_na=True, dtype=float)
     wide.columns = [f"c{j}" for j in range(wide.shape[1])]  # LightGBM takes no signs in names
@@ -142,7 +144,7 @@ def numbers_of(X: pd.DataFrame) -> pd.DataFrame:
 
 
 def user_seconds(checkout: Path, X: np.ndarray, y: np.ndarray, method: str, options: dict) -> float:
-    """Train in a process of its own with the code of a checkout."""
+    """Train in a child process with the code of a checkout; return the processor seconds."""
     with tempfile.TemporaryDirectory() as folder:
         rows = Path(folder) / "rows.npz"
         np.savez(rows, X=X, y=y)
@@ -152,7 +154,7 @@ def user_seconds(checkout: Path, X: np.ndarray, y: np.ndarray, method: str, opti
 
 
 def compare_speed(against: Path | None) -> None:
-    """Print user seconds and ratios of each method of SPEED."""
+    """Print processor seconds and ratios of each method of SPEED."""
     root = Path(__file__).resolve().parents[1]
     entries = {entry["name"]: entry for entry in json.loads((DATA / "manifest.json").read_text(encoding="utf-8"))}
     table, classes = read("wdbc", entries["wdbc"], 2000)

@@ -1,10 +1,11 @@
-"""Clean years and delays of the watches of a served tree, by simulation.
+"""Simulate false alarms and delays of the watches of a served tree.
 
     python benchmarks/monitoring.py [--years 1000] [--look]
 
-Six leaves with shares of 6 to 38 %. A clean year has the shares of the training. Rows of a day resemble each other by the intra-class
-correlation `icc` (Dirichlet shares for each day). The chance of a false alarm is set to 1 % a year, half of it for the reference.
-Delays: the leaf of 9.8 % grows to 19.8 %. `--look` times the look at a year of 50 leaves of 100 models instead.
+The tree has six leaves with shares of 6 to 38 %. A clean year has the shares of the training. Rows of a day resemble
+each other by the intra-class correlation `icc` (Dirichlet shares for each day). The chance of a false alarm is set to 1
+% a year, half of it for the reference. For delays, the leaf of 9.8 % grows to 19.8 %. `--look` instead times the
+evaluation of a year of 50 leaves of 100 models.
 """
 
 from __future__ import annotations
@@ -29,13 +30,13 @@ from trainer.monitoring import (
 SHARES = np.array([0.06, 0.098, 0.142, 0.15, 0.17, 0.38])
 GROWN = 1  # the leaf whose share changes
 GROWN_SHARE = 0.198
-LEVEL = 0.005  # of the alarms; as much again for the references
-PART = 100  # years at a time
+LEVEL = 0.005  # error probability of the alarms; as much again for the references
+PART = 100  # years simulated at a time
 THRESHOLD = threshold(len(SHARES), LEVEL)
 
 
 class Setting(NamedTuple):
-    """A kind of year: decisions a day, rows of the reference, correlation of a day, day of the change (-1: none)."""
+    """A kind of year: decisions per day, reference rows, correlation within a day, day of the change (-1: none)."""
 
     rows: int
     reference: int
@@ -44,14 +45,14 @@ class Setting(NamedTuple):
 
 
 class Years(NamedTuple):
-    """Counts of years: of the reference (years, leaves), and of each day (days, years, leaves)."""
+    """Counts of simulated years: of the reference (years, leaves), and of each day (days, years, leaves)."""
 
     reference: np.ndarray
     days: np.ndarray
 
 
 def simulate(setting: Setting, years: int, rng: np.random.Generator, days: int = HORIZON_DAYS) -> Years:
-    """Draw the counts of years."""
+    """Draw the counts of `years` years."""
     grown = SHARES * (1 - GROWN_SHARE) / (1 - SHARES[GROWN])
     grown[GROWN] = GROWN_SHARE
     counts = np.empty((days, years, len(SHARES)), np.int64)
@@ -65,7 +66,10 @@ def simulate(setting: Setting, years: int, rng: np.random.Generator, days: int =
 
 
 def first_alarms(setting: Setting, simulated: Years, *, by_row: bool | None = None) -> np.ndarray:
-    """Return the day of the first alarm of each leaf, int64 (years, leaves), -1 without one; `by_row` None: the unit is chosen."""
+    """Return the day of the first alarm of each leaf, int64 (years, leaves), -1 without one.
+
+    `by_row` says whether rows or days are bets; None chooses as the application does.
+    """
     days, years, leaves = simulated.days.shape
     miss = LEVEL / leaves
     limits = ShareLimits.of_reference(simulated.reference.ravel(), np.full(years * leaves, setting.reference), miss)
@@ -80,7 +84,7 @@ def first_alarms(setting: Setting, simulated: Years, *, by_row: bool | None = No
 
 
 def clean(setting: Setting, years: int, rng: np.random.Generator) -> int:
-    """Return how many clean years have an alarm."""
+    """Return how many of `years` clean years have an alarm."""
     return sum(
         int((first_alarms(setting, simulate(setting, part, rng)) >= 0).any(axis=1).sum()) for part in _parts(years)
     )
@@ -92,7 +96,10 @@ def _parts(years: int) -> list[int]:
 
 
 class Delay(NamedTuple):
-    """Rows from the change to the first alarm: median and 90 % quantile, in days, and the share of years with an alarm in time."""
+    """Delay from the change to the first alarm: median and 90 % quantile in rows, and median in days.
+
+    `found` is the share of years with an alarm before the end of the year.
+    """
 
     median: float
     most: float
@@ -101,7 +108,7 @@ class Delay(NamedTuple):
 
 
 def delay(setting: Setting, years: int, rng: np.random.Generator, *, by_row: bool | None = True) -> Delay:
-    """Return how soon a change is found; years without an alarm count as infinite."""
+    """Return the delay of alarms; years without an alarm count as infinite."""
     parts = [first_alarms(setting, simulate(setting, part, rng), by_row=by_row) for part in _parts(years)]
     first = np.concatenate(parts)
     first = np.where(first >= setting.change, first, HORIZON_DAYS * 10).min(axis=1)
@@ -116,7 +123,7 @@ def delay(setting: Setting, years: int, rng: np.random.Generator, *, by_row: boo
 
 
 def look() -> float:
-    """Return the seconds of one look at a year of 50 leaves of 100 models, from counts in memory."""
+    """Return the processor seconds of evaluating a year of 50 leaves of 100 models, from counts in memory."""
     rng = np.random.default_rng(0)
     shares = np.full(50, 0.02)
     counts = rng.multinomial(200, shares, size=HORIZON_DAYS)

@@ -1,12 +1,14 @@
-"""Trees of hyperplanes on the data sets of CUT-H: time or gap, and accuracy on unseen rows, beside the paper's Tables 2 and 3.
+"""Compare hyperplane trees with Tables 2 and 3 of the CUT-H paper.
 
-python benchmarks/multivariate.py [--limit 120] [--depths 2 3 4 5] [--splits 5] [--methods cut-h exact ...] [--only NAME ...]
-                                  [--processor] [--output RESULTS.jsonl] [--table]
-Needs OCTWEB_BENCH_DATA (default ../shared/data).  Stratified 75/25 splits with seeds 1, 2, ...; leaf penalty 0, one thread, one process.
-The paper's limit is 900 s; its λ was tuned, here it is 0.  A first tiny run of each method compiles the kernels before the clock starts.
-With --processor the limit and the seconds are processor time of this process, so that other work on the machine hardly counts.
-With --output every result is one line of JSON, written when it is known; what the file already has for the same limit is not run again,
-so a run that was stopped goes on where it ended.  --table runs nothing and prints the tables of the file.
+python benchmarks/multivariate.py [--limit 120] [--depths 2 3 4 5] [--splits 5] [--methods cut-h exact ...]
+                                  [--only NAME ...] [--processor] [--output RESULTS.jsonl] [--table]
+Prints time or gap, and accuracy on unseen rows.  Needs OCTWEB_BENCH_DATA (default ../shared/data).  Stratified 75/25
+splits with seeds 1, 2, ...; one thread, one process.  The leaf penalty is the default: `exact` chooses it by inner
+folds, the others have 0.  The paper's limit is 900 s; its λ was tuned.  A first tiny run of each method compiles the
+kernels before the clock starts.  With --processor the limit and the seconds are processor time of this process, so
+other work on the machine hardly counts.  With --output every result is appended as one line of JSON.  Results that the
+file has for the same limit are not run again, so a stopped run can be resumed.  --table runs nothing and prints the
+tables of the file.
 """
 
 from __future__ import annotations
@@ -43,7 +45,7 @@ FIELDS = ("dataset", "depth", "method", "split", "n", "status", "correct", "boun
 
 
 def split(codes: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Rows to train on (three quarters of every class) and to test on."""
+    """Return the training rows (three quarters of every class) and the test rows."""
     draw = np.random.default_rng(seed)
     test = np.zeros(len(codes), bool)
     for k in np.unique(codes):
@@ -53,7 +55,7 @@ def split(codes: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def run(table: Table, labels: Labels, method: str, depth: int, seed: int, limit: float) -> dict[str, Any]:
-    """One training and its accuracy on the other quarter."""
+    """Train once; return the certificate's numbers and the accuracy on the other quarter."""
     rows, test = split(labels.codes, seed)
     parameters = {"depth": depth, "time_limit": limit, "seed": 0}
     request = TrainRequest(table=table.take(rows), labels=labels.take(rows), method=method, parameters=parameters)
@@ -69,9 +71,9 @@ def run(table: Table, labels: Labels, method: str, depth: int, seed: int, limit:
 
 
 def data(name: str) -> tuple[Table, Labels]:
-    """The rows of a set; what the paper calls categorical is one 0/1 feature per level, and an empty cell is a level.
+    """Read a data set. If the paper calls it categorical, each level is a 0/1 feature and an empty cell is a level.
 
-    heloc are the seventeen published 0/1 columns, as in the paper, which counts both values of each.
+    For heloc these are the seventeen published 0/1 columns, as in the paper, which counts both values of each.
     """
     if name == "heloc":
         table, labels, _ = load(DATA / "encoded" / "fico_binary_enc.csv.gz", target="target")
@@ -89,7 +91,7 @@ def data(name: str) -> tuple[Table, Labels]:
 
 
 def by_processor() -> None:
-    """Let every clock of the program, and SCIP's, count the processor time of this process from now on."""
+    """Make every clock of the program, and SCIP's, count processor time of this process from now on."""
     configure = scip._configure
 
     def with_clock(model: Any, exchange: Any) -> None:
@@ -101,7 +103,7 @@ def by_processor() -> None:
 
 
 def warm(methods: Sequence[str]) -> None:
-    """Compile the kernels: they differ by depth, and a compilation cannot be stopped by a limit."""
+    """Compile the kernels. They differ by depth, and no limit can stop a compilation."""
     draw = np.random.default_rng(0)
     X = draw.normal(size=(40, 2))
     y = draw.integers(0, 2, 40).astype(np.int32)
@@ -114,7 +116,7 @@ def warm(methods: Sequence[str]) -> None:
 
 
 def read_published() -> tuple[dict[tuple[str, int, str], str], dict[tuple[str, int, str], str]]:
-    """Time or gap (Table 2) and accuracy on unseen rows (Table 3) of the paper, by data set, depth and method."""
+    """Return time or gap (Table 2) and accuracy on unseen rows (Table 3) of the paper by data set, depth and method."""
     solved: dict[tuple[str, int, str], str] = {}
     accuracy: dict[tuple[str, int, str], str] = {}
     with (DATA / "published" / "paper001_table2.csv").open() as stream:
@@ -129,7 +131,7 @@ def read_published() -> tuple[dict[tuple[str, int, str], str], dict[tuple[str, i
 
 
 def group_results(results: Sequence[dict[str, Any]]) -> dict[tuple[str, int, str], list[dict[str, Any]]]:
-    """The splits of each data set, depth and method, in the order of the sets, the depths and the methods."""
+    """Group the results of all splits by data set, depth and method, in this order."""
     order = {name: i for i, name in enumerate((*SETS, *METHODS))}
     by_case: dict[tuple[str, int, str], list[dict[str, Any]]] = {}
     for row in results:
@@ -138,7 +140,7 @@ def group_results(results: Sequence[dict[str, Any]]) -> dict[tuple[str, int, str
 
 
 def summary(results: Sequence[dict[str, Any]]) -> list[str]:
-    """A table in Markdown: one line for each data set, depth and method."""
+    """Return a Markdown table with one line for each data set, depth and method."""
     solved, accuracy = read_published()
     lines = [
         "| data | depth | method | proved | seconds | gap % | training % | unseen % | paper: time or gap | paper: unseen % |",
@@ -158,21 +160,20 @@ def summary(results: Sequence[dict[str, Any]]) -> list[str]:
 
 
 def in_time(mean: float, sd: float, limit: float = 900.0, splits: int = 5) -> tuple[int, int]:
-    """Return the least and the largest number of splits of the paper that ended before the limit.
+    """Return the least and the largest number of the paper's splits that may have ended before the limit.
 
-    They follow from the printed mean and deviation.
-
-    The means have the splits at the limit in them: many lie next to multiples of a fifth of it. With a deviation of 0 there, it is not
-    one of the five (which would all have taken 541 s, say), and the mean alone tells how many stand at the limit.
+    They follow from the printed mean and standard deviation in seconds. The means include the splits that ran into the
+    limit: many lie near multiples of a fifth of it. A printed deviation of 0 at such a mean does not come from five
+    equal times. Then the mean alone gives the number of splits at the limit.
     """
     if sd <= 1 and mean >= limit / splits:
         ended = splits - int(mean * splits // limit)
         return ended, ended
     possible = set()
-    for at_limit, late in itertools.product(range(splits + 1), (0, 1, 3, 5)):  # seconds by which a stop was late
+    for at_limit, late in itertools.product(range(splits + 1), (0, 1, 3, 5)):  # seconds over the limit
         others = splits - at_limit
         stop = limit + late
-        rest = splits * mean - at_limit * stop  # of the others together
+        rest = splits * mean - at_limit * stop  # seconds of the other splits together
         if not -3 <= rest <= others * limit + 3:  # a printed second is rounded
             continue
         rest = min(max(rest, 0.0), others * (limit - 1))
@@ -187,7 +188,10 @@ def in_time(mean: float, sd: float, limit: float = 900.0, splits: int = 5) -> tu
 
 
 def totals(results: Sequence[dict[str, Any]]) -> list[str]:
-    """Return how many data sets and splits are proved here and in the paper, where a proved set has a time and no gap."""
+    """Return a table of the data sets and splits proved here and in the paper.
+
+    In the paper a proved data set has a time and no gap.
+    """
     with (DATA / "published" / "paper001_table2.csv").open() as stream:
         times = {
             (row["dataset"], int(row["depth"]), row["model"]): in_time(float(row["mean"]), float(row["sd"]))
@@ -214,7 +218,7 @@ def totals(results: Sequence[dict[str, Any]]) -> list[str]:
 
 
 def read(path: Path | None) -> list[dict[str, Any]]:
-    """The results of earlier runs; a last line that was cut off when a run was killed is left out."""
+    """Return the results of earlier runs. An incomplete last line, left by a killed run, is ignored."""
     results: list[dict[str, Any]] = []
     if path is not None and path.exists():
         text = path.read_text()
@@ -224,7 +228,7 @@ def read(path: Path | None) -> list[dict[str, Any]]:
 
 
 def main() -> None:
-    """Run what is asked for and not yet known; every result is written as soon as it is known."""
+    """Run the chosen cases that have no result yet, and print the tables. Every result is written at once."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--limit", type=float, default=120.0)
     parser.add_argument("--depths", type=int, nargs="+", default=[2, 3, 4, 5])
@@ -252,7 +256,7 @@ def main() -> None:
 
 
 def measure(work: Sequence[tuple[str, int, str, int, float]], output: Path | None) -> Iterator[dict[str, Any]]:
-    """Run each, append it to the file, and give it back."""
+    """Run each case, append its result to the file, and yield it."""
     if work:
         warm(sorted({key[2] for key in work}))
     tables: dict[str, tuple[Table, Labels]] = {}

@@ -1,7 +1,8 @@
-"""Every option of odt against brute force on random small tables: the exact search and the model under each solver.
+"""Check every option of odt against brute force on small random tables.
 
-python benchmarks/odt_brute.py [--count 200] [--solvers search scip gurobi highs] [--options NAME ...]    markdown on standard output
-A run fails at the first instance whose tree, bound or claim is not the right one (`tests/trainer/odt/options.py`).
+python benchmarks/odt_brute.py [--count 200] [--solvers search scip gurobi highs] [--options NAME ...]
+Checks the exact search and the model under each solver, and prints Markdown. A run fails at the first instance with a
+wrong tree, bound or claim (`tests/trainer/odt/options.py`).
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from tests.trainer.odt.options import OPTIONS, applies, check, instance
 
 
 def measure(option: str, solver: str, count: int) -> str:
-    """Check `count` instances of an option; what the table says."""
+    """Check `count` instances of an option; return the cell of the table. Raises SystemExit at the first failure."""
     started = time.perf_counter()
     for seed in range(count):
         problem, topology, settings = instance(option, seed)

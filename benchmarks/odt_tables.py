@@ -1,7 +1,8 @@
-"""Tables 2-4, 6, 8 and 14 of Günlük et al., "Optimal decision trees for categorical data via integer programming", beside ours.
+"""Reproduce tables 2-4, 6, 8 and 14 of Günlük et al.
 
-python benchmarks/odt_tables.py [TABLE ...] [--limit SECONDS] [--splits 5] [--datasets NAME ...]    markdown on standard output
-Needs OCTWEB_BENCH_DATA (default ../shared/data). One thread, compiled kernels; the paper used CPLEX on eight cores.
+python benchmarks/odt_tables.py [TABLE ...] [--limit SECONDS] [--splits 5] [--datasets NAME ...]
+The paper is "Optimal decision trees for categorical data via integer programming". Prints Markdown. Needs
+OCTWEB_BENCH_DATA (default ../shared/data). One thread, compiled kernels; the paper used CPLEX on eight cores.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from trainer.tree.nodes import Tree
 
 DATA = Path(os.environ.get("OCTWEB_BENCH_DATA", Path(__file__).resolve().parents[2] / "shared" / "data"))
 FILES = {"a1a": "a1a-grouped"}
-CODED = ("monks-1-432", "breast-cancer-wisconsin")  # numbers that the paper takes for categories
+CODED = ("monks-1-432", "breast-cancer-wisconsin")  # numeric data sets that the paper treats as categorical
 TOPOLOGY = {"2": "depth-2", "2.5": "depth-2.5", "3": "depth-3", "imbalanced": "imbalanced"}
 WITHOUT = {
     "nothing": "anchor, relax, strengthen", "no_anchor": "anchor", "no_relax": "relax", "no_strength": "strengthen", "all": "",
@@ -39,13 +40,13 @@ WITHOUT = {
 
 
 def read_published(number: int) -> list[dict[str, str]]:
-    """The rows of a printed table."""
+    """Return the rows of a table of the paper."""
     with (DATA / "published" / f"paper004_table{number}.csv").open(encoding="utf-8") as stream:
         return list(csv.DictReader(stream))
 
 
 def read(name: str) -> tuple[Table, Labels]:
-    """A data set as the paper treats it: empty cells of categorical columns are a category, heloc without its rows of -9."""
+    """Read a data set as the paper does: empty cells of categorical columns are a category, heloc has no rows of -9."""
     kinds = {}
     path = DATA / f"{FILES.get(name, name)}.csv"
     if name in CODED:
@@ -66,7 +67,10 @@ def _empty(column: Column) -> np.ndarray:
 
 
 class Split:
-    """600 rows (or nine tenths) for training, a tenth for testing."""
+    """Training set of `rows` rows, at most nine tenths, and a tenth for testing.
+
+    `whole` leaves out rows with empty categorical cells.
+    """
 
     def __init__(self, name: str, seed: int, rows: int = 600, *, whole: bool = False) -> None:
         table, labels = read(name)
@@ -83,18 +87,18 @@ class Split:
         self.test = table.take(test).matrix(), labels.codes[test]
 
     def fit(self, limit: float, method: str = "odt", **settings: object) -> tuple[Tree, Certificate]:
-        """Train with a time limit."""
+        """Train with a time limit in seconds; return tree and certificate."""
         chosen = get(method)
         raw = {"bins": 10, **settings} if method == "odt" else settings
         return fit(chosen, self.problem, chosen.settings(raw), Monitor(Limits(time=limit)))[:2]
 
     def accuracy(self, tree: Tree) -> float:
-        """On the test rows, in percent."""
+        """Return the accuracy on the test rows in percent."""
         return 100 * float((tree.predict(self.test[0]) == self.test[1]).mean())
 
 
 def show(header: list[str], rows: list[list[object]]) -> None:
-    """A markdown table."""
+    """Print a Markdown table."""
     print("| " + " | ".join(header) + " |\n" + "|---" * len(header) + "|")
     for row in rows:
         print(
@@ -105,14 +109,14 @@ def show(header: list[str], rows: list[list[object]]) -> None:
 
 
 def seconds(certificate: Certificate, limit: float) -> str:
-    """The time of a proof, or the gap that was left."""
+    """Describe the time of a proof, or the remaining gap."""
     if certificate.proved_optimal:
         return f"{certificate.seconds:.2f} s"
     return f"gap {100 * (certificate.gap or 0):.1f} % after {limit:g} s"
 
 
 def techniques(number: int, limit: float, datasets: set[str], depth: int, most: int) -> None:
-    """Tables 2 and 3: the model with and without each technique (depth 3 in the paper), and the search on the same rows."""
+    """Print table 2 or 3: the model with and without each technique (depth 3 in the paper), and our search."""
     rows: list[list[object]] = []
     for row in read_published(number):
         name = row["dataset"]
@@ -131,7 +135,7 @@ def techniques(number: int, limit: float, datasets: set[str], depth: int, most: 
 
 
 def times(limit: float, datasets: set[str]) -> None:
-    """Table 4: time by topology and rows."""
+    """Print table 4: time by topology and rows."""
     rows: list[list[object]] = []
     for row in read_published(4):
         if datasets and row["dataset"] not in datasets:
@@ -143,7 +147,10 @@ def times(limit: float, datasets: set[str]) -> None:
 
 
 def branching(limit: float, splits: int, datasets: set[str]) -> None:
-    """Table 6: one category per question, limited subsets, any subset; the limit of the paper is not printed, so three are shown."""
+    """Print table 6: splits by one category, limited subsets, or any subset.
+
+    The paper does not state its limit of subsets, so three limits are shown.
+    """
     rows: list[list[object]] = []
     for row in read_published(6):
         name = row["dataset"]
@@ -160,7 +167,7 @@ def branching(limit: float, splits: int, datasets: set[str]) -> None:
 def measure_splits(
     name: str, limit: float, splits: int, method: str = "odt", **settings: object
 ) -> tuple[float, float, int]:
-    """Mean accuracy in percent on training and test rows over the splits, and how many were proved."""
+    """Return the mean accuracy in percent on training and test rows over the splits, and how many are proved."""
     train = []
     test = []
     proved = 0
@@ -174,7 +181,7 @@ def measure_splits(
 
 
 def accuracy(limit: float, splits: int, datasets: set[str]) -> None:
-    """Table 8: accuracy by topology; a1a and mushroom with subsets of at most four categories."""
+    """Print table 8: accuracy by topology; a1a and mushroom have subsets of at most four categories."""
     rows: list[list[object]] = []
     for row in read_published(8):
         name = row["dataset"]
@@ -192,9 +199,10 @@ def accuracy(limit: float, splits: int, datasets: set[str]) -> None:
 
 
 def sensitivity(limit: float, splits: int, depths: list[int], printed: bool) -> None:
-    """Table 14: the largest specificity for a required sensitivity, means over the splits; one frontier gives a column.
+    """Print table 14: the largest specificity for a required sensitivity, as means over the splits.
 
-    `printed`: the reading that gives the printed numbers, complete rows and required rows rounded down.
+    One frontier per split and depth gives all required sensitivities. `printed` uses only complete rows and rounds
+    required rows down, which gives the paper's numbers.
     """
     rates_by_run: dict[tuple[int, str], list[tuple[float, ...]]] = defaultdict(list)
     required = list(dict.fromkeys(row["train_tpr"] for row in read_published(14)))

@@ -1,15 +1,17 @@
-"""Accelerated BendOCT on SCIP against BendersOCT of odtlearn on its Gurobi, the same instances, one after the other.
+"""Compare accelerated BendOCT on SCIP with odtlearn's BendersOCT on Gurobi.
 
 Usage: OCTWEB_BENCH_DATA=... ODTLEARN_PYTHON=/path/of/venv/bin/python python benchmarks/odtlearn_peer.py
        [--limit 20] [--depth 3] [--penalty 0.04] [--sets monk1,monk3] [--full | --shared] [--results FILE.jsonl]
 
-`--full` takes thirteen tables with one penalty, `--shared` every instance of that depth in the group `shared` of mip_benchmark.py.
+`--full` takes thirteen tables with one penalty, `--shared` every instance of that depth in the group `shared` of
+mip_benchmark.py.
 
-odtlearn needs versions of its own, so it runs in its own environment: `python -m venv V && V/bin/pip install odtlearn gurobipy`,
-then ODTLEARN_PYTHON=V/bin/python. Without it the benchmark says so and ends. Instances are those that fit Gurobi's size-limited
-licence. odtlearn maximises (1 - lambda) correct - lambda branchings; lambda is kappa / (1 + kappa) for the same trees. Its time is
-that of `fit`, ours that of building and solving; both have one thread and the same limit. A time at the limit counts as the limit,
-so the ratio is too favourable to the one that was cut off.
+odtlearn needs its own versions of libraries, so it runs in its own environment: `python -m venv V`,
+`V/bin/pip install odtlearn gurobipy`, then ODTLEARN_PYTHON=V/bin/python. Without it the benchmark prints a note and
+ends. Instances that do not fit Gurobi's size-limited licence are left out. odtlearn maximises
+(1 - lambda) correct - lambda branchings; lambda is kappa / (1 + kappa) for the same trees. Its time is that of `fit`,
+ours that of building and solving. Both have one thread and the same limit. A time at the limit counts as the limit, so
+the ratio favours the program that was stopped.
 """
 
 from __future__ import annotations
@@ -31,7 +33,7 @@ LICENCE = 2000
 
 
 def child(path: str, depth: int, lam: float, limit: float) -> int:
-    """In the environment of odtlearn: fit, and print one line of JSON."""
+    """Fit odtlearn in its own environment, and print one line of JSON."""
     import numpy as np
     import pandas as pd
     from odtlearn.flow_oct import BendersOCT
@@ -61,7 +63,7 @@ def theirs(python: str, X: Any, y: Any, depth: int, kappa: float, limit: float, 
 
 
 def instances(options: argparse.Namespace, folder: Path) -> list[Any]:
-    """Return the cases to compare, as those of mip_benchmark.py."""
+    """Return the cases to compare, as `Case` of mip_benchmark.py."""
     import mip_benchmark as ours
 
     if options.shared:
@@ -74,7 +76,7 @@ def instances(options: argparse.Namespace, folder: Path) -> list[Any]:
 
 
 def compare(options: argparse.Namespace, folder: Path) -> list[dict[str, Any]]:
-    """One record per instance."""
+    """Solve each instance with both programs, print a line, and return the records."""
     import tempfile
 
     import mip_benchmark as ours

@@ -1,8 +1,9 @@
-"""CUT-H on points in a plane, with and without the decomposition by the root.
+"""Compare CUT-H in the plane with and without decomposition by the root.
 
 python benchmarks/plane_roots.py [--limit 30] [--points 40 80 120 160 200] [--processor]
-Two columns of random numbers, random classes (two and three), depth 2, no penalty: the hardest labels that there are.
-Without it the run has its first trees, local search, bound of planes (sets of at most 110 points) and SCIP, one thread.
+Two columns of random numbers, random classes (two and three), depth 2, no penalty, one thread: random labels are the
+hardest. Without the decomposition a run has first trees, local search, the bound of planes (sets of at most 110 points)
+and SCIP.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from trainer.training.run import TrainRequest, train
 
 
 def run(points: int, classes: int, limit: float) -> str:
-    """Status, objective, gap and seconds of one training."""
+    """Train once; return status, correct rows, gap and seconds in words."""
     draw = np.random.default_rng(points)
     X = draw.normal(size=(points, 2)).round(3)
     y = draw.integers(0, classes, points).astype(np.int32)
@@ -40,7 +41,7 @@ def run(points: int, classes: int, limit: float) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Print a table in Markdown."""
+    """Print a Markdown table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--limit", type=float, default=30.0)
     parser.add_argument("--points", type=int, nargs="+", default=[40, 80, 120, 160, 200])

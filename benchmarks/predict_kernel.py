@@ -1,9 +1,9 @@
-"""Prediction speed: our kernel against scikit-learn's tree and onnxruntime, one thread each, in one run.
+"""Compare the prediction speed of our kernel, scikit-learn and onnxruntime.
 
     python benchmarks/predict_kernel.py [--rows 1000000] [--columns 30] [--depth 6] [--repeats 5]
 
-The same CART tree (every node down to the depth) is used by all three; before timing, all leaves are compared. Ratios are the
-result; rows per second depend on the machine.
+All three use the same CART tree and one thread, in one run. Before timing, all leaves and classes are compared. Ratios
+are the result; rows per second depend on the machine.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from trainer.tree.splits import Linear, Threshold
 
 
 def best_time(work: Callable[[], object], repeats: int) -> float:
-    """Seconds of the fastest of `repeats` calls, after one that is not counted."""
+    """Return the seconds of the fastest of `repeats` calls, after one that is not counted."""
     work()
     times = []
     for _ in range(repeats):
@@ -39,7 +39,7 @@ def best_time(work: Callable[[], object], repeats: int) -> float:
 
 
 def translate(model: DecisionTreeClassifier, X: np.ndarray, y: np.ndarray) -> Tree:
-    """The scikit-learn tree as ours."""
+    """Convert the scikit-learn tree to ours."""
     inner = model.tree_
 
     def visit(v: int) -> Draft:
@@ -52,7 +52,7 @@ def translate(model: DecisionTreeClassifier, X: np.ndarray, y: np.ndarray) -> Tr
 
 
 def bivariate(tree: Tree, X: np.ndarray, y: np.ndarray) -> Tree:
-    """The same tree with a second column in every split."""
+    """Return the tree with a second column in every split."""
 
     def visit(v: int) -> Draft:
         node = tree.nodes[v]

@@ -1,9 +1,10 @@
-"""A Parquet file of 1,000,000 rows × 30 columns to classes: octweb, scikit-learn's tree and onnxruntime, rows per second.
+"""Compare batch prediction of a Parquet file by octweb, scikit-learn and onnxruntime.
 
     python benchmarks/predict_parquet.py [--rows 1000000] [--columns 30] [--depth 6] [--repeats 3] [--few-columns]
 
-All of them read the same file from the disk cache with pyarrow on one thread and predict the same tree; octweb also writes the
-answers (label, shares, leaf) as a file, which is `manage.py predict` without its start. Before timing, the classes are compared.
+All of them read the same file from the disk cache with pyarrow on one thread and use the same tree. octweb also writes
+the answers (label, shares, leaf) to a file, as `manage.py predict` does after its start. Before timing, classes and
+leaves are compared.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ LIMITS = ReadLimits(bytes=10**11, unpacked_bytes=10**11, rows=10**9, columns=10*
 
 
 def times(programs: dict[str, Callable[[], object]], repeats: int) -> dict[str, tuple[float, float]]:
-    """Wall and processor seconds of the fastest of `repeats` calls; the programs take turns."""
+    """Return the least wall and processor seconds of `repeats` calls; the programs take turns."""
     times_by_program: dict[str, list[tuple[float, float]]] = {}
     for _ in range(repeats):
         for name, work in programs.items():

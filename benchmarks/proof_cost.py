@@ -1,10 +1,11 @@
-"""Cost of proofs on the published encodings: time to write one beside that of the training, its size, and time to check it.
+"""Measure proofs: time to write, size, and time to check.
 
 python benchmarks/proof_cost.py [--depths 3 4] [--penalty 0] [--only NAME ...] [--minutes 5] [--output results.csv]
-python benchmarks/proof_cost.py --max-columns 2 3       (the tables with their own columns, five bins each, and a limit of columns)
-python benchmarks/proof_cost.py --thresholds            (`exact-numeric` on the tables with their own columns)
-Needs OCTWEB_BENCH_DATA (default ../shared/data).  Processor seconds of one thread; the code is compiled before.  Small tables come
-first; where the minutes are over, the others are left out and the last line says so.
+python benchmarks/proof_cost.py --max-columns 2 3       (`exact` on the original columns with a limit of columns)
+python benchmarks/proof_cost.py --thresholds            (`exact-numeric` on the original columns)
+Without a mode the published encodings are used.  Needs OCTWEB_BENCH_DATA (default ../shared/data).  Processor seconds
+of one thread, beside those of the training; kernels are compiled before.  Small tables come first.  Tables for which no
+time is left are listed in the last line.
 """
 
 from __future__ import annotations
@@ -40,14 +41,14 @@ from trainer.solver_common.problem_setup import limits_of, pose
 from trainer.training.proof_file import cost_of
 
 FIELDS = ("table", "depth", "rows", "questions", "train", "prove", "share", "steps", "bytes", "check", "check_to_train")
-TARGETS = {3: 1.0, 4: 20.0}  # seconds, the median of checking
+TARGETS = {3: 1.0, 4: 20.0}  # depth → target of the median check, in seconds
 MOST_SHARE = 0.30
 MOST_BYTES = 50_000_000
 LONGEST = 600.0
 
 
 def measure(X: np.ndarray, y: np.ndarray, depth: int, penalty: Fraction) -> dict[str, float]:
-    """Train, prove, pack and check once; raises BadProof if a proof does not hold."""
+    """Train, prove, compress and check once. Raises BadProof if the proof does not hold."""
     classes = int(y.max()) + 1
     price = penalty * len(y)
     every = np.ones(X.shape[1], bool)
@@ -62,7 +63,7 @@ def measure(X: np.ndarray, y: np.ndarray, depth: int, penalty: Fraction) -> dict
 
 
 def measure_columns(path: Path, target: str, depth: int, penalty: Fraction, most: int) -> dict[str, float]:
-    """Measure `exact` on a table with its own columns and a limit of columns."""
+    """Measure `exact` on the original columns of a table, with a limit of columns."""
     table, labels, _ = load(path, target=target)
     method = get("exact")
     settings = method.settings({"depth": depth, "max_columns": most, "leaf_penalty": penalty, "time_limit": 600.0})
@@ -83,7 +84,7 @@ def measure_columns(path: Path, target: str, depth: int, penalty: Fraction, most
 
 
 def measure_thresholds(path: Path, target: str, depth: int, penalty: Fraction) -> dict[str, float]:
-    """The same for `exact-numeric`."""
+    """Measure `exact-numeric` on the original columns of a table."""
     table, labels, _ = load(path, target=target)
     method = get("exact-numeric")
     settings = method.settings({"depth": depth, "leaf_penalty": penalty, "time_limit": 600.0})
@@ -107,7 +108,7 @@ def measure_thresholds(path: Path, target: str, depth: int, penalty: Fraction) -
 def time_proof(
     solve: Callable[[], tuple[Callable[[Callable[[], bool]], ProofSteps | None], Fraction]], space: ProofSpace
 ) -> dict[str, float]:
-    """Processor seconds of a search, of its proof, and of the check."""
+    """Return processor seconds of a search, of its proof and of the check, their ratios, and the size of the proof."""
     start = time.process_time()
     proves, cost = solve()
     trained = time.process_time()
@@ -182,7 +183,7 @@ def main() -> None:
 
 
 def own_columns(folder: Path, options: argparse.Namespace) -> None:
-    """The modes --max-columns and --thresholds: tables of the manifest, the small ones first; iris compiles."""
+    """Run the mode --max-columns or --thresholds on the tables of the manifest, small ones first; iris compiles."""
     about = json.loads((folder / "manifest.json").read_text())
     about = [d for d in about if not options.only or d["name"] in options.only]
     about.sort(key=lambda d: d["rows"] * len(d["numeric_features"] + d["categorical_features"]) ** 2)
@@ -217,7 +218,7 @@ def own_columns(folder: Path, options: argparse.Namespace) -> None:
 
 
 def summary(depth: int, records: list[dict]) -> None:
-    """The figures of a depth beside what was aimed at."""
+    """Print the results of a depth beside their targets."""
     if not records:
         return
     check = [r["check"] for r in records]

@@ -1,4 +1,7 @@
-"""Run every benchmark in this folder, one after the other, each with its short settings; `python benchmarks/NAME.py -h` has more."""
+"""Run every benchmark in this folder without arguments, one after the other.
+
+`python benchmarks/NAME.py -h` shows the options of one.
+"""
 
 from __future__ import annotations
 

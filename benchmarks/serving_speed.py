@@ -1,12 +1,13 @@
-"""Requests per second and latency of predictions: octweb and MLServer, one worker pinned to one core, wrk on another.
+"""Compare the prediction throughput and latency of octweb and MLServer.
 
     python benchmarks/serving_speed.py --mlserver VENV [--rounds 3] [--seconds 5] [--rows 1,1000] [--connections 8]
 
-VENV is a virtual environment with `mlserver mlserver-sklearn` (MLServer pins versions that octweb does not take); `wrk` must be
-installed. Both serve the same scikit-learn tree on 30 columns, and both get the same body of the Open Inference Protocol. octweb
-checks token, throttle and every cell, and answers label, probabilities and leaf; MLServer checks no token and answers the class.
-The servers take turns in each round, so that other work on the machine hits both; ratios are medians over rounds. Processor time for each
-request is measured beside it: on a machine with other work it says more than requests per second.
+Each server has one worker pinned to one core; wrk runs on another core and must be installed. VENV is a virtual
+environment with `mlserver mlserver-sklearn`, since MLServer pins versions that octweb does not accept. Both serve the
+same scikit-learn tree on 30 columns, and both get the same body of the Open Inference Protocol. octweb checks token,
+throttle and every cell, and returns label, probabilities and leaf; MLServer checks no token and returns the class. The
+servers take turns in each round, so that other work on the machine affects both; ratios are medians over rounds.
+Processor time per request is measured as well. On a busy machine it says more than requests per second.
 """
 
 from __future__ import annotations
@@ -74,7 +75,7 @@ end
 
 @dataclass(frozen=True, kw_only=True)
 class Target:
-    """An address that is measured, with the header and body it takes, and the process that serves it."""
+    """A URL to measure, with header and body of the request, and the process that serves it."""
 
     process: psutil.Process
     name: str
@@ -85,7 +86,7 @@ class Target:
 
 @dataclass(frozen=True, kw_only=True)
 class Measured:
-    """One run of wrk: requests per second, milliseconds, and processor milliseconds of the server for each request."""
+    """One run of wrk: requests per second, latency in ms, and processor ms of the server per request."""
 
     rate: float
     p50: float
@@ -100,7 +101,7 @@ def free_port() -> int:
 
 
 def tree_document(path: Path) -> None:
-    """The scikit-learn tree that MLServer serves, as a model file of octweb."""
+    """Write the scikit-learn tree that MLServer serves as a model file of octweb."""
     from sklearn.datasets import load_breast_cancer
     from sklearn.tree import DecisionTreeClassifier
 
@@ -133,7 +134,7 @@ def rows(n: int) -> Any:
 
 
 def tensor_body(n: int) -> bytes:
-    """One tensor with all columns; the datatype's name of MLServer's scikit-learn runtime is that of the protocol."""
+    """Return a body of the Open Inference Protocol: one tensor with all columns."""
     X, _ = rows(n)
     tensor = {"name": "predict", "shape": [n, X.shape[1]], "datatype": "FP64", "data": X.ravel().tolist()}
     return json.dumps({"inputs": [tensor]}).encode()
@@ -148,7 +149,7 @@ def rows_body(n: int) -> bytes:
 def running(
     command: list[str], environment: dict[str, str], ready: str, log: Path, cwd: Path
 ) -> Iterator[psutil.Process]:
-    """A server pinned to core 0 for the length of a `with` block."""
+    """Run a server pinned to core 0 for the duration of a `with` block; yield its process when it is ready."""
     with log.open("wb") as stream:
         process = subprocess.Popen(
             ["taskset", "-c", "0", *command], env=environment, cwd=cwd, stdout=stream, stderr=stream,
@@ -177,7 +178,7 @@ def processor_seconds(process: psutil.Process) -> float:
 
 
 def once(target: Target, header: dict[str, str]) -> None:
-    """One call that may take as long as it likes: kernels are compiled at the first one."""
+    """Make one call with a long timeout, since the first call compiles kernels."""
     request = urllib.request.Request(target.url, target.body, {"Content-Type": "application/json"} | header)
     with urllib.request.urlopen(request, timeout=300) as answer:
         answer.read()
@@ -220,10 +221,10 @@ def own_targets(process: psutil.Process, base: str, setup: dict[str, str], n: in
 
 
 def prepare(folder: Path) -> tuple[dict[str, str], dict[str, str]]:
-    """A fresh installation with one approved model; returns its environment, and token and id."""
+    """Create a fresh installation with one approved model; return its environment, and token and model id."""
     environment = os.environ | {
         "OCTWEB_DATA_DIR": str(folder / "data"),
-        "OCTWEB_RATE_USER": "100000000/min",  # counted and checked as ever, but never reached
+        "OCTWEB_RATE_USER": "100000000/min",  # the throttle works as usual but is never reached
         "OCTWEB_LOG_LEVEL": "WARNING",
         "DJANGO_SETTINGS_MODULE": "octweb.settings",
         "NUMBA_CACHE_DIR": os.environ.get("NUMBA_CACHE_DIR", str(folder / "numba")),

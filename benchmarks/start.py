@@ -1,9 +1,10 @@
-"""Cold and warm start of a training: processor seconds of `manage.py train` on iris, first without and then with compiled kernels.
+"""Time cold and warm starts of `manage.py train` on iris.
 
 Usage: python benchmarks/start.py [--method bivariate] [--depth 2] [--ready build/ready [--no-bare]]
 
-With --ready another number: the first start with the kernels that `python -m tools.ready` compiled ahead, as from the wheel, and the
-kernels that were compiled at run time all the same, since they are not among those. --no-bare leaves out the start without any.
+Processor seconds, first without and then with compiled kernels. --ready adds the first start with the kernels that
+`python -m tools.ready` compiled ahead, as the wheel has them, and lists the kernels still compiled at run time.
+--no-bare leaves out the start without any compiled kernels.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
-from trainer.registry import METHODS  # noqa: E402  (the project is found from any folder)
+from trainer.registry import METHODS  # noqa: E402  (after the path is set)
 
 
 def iris(path: Path) -> None:
@@ -52,12 +53,12 @@ execute_from_command_line(sys.argv)
 
 
 def compiled_in(folder: Path) -> list[str]:
-    """The kernels with code that numba kept in a folder: compiled at run time."""
+    """Return the names of the kernels that numba compiled at run time into a cache folder."""
     return sorted({path.name.partition("-")[0] for path in folder.rglob("*.nbc")})
 
 
 def measure_starts(method: str, depth: int | None, ready: Path | None, bare: bool) -> tuple[list[float], list[str]]:
-    """Processor seconds of the starts in the order of the columns, and what was compiled beside the shipped kernels."""
+    """Return processor seconds of the starts in the order of the columns, and kernels compiled at run time."""
     with tempfile.TemporaryDirectory() as folder:
         data = Path(folder) / "iris.csv"
         iris(data)

@@ -1,9 +1,12 @@
-"""Edits, price lists, counts and first trees on the published yes/no encodings: `python benchmarks/workbench.py [--sets N] [--depth D] [--method M]`.
+"""Time edits, price lists, counts and first trees of the workbench.
 
-One process, one thread. For each set: the time of the tree without wishes (a cold start), the median and the longest of random edits
-(one to three wishes, each on top of the search before), the time to the first ten rows of the price list of the root, the time to
-the first 1,000 trees, and the exact count within a share of the best (good trees of the method exact only). Processor time of the
-process, in seconds. For exact-numeric and odt too each column is one yes/no question; odt has no penalty of a leaf.
+    python benchmarks/workbench.py [--sets N] [--depth D] [--method M]
+
+One process, one thread, published binary encodings. For each data set it measures the tree without constraints (a cold
+start), the median and the longest of random edits (one to three constraints, each on top of the search before), and the
+first ten rows of the price list of the root. For the method exact it also measures the first 1,000 trees, and the count
+of all good trees. Seconds are processor time. For exact-numeric and odt, too, each column is one binary feature; odt
+has no leaf penalty.
 """
 
 from __future__ import annotations
@@ -36,14 +39,14 @@ SETS = (
 
 
 def run_timed(work) -> tuple[float, object]:
-    """Seconds of processor time, and what came out."""
+    """Return the processor seconds of a call, and its result."""
     begin = time.process_time()
     result = work()
     return time.process_time() - begin, result
 
 
 def bench_for(problem: Problem, args: argparse.Namespace) -> Bench:
-    """A fresh workbench of the method."""
+    """Return a fresh workbench of the method."""
     if args.method == "exact":
         return Workbench(problem, depth=args.depth)
     if args.method == "odt":
@@ -52,7 +55,7 @@ def bench_for(problem: Problem, args: argparse.Namespace) -> Bench:
 
 
 def random_edits(bench: Bench, rng: np.random.Generator, count: int) -> list[list[str]]:
-    """Lists of one to three wishes that name the columns and questions of the problem."""
+    """Return lists of one to three constraints on columns and splits of the problem."""
     names = bench.problem.table.names
     questions = bench.space.questions
     edits = []
@@ -72,7 +75,7 @@ def random_edits(bench: Bench, rng: np.random.Generator, count: int) -> list[lis
 
 
 def measure(name: str, problem: Problem, args: argparse.Namespace, answers: list[float]) -> dict[str, object]:
-    """One line of the table; the seconds of each edit are added to `answers`."""
+    """Return one line of the table, and add the seconds of each edit to `answers`."""
     bench = bench_for(problem, args)
     line: dict[str, object] = {"set": name, "rows": len(problem.table), "questions": len(problem.binary.features)}
     line["cold"], _ = run_timed(lambda: bench.complete([], time_limit=args.limit))

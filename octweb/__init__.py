@@ -1,4 +1,4 @@
-"""octweb: the application; `octweb.inspect(X, y)` is the intake report of `trainer`."""
+"""The Django application octweb; `octweb.inspect(X, y)` is trainer's intake report."""
 
 from __future__ import annotations
 

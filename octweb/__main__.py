@@ -1,4 +1,4 @@
-"""`octweb COMMAND` and `python -m octweb COMMAND`: the commands of manage.py from any folder.
+"""`octweb COMMAND` and `python -m octweb COMMAND`: manage.py from any folder.
 
 Data are stored in the user's data folder, or in the folder that `--data FOLDER` or OCTWEB_DATA_DIR names.
 """
@@ -29,7 +29,7 @@ Commands of Django, such as migrate, work as well: octweb help --commands lists 
 
 
 def main() -> None:
-    """Run the command that the arguments of this process name."""
+    """Run the command in the arguments of this process."""
     try:
         arguments, folder = without_data(sys.argv[1:])
     except ValueError as error:
@@ -50,9 +50,10 @@ OWN_DATA = ("convert", "export")  # commands whose own option `--data` is a file
 
 
 def without_data(arguments: list[str]) -> tuple[list[str], str | None]:
-    """Remove `--data FOLDER` from the arguments, and return both. Raises ValueError if the folder is missing.
+    """Remove `--data FOLDER` from the arguments, and return the other arguments and the folder.
 
-    Arguments after `--`, or after a command with its own `--data`, stay unchanged.
+    Arguments after `--`, or after a command with its own `--data`, stay unchanged. Raises ValueError if the name of
+    the folder is missing or names a file.
     """
     rest: list[str] = []
     folder: str | None = None
@@ -73,7 +74,7 @@ def without_data(arguments: list[str]) -> tuple[list[str], str | None]:
 
 
 def prepare(folder: str | None) -> None:
-    """Say in the environment where data are stored, for this process and those that it starts."""
+    """Set the settings module and the data folder in the environment, for this process and its children."""
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "octweb.settings")
     if folder is not None:
         os.environ["OCTWEB_DATA_DIR"] = str(Path(folder).expanduser().resolve())

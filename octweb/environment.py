@@ -1,4 +1,4 @@
-"""Reading settings from the environment: typed, with an error for a bad value."""
+"""Read typed settings from the environment; bad values raise ImproperlyConfigured."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def integer(name: str, default: int) -> int:
 
 
 def one_of(name: str, *allowed: int) -> int:
-    """Return a whole number that must be one of a few; the first is the default."""
+    """Return an integer setting; `allowed` lists its values, the default first."""
     value = integer(name, allowed[0])
     if value not in allowed:
         raise ImproperlyConfigured(f"{name} is {value}; it must be {' or '.join(map(str, allowed))}.")
@@ -42,7 +42,7 @@ def one_of(name: str, *allowed: int) -> int:
 
 
 def choice(name: str, *allowed: str) -> str:
-    """Return a word that must be one of a few; the first is the default."""
+    """Return a text setting in lower case; `allowed` lists its values, the default first."""
     value = os.environ.get(name, "").strip().lower() or allowed[0]
     if value not in allowed:
         raise ImproperlyConfigured(f"{name} is '{value}'; it must be {' or '.join(filter(None, allowed))}.")
@@ -54,7 +54,7 @@ def words_setting(name: str, default: str) -> list[str]:
 
 
 def refuse_old(group: str, new: str) -> None:
-    """Raise ImproperlyConfigured if a variable OCTWEB_<group>_… is set, whose new name is OCTWEB_<new>_…."""
+    """Raise ImproperlyConfigured if a variable OCTWEB_<group>_… is set. Its name now is OCTWEB_<new>_…."""
     for name in sorted(os.environ):
         kind, _, rest = name.removeprefix("OCTWEB_").partition("_")
         if name.startswith("OCTWEB_") and kind == group:
@@ -62,9 +62,9 @@ def refuse_old(group: str, new: str) -> None:
 
 
 def secret_key(folder: Path) -> str:
-    """Return OCTWEB_SECRET_KEY, or a lazy text with the key in the data folder.
+    """Return OCTWEB_SECRET_KEY, or else a lazy string with the key in the data folder.
 
-    The file is read, or written, at first use. So commands without sessions or signatures do not touch it.
+    The key file is read, or created, at first use. So commands without sessions or signatures do not touch it.
     """
     key = os.environ.get("OCTWEB_SECRET_KEY", "")
     return key or lazy(_kept_key, str)(folder)
@@ -72,7 +72,7 @@ def secret_key(folder: Path) -> str:
 
 @functools.cache
 def _kept_key(folder: Path) -> str:
-    """Return the random key of the data folder, creating it, readable by its owner only, if needed."""
+    """Return the random key in the data folder. Create the file, readable by its owner only, if needed."""
     path = folder / "secret_key"
     try:
         if not path.exists():
@@ -92,7 +92,7 @@ def _write_key(path: Path) -> None:
     try:
         with os.fdopen(descriptor, "w") as stream:
             stream.write(secrets.token_urlsafe(64))
-        with contextlib.suppress(FileExistsError):  # another process was first, whose key then counts
+        with contextlib.suppress(FileExistsError):  # another process was first, and its key counts
             os.link(temporary, path)
     finally:
         temporary.unlink()
@@ -109,7 +109,7 @@ def store_settings(where: str, *, folder: Path, endpoint: str) -> dict[str, Any]
         "location": prefix.strip("/"),
         "default_acl": None,  # as private as the bucket
         "file_overwrite": False,
-        "max_memory_size": 16_000_000,  # larger files go over the disk
+        "max_memory_size": 16_000_000,  # bytes; larger files are buffered on disk
     }
     if endpoint:
         options["endpoint_url"] = endpoint

@@ -1,4 +1,4 @@
-"""Paths of octweb: in the project's folder, or beside this module in an installed wheel."""
+"""Paths of octweb in the project folder or an installed wheel."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from platformdirs import user_data_path
 
 PACKAGE = Path(__file__).resolve().parent
 ROOT = PACKAGE.parent  # the project's folder, or site-packages
-_PACKED = PACKAGE / "_packed"  # in a wheel: templates, static files, checkers and the format of proofs (pyproject.toml)
+_PACKED = PACKAGE / "_packed"  # in a wheel: templates, static files, checkers, proof-format.md (see pyproject.toml)
 INSTALLED = _PACKED.is_dir()
 FILES = _PACKED if INSTALLED else ROOT
 DOCUMENTATION = _PACKED / "site" if INSTALLED else ROOT / "build" / "docs"  # output of `make docs`

@@ -12,7 +12,7 @@ from trainer.cli import COMMANDS
 log = logging.getLogger(__name__)
 
 OTHERS = 0o077  # permission bits of group and others
-# Commands that write files for their caller keep the caller's umask
+# commands that write files for their caller, and so use the caller's umask
 FILE_COMMANDS = frozenset([*COMMANDS, "dossier"])
 
 
@@ -24,7 +24,7 @@ def protect_new_files() -> None:
 def protect_folder(folder: Path) -> None:
     """Remove permissions of others from a folder and its content, without following links.
 
-    This repairs installations of older versions. Shared folders such as /tmp stay unchanged.
+    Shared folders such as /tmp stay unchanged.
     """
     if not folder.is_dir():
         return
@@ -37,7 +37,7 @@ def protect_folder(folder: Path) -> None:
 
 
 def _take_rights(path: Path) -> bool:
-    """Return False for a file of another user."""
+    """Remove the permissions of others from one file. Return False if it belongs to another user."""
     try:
         mode = path.lstat().st_mode
         if not stat.S_ISLNK(mode) and mode & OTHERS:

@@ -1,4 +1,4 @@
-"""Settings of octweb: one file, from the environment only; docs/settings.md lists the variables."""
+"""Settings of octweb, from the environment only; docs/settings.md lists the variables."""
 
 from __future__ import annotations
 
@@ -23,70 +23,70 @@ from octweb.environment import (
 
 BASE_DIR = places.ROOT  # holds the packages octweb and trainer
 SHIPPED = places.FILES  # holds templates, static, checker and docs/proof-format.md
-COMMAND = places.COMMAND  # starts a command of octweb in a process of its own
+COMMAND = places.COMMAND  # begins the command line of an octweb process
 DATA_DIR = Path(text("OCTWEB_DATA_DIR", str(places.data()))).resolve()
 MEDIA_ROOT = DATA_DIR / "files"
-# compiled kernels: the code may lie where the service cannot write; numba reads this when it is first imported
+# folder of compiled kernels, since the code may be read-only; numba reads it when it is first imported
 os.environ.setdefault("NUMBA_CACHE_DIR", str(DATA_DIR / "numba"))
 DOCS_DIR = Path(text("OCTWEB_DOCS_DIR", str(places.DOCUMENTATION)))  # the site that `make docs` builds
-FILES = text("OCTWEB_FILES", "")  # where uploads, tables and predictions are stored: a folder, or s3://bucket/prefix
+FILES = text("OCTWEB_FILES", "")  # store of uploads, tables and predictions: a folder, or s3://bucket/prefix
 
 DEBUG = boolean("OCTWEB_DEBUG", False)
-DEMO = boolean("OCTWEB_DEMO", False)  # visitors get an account for a day; all limits below begin small (docs/demo.md)
+DEMO = boolean("OCTWEB_DEMO", False)  # visitors get an account for a day; limits have small defaults (docs/demo.md)
 HTTPS = boolean("OCTWEB_HTTPS", False)  # served behind TLS: secure cookies, HSTS, redirect
 SECRET_KEY = secret_key(DATA_DIR)
 ALLOWED_HOSTS = words_setting("OCTWEB_ALLOWED_HOSTS", "localhost,127.0.0.1,[::1]")
 PROXIES = integer("OCTWEB_PROXIES", 0)  # proxies in front of the web server; each one adds to X-Forwarded-For
-FORCE_SCRIPT_NAME = text("SCRIPT_NAME", "") or None  # the part of addresses before octweb's own, as for gunicorn
+FORCE_SCRIPT_NAME = text("SCRIPT_NAME", "") or None  # URL prefix of octweb, as for gunicorn
 CSRF_TRUSTED_ORIGINS = words_setting("OCTWEB_TRUSTED_ORIGINS", "")
 
-# limits with names; every one is said in the error that it causes
+# limits; the error that a limit causes names it
 MAX_UPLOAD_BYTES = integer("OCTWEB_MAX_UPLOAD_MB", 2 if DEMO else 200) * 1_000_000
 MAX_UNPACKED_BYTES = integer("OCTWEB_MAX_UNPACKED_MB", 16 if DEMO else 400) * 1_000_000  # of a .gz or Parquet file
 MAX_ROWS = integer("OCTWEB_MAX_ROWS", 5_000 if DEMO else 2_000_000)
 MAX_COLUMNS = integer("OCTWEB_MAX_COLUMNS", 100 if DEMO else 2_000)
 MAX_READING_BYTES = (
     integer("OCTWEB_MAX_READING_MB", 1024 if DEMO else 2048) * 1_000_000
-)  # memory of a process that reads one file
+)  # memory of a child process that reads one file
 MAX_READING_SECONDS = integer("OCTWEB_MAX_READING_SECONDS", 60 if DEMO else 600)
-READERS = integer("OCTWEB_READERS", 2)  # such processes of one host at the same time
+READERS = integer("OCTWEB_READERS", 2)  # simultaneous child processes of one host that read files
 MAX_UPLOADS_AT_ONCE = integer(
     "OCTWEB_MAX_UPLOADS_AT_ONCE", 4 if DEMO else 10
-)  # of one web process, those that wait for a reader included
+)  # simultaneous uploads of one web process, including those that wait for a reader
 MAX_PREDICT_BYTES = integer("OCTWEB_MAX_PREDICT_MB", 2 if DEMO else 32) * 1_000_000
 MAX_PREDICT_ROWS = integer("OCTWEB_MAX_PREDICT_ROWS", 5_000 if DEMO else 100_000)
 MAX_QUEUED_RUNS = integer("OCTWEB_MAX_QUEUED_RUNS", 3 if DEMO else 50)  # for each user
-FORK_SERVER = boolean("OCTWEB_FORK_SERVER", sys.platform == "linux")  # elsewhere some libraries do not bear a fork
+FORK_SERVER = boolean("OCTWEB_FORK_SERVER", sys.platform == "linux")  # on other systems some libraries fail after fork
 MAX_TRAINING_SECONDS = integer("OCTWEB_MAX_TRAINING_SECONDS", 60 if DEMO else 24 * 3600)
 MAX_TRAINING_MB = integer("OCTWEB_MAX_TRAINING_MB", 1_500 if DEMO else 4096)
 MAX_TRAINING_THREADS = integer("OCTWEB_MAX_TRAINING_THREADS", 1 if DEMO else os.cpu_count() or 1)
-MAX_BATCH_SECONDS = integer("OCTWEB_MAX_BATCH_SECONDS", 60 if DEMO else 3600)  # for one file of rows to be predicted
-KEEP_PREDICTIONS_DAYS = integer("OCTWEB_KEEP_PREDICTIONS_DAYS", 7)  # answers of such files
-MAX_COPIES_BYTES = integer("OCTWEB_MAX_COPIES_MB", 5_000) * 1_000_000  # of stored files that come from a bucket
-DEMO_VISITORS = integer("OCTWEB_DEMO_VISITORS", 200)  # accounts of visitors within a day
+MAX_BATCH_SECONDS = integer("OCTWEB_MAX_BATCH_SECONDS", 60 if DEMO else 3600)  # of a batch prediction or check
+KEEP_PREDICTIONS_DAYS = integer("OCTWEB_KEEP_PREDICTIONS_DAYS", 7)  # for answers of batch predictions
+MAX_COPIES_BYTES = integer("OCTWEB_MAX_COPIES_MB", 5_000) * 1_000_000  # cached local copies of files from a bucket
+DEMO_VISITORS = integer("OCTWEB_DEMO_VISITORS", 200)  # visitor accounts created within a day
 DEMO_VISITORS_PER_ADDRESS = integer("OCTWEB_DEMO_VISITORS_PER_ADDRESS", 10)
-DEMO_ITEMS = integer("OCTWEB_DEMO_ITEMS", 100)  # data sets, runs, models and all else of one visitor
-# the approver of a model must not be its owner; if nothing is said, as soon as there are two administrators
+DEMO_ITEMS = integer("OCTWEB_DEMO_ITEMS", 100)  # data sets, runs, models and other objects of one visitor
+# the approver of a model must not be its owner; None: as soon as there are two administrators
 FOUR_EYES = boolean("OCTWEB_FOUR_EYES", False) if "OCTWEB_FOUR_EYES" in os.environ else None
 APPROVALS = one_of("OCTWEB_APPROVALS", 1, 2)  # administrators who must approve a model: one or two
-WEBHOOK_HOSTS = words_setting("OCTWEB_WEBHOOK_HOSTS", "")  # private hosts that messages of users may go to
-DOSSIER_KEY = Path(text("OCTWEB_DOSSIER_KEY", str(DATA_DIR / "dossier_key.pem")))  # signs dossiers; one for all hosts
-METRICS_TOKEN = text("OCTWEB_METRICS_TOKEN", "")  # what Prometheus sends to read /metrics
-WATCH = boolean("OCTWEB_WATCH", True)  # workers look at the counts of approved models every morning
-RECORD = choice("OCTWEB_RECORD", "", "full")  # full: the site wants a record of each answer of every approved model
-RECORD_SYNC = choice("OCTWEB_RECORD_SYNC", "second", "call")  # when records go to the disk
-RECORD_SPOOL_BYTES = integer("OCTWEB_RECORD_SPOOL_MB", 2048) * 1_000_000  # of records that wait to be collected
+WEBHOOK_HOSTS = words_setting("OCTWEB_WEBHOOK_HOSTS", "")  # private hosts that webhooks may address
+DOSSIER_KEY = Path(text("OCTWEB_DOSSIER_KEY", str(DATA_DIR / "dossier_key.pem")))  # key file that signs dossiers
+METRICS_TOKEN = text("OCTWEB_METRICS_TOKEN", "")  # bearer token with which Prometheus reads /metrics
+WATCH = boolean("OCTWEB_WATCH", True)  # workers evaluate the counts of approved models every morning
+RECORD = choice("OCTWEB_RECORD", "", "full")  # full: record each answer of every approved model
+RECORD_SYNC = choice("OCTWEB_RECORD_SYNC", "second", "call")  # how often records are synced to disk
+RECORD_SPOOL_BYTES = integer("OCTWEB_RECORD_SPOOL_MB", 2048) * 1_000_000  # limit of uncollected records
 RECORD_KEEP_DAYS = integer("OCTWEB_RECORD_KEEP_DAYS", 1826)
 WORKER_LEASE_SECONDS = integer("OCTWEB_WORKER_LEASE_SECONDS", 30)
 WORKER_GRACE_SECONDS = integer("OCTWEB_WORKER_GRACE_SECONDS", 10)
-# of a page's form: bodies of calls have their own limit, in octweb.core.parsers, and files are on the disk
+# for forms of pages: octweb.core.parsers limits bodies of API calls, and larger files go to disk
 DATA_UPLOAD_MAX_MEMORY_SIZE = FILE_UPLOAD_MAX_MEMORY_SIZE = 2_500_000
-FILE_UPLOAD_PERMISSIONS = 0o600  # Django sets 644 otherwise, whatever the umask says
+FILE_UPLOAD_PERMISSIONS = 0o600  # Django's default is 644, whatever the umask is
 FILE_UPLOAD_DIRECTORY_PERMISSIONS = 0o700
-DATA_UPLOAD_MAX_NUMBER_FIELDS = 10 * MAX_COLUMNS + 1000  # the page of an upload has six for each column
+DATA_UPLOAD_MAX_NUMBER_FIELDS = 10 * MAX_COLUMNS + 1000  # the upload preview has six fields per column
 
 INSTALLED_APPS = [
-    # without autodiscovery, which octweb.urls does: commands such as `train` start a third faster
+    # octweb.urls does the autodiscovery instead: commands such as `train` start a third faster
     "django.contrib.admin.apps.SimpleAdminConfig",
     "django.contrib.auth",
     "django.contrib.contenttypes",
@@ -173,7 +173,7 @@ if DATABASES["default"]["ENGINE"].endswith("sqlite3"):
         "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;",
     }
 elif DATABASES["default"]["ENGINE"].endswith("postgresql"):
-    # as long as SQLite waits: then the call is answered that the database is locked, instead of never
+    # as long as SQLite waits; then the call fails with "database is locked" instead of waiting for ever
     DATABASES["default"].setdefault("OPTIONS", {}).setdefault("options", "-c lock_timeout=20s")
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
@@ -198,17 +198,17 @@ AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]
 AXES_RESET_ON_SUCCESS = True
 AXES_CLIENT_IP_CALLABLE = "octweb.core.throttles.client_address"
 AXES_LOCKOUT_CALLABLE = "octweb.core.views.locked_out"
-SILENCED_SYSTEM_CHECKS = ["axes.W006", "urls.W002"]  # the protocol is served at /v2 and at /v2/
+SILENCED_SYSTEM_CHECKS = ["axes.W006", "urls.W002"]  # the Open Inference Protocol is served at /v2 and at /v2/
 
 refuse_old("SMTP", "MAIL")
-EMAIL_HOST = text("OCTWEB_MAIL_HOST", "")  # without one no mail is sent
+EMAIL_HOST = text("OCTWEB_MAIL_HOST", "")  # "": no mail is sent
 EMAIL_PORT = integer("OCTWEB_MAIL_PORT", 587)
 EMAIL_HOST_USER = text("OCTWEB_MAIL_USER", "")
 EMAIL_HOST_PASSWORD = text("OCTWEB_MAIL_PASSWORD", "")
 EMAIL_USE_TLS = boolean("OCTWEB_MAIL_TLS", True)
 EMAIL_TIMEOUT = 20
 DEFAULT_FROM_EMAIL = text("OCTWEB_MAIL_FROM", "octweb@localhost")
-ADDRESS = text("OCTWEB_ADDRESS", "").rstrip("/")  # for links in messages; a worker is not asked under any address
+ADDRESS = text("OCTWEB_ADDRESS", "").rstrip("/")  # base URL of links in messages; workers have no request
 
 LANGUAGE_CODE = "en-gb"
 FORMAT_MODULE_PATH = ["octweb.core.formats"]
@@ -241,7 +241,7 @@ CONTENT_SECURITY_POLICY = {
     "DIRECTIVES": {
         "default-src": ["'self'"],
         "script-src": ["'self'"],
-        # plotly.js writes style rules and style attributes as it draws
+        # plotly.js writes style rules and style attributes
         "style-src": ["'self'", "'unsafe-inline'"],
         "img-src": ["'self'", "data:", "blob:"],
         "connect-src": ["'self'"],
@@ -267,13 +267,13 @@ REST_FRAMEWORK = {
         "user": text("OCTWEB_RATE_USER", "300/min" if DEMO else "6000/min"),
         "stranger": text("OCTWEB_RATE_STRANGER", "60/min"),
     },
-    "NUM_PROXIES": PROXIES,  # without it a stranger who makes up X-Forwarded-For is another stranger each time
+    "NUM_PROXIES": PROXIES,  # otherwise a forged X-Forwarded-For would evade the limit of strangers
     "EXCEPTION_HANDLER": "octweb.core.problems.exception_handler",
     "PAGE_SIZE": 50,
     "UNAUTHENTICATED_USER": "django.contrib.auth.models.AnonymousUser",
 }
 KNOX_TOKEN_MODEL = "serving.ApiToken"  # noqa: S105
-# knox's own migrations would make a table of tokens that nothing here uses
+# knox's own migrations would create a token table that nothing uses
 MIGRATION_MODULES = {"knox": None}
 REST_KNOX = {"TOKEN_TTL": None, "AUTO_REFRESH": False, "TOKEN_LIMIT_PER_USER": 100, "AUTH_HEADER_PREFIX": "Token"}
 SPECTACULAR_SETTINGS = {
@@ -305,6 +305,6 @@ LOGGING = {
     "loggers": {"axes": {"level": "WARNING"}, "numexpr": {"level": "WARNING"}},
 }
 
-# every page asks for the names with a digest; source maps of the API pages are large, and only developers' browsers read them
+# pages use only names with a digest; source maps of the API pages are large, and only developer tools read them
 WHITENOISE_KEEP_ONLY_HASHED_FILES = True
 WHITENOISE_SKIP_COMPRESS_EXTENSIONS = ("png", "svgz", "gz", "woff", "woff2", "map", "ico", "md", "txt")

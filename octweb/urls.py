@@ -1,4 +1,4 @@
-"""All addresses; each app lists its own pages in `urls` and its part of /api/v1/ in `api_urls`."""
+"""All URLs; apps list their pages in `urls`, their API in `api_urls`."""
 
 from django.contrib import admin
 from django.contrib.auth import views as auth
@@ -17,7 +17,7 @@ from octweb.home.glossary import glossary_page
 from octweb.home.search import search_page
 from octweb.home.start import start_sample
 from octweb.home.views import home
-from octweb.life import collector  # noqa: F401  (adds numbers to /metrics)
+from octweb.life import collector  # noqa: F401  (registers a collector for /metrics)
 from octweb.notify.views import wishes
 from octweb.runs.views import run_list
 from octweb.serving import (

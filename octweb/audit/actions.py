@@ -11,7 +11,7 @@ from octweb.audit import chain
 from octweb.audit.models import Head, Record
 from octweb.demo.visits import visit_of
 
-ONLY = 1  # the key of the one head
+ONLY = 1  # primary key of the single Head
 CHOSEN_NAMES = {"file", "title"}  # details with names chosen by the user
 SUBJECTS = {
     "treemodel": "model",
@@ -21,7 +21,7 @@ SUBJECTS = {
 
 
 def hold() -> Head:
-    """Lock the end of the chain until the transaction ends.
+    """Lock the head of the chain until the transaction ends, and return it.
 
     Call this before locking other rows, so that two transactions that add records never deadlock.
     """
@@ -29,10 +29,10 @@ def hold() -> Head:
 
 
 def record(what: str, thing: Any, *, by: Any, name: str = "", **details: Any) -> Record:
-    """Append a record about a model, data set or other object in the current transaction; `by` is a user, or None for the system.
+    """Append a record about a model, data set or other object in the current transaction, and return it.
 
-    Details are texts, integers, booleans and None. The chain outlives visitors of the demo, so it gets none of the names that they
-    chose.
+    `by` is a user, or None for the system. Details are texts, integers, booleans and None. The chain outlives demo
+    visitors, so names that they chose are left out.
     """
     if visit_of(by) is not None:
         name = f"{thing._meta.verbose_name} of a visitor"
@@ -76,5 +76,5 @@ def broken() -> list[str]:
 
 
 def _storable_text(text: str) -> str:
-    """Return a text that every database stores unchanged."""
+    """Remove characters that not every database stores unchanged."""
     return text.replace("\x00", "").encode("utf-8", "replace").decode()

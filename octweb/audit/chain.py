@@ -1,4 +1,4 @@
-"""Hash records of the chain. Uses no database, so that an exported chain can be verified."""
+"""Hash and verify records of the chain, without a database."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def digest(record: Mapping[str, Any]) -> str:
 
 
 def problems(records: Iterable[Mapping[str, Any]]) -> list[str]:
-    """Return the problems of a chain in words, in order; empty if every record follows the previous one."""
+    """Return the problems of a chain in words, in order; empty if the chain is intact."""
     sentences = []
     before = START
     expected = 1

@@ -1,4 +1,4 @@
-"""Record: an immutable record of the chain. Head: length and end of the chain."""
+"""Records of the audit chain, and the head of the chain."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from octweb.audit import chain
 
 
 class Record(models.Model):
-    """Who did what, when, to which object. Names are stored as texts, so that records outlive accounts and objects."""
+    """Who did what, when, to which object. Names are stored as text, so that records outlive accounts and objects."""
 
     number = models.PositiveBigIntegerField(primary_key=True)  # 1, 2, 3, …
     at = models.DateTimeField()
@@ -46,7 +46,10 @@ class Record(models.Model):
 
 
 class Head(models.Model):
-    """The row that is locked while a record is added. It also reveals records removed at the end."""
+    """Length and last hash of the chain: a single row, locked while a record is added.
+
+    It also reveals records that were removed at the end.
+    """
 
     records = models.PositiveBigIntegerField(default=0)
     digest = models.CharField(max_length=64, default=chain.START)

@@ -1,4 +1,4 @@
-"""Actions on batch predictions, for pages, API and worker. Nothing else writes them."""
+"""Actions on batch predictions; nothing else writes them."""
 
 from __future__ import annotations
 
@@ -53,11 +53,12 @@ def enqueue(
 ) -> BatchPrediction:
     """Queue a batch prediction of a file.
 
-    `made_by`: API token of the call, None for a session. `sheet`: of a workbook. `header`: whether the first line has names.
-    `keep_columns`: put the file's columns before the answers. `explain`: add columns with path and smallest change; `change` says
-    what may change, `cost` what a change of 1 costs, and `least` which change is the smallest.
+    `made_by`: API token of the call, None for a session. `sheet`: of a workbook. `header`: the first line has names.
+    `keep_columns`: put the file's columns before the answers. `explain`: add columns with path and smallest change.
+    `change` says what may change, `cost` what a change of 1 costs, and `least` which change is the smallest.
 
-    Raises BodyTooLarge, ValidationError, DataError for a file that is no table, and Conflict.
+    Raises BodyTooLarge, ValidationError, Conflict, DataError for a file that is no table, and AuthenticationFailed for
+    a revoked token.
     """
     if format not in Format.values:
         raise ValidationError({"format": f"'{format[:40]}' is not one of {', '.join(Format.values)}."})
@@ -103,7 +104,7 @@ def enqueue(
 
 
 def _refuse_revoked(token: Any) -> None:
-    """Raise AuthenticationFailed for a token that another process revoked while it is cached here."""
+    """Raise AuthenticationFailed if the token was revoked while this process still has it cached."""
     if token is not None and not type(token).objects.filter(pk=token.pk).exists():
         raise AuthenticationFailed("This token is not known; it may have been revoked. Make a new one.")
 
@@ -176,9 +177,12 @@ def remove_files(folder: str) -> None:
 
 
 def tidy(now: datetime) -> int:
-    """Purge expired jobs, and files without a row, left by killed processes or removed accounts."""
+    """Purge expired jobs, and files without a row that killed processes or removed accounts left. Returns their number.
+
+    Restored jobs whose worker died while it stopped them are queued again.
+    """
     for job in BatchPrediction.objects.kept().filter(status=RunStatus.CANCELLED, goes_on=True):
-        go_on(job)  # its worker died while stopping it, so nobody queued the restored job
+        go_on(job)  # its worker died while it stopped the job, and so did not queue it again
     jobs = [*BatchPrediction.objects.filter(deleted_at__lt=now - BatchPrediction.back_within()), *_expired_jobs(now)]
     for job in jobs:
         _remove(job)
@@ -186,7 +190,7 @@ def tidy(now: datetime) -> int:
 
 
 def _expired_jobs(now: datetime) -> list[BatchPrediction]:
-    """Return jobs whose answers have expired; deleted ones stay as long as they can be restored."""
+    """Return finished jobs whose answers have expired, without soft-deleted ones."""
     before = now - timedelta(days=settings.KEEP_PREDICTIONS_DAYS)
     ended = BatchPrediction.objects.kept().filter(status__in=FINISHED, finished__lt=before)
     return list(ended.exclude(kept_from__gte=before))
@@ -209,7 +213,7 @@ def _remove_orphans(now: datetime) -> int:
 
 
 def _look_at(file: File) -> None:
-    """Refuse files that do not begin like a table. The job checks the rest."""
+    """Raise DataError for a file that does not begin like a table. The job checks the rest."""
     head = file.read(MAGIC_BYTES)
     file.seek(0)
     if not head:

@@ -1,4 +1,4 @@
-"""Explain options of a batch prediction: visible units, and the changes that the model's owner allows."""
+"""Explain options of a batch prediction: units, and permitted changes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from trainer.explain.least import COLUMNS, least_of
 from trainer.explain.permission import permissions
 from trainer.explain.statistics import statistics_of_model, with_costs
 
-SHARE = 0.6  # of the time of the job; the rest is for reading, unexplained rows and storing
+SHARE = 0.6  # share of the job's time for explanations; the rest is for reading, predicting and storing
 
 
 def wishes_of(job: BatchPrediction) -> ExplainOptions:
@@ -33,7 +33,7 @@ def wishes_of(job: BatchPrediction) -> ExplainOptions:
 
 
 def check(model: TreeModel, explain: bool, change: Mapping[str, Any], cost: Mapping[str, Any], least: str) -> None:
-    """Raise ValidationError by member for options that do not fit the model, or that are set without `explain`."""
+    """Raise ValidationError, naming the member, for options that do not fit the model or are set without `explain`."""
     tree = model_file(model).tree
     tries: dict[str, Callable[[], object]] = {
         "change": lambda: permissions(tree.schema, change),

@@ -1,4 +1,4 @@
-"""BatchPrediction: a file of rows, predicted in the background, and the file of answers."""
+"""Batch predictions: uploaded files of rows, and files of answers."""
 
 from __future__ import annotations
 
@@ -63,22 +63,22 @@ class BatchPrediction(Job, Deletable):
 
     @property
     def folder(self) -> str:
-        """Return the folder of this job in the file store."""
+        """Folder of this job in the file store."""
         return f"{FOLDER}/{self.pk}"
 
     @classmethod
     def back_within(cls) -> timedelta:
-        """Return how long it can be restored: not longer than answers are stored."""
+        """Return how long it can be restored: no longer than answers are stored."""
         return min(super().back_within(), timedelta(days=settings.KEEP_PREDICTIONS_DAYS))
 
     @property
     def is_ready(self) -> bool:
-        """Return whether the answers can be downloaded."""
+        """Whether the answers can be downloaded."""
         return self.status == RunStatus.SUCCEEDED and bool(self.result)
 
     @property
     def kept_until(self) -> datetime | None:
-        """Return when the answers are removed."""
+        """Time when the answers are removed; None before the job has finished."""
         if self.finished is None:
             return None
         return max(self.finished, self.kept_from or self.finished) + timedelta(days=settings.KEEP_PREDICTIONS_DAYS)

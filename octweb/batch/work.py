@@ -1,4 +1,4 @@
-"""Job of a batch prediction: its child runs `manage.py predict`, and the result goes to the file store."""
+"""Job of a batch prediction: run `manage.py predict` and store the result."""
 
 from __future__ import annotations
 
@@ -49,7 +49,10 @@ class PredictionChild(Process):
         return self.folder / "explain.json"
 
     def training_data(self) -> Path | None:
-        """Return the training rows, for users who may see them. For others, counts would reveal who was in the training."""
+        """Return a path to the training rows; None if they are gone, too many, or not visible to the user.
+
+        Counts of rows that equal training rows would reveal who was in the training.
+        """
         model = self.job.model
         dataset = model.dataset
         if dataset is None or not dataset.file or dataset.rows > MAX_TRAINING_ROWS:

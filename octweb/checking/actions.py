@@ -28,7 +28,7 @@ KEPT = timedelta(days=30)  # checks can be repeated at any time
 
 
 def keep_proof(model: TreeModel, path: Path) -> Proof | None:
-    """Store the proof of a training with its model. Return None if there is no proof."""
+    """Store the proof file of a training for its model, and return the Proof; None if the file does not exist."""
     if not path.exists():
         return None
     with path.open("rb") as stream:
@@ -49,7 +49,7 @@ def start(*, owner: Any, model: TreeModel) -> ModelCheck:
 
 
 def settle_doubt(model: TreeModel, *, verdict: str) -> None:
-    """Record the result of a check for the claim of its model: refuted, confirmed, or still in doubt."""
+    """Store what a check means for the claim of its model: refuted, confirmed, or still in doubt."""
     rows = TreeModel.objects.filter(pk=model.pk)
     if verdict == "refuted":
         rows.update(doubt=Doubt.REFUTED)
@@ -60,7 +60,10 @@ def settle_doubt(model: TreeModel, *, verdict: str) -> None:
 
 
 def check_doubted() -> int:
-    """Queue a check of each model with a doubted claim, and return their number. Models without rows stay in doubt."""
+    """Queue checks of up to DOUBTED_AT_ONCE models with a doubted claim, and return their number.
+
+    Models without rows, or with a failed check, stay in doubt.
+    """
     queued = 0
     doubted = TreeModel.objects.kept().filter(doubt=Doubt.PENDING, dataset__isnull=False)
     for model in doubted.exclude(checks__status=RunStatus.FAILED).select_related("owner", "dataset")[:DOUBTED_AT_ONCE]:
@@ -133,7 +136,7 @@ SHA-256 of the model file on the server: {model.sha256}
 
 
 def tidy(now: datetime) -> int:
-    """Remove old checks and proofs without a model, and queue checks of doubted models."""
+    """Remove old checks and proofs without a model, and queue checks of doubted models. Returns the number removed."""
     check_doubted()
     removed, _ = ModelCheck.objects.filter(status__in=FINISHED, finished__lt=now - KEPT).delete()
     return removed + files.remove_unknown(FOLDER, Proof.objects.values_list("file", flat=True), now)

@@ -1,4 +1,4 @@
-"""API of comparisons: search for a better tree of the same size than an imported one."""
+"""API of comparisons of imported trees with the best of their size."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class NewComparisonSerializer(serializers.Serializer):
 
 
 def own_model(request: Request, pk: uuid.UUID) -> TreeModel:
-    """Return a model with rows that the caller may see, else raise 404: the result reveals something about the rows."""
+    """Return a model whose rows the caller may see, since the result reveals something about them. Raises NotFound."""
     model = readable_model(request, pk)
     if not access.is_owner_or_staff(request.user, model):
         raise NotFound("There is no model with this id, or it is not yours.")

@@ -1,4 +1,4 @@
-"""Comparison of an imported tree with the best one of its size, for pages, API and worker."""
+"""Compare an imported tree with the best tree of its size."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def has_rows(model: TreeModel) -> bool:
 
 
 def is_deep(model: TreeModel) -> bool:
-    """Return whether the tree is deeper than the search. Then a better tree may be found, but nothing is proved."""
+    """Return whether the tree is deeper than the search. The search may then find a better tree, but proves nothing."""
     return model.depth > DEEPEST
 
 
@@ -41,9 +41,10 @@ def longest() -> int:
 
 
 def start(*, owner: Any, model: TreeModel, seconds: int | None = None) -> Comparison:
-    """Queue a comparison, or return the queued one; `seconds` is the time limit of the search.
+    """Queue a comparison, or return the queued one.
 
-    Raises ValidationError if the tree cannot be compared or the time is out of range, and Conflict.
+    `seconds` is the time limit of the search. Raises Conflict, and ValidationError if the tree cannot be compared or
+    the time is out of range.
     """
     if not is_brought(model):
         raise ValidationError(
@@ -58,7 +59,7 @@ def start(*, owner: Any, model: TreeModel, seconds: int | None = None) -> Compar
 
 
 def latest(model: TreeModel) -> Comparison | None:
-    """Return the last comparison of a model, whatever its status."""
+    """Return the last comparison of a model, of any status."""
     return Comparison.objects.filter(model=model).order_by("-created").first()
 
 

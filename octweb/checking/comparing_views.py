@@ -1,4 +1,4 @@
-"""Panel on the page of an imported tree: search for a better tree of its size, and the result."""
+"""Panel that searches for a better tree of an imported tree's size."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Job of a comparison: its child runs `manage.py convert --compare` with a copy of the model and the stored rows."""
+"""Job of a comparison: run `manage.py convert --compare` and store its result."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from octweb.jobs.models import RunStatus
 from octweb.jobs.supervisor import JobRefused, ResultSupervisor
 from octweb.registry.document.model_files import document_of
 
-MEMORY_SLACK = 1.25  # share of the limit after which the child is killed
+MEMORY_SLACK = 1.25  # the child is killed above this multiple of the memory limit
 
 
 class ComparisonChild(Process):

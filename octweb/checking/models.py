@@ -1,4 +1,4 @@
-"""Proof: proof file of a model. ModelCheck: a run of the independent checker. Comparison: search for a better tree."""
+"""Proof files of models, runs of the independent checker, and comparisons."""
 
 from __future__ import annotations
 
@@ -41,17 +41,20 @@ class ModelCheck(Job):
 
     @property
     def verdict(self) -> str:
-        """Return the verdict on the whole file; empty before the check ends."""
+        """Verdict on the whole file; "" before the check ends."""
         return str(self.summary.get("verdict", ""))
 
     @property
     def lines(self) -> list[dict[str, Any]]:
-        """Return claim, verdict and detail of each line."""
+        """Claim, verdict and detail of each line of the check."""
         return list(self.summary.get("claims", []))
 
 
 class Comparison(Job):
-    """A search for a better tree of the same size than an imported one. Its summary is `compare` of `manage.py convert`."""
+    """A search for a tree better than an imported one of the same size.
+
+    Its summary is the member `compare` of the JSON of `manage.py convert`.
+    """
 
     TASK = "octweb.checking.tasks.compare_model"
     TIDY = "octweb.checking.comparing.tidy"
@@ -72,5 +75,5 @@ class Comparison(Job):
 
     @property
     def found(self) -> dict[str, Any]:
-        """Return the verdict with its numbers, see `trainer.convert.rival.Rival.to_json`; empty before the end."""
+        """Verdict with its numbers, see `trainer.convert.rival.Rival.to_json`; empty before the end."""
         return dict(self.summary) if "verdict" in self.summary else {}

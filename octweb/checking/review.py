@@ -30,7 +30,7 @@ def start_check(model: TreeModel) -> None:
 
 
 def read_item(reviewed: ReviewedModel) -> ChecklistItem:
-    """Return the result of the last check."""
+    """Return the checklist item with the result of the last check."""
     model = reviewed.model
     state, sentence = _finding(model)
     return ChecklistItem(key=KEY, title=TITLES[KEY], state=state, sentence=sentence, part="proof")

@@ -1,4 +1,7 @@
-"""Tasks of checks and comparisons. Checks go before trainings; comparisons queue with them."""
+"""Tasks of checks and comparisons.
+
+Checks go before trainings; comparisons queue with them.
+"""
 
 from __future__ import annotations
 

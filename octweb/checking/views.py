@@ -1,4 +1,4 @@
-"""Panel of a model page that checks the model and shows the result, and the download for an own check."""
+"""Panel that checks a model, and download of the files to check."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from trainer.training.claims import wishes_in_words
 
 
 def model_of(request: HttpRequest, pk: uuid.UUID, *, inside: bool) -> TreeModel:
-    """Return a readable model; with `inside`, one whose rows the caller may see."""
+    """Return a readable model, with `inside` only if the caller may see its rows. Raises Http404."""
     models = TreeModel.objects.readable_by(request.user).select_related("family", "owner", "dataset")
     if inside and not request.user.is_staff:
         models = models.filter(owner=request.user)
@@ -55,7 +55,7 @@ def _dossier_verdict(model: TreeModel) -> str:
 
 
 def _lines(job: ModelCheck, model: TreeModel) -> list[dict[str, str]]:
-    """Return the lines of a check, with wishes in words."""
+    """Return the lines of a check, with constraints in words."""
     certificate = model_file(model).certificate
     return [{name: wishes_in_words(text, certificate) for name, text in line.items()} for line in job.lines]
 

@@ -1,4 +1,4 @@
-"""Job of a check: its child runs `manage.py verify`, and its output is stored."""
+"""Job of a check: run `manage.py verify` and store its report."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Configure malloc to reuse freed blocks instead of returning them to the system.
+"""Configure malloc to reuse freed blocks.
 
-By default glibc returns each block of more than some hundred kilobytes. A call of 1,000 rows then maps all of its memory again, page by
-page. On the machine of docs/benchmarks.md that took a third of its processor time.
+By default glibc returns each block of more than some hundred kilobytes to the system. A call of 1,000 rows then maps
+all of its memory again, page by page. On the machine of docs/benchmarks.md this took a third of its processor time.
 """
 
 from __future__ import annotations

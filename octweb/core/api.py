@@ -1,4 +1,4 @@
-"""Shared words of the API's documentation."""
+"""Serializers and fields shared by the API."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class ProblemSerializer(serializers.Serializer):
 
 
 def PROBLEMS(*statuses: int) -> dict[Any, OpenApiResponse]:
-    """Problem responses for an OpenAPI annotation."""
+    """Return problem responses for an OpenAPI annotation."""
     return {(status, CONTENT_TYPE): OpenApiResponse(ProblemSerializer) for status in statuses}
 
 

@@ -1,4 +1,4 @@
-"""Responses that a browser saves as a file."""
+"""Make responses downloads."""
 
 from __future__ import annotations
 
@@ -10,6 +10,6 @@ Answer = TypeVar("Answer", bound=HttpResponseBase)
 
 
 def as_file(answer: Answer, name: str) -> Answer:
-    """Make the response a download with this name. Other characters than letters, digits, '.', '-' and '_' are replaced."""
+    """Make the response a download and return it. `name` must be safe in a header; it is used unchanged."""
     answer["Content-Disposition"] = f'attachment; filename="{name}"'
     return answer

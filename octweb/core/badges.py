@@ -1,4 +1,4 @@
-"""Words and looks of badges: claims about trees, states of jobs, steps of the review."""
+"""Texts and styles of badges: claims, job states, review states."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from trainer.training.claims import SPLITS_TIP
 UNFINISHED_TIP = "The search ended, or is still going, before the proof was complete. A better tree may exist, but not better than the bound."
 HEURISTIC_TIP = "Built step by step. Nothing is claimed about how close the whole tree is to the best one."
 
-# style and icon of what is claimed
+# style and icon by kind of claim
 LOOK = {
     "proved": ("proved", "check"),
     "wishes": ("gap", "check"),
@@ -21,7 +21,7 @@ LOOK = {
 
 @dataclass(frozen=True)
 class Badge:
-    """Style, icon, words, and the sentence that explains them."""
+    """Style, icon, words, and an explaining sentence."""
 
     style: str
     icon: str
@@ -54,5 +54,5 @@ STATES = {
 
 
 def claim(kind: str, words: str, tip: str) -> Badge:
-    """Return a badge with the look of its claim."""
+    """Return a badge with the style and icon of a kind of claim."""
     return Badge(*LOOK[kind], words, tip)

@@ -1,7 +1,7 @@
 """Close client sockets that keep a thread waiting too long.
 
-Time counts while a thread waits to receive a request or to send a response. Python's timeouts restart with every byte, so
-a client that sends one byte per second could hold its thread for days.
+Time counts while a thread waits to receive a request or to send a response. Python's timeouts restart with every byte,
+so a client that sends one byte per second could hold its thread for days.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from typing import Any
 
 from octweb.environment import integer
 
-BASE_SECONDS = integer("OCTWEB_CLIENT_SECONDS", 60)  # that a client may keep a thread waiting; as long as nginx waits
-BYTES_PER_SECOND = 1_000  # bytes that earn one second
+BASE_SECONDS = integer("OCTWEB_CLIENT_SECONDS", 60)  # a client may keep a thread waiting so long, as in nginx
+BYTES_PER_SECOND = 1_000  # so many bytes earn one second
 FULL_BASE_SECONDS = 2.0  # the same limits while requests wait because all threads are busy
 FULL_BYTES_PER_SECOND = 100_000
-ANSWER_SECONDS = 1.0  # for the answer to a client whose call was cut off
-PIECE_BYTES = 1 << 14  # of an answer, so that the count follows its progress
+ANSWER_SECONDS = 1.0  # to send the response to a client whose call was cut off
+PIECE_BYTES = 1 << 14  # a response is sent in pieces, so that its progress is counted
 
 
 class ClientSocket(socket.socket):
@@ -106,7 +106,7 @@ class Clients:
     @contextlib.contextmanager
     def call(self, sock: socket.socket) -> Any:
         """Watch the client during one request."""
-        if not isinstance(sock, ClientSocket):  # TLS has sockets of its own
+        if not isinstance(sock, ClientSocket):  # TLS uses another class
             yield
             return
         sock.begin_call()

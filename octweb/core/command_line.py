@@ -1,4 +1,4 @@
-"""Run a command; report an unusable data folder and a database without tables in one sentence."""
+"""Run a command, and report common installation problems in one sentence."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Soft deletion: objects are hidden at once, can be restored for some weeks, and are then purged."""
+"""Soft-delete, restore and purge objects."""
 
 from __future__ import annotations
 

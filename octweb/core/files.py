@@ -1,7 +1,7 @@
-"""File store: a folder of this host, or a bucket shared by all hosts.
+"""File store: a local folder, or a bucket shared by all hosts.
 
-Readers of tables need a local path. In a folder this is the file itself; from a bucket, a copy is downloaded once and cached in the data
-folder. Stored files never change and names are never reused, so a copy is never stale.
+Readers of tables need a local path. In a folder this is the file itself; from a bucket, a copy is downloaded once and
+cached in the data folder. Stored files never change and names are never reused, so a copy is never stale.
 """
 
 from __future__ import annotations

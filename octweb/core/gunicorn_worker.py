@@ -1,6 +1,7 @@
-"""gunicorn's threaded worker, optimised for many small calls: one thread at a time serves predictions of all connections.
+"""Threaded gunicorn worker, optimised for many small calls.
 
-The thread keeps its turn during small calls; a longer or other call passes the turn to another thread (docs/decisions.md).
+One thread at a time, which has the turn, serves the predictions of all connections. It keeps the turn during small
+calls. A longer or other call passes the turn to another thread (docs/decisions.md).
 """
 
 from __future__ import annotations
@@ -23,13 +24,13 @@ from octweb.core.client_sockets import Clients, ClientSocket
 from octweb.core.one_write import FixedConfig, answer_in_one_write
 
 VERSION = (27, 0)  # tested version of gunicorn; with others, the plain gthread worker is used
-# without a call; of one call; until connections go back
+# wait for a call in a turn; longest call that keeps the turn; longest round until connections go back
 PATIENCE_MS = 1
 TURN_SECONDS = 0.02
 ROUND_SECONDS = 0.5
 BRIEF = ("/infer", "/predict/", "/invocations")  # path suffixes of predictions
-STARVED_SECONDS = 0.5  # waiting time of a turn for a thread, until slow clients lose theirs
-FULL = 0.8  # share of `worker_connections` above which idle ones are closed
+STARVED_SECONDS = 0.5  # if a turn waits longer for a thread, slow clients lose theirs
+FULL = 0.8  # share of `worker_connections` above which idle connections are closed
 
 
 class TurnWorker(ThreadWorker):
@@ -41,18 +42,18 @@ class TurnWorker(ThreadWorker):
         super().__init__(*args, **kwargs)
         self._clients = Clients()
         self.cfg = FixedConfig(self.cfg)
-        self._lock = threading.Lock()  # of what follows
-        self._turn: SimpleNamespace | None = None  # thread, `since` when it has a call, `until` when its round lasts
-        self._arrived: deque[TConn] = deque()  # from the main thread, with a call
-        self._ready: deque[TConn] = deque()  # a call is there
-        self._at_hand: dict[int, TConn] = {}  # by descriptor: listened to
+        self._lock = threading.Lock()  # guards the attributes below
+        self._turn: SimpleNamespace | None = None  # thread, start of its call (`since`), end of its round (`until`)
+        self._arrived: deque[TConn] = deque()  # connections with a call, from the main thread
+        self._ready: deque[TConn] = deque()  # connections with a call, for the turn
+        self._at_hand: dict[int, TConn] = {}  # idle connections that the turn polls, by descriptor
 
     def run(self) -> None:
         threading.Thread(target=self._watch, name="turns", daemon=True).start()
         super().run()
 
     def accept(self, listener: Any) -> None:
-        """In the main thread: a connection takes a thread when its first call is there."""
+        """Accept a connection in the main thread. It occupies no thread before its first call arrives."""
         try:
             sock, address = listener.accept()
         except OSError:  # accepted by another process, or no descriptor is free
@@ -69,7 +70,7 @@ class TurnWorker(ThreadWorker):
             min(quiet, key=lambda conn: conn.timeout).timeout = 0.0  # the main loop closes it next
 
     def enqueue_req(self, conn: TConn) -> None:
-        """In the main thread: a connection with a call."""
+        """Queue a connection with a call, in the main thread; begin a turn if there is none."""
         if self.cfg.is_ssl:  # polling does not see bytes that TLS has buffered
             return super().enqueue_req(conn)
         with self._lock:
@@ -100,7 +101,7 @@ class TurnWorker(ThreadWorker):
                         self._begin()
 
     def handle_request(self, req: Any, conn: TConn) -> bool:
-        """Handle a request; one that may block gives up the turn."""
+        """Handle a request. All but predictions may block, so they give up the turn first."""
         if req.path.endswith(BRIEF):
             return answer_in_one_write(self, req, conn)
         with self._lock:
@@ -119,7 +120,7 @@ class TurnWorker(ThreadWorker):
             try:
                 with self._clients.call(conn.sock):
                     keepalive = self.handle(conn)
-            except BaseException:  # SystemExit of an application ends its call and nothing else
+            except BaseException:  # SystemExit in the application ends only its call
                 self.log.exception("A call has failed; its connection is closed.")
                 keepalive = False
             with self._lock:
@@ -153,7 +154,10 @@ class TurnWorker(ThreadWorker):
         return None
 
     def _return(self, conn: TConn, keepalive: Any) -> None:
-        """To the main thread, which listens to it or counts it as gone: a client may take two seconds to see the end."""
+        """Return a connection to the main thread, which polls it or counts it as closed.
+
+        Closing takes up to two seconds, so it has its own thread.
+        """
         future: Future[Any] = Future()
         back = partial(self.method_queue.defer, self.finish_request, conn, future)
         if keepalive:

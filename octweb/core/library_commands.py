@@ -1,4 +1,7 @@
-"""The commands of the library (`trainer.cli`) as Django commands, for `manage.py help` and `call_command`."""
+"""Wrap the commands of `trainer.cli` as Django commands.
+
+`manage.py help` and `call_command` need them.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Searchable, sortable lists: all words must occur, and the sort key is from a fixed set."""
+"""Search, sort and paginate lists."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class ListPaginator(Paginator):
     """Pages of a queryset that read full rows only for the page shown."""
 
     def page(self, number: Any) -> Page:
-        """Return a page: find its keys first, in an index where one fits, then read these rows."""
+        """Return a page: select its primary keys first, by an index if possible, then read these rows."""
         number = self.validate_number(number)
         start = (number - 1) * self.per_page
         keys = list(self.object_list.values_list("pk", flat=True)[start : start + self.per_page])
@@ -27,12 +27,12 @@ class ListPaginator(Paginator):
 
 
 def page_of(rows: QuerySet, query: QueryDict) -> Page:
-    """Return the page of a list that the query names; the nearest one for a number that does not exist."""
+    """Return the page named by the query; the first or the last one if that page does not exist."""
     return ListPaginator(rows, PAGE_SIZE).get_page(query.get("page"))
 
 
 def with_words(queryset: QuerySet, words: str, fields: Sequence[str]) -> QuerySet:
-    """Filter rows that have every word in one of the fields. The field `method` also matches titles of methods."""
+    """Keep rows that have every word in some field. The field `method` also matches titles of methods."""
     for word in words.split():
         condition = Q()
         for field in fields:
@@ -57,6 +57,6 @@ def narrowed(
     name = F(field.removeprefix("-"))
     order = name.desc(nulls_last=True) if field.startswith("-") else name.asc(nulls_last=True)
     list_context = {"words": words, "sort": sort, "sorts": [(key, label) for key, (label, _) in sorts.items()]}
-    if field == "-created":  # an index has this order
+    if field == "-created":  # this order uses an index
         return queryset.order_by("-created", "-id"), list_context
     return queryset.order_by(order, "-created", "-id"), list_context

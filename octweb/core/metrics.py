@@ -1,7 +1,7 @@
-"""Prometheus metrics of predictions: for each model its requests, rows, seconds, errors and labels.
+"""Prometheus metrics of predictions: requests, rows, seconds, errors and labels by model.
 
-Under several processes (gunicorn --workers) set PROMETHEUS_MULTIPROC_DIR to an empty folder that all of them may write:
-prometheus-client then keeps the numbers there, and every process answers with the sum.
+With several processes (gunicorn --workers), set PROMETHEUS_MULTIPROC_DIR to an empty folder that all of them can write.
+prometheus-client then stores the numbers there, and every process reports the sums.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from prometheus_client.multiprocess import MultiProcessCollector
 from octweb.core.tally import Counts, ModelTally
 from trainer.errors import RowError, TrainerError
 
-# a model that is not served has no name here: strangers could otherwise fill the memory with names of their own
+# label of models that are not served: otherwise strangers could fill the memory with invented names
 UNKNOWN = "unknown"
-MAX_LABELS = 50  # classes counted one by one in a model; the rest is counted together
+MAX_LABELS = 50  # classes of a model with their own count; the others are counted together
 OTHER = "other classes"
 
 REQUESTS = Counter("octweb_predict_requests", "Prediction calls", ["model", "version", "api", "status"])
@@ -59,16 +59,16 @@ class Call:
     def of(
         self, model: str, version: int, tally: ModelTally | None = None, recorded: RefusalRecorder | None = None
     ) -> None:
-        """Set the model, where its answers are counted for the database, and what records a refused row; None: they are not."""
+        """Set the model, the tally of its answers, and the recorder of refused rows; None disables either."""
         self.model = model
         self.version = str(version)
         self.tally = tally
         self.recorded = recorded
 
     def predicted(self, counts: Mapping[str, int], unseen: int = 0, life: Counts | None = None) -> None:
-        """Count rows by class, and answers that rest on a side for empty cells that training has never seen.
+        """Count rows by class, and `unseen` answers that sent an empty cell to a side of a split untrained for it.
 
-        `life` are the counts for the database: rows by leaf, and unusual cells.
+        `life` holds the counts for the database: rows by leaf, and unusual cells.
         """
         if self.tally is not None and life:
             self.tally.add(life)
@@ -81,7 +81,7 @@ class Call:
 
 
 class ModelCounters:
-    """The counters of one model, looked up once: for calls that went well."""
+    """Counters of one model for successful calls, looked up once."""
 
     def __init__(self, model: str, version: int, api: str, classes: Sequence[str]) -> None:
         key = (model, str(version))
@@ -109,7 +109,7 @@ class ModelCounters:
 
 @contextmanager
 def count_calls(api: str) -> Iterator[Call]:
-    """Count and time a call; one that raises is counted under the status that the caller gets."""
+    """Count and time a call. A call that raises is counted with the status that the caller gets."""
     call = Call()
     start = time.perf_counter()
     try:
@@ -131,17 +131,17 @@ def _status(error: Exception, api: str) -> int:
         return 404
     if isinstance(error, TrainerError):
         return 422 if api == "v1" else 400
-    if isinstance(error, ValueError):  # not of the protocol
+    if isinstance(error, ValueError):  # violates the protocol
         return 400
     return int(getattr(error, "status_code", 500))
 
 
-# read from the database at each look, and so the same in all processes; apps register their collectors in `ready`
+# read from the database at each scrape, so equal in all processes; modules register their collectors on import
 STORED = CollectorRegistry(auto_describe=False)
 
 
 def exposition() -> bytes:
-    """All numbers in the text format of Prometheus."""
+    """Return all metrics in the text format of Prometheus."""
     registry = REGISTRY
     if os.environ.get("PROMETHEUS_MULTIPROC_DIR"):
         registry = CollectorRegistry()

@@ -1,4 +1,4 @@
-"""Two rules for every page: it says which methods it accepts (`OPTIONS`), and no cache on the way stores it."""
+"""Middleware for pages: answer OPTIONS, and forbid shared caching."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ANY = ["GET", "HEAD", "POST"]
 
 
 class OptionsMiddleware:
-    """Answers OPTIONS for pages, which would take it for a look at the page; the API has answers of its own."""
+    """Answer OPTIONS for pages, whose views would handle it like GET. The API answers it itself."""
 
     def __init__(self, get_response: Answer) -> None:
         self.get_response = get_response
@@ -25,7 +25,7 @@ class OptionsMiddleware:
         if request.method != "OPTIONS":
             return self.get_response(request)
         methods = ANY
-        if request.path_info.strip("/") != "*":  # the whole server
+        if request.path_info.strip("/") != "*":  # "*" means the whole server
             try:
                 view = resolve(request.path_info).func
             except Resolver404:
@@ -37,7 +37,7 @@ class OptionsMiddleware:
 
 
 def allowed(view: Any) -> list[str]:
-    """The HTTP methods that a view takes, from its class or from the decorators that limit a function."""
+    """Return the HTTP methods of a view, from its class or from the decorators of a function."""
     owner = getattr(view, "view_class", None) or getattr(view, "cls", None)
     if owner is not None:
         names = [name.upper() for name in owner.http_method_names if hasattr(owner, name) and name != "options"]
@@ -48,14 +48,14 @@ def allowed(view: Any) -> list[str]:
             if hasattr(view, "__code__")
             else {}
         )
-        if "request_method_list" in free:  # Django's require_http_methods and its kin
+        if "request_method_list" in free:  # of Django's require_http_methods and its variants
             return list(free["request_method_list"].cell_contents)
         view = getattr(view, "__wrapped__", None)
     return ANY
 
 
 class PrivateMiddleware:
-    """`Cache-Control: private, no-store` for every answer that does not say something else; static files never come here."""
+    """Set `Cache-Control: private, no-store` on responses without that header. Static files never come here."""
 
     def __init__(self, get_response: Answer) -> None:
         self.get_response = get_response

@@ -1,4 +1,4 @@
-"""Addresses that pages had before: a permanent redirect keeps links and bookmarks."""
+"""Permanent redirects from former addresses of pages."""
 
 from __future__ import annotations
 
@@ -9,5 +9,5 @@ from django.views.generic import RedirectView
 
 
 def moved_to(page: str) -> Callable[..., Any]:
-    """Return a view that sends a reader to the page of that name, with the query of the address."""
+    """Return a view that redirects to the named page and keeps the query string."""
     return RedirectView.as_view(pattern_name=page, permanent=True, query_string=True, http_method_names=["get", "head"])

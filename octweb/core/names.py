@@ -1,4 +1,4 @@
-"""Names that people give: at least one character that can be seen, none that changes the direction of the text around it."""
+"""Check names given by users: visible, without marks of writing direction."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from pathlib import PurePosixPath
 
 from octweb.core.problems import Unprocessable
 
-# control and format characters, marks of direction, marks on another letter, spaces and breaks
+# Unicode categories: control and format characters, combining marks, spaces and breaks
 HIDDEN = ("C", "M", "Z")
-# fillers of Hangul and the empty Braille cell, which Unicode counts as letters and signs
+# Hangul fillers and the empty Braille cell, which Unicode classifies as letters and symbols
 BLANK = frozenset("\u115f\u1160\u2800\u3164\uffa0")
 TURNING = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 
 
 def checked_name(text: str, *, most: int) -> str:
-    """The name in one line without spaces around it, cut to `most` characters; empty stays empty.
+    """Return the name in one line, stripped and cut to `most` characters; "" stays "".
 
-    Raises Unprocessable for an invisible name, and for marks of direction, which can make one name look like another.
+    Raises Unprocessable for invisible names, and for marks of direction, which make one name look like another.
     """
     if not text:
         return ""
@@ -33,9 +33,9 @@ def can_be_seen(text: str) -> bool:
 
 
 def file_name(text: str) -> str:
-    """The last part of the name of an uploaded file, for display only; it is never used as a path.
+    """Return the last part of the name of an uploaded file, for display only, never as a path.
 
-    It cannot be refused, as nobody chose it for octweb: marks of direction are left out.
+    Marks of direction are removed, not refused: the user did not choose the name for octweb.
     """
     last = PurePosixPath(text.replace("\\", "/")).name
     last = "".join(c for c in last if c not in TURNING)[:255]
@@ -43,6 +43,6 @@ def file_name(text: str) -> str:
 
 
 def name_of_file(text: str, *, most: int) -> str:
-    """The name of an uploaded file without its endings; empty if nothing of that can be seen."""
+    """Return the name of an uploaded file without its extensions; "" if nothing of it is visible."""
     stem = PurePosixPath(file_name(text)).name.split(".")[0]
     return " ".join(stem.split())[:most].strip() if can_be_seen(stem) else ""

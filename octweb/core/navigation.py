@@ -1,4 +1,4 @@
-"""The places of the navigation in their order; an application adds its own by one line here."""
+"""Entries of the navigation, in order."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ from django.urls import NoReverseMatch, reverse
 
 @dataclass(frozen=True, kw_only=True)
 class NavigationPage:
-    """A page of the navigation; `other` names a page below its address that is a place of its own, `more` are addresses that lie in it."""
+    """An entry of the navigation.
+
+    `other` names a page below its URL that has its own entry. `more` are other URL prefixes that belong to this entry.
+    """
 
     label: str
     page: str
@@ -29,7 +32,7 @@ PLACES = (
 
 
 def places(path: str) -> list[dict[str, object]]:
-    """Label and address of each place that this installation has, and whether `path` lies in it."""
+    """Return label and URL of each entry of this installation, and whether `path` belongs to it."""
     links = []
     for place in PLACES:
         url = _address(place.page)

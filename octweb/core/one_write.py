@@ -1,7 +1,7 @@
-"""Answer a small call with one write to its socket.
+"""Send a small response with one write to its socket.
 
-gunicorn's worker writes head and body apart, checks the same headers at every answer, and evaluates each setting at every use.
-For a prediction of one row that took more processor time than a third of the whole call.
+gunicorn's worker writes head and body separately, checks the same headers for every response, and evaluates each
+setting at every use. For a prediction of one row this took more than a third of the processor time of the call.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Headers = tuple[tuple[str, str], ...]
 
 
 class FixedConfig:
-    """The configuration of a worker, which never changes: evaluate each setting once."""
+    """Configuration of a worker that evaluates each setting once, since settings never change."""
 
     def __init__(self, source: Any) -> None:
         self.source = source
@@ -30,19 +30,19 @@ class FixedConfig:
 
 
 class OneWrite(Response):
-    """An answer whose head goes to the socket together with a body of one piece."""
+    """Response that writes its head together with a body of one piece."""
 
     headers_sent: bool
 
     def process_headers(self, headers: Any) -> None:
-        """Check and sort headers as gunicorn does; equal ones only once."""
+        """Check and sort headers as gunicorn does; cached for equal headers."""
         checked = _process_headers(tuple(headers))
         self.headers = list(checked.headers)
         self.response_length = checked.response_length
         self.upgrade = checked.upgrade
 
     def write(self, arg: bytes) -> None:
-        """Send `arg`, which is the whole body of a successful call; send anything else as gunicorn does."""
+        """Send head and `arg` at once if `arg` is the whole body of a successful POST, else as gunicorn does."""
         is_whole_response = self.status == "200 OK" and self.req.method == "POST" and len(arg) == self.response_length
         if self.headers_sent or not is_whole_response or self.upgrade or not isinstance(arg, bytes):
             super().write(arg)
@@ -69,7 +69,10 @@ def _head(version: tuple[int, int], server: str, connection: str, headers: Heade
 
 
 def answer_in_one_write(worker: Any, request: Any, conn: Any) -> bool:
-    """Do what `ThreadWorker.handle_request` does, with an answer in one write; return whether the connection stays open."""
+    """Handle a request like `ThreadWorker.handle_request`, but respond in one write.
+
+    Return whether the connection stays open.
+    """
     environ: dict[str, Any] = {}
     response = None
     try:
@@ -91,12 +94,12 @@ def answer_in_one_write(worker: Any, request: Any, conn: Any) -> bool:
     finally:
         try:
             worker.cfg.post_request(worker, request, environ, response)
-        except Exception:  # the hook is code of the operator; its fault must not change the answer, which is sent
+        except Exception:  # the response is sent; an error in the operator's hook must not change it
             worker.log.exception("Exception in post_request hook")
 
 
 def _count(worker: Any, response: Response) -> None:
-    """Count the call; its answer closes the connection if the worker ends or has very many of them."""
+    """Count the call. Close the connection after it if the worker ends or has too many idle ones."""
     worker.nr += 1
     if worker.nr >= worker.max_requests and worker.alive:
         worker.log.info("Autorestarting worker after current request.")

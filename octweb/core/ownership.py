@@ -1,4 +1,4 @@
-"""Ownership, decided in one place: a user sees own objects, staff see all, everyone else gets 404."""
+"""Ownership: users see their own objects, staff see all, others get 404."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ M = TypeVar("M", bound=models.Model)
 
 
 class OwnedQuerySet(models.QuerySet):
-    """Querysets of objects with an `owner`."""
+    """Queryset of objects with an `owner`."""
 
     def visible_to(self, user: Any) -> OwnedQuerySet:
-        """The objects that `user` may see."""
+        """Return the objects that `user` may see, without soft-deleted ones."""
         if not user.is_authenticated:
             return self.none()
         return self.kept() if user.is_staff else self.kept().filter(owner=user)
 
     def kept(self) -> OwnedQuerySet:
-        """Those that nobody has deleted."""
+        """Return the objects that are not soft-deleted."""
         return self.filter(deleted_at=None) if issubclass(self.model, Deletable) else self.all()
 
     def deleted_by(self, user: Any) -> OwnedQuerySet:
-        """What was deleted and can be brought back by `user`."""
+        """Return the soft-deleted objects that `user` may restore."""
         deleted = self.filter(deleted_at__isnull=False)
         return deleted if user.is_staff else deleted.filter(owner=user)
 
     def get_visible(self, user: Any, pk: Any) -> Any:
-        """The object, or Http404 for one that does not exist or belongs to somebody else: the two look the same."""
+        """Return the object. Raises the same Http404 if it does not exist or `user` may not see it."""
         try:
             return self.visible_to(user).get(pk=pk)
         except (self.model.DoesNotExist, ValidationError, ValueError, TypeError) as error:
@@ -41,7 +41,7 @@ class OwnedQuerySet(models.QuerySet):
 
 
 class Owned(models.Model):
-    """Base of everything that belongs to a user; the id is random, so that it says nothing and cannot be counted up."""
+    """Base of objects that belong to a user. The id is random, so it cannot be guessed."""
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     owner = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
@@ -54,7 +54,7 @@ class Owned(models.Model):
         ordering = ["-created", "-id"]
 
 
-# What a list reads: the newest kept rows of one owner, and those of all owners for staff.
+# For lists: the newest rows that are not deleted, of one owner or, for staff, of all.
 LIST_INDEXES = [
     models.Index(fields=["owner", "deleted_at", "-created", "-id"], name="%(class)s_of_owner"),
     models.Index(fields=["deleted_at", "-created", "-id"], name="%(class)s_of_all"),
@@ -62,7 +62,7 @@ LIST_INDEXES = [
 
 
 class Deletable(Owned):
-    """What is hidden when it is deleted, can be brought back for some weeks, and is removed after them."""
+    """Base of objects with soft deletion. They can be restored for some weeks, then they are purged."""
 
     deleted_at = models.DateTimeField(null=True, blank=True, db_index=True)
 
@@ -72,5 +72,5 @@ class Deletable(Owned):
 
     @classmethod
     def back_within(cls) -> timedelta:
-        """How long it can be brought back after it was deleted."""
+        """Return how long an object can be restored after its deletion."""
         return timedelta(days=30)

@@ -38,7 +38,7 @@ class Pages(PageNumberPagination):
     by_cursor = False
 
     def get_page_size(self, request: Request) -> int:
-        """Refuse what is not a size, where REST framework would take its default without a word."""
+        """Return the page size. Raises ValidationError for an invalid one, which REST framework would ignore."""
         sent = request.query_params.get(self.page_size_query_param)
         if sent is not None and not (sent.isascii() and sent.isdigit() and 0 < len(sent) < 10 and int(sent)):
             raise ValidationError({self.page_size_query_param: f"'{sent[:40]}' is not a whole number from 1 on."})
@@ -75,7 +75,7 @@ class Pages(PageNumberPagination):
         return page_rows
 
     def _beyond(self, rows: QuerySet, created: datetime, key: Any, *, backward: bool) -> QuerySet:
-        """Return the rows past a place; the first condition bounds the range that the index reads."""
+        """Return the rows past a position. The first condition bounds the range that the index reads."""
         if backward:
             rows = rows.order_by("created", self.key).filter(created__gte=created)
             return rows.filter(Q(created__gt=created) | Q(**{f"{self.key}__gt": key}))
@@ -101,7 +101,7 @@ class Pages(PageNumberPagination):
             raise ValidationError({CURSOR: words}) from error
 
     def get_paginated_response(self, data: Any) -> Response:
-        """Return the rows with their number in all and the addresses of the pages beside them."""
+        """Return the rows with the total count and the URLs of the next and previous page."""
         if not self.by_cursor:
             return super().get_paginated_response(data)
         return Response(

@@ -27,7 +27,7 @@ class LockedGenerator(SchemaGenerator):
 
 
 def schema_document() -> Schema:
-    """Return the OpenAPI document, which does not change while the server runs."""
+    """Return the OpenAPI document. It is cached, since it does not change while the server runs."""
     with _BUILDING:
         return _build_document()
 

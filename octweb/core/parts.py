@@ -1,4 +1,4 @@
-"""Processes of `manage.py serve`: restarted when they end, and ended with their parent."""
+"""Start, restart and end the processes of `manage.py serve`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import Any
 from django.conf import settings
 
 GRACE = 20.0  # seconds to terminate
-# a part that ends this often within so many seconds is not restarted
+# a part that ends MOST_STARTS times within START_WINDOW seconds is not restarted
 MOST_STARTS = 5
 START_WINDOW = 600.0
 PR_SET_PDEATHSIG = 1

@@ -1,4 +1,7 @@
-"""Permissions of API calls and their parameters. `ownership` decides which objects are visible."""
+"""Permissions of API calls and their parameters.
+
+`ownership` decides which objects are visible.
+"""
 
 from rest_framework.exceptions import ValidationError
 from rest_framework.permissions import BasePermission
@@ -24,9 +27,9 @@ def is_limited(token) -> bool:
 
 
 class KnownParameters(BasePermission):
-    """Refuse query parameters that neither the OpenAPI document nor `query_parameters` of the view declares.
+    """Refuse undeclared query parameters, so that none is ignored silently.
 
-    So no parameter is ignored silently.
+    `query_parameters` of the view declares them, or else the OpenAPI document does.
     """
 
     def has_permission(self, request, view) -> bool:

@@ -31,7 +31,7 @@ class Conflict(exceptions.APIException):
 
 
 class Gone(exceptions.APIException):
-    """The object is no longer served."""
+    """The object was served before, and is not served now."""
 
     status_code = 410
     default_code = "gone"

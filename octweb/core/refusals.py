@@ -1,4 +1,4 @@
-"""Show the reason of a refused action as a message on the next page."""
+"""Show why an action was refused, on the next page."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Forgotten passwords: a link by mail, or from an administrator if mail is not configured."""
+"""Reset forgotten passwords by mail, or through an administrator without mail."""
 
 from __future__ import annotations
 

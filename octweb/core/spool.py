@@ -1,7 +1,7 @@
-"""Frames of decisions in append-only files, one file per process, until a worker collects them.
+"""Spool decisions in append-only files until a worker collects them.
 
-A frame goes out with one system call before the answer does: what the kernel holds survives the end of the process. The process
-holds a lock on its file for as long as it lives, so a file without a lock gets no more frames.
+Each process has its own file. It writes a frame with one system call before it sends the answer, so written frames
+survive the end of the process. The process locks its file while it lives, so an unlocked file gets no more frames.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ MAGIC = b"OCTD"
 HEAD = struct.Struct("<4sIIBQI")  # magic, length of the body, CRC-32 of all that follows it, kind, seq, rows
 CHECKED = struct.Struct("<BQI")  # header fields covered by the CRC-32
 PART_SECONDS = 3600.0  # age at which a file is closed and the next one begins
-SYNC_SECONDS = 1.0  # between two fdatasync: records that a power failure may lose
+SYNC_SECONDS = 1.0  # between two fdatasync; a power failure may lose the records of this time
 
 
 class FrameKind(IntEnum):
@@ -45,7 +45,7 @@ class FrameKind(IntEnum):
 
 
 class Frame(NamedTuple):
-    """One frame; `end` is the offset behind it. The rows have the numbers `seq`, `seq + 1`, …"""
+    """One frame. `end` is the offset after it. Its rows have the numbers `seq`, `seq + 1`, …"""
 
     kind: FrameKind
     seq: int
@@ -55,11 +55,11 @@ class Frame(NamedTuple):
 
 
 class SpoolFull(Busy):
-    """Records cannot be stored now, so calls get no answer."""
+    """Records cannot be stored now, so calls are refused."""
 
 
 class SpoolWriter:
-    """The file of this process."""
+    """Writes the spool file of this process."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -98,12 +98,12 @@ class SpoolWriter:
             self._seq += rows
 
     def close(self) -> None:
-        """End the stream, so that the collector knows that no frame is missing."""
+        """End the stream with a frame that tells the collector that nothing is missing."""
         with self._lock:
             self._end(FrameKind.CLOSED)
 
     def look_after(self) -> None:
-        """Sync the file to disk, and check the free space."""
+        """Sync the file to disk, and check the total size of all spool files."""
         with self._lock:
             fd = os.dup(self._fd) if self._dirty and self._fd >= 0 else -1
             self._dirty = False

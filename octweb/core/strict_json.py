@@ -1,4 +1,4 @@
-"""Parse JSON with `orjson`, but refuse duplicate names in an object, of which one value would be lost."""
+"""Parse JSON with `orjson`, but refuse duplicate names and too many values."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ import numpy as np
 import orjson
 from django.conf import settings
 
-BYTES_A_VALUE = 8  # of the largest body, on average; a value takes about 30 bytes as an object
-# objects and lists, 60 to 250 bytes each
+BYTES_A_VALUE = 8  # the largest body may have one value per 8 bytes; a value takes about 30 bytes as an object
+# limit of objects and lists, 60 to 250 bytes each
 HOLDERS_A_ROW = 2
 MORE_HOLDERS = 50_000
-MAX_NAMES = 100_000  # per object, and of rare names; a row has one per column
+MAX_NAMES = 100_000  # names in one object, and rare names in a body; a row has one name per column
 SAMPLE = 20_000  # sampled colons whose names are compared
-PIECE_BYTES = 1_000_000  # of a body, searched for colons at once
-WINDOW_BYTES = 200  # before a colon, searched for its name
+PIECE_BYTES = 1_000_000  # bytes searched for colons at once
+WINDOW_BYTES = 200  # bytes before a colon that are searched for its name
 SPACES = b" \t\r\n"
 CONSTANT = re.compile(rb"[\[:,\s](NaN|-?Infinity)\s*[,\]}]")
 SHORT = 1_000_000  # bytes; a shorter body cannot hold enough values to take much memory
@@ -33,10 +33,11 @@ class TooManyValues(ValueError):
 
 
 def loads(content: bytes | bytearray) -> Any:
-    """Parse a body. Raises ValueError (orjson's, or DuplicateName) for invalid JSON, RecursionError for deep nesting.
+    """Parse a body.
 
-    Every member of an object has a colon. If there are as many colons as parsed names, no name is duplicated. Only otherwise
-    (a duplicate, or a colon in a text) a slow parser that sees every name reads the body again.
+    Raises ValueError (orjson's, DuplicateName or TooManyValues) for invalid JSON, RecursionError for deep nesting.
+    Every member of an object has a colon. If there are as many colons as parsed names, no name is duplicated.
+    Otherwise (a duplicate, or a colon in a text) a slower parser that sees every name reads the body again.
     """
     check_size(content)
     value = orjson.loads(content)
@@ -89,7 +90,7 @@ def _estimate_names(content: bytes | bytearray, text: np.ndarray) -> float:
 
 
 def _name_before(content: bytes | bytearray, colon: int) -> bytes:
-    """Return the end of the name before a colon; empty if the colon is part of a text."""
+    """Return the last WINDOW_BYTES of the name before a colon; empty if the colon is part of a text."""
     begin = max(0, colon - WINDOW_BYTES)
     head = bytes(content[begin:colon]).rstrip(SPACES)
     if not head:

@@ -1,4 +1,4 @@
-"""Counts of answers in memory, until a thread writes them to the database."""
+"""Count answers in memory until a thread writes them to the database."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class ModelTally(NamedTuple):
 
     def add_row(self, leaf: str) -> None:
         """Count one ordinary row that was answered at a leaf."""
-        # a plain tuple: making a Key takes twice as long as everything else here
+        # a plain tuple: creating a Key takes twice as long as everything else here
         key = (self.model, self.api, int(time.time()) // SECONDS_OF_DAY, ROWS, leaf)
         with _lock:
             _counts[key] = _counts.get(key, 0) + 1
@@ -56,7 +56,7 @@ class ModelTally(NamedTuple):
         )
 
     def refuse(self, error: RowError) -> None:
-        """Count a refused row. Unknown column names of the caller are not stored."""
+        """Count a refused row. A column name that the model does not know is not stored."""
         column = "" if error.reason is Refusal.COLUMN else error.column or ""
         self.add({REFUSED + error.reason: {column: 1}})
 

@@ -1,4 +1,4 @@
-"""Name the unavailable part (database, files, disk), for pages, API and health calls."""
+"""Name the unavailable part: database, files or disk."""
 
 from __future__ import annotations
 

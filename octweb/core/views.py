@@ -1,4 +1,7 @@
-"""Health calls and error pages; below /api/ and /v2/ errors are problem details."""
+"""Health calls, metrics and error pages.
+
+Errors of API calls are problem details.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Glossary of the words that pages use with a special meaning. A dotted word shows its definition."""
+"""Glossary of words with a special meaning on pages.
+
+Pages underline these words with dots and show the definition.
+"""
 
 from __future__ import annotations
 
@@ -35,5 +38,5 @@ GLOSSARY = {
 
 
 def sentence(word: str) -> str:
-    """Return the definition of a word. Raises KeyError for an unknown word."""
+    """Return the definition of a word. Raises KeyError for an unknown one."""
     return GLOSSARY[word]

@@ -1,7 +1,7 @@
 """Actions on data sets, for pages, API and commands.
 
-The rows are stored as the text of the file (Parquet). So a kind can be changed later without loss: `00123` stays `00123`. Files are
-read and tables described before a transaction begins, so that others can write meanwhile.
+The rows are stored as the text of the file (Parquet). So a kind can be changed later without loss: `00123` stays
+`00123`. Files are read and tables described before a transaction begins, so that others can write meanwhile.
 """
 
 from __future__ import annotations
@@ -64,7 +64,10 @@ class MovableFile(File):
 
 
 def stage(*, owner, file: BinaryIO, source_name: str, reading: ReadOptions | None = None) -> Upload:
-    """Store an uploaded file and its rows until the user confirms it. Raises DataError, and stores nothing, if it cannot be read."""
+    """Store an uploaded file and its rows until the user confirms it.
+
+    Raises DataError, and stores nothing, if the file cannot be read.
+    """
     refuse_more(owner)
     prune()
     reading = reading or ReadOptions()
@@ -180,10 +183,11 @@ def update(
     choice: ColumnChoice | None = None,
     said: Mapping[str, Any] | None = None,
 ) -> Dataset:
-    """Change name, target, kinds, units or roles of a data set. Raises DataError, and changes nothing, if the choice does not fit.
+    """Change name, target, kinds, units or roles of a data set.
 
-    `said` are new choices on the cells, as `ParsingChoices` writes them. The stored rows stay. Models trained on them stay valid,
-    since a model file stores how its rows were parsed.
+    Raises DataError, and stores nothing, if the choice does not fit. `said` are new choices on the cells, as
+    `ParsingChoices` writes them; they apply only together with `choice`. The stored rows stay. Models trained on them
+    stay valid, since a model file stores how its rows were parsed.
     """
     if name is not None:
         dataset.name = checked_name(name, most=200) or dataset.name

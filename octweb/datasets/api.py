@@ -289,7 +289,7 @@ class DatasetViewSet(
     parser_classes = [StrictJSONParser]
 
     def get_parsers(self):
-        # one content type per operation, so that the schema lists only what works
+        # one content type per operation, so that the OpenAPI document lists only what works
         if getattr(self, "action_map", {}).get(self.request.method.lower() if self.request else "post") == "create":
             return [MultiPartParser()]
         return [StrictJSONParser()]

@@ -1,4 +1,4 @@
-"""Read options and column choices: plain values, also sent to child processes as JSON."""
+"""Read options and column choices, also sent to child processes as JSON."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class ReadOptions:
     """How to read a file; None means detected.
 
     `given` are choices on the cells and on the lines around the table, as `trainer.data.parsing.ParsingChoices` writes them.
-    `kept` is the column parsing of the previous version, to be repeated. `columns` are its columns, which the file must have.
+    `kept` is the column parsing of the previous version, to be repeated. The file must have its columns, `columns`.
     """
 
     delimiter: str | None = None
@@ -39,12 +39,12 @@ class ReadOptions:
 
     @property
     def decimal(self) -> str:
-        """Return the decimal sign chosen for all columns, for the form."""
+        """Decimal sign chosen for all columns, for the form."""
         return str(self.given.get("decimal", {}).get(EVERY, ""))
 
     @property
     def thousands(self) -> str:
-        """Return the thousands separator chosen for all columns; "none" if there is none."""
+        """Thousands separator chosen for all columns: "none" for no separator, "" if not chosen."""
         return str(self.given.get("thousands", {}).get(EVERY, "") or ("none" if "thousands" in self.given else ""))
 
     def said(self) -> ParsingChoices:
@@ -88,7 +88,7 @@ class ColumnChoice:
 
     @classmethod
     def from_json(cls, record: dict[str, Any]) -> ColumnChoice:
-        """The inverse of `to_json`."""
+        """Build it from the result of `to_json`."""
         return cls(
             target=record["target"],
             kinds={name: ColumnKind(kind) for name, kind in record["kinds"].items()},
@@ -103,7 +103,7 @@ class ColumnChoice:
 
 @dataclass(frozen=True, kw_only=True)
 class Outlook:
-    """What a choice would store: rows, notes on dropped ones, empty cells. `refusal` says why it cannot be stored."""
+    """Preview of what a choice would store. `refusal` is the reason if it cannot be stored."""
 
     rows_read: int
     rows_kept: int = 0
@@ -117,7 +117,7 @@ class Outlook:
 
 @dataclass(frozen=True, kw_only=True)
 class StagedFile:
-    """Description of a staged file: rows, detected format, guesses, and what storing it as guessed would keep."""
+    """Description of a staged file: rows, detected format, guesses, and the outlook for storing it as guessed."""
 
     rows: int
     lines: tuple[int, ...]  # of the first rows
@@ -176,7 +176,7 @@ def merge(columns: list[dict[str, Any]], before: str, choice: ColumnChoice) -> C
     )
     target = choice.target or before
     special = {**(old.special or {}), **(choice.special or {})}
-    meanings = {  # drop the meanings of codes that are no special values any more
+    meanings = {  # drop the meanings of codes that are not special values now
         name: {code: text for code, text in texts.items() if float(code) in special.get(name, ())}
         for name, texts in (old.meanings or {}).items()
     }

@@ -1,4 +1,4 @@
-"""Empty cells: the rows dropped for them, their relation to the class, and the switch that keeps the rows."""
+"""Describe empty cells, and switch to keeping the rows that have them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from trainer.data.parsing.infer import GuessedColumn
 from trainer.errors import DataError
 from trainer.table import MissingPolicy
 
-LISTED = 20  # columns of the picture
+LISTED = 20  # columns in the figure
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,7 +42,7 @@ def describe_switch(dataset: Dataset) -> Empties | None:
 
 
 def learn(dataset: Dataset) -> Dataset:
-    """Keep the rows with empty cells: each split learns on which side they go. Raises DataError."""
+    """Keep the rows with empty cells: each split learns to which side they go. Raises DataError."""
     empties = describe_switch(dataset)
     return actions.update(dataset, choice=_learning(empties.columns)) if empties else dataset
 

@@ -1,4 +1,4 @@
-"""Forms of data sets: the upload, and the choice of kinds, roles and target."""
+"""Parse the form fields of data set pages, and build their records."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ KINDS_OFFERED = (
 )
 EXAMPLE_DATES = {"dd/mm/yyyy": "31/12/2024", "mm/dd/yyyy": "12/31/2024", "dd.mm.yyyy": "31.12.2024"}
 MOST_WORDS = 20
-EMPTY_CODES = "empty-codes:"  # and a column: its codes that are empty cells
-MERGE = "merge:"  # and a column: all spellings of a value are read as the most frequent one
+EMPTY_CODES = "empty-codes:"  # plus a column name: its codes that mean an empty cell
+MERGE = "merge:"  # plus a column name: all spellings of a value are read as the most frequent one
 COLUMN_FIELDS = ("role", "kind", "missing", "unknown", "unit", "special")
 FINDING_TITLES = {
     "identifier": "Names or counts the rows",
@@ -135,7 +135,7 @@ def remedy_of(post: QueryDict) -> dict[str, Any]:
 
 
 def moved_choices(post: QueryDict, before: list[str], names: list[str]) -> QueryDict:
-    """Return the fields with each choice at the new position of its column; `before` are the columns that the page showed."""
+    """Move each choice to the new position of its column; `before` are the columns that the page showed."""
     if before == names:
         return post
     data = post.copy()
@@ -191,7 +191,10 @@ def switch_words(switch: str) -> str:
 def column_records(
     columns: Iterable[ColumnReading], names: Iterable[str], chosen_kinds: Mapping[str, str]
 ) -> list[dict[str, Any]]:
-    """Return a record per column of the file: its parsing, the reason, and the switches. Columns that need a decision come first."""
+    """Return a record per column of the file: its parsing, the reason, and the switches.
+
+    Columns that need a decision come first, plain ones last.
+    """
     readings = {reading.name: reading for reading in columns}
     records = []
     for name in names:
@@ -219,9 +222,10 @@ def seen_mark(reading: ReadOptions, names: list[str]) -> str:
 
 
 def choice_of(data: QueryDict, names: list[str], current: dict[str, str] | None = None) -> ColumnChoice:
-    """Parse kinds, roles, policies, units, special values and target; column i has the fields kind-i, role-i, missing-i, unit-i and so on.
+    """Parse kinds, roles, policies, units, special values and target.
 
-    Raises DataError for special values that are not numbers.
+    Column i has the fields kind-i, role-i, missing-i, unit-i and so on. Raises DataError for special values that are
+    not numbers.
     """
     kinds: dict[str, ColumnKind] = {}
     missing: dict[str, MissingPolicy] = {}

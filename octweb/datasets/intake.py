@@ -1,9 +1,9 @@
-"""Read the rows of a file, guess its columns, and describe what will be stored.
+"""Read a file, guess its columns, and describe what will be stored.
 
     python -m octweb.datasets.intake FOLDER
 
-runs the command in `request.json` of the folder and writes `answer.json`. The web server reads large files in such a process, which
-has limits of its own. This module does not import Django, so that it starts quickly.
+runs the command in `request.json` of the folder and writes `answer.json`. The web server reads large files in such a
+process, with limits on memory and time. This module does not import Django, so it starts quickly.
 """
 
 from __future__ import annotations
@@ -188,7 +188,7 @@ def _describe(raw: RawTable, choice: ColumnChoice, reading: TableReading) -> dic
 
 
 def _bytes(raw: RawTable) -> int:
-    """Return the memory of the rows."""
+    """Return the memory of the rows in bytes."""
     return sum(column.nbytes for column in raw.columns)
 
 

@@ -1,4 +1,4 @@
-"""Stored rows, parsed for a model: arrays for the pages about the model. Does not import Django."""
+"""Parse stored rows for a model into arrays, without Django."""
 
 from __future__ import annotations
 
@@ -17,10 +17,11 @@ from trainer.tree.file import ModelFile
 
 
 def arrays_of(path: Path, model: ModelFile) -> tuple[dict[str, np.ndarray], bool]:
-    """Return arrays by name, and whether the model was trained on these rows (equal fingerprints). Raises DataError.
+    """Return arrays by name, and whether the fingerprint of the model fits these rows or it has none. Raises DataError.
 
-    `matrix` float64 (n, columns), `codes` (n,) of the classes, `numbers` (n,) of the rows in the file from 1 on. `training` and
-    `unseen` are positions of training and held-out rows. If known: `lines` (n,) of the uploaded file, `weights` and `groups` (n,).
+    `matrix` float64 (n, columns), `codes` (n,) of the classes, `numbers` (n,) of the rows in the file from 1 on.
+    `training` and `unseen` are positions of training and held-out rows.
+    If known: `lines` (n,) of the uploaded file, `weights` and `groups` (n,).
     """
     tree = model.tree
     reading = ColumnParsing.from_json(model.reading)

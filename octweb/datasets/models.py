@@ -1,4 +1,4 @@
-"""Dataset: an accepted table with its schema; Upload: a file that waits for its second step."""
+"""Data sets, and uploads that the user has not confirmed yet."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from octweb.core.ownership import Deletable, Owned
 
 
 class Dataset(Deletable):
-    """A stored table: the rows in a Parquet file, the schema here. Its content never changes."""
+    """A stored table: the rows in a Parquet file, the schema here. The file never changes."""
 
     name = models.CharField(max_length=200)
     target = models.CharField(max_length=200)
@@ -35,7 +35,7 @@ class Dataset(Deletable):
 
     @property
     def base_name(self) -> str:
-        """Return the name without its version: models of all versions share one served name."""
+        """Name without its version, since models of all versions share one served name."""
         return self.name.removesuffix(f", version {self.version}")
 
 

@@ -1,6 +1,7 @@
-"""Read files: small ones in the web process, others in child processes with limits on memory, time and number.
+"""Read small files in the web process, others in limited child processes.
 
-A large table would block the web server while it is read, and a file of a hundred kilobytes may unpack to gigabytes.
+Memory, time and number of child processes are limited. A large table would block the web server while it is read, and
+a file of a hundred kilobytes may unpack to gigabytes.
 """
 
 from __future__ import annotations
@@ -177,7 +178,10 @@ def _limit_concurrent_reads() -> Iterator[None]:
 
 @contextmanager
 def _acquire_reader_slot() -> Iterator[None]:
-    """Lock one of OCTWEB_READERS files. All web processes of a host share them; the system unlocks those of a killed process."""
+    """Lock one of OCTWEB_READERS files. All web processes of a host share them.
+
+    The system unlocks the files of a killed process.
+    """
     above = settings.DATA_DIR / "readers"
     above.mkdir(mode=0o700, parents=True, exist_ok=True)
     while True:

@@ -1,4 +1,4 @@
-"""JSON stored beside the rows of a table: column records and the profile for pages."""
+"""JSON records stored beside the rows: columns, empty cells and profile."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Check that a new version has the columns of the previous one, and advise if it does not."""
+"""Check that a new version has the columns of the previous one."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ MOST = 10  # names in one sentence
 def check_same_columns(names: Sequence[str], columns: Collection[str], reading: ColumnParsing) -> None:
     """Raise DataError unless the file has the columns of the previous version.
 
-    `names` are the columns of the file; `columns` are those of the previous version, made by the parsing `reading`. The error names
-    missing columns, new columns, and likely renames.
+    `names` are the columns of the file, `columns` those that the parsing `reading` made of the previous version. The
+    error names missing columns, new columns, and likely renames.
     """
     source_of = {name: column.name for column in reading.columns.values() for name in column.names}
     expected = list(dict.fromkeys(source_of.get(name, name) for name in columns))

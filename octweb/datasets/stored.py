@@ -1,4 +1,4 @@
-"""Read the stored rows of a data set: the training table, the first rows, or all as CSV."""
+"""Read the stored rows of a data set."""
 
 from __future__ import annotations
 
@@ -86,7 +86,10 @@ def first_of(path: Path, count: int) -> tuple[tuple[str, ...], list[tuple[Any, .
 
 
 def raw_columns(dataset: Dataset, names: Iterable[str]) -> RawTable:
-    """Return some columns of the stored rows, with the lines of the uploaded file. Raises DataError if the file is gone or damaged."""
+    """Return some columns of the stored rows, with the line numbers of the uploaded file if known.
+
+    Raises DataError if the stored file is gone or damaged.
+    """
     path = path_of(dataset.file)
     columns = list(names)
     try:

@@ -1,4 +1,4 @@
-"""Versions of a data set: another file with the same columns and parsing, and the differences."""
+"""Create and compare versions of a data set with the same columns."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from trainer.tree.numbers import number_text, points_text
 POINTS = 0.01  # smaller differences of shares are not reported
 AS_BEFORE = "as in the version before"
 MOST_NAMED = 5  # new words named in a sentence
-PART = 0.05  # of the former range: smaller moves of a median are not reported
+PART = 0.05  # share of the former range; smaller moves of a median are not reported
 
 
 @dataclass(frozen=True, kw_only=True)
 class ColumnDifference:
-    """A difference: where, before, now."""
+    """A difference between two versions: where it is, the value before, and the value now."""
 
     where: str
     before: str

@@ -191,7 +191,7 @@ def _parse_choices(
     kinds = {name: kind for name, kind in (choice.kinds or {}).items() if name not in still_open}
     choice = replace(choice, kinds=kinds or None)
     if choice.ignore:
-        # by default the page shows these as ignored, with the reason; parts of dates stay in
+        # the page ignores these by default, so they are no choice of the user; parts of dates stay in
         features = [guess for guess in staged.guesses if guess.name != choice.target]
         proposed = set(useless_columns(features, choice.kinds or {})) & set(staged.names)
         choice = replace(choice, ignore=[name for name in choice.ignore if name not in proposed])

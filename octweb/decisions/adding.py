@@ -1,4 +1,7 @@
-"""Add records to the chain of decisions and seal them in blocks; nothing else writes a ChainEntry or a Block."""
+"""Add records to the chain of decisions and seal them in blocks.
+
+Nothing else creates a ChainEntry or a Block.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ from octweb.decisions.models import Block, ChainEntry, DecisionHead, Kind
 from octweb.registry.prediction.recording import new_id
 from trainer.version import VERSION
 
-ONLY = 1  # the key of the one head
+ONLY = 1  # primary key of the single DecisionHead
 BLOCK_RECORDS = 4096
 BLOCK_SECONDS = 60
 FIELDS = (
@@ -26,7 +29,7 @@ FIELDS = (
 
 
 class EntryDraft(NamedTuple):
-    """A record that is not in the chain yet: `values` are the columns beside the payload, `payload` its members."""
+    """A record before it is added. `payload` has the members of the JSON, `values` further columns."""
 
     kind: str
     key: uuid.UUID
@@ -36,12 +39,12 @@ class EntryDraft(NamedTuple):
 
 
 def hold() -> DecisionHead:
-    """Lock the end of the chain until the transaction ends."""
+    """Lock the head of the chain until the transaction ends, and return it."""
     return DecisionHead.objects.select_for_update().get_or_create(pk=ONLY)[0]
 
 
 def add(head: DecisionHead, drafts: Iterable[EntryDraft]) -> list[int]:
-    """Add records in the transaction that holds the head; return their numbers."""
+    """Add records and return their numbers. The transaction must hold the head."""
     rows = []
     numbers = []
     for draft in drafts:
@@ -68,7 +71,7 @@ def add(head: DecisionHead, drafts: Iterable[EntryDraft]) -> list[int]:
 
 
 def add_later(kind: str, by: str, *, about: ChainEntry | None = None, **members: Any) -> int:
-    """Add a record about a decision, or about the chain itself, in a transaction of its own; return its number."""
+    """Add one record about a decision, or about the chain, in its own transaction; return its number."""
     now = time.time_ns()
     key = uuid.UUID(bytes=new_id(now))
     payload = {"kind": str(kind), "id": str(key), "at": now, "by": by} | members
@@ -81,7 +84,10 @@ def add_later(kind: str, by: str, *, about: ChainEntry | None = None, **members:
 
 
 def seal(head: DecisionHead, now: int) -> list[Block]:
-    """Seal what fills a block, and what waits for 60 s; `now` in ns. The transaction holds the head."""
+    """Seal full blocks, and all records once the oldest is 60 s old; return the blocks.
+
+    `now` is in ns. The transaction must hold the head.
+    """
     blocks = []
     while head.records > head.sealed:
         waiting = ChainEntry.objects.filter(number__gt=head.sealed)[:BLOCK_RECORDS]
@@ -124,7 +130,7 @@ def _seal(head: DecisionHead, entries: list[ChainEntry]) -> Block:
 
 
 def stream_ranges(entries: Iterable[ChainEntry]) -> dict[str, list[int]]:
-    """Return the first and last place of each stream."""
+    """Return the smallest and the largest seq of each stream."""
     ranges: dict[str, list[int]] = {}
     for entry in entries:
         if entry.stream is not None and entry.seq is not None:
@@ -135,7 +141,7 @@ def stream_ranges(entries: Iterable[ChainEntry]) -> dict[str, list[int]]:
 
 
 def count_key(entry: ChainEntry) -> str:
-    """Return version, leaf and class of a decision; empty for another record and one that was erased."""
+    """Return version, leaf and class of a decision as text; "" for other or erased records."""
     if entry.kind != Kind.DECISION or not entry.payload:
         return ""
     payload = json.loads(entry.payload)
@@ -143,7 +149,7 @@ def count_key(entry: ChainEntry) -> str:
 
 
 def _values(payload: Mapping[str, Any]) -> list[Any]:
-    """Return the values of a row as the database wants them."""
+    """Return the values of a row, converted for the database."""
     return [
         field.get_db_prep_save(payload.get(name), connection)
         for name, field in zip(FIELDS, map(ChainEntry._meta.get_field, FIELDS), strict=True)
@@ -154,4 +160,4 @@ def _statement() -> str:
     quote = connection.ops.quote_name
     names = ", ".join(map(quote, FIELDS))
     places = ", ".join(["%s"] * len(FIELDS))
-    return f"INSERT INTO {quote(ChainEntry._meta.db_table)} ({names}) VALUES ({places})"  # noqa: S608  (names of ours)
+    return f"INSERT INTO {quote(ChainEntry._meta.db_table)} ({names}) VALUES ({places})"  # noqa: S608  (our own names)

@@ -1,4 +1,4 @@
-"""Decisions on record: collected, chained, erased, and shown to those who answer for a model."""
+"""Decisions on record: collected, chained, audited, exported and erased."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ class DecisionsConfig(AppConfig):
         beside.connect(_on_beside, dispatch_uid="decisions")
 
 
-# Imported at the first signal: a child that trains sends none.
+# Imported at the first signal, so that training processes, which send none, start faster.
 def _on_beside(sender: Any, **_: Any) -> None:
     from octweb.decisions.collecting import collect_due
 

@@ -1,4 +1,4 @@
-"""Recompute the chain of decisions: commitments, blocks, streams, erasures, signatures, and the versions that answered."""
+"""Verify the chain of decisions: hashes, streams, erasures, signatures, model versions."""
 
 from __future__ import annotations
 
@@ -39,18 +39,18 @@ class DecisionAudit:
 
 
 class _ChainWalk:
-    """State while the records are read in order."""
+    """State of a pass over the records in order."""
 
     def __init__(self, report: DecisionAudit) -> None:
         self.found = report
-        self.places: dict[Any, int] = {}  # stream → place that comes next
+        self.places: dict[Any, int] = {}  # stream → expected seq of its next record
         self.empty: list[int] = []
         self.numbers: dict[int, str] = {}  # erased, by reason
         self.ranges: list[tuple[int, int]] = []
         self.versions: set[tuple[str, str]] = set()
 
     def look_at(self, entry: ChainEntry) -> None:
-        """Check one record by itself and against its stream."""
+        """Check one record, and its position in its stream."""
         place = f"decision record {entry.number}"
         if entry.seq is not None:
             expected = self.places.get(entry.stream, 0)
@@ -76,7 +76,7 @@ class _ChainWalk:
             self.found.cut_streams += 1
 
     def end(self) -> None:
-        """Check what needs all records: each empty one was erased, and each version is the registered one."""
+        """Check that each empty record has a record of its erasure, and that each version is registered."""
         for number in self.empty:
             why = self.numbers.get(number)
             if why is None and any(first <= number <= last for first, last in self.ranges):
@@ -118,7 +118,7 @@ def audit_decisions() -> DecisionAudit:
 
 
 def _take(entries: Iterator[ChainEntry], most: int | None, walk: _ChainWalk, before: int) -> Iterator[ChainEntry]:
-    """Yield the next records, checked one by one."""
+    """Check and yield the next `most` records, or all if None. `before` records came earlier."""
     count = 0
     while most is None or count < most:
         entry = next(entries, None)

@@ -1,4 +1,4 @@
-"""Move frames from the files of web processes into the chain, each one once."""
+"""Move frames from spool files into the chain, exactly once."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ from octweb.registry.prediction.recording import ROWS_HEAD
 
 log = logging.getLogger(__name__)
 
-BATCH_ROWS = 4096  # in one transaction
-READ_BYTES = 16_000_000  # at once
-SEALED = "decisions sealed"  # of the record in the chain of the installation
-SCHEMAS: dict[tuple[str, bytes], Any] = {}  # by file and model
+BATCH_ROWS = 4096  # a transaction ends with the frame that reaches this number of rows
+READ_BYTES = 16_000_000  # read at once
+SEALED = "decisions sealed"  # kind of the record in the audit chain
+SCHEMAS: dict[tuple[str, bytes], Any] = {}  # by file, and SHA-256 and id of the model
 
 
 class _Retention:
-    """The last day on which this process erased what is too old."""
+    """The last day on which this process erased old records."""
 
     done: date | None = None
 
 
 class Read(NamedTuple):
-    """Frames that one transaction takes from a file."""
+    """Frames of a file for one transaction, and the position after them."""
 
     drafts: list[EntryDraft]
     offset: int
@@ -51,11 +51,14 @@ class Read(NamedTuple):
 
 
 def collect_due(now: datetime | None = None) -> int:
-    """Collect what is there, seal blocks, and sign the last block of a day that is over; return how many records were added."""
+    """Collect frames, seal blocks, sign the last block of past days, and erase old records once a day.
+
+    Return how many records were collected.
+    """
     now = now or datetime.now(UTC)
     added = collect()
     with transaction.atomic():
-        audit.hold()  # always before our own head
+        audit.hold()  # lock order: always before our own head
         head = hold()
         adding.seal(head, int(now.timestamp() * 1e9))
         sign_day(head, now)
@@ -75,7 +78,10 @@ def collect() -> int:
 
 
 def collect_part(path: Path) -> int | None:
-    """Add the next records of a file and how far it was read, in one transaction; None if there is nothing more to do."""
+    """Add the next records of a file and store its offset in one transaction.
+
+    Return how many records were added, or None if nothing is left to do. A finished file is deleted.
+    """
     try:
         fd = os.open(path, os.O_RDONLY)
     except FileNotFoundError:
@@ -93,7 +99,7 @@ def collect_part(path: Path) -> int | None:
                     return None
     finally:
         os.close(fd)
-    if is_done:  # first the file: a row without a file is harmless, a file without a row would be collected again
+    if is_done:  # delete the file first: a file without its row would be collected again
         path.unlink(missing_ok=True)
         SpoolPart.objects.filter(pk=path.name).delete()
         for key in [key for key in SCHEMAS if key[0] == path.name]:
@@ -102,8 +108,8 @@ def collect_part(path: Path) -> int | None:
 
 
 def _advance(head: DecisionHead, part: SpoolPart, fd: int) -> tuple[int, bool, bool]:
-    """Return how many records were added, whether the file is done, and whether nothing was there."""
-    is_ended = spool.is_free(fd)  # before reading: then nothing comes after what is read
+    """Add the next records; return their number, whether the file is done, and whether it had no new frame."""
+    is_ended = spool.is_free(fd)  # check before reading, so that no frame is added after the read
     stream, _ = RecordStream.objects.get_or_create(pk=uuid.UUID(part.name.partition("-")[0]))
     size = os.fstat(fd).st_size
     read = _read(part, stream, fd)
@@ -123,7 +129,7 @@ def _advance(head: DecisionHead, part: SpoolPart, fd: int) -> tuple[int, bool, b
 
 
 def _end(head: DecisionHead, stream: RecordStream, read: Read, size: int) -> None:
-    """Note how a file ended: as it should, or with its process; bytes after the last whole frame are named."""
+    """Store how a stream ended. A file that was cut off gets a record with its number of lost bytes."""
     lost_bytes = size - read.offset
     if read.last == FrameKind.CONTINUED and not lost_bytes:
         return
@@ -146,7 +152,7 @@ def _end(head: DecisionHead, stream: RecordStream, read: Read, size: int) -> Non
 
 
 def _read(part: SpoolPart, stream: RecordStream, fd: int) -> Read:
-    """Read frames until there are enough rows for one transaction."""
+    """Read frames until there are enough rows for one transaction. Rows collected before are skipped."""
     drafts: list[EntryDraft] = []
     end = part.offset
     seq = stream.seq
@@ -172,7 +178,7 @@ def _keep_schema(name: str, body: bytes) -> None:
 
 
 def _schema(name: str, fd: int, key: bytes) -> Any:
-    """Return the schema of a model; after a restart it is read again from the part of the file that was collected."""
+    """Return the schema of a model. After a restart, read it from the collected part of the file."""
     if (name, key) not in SCHEMAS:
         for body in spool.schemas_in(fd):
             _keep_schema(name, body)
@@ -229,7 +235,7 @@ def _drafts(name: str, fd: int, stream: uuid.UUID, frame: Frame) -> Iterator[Ent
 
 
 def _cell(column: dict[str, Any], value: float, bits: str) -> Any:
-    """Return the text of a known category, else the bits of the number that the kernel saw."""
+    """Return the text of a known category, else the bits of the number that the model received."""
     categories = column["categories"]
     if categories is not None and 0 <= value < len(categories):
         return categories[int(value)]
@@ -237,7 +243,7 @@ def _cell(column: dict[str, Any], value: float, bits: str) -> Any:
 
 
 def _unusual(column: dict[str, Any], value: float) -> str:
-    """Return what is unusual about a cell, by the rules of `Tree.unusual_cells`."""
+    """Return what is unusual about a cell, by the rules of `Tree.unusual_cells`; "" if nothing is."""
     if value != value or value == column["missing"]:
         return "empty"
     if column["categories"] is not None and value < 0:
@@ -248,7 +254,7 @@ def _unusual(column: dict[str, Any], value: float) -> str:
 
 
 def _refused_draft(stream: uuid.UUID, frame: Frame) -> EntryDraft:
-    """Return the record of a row without an answer: its values were never read to the end, so none are kept."""
+    """Return the record of a refused row. It has no values, since they were not read to the end."""
     body = orjson.loads(frame.body)
     by, asked_at, request, subject = body["caller"]
     key = uuid.UUID(body["id"])
@@ -276,7 +282,7 @@ def _refused_draft(stream: uuid.UUID, frame: Frame) -> EntryDraft:
 
 
 def sign_day(head: DecisionHead, now: datetime) -> None:
-    """Put the last block of the days that are over into the chain of the installation, signed; the transaction holds both heads."""
+    """Sign the last block of past days and record it in the audit chain. The transaction holds both heads."""
     today = now.astimezone(UTC).date()
     if head.signed_on == today or head.blocks == head.signed:
         return
@@ -290,7 +296,7 @@ def sign_day(head: DecisionHead, now: datetime) -> None:
 
 
 def sign(head: DecisionHead, block: Block, day: str) -> None:
-    """Record the hash of a block in the chain of the installation with a signature of the key of dossiers."""
+    """Record the hash of a block in the audit chain, signed with the dossier key."""
     key = signing_key()
     signature = base64.b64encode(key.sign(signed_text(block.number, block.digest))).decode()
     public = key.public_key().public_bytes_raw().hex()
@@ -302,5 +308,5 @@ def sign(head: DecisionHead, block: Block, day: str) -> None:
 
 
 def signed_text(number: int, digest: str) -> bytes:
-    """Return what the signature of a block is about."""
+    """Return the text that is signed for a block."""
     return f"octweb decisions block {number} sha256 {digest}\n".encode()

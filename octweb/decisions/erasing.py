@@ -1,4 +1,4 @@
-"""Erase records: payload and salt go, commitment and place in the chain stay."""
+"""Erase records: payload and salt go, commitment and number stay."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from octweb.decisions.adding import EntryDraft, hold
 from octweb.decisions.models import Block, ChainEntry, Kind
 from octweb.registry.prediction.recording import new_id, subject_digest
 
-KEPT_KINDS = (Kind.ERASED, Kind.ENDED, Kind.REPLAYED)  # they say nothing about a person
+KEPT_KINDS = (Kind.ERASED, Kind.ENDED, Kind.REPLAYED)  # they hold no personal data
 REASONS = ("request", "mistake", "retention")
-CHUNK_KEYS = 500  # in one statement
+CHUNK_KEYS = 500  # per SQL statement
 NOTHING: dict[str, Any] = {"payload": "", "salt": "", "subject": "", "leaf": None, "label": None}
 
 
 def erase_decisions(keys: Collection[uuid.UUID], *, by: str, why: str) -> list[uuid.UUID]:
-    """Erase decisions and what was recorded about them; return the ids that were found and not yet erased."""
+    """Erase decisions and the records about them; return the ids of the decisions erased now."""
     with transaction.atomic():
         head = hold()
         erased = []
@@ -44,13 +44,13 @@ def erase_decisions(keys: Collection[uuid.UUID], *, by: str, why: str) -> list[u
 
 
 def erase_subject(subject: str, *, by: str, why: str = "request") -> list[uuid.UUID]:
-    """Erase the decisions about a person by the caller's reference to them; return their ids."""
+    """Erase the decisions with the caller's reference `subject` to a person; return their ids."""
     entries = ChainEntry.objects.filter(subject=subject_digest(subject), kind=Kind.DECISION)
     return erase_decisions(list(entries.values_list("key", flat=True)), by=by, why=why)
 
 
 def erase_old(now: datetime) -> int:
-    """Erase the records of blocks that are older than OCTWEB_RECORD_KEEP_DAYS; return how many."""
+    """Erase the records of blocks older than OCTWEB_RECORD_KEEP_DAYS; return how many."""
     before = int((now - timedelta(days=settings.RECORD_KEEP_DAYS)).timestamp()) * 10**9
     with transaction.atomic():
         head = hold()
@@ -75,7 +75,7 @@ def _erasable(entries: QuerySet[ChainEntry]) -> QuerySet[ChainEntry]:
 def _clear(entries: QuerySet[ChainEntry]) -> int:
     if connection.vendor == "sqlite":
         with connection.cursor() as cursor:
-            cursor.execute("PRAGMA secure_delete=ON")  # zeros in place of what was there
+            cursor.execute("PRAGMA secure_delete=ON")  # overwrite deleted content with zeros
     return entries.update(**NOTHING)
 
 
@@ -87,7 +87,7 @@ def _record(by: str, why: str, members: dict[str, Any]) -> EntryDraft:
 
 
 def _clean_files() -> None:
-    """Empty SQLite's log of writes, which holds earlier pages; PostgreSQL does the like by VACUUM."""
+    """Truncate SQLite's write-ahead log, which holds earlier pages. PostgreSQL needs VACUUM for this."""
     if connection.vendor == "sqlite" and not connection.in_atomic_block:
         with connection.cursor() as cursor:
             cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)")

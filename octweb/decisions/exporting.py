@@ -1,4 +1,4 @@
-"""Write the chain of decisions as JSON lines, for a check without octweb."""
+"""Export the chain of decisions as JSON lines, for checks without octweb."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from octweb.decisions.models import Block, ChainEntry
 
 
 def export_chain(stream: TextIO) -> int:
-    """Seal and sign what is there and write all of it; return the number of records. Erased records have no content."""
+    """Seal and sign all records and write them; return their number. Erased records have no content."""
     with transaction.atomic():
-        audit.hold()  # always before our own head
+        audit.hold()  # lock order: always before our own head
         head = hold()
         adding.seal(head, time.time_ns() + BLOCK_SECONDS * 10**9)
         last = Block.objects.last()

@@ -1,4 +1,7 @@
-"""Hashes of the chain of decisions; knows no database. `checker/check_decisions.py` does the same without this code."""
+"""Hashes of the chain of decisions, without a database.
+
+`checker/check_decisions.py` computes the same hashes independently.
+"""
 
 from __future__ import annotations
 
@@ -12,12 +15,12 @@ NODE = b"\x01"  # before two hashes
 
 
 def canonical(record: dict[str, Any]) -> str:
-    """Return the JSON text of RFC 8785 of texts, integers, lists and objects; floats are written as their bits before."""
+    """Return canonical JSON (RFC 8785) of strings, integers, lists and objects. Floats must be given as bits."""
     return json.dumps(_sort_names(record), ensure_ascii=False, separators=(",", ":"))
 
 
 def _sort_names(value: Any) -> Any:
-    """Return the value with the names of its objects in the order of UTF-16 code units."""
+    """Return the value with object names sorted by UTF-16 code units."""
     if isinstance(value, dict):
         return {name: _sort_names(value[name]) for name in sorted(value, key=utf16)}
     if isinstance(value, list):
@@ -30,12 +33,12 @@ def utf16(name: str) -> bytes:
 
 
 def commitment(salt: str, payload: str) -> str:
-    """Return the commitment to a record under 16 random bytes (hexadecimal)."""
+    """Return the salted hash of a record; `salt` is 16 random bytes in hexadecimal."""
     return hashlib.sha256(LEAF + bytes.fromhex(salt) + payload.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def merkle_root(commitments: Sequence[str]) -> str:
-    """Return the root of RFC 9162, section 2.1.1, over hashes of leaves."""
+    """Return the Merkle root (RFC 9162, section 2.1.1) of leaf hashes."""
     return _root([bytes.fromhex(text) for text in commitments]).hex()
 
 

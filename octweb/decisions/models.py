@@ -1,4 +1,4 @@
-"""ChainEntry: one record of the chain of decisions. Block: a sealed part of it. SpoolPart, RecordStream, DecisionHead: how far it goes."""
+"""The chain of decisions: records, sealed blocks, and collection progress."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ class Kind(models.TextChoices):
 
 
 class ChainEntry(models.Model):
-    """One record. `payload` is what the commitment holds; the other columns are copies of it for lists.
+    """One record. The commitment covers `payload`; the other columns copy parts of it for queries.
 
-    An erased record keeps number, key, kind, model, time, place in its stream, and the commitment.
+    An erased record keeps number, key, kind, about, model, time, stream, seq and commitment.
     """
 
     number = models.BigIntegerField(primary_key=True)  # 1, 2, 3, …
-    key = models.UUIDField(unique=True)  # the id that callers know
+    key = models.UUIDField(unique=True)  # the id that callers see
     kind = models.CharField(max_length=10, choices=Kind)
-    about = models.UUIDField(null=True, db_index=True)  # the decision that a later record is about
+    about = models.UUIDField(null=True, db_index=True)  # key of the decision that this record is about
     model = models.UUIDField(null=True)  # no foreign key: a record outlives its model
     at = models.BigIntegerField()  # ns since 1970
     stream = models.UUIDField(null=True)
@@ -75,10 +75,10 @@ class Block(models.Model):
 
 
 class RecordStream(models.Model):
-    """The records of one process, as far as they were collected."""
+    """Collection progress of the records of one process."""
 
     id = models.UUIDField(primary_key=True)
-    seq = models.BigIntegerField(default=0)  # of the next record
+    seq = models.BigIntegerField(default=0)  # number of the next record
     end = models.CharField(max_length=10, blank=True)  # closed, or cut
 
     def __str__(self) -> str:
@@ -86,7 +86,7 @@ class RecordStream(models.Model):
 
 
 class SpoolPart(models.Model):
-    """A file of frames, as far as it was collected; the row goes after the file."""
+    """Collection progress of one spool file. The row is deleted after the file."""
 
     name = models.CharField(max_length=80, primary_key=True)
     offset = models.BigIntegerField(default=0)
@@ -98,13 +98,13 @@ class SpoolPart(models.Model):
 
 
 class DecisionHead(models.Model):
-    """The one row that is locked while records are added or sealed."""
+    """End of the chain: a single row, locked while records are added or sealed."""
 
     records = models.BigIntegerField(default=0)
     sealed = models.BigIntegerField(default=0)  # records in blocks
     blocks = models.BigIntegerField(default=0)
     digest = models.CharField(max_length=64, default=audit_chain.START)  # of the last block
-    signed = models.BigIntegerField(default=0)  # blocks below the last signed hash
+    signed = models.BigIntegerField(default=0)  # number of the last signed block
     signed_on = models.DateField(null=True)
 
     def __str__(self) -> str:

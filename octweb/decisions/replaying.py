@@ -1,4 +1,4 @@
-"""Answer recorded rows again with the version that answered."""
+"""Predict recorded rows again with the version that answered."""
 
 from __future__ import annotations
 
@@ -24,14 +24,18 @@ CHUNK = 4096
 
 
 class Replayed(NamedTuple):
-    """Number of equal answers, and ids of different ones and of those whose model file is gone."""
+    """Number of equal answers, and ids of decisions that differ or whose model version is gone."""
 
     same: int
     different: list[str]
 
 
 def replay(name: str, since: str, sample: int | None) -> Replayed:
-    """Replay decisions that were not erased and had an answer; raises CommandError. The result becomes a record."""
+    """Predict recorded decisions again and compare; record and return the result. Raises CommandError.
+
+    `name` and `since` (a day) filter if not empty. `sample` limits the number; None replays all.
+    Erased decisions and refused rows are left out.
+    """
     entries = ChainEntry.objects.filter(kind=Kind.DECISION, leaf__isnull=False).exclude(payload="")
     if name:
         models = list(TreeModel.objects.filter(family__name=name).values_list("pk", flat=True))
@@ -94,7 +98,7 @@ def _differences(records: list[dict[str, Any]]) -> list[str]:
 
 
 def _value(tree: Tree, column: int, cell: Any) -> float:
-    """Return the number that the kernel saw."""
+    """Return the number that the model received."""
     if isinstance(cell, str):
         return float(tree.schema[column].categories.index(cell))
     return float(struct.unpack(">d", bytes.fromhex(cell["bits"]))[0])

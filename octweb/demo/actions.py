@@ -1,4 +1,4 @@
-"""Begin and end visits, for pages and worker."""
+"""Begin and end visits of the demo."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ LETTERS = "abcdefghjkmnpqrstuvwxyz23456789"  # without characters that look alik
 
 
 class DemoFull(Exception):
-    """The daily limit of visitors, of this address or in all, is reached. The message is for the visitor."""
+    """The daily limit of visitors is reached, for this address or in all. The message is for the visitor."""
 
 
 def begin(*, address: str | None) -> Visit:
-    """Make an account without a password for a day. Raises DemoFull."""
+    """Create an account without a password for a day, and return the visit. Raises DemoFull."""
     now = timezone.now()
     origin = _origin(address)
     with transaction.atomic():
@@ -43,10 +43,10 @@ def begin(*, address: str | None) -> Visit:
 
 
 def end(visit: Visit) -> bool:
-    """Delete the account and all its objects. Workers stop jobs whose rows are gone.
+    """Disable and delete the account with all its objects, and return True. Workers stop jobs whose rows are gone.
 
-    Return False, and log it, if an object of another account needs one of the visitor's. Then that object and the disabled account
-    stay.
+    Return False, and log it, if the deletion failed or an object of another account needs one of the visitor's. Then
+    these objects and the disabled account stay.
     """
     user = visit.user
     if user is None:
@@ -65,7 +65,7 @@ def end(visit: Visit) -> bool:
 
 
 def end_due(now: datetime) -> int:
-    """End expired visits and delete their rows. Returns their number. Also works after OCTWEB_DEMO was switched off."""
+    """End expired visits and delete their rows, also after OCTWEB_DEMO was switched off. Returns their number."""
     ended = 0
     for visit in Visit.objects.filter(until__lte=now).select_related("user"):
         if end(visit):

@@ -1,4 +1,4 @@
-"""The public demo. Its system checks refuse settings that are unsafe in public."""
+"""App of the public demo; its system checks refuse unsafe settings."""
 
 from django.apps import AppConfig
 from django.core import checks

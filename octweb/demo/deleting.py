@@ -1,4 +1,4 @@
-"""Delete an account with all its rows and files, of every kind."""
+"""Delete an account with all its rows and files."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from octweb.demo.visits import owned_models
 
 
 class _Whole(Collector):
-    """Django's deletion collector, which here loads every row, since rows may name files."""
+    """Deletion collector that loads every row, since rows may name files."""
 
     def can_fast_delete(self, objs: Any, from_field: Any = None) -> bool:
         return False
@@ -35,7 +35,7 @@ class _Whole(Collector):
 def delete_all(user: Any) -> list[str]:
     """Delete the user and all dependent rows. Files are removed when the transaction commits.
 
-    Returns, in words, the objects that stay because other accounts need them. Then the user stays as well.
+    Returns descriptions of the objects that stay because others need them. Then the user stays as well.
     """
     with transaction.atomic():
         # workers that renew a lease wait for this lock, and then find their row gone
@@ -49,7 +49,7 @@ def delete_all(user: Any) -> list[str]:
             for rows in groups:
                 try:
                     _delete(rows)
-                except ProtectedError as error:  # its dependents are deleted first
+                except ProtectedError as error:  # try again after its dependents
                     left.append(rows)
                     undeleted.append(f"{rows.model._meta.verbose_name}: {str(error.args[0])[:200]}")
             if len(left) == len(groups):

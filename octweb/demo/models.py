@@ -7,7 +7,7 @@ from django.db import models
 
 
 class Visit(models.Model):
-    """A visit. The row stays for the day, even if the account is deleted before, since it counts against the limits."""
+    """A visit. The row outlives a deleted account until the day ends, since it counts against the limits."""
 
     user = models.OneToOneField(
         settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.SET_NULL, related_name="visit"

@@ -1,4 +1,4 @@
-"""Buttons to begin and end a visit. They need a POST, so that crawlers make no accounts."""
+"""Begin and end a visit by POST, so crawlers create no accounts."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ BACKEND = "django.contrib.auth.backends.ModelBackend"
 
 @require_POST
 def begin(request: HttpRequest) -> HttpResponse:
-    """Make an account for a day and sign the visitor in. Signed-in users are redirected home."""
+    """Create an account for a day and sign the visitor in. Signed-in users are redirected home."""
     if not settings.DEMO:
         raise Http404("This server has no demo.")
     if request.user.is_authenticated:

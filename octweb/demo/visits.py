@@ -1,4 +1,4 @@
-"""Restrictions of visitors, for all parts of the application."""
+"""Restrictions of demo visitors."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from octweb.demo.models import Visit
 def visit_of(user: Any) -> Visit | None:
     """Return the visit of a visitor, None for other accounts.
 
-    Accounts with a usable password are no visitors, so they cost no query.
+    Accounts with a usable password are not visitors, so they need no query.
     """
     if user is None or not user.is_authenticated or user.has_usable_password():
         return None
@@ -25,7 +25,7 @@ def visit_of(user: Any) -> Visit | None:
 
 
 def refuse(user: Any, what: str) -> None:
-    """Raise PermissionDenied for a visitor; `what` begins the sentence, as in "Sharing a model"."""
+    """Raise PermissionDenied for a visitor; `what` begins the message, for example "Sharing a model"."""
     if visit_of(user) is not None:
         raise PermissionDenied(no_part_of_the_demo(what))
 
@@ -37,7 +37,7 @@ def no_part_of_the_demo(what: str) -> str:
 def refuse_more(user: Any) -> None:
     """Raise Conflict for a visitor who has reached the limit of objects.
 
-    Call it in the transaction that adds an object: it locks the visitor's count until the transaction ends.
+    Call it in the transaction that adds an object. It locks the visitor's count until the transaction ends.
     """
     if visit_of(user) is None:
         return

@@ -1,1 +1,1 @@
-"""Dossiers of models: signed documents made by a job, with their pages and API."""
+"""Dossiers of models: signed documents, their jobs, pages and API."""

@@ -56,9 +56,9 @@ def start(
     groups: Sequence[str] | None = None,
     site: str = "",
 ) -> ModelDossier:
-    """Queue a dossier, or return the one that is queued already. Missing texts and groups are copied from the last dossier.
+    """Queue a dossier, or return the one that is queued already.
 
-    Raises PermissionDenied, ValidationError and Conflict.
+    Missing texts and groups are copied from the last dossier. Raises PermissionDenied, ValidationError and Conflict.
     """
     if not access.is_owner_or_staff(by, model):
         raise PermissionDenied("Only the owner or an administrator can make a dossier: it holds counts of the rows.")
@@ -108,7 +108,7 @@ def texts_of(model: TreeModel) -> dict[str, str]:
 
 
 def latest(model: TreeModel) -> ModelDossier | None:
-    """Return the last job, whatever its status."""
+    """Return the last dossier job of any status."""
     return ModelDossier.objects.filter(model=model).order_by("-created").first()
 
 
@@ -140,7 +140,10 @@ def content(job: ModelDossier, form: str, *, by: Any) -> bytes:
 
 
 def _refuse_row_digests(content: bytes, model: TreeModel, by: Any) -> None:
-    """Raise DataError if other users would get a model file of an earlier version, which reveals training rows."""
+    """Raise DataError for users other than the owner and staff if the model file reveals training rows.
+
+    Model files in dossiers of earlier versions do.
+    """
     if access.is_owner_or_staff(by, model):
         return
     with zipfile.ZipFile(io.BytesIO(content)) as packed:

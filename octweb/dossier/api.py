@@ -1,4 +1,4 @@
-"""API of dossiers: record as JSON, document, PDF, all files, and making a dossier."""
+"""API that returns dossiers in all formats, and makes them."""
 
 from __future__ import annotations
 

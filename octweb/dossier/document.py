@@ -1,4 +1,4 @@
-"""Document of a dossier: one HTML file for screen and A4 print, made from the record."""
+"""Render the record of a dossier as HTML for screen and print."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Write the files of a dossier (document, PDF, record, model, proof, checker) into a folder, and zip it."""
+"""Write the files of a dossier into a folder, and zip it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,10 @@ LARGEST_HTML = 500_000  # bytes; a document of a tree with 64 leaves is smaller
 
 
 def write(folder: Path, record: Mapping[str, Any], model: Path, proof: Path | None, *, pdf: bool = True) -> list[str]:
-    """Write all files except the signature, and return their names. The PDF is missing without its library."""
+    """Write document, record, model, proof and checker, and return all file names in the folder.
+
+    The signature is added later. The PDF is missing without its library.
+    """
     (folder / MODEL).write_bytes(publishable(model.read_bytes()))
     if proof is not None:
         shutil.copyfile(proof, folder / PROOF)

@@ -18,9 +18,10 @@ from octweb.dossier.signing import BadKey
 
 
 def signing_key() -> Ed25519PrivateKey:
-    """Return the key of this installation. The first call on any host makes and registers it.
+    """Return the key of this host: its key file, else the newest registered key.
 
-    Raises BadKey if this host has a key file that is not registered, or another OCTWEB_SECRET_KEY than the host that made the key.
+    The first call on any host creates and registers a key if there is none. Raises BadKey if the key file is not
+    registered, or if the registered key was encrypted with another OCTWEB_SECRET_KEY.
     """
     file_key = signing.private_key(settings.DOSSIER_KEY) if settings.DOSSIER_KEY.exists() else None
     with transaction.atomic():
@@ -50,7 +51,7 @@ def command_key() -> Ed25519PrivateKey:
 
 
 def register(key: Ed25519PrivateKey) -> Ed25519PrivateKey:
-    """Make this the key of all hosts that have no key file; signatures of earlier keys stay known."""
+    """Register the key for all hosts without a key file, and return it. Earlier keys stay trusted."""
     with transaction.atomic():
         SigningKey.objects.filter(fingerprint=signing.fingerprint(key.public_key())).delete()
         SigningKey.objects.create(**row_of(key))
@@ -58,13 +59,13 @@ def register(key: Ed25519PrivateKey) -> Ed25519PrivateKey:
 
 
 def row_of(key: Ed25519PrivateKey) -> dict[str, str]:
-    """Return the columns of a key in the database; the private part is encrypted."""
+    """Return the columns of a SigningKey; the private key is encrypted."""
     sealed = _seal().encrypt(signing.pem_of_private(key)).decode()
     return {"fingerprint": signing.fingerprint(key.public_key()), "sealed": sealed}
 
 
 def known_fingerprints() -> frozenset[str]:
-    """Return the SHA-256 of every key that this installation signs or signed with."""
+    """Return the fingerprints of all keys that this installation uses or used to sign."""
     fingerprints = set()
     if settings.DOSSIER_KEY.exists():
         fingerprints.add(signing.fingerprint(signing.private_key(settings.DOSSIER_KEY).public_key()))

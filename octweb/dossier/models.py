@@ -1,4 +1,4 @@
-"""ModelDossier: a dossier as a job with its texts and a zip of its files. SigningKey: a key that signs dossiers."""
+"""Dossiers, as jobs with a zip of files, and their signing keys."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class SigningKey(models.Model):
     """A key of this installation. Hosts without a key file sign with the newest; all are trusted."""
 
     fingerprint = models.CharField(max_length=64, unique=True)  # SHA-256 of the public key
-    sealed = models.TextField()  # the private key as PEM, encrypted with a key made from OCTWEB_SECRET_KEY
+    sealed = models.TextField()  # the private key as PEM, encrypted with a key derived from OCTWEB_SECRET_KEY
     at = models.DateTimeField(auto_now_add=True)
 
     def __str__(self) -> str:

@@ -1,4 +1,4 @@
-"""Print the HTML document as PDF with PlutoPrint, a wheel without system libraries."""
+"""Print the HTML document as PDF with PlutoPrint."""
 
 from __future__ import annotations
 

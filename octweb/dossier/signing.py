@@ -1,7 +1,7 @@
-"""Sign a dossier: a list of the SHA-256 of every file, signed with the Ed25519 key of this installation.
+"""Sign and verify dossiers with Ed25519.
 
-The list has the format of `sha256sum`, the signature is 64 bytes as in RFC 8032, and the public key is PEM. So OpenSSL and coreutils
-can verify it without octweb.
+The signature covers a list with the SHA-256 of every file in the format of `sha256sum`. It is 64 bytes as in RFC 8032,
+and the public key is PEM. So OpenSSL and coreutils can verify a dossier without octweb.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ MANIFEST = "manifest.sha256"
 SIGNATURE = "signature.ed25519"
 PUBLIC_KEY = "public-key.pem"
 OWN = (MANIFEST, SIGNATURE)  # files that are not in the list
-MAX_LIST_BYTES = 1_000_000  # bytes of the list
+MAX_LIST_BYTES = 1_000_000
 
 
 class BadKey(Exception):
@@ -42,7 +42,7 @@ class Findings:
 
 
 def private_key(path: Path) -> Ed25519PrivateKey:
-    """Return the key in the file, making it at first use; only its owner can read it. Raises BadKey."""
+    """Return the key in the file, creating it at first use, readable by its owner only. Raises BadKey."""
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
         _write_once(path, Ed25519PrivateKey.generate())
@@ -59,7 +59,7 @@ def private_key(path: Path) -> Ed25519PrivateKey:
 
 
 def read_private(pem: bytes) -> Ed25519PrivateKey:
-    """Return the private key of a PEM text; raises ValueError."""
+    """Parse a private key from PEM. Raises ValueError."""
     key = serialization.load_pem_private_key(pem, password=None)
     if not isinstance(key, Ed25519PrivateKey):
         raise ValueError("it is not an Ed25519 key")
@@ -161,7 +161,7 @@ def check(folder: Path, *, trusted: frozenset[str]) -> Findings:
 
 
 def _parse_checksums(text: bytes) -> tuple[dict[str, str], list[str]]:
-    """Parse the list to {name: SHA-256}, and return it with its problems."""
+    """Parse the list to {name: SHA-256} up to the first bad line; return it with its problems."""
     checksums: dict[str, str] = {}
     for number, line in enumerate(text.decode("utf-8", "replace").splitlines(), 1):
         checksum = line[:64]

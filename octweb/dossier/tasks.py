@@ -1,4 +1,7 @@
-"""Task of a dossier: supervise its child process. It goes before trainings, which may take hours."""
+"""Task of a dossier: supervise its child process.
+
+It goes before trainings, which may take hours.
+"""
 
 from __future__ import annotations
 

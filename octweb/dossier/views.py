@@ -1,4 +1,4 @@
-"""Pages of dossiers: the panel of a model page, the form, and the files."""
+"""Panel, form and files of dossiers."""
 
 from __future__ import annotations
 

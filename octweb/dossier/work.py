@@ -1,4 +1,7 @@
-"""Job of a dossier: the child runs `manage.py dossier`, then the worker signs. The child never gets the key."""
+"""Job of a dossier: run `manage.py dossier` in a child, then sign.
+
+The child never gets the key.
+"""
 
 from __future__ import annotations
 

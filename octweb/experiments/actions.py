@@ -78,7 +78,7 @@ def start(
 
 
 def stop(experiment: Experiment) -> Experiment:
-    """Cancel waiting candidates and stop running ones. Finished folds are kept."""
+    """Cancel waiting candidates and stop running ones. Finished folds are kept. Raises Conflict."""
     waiting = list(experiment.candidates.filter(status__in=OPEN))
     if not waiting:
         raise Conflict("The experiment has already ended.")
@@ -91,7 +91,7 @@ def stop(experiment: Experiment) -> Experiment:
 
 
 def go_on(experiment: Experiment) -> Experiment:
-    """Queue stopped and failed candidates again. Finished folds are not computed again."""
+    """Queue stopped and failed candidates again. Finished folds are not computed again. Raises Conflict."""
     again = experiment.candidates.filter(status__in=(RunStatus.CANCELLED, RunStatus.FAILED))
     with transaction.atomic():
         check_waiting(Candidate, experiment.owner)
@@ -107,7 +107,10 @@ def go_on(experiment: Experiment) -> Experiment:
 
 
 def open_candidate(candidate: Candidate) -> TreeModel:
-    """Make the tree of a candidate a model. The first opened candidate is the choice, and is now measured on the held-out rows."""
+    """Make the tree of a candidate a model. The first opened candidate becomes the choice.
+
+    Its result on the held-out rows is shown from then on. Raises Conflict.
+    """
     with transaction.atomic():
         locked = (
             Candidate.objects.select_for_update().select_related("experiment__dataset", "owner").get(pk=candidate.pk)

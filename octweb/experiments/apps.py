@@ -1,4 +1,4 @@
-"""Experiments: many methods and sizes on one data set, and the simplest good tree."""
+"""Experiments: compare methods and sizes, and recommend the simplest good tree."""
 
 from __future__ import annotations
 

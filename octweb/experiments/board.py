@@ -1,4 +1,4 @@
-"""Leaderboard of an experiment: results, recommendation with reasons, and an unbiased estimate of it."""
+"""Leaderboard of an experiment: results, recommendation, and an unbiased estimate."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class UnseenCost(NamedTuple):
 
     @property
     def words(self) -> str:
-        """Return both in a short sentence."""
+        """Both costs in a short sentence."""
         unit = f" {self.unit}" if self.unit else ""
         return f"{number_text(self.per_row)}{unit} a row; always one answer: {number_text(self.constant_per_row)}{unit}"
 
@@ -72,12 +72,12 @@ class BoardLine:
 
     @property
     def next_fit(self) -> int:
-        """Return the number of the current fit, counted from 1."""
+        """Number of the current fit, counted from 1."""
         return min(self.done + 1, self.candidate.experiment.fits)
 
     @property
     def ranges(self) -> str:
-        """Return the leaves in the folds if they differ from those of the tree on all training rows."""
+        """Range of leaves in the folds; "" if all have as many as the tree on all training rows."""
         if not self.fold_leaves or set(self.fold_leaves) == {self.leaves}:
             return ""
         low = min(self.fold_leaves)
@@ -105,18 +105,18 @@ class Board:
 
     @property
     def tied(self) -> list[BoardLine]:
-        """Return all lines with the highest accuracy."""
+        """All lines with the highest accuracy."""
         labels = self.choice.tied if self.choice else ()
         return [line for line in self.lines if line.label in labels]
 
     @property
     def base_rate(self) -> float | None:
-        """Return the accuracy on the same unseen rows of always answering the most frequent training class."""
+        """Accuracy on the same unseen rows of always predicting the most frequent training class."""
         return next((line.base_rate for line in self.lines if line.base_rate is not None), None)
 
     @property
     def has_costs(self) -> bool:
-        """Return whether some candidate has costs."""
+        """Whether some candidate has costs."""
         return any(line.cost is not None for line in self.lines)
 
     @property
@@ -145,7 +145,7 @@ class Board:
 
 
 UNSHOWN = ("document", "trees", "log")
-# for a list: reads the candidates of all experiments at once
+# for lists: reads the candidates of all experiments with one query
 SHOWN = Prefetch("candidates", queryset=Candidate.objects.defer(*UNSHOWN), to_attr="shown_candidates")
 
 
@@ -168,7 +168,7 @@ def board(experiment: Experiment) -> Board:
 
 
 def status_of(candidates: Sequence[Candidate]) -> str:
-    """Return the status of the experiment, as of a run."""
+    """Return the status of an experiment as one of RunStatus."""
     states = {c.status for c in candidates}
     if RunStatus.RUNNING in states or (RunStatus.QUEUED in states and states & set(FINISHED)):
         return str(RunStatus.RUNNING)
@@ -180,7 +180,7 @@ def status_of(candidates: Sequence[Candidate]) -> str:
 
 
 def elapsed(experiment: Experiment, lines: Sequence[BoardLine]) -> float | None:
-    """Return the seconds from the first start to the last end, or to now."""
+    """Return the seconds from the first start to the last end, or to now if not finished; None before the start."""
     starts = [line.candidate.started for line in lines if line.candidate.started]
     if not starts:
         return None
@@ -220,7 +220,7 @@ def reasons(leaderboard: Board) -> list[str]:
 
 
 def _best_words(leaderboard: Board, chosen: BoardLine) -> str:
-    """Say that nothing is more accurate, and name every candidate that ties with the chosen one."""
+    """State that no candidate is more accurate, and name those that tie with the chosen one."""
     others = [line.candidate.name for line in leaderboard.tied if line is not chosen]
     if not others:
         return "No other candidate is more accurate."
@@ -292,7 +292,7 @@ def honest_words(leaderboard: Board) -> str:
 
 
 def _repeated_words(same: int, choices: int) -> str:
-    """Say how often another candidate was chosen when a part of the data was left out."""
+    """Describe how often another candidate was chosen when a fold was left out."""
     other = choices - same
     if not other:
         return f"Repeating the choice {choices} times gave the same each time."
@@ -307,7 +307,7 @@ def held_out(experiment: Experiment) -> dict[str, Any] | None:
 
 
 def interval_of(test: Mapping[str, Any]) -> Interval | None:
-    """Return the 95 % interval of the accuracy on held-out rows: as stated over groups, else over rows."""
+    """Return the 95 % interval of the accuracy on held-out rows: the stored one, else Wilson's over rows."""
     interval = test.get("interval")
     return (
         wilson(int(test["correct"]), int(test["n"])) if interval is None else (float(interval[0]), float(interval[1]))
@@ -315,7 +315,7 @@ def interval_of(test: Mapping[str, Any]) -> Interval | None:
 
 
 def tree_of(line: BoardLine) -> dict[str, Any] | None:
-    """Return the tree of a candidate as an outline."""
+    """Return the outline of a candidate's tree; None before it is done."""
     return _outline(str(line.candidate.pk), str(line.candidate.finished)) if line.candidate.is_done else None
 
 
@@ -326,7 +326,7 @@ def _outline(pk: str, finished: str) -> dict[str, Any] | None:
 
 
 def points(leaderboard: Board) -> list[dict[str, Any]]:
-    """Return the points of the picture."""
+    """Return the points for `experiment_figure`."""
     return [
         {
             "id": line.label, "name": line.candidate.name, "leaves": line.leaves, "accuracy": line.score.mean,
@@ -423,7 +423,7 @@ def _honest(experiment: Experiment, lines: Sequence[BoardLine]) -> NestedEstimat
 
 
 def span(interval: tuple[float, float] | None) -> str:
-    """Return an interval in words, after counts in brackets."""
+    """Return an interval in words, to follow counts in brackets; "" for None."""
     return (
         "" if interval is None else f"; 95{NARROW}% interval {points_text(interval[0])} to {points_text(interval[1])}"
     )

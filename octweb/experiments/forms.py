@@ -25,7 +25,7 @@ CHECKS = (
 
 
 class ExperimentForm(SaidForm):
-    """Kinds of questions, time limit per fit, and how the choice is checked."""
+    """Kinds of splits, time limit per fit, folds, and how the choice is checked."""
 
     name = forms.CharField(
         max_length=200, required=False, label="Name", help_text="If left empty: best tree for the data set."
@@ -60,7 +60,7 @@ class ExperimentForm(SaidForm):
         return value
 
     def plan_options(self) -> dict[str, Any]:
-        """Return the valid kinds and time limit, for the preview of the plan."""
+        """Return the valid kinds, time limit, folds and check, for the preview of the plan."""
         initial = {"kinds": self.fields["kinds"].initial, "time_limit": LONGEST_FIT, "folds": FOLDS, "check": "auto"}
         if not self.is_bound:
             return initial

@@ -1,4 +1,4 @@
-"""Experiments as rows of the list of runs: one row each, whatever number of candidates they have."""
+"""Experiments as rows of the list of runs, one row each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Experiment: many candidates on the same folds of one data set; Candidate: a method with its settings, a job of the queue."""
+"""Experiments and their candidates; a candidate is a job of the queue."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Experiment(Deletable):
     dataset = models.ForeignKey("datasets.Dataset", on_delete=models.PROTECT, related_name="experiments")
     folds = models.PositiveIntegerField(default=5)
     seed = models.PositiveIntegerField(default=0)
-    test_share = models.FloatField(default=0.0)  # held out, and measured once a tree is chosen
+    test_share = models.FloatField(default=0.0)  # share of held-out rows, measured once a tree is chosen
     # columns of the file, empty for none: group of a row; time of a row
     group = models.CharField(max_length=1000, blank=True)
     time = models.CharField(max_length=1000, blank=True)
@@ -35,24 +35,27 @@ class Experiment(Deletable):
 
     @property
     def fits(self) -> int:
-        """Return the number of trees per candidate: one per fold, one per pair of folds if nested, and one on all training rows."""
+        """Number of trees per candidate, see `fits_of`."""
         return fits_of(self.folds, self.nested)
 
     @property
     def held_out_rows(self) -> int:
-        """Return the number of held-out rows, stratified by class as in training; approximate with groups or times."""
+        """Number of held-out rows, stratified by class as in training; approximate with groups or times."""
         if self.group or self.time:
             return round(self.test_share * self.dataset.rows)
         return sum(held_out_of(rows, self.test_share) for rows in self.dataset.profile.get("class_counts", ()))
 
 
 def fits_of(folds: int, nested: bool) -> int:
-    """Return the number of trees per candidate: on all rows, without each fold, and, if nested, without each pair of folds."""
+    """Return the number of trees per candidate: one on all training rows, one per fold, and one per pair if nested."""
     return folds + (folds * (folds - 1) // 2 if nested else 0) + 1
 
 
 class Candidate(Job):
-    """A method with its settings. `records` has a record per finished fold; `document` is the tree on all training rows."""
+    """A method with its settings.
+
+    `records` has a record per finished fold or pair of folds. `document` is the tree on all training rows.
+    """
 
     TASK = "octweb.experiments.tasks.try_candidate"
     ADVICE = "Try a smaller depth."
@@ -83,7 +86,7 @@ class Candidate(Job):
 
     @property
     def urgency(self) -> int:
-        """Return the urgency: started candidates go before new ones."""
+        """Urgency in the queue: started candidates go before new ones."""
         return 1 if self.records else 0
 
     @property
@@ -92,7 +95,7 @@ class Candidate(Job):
 
     @property
     def fit_seconds(self) -> float:
-        """Return the time limit of one fit."""
+        """Time limit of one fit, in seconds."""
         return float(self.parameters.get("time_limit") or self.experiment.time_limit)
 
     @property
@@ -104,15 +107,15 @@ class Candidate(Job):
         return "fit of an experiment", "fits of experiments"
 
     def longest(self) -> float:
-        """Return the longest time without preemption: one fit."""
+        """Return the longest time until it can be preempted, in seconds: start and one fit."""
         return START_SECONDS + 1.1 * self.fit_seconds
 
     @property
     def was_tried(self) -> bool:
-        """Return whether it ended by itself, with a tree or without."""
+        """Whether it ended by itself, with a tree or without."""
         return self.status in (RunStatus.SUCCEEDED, RunStatus.FAILED)
 
     @property
     def is_done(self) -> bool:
-        """Return whether all folds are measured and the tree exists."""
+        """Whether all folds are measured and the tree exists."""
         return self.status == RunStatus.SUCCEEDED

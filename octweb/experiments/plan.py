@@ -1,4 +1,4 @@
-"""Plan of an experiment: methods, depths and penalties that fit the table, and reasons against others."""
+"""Plan an experiment: choose methods, depths and penalties that fit the table."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from trainer.registry import METHODS, get
 from trainer.solver_common.thresholds import PROOF_SECONDS
 from trainer.training.estimate import expected_seconds, range_of_seconds
 
-FEW_ROWS = 1000  # below, nested folds use all rows and none are held out
+FEW_ROWS = 1000  # with fewer rows, nested folds use all of them and none are held out
 HELD_OUT = 0.25
-# gain that a leaf must bring: a share of the rows, but at least so many
+# gain that a leaf must bring: a share of the rows, but at least this number of rows
 LEAST_GAIN = {Penalty.SMALL: (0.0005, 1.0), Penalty.LARGE: (0.002, 3.0)}
-DEEP = 5  # levels; with the higher penalty, since 32 leaves are hard to read
+DEEP = 5  # levels; such trees have the higher penalty, since 32 leaves are hard to read
 KINDS = ("one", "two", "many", "groups")
 
 
@@ -34,21 +34,21 @@ class Trial:
 
     @property
     def words(self) -> str:
-        """Return method, depth and non-default settings in words."""
+        """Method, depth and non-default settings in words."""
         method = get(self.method)
         return run_name("", method, method.settings(self.parameters).to_json()).removeprefix(", ")
 
 
 @dataclass(frozen=True, kw_only=True)
 class TrialPlan:
-    """Trials in the order of the queue, quick ones first; `skipped` has excluded methods with reasons."""
+    """Trials in the order of the queue, fast ones first; `skipped` lists excluded methods with reasons."""
 
     trials: tuple[Trial, ...]
     skipped: tuple[dict[str, str], ...]
 
 
 def plan(dataset: Dataset, *, kinds: Collection[str] = KINDS, time_limit: float) -> TrialPlan:
-    """Return the trials for a data set, by kinds of questions and time limit per fit in seconds."""
+    """Return the trials for a data set, given the kinds of splits and the time limit per fit in seconds."""
     trials: list[tuple[float, Trial]] = []
     skipped: list[dict[str, str]] = []
     for kind in advice.kinds(dataset):
@@ -82,7 +82,10 @@ def evaluation(dataset: Dataset) -> tuple[float, bool]:
 
 
 def _trials(dataset: Dataset, kind: str, longest: float) -> Iterable[Trial]:
-    """Yield the declared trials of a kind of question, with as many thresholds as should be proved in the time."""
+    """Yield the trials that methods declare for a kind of split.
+
+    `longest` is the time in seconds within which the number of thresholds should allow a proof.
+    """
     penalties = {
         penalty: float(f"{max(share, rows / max(1, dataset.rows)):.1g}")
         for penalty, (share, rows) in LEAST_GAIN.items()

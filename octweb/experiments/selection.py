@@ -1,4 +1,4 @@
-"""Selection of a model from an experiment, and an unbiased estimate of its accuracy."""
+"""Describe how a model was selected, with an unbiased accuracy estimate."""
 
 from __future__ import annotations
 

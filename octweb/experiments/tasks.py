@@ -1,4 +1,4 @@
-"""Task of a candidate: supervise its child process. Jobs of users go first."""
+"""Task of a candidate: supervise its child process, after jobs of users."""
 
 from __future__ import annotations
 

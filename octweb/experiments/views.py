@@ -1,4 +1,4 @@
-"""Pages of experiments: list, new, the live leaderboard, and what can be done with a candidate."""
+"""Pages of experiments: new, live leaderboard, and actions on candidates."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def _candidate(request: HttpRequest, pk: Any) -> Candidate:
 
 @login_required
 def experiment_new(request: HttpRequest) -> HttpResponse:
-    """Choose kinds of questions and time limit. The page previews the plan."""
+    """Show the form of a new experiment with a preview of the plan; a POST starts it."""
     datasets = Dataset.objects.visible_to(request.user)
     chosen = request.POST.get("dataset") or request.GET.get("dataset")
     dataset = datasets.get_visible(request.user, chosen) if chosen else datasets.first()
@@ -207,5 +207,5 @@ def _band(leaderboard: Board, scale: tuple[float, float]) -> dict[str, float] | 
 
 
 def _place(value: float, scale: tuple[float, float]) -> float:
-    """Map a share to a position from 0 to 120 on the small axis."""
+    """Map a share to a position from 0 to 120 on the axis of the bars."""
     return round(120 * (value - scale[0]) / (scale[1] - scale[0]), 2)

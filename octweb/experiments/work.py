@@ -1,4 +1,4 @@
-"""Job of a candidate: its child runs `manage.py evaluate`, and records of folds are stored as they arrive."""
+"""Job of a candidate: run `manage.py evaluate` and store records of folds."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from trainer.cli.parameters import arguments_of
 from trainer.errors import DataError
 
 MEMORY_SLACK = 1.25
-URGENT_WAIT = timedelta(seconds=1)  # by then a free worker would have claimed a user's job
+URGENT_WAIT = timedelta(seconds=1)  # a free worker claims a user's job sooner
 
 
 @dataclass(kw_only=True)
 class CandidateChild(Process):
-    """Child process `manage.py evaluate` of one method. Its file of records starts with the folds of earlier attempts."""
+    """Child process `manage.py evaluate` of one method. Its file of records begins with those of earlier attempts."""
 
     data: Path = Path()
 
@@ -139,5 +139,5 @@ class CandidateSupervisor(ResultSupervisor):
 
 
 def _keeps_tree(record: dict[str, Any], trees: dict[str, Any]) -> bool:
-    """Return whether the tree of this record was stored: of a single fold, not of a pair."""
+    """Return whether the tree of this record was stored. Trees of pairs of folds are not."""
     return record.get("second", -1) < 0 and str(record.get("fold")) in trees

@@ -1,4 +1,4 @@
-"""Accuracy against leaves of the candidates of an experiment, with the band of one standard error of the highest."""
+"""Figure of accuracy against leaves of an experiment's candidates."""
 
 from __future__ import annotations
 
@@ -10,20 +10,21 @@ from typing import Any
 from trainer.tree.numbers import points_text
 from trainer.tree.render.palette import axis, escape, frame, short
 
-ASIDE = 1.05  # candidates of the same size stand beside each other: so far apart, as a factor of leaves
-AIR = 0.14  # of the height of what is drawn, above and below it: the words of two candidates stand there
+ASIDE = 1.05  # distance of neighbouring candidates of the same size, as a factor of leaves
+AIR = 0.14  # margin above and below for two labels, as a share of the height of the points
 # pixels: the plot on a phone, a bold letter, and the ring with its distance
 NARROWEST = 290
 LETTER = 7
 ROUND = 24
-AWAY = 14  # from a candidate whose bar is shorter than its ring
+AWAY = 14  # pixels from a bar to its label, which clear the ring of a short bar
 
 
 def experiment_figure(points: Sequence[dict[str, Any]], base_rate: float | None = None) -> dict[str, Any]:
-    """Plotly JSON; a point has `name`, `leaves`, `accuracy` and `error` in [0, 1], `proved`, `recommended`, `highest`, `id`.
+    """Return Plotly JSON with the band of one standard error below the highest accuracy.
 
-    `base_rate` is the accuracy on the same rows if all get the most frequent class. A line shows it.
-    The axis of leaves doubles from tick to tick. Nothing is drawn but axes and a sentence before the first candidate is done.
+    A point has `name`, `leaves`, `accuracy` and `error` in [0, 1], `proved`, `recommended`, `highest` and `id`.
+    `base_rate` is the accuracy on the same rows of always predicting the most frequent class. A line shows it.
+    Ticks of leaves double. Without points there are only axes and a sentence.
     """
     placed = _place_points(points)
     largest = max([4, *(p["leaves"] for p in placed)])
@@ -63,7 +64,7 @@ def experiment_figure(points: Sequence[dict[str, Any]], base_rate: float | None 
 
 
 def _base_line(base_rate: float) -> dict[str, Any]:
-    """Return the line of the most frequent class, over the whole width."""
+    """Return the horizontal line of the base rate, over the whole width."""
     height = 100 * base_rate
     line = {"color": "var(--ink-3)", "width": 1.25, "dash": "dash"}
     return {
@@ -92,7 +93,7 @@ def _base_words(base_rate: float) -> dict[str, Any]:
 
 
 def _place_points(points: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The points from small to large with their place `x` on the axis of leaves."""
+    """Return the points by size, each with its position `x`; points of equal size stand beside each other."""
     ordered = sorted(points, key=lambda p: (p["leaves"], -p["accuracy"]))
     alike = Counter(p["leaves"] for p in ordered)
     seen: Counter[int] = Counter()
@@ -152,7 +153,7 @@ def _ring(p: dict[str, Any]) -> dict[str, Any]:
 
 
 def _band(placed: Sequence[dict[str, Any]]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """The band from one standard error below the highest up to it, and its words."""
+    """Return the band from one standard error below the highest up to it, and its label."""
     top = next((p for p in placed if p["highest"]), None)
     if top is None:
         return [], []
@@ -170,7 +171,10 @@ def _band(placed: Sequence[dict[str, Any]]) -> tuple[list[dict[str, Any]], list[
 
 
 def _labels(placed: Sequence[dict[str, Any]]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Leaders and words: those of the highest above all bars under its words, those of the recommended below all bars over its own."""
+    """Return leaders and labels of the highest and the recommended candidate.
+
+    The label of the highest stands above all bars that it spans, the other one below them.
+    """
     labels = []
     for p in placed:
         if p["highest"]:
@@ -191,7 +195,7 @@ def _labels(placed: Sequence[dict[str, Any]]) -> tuple[list[dict[str, Any]], lis
 
 
 def _room(placed: Sequence[dict[str, Any]], p: dict[str, Any], text: str) -> tuple[str, list[dict[str, Any]]]:
-    """The side on which the words of a candidate begin, inwards at the ends of the axis, and all candidates that they reach over on a phone."""
+    """Return the anchor of a label, inwards near the ends of the axis, and the points that it spans on a phone."""
     last = math.log10(max(q["x"] for q in placed) + 1)
     at = math.log10(p["x"])
     side = "left" if at < 0.3 * last else "right" if at > 0.7 * last else "center"
@@ -203,7 +207,7 @@ def _room(placed: Sequence[dict[str, Any]], p: dict[str, Any], text: str) -> tup
 
 def _label_trace(p: dict[str, Any], text: str, side: str, end: float, *, above: bool) -> dict[str, Any]:
     return {
-        "text": text, "showarrow": False, "x": math.log10(p["x"]), "y": end, "xanchor": side,  # Plotly wants the logarithm for words
+        "text": text, "showarrow": False, "x": math.log10(p["x"]), "y": end, "xanchor": side,  # Plotly takes log10
         "yanchor": "bottom" if above else "top", "xshift": {"left": -12, "right": 12}.get(side, 0),
         "yshift": AWAY if above else -AWAY,
         "font": {"size": 12, "color": "var(--ink)"}, "bgcolor": "var(--card)", "borderpad": 1,
@@ -211,7 +215,7 @@ def _label_trace(p: dict[str, Any], text: str, side: str, end: float, *, above: 
 
 
 def _leader(p: dict[str, Any], end: float) -> dict[str, Any]:
-    """A dotted line from a candidate to its words, where these had to step aside."""
+    """Return a dotted line from a candidate to its label, for labels that other bars moved away."""
     return {
         "type": "line", "x0": p["x"], "x1": p["x"], "y0": 100 * p["accuracy"], "y1": end, "layer": "below",
         "line": {"color": "var(--ink-2)", "width": 1.5, "dash": "dot"},

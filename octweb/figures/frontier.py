@@ -1,4 +1,4 @@
-"""Accuracy against size of several models, with the frontier of those that no other model beats in both."""
+"""Figure of accuracy against size of several models, with their Pareto front."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from trainer.tree.numbers import points_text
 from trainer.tree.render.palette import axis, count_axis, escape, frame, short, text_width
 
-# the room of a picture in pixels, as far as names are kept apart
+# size of the plot in pixels, an estimate to keep names from overlapping
 WIDE = 900
 HIGH = 280
 FONT = 12
@@ -18,10 +18,11 @@ SYMBOLS = {"proved": "square", "gap": "circle-dot", "heuristic": "circle-open"}
 def frontier_figure(
     points: Sequence[dict[str, Any]], *, rows: str = "unseen rows", size: str = "leaves"
 ) -> dict[str, Any]:
-    """Plotly JSON; a point has `name`, `leaves`, `accuracy` (0 to 1 or None), and may have `sd`, `id`, `claim`.
+    """Return Plotly JSON.
 
+    A point has `name`, `leaves`, `accuracy` (0 to 1 or None), and may have `sd`, `id` and `claim`.
     `claim` is "proved", "gap" or "heuristic" and sets the marker. Points without accuracy are not drawn.
-    `rows` says on which rows the accuracy is, `size` names what is counted to the right: "leaves", or "coefficients" of the points.
+    `rows` names the rows on which accuracy was measured. `size` is the key of the x-axis: "leaves" or "coefficients".
     """
     known = sorted((p for p in points if p.get("accuracy") is not None), key=lambda p: (p[size], -p["accuracy"]))
     data: list[dict[str, Any]] = []
@@ -73,7 +74,7 @@ def _points(known: Sequence[dict[str, Any]], size: str) -> dict[str, Any]:
         "name": "models",
         "x": [p[size] for p in known],
         "y": [100 * p["accuracy"] for p in known],
-        **({"error_y": bars} if any(p.get("sd") is not None for p in known) else {}),  # of folds, if any were run
+        **({"error_y": bars} if any(p.get("sd") is not None for p in known) else {}),  # standard deviation over folds
         "text": [text for text, _ in words],
         "textposition": [place for _, place in words],
         "textfont": {"color": "var(--ink)", "size": FONT},
@@ -91,7 +92,10 @@ def _points(known: Sequence[dict[str, Any]], size: str) -> dict[str, Any]:
 
 
 def _label_positions(known: Sequence[dict[str, Any]], size: str, largest: int) -> list[tuple[str, str]]:
-    """The name of each point and where it stands; none where it would lie over other names, as the pointer and the table tell it."""
+    """Return the label of each point and its position; "" where it would overlap another label.
+
+    The tooltip and the table still show the name.
+    """
     shares = [p["accuracy"] + side * (p.get("sd") or 0.0) for p in known for side in (-1, 1)]
     low = min(shares)
     high = max(shares)
@@ -116,7 +120,7 @@ def _label_positions(known: Sequence[dict[str, Any]], size: str, largest: int) -
 
 
 def _overlap(a: tuple[float, float, float, float], b: tuple[float, float, float, float]) -> bool:
-    """Whether two boxes (left, top, right, bottom) share some room."""
+    """Whether two boxes (left, top, right, bottom) overlap."""
     return a[0] < b[2] and b[0] < a[2] and a[1] < b[3] and b[1] < a[3]
 
 
@@ -127,7 +131,7 @@ def _hover(p: dict[str, Any]) -> str:
 
 
 def _frontier(known: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The points, by leaves, that are more accurate than all with as few leaves or fewer."""
+    """Return the points more accurate than all smaller ones; `known` ascends by size, then descends by accuracy."""
     front: list[dict[str, Any]] = []
     for p in known:
         if not front or p["accuracy"] > front[-1]["accuracy"]:

@@ -1,4 +1,4 @@
-"""All good trees in pictures: how their number grows with the tolerance, and what they ask first and then."""
+"""Figures of the Rashomon set: size by tolerance, columns of first splits."""
 
 from __future__ import annotations
 
@@ -11,14 +11,17 @@ PERCENT = {"ticksuffix": "\u202f%"}
 ROWS = ("First question", "Then, on the yes side", "And, on the no side")
 OTHER = "other columns"
 LEAF = "an answer"
-SMALLEST = 0.012  # of the width; narrower parts are drawn together as other columns
-# pixels that labels are cut for, and their size
+SMALLEST = 0.012  # share of the width; narrower parts are merged into OTHER
+# pixels: the width for which labels are shortened, and their font size
 PLOT = 600.0
 TEXT = 11.0
 
 
 def tolerance_figure(tolerance: Sequence[Sequence[float]], *, now: int | None = None) -> dict[str, Any]:
-    """Plotly JSON: how many trees are within each share of the least cost, as steps on a logarithmic axis; `now` marks that many trees."""
+    """Return Plotly JSON of the number of trees by relative cost above the optimum, on a logarithmic axis.
+
+    A dot at the largest tolerance marks `now` trees, or the last number if `now` is None.
+    """
     shares = [100 * share for share, _ in tolerance]
     numbers = [int(number) for _, number in tolerance]
     data: list[dict[str, Any]] = [
@@ -56,12 +59,12 @@ def tolerance_figure(tolerance: Sequence[Sequence[float]], *, now: int | None = 
 
 
 def questions_figure(columns: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Plotly JSON: an icicle of the columns that trees ask first, and below each what they ask then on its sides; widths are trees.
+    """Return Plotly JSON of an icicle: columns of root splits, below them those of both children. Widths are trees.
 
-    A column has `column`, `trees`, and `yes` and `no`, the numbers of trees by the column on that side ("": none, an answer).
+    An entry has `column`, `trees`, and `yes` and `no`: numbers of trees by the column of that child ("": a leaf).
     """
     total = sum(line["trees"] for line in columns)
-    parts: list[list[tuple[str, str, float, int]]] = [[], [], []]  # label, hover text, where it begins, trees
+    parts: list[list[tuple[str, str, float, int]]] = [[], [], []]  # label, hover text, begin, trees
     begin = 0
     for name, number, rectangles in _first(columns, total):
         parts[0].append((name, f"{name}: {number:,} trees ask it first", begin, number))
@@ -92,7 +95,7 @@ def questions_figure(columns: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def _first(columns: Sequence[Mapping[str, Any]], total: int) -> list[tuple[str, int, list[Mapping[str, Any]]]]:
-    """(name, trees, its lines), the most frequent first; those that are too narrow together."""
+    """Return (name, trees, entries), the most frequent first; narrow ones are merged at the end."""
     wide = [line for line in columns if line["trees"] >= SMALLEST * total]
     narrow = [line for line in columns if line["trees"] < SMALLEST * total]
     groups = [
@@ -102,7 +105,7 @@ def _first(columns: Sequence[Mapping[str, Any]], total: int) -> list[tuple[str, 
 
 
 def _second(lines: Sequence[Mapping[str, Any]], side: str, number: int, all_trees: int) -> list[tuple[str, int]]:
-    """(column, trees) of a side below some lines, the most frequent first, then what is too narrow, and answers last."""
+    """Return (column, trees) of one child below `lines`: the most frequent first, then the narrow ones, then leaves."""
     total: dict[str, int] = {}
     for line in lines:
         for name, trees in line[side].items():
@@ -139,7 +142,7 @@ def _bars(row: int, parts: Sequence[tuple[str, str, float, int]], total: int) ->
 
 
 def _label(name: str, trees: int, width: float) -> str:
-    """The name and the number of a part, as far as they fit."""
+    """Return the name and number of a part; without the number, shortened or "" if they do not fit."""
     room = width - 8
     if room < text_width("abcd…", TEXT):
         return ""

@@ -1,5 +1,7 @@
-"""The live chart of a heuristic: how the tree grows. It has no bound, so it can only show how many questions there are and how
-many training rows are right with them."""
+"""Live chart of a heuristic: splits found and training rows correct.
+
+A heuristic has no bound, so the chart shows no gap.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,7 @@ from typing import Any
 
 from trainer.tree.render.palette import axis, count_axis, frame
 
-TOP = 48  # pixels above a chart: its legend, and below that the name of the moment that is shown
+TOP = 48  # pixels above a chart: its legend, and below it the label of the moment shown
 LEGEND = {"orientation": "h", "x": 1, "xanchor": "right", "y": 1.08, "yanchor": "bottom"}
 NOTHING = {"text": "no question found yet", "showarrow": False, "x": 0.5, "y": 0.5, "xref": "paper", "yref": "paper"}
 
@@ -15,10 +17,10 @@ NOTHING = {"text": "no question found yet", "showarrow": False, "x": 0.5, "y": 0
 def growth_figure(
     records: list[dict[str, Any]], *, rows: int = 0, now: float = 0.0, at: int | None = None
 ) -> dict[str, Any]:
-    """Plotly JSON of progress records in their order: questions found as steps, rows right as a line with its own axis.
+    """Return Plotly JSON of progress records in their order: splits as steps, correct rows as a line with its own axis.
 
-    `rows` is the number of training rows (0: not known), `now` the time in seconds up to which the last values hold, `at` the line of
-    the tree that is shown beside the chart.
+    `rows` is the number of training rows (0: unknown). The last number of splits holds until `now` (seconds).
+    `at` is the `line` of the record whose tree the page shows.
     """
     steps = [r for r in records if r.get("leaves") and r.get("t") is not None]
     layout = frame(
@@ -44,7 +46,7 @@ def growth_figure(
 
 
 def until(end: float) -> list[float]:
-    """The range of an axis of seconds; left alone Plotly would make room for the words beside the last values in it, too."""
+    """Return the range of an axis of seconds. Plotly's own range would include the labels beside the last values."""
     return [0.0, 1.02 * end or 1.0]
 
 
@@ -82,13 +84,13 @@ def _right_axis(placed: list[dict[str, Any]], rows: int) -> dict[str, Any]:
     options = {"overlaying": "y", "side": "right", "showgrid": False}
     if not rows:
         return count_axis("training rows right", max(r["correct"] for r in placed)) | options
-    # ticks of its own: an axis over another one would take the places of that one's ticks, such as 71.9
+    # explicit ticks: an overlaid axis would copy the tick positions of the other one, such as 71.9
     ticks = {"range": [0, 104], "tickmode": "linear", "tick0": 0, "dtick": 20}
     return axis("training rows right, %") | options | ticks
 
 
 def mark_moment(steps: list[dict[str, Any]], at: int | None) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """The moment of the tree that is shown: a line across the chart, and its name."""
+    """Return a vertical line at the time of the shown tree, and its label; empty if no record has line `at`."""
     record = next((r for r in steps if at is not None and r.get("line") == at), None)
     if record is None:
         return [], []

@@ -1,4 +1,7 @@
-"""Histograms stacked by class with the cut of a split; counts are of all rows, bins close on the right as the test does."""
+"""Histograms stacked by class, with the thresholds of a split.
+
+Counts cover all rows. Bins are closed on the right, as the test "≤" is.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +17,8 @@ from trainer.tree.render.palette import LEGEND, axis, class_styles, count_axis, 
 
 BINS = 32
 MAX_FLOAT64 = float(np.finfo(np.float64).max)
-THINNEST = 1000  # part of the width that a bar has at least
-FEW = 12  # up to so many different values each has a bar of its own
+THINNEST = 1000  # a bar takes at least the width divided by this
+FEW = 12  # up to this many distinct values each has its own bar
 
 
 def histogram_figure(
@@ -28,9 +31,10 @@ def histogram_figure(
     heads: tuple[str, str] | None = None,
     empty_left: bool | None = None,
 ) -> dict[str, Any]:
-    """Plotly JSON of the finite `values` (n,) by class `codes` (n,); ink lines at `cuts`, above them the two sides in words, left and right.
+    """Return Plotly JSON of the finite `values` (n,) by class code `codes` (n,), with lines at `cuts`.
 
-    With `empty_left` the empty cells have a bar of their own, left or right of all values.
+    `heads` are the headings of the left and right side. `empty_left` puts a bar of the empty cells left (True) or
+    right (False) of all values; None draws none.
     """
     empty = codes[np.isnan(values)] if empty_left is not None else codes[:0]
     finite = np.isfinite(values)
@@ -79,7 +83,7 @@ def histogram_figure(
 def _with_empty(
     at: FloatArray, widths: FloatArray, counts: np.ndarray, codes: CodeArray, *, left: bool
 ) -> tuple[FloatArray, FloatArray, np.ndarray]:
-    """The bars with one more for empty cells of classes `codes`, a little apart from the others."""
+    """Add a bar for empty cells with class codes `codes`, set apart from the others."""
     low = float(at[0] - widths[0] / 2) if len(at) else 0.0
     high = float(at[-1] + widths[-1] / 2) if len(at) else 0.0
     width = 0.05 * (high - low) or 1.0
@@ -94,13 +98,13 @@ def _with_empty(
 
 
 def _empty_word(x: float, rows: int) -> dict[str, Any]:
-    """The word above the bar of empty cells."""
+    """Return the label above the bar of empty cells."""
     font = {"size": 11, "color": "var(--ink-2)"}
     return {"text": "empty", "x": x, "y": rows, "yanchor": "bottom", "showarrow": False, "font": font}
 
 
 def cut_line(x: float) -> dict[str, Any]:
-    """The ink line at a cut, over the full height."""
+    """Return the vertical line at a threshold, over the full height."""
     return {
         "type": "line",
         "x0": x,
@@ -113,7 +117,7 @@ def cut_line(x: float) -> dict[str, Any]:
 
 
 def side_words(heads: tuple[str, str], *, one_cut: bool) -> list[dict[str, Any]]:
-    """The rows of each side above the picture: of one cut at both ends, so that no width cuts them off; else in the middle."""
+    """Return the headings above the figure: at both ends for one threshold, where they never overlap, else centred."""
     if one_cut:
         return [_word(heads[0], 0, "left"), _word(heads[1], 1, "right")]
     return [_word(" | ".join(heads), 0.5, "center")]
@@ -136,7 +140,7 @@ def _word(text: str, x: float, anchor: str) -> dict[str, Any]:
 def stacked_bars(
     values: FloatArray, codes: CodeArray, classes: int, cuts: Sequence[float]
 ) -> tuple[FloatArray, FloatArray, np.ndarray]:
-    """Centres, widths (bars,) and counts int64 (classes, bars); every cut is an edge, so that no bar lies on both its sides."""
+    """Return centres, widths (bars,) and counts int64 (classes, bars). No bar crosses a cut."""
     if not len(values):
         return np.zeros(0), np.zeros(0), np.zeros((classes, 0), np.int64)
     distinct = np.unique(values)
@@ -155,13 +159,13 @@ def stacked_bars(
 
 
 def _far_apart(distinct: FloatArray) -> bool:
-    """Whether each value can have a bar of its own that is seen: doubles lie between any two, and no gap is tiny beside the range."""
+    """Whether each value can have its own visible bar: no gap is near rounding or tiny against the range."""
     gaps = np.diff(distinct / 2)
     return bool((gaps > np.maximum(4 * np.spacing(np.abs(distinct[1:])), gaps.sum() / THINNEST)).all())
 
 
 def _own_bars(distinct: FloatArray, cuts: Sequence[float]) -> tuple[FloatArray, FloatArray]:
-    """Starts and ends of one bar around each value; one that would reach over a cut ends there."""
+    """Return starts and ends of one bar around each value. A bar that would cross a cut ends there."""
     half = (
         0.8 * float(np.diff(distinct / 2).min()) if len(distinct) > 1 else 0.4 * max(1.0, abs(float(distinct[0])) / 10)
     )
@@ -175,25 +179,25 @@ def _own_bars(distinct: FloatArray, cuts: Sequence[float]) -> tuple[FloatArray, 
 
 
 def _edges(low: float, high: float, cuts: Sequence[float]) -> FloatArray:
-    """Edges of about BINS bars of nearly equal width from `low` to `high`; bars are closed on the right, and cuts are edges."""
-    step = high / BINS - low / BINS  # the difference of huge numbers may be no double
+    """Return edges of about BINS bars of nearly equal width from `low` to `high`. Cuts are edges."""
+    step = high / BINS - low / BINS  # `high - low` may overflow
     if step <= 0:
         step = max(abs(high) / BINS, float(np.spacing(abs(high))))
     first = max(-MAX_FLOAT64, low - max(step, float(np.spacing(abs(low))))) if low in cuts else low
     stops = [first, *sorted({c for c in cuts if low <= c < high}), high]
     parts = [_stretch(a, b, max(1, round(b / step - a / step))) for a, b in pairwise(stops)]
-    return np.unique(np.append(np.concatenate(parts), high))  # between neighbours there is no further edge
+    return np.unique(np.append(np.concatenate(parts), high))  # neighbouring doubles give equal edges
 
 
 def _stretch(a: float, b: float, count: int) -> FloatArray:
-    """`count` edges from `a` on, in equal steps on the way to `b`."""
+    """Return `count` equally spaced edges from `a` on; `b` is excluded."""
     if np.isfinite(b - a):
         return np.linspace(a, b, count, endpoint=False)
     return 4 * np.linspace(a / 4, b / 4, count, endpoint=False)
 
 
 def _span(at: FloatArray, widths: FloatArray, cuts: Sequence[float]) -> list[float]:
-    """The x-range: all bars and all cuts with a little air."""
+    """Return the x-range: all bars and all cuts with a small margin."""
     ends = [*cuts]
     if len(at):
         ends += [float(at[0] - widths[0] / 2), float(at[-1] + widths[-1] / 2)]

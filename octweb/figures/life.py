@@ -1,4 +1,4 @@
-"""A model in use: where its decisions end by week, and the evidence that the share of a leaf has changed."""
+"""Figures of a served model: decisions per leaf and evidence of change."""
 
 from __future__ import annotations
 
@@ -14,16 +14,19 @@ from trainer.tree.render.palette import axis, class_styles, escape, frame
 WEEK_DAYS = 7
 HEIGHT = 300
 MARGIN = {"l": 64, "r": 78, "t": 34, "b": 40}
-BAR_MILLISECONDS = 0.92 * 86_400_000  # of a day in a bar, so that there is a gap
-SHORT_DAYS = 200  # up to which the axis names days
-LABELLED_FROM = 0.5  # log10 of the evidence from which a line has a name; the others lie upon each other
-FLOOR = -3.0  # log10 of the evidence below which nothing is drawn
+BAR_MILLISECONDS = 0.92 * 86_400_000  # width of one day in a bar; the rest is a gap
+SHORT_DAYS = 200  # up to this range the axis labels days, beyond it months
+LABELLED_FROM = 0.5  # log10 of the evidence; lines that end lower overlap and have no label without an alarm
+FLOOR = -3.0  # log10 of the evidence; lower values are drawn here
 NOTHING = {"text": "No decisions yet.", "showarrow": False, "x": 0.5, "y": 0.5, "xref": "paper", "yref": "paper"}
 DASHES = ("solid", "dash", "dot", "dashdot")
 
 
 def leaves_figure(record: dict[str, Any], classes: Sequence[str]) -> dict[str, Any]:
-    """Plotly JSON: one stacked bar a week, a part for each leaf in the colour of its answer; dotted: the shares in training."""
+    """Return Plotly JSON of one stacked bar per week, a part for each leaf in the colour of its class.
+
+    Dotted lines show the cumulative shares in training.
+    """
     watches = _by_answer(record, classes)
     rows = _weeks(record["rows"])
     layout = _frame(record, "share of the decisions", range=[0, 100], ticksuffix="\u202f%")
@@ -63,7 +66,10 @@ def leaves_figure(record: dict[str, Any], classes: Sequence[str]) -> dict[str, A
 
 
 def evidence_figure(record: dict[str, Any], classes: Sequence[str]) -> dict[str, Any]:
-    """Plotly JSON: a line for each leaf, odds against "as in training" on a logarithmic axis; dashed: the alarm."""
+    """Return Plotly JSON of a line for each leaf: log10 of the odds against "as in training".
+
+    Dashed lines show the alarm thresholds.
+    """
     styles = class_styles(classes)
     layout = _frame(record, "odds against “as in training”", tickprefix="10<sup>", ticksuffix="</sup>")
     data: list[dict[str, Any]] = []
@@ -98,7 +104,7 @@ def evidence_figure(record: dict[str, Any], classes: Sequence[str]) -> dict[str,
 
 
 def _end_labels(ends: list[tuple[str, float, str, str]]) -> list[dict[str, Any]]:
-    """Return the names of lines at their ends; lines that end at the same height share one."""
+    """Label lines at their ends; lines that end at the same rounded height share one label."""
     by_height: dict[float, list[tuple[str, float, str, str]]] = {}
     for end in ends:
         by_height.setdefault(round(end[1]), []).append(end)
@@ -118,7 +124,7 @@ def _end_labels(ends: list[tuple[str, float, str, str]]) -> list[dict[str, Any]]
 
 
 def _by_answer(record: dict[str, Any], classes: Sequence[str]) -> list[tuple[dict[str, Any], int, int]]:
-    """Return the watches of leaves by answer, with the code of the answer and the place among its leaves."""
+    """Return the watches of leaves sorted by class, each with its class code and its position within the class."""
     code = {label: k for k, label in enumerate(classes)}
     leaves = [(code[record["answers"][w["name"]]], int(w["name"]), w) for w in record["watches"] if w["kind"] == "rows"]
     ordered = []
@@ -130,7 +136,7 @@ def _by_answer(record: dict[str, Any], classes: Sequence[str]) -> list[tuple[dic
 
 
 def _weeks(numbers: Sequence[int]) -> np.ndarray:
-    """Return sums over weeks, int64; the last week ends on the last day, the first one may be shorter."""
+    """Return sums over weeks, int64. The last week ends on the last day; the first one may be shorter."""
     starts = _starts(len(numbers))
     return np.add.reduceat(np.asarray(numbers, np.int64), starts)
 
@@ -165,7 +171,10 @@ def _level(y: float, dash: str) -> dict[str, Any]:
 
 
 def _alarm_marks(record: dict[str, Any]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Return a line on the day of each open alarm that is not folded, a tint since its begin, and their words."""
+    """Return shapes and labels of open alarms that are not folded.
+
+    The shapes are a line on the day of the alarm and a tint from the begin of the change to that day.
+    """
     shapes: list[dict[str, Any]] = []
     words: list[dict[str, Any]] = []
     for alarm in record["alarms"]:

@@ -10,7 +10,10 @@ Point = tuple[float, float]
 
 
 def half_plane(a: FloatArray, c: float, span: Sequence[Sequence[float]]) -> list[Point]:
-    """Corners of the part of the rectangle `span` ((x0, x1), (y0, y1)) where a·x ≤ c, in order; empty if there is none."""
+    """Return the corners, in order, of the part of rectangle `span` where a·x ≤ c; empty if there is none.
+
+    `span` is ((x0, x1), (y0, y1)).
+    """
     (x0, x1), (y0, y1) = span
     corners = [(x0, y0), (x1, y0), (x1, y1), (x0, y1)]
     value = [float(a[0]) * x + float(a[1]) * y - c for x, y in corners]
@@ -25,7 +28,7 @@ def half_plane(a: FloatArray, c: float, span: Sequence[Sequence[float]]) -> list
 
 
 def cut_segment(a: FloatArray, c: float, span: Sequence[Sequence[float]]) -> tuple[Point, Point] | None:
-    """The two ends of the line a·x = c in the rectangle, or None if it does not pass through."""
+    """Return both ends of the line a·x = c inside the rectangle; None if the line misses it."""
     (x0, x1), (y0, y1) = span
     corners = [(x0, y0), (x1, y0), (x1, y1), (x0, y1)]
     value = [float(a[0]) * x + float(a[1]) * y - c for x, y in corners]

@@ -1,4 +1,4 @@
-"""The live chart: incumbent up, bound down, the gap between them; steps are never smoothed."""
+"""Live chart of incumbent, bound and gap; steps are never smoothed."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from octweb.figures.growth import LEGEND, TOP, mark_moment, until
 
 
 def progress_figure(records: list[dict[str, Any]], *, now: float = 0.0, at: int | None = None) -> dict[str, Any]:
-    """Plotly JSON of progress records in their order; colours are CSS variables that the page resolves.
+    """Return Plotly JSON of progress records in their order. Colours are CSS variables that the page resolves.
 
-    The lines have their names at their ends, so that the legend, which has little room on a phone, tells the dots alone. A bound or
-    incumbent that is not known yet has no line; the y-axis starts near the first incumbent. What was known last
-    holds until `now`, in seconds: a search that finds nothing new writes no record. At the end a bracket says how far bound and
-    incumbent are apart. `at` is the line of the tree that is shown beside the chart.
+    Lines are labelled at their ends, so the legend has only the dots: a phone has little room for it.
+    An unknown bound or incumbent has no line. The y-axis starts near the first incumbent.
+    The last values hold until `now` (seconds), since a search that finds nothing new writes no record.
+    A bracket at the end shows the gap. `at` is the `line` of the record whose tree the page shows.
     """
     steps = [r for r in records if r.get("t") is not None]
     incumbent = [(r["t"], r["incumbent"]) for r in steps if r.get("incumbent") is not None]
@@ -24,7 +24,7 @@ def progress_figure(records: list[dict[str, Any]], *, now: float = 0.0, at: int 
         bound = _until(bound, end)
     data: list[dict[str, Any]] = []
     if bound and incumbent:
-        # the tint begins with the first incumbent: before it there is a bound and no gap
+        # the tint begins with the first incumbent: there is no gap before it
         data.append(_line(_from(bound, incumbent[0][0]), "gap", {"width": 0}) | {"hoverinfo": "skip"})
         data.append(
             _line(incumbent, "gap", {"width": 0})
@@ -63,7 +63,7 @@ def progress_figure(records: list[dict[str, Any]], *, now: float = 0.0, at: int 
 def _bracket(
     incumbent: list[tuple[float, float]], bound: list[tuple[float, float]]
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Where incumbent and bound stand now, and the gap between them, at the right end of the lines."""
+    """Return the line of the gap at the right end, and labels of incumbent, bound and gap."""
     ends = [("best", incumbent, "var(--incumbent)", "top"), ("bound", bound, "var(--bound)", "bottom")]
     words = [
         _end_label(points[-1], f"{name} {points[-1][1]:.4g}", colour, anchor if incumbent and bound else "middle")
@@ -83,7 +83,7 @@ def _bracket(
 
 
 def _end_label(point: tuple[float, float], text: str, colour: str, anchor: str) -> dict[str, Any]:
-    """Words to the right of the end of a line."""
+    """Return an annotation to the right of the end of a line."""
     return {
         "text": text, "showarrow": False, "x": point[0], "y": point[1], "xanchor": "left", "yanchor": anchor, "xshift": 8,
         "font": {"size": 12, "color": colour},
@@ -91,12 +91,12 @@ def _end_label(point: tuple[float, float], text: str, colour: str, anchor: str) 
 
 
 def _until(points: list[tuple[float, float]], end: float) -> list[tuple[float, float]]:
-    """The last value holds until now."""
+    """Extend the last value to `end`."""
     return [*points, (end, points[-1][1])] if points and end > points[-1][0] else points
 
 
 def _from(points: list[tuple[float, float]], start: float) -> list[tuple[float, float]]:
-    """The steps from `start` on, beginning with the value that held then."""
+    """Return the steps from `start` on, beginning with the value that held at `start`."""
     before = [value for t, value in points if t <= start]
     return [(start, before[-1] if before else points[0][1]), *((t, value) for t, value in points if t > start)]
 
@@ -118,7 +118,7 @@ def _layout(incumbent: list[tuple[float, float]], bound: list[tuple[float, float
     layout: dict[str, Any] = {
         "margin": {"l": 56, "r": 96, "t": TOP, "b": 44},
         "height": 360,
-        "uirevision": "progress",  # what a person zoomed into stays when the lines go on
+        "uirevision": "progress",  # keep the user's zoom when the lines are extended
         "showlegend": True,
         "legend": dict(LEGEND),
         "xaxis": {

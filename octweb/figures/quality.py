@@ -1,4 +1,4 @@
-"""Calibration of leaves, ROC, precision and recall."""
+"""Figures of calibration, ROC, and precision against recall."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from trainer.tree.render.names import short_names
 from trainer.tree.render.palette import axis, class_styles, escape, frame
 
 HEIGHT = 300
-TITLE = 40  # letters that fit beside or below a picture 300 px wide
+TITLE = 40  # letters that fit beside or below a figure 300 px wide
 PERCENT = {"ticksuffix": "\u202f%"}
 
 
 def calibration_figure(points: Sequence[dict[str, Any]], classes: Sequence[str]) -> dict[str, Any]:
-    """Plotly JSON: one point per leaf at what it promises and what unseen rows say, in percent; bars are 95 % intervals.
+    """Return Plotly JSON of one point per leaf: its training share against its share on held-out rows, in percent.
 
-    A point has `leaf`, `label`, `code`, `promised`, `seen`, `rows` and `interval`.
+    Bars are 95 % intervals. A point has `leaf`, `label`, `code`, `promised`, `seen`, `rows` and `interval`.
     """
     styles = class_styles(classes)
     most = max((p["rows"] for p in points), default=1)
@@ -81,9 +81,9 @@ def _leaf_points(points: Sequence[dict[str, Any]], style: Any, most: int) -> dic
 def roc_figure(
     curve: Any, positive: str, negative: str, *, own: tuple[int, int], cheapest: tuple[int, int] | None = None
 ) -> dict[str, Any]:
-    """Return Plotly JSON of the ROC curve: a dot for each cut-off.
+    """Return Plotly JSON of the ROC curve, a dot for each cut-off.
 
-    `own` are the positives found and the others taken by the tree, `cheapest` those of the cut-off of least cost.
+    `own` holds the true and false positives of the tree, `cheapest` those of the cut-off with the least cost.
     """
     x = 100 * curve.fall_out
     y = 100 * curve.recall
@@ -106,7 +106,7 @@ def roc_figure(
 
 
 def recall_figure(curve: Any, positive: str, negative: str, *, own: tuple[int, int]) -> dict[str, Any]:
-    """Plotly JSON of precision against recall; the dashed line is the share of the class among all rows."""
+    """Return Plotly JSON of precision against recall. The dashed line is the share of the class among all rows."""
     x = 100 * curve.recall[1:]
     y = 100 * curve.precision[1:]
     hover = _cut_words(curve, positive, negative)[1:]
@@ -171,7 +171,7 @@ def _mark_point(
 
 
 def _share_axis(first: str, second: str, **more: Any) -> dict[str, Any]:
-    """An axis in percent whose title takes two lines where one would be cut off."""
+    """Return an axis in percent. A title too long for one line takes two."""
     options = axis(**more, **PERCENT)
     between = " " if len(first) + len(second) < TITLE else "<br>"
     options["title"]["text"] = escape(first) + between + escape(second)

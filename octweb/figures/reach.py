@@ -1,4 +1,4 @@
-"""Reachable pairs of sensitivity and specificity, each with its proof; the chosen one is highlighted."""
+"""Figure of the Pareto front of sensitivity and specificity."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ def reach_figure(
     bounds: Sequence[dict[str, float]] = (),
     finished: bool = False,
 ) -> dict[str, Any]:
-    """Plotly JSON; a point has `sensitivity`, `specificity`, `bound` (0 to 1) and `proved`, by rising sensitivity; `bounds` as `frontier_bounds`.
+    """Return Plotly JSON. `points` ascend by sensitivity; `chosen` is the index of the highlighted one.
 
-    A point's customdata is its position. Between two points a required sensitivity costs as much as at the next one.
+    A point has `sensitivity`, `specificity`, `bound` (0 to 1) and `proved`. Its customdata is its index.
+    `bounds` come from `frontier_bounds`. A required sensitivity between two points has the specificity of the next.
     """
     x = [100 * p["sensitivity"] for p in points]
     data: list[dict[str, Any]] = [
@@ -62,7 +63,7 @@ def reach_figure(
 
 
 def _trees(points: Sequence[dict[str, Any]], chosen: int | None) -> dict[str, Any]:
-    """One marker for each tree."""
+    """Return one marker for each tree."""
     return {
         "type": "scatter",
         "mode": "markers",
@@ -81,12 +82,12 @@ def _trees(points: Sequence[dict[str, Any]], chosen: int | None) -> dict[str, An
 
 
 def marker_size(points: int, is_chosen: bool) -> int:
-    """Pixels; many points are drawn small, so that neighbours stay apart."""
+    """Return the size in pixels; smaller for many points, so neighbours stay apart."""
     return 13 if is_chosen else 9 if points <= 40 else 6
 
 
 def describe_point(point: dict[str, Any]) -> str:
-    """A point in words."""
+    """Describe a point in words."""
     proof = "proved" if point["proved"] else f"not proved: {open_bound_text(point)}"
     return (
         f"sensitivity {points_text(point['sensitivity'])} %, specificity {points_text(point['specificity'])} %, {proof}"

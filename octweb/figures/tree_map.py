@@ -1,4 +1,4 @@
-"""The whole of a large tree in a corner of the page: leaves side by side in the colours of their answers, thin edges above."""
+"""Thumbnail of a large tree for a corner of the page."""
 
 from __future__ import annotations
 
@@ -10,11 +10,14 @@ from trainer.tree.render.palette import class_styles, distinct_styles, escape, f
 WIDTH = 280
 HEIGHT = 116
 EDGE = 8
-MANY = 0.1  # edges with more than this share of the rows are drawn thicker
+MANY = 0.1  # share of the rows; edges with more are thicker
 
 
 def tree_map(tree: Tree) -> dict[str, Any]:
-    """Plotly JSON; `layout.meta.nodes` has the place of every node in pixels, so that a frame can be laid over those in sight."""
+    """Return Plotly JSON of edges and leaves; leaves have the colours of their classes.
+
+    `layout.meta.nodes` holds the position of every node in pixels, so the page can frame the visible ones.
+    """
     x, y = _places(tree)
     data = [_edges(tree, x, y, thick=False), _edges(tree, x, y, thick=True)]
     side = max(2.0, min(6.0, 0.7 * WIDTH / max(1, tree.n_leaves)))
@@ -46,7 +49,7 @@ def tree_map(tree: Tree) -> dict[str, Any]:
 
 
 def _places(tree: Tree) -> tuple[list[float], list[float]]:
-    """Leaves evenly from left to right, branches in the middle above their children, a level below the other."""
+    """Return x and y of every node: leaves evenly spaced, branches centred above their children, y by depth."""
     level = [0] * len(tree.nodes)
     for v in tree.branches:
         level[v.left] = level[v.right] = level[v.id] + 1

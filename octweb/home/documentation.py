@@ -1,6 +1,7 @@
-"""The documentation below /docs/, open to everybody: the built site, or its pages as text until it is built.
+"""Serve the documentation below /docs/ without sign-in.
 
-It has the same Content-Security-Policy as other pages, since the site has no inline scripts.
+Until the site is built, its pages are shown as text. The site has no inline scripts, so it has the same
+Content-Security-Policy as other pages.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ TYPES = {
 
 @require_safe
 def documentation(request: HttpRequest, page: str = "") -> HttpResponse:
-    """Return a file of the site; without a site, the page as text, or a page that says how to build the site."""
+    """Return a file of the site; without a site, a page that shows the source text and how to build the site."""
     site = settings.DOCS_DIR
     if not (site / "index.html").is_file():
         return _page_as_text(request, page)

@@ -1,4 +1,4 @@
-"""Deletable kinds of objects: functions, pages, and descriptions of what depends on an object."""
+"""Kinds of objects that users can delete, with functions, pages and consequences."""
 
 from __future__ import annotations
 
@@ -29,7 +29,10 @@ from trainer.tree.numbers import count_words
 
 @dataclass(frozen=True, kw_only=True)
 class DeletableKind:
-    """A kind of object with everything that pages need to delete and restore one."""
+    """A kind of object, and what pages need to delete and restore one.
+
+    `depends` returns sentences about the consequences of a deletion. `after` is the page shown after it.
+    """
 
     model: type[Deletable]
     noun: str
@@ -41,7 +44,7 @@ class DeletableKind:
 
 
 def users_of(thing: Any) -> list[tuple[str, str]]:
-    """Return the lists of runs, experiments and workbenches of a data set, as link names and labels."""
+    """Return URLs and labels of the lists of runs, experiments and workbenches of a data set; empty for other kinds."""
     if not isinstance(thing, Dataset):
         return []
     links = [("searches", "See its runs and experiments")] if _uses(thing, "runs", "experiments") else []

@@ -1,4 +1,4 @@
-"""Search over data sets, columns, runs, experiments, workbenches, models and predicted files: page and Ctrl K field."""
+"""Search page and Ctrl K field over all kinds of objects."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ class Hit:
 
 
 def search(user: Any, text: str, each: int) -> list[Hit]:
-    """Return visible objects whose name has every word, at most `each` of a kind."""
+    """Return visible objects that match every word of the text, at most `each` of a kind."""
     return [hit for source in SOURCES for hit in source(user, text, each)] if text.split() else []
 
 
 @login_required
 @require_GET
 def search_page(request: HttpRequest) -> HttpResponse:
-    """Return the page, or the hits of the field with `?format=json`."""
+    """Return the page, or the hits for the Ctrl K field with `?format=json`."""
     text = request.GET.get("q", "").replace("\x00", "").strip()[:200]
     if request.GET.get("format") == "json":
         hits = search(request.user, text, EACH + 1)

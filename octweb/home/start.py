@@ -1,4 +1,4 @@
-"""First steps of a new user: train on a sample in one click."""
+"""Train on a sample in one click, for new users."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ FIRST_RUN: dict[str, Any] = {
 
 
 def first_samples() -> list[Sample]:
-    """Return the samples on the first page."""
+    """Return the samples that the first page offers."""
     by_slug = {s.slug: s for s in SAMPLES}
     return [by_slug[slug] for slug in FIRST_SAMPLES]
 

@@ -1,4 +1,4 @@
-"""Pages to delete objects, after a confirmation that lists dependents, and to restore them."""
+"""Pages to delete objects after a confirmation, and to restore them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from octweb.home.kinds import KINDS, DeletableKind, users_of
 
 @login_required
 def delete(request: HttpRequest, kind: str, pk: Any) -> HttpResponse:
-    """Ask for confirmation and show dependents; a POST deletes."""
+    """Show the consequences and ask for confirmation; a POST deletes."""
     known = _kind(kind)
     thing = known.model._default_manager.get_visible(request.user, pk)
     if request.method == "POST":

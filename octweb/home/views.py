@@ -42,7 +42,7 @@ def home(request: HttpRequest) -> HttpResponse:
 
 
 def _returned_steps(models: TreeModelQuerySet) -> list[ReviewEvent]:
-    """Return unanswered review steps that returned or rejected models of the owner."""
+    """Return the last review steps that returned or rejected one of these models, with a reason by another user."""
     last = ReviewEvent.objects.filter(model=OuterRef("model")).order_by("-at", "-id").values("pk")[:1]
     events = ReviewEvent.objects.filter(model__in=models, before=State.IN_REVIEW, pk=Subquery(last)).exclude(reason="")
     answered = events.exclude(by=F("model__owner")).select_related("model__family", "by").defer("model__document")
@@ -59,7 +59,7 @@ def _running(run: TrainingRun) -> dict[str, Any]:
 
 
 def _example() -> dict[str, Any]:
-    """Return the newest approved model as the example. Here, visitors without an account may see it, too."""
+    """Return the newest approved model as an example. Visitors without an account see it here."""
     model = TreeModel.objects.approved().select_related("family").order_by("-created").first()
     if model is None:
         return {"model": None}

@@ -1,4 +1,4 @@
-"""What persons do with the watches of a model; pages and API call these."""
+"""User actions on the watches of a model, for pages and API."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ MAX_REASON = 5000
 
 
 def look_now(model: TreeModel) -> list[Alarm]:
-    """Look at an approved model; return the new alarms. Raises Conflict for another one."""
+    """Evaluate an approved model and return the new alarms. Raises Conflict if it is not approved."""
     if model.state != State.APPROVED:
         raise Conflict(f"{model} is {model.get_state_display().lower()}; only an approved model is watched.")
     return watch_model(model, timezone.now())
 
 
 def close_alarm(model: TreeModel, number: int, *, by, reason: str) -> Alarm:
-    """Close an alarm with a reason, which becomes a record; its watch starts again on the next day.
+    """Close an alarm and record the reason; its watch starts again on the next day.
 
-    Raises ValidationError without a reason, and Conflict for an alarm that is closed.
+    Raises ValidationError without a reason or for an unknown alarm, and Conflict if it is closed already.
     """
     reason = reason.strip()[:MAX_REASON]
     if not reason:
@@ -57,9 +57,9 @@ def close_alarm(model: TreeModel, number: int, *, by, reason: str) -> Alarm:
 
 
 def set_limit(model: TreeModel, watch: str, share: float | None, *, by) -> None:
-    """Set the largest share that a watch may have, or take the limit back (None).
+    """Set the largest share of a watch, or remove the limit (None). Raises ValidationError.
 
-    The watch starts again on the next day: a limit that was chosen after a look at the counts must not be tested on them.
+    A new limit counts from the next day on: it may have been chosen by looking at the counts so far.
     """
     start = first_day(model, datetime.now(UTC).date())
     known = [] if start is None else [candidate.id for candidate in watches_of(model, start)]

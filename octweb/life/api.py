@@ -1,4 +1,4 @@
-"""API of models in use, below /api/v1/; for the owner of a model and administrators."""
+"""API of served models for owners and administrators, below /api/v1/."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ class LifeView(GenericAPIView):
     pagination_class = None
 
     def get_object(self) -> TreeModel:
-        """What OPTIONS looks for, to say whether this caller may POST."""
+        """Return the model. OPTIONS calls this to find out whether the caller may POST."""
         models = TreeModel.objects.select_related("family", "owner", "dataset")
         return models.get_visible(self.request.user, self.kwargs["pk"])
 
@@ -149,7 +149,7 @@ class ModelLife(LifeView):
 
 
 class ModelWatch(LifeView):
-    """Look at the counts of an approved model now, as is done every morning."""
+    """Evaluate the counts of an approved model now, as the worker does every morning."""
 
     @extend_schema(
         operation_id="models_watch",
@@ -180,7 +180,7 @@ class ModelAlarmClose(LifeView):
 
 
 class ModelLimits(LifeView):
-    """Set the largest share that a watch may have, or take the limit back."""
+    """Set the largest share that a watch may have, or remove the limit."""
 
     serializer_class = LimitSerializer
 
@@ -198,7 +198,7 @@ class ModelLimits(LifeView):
 
 
 class _Figure(APIView):
-    """A Plotly picture of the record."""
+    """Base of the views that return a Plotly figure of the record."""
 
     query_parameters = frozenset({"days"})
     draw = staticmethod(leaves_figure)
@@ -211,7 +211,7 @@ class _Figure(APIView):
 
 
 class LeavesFigure(_Figure):
-    """Where decisions end, by week."""
+    """Decisions by leaf and week."""
 
 
 class EvidenceFigure(_Figure):
@@ -221,7 +221,7 @@ class EvidenceFigure(_Figure):
 
 
 def days_of(request: Any) -> int:
-    """Return the days that a call asks for; raises ValidationError."""
+    """Return the query parameter `days`. Raises ValidationError."""
     text = request.query_params.get("days", "365")
     if not (text.isascii() and text.isdigit() and len(text) < 6 and 1 <= int(text) <= MAX_DAYS):
         raise ValidationError({"days": f"'{text[:20]}' is not a whole number from 1 to {MAX_DAYS}."})

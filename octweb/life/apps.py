@@ -1,4 +1,4 @@
-"""Models in use: what their answers were, counted by day, and whether that has changed since the training."""
+"""Served models: daily counts of answers, and alarms about changes since training."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ class LifeConfig(AppConfig):
         beside.connect(_on_beside, dispatch_uid="life")
 
 
-# Imported at the first signal: a child that trains sends none.
+# Imported at the first signal, so that training processes, which send none, start faster.
 def _on_beside(sender: Any, **_: Any) -> None:
     from octweb.life.looking import look_at_due
 

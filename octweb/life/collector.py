@@ -1,4 +1,4 @@
-"""Numbers of models in use for /metrics, read from the database; importing this module adds them."""
+"""Metrics of served models, read from the database; registered on import."""
 
 from __future__ import annotations
 

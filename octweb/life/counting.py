@@ -1,4 +1,4 @@
-"""Write the counts of this process to the database, once a second and when the process ends."""
+"""Write the answer counts of this process to the database every second."""
 
 from __future__ import annotations
 
@@ -20,25 +20,25 @@ from octweb.registry.models import State, TreeModel
 
 log = logging.getLogger(__name__)
 
-FLUSH_SECONDS = 1.0  # what a process that is killed may lose, together with the time that the last writing took
-END_SECONDS = 25.0  # that a process waits for its last writing; gunicorn kills it after 30
+FLUSH_SECONDS = 1.0  # a killed process loses the counts since its last write, at most about so much time
+END_SECONDS = 25.0  # an ending process waits so long for the writer thread; gunicorn kills it after 30
 EPOCH = date(1970, 1, 1)
 
 
 class _Writer(NamedTuple):
-    """The thread that writes the counts of this process, and what ends it."""
+    """The thread that writes the counts of this process, and the event that stops it."""
 
     thread: threading.Thread
     stop: threading.Event
 
 
 def write_in_background() -> None:
-    """Let each process that counts an answer write its counts in a thread of its own."""
+    """Start a writer thread in each process at its first count."""
     tally.begin_with(_begin)
 
 
 def flush() -> int:
-    """Write the counts in memory; return how many numbers were written. Keeps all of them if the database fails."""
+    """Write the counts in memory; return how many rows were written. If that fails, they stay in memory."""
     counts = tally.drain()
     if not counts:
         return 0
@@ -50,7 +50,7 @@ def flush() -> int:
 
 
 def add_counts(counts: Mapping[Key, int]) -> int:
-    """Add numbers to those in the database in one transaction; return how many. Models that are gone are left out."""
+    """Add counts to the database in one transaction; return how many rows. Counts of purged models are dropped."""
     with transaction.atomic():
         models = {key.model for key in counts}
         known = {str(pk) for pk in TreeModel.objects.filter(pk__in=models).values_list("pk", flat=True)}
@@ -58,7 +58,7 @@ def add_counts(counts: Mapping[Key, int]) -> int:
         for key, number in counts.items():
             if key.model in known:
                 numbers[_row_key(key)] += number
-        # all processes lock rows in the same order, so that two never wait for each other
+        # all processes lock rows in the same order, which excludes deadlocks
         rows = [_values(key, number) for key, number in sorted(numbers.items())]
         with connection.cursor() as cursor:
             cursor.executemany(_statement(), rows)
@@ -66,7 +66,7 @@ def add_counts(counts: Mapping[Key, int]) -> int:
 
 
 def count_file(model: TreeModel, counts: Counts) -> None:
-    """Count the answers to a file in the transaction that is under way, if the model is approved."""
+    """Count the answers of a batch prediction in the current transaction, if the model is approved."""
     if model.state != State.APPROVED:
         return
     day = timezone.now().timestamp() // SECONDS_OF_DAY
@@ -98,13 +98,13 @@ def _try_to_write() -> None:
     except DatabaseError as error:
         log.warning("counts of answers: the database does not answer, trying again: %s", error)
         connection.close()
-    except Exception:  # the next try may succeed, and a thread that ends would count nothing any more
+    except Exception:  # the next try may succeed; a thread that ends would never write again
         log.exception("counts of answers were not written")
         connection.close()
 
 
 def _end(writer: _Writer) -> None:
-    """Write what is left when the process ends: after SIGTERM gunicorn first finishes the calls."""
+    """Write the remaining counts when the process ends. After SIGTERM gunicorn finishes its calls first."""
     writer.stop.set()
     writer.thread.join(END_SECONDS)
     _try_to_write()
@@ -116,7 +116,7 @@ def _row_key(key: Key) -> tuple[str, date, str, str, str]:
 
 
 def _values(key: tuple[str, date, str, str, str], number: int) -> list[object]:
-    """Return the values of a row as the database wants them."""
+    """Return the values of a row, converted for the database."""
     fields = [DailyCount._meta.get_field(name) for name in ("model", "day", "api", "kind", "name", "number")]
     return [field.get_db_prep_save(value, connection) for field, value in zip(fields, (*key, number), strict=True)]
 
@@ -127,6 +127,6 @@ def _statement() -> str:
     key = ", ".join(quote(name) for name in ("model_id", "day", "api", "kind", "name"))
     number = quote("number")
     return (
-        f"INSERT INTO {table} ({key}, {number}) VALUES (%s, %s, %s, %s, %s, %s) "  # noqa: S608  (names of ours)
+        f"INSERT INTO {table} ({key}, {number}) VALUES (%s, %s, %s, %s, %s, %s) "  # noqa: S608  (our own names)
         f"ON CONFLICT ({key}) DO UPDATE SET {number} = {table}.{number} + excluded.{number}"
     )

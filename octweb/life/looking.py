@@ -1,4 +1,4 @@
-"""Look at the counts of a model: evidence of each watch, day by day, and alarms."""
+"""Compute the daily evidence of each watch, and raise alarms."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from trainer.monitoring import ShareLimits, began_about, dispersion, evidence, r
 
 log = logging.getLogger(__name__)
 
-HOUR = 6  # of the look of the night, in the time zone of the server
+HOUR = 6  # of the daily look, in the time zone of the server
 TOLD_AGAIN_DAYS = 7
 RECENT_DAYS = 28
 
 
 @dataclass(frozen=True)
 class DayCounts:
-    """Counts of days that follow each other: by watch, int64 (days,), and of all rows."""
+    """Counts of consecutive days by kind and name of a watch, int64 (days,)."""
 
     first: date
     days: int
@@ -53,14 +53,14 @@ class DayCounts:
 
 @dataclass(frozen=True)
 class Look:
-    """What a model's counts say: `evidence` is log10 by watch, float64 (days,), NaN before the watch began."""
+    """Evaluated counts of a model. `evidence` is log10 by watch, float64 (days,), NaN before the watch began."""
 
     counts: DayCounts
     start: date
     watches: list[Watch]
     evidence: dict[str, np.ndarray]
     grew: dict[str, np.ndarray]
-    units: np.ndarray  # bool (days + 1,): each row is a bet
+    units: np.ndarray  # bool (days + 1,): each row is a bet; else the day is one
     dispersion: np.ndarray
 
 
@@ -71,7 +71,7 @@ def day_counts(model: TreeModel, first: date, last: date) -> DayCounts:
     rows = DailyCount.objects.filter(model=model, kind__in=kinds, day__range=(first, last)).order_by()
     place = {(first + timedelta(days=i)).isoformat(): i for i in range(days)}
     numbers: dict[tuple[str, str], list[int]] = {}
-    # a look reads tens of thousands of rows: a queryset, and SQLite's reading of dates, take thrice as long
+    # tens of thousands of rows: a queryset that parses SQLite's dates takes three times as long
     query = rows.annotate(text=Cast("day", CharField())).values_list("kind", "name", "text", "number").query
     with connection.cursor() as cursor:
         cursor.execute(*query.sql_with_params())
@@ -84,9 +84,9 @@ def day_counts(model: TreeModel, first: date, last: date) -> DayCounts:
 
 
 def look_at(model: TreeModel, today: date) -> Look | None:
-    """Compute the evidence of all days before `today` (UTC); None if the model was never approved.
+    """Compute the evidence of all watched days before `today` (UTC); None if the model was never approved.
 
-    It depends on nothing but the counts, so restarts, the order of rows and other workers change nothing.
+    The evidence depends only on counts, limits, approvals and closed alarms, not on earlier looks.
     """
     last = last_day(model, today)
     start = first_day(model, last)
@@ -126,7 +126,7 @@ def _add_evidence(
 
 
 def watch_model(model: TreeModel, now: datetime) -> list[Alarm]:
-    """Look at a model, store what was found, and return the new alarms. Raises nothing for a model without an approval."""
+    """Evaluate a model, store evidence and alarms, and return the new alarms; none if it was never approved."""
     with transaction.atomic():
         watching, _ = Watching.objects.select_for_update().get_or_create(model=model)
         look = look_at(model, now.astimezone(UTC).date())
@@ -143,7 +143,7 @@ def watch_model(model: TreeModel, now: datetime) -> list[Alarm]:
 
 
 def _new_alarm(model: TreeModel, watch: Watch, look: Look) -> Alarm | None:
-    """Store the alarm of a watch whose evidence has reached the threshold, unless it has one already."""
+    """Store an alarm if the evidence of a watch has reached the threshold and it has no open alarm."""
     logs = look.evidence[watch.id]
     over = np.flatnonzero(logs >= math.log10(watch.threshold))  # false for NaN
     if not len(over) or model.alarms.filter(watch=watch.id, closed_at=None).exists():
@@ -165,7 +165,7 @@ def _new_alarm(model: TreeModel, watch: Watch, look: Look) -> Alarm | None:
 
 
 def _tell(model: TreeModel, now: datetime) -> None:
-    """Send the signal of open alarms whose owner was not told within a week."""
+    """Send the signal for open alarms that were never reported, or not within TOLD_AGAIN_DAYS."""
     due = [
         a for a in model.alarms.filter(closed_at=None) if a.told_at is None or _days(a.told_at, now) >= TOLD_AGAIN_DAYS
     ]
@@ -175,20 +175,21 @@ def _tell(model: TreeModel, now: datetime) -> None:
 
 
 def _days(before: datetime, now: datetime) -> int:
-    """Count the days between two moments in the time zone of the server: looks of the night are not exactly a day apart."""
+    """Count calendar days between two moments in the server's time zone. Daily looks are not exactly a day apart."""
     return (timezone.localtime(now).date() - timezone.localtime(before).date()).days
 
 
 class _Nights:
-    """The last night at which this process found nothing left to look at."""
+    """The last day on which this process finished its daily looks."""
 
     done: date | None = None
 
 
 def look_at_due(now: datetime | None = None) -> int:
-    """Look at the approved models that were not looked at since six o'clock; return how many.
+    """Evaluate, after HOUR, the approved models that were not evaluated today; return how many.
 
-    Each look is one transaction that holds the model's row: of two workers one does it, and after a kill another one.
+    Each look is one transaction that locks the model's Watching row, so two workers never do the same look.
+    If a worker is killed, another one repeats its look.
     """
     now = now or timezone.now()
     local = timezone.localtime(now)
@@ -206,7 +207,7 @@ def look_at_due(now: datetime | None = None) -> int:
                 if watching.looked_on is None or watching.looked_on < local.date():
                     watch_model(model, now)
                     looked += 1
-        except Exception:  # a model that cannot be read must not end the looks at the others
+        except Exception:  # an unreadable model must not end the looks at the others
             log.exception("the look at %s failed; it is tried again tomorrow", model)
             Watching.objects.update_or_create(model=model, defaults={"looked_on": local.date()})
     _Nights.done = local.date()

@@ -1,4 +1,4 @@
-"""The mode Life of a model page; light, because apps are loaded by every command."""
+"""Mode Life of the model page; imports little: every command loads it."""
 
 from __future__ import annotations
 

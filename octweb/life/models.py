@@ -1,4 +1,4 @@
-"""DailyCount: answers of a day, without any cell of a row. Watching: what is watched of a model. Alarm: a share that has changed."""
+"""Daily counts, watch settings and alarms of served models."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ MAX_NAME = 300
 
 
 class DailyCount(models.Model):
-    """A number that only grows: of a model, UTC day, API and kind, by leaf or column."""
+    """A growing count per model, UTC day, API, kind, and leaf or column. It holds no cell of a row."""
 
     model = models.ForeignKey(TreeModel, on_delete=models.CASCADE, related_name="daily_counts")
     day = models.DateField()
@@ -30,20 +30,20 @@ class DailyCount(models.Model):
 
 
 class Watching(models.Model):
-    """The limits that persons set for a model, and what the last look found."""
+    """Limits that users set for a model, and the result of the last look."""
 
     model = models.OneToOneField(TreeModel, on_delete=models.CASCADE, related_name="watching")
-    limits = models.JSONField(default=dict)  # watch → {"share": at most so much, "since": the first day that counts}
+    limits = models.JSONField(default=dict)  # watch → {"share": largest share, "since": first day that counts}
     evidence = models.JSONField(default=dict)  # watch → log10 of the evidence
     looked_at = models.DateTimeField(null=True, blank=True)
-    looked_on = models.DateField(null=True, blank=True)  # the day of the last look of the night
+    looked_on = models.DateField(null=True, blank=True)  # local day of the last look, also of one that a user started
 
     def __str__(self) -> str:
         return f"{self.model_id}: looked at {self.looked_at}"
 
 
 class Alarm(models.Model):
-    """A watched share that has changed; it stays open until a person closes it with a reason."""
+    """A watched share that has changed. It stays open until a user closes it with a reason."""
 
     model = models.ForeignKey(TreeModel, on_delete=models.CASCADE, related_name="alarms")
     watch = models.CharField(max_length=MAX_NAME + 20)
@@ -52,7 +52,7 @@ class Alarm(models.Model):
     found = models.DateField()  # the last day of the counts that the alarm rests on
     rows = models.BigIntegerField()  # decisions from `began` to `found`
     at = models.DateTimeField(auto_now_add=True)
-    told_at = models.DateTimeField(null=True, blank=True)  # when its owner was last told
+    told_at = models.DateTimeField(null=True, blank=True)  # when the signal was last sent
     closed_at = models.DateTimeField(null=True, blank=True)
     closed_by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+")
     reason = models.TextField(blank=True)

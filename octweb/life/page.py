@@ -1,4 +1,4 @@
-"""What the page Life of a model shows, and the forms on it."""
+"""Context and form views of the mode Life of a model page."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ SPANS = {"90": "90 days", "365": "Year", "1095": "3 years"}
 
 
 def page_context(scene: ModelScene) -> dict[str, Any]:
-    """Return the record of the model with what stands beside it on the page."""
+    """Return the template context: the record of the model, its leaves and its alarms."""
     days = scene.query.get("days", "365")
     days = days if days in SPANS else "365"
     record = life_record(scene.model, int(days), timezone.now())
@@ -52,7 +52,7 @@ def page_context(scene: ModelScene) -> dict[str, Any]:
 
 
 def _leaves(scene: ModelScene, record: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return a row of the table for each watched leaf."""
+    """Return a table row for each watched leaf."""
     tree = scene.tree
     rules = {str(rule.leaf): rule for rule in rules_of(tree)}
     alarms = {alarm["watch"]: alarm for alarm in record["alarms"] if alarm["closed_at"] is None}
@@ -77,7 +77,7 @@ def _leaves(scene: ModelScene, record: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _change(watch: dict[str, Any]) -> float | None:
-    """Return by how much the share of the last 28 days differs from the training; None if one of the two is not known."""
+    """Return the share of the last 28 days minus the reference share; None if one of them is unknown."""
     if watch["recent"] is None or watch["reference"] is None:
         return None
     return float(watch["recent"] - watch["reference"]["share"])
@@ -102,7 +102,7 @@ def _refusals_as_messages(request: HttpRequest) -> Iterator[None]:
 @login_required
 @require_POST
 def close_alarm(request: HttpRequest, pk: uuid.UUID, alarm: int) -> HttpResponse:
-    """Close an alarm with what was done."""
+    """Close an alarm with the reason from the form."""
     model = _own_model(request, pk)
     with _refusals_as_messages(request):
         closed = actions.close_alarm(model, alarm, by=request.user, reason=request.POST.get("reason", ""))
@@ -113,7 +113,7 @@ def close_alarm(request: HttpRequest, pk: uuid.UUID, alarm: int) -> HttpResponse
 @login_required
 @require_POST
 def set_limit(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
-    """Set the largest share of a watch in percent; an empty field takes the limit back."""
+    """Set the largest share of a watch in percent; an empty field removes the limit."""
     model = _own_model(request, pk)
     watch = request.POST.get("watch", "")
     text = request.POST.get("percent", "").strip().replace(",", ".")
@@ -132,7 +132,7 @@ def set_limit(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
 @login_required
 @require_POST
 def look_now(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
-    """Look at the counts now."""
+    """Evaluate the counts now."""
     model = _own_model(request, pk)
     with _refusals_as_messages(request):
         fresh = actions.look_now(model)

@@ -1,4 +1,4 @@
-"""What is known of a model in use, as the API answers it; page and figures are made from this record."""
+"""Record of a served model, shared by API, page and figures."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MAX_DAYS = 3650
 
 
 def life_record(model: TreeModel, days: int, now: datetime) -> dict[str, Any]:
-    """Return decisions of the last days, watches with their evidence, and alarms."""
+    """Return the decisions of the last `days` days, the watches with their evidence, and the alarms."""
     today = now.astimezone(UTC).date()
     counts = day_counts(model, today - timedelta(days=days - 1), today)
     look = look_at(model, today)
@@ -51,7 +51,7 @@ def life_record(model: TreeModel, days: int, now: datetime) -> dict[str, Any]:
 
 
 def _answers(model: TreeModel) -> dict[str, str]:
-    """Return the answer of each leaf."""
+    """Return the class of each leaf."""
     tree = model_file(model).tree
     return {str(leaf.id): tree.classes[leaf.label] for leaf in tree.leaves}
 
@@ -77,7 +77,7 @@ def _watch(watch: Watch, look: Look, counts: DayCounts, open_alarms: dict[str, A
 
 
 def _on_days(logs: np.ndarray, look: Look, counts: DayCounts) -> list[float | None]:
-    """Return the evidence (log10) on the days of `counts`; None on days without a look, as today."""
+    """Return the evidence (log10) on the days of `counts`; None on days without evidence, such as today."""
     shift = (counts.first - look.start).days
     at = range(shift, shift + counts.days)
     return [float(logs[i]) if 0 <= i < len(logs) and math.isfinite(logs[i]) else None for i in at]
@@ -116,7 +116,7 @@ def _alarm(
 
 
 def _refused_cells(model: TreeModel, counts: DayCounts) -> list[dict[str, Any]]:
-    """Return the refused rows of the days by reason and column."""
+    """Return the numbers of refused rows on these days, by reason and column."""
     last = counts.date(counts.days - 1)
     kinds = DailyCount.objects.filter(model=model, kind__startswith=REFUSED, day__range=(counts.first, last))
     counts_by_cell: dict[tuple[str, str], np.ndarray] = {}
@@ -129,7 +129,7 @@ def _refused_cells(model: TreeModel, counts: DayCounts) -> list[dict[str, Any]]:
 
 
 def _sentences(counts: DayCounts, look: Look | None, open_alarms: dict[str, Alarm]) -> list[str]:
-    """Return what the page says beside the alarms."""
+    """Return the sentences that the page shows beside the alarms."""
     if look is None or not (counts.rows.any() or look.counts.rows.any()):
         return ["No decisions yet."]
     sentences = []
@@ -143,7 +143,7 @@ def _sentences(counts: DayCounts, look: Look | None, open_alarms: dict[str, Alar
 
 
 def unusual_cells(record: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the rows of "What came in": watches of cells and refused rows that have a number."""
+    """Return the rows of "What came in": cell watches and refusals that occurred."""
     cells = [
         {"words": f"{w['name']} {QUESTIONS[w['kind']]}", "number": sum(w["counts"]), "alarm": w["alarm"]}
         for w in record["watches"]

@@ -1,5 +1,5 @@
-"""Signals about models in use, for the applications above: three lines that load nothing."""
+"""Signals about served models; separate, so that receivers import nothing else."""
 
 from django.dispatch import Signal
 
-alarmed = Signal()  # sender: Alarm; model, alarms: those whose owner is to be told. Sent at the first alarm and weekly
+alarmed = Signal()  # sender: Alarm; arguments: model, open alarms to report. Sent when found and then weekly

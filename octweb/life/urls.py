@@ -1,4 +1,4 @@
-"""Forms of the page Life of a model."""
+"""URLs of the forms in the mode Life of a model page."""
 
 from django.urls import path
 

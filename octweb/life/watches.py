@@ -1,4 +1,4 @@
-"""What is watched of a model: the share of each leaf, and of the unusual cells of each column that the tree asks."""
+"""Watches of a model: shares of leaves and of unusual cells."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from trainer.monitoring import HORIZON_DAYS, ShareLimits, threshold
 from trainer.table import ColumnKind
 from trainer.tree.nodes import Tree
 
-# of the 1 % of a model and year: each part gives one half to the references and one half to the alarms
+# error probability of all watches of a kind per model and year: once for missed references, again for false alarms
 LEAF_LEVEL = 0.002
 CELL_LEVEL = 0.001
 QUESTIONS = {
@@ -31,7 +31,7 @@ QUESTIONS = {
 
 @dataclass(frozen=True, kw_only=True)
 class Watch:
-    """A question about each decision: whether it ends in a leaf, or a cell is unusual."""
+    """A yes/no question about each decision: does it end in this leaf, is this cell unusual?"""
 
     kind: str  # rows, empty, unknown, below or above
     name: str  # the leaf, or the column
@@ -39,7 +39,7 @@ class Watch:
     rows: int
     threshold: float
     since: date  # the first day that counts
-    limit: float | None  # what a person set
+    limit: float | None  # largest share, set by a user
     low: float
     high: float
 
@@ -53,17 +53,20 @@ class Watch:
 
     @property
     def share(self) -> float | None:
-        """The share among the rows of the reference; None without a reference."""
+        """Share of yes among the reference rows; None without a reference."""
         return self.yes / self.rows if self.rows else None
 
 
 def watch_id(kind: str, name: str) -> str:
-    """Name a watch: `leaf 4`, `above: Score`."""
+    """Return the id of a watch, such as `leaf 4` or `above: Score`."""
     return f"leaf {name}" if kind == ROWS else f"{kind}: {name}"
 
 
 def first_day(model: TreeModel, today: date) -> date | None:
-    """Return the first day of the present look-out: the day of the approval, and a new one each year; None without an approval."""
+    """Return the first day of the current watching period; None if the model was never approved.
+
+    A period begins on the day of the last approval, and again every HORIZON_DAYS.
+    """
     last = model.events.filter(after=State.APPROVED).exclude(before=State.APPROVED).order_by("at").last()
     if last is None:
         return None
@@ -73,7 +76,7 @@ def first_day(model: TreeModel, today: date) -> date | None:
 
 
 def last_day(model: TreeModel, today: date) -> date:
-    """Return the last day of the look-out: yesterday, or the day on which the model lost its approval."""
+    """Return the last watched day: yesterday, or the day on which the model lost its approval."""
     if model.state != State.APPROVED:
         last = model.events.filter(before=State.APPROVED).exclude(after=State.APPROVED).order_by("at").last()
         if last is not None:
@@ -82,12 +85,15 @@ def last_day(model: TreeModel, today: date) -> date:
 
 
 def utc_day(at: datetime) -> date:
-    """Return the day of a moment in UTC, as answers are counted."""
+    """Return the UTC day of a moment. Answers are counted by UTC day."""
     return at.astimezone(UTC).date()
 
 
 def watches_of(model: TreeModel, start: date) -> list[Watch]:
-    """Return the watches of a model; a leaf or column whose training share is not known is watched only where a person set a limit."""
+    """Return the watches of a model from the day `start` on.
+
+    A leaf with an unknown training share is watched only if a user set a limit.
+    """
     tree = model_file(model).tree
     questions = [*_leaf_questions(model, tree), *_cell_questions(model, tree)]
     leaves = sum(kind == ROWS for kind, *_ in questions)
@@ -123,7 +129,7 @@ def watches_of(model: TreeModel, start: date) -> list[Watch]:
 
 
 class Ends(NamedTuple):
-    """Ends of the interval of a share; 0 and 1 leave their side unwatched."""
+    """Interval of a share. A low end of 0 or a high end of 1 leaves that side unwatched."""
 
     low: float
     high: float
@@ -131,7 +137,7 @@ class Ends(NamedTuple):
 
 @lru_cache(maxsize=10_000)
 def _interval(yes: int, rows: int, miss: float, growth_only: bool) -> Ends:
-    """Return the interval of one reference, which is the same every night."""
+    """Return the interval of one reference. It never changes, so it is cached."""
     limits = ShareLimits.of_reference(np.array([yes]), np.array([rows]), miss, growth_only=growth_only)
     return Ends(float(limits.low[0]), float(limits.high[0]))
 
@@ -140,7 +146,7 @@ Question = tuple[str, str, int, int]
 
 
 def _leaf_questions(model: TreeModel, tree: Tree) -> list[Question]:
-    """One question for each leaf; weighted counts are no rows, and so no reference."""
+    """Return one question per leaf. Weighted counts are not rows, so they give no reference."""
     if tree.n_leaves < 2:
         return []
     weighted = bool(model_file(model).certificate.get("weights"))
@@ -149,7 +155,7 @@ def _leaf_questions(model: TreeModel, tree: Tree) -> list[Question]:
 
 
 def _cell_questions(model: TreeModel, tree: Tree) -> list[Question]:
-    """Questions for the cells of the columns that the tree asks; training rows lie within their own range."""
+    """Return the questions about cells of the columns that the tree tests. No training row lies out of range."""
     trained = tree.nodes[0].rows
     empty = {} if model.dataset is None else {c["name"]: c.get("empty") for c in model.dataset.columns}
     questions: list[Question] = []

@@ -1,4 +1,4 @@
-"""Sentences about a model in use. They write shares in percent, and days as 15 Jun 2026."""
+"""Sentences about a served model; days are written as 15 Jun 2026."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from octweb.core.templatetags.octweb import percent, points, whole
 from octweb.life.watches import QUESTIONS, Watch
 from trainer.monitoring import rows_until_alarm
 
-SMALL_CHANGE = 0.10  # of a share; a reference that cannot show it is small
+SMALL_CHANGE = 0.10  # change of a share; a reference that cannot show it is too small
 
 
 def day_text(day: date) -> str:
@@ -17,7 +17,7 @@ def day_text(day: date) -> str:
 
 
 def alarm_words(watch: Watch, answer: str, *, grew: bool, recent: float | None, folded: str = "") -> str:
-    """Say what has changed, in one sentence and the shares."""
+    """Describe an alarm in one sentence, followed by the shares if they are known."""
     if folded:
         return f"Leaf {watch.name} shrank, as {folded} grows."
     against = "allowed" if watch.limit is not None else "in training"
@@ -33,13 +33,13 @@ def alarm_words(watch: Watch, answer: str, *, grew: bool, recent: float | None, 
 
 
 def found_words(began: date, found_on: date, rows: int) -> str:
-    """Say when a change began and when it was found."""
+    """Describe when a change began and when it was found."""
     decisions = "1 decision" if rows == 1 else f"{whole(rows)} decisions"
     return f"Began about {day_text(began)}, found on {day_text(found_on)} after {decisions}."
 
 
 def state_words(days: int, rows: int, watches: list[Watch]) -> str:
-    """Say that nothing was found, or that the rows are too few to find anything."""
+    """State that nothing was found, or that there are too few rows to find a doubled share."""
     rows_needed = [(w, n) for w in watches if w.is_leaf and math.isfinite(n := rows_for_double(w))]
     if rows_needed:
         rows_needed.sort(key=lambda pair: pair[1])
@@ -55,7 +55,7 @@ def state_words(days: int, rows: int, watches: list[Watch]) -> str:
 
 
 def rows_for_double(watch: Watch) -> float:
-    """Return about how many rows show that a share has doubled; infinite where that cannot be."""
+    """Estimate how many rows show that a share has doubled; infinite if it cannot double or has a limit."""
     share = watch.share
     if share is None or not 0 < share < 0.5 or watch.limit is not None:
         return math.inf
@@ -63,7 +63,7 @@ def rows_for_double(watch: Watch) -> float:
 
 
 def reference_words(watches: list[Watch]) -> str:
-    """Say that the reference is too small to show a change of ten points; empty if it is not."""
+    """State that the reference is too small to show a change of ten points; "" if it is large enough."""
     leaves = [w for w in watches if w.is_leaf and w.share is not None and w.limit is None]
     blind = [w for w in leaves if w.share is not None and w.high >= min(1.0, w.share + SMALL_CHANGE)]
     if not blind:
@@ -76,7 +76,7 @@ def reference_words(watches: list[Watch]) -> str:
 
 
 def alike_words(dispersion: float) -> str:
-    """Say why days are counted instead of rows."""
+    """Explain why days are counted instead of rows."""
     return (
         f"Rows of the same day resemble each other ({dispersion:.1f} times the spread of chance), so that days are counted "
         "instead of rows."
@@ -84,6 +84,6 @@ def alike_words(dispersion: float) -> str:
 
 
 def _round_to_two_digits(number: float) -> int:
-    """Round a number to two digits: it is an estimate."""
+    """Round an estimate to two significant digits."""
     digits = max(0, int(math.log10(max(number, 1))) - 1)
     return int(round(number, -digits))

@@ -1,4 +1,4 @@
-"""Messages about long runs that have ended: by e-mail, and to an address that the user names."""
+"""Messages about ended runs, experiments and alarms, by e-mail or webhook."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ class NotifyConfig(AppConfig):
         alarmed.connect(_on_alarm, dispatch_uid="notify")
 
 
-# Imported at the first signal: a child that trains sends none, and these modules load the REST framework.
+# Imported at the first signal: these modules load REST framework, and training processes send no signal.
 def _on_end(sender: Any, **arguments: Any) -> None:
     from octweb.notify.news import on_end
 

@@ -1,8 +1,8 @@
-"""Deliver messages to users beside the jobs of the workers, with retries.
+"""Deliver queued messages from worker processes, with retries.
 
-A message is a row. Each worker process looks for due rows in a thread of its own, so that a slow receiver holds neither a web
-thread nor the slot of a worker. A worker claims a row with one UPDATE that moves its due time; if the worker dies, the row is
-due again. A receiver may therefore get a message twice, with the same id.
+A message is a row. Each worker process sends due rows in a thread of its own, so a slow receiver blocks neither a web
+thread nor a job. A worker claims a row with one UPDATE that moves its due time. If the worker dies, the row becomes
+due again. So a receiver may get a message twice, with the same id.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ MAX_TRIES = 5
 FIRST_DELAY = timedelta(seconds=30)
 DELAY_FACTOR = 4  # so the tries are 0.5, 2, 8 and 32 minutes apart
 LEASE = timedelta(minutes=3)  # longer than one try by webhook or mail takes
-AT_ONCE = 8  # deliveries of one worker process, each to another user
-MAX_FAILURES = 5  # deliveries in a row that were given up; then an address gets no more messages
+AT_ONCE = 8  # simultaneous deliveries of one worker process, each to another user
+MAX_FAILURES = 5  # consecutive deliveries given up; then a webhook gets no more messages
 MAX_WAITING_TESTS = 20  # of all users
-KEEP = timedelta(days=7)  # deliveries that have ended
+KEEP = timedelta(days=7)  # for finished deliveries
 
 
 def queue_message(user: Any, message: dict[str, str], *, is_test: bool = False) -> list[Delivery]:
-    """Queue a message in the ways that the user chose; return the deliveries."""
+    """Queue a message for each channel that the user chose; return the deliveries."""
     wish = Wish.objects.select_related("user").filter(user=user).first()
     if wish is None or not user.is_active:
         return []
@@ -51,7 +51,7 @@ def queue_message(user: Any, message: dict[str, str], *, is_test: bool = False) 
 
 
 def queue_test(user: Any, message: dict[str, str]) -> list[Delivery]:
-    """Queue a test message.
+    """Queue a test message for each channel; return the deliveries.
 
     Raises Conflict while another test of the user waits, and Busy while too many tests of all users wait.
     """
@@ -59,7 +59,7 @@ def queue_test(user: Any, message: dict[str, str]) -> list[Delivery]:
     with transaction.atomic():
         Wish.objects.select_for_update().get(
             user=user
-        )  # of two requests at once the second one finds the first one's test
+        )  # lock: the second of two simultaneous requests finds the first one's test
         if tests.filter(owner=user).exists():
             raise Conflict("Your last test is still on its way. Wait for its result below.")
         if tests.count() >= MAX_WAITING_TESTS:
@@ -68,17 +68,17 @@ def queue_test(user: Any, message: dict[str, str]) -> list[Delivery]:
 
 
 def uses_mail(wish: Wish) -> bool:
-    """Whether the user wishes mails, has an address, and this server sends any."""
+    """Whether the user wants mail and has an address, and this server sends mail."""
     return bool(wish.email and wish.user.email and settings.EMAIL_HOST)
 
 
 def on_beside(sender: Any, **_: Any) -> None:
-    """Hear of a second in which this worker process may send messages."""
+    """Deliver due messages; a receiver of the signal `beside`, which workers send regularly."""
     deliver_due()
 
 
 def deliver_due() -> int:
-    """Try the deliveries that are due, one of each user; return how many were tried."""
+    """Try due deliveries, one for each of at most AT_ONCE users; return how many were tried."""
     claimed = list(_claim_due())
     if not claimed:
         return 0
@@ -91,7 +91,7 @@ def deliver_due() -> int:
 
 
 def _claim_due() -> Iterable[Delivery]:
-    """Claim the oldest due delivery of each of the users who wait longest."""
+    """Claim and yield the oldest due delivery of each of the AT_ONCE users who have waited longest."""
     due = Delivery.objects.filter(state=DeliveryState.WAITING, due__lte=timezone.now())
     owners = due.order_by().values("owner").annotate(first=Min("due")).order_by("first").values_list("owner", flat=True)
     for owner in list(owners[:AT_ONCE]):
@@ -105,7 +105,7 @@ def _claim_due() -> Iterable[Delivery]:
 
 
 def _try(delivery: Delivery, wish: Wish | None) -> str:
-    """Send a delivery; return why that failed, or nothing."""
+    """Send a delivery; return the error, or "" on success."""
     if delivery.tries > _max_tries(delivery):
         return "The worker died while it sent the message."
     if not delivery.owner.is_active:
@@ -137,7 +137,7 @@ def _try_mail(delivery: Delivery) -> str:
 
 
 def _record(delivery: Delivery, error: str) -> None:
-    """Write how a try went: delivered, tried again later, or given up."""
+    """Store the outcome of a try: delivered, due again later, or given up."""
     now = timezone.now()
     changes: dict[str, Any] = {"error": error}
     gives_up = delivery.tries >= _max_tries(delivery)
@@ -150,7 +150,7 @@ def _record(delivery: Delivery, error: str) -> None:
     with transaction.atomic():
         same = Delivery.objects.filter(pk=delivery.pk, state=DeliveryState.WAITING, tries=delivery.tries)
         if not same.update(**changes):
-            return  # another worker took it when the lease was over
+            return  # the lease was over, and another worker took it
         wish = Wish.objects.filter(user=delivery.owner_id)
         if delivery.way == Way.WEBHOOK and not error:
             wish.update(failures=0, trouble="")

@@ -1,4 +1,4 @@
-"""Wish: how a user wants to be told about runs that have ended; Delivery: one message on its way to a user."""
+"""Notification preferences of users, and the queue of their messages."""
 
 from __future__ import annotations
 
@@ -11,33 +11,33 @@ from django.utils import timezone
 
 
 def new_secret() -> str:
-    """What signs the messages to an address."""
+    """Return a random secret that signs webhook messages."""
     return secrets.token_hex(16)
 
 
 class Wish(models.Model):
-    """One row per user; without one nothing is sent."""
+    """Notification preferences: one row per user; without a row nothing is sent."""
 
     user = models.OneToOneField(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
     email = models.BooleanField(default=False)
     webhook = models.URLField(max_length=500, blank=True)
     secret = models.CharField(max_length=64, default=new_secret)
-    failures = models.PositiveIntegerField(default=0)  # in a row; too many end the messages to the address
-    trouble = models.CharField(max_length=300, blank=True)  # why the last message did not arrive
+    failures = models.PositiveIntegerField(default=0)  # consecutive; at MAX_FAILURES the webhook gets no more messages
+    trouble = models.CharField(max_length=300, blank=True)  # why the last message that was given up did not arrive
 
     def __str__(self) -> str:
         return f"{self.user_id}"
 
 
 class Way(models.TextChoices):
-    """How a message goes to the user."""
+    """Channel of a message."""
 
     WEBHOOK = "webhook", "to your address"
     MAIL = "mail", "by e-mail"
 
 
 class DeliveryState(models.TextChoices):
-    """Where a delivery stands."""
+    """State of a delivery."""
 
     WAITING = "waiting", "Waiting"
     DELIVERED = "delivered", "Delivered"
@@ -45,7 +45,7 @@ class DeliveryState(models.TextChoices):
 
 
 class Delivery(models.Model):
-    """A message on its way. Its row is the queue: workers claim it by moving `due` into the future."""
+    """One message to one user. The table is the queue: a worker claims a row by moving `due` into the future."""
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     owner = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")

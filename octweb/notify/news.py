@@ -1,4 +1,4 @@
-"""What is sent when a long run or a whole experiment has ended, or a model in use has an alarm."""
+"""Queue messages about ended runs, ended experiments, and alarms."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from octweb.jobs.models import FINISHED
 from octweb.notify.delivery import queue_message
 from octweb.runs.models import TrainingRun
 
-LONG = timedelta(seconds=60)  # runs that ended sooner were watched
+LONG = timedelta(seconds=60)  # shorter runs send no message: the user probably watched them
 
 
 def on_end(sender: Any, job_id: str, **_: Any) -> None:
-    """Hear of the end of a job. An experiment ends with its last candidate."""
+    """Queue a message for a long run, or for an experiment whose candidates have all finished; a signal receiver."""
     if sender is TrainingRun:
         run = TrainingRun.objects.select_related("owner").filter(pk=job_id).first()
         if run is not None and run.started and run.finished and run.finished - run.started >= LONG:
@@ -30,7 +30,7 @@ def on_end(sender: Any, job_id: str, **_: Any) -> None:
 
 
 def on_alarm(sender: Any, model: Any, alarms: list[Any], **_: Any) -> None:
-    """Hear of alarms of a model in use, at the first one and weekly while they are open."""
+    """Queue a message about open alarms of a model; a signal receiver."""
     grown = [alarm.watch for alarm in alarms]
     leaves = grown[0] if len(grown) == 1 else f"{grown[0]} and {len(grown) - 1} more"
     message = {
@@ -46,7 +46,7 @@ def on_alarm(sender: Any, model: Any, alarms: list[Any], **_: Any) -> None:
 
 
 def _message(kind: str, pk: Any, name: str, status: str, words: str) -> dict[str, str]:
-    """What is sent: the status as in the API, in words as on the pages, and the address of the page where the server knows its own."""
+    """Build a message: status as in the API, words as on pages, and a URL if OCTWEB_ADDRESS is set."""
     message = {"event": f"{kind}.ended", "id": str(pk), "name": name, "status": status, "words": words}
     if settings.ADDRESS:
         message["url"] = settings.ADDRESS + reverse(f"{kind}s:detail", args=[pk])

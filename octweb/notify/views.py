@@ -1,4 +1,4 @@
-"""The page on which a user chooses how to be told about runs that have ended, and sees what was sent."""
+"""Page of a user's notification preferences and latest messages."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def wishes(request: HttpRequest) -> HttpResponse:
     error = ""
     if request.method == "POST":
         refuse(user, "Messages by mail or webhook")
-        # what is typed stays in the field, also if it is refused
+        # the field keeps the input even if it is refused
         wish.webhook = request.POST.get("webhook", "").strip()[:500]
         wish.email = "email" in request.POST
         try:
@@ -61,7 +61,7 @@ def wishes(request: HttpRequest) -> HttpResponse:
 
 
 def _test(request: HttpRequest, user: Any) -> None:
-    """Queue a test in each of the ways that the user chose; its result is shown below the form."""
+    """Queue a test for each channel that the user chose. The page shows its result below the form."""
     try:
         sent = queue_test(user, TEST)
     except APIException as error:

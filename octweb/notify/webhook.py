@@ -1,8 +1,8 @@
-"""One signed POST to an address that a user named, within one deadline.
+"""Send one signed POST to a user's webhook within one deadline.
 
-The host is looked up once and the connection goes to an address that was checked, so a second answer of the name server cannot
-lead into the network of this server. Look-up, connecting, TLS, sending and reading share one deadline: a limit per operation
-would let a server that drips bytes hold the sender for ever.
+The host is resolved once, and the connection uses an address that was checked. So a second DNS answer cannot lead into
+the network of this server. DNS, connecting, TLS, sending and reading share one deadline. With a limit per operation,
+a server that drips bytes could hold the sender for ever.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from urllib.parse import SplitResult, urlsplit
 
 from django.conf import settings
 
-SECONDS = 5.0  # for one message, from the look-up to the end of the answer's head
-MAX_HEAD_BYTES = 16_384  # of an answer, an informational one included
-MAX_LOOKUPS = 16  # threads that wait for a name server at the same time
+SECONDS = 5.0  # for one message, from the DNS query to the end of the response headers
+MAX_HEAD_BYTES = 16_384  # of a response's headers; a few bytes more may be read
+MAX_LOOKUPS = 16  # threads that wait for DNS at the same time
 RECEIVE_BYTES = 4096
 INFORMATIONAL = range(100, 200)
 SWITCHING_PROTOCOLS = 101
-SIGNATURE = "X-Octweb-Signature"  # signs the body alone; for receivers that were written before the headers below
+SIGNATURE = "X-Octweb-Signature"  # signs the body alone; for receivers that do not know the headers below
 # as the Standard Webhooks specification names them
 ID_HEADER = "Webhook-Id"
 TIMESTAMP_HEADER = "Webhook-Timestamp"
@@ -58,14 +58,14 @@ class Undelivered(Exception):
 
 
 class Deadline:
-    """The moment at which a message counts as not delivered."""
+    """The moment after which a message counts as undelivered."""
 
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
         self.end = time.monotonic() + seconds
 
     def left(self) -> float:
-        """Return the seconds that are left; raise TimeoutError if there are none."""
+        """Return the remaining seconds. Raises TimeoutError if there are none."""
         left = self.end - time.monotonic()
         if left <= 0:
             raise TimeoutError
@@ -74,7 +74,7 @@ class Deadline:
 
 @dataclass(frozen=True, kw_only=True)
 class Envelope:
-    """A message with its id, which stays the same over all tries."""
+    """A message with its id, which is the same in all tries."""
 
     id: str
     message: dict[str, Any]
@@ -83,7 +83,7 @@ class Envelope:
 def send(url: str, secret: str, envelope: Envelope) -> None:
     """POST the message as JSON.
 
-    Raises Undelivered for a bad address, a private host, no answer within `SECONDS`, or one that is not a success.
+    Raises Undelivered for a bad URL, a private host, no response within `SECONDS`, or a status other than 2xx.
     """
     parts, port = parse_address(url)
     host = parts.hostname or ""
@@ -104,7 +104,7 @@ def send(url: str, secret: str, envelope: Envelope) -> None:
 
 
 def parse_address(url: str) -> tuple[SplitResult, int]:
-    """Return the parts and the port of an address that messages may go to; raise Undelivered for any other."""
+    """Return the parts and the port of a webhook URL. Raises Undelivered if the URL is not allowed."""
     try:
         parts = urlsplit(url)
         port = parts.port or (443 if parts.scheme == "https" else 80)
@@ -127,7 +127,7 @@ def sign(secret: str, delivery_id: str, timestamp: str, body: bytes) -> str:
 
 
 def is_public(text: str) -> bool:
-    """Whether an address belongs to the internet, and not to a network of this server or to nobody."""
+    """Whether an IP address is public: routed on the internet, not private, reserved or multicast."""
     address = _unwrap_ipv4(ipaddress.ip_address(text.partition("%")[0]))
     if not address.is_global or any(address in network for network in REFUSED):
         return False
@@ -135,7 +135,7 @@ def is_public(text: str) -> bool:
 
 
 def _unwrap_ipv4(address: Address) -> Address:
-    """Return the IPv4 address that a gateway of NAT64 or 6to4 would reach for an IPv6 address, or else the address itself."""
+    """Return the IPv4 address inside a NAT64, 6to4 or IPv4-mapped address; any other address unchanged."""
     if isinstance(address, ipaddress.IPv4Address):
         return address
     if address in NAT64:
@@ -146,7 +146,7 @@ def _unwrap_ipv4(address: Address) -> Address:
 
 
 def _look_up(host: str, port: int, deadline: Deadline) -> list[str]:
-    """Return the addresses of a host; every one must be public, unless the server's settings name the host."""
+    """Resolve a host. Raises Undelivered if an address is not public and WEBHOOK_HOSTS does not name the host."""
     if not _lookups.acquire(blocking=False):
         raise Undelivered("This server waits for too many name servers. The message is tried again later.")
     answer: queue.SimpleQueue[list[Any] | OSError] = queue.SimpleQueue()
@@ -159,7 +159,7 @@ def _look_up(host: str, port: int, deadline: Deadline) -> list[str]:
         finally:
             _lookups.release()
 
-    threading.Thread(target=ask, name="look-up", daemon=True).start()  # nothing can interrupt a look-up
+    threading.Thread(target=ask, name="look-up", daemon=True).start()  # getaddrinfo cannot be interrupted
     try:
         entries = answer.get(timeout=deadline.left())
     except queue.Empty as error:
@@ -173,7 +173,7 @@ def _look_up(host: str, port: int, deadline: Deadline) -> list[str]:
 
 
 def _connect(scheme: str, host: str, addresses: list[str], port: int, deadline: Deadline) -> socket.socket:
-    """Return a connection to the first of the checked addresses that answers, with TLS for the host's name."""
+    """Connect to the first address that accepts, and start TLS unless the scheme is http."""
     refusal = OSError("it has no address")
     for address in addresses:
         try:
@@ -186,7 +186,7 @@ def _connect(scheme: str, host: str, addresses: list[str], port: int, deadline: 
         if scheme == "http":
             return connection
         try:
-            connection.settimeout(deadline.left())  # the handshake as a whole has this time
+            connection.settimeout(deadline.left())  # limit for the whole handshake
             return ssl.create_default_context().wrap_socket(connection, server_hostname=host)
         except BaseException:
             connection.close()
@@ -221,7 +221,7 @@ def _send_all(connection: socket.socket, content: bytes, deadline: Deadline) -> 
 
 
 def _read_status(connection: socket.socket, deadline: Deadline) -> int:
-    """Return the status of the answer; at most one informational answer may come before it."""
+    """Return the final status. Raises ValueError for more than one informational response before it."""
     content = b""
     informational = 0
     while True:
@@ -245,7 +245,7 @@ def _read_status(connection: socket.socket, deadline: Deadline) -> int:
 
 
 def _status_of(head: bytes) -> int:
-    """Return the status in the first line of an answer; raise ValueError for what is not HTTP."""
+    """Return the status code from the status line. Raises ValueError if it is not HTTP/1."""
     version, _, rest = head.split(b"\r\n", 1)[0].partition(b" ")
     code = rest[:3]
     if not version.startswith(b"HTTP/1.") or len(code) != 3 or not code.isdigit():

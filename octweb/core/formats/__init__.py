@@ -1,1 +1,1 @@
-"""Date formats for Django's own output, as in the administration: the same as on pages."""
+"""Date formats of Django's own output, the same as on pages."""

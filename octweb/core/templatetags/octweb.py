@@ -1,4 +1,4 @@
-"""Template tags and filters that every page uses: numbers with units, percentages, durations."""
+"""Template tags and filters of all pages: numbers, badges, glossary words."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The pictures of one split: the training rows that reach its node, and where it cuts them; one module for each kind of picture."""
+"""Figures of one split and the training rows at its node."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ from trainer.tree.splits import Interval, Linear, Missing, Subset, Threshold, go
 
 
 def split_figures(tree: Tree, node_id: int, X: FloatArray, codes: CodeArray) -> list[dict[str, Any]]:
-    """Records title, note, figure (Plotly JSON) of the split at `node_id`; none for a leaf. Of one column also a warning about codes.
+    """Return dicts with title, note and figure (Plotly JSON) of the split at `node_id`; none for a leaf.
 
-    `X` (n, columns) are the rows the tree was trained on, `codes` (n,) their classes.
+    Splits on one ordered column also have `warning` and `undeclared`, which are about special values.
+    `X` (n, columns) is the training set, `codes` (n,) holds its class codes.
     """
     node = tree.nodes[node_id]
     if node.split is None:
@@ -38,7 +39,7 @@ def _linear_pictures(scene: SplitScene, split: Linear) -> list[dict[str, Any]]:
     return [sum_picture(scene, split), coefficient_picture(scene, split)]
 
 
-# the pictures of each kind of split; the kinds are those of `trainer.tree.splits.KINDS`
+# the figure function of each kind of split; `trainer.tree.splits.KINDS` lists the kinds
 PICTURES: dict[str, Callable[[SplitScene, Any], list[dict[str, Any]]]] = {
     Threshold.kind: threshold_pictures,
     Interval.kind: interval_pictures,
@@ -49,7 +50,7 @@ PICTURES: dict[str, Callable[[SplitScene, Any], list[dict[str, Any]]]] = {
 
 
 def _reaching(tree: Tree, node_id: int, X: FloatArray) -> np.ndarray:
-    """Indices of the rows of X that reach the node: only its own path is routed."""
+    """Return the indices of the rows of X that reach the node. Only the path to the node is evaluated."""
     rows = np.arange(len(X))
     path = tree.path_to(node_id)
     for at, following in itertools.pairwise(path):

@@ -1,4 +1,4 @@
-"""What every threshold of a question would do to the rows of its node, while the rest of the tree stays as it is."""
+"""Misclassified rows of a node for every threshold of its split."""
 
 from __future__ import annotations
 
@@ -14,57 +14,60 @@ from trainer.tree.splits import goes_left
 
 @dataclass(frozen=True, kw_only=True)
 class CutCosts:
-    """The cuts of a column that part the rows of a node, ascending, (m,) each; what is said of a cut holds for every threshold from `low` up to `high`, without `high`."""
+    """Candidate thresholds of a column at a node, ascending, with their counts; arrays have shape (m,).
+
+    Entry i holds for every threshold t with low[i] ≤ t < high[i]. The rest of the tree stays as it is.
+    """
 
     column: str
-    low: FloatArray  # the largest value that answers yes
-    high: FloatArray  # the smallest value that answers no
-    yes: np.ndarray  # rows that answer yes, int64
-    wrong: np.ndarray  # rows that are wrong below the node, int64
-    own: float  # the threshold of the tree
-    nobody: int  # rows wrong where every row with a value answers no
-    everybody: int  # rows wrong where every row with a value answers yes
-    known: int  # rows that answer yes where every row with a value does
+    low: FloatArray  # largest value that goes left
+    high: FloatArray  # smallest value that goes right
+    yes: np.ndarray  # rows that go left, int64
+    wrong: np.ndarray  # rows misclassified below the node, int64
+    own: float  # threshold of the tree
+    nobody: int  # rows misclassified if every row with a value goes right
+    everybody: int  # rows misclassified if every row with a value goes left
+    known: int  # rows that go left if every row with a value does
     rows: int
-    least: int = 0  # rows that answer yes where no row with a value does: those with an empty cell on that side
+    least: int = 0  # rows that go left if no row with a value does: those with an empty cell, if these go left
 
     def cut(self, place: int) -> float:
-        """The shortest decimal that parts the rows at a place; at the tree's own place its threshold."""
+        """Return the shortest decimal in the interval of entry `place`; the tree's threshold if that lies in it."""
         low = float(self.low[place])
         high = float(self.high[place])
         return self.own if low <= self.own < high else shortest_between(low, high)
 
     def written(self, place: int) -> str:
-        """The cut at a place as the questions of its column are written."""
+        """Return the threshold of entry `place` as text, formatted like the splits on its column."""
         return column_number(self.column, self.cut(place))
 
     @property
     def cuts(self) -> list[float]:
-        """All cuts; of many values after `thinned`, since a decimal takes its time."""
+        """All thresholds. Call `thinned` first if there are many: each shortest decimal takes time."""
         return [self.cut(i) for i in range(len(self.low))]
 
     @property
     def at(self) -> int:
-        """The place of the tree's own threshold; −1 where no row answers yes to it, m where every row with a value does."""
+        """Index of the tree's threshold: −1 if no row with a value goes left, m if every one does."""
         if self.own >= self.high[-1]:
             return len(self.low)
         return int(np.searchsorted(self.low, self.own, side="right")) - 1
 
     @property
     def now(self) -> int:
-        """Rows that are wrong with the tree's own threshold."""
+        """Rows misclassified with the tree's threshold."""
         at = self.at
         return self.nobody if at < 0 else self.everybody if at == len(self.low) else int(self.wrong[at])
 
     @property
     def best(self) -> int:
-        """The place of the fewest wrong rows: the tree's own if it has as few as any, else the first."""
+        """Index of the fewest misclassified rows. The tree's threshold wins ties, else the first index does."""
         at = self.at
         fewest = int(self.wrong.min())
         return at if 0 <= at < len(self.low) and self.wrong[at] == fewest else int(self.wrong.argmin())
 
     def thinned(self, most: int) -> CutCosts:
-        """At most about `most` cuts: the one with the fewest wrong rows in each piece, and the tree's own."""
+        """Keep at most `most` + 2 entries: the best of each of `most` pieces, the best of all, and the tree's."""
         if len(self.low) <= most:
             return self
         pieces = np.array_split(np.arange(len(self.low)), most)
@@ -76,9 +79,10 @@ class CutCosts:
 
 
 def threshold_costs(tree: Tree, node: int, X: FloatArray, codes: CodeArray) -> CutCosts | None:
-    """The costs for a question "column ≤ c" of the rows X (n, columns) that reach it, of classes `codes` (n,).
+    """Count misclassified rows for every threshold of the split "column ≤ c" at `node`.
 
-    None for other questions, and where the rows have a single value.
+    `X` (n, columns) holds the rows that reach the node, `codes` (n,) their class codes.
+    Returns None for other splits, and if the rows have fewer than two values.
     """
     v = tree.nodes[node]
     if v.split is None or v.split.cut is None:
@@ -111,7 +115,10 @@ def threshold_costs(tree: Tree, node: int, X: FloatArray, codes: CodeArray) -> C
 
 
 def _wrong(tree: Tree, node: int, X: FloatArray, codes: CodeArray) -> np.ndarray:
-    """For each row 1 if the part of the tree below `node` gives it another class than its own, int64 (n,); whether or not it comes there."""
+    """Return 1 for each row that the subtree at `node` misclassifies, else 0, int64 (n,).
+
+    Every row is evaluated, even those that would not reach the node.
+    """
     labels = np.zeros(len(X), np.int32)
     waiting = [(node, np.arange(len(X)))]
     while waiting:

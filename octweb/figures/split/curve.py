@@ -1,4 +1,4 @@
-"""The rows of a node that are wrong by the threshold of its question: a picture of its own, or below the rows along the column."""
+"""Curve of misclassified rows by threshold, alone or below a histogram."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from octweb.figures.split.costs import CutCosts
 from trainer.tree.numbers import column_number
 from trainer.tree.render.palette import axis, escape, frame, short, whole_ticks
 
-MOST_CUTS = 400  # of a curve in a picture 300 px wide
-MOST_STOPS = 2000  # of a threshold that is moved; with more values every stop is exact, but not every value is one
-LENGTH = 40  # letters below a picture 300 px wide
-NARROW = 30  # with the words to save it beside
-# the parts of the height below which the curve lies, and above which the rows
+MOST_CUTS = 400  # points of the curve alone, in a figure 300 px wide
+MOST_STOPS = 2000  # positions of a movable threshold; beyond it values are skipped, and the counts stay exact
+LENGTH = 40  # letters below a figure 300 px wide
+NARROW = 30  # letters beside the words to save it
+# shares of the height: the curve ends at LOWER, the histogram begins at UPPER
 LOWER = 0.24
 UPPER = 0.43
 HEIGHT = 308  # pixels, with a line for the legend
-LESS = 12  # pixels of the margin above that the words of the sides leave free
-NUMBERS = 0.08  # part of the height that the numbers of the axis take
+LESS = 12  # pixels of the top margin that the headings of the sides leave free
+NUMBERS = 0.08  # share of the height that the tick labels take
 
 
 def threshold_figure(costs: CutCosts, name: str) -> dict[str, Any]:
-    """Plotly JSON of the curve alone; the dotted line is the tree's own threshold."""
+    """Return Plotly JSON of the curve alone. The dotted line is the tree's threshold."""
     costs = costs.thinned(MOST_CUTS)
     layout = frame(
         height=150,
@@ -37,15 +37,16 @@ def threshold_figure(costs: CutCosts, name: str) -> dict[str, Any]:
 
 
 def with_curve(figure: dict[str, Any], costs: CutCosts, name: str) -> dict[str, Any]:
-    """The histogram of a threshold with the curve below it, over the same axis; `layout.meta` says what a threshold that is moved does.
+    """Return the histogram with the curve below it, on the same x-axis.
 
-    Shapes and notes that move have a name: cut, reach, now; yes, no, wrong.
+    `layout.meta` holds the counts that the page needs to move the threshold.
+    Names of what the page moves: shapes cut, reach and now; annotations yes, no and wrong.
     """
     costs = costs.thinned(MOST_STOPS)
     layout = figure["layout"]
     heads = figure["layout"]["annotations"][:2]
     others = figure["layout"]["annotations"][2:]
-    below = {"ticks": "outside", "ticklen": 6, "tickcolor": "rgba(0,0,0,0)"}  # the handle of a page stands on the axis
+    below = {"ticks": "outside", "ticklen": 6, "tickcolor": "rgba(0,0,0,0)"}  # room for the page's handle on the axis
     titled = layout["xaxis"] | {"title": {"text": ""}, "tickfont": {"size": 11}} | below
     changed = {
         "height": HEIGHT,
@@ -70,7 +71,7 @@ def with_curve(figure: dict[str, Any], costs: CutCosts, name: str) -> dict[str, 
 
 
 def lowest_words(costs: CutCosts) -> str:
-    """The fewest wrong rows, and where."""
+    """Describe the fewest misclassified rows and their threshold."""
     return f"fewest, {int(costs.wrong[costs.best]):,}, at {costs.written(costs.best)}"
 
 
@@ -91,7 +92,7 @@ def _traces(costs: CutCosts) -> list[dict[str, Any]]:
 
 
 def _wrong_axis(costs: CutCosts) -> dict[str, Any]:
-    """The axis of the curve: the fewest and the most wrong rows are its ticks."""
+    """Return the axis of the curve, with ticks at the fewest and the most misclassified rows."""
     ends = sorted({int(costs.wrong.min()), int(costs.wrong.max())})
     air = 0.12 * (ends[-1] - ends[0]) or 1
     return axis(
@@ -115,7 +116,7 @@ def _dotted_line(x: float, low: float, high: float) -> dict[str, Any]:
 
 
 def _ring(costs: CutCosts) -> dict[str, Any]:
-    """Around the point of the curve at the threshold of now."""
+    """Return a circle around the point of the curve at the tree's threshold."""
     return {
         "type": "circle", "name": "now", "xsizemode": "pixel", "ysizemode": "pixel", "yref": "y2",
         "xanchor": costs.own, "yanchor": costs.now, "x0": -6, "x1": 6, "y0": -6, "y1": 6,
@@ -130,7 +131,7 @@ def _caption(text: str, y: float, anchor: str, **more: Any) -> dict[str, Any]:
 
 
 def _meta(costs: CutCosts) -> dict[str, Any]:
-    """What a page needs to move the threshold: for each stop its cut, where it holds, rows that answer yes, rows that are wrong."""
+    """Return what the page needs to move the threshold: the columns and fields of `costs`, and the thresholds."""
     lists = {name: getattr(costs, name).tolist() for name in ("low", "high", "yes", "wrong")}
     meta = {
         name: getattr(costs, name) for name in ("own", "at", "now", "nobody", "everybody", "known", "least", "rows")

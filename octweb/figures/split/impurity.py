@@ -1,4 +1,4 @@
-"""Gini impurity of two sides, and the best cut of one column."""
+"""Gini impurity of a split, and the best threshold of one column."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from trainer.tree.numbers import shortest_between
 
 
 def gini_rows(codes: CodeArray, left: np.ndarray, classes: int) -> float:
-    """Gini impurity in rows of two sides: sum over sides of n · (1 − Σ share²)."""
+    """Return the Gini impurity of a split in rows: the sum over both sides of n · (1 − Σ share²)."""
     total = 0.0
     for side in (left, ~left):
         counts = np.bincount(codes[side], minlength=classes).astype(np.float64)
@@ -19,9 +19,10 @@ def gini_rows(codes: CodeArray, left: np.ndarray, classes: int) -> float:
 
 
 def best_threshold(values: FloatArray, codes: CodeArray, classes: int) -> tuple[float, float] | None:
-    """The cut of `values` (n,) with the lowest Gini impurity in rows, and that impurity; None if nothing can be cut.
+    """Return the threshold of `values` (n,) with the lowest Gini impurity in rows, and that impurity.
 
-    Cuts lie between neighbouring values, written with the fewest digits; a missing value answers no.
+    Thresholds lie between neighbouring values and have the fewest digits. Missing values go right.
+    Returns None if there are fewer than two values.
     """
     known = ~np.isnan(values)
     order = np.argsort(values[known], kind="stable")

@@ -1,4 +1,4 @@
-"""What every picture of a split needs: the branch with the rows that reach it, and the sentences below a picture."""
+"""Data and sentences shared by all figures of a split."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ SEPARATION = (
     (0.0, "fully separates"),
     (0.5, "mostly separates"),
     (0.95, "partly separates"),
-)  # up to what share of impurity
+)  # largest share of the impurity that remains
 
 
 @dataclass(frozen=True, kw_only=True)
 class SplitScene:
-    """A branch of a tree with its rows `X` (n, columns), their classes `codes` and the side `left` each goes to."""
+    """A branch node with its rows `X` (n, columns), their class codes `codes` and the mask `left` of its split."""
 
     tree: Tree
     node: Node
@@ -39,14 +39,14 @@ class SplitScene:
 
     @property
     def heads(self) -> tuple[str, str]:
-        """Both answers with their rows."""
+        """Headings of both sides: answer and number of rows."""
         return side_heads(int(self.left.sum()), len(self.left))
 
 
 def separation_words(scene: SplitScene) -> str:
-    """Say how well the question separates the classes; "" if all rows are of one class.
+    """Describe how well the split separates the classes; "" if all rows have one class.
 
-    Measured by the share of the Gini impurity that is left.
+    The measure is the share of the Gini impurity that remains.
     """
     classes = len(scene.tree.classes)
     before = gini_rows(scene.codes, np.ones(len(scene.codes), bool), classes)
@@ -60,7 +60,7 @@ def separation_words(scene: SplitScene) -> str:
 
 
 def codes_words(scene: SplitScene, feature: int) -> str:
-    """How many rows answer as they do because their value is a code: one that was declared, or one that looks like it."""
+    """Describe how many rows go to each side because their value is a declared or likely special value."""
     column = scene.tree.schema[feature]
     values = scene.X[:, feature]
     codes = _codes_here(scene, feature)
@@ -77,12 +77,12 @@ def codes_words(scene: SplitScene, feature: int) -> str:
 
 
 def undeclared_codes(scene: SplitScene, feature: int) -> tuple[float, ...]:
-    """The values of a column that look like codes and that nobody declared, rising."""
+    """Return values of a column that look like special values; empty if the user declared any."""
     return () if scene.tree.schema[feature].special else tuple(_codes_here(scene, feature))
 
 
 def weighed_codes_words(scene: SplitScene, features: Iterable[int]) -> str:
-    """How many rows have a code in a column of a weighted sum, which takes it for a number like any other."""
+    """Describe how many rows have a declared or likely special value in a column of a weighted sum."""
     codes_by_feature = {f: codes for f in dict.fromkeys(features) if (codes := _codes_here(scene, f))}
     if not codes_by_feature:
         return ""
@@ -99,7 +99,7 @@ def weighed_codes_words(scene: SplitScene, features: Iterable[int]) -> str:
 
 
 def _codes_here(scene: SplitScene, feature: int) -> dict[float, int]:
-    """The codes among the rows, declared ones or else those that look like codes, with the rows of each."""
+    """Count the rows of each declared special value, or of each likely one if none is declared."""
     column = scene.tree.schema[feature]
     values = scene.X[:, feature]
     if column.kind is not ColumnKind.NUMERIC:
@@ -109,7 +109,7 @@ def _codes_here(scene: SplitScene, feature: int) -> dict[float, int]:
 
 
 def missing_words(values: FloatArray, split: Split) -> str:
-    """Which answer the rows with an empty cell get; empty if there is none."""
+    """Describe to which side rows with an empty cell go; "" if no cell is empty."""
     missing = int(np.isnan(values).sum())
     if not missing:
         return ""

@@ -1,4 +1,4 @@
-"""Which categories go where: bars of the categories of each side."""
+"""Figure of a categorical split: bars of the categories of each side."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def _subset_picture(scene: SplitScene, split: Subset) -> dict[str, Any]:
 
 
 def _category_bars(scene: SplitScene, bars: Sequence[tuple[str, np.ndarray]]) -> dict[str, Any]:
-    """Horizontal stacked bars at 0, 1, … downwards; the heads of the groups are ticks without a bar."""
+    """Return Plotly JSON of horizontal stacked bars at 0, 1, … downwards; group headings are ticks without a bar."""
     table = np.array([counts for _, counts in bars])
     at = list(range(len(bars)))
     traces = []

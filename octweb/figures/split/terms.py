@@ -1,4 +1,4 @@
-"""A weighted sum of several columns: its terms by their effect, and the rows along the sum."""
+"""Figures of a linear split: terms, and histogram of the sum."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def sum_picture(scene: SplitScene, split: Linear) -> dict[str, Any]:
 
 
 def _air(sizes: Sequence[float]) -> list[float]:
-    """The range of the bars with zero and a little air."""
+    """Return the range of the bars: zero included, with a small margin."""
     low = min(0.0, *sizes, 0.0)
     high = max(0.0, *sizes, 0.0)
     air = 0.04 * (high - low) or 1.0

@@ -1,4 +1,7 @@
-"""`manage.py migrate`: create the data folder, then run Django's command. SQLite does not create the folder of its file."""
+"""`manage.py migrate`: create the data folder, then run Django's command.
+
+SQLite does not create the folder of its file.
+"""
 
 from __future__ import annotations
 

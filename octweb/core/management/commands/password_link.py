@@ -1,4 +1,4 @@
-"""`manage.py password_link USERNAME`: print a link with which this user sets a new password."""
+"""`manage.py password_link USERNAME`: print a link to set a new password."""
 
 from django.conf import settings
 from django.contrib.auth import get_user_model

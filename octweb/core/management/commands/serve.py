@@ -1,4 +1,4 @@
-"""`manage.py serve`: prepare the database, then run the web server and a worker until Ctrl-C."""
+"""`manage.py serve`: prepare the database, then run web server and worker."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`manage.py load_samples USERNAME`: store every sample table as a data set of the user, once."""
+"""`manage.py load_samples USERNAME`: store the missing sample tables as the user's data sets."""
 
 from django.contrib.auth import get_user_model
 from django.core.management.base import BaseCommand, CommandError

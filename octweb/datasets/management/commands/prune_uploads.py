@@ -1,4 +1,4 @@
-"""`manage.py prune_uploads`: remove files that were uploaded and never confirmed."""
+"""`manage.py prune_uploads`: remove uploads that were not confirmed within a day."""
 
 from django.core.management.base import BaseCommand
 

@@ -1,4 +1,4 @@
-"""`manage.py audit [MODEL]`: the chain of recorded decisions, and whether it is whole."""
+"""`manage.py audit [MODEL]`: print the audit records and check the chain."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from octweb.decisions.audited import DecisionAudit, audit_decisions
 from octweb.registry.lifecycle.audit_trail import audit_datasets, audit_models
 from octweb.registry.models import TreeModel
 
-UNPRINTED = {"event", "by_id", "user_id"}  # keys of rows, which the JSON has
+UNPRINTED = {"event", "by_id", "user_id"}  # database keys; only the JSON output has them
 
 
 class Command(BaseCommand):
@@ -91,7 +91,10 @@ def _erased_words(report: DecisionAudit) -> str:
 
 
 def _models(name: str | None) -> list[TreeModel]:
-    """The models asked for, deleted ones included; raises CommandError if there is none."""
+    """Return all models, or those with this id or name, deleted ones included. Raises CommandError.
+
+    An unknown name is accepted if records have it.
+    """
     models = TreeModel.objects.select_related("family").order_by("family__name", "version")
     if not name:
         return list(models)
@@ -107,13 +110,13 @@ def _models(name: str | None) -> list[TreeModel]:
 
 
 def _datasets(name: str | None, models: list[TreeModel]) -> list[Dataset]:
-    """All data sets, deleted ones included, or those of the models asked for."""
+    """Return all data sets, or those of `models` if a name was given, deleted ones included."""
     datasets = Dataset.objects.order_by("created")
     return list(datasets.filter(pk__in={m.dataset_id for m in models}) if name else datasets)
 
 
 def _records(name: str | None, models: list[TreeModel]) -> list[Record]:
-    """All records, or those about these models and the data sets that trained them."""
+    """Return all records; with a name, those about these models and their data sets, or about that name."""
     if not name:
         return list(Record.objects.all())
     about: set[Any] = {m.pk for m in models} | {m.dataset_id for m in models if m.dataset_id}

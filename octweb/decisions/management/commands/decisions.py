@@ -1,4 +1,4 @@
-"""`manage.py decisions collect|seal|export|erase`: the records of decisions."""
+"""`manage.py decisions collect|export|erase`: collect, export or erase decisions on record."""
 
 from __future__ import annotations
 

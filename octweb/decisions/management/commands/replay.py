@@ -1,4 +1,4 @@
-"""`manage.py replay`: answer recorded rows again with the version that answered, and compare bit for bit."""
+"""`manage.py replay`: predict recorded rows again and compare bit for bit."""
 
 from __future__ import annotations
 

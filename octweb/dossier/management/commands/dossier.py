@@ -1,4 +1,4 @@
-"""`manage.py dossier MODEL.json DATA --output FOLDER`: the dossier of a model; `--check FOLDER` verifies one."""
+"""`manage.py dossier MODEL.json DATA --output FOLDER`: write a dossier, or verify one (`--check FOLDER`)."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ class Command(BaseCommand):
 
 
 def _empty(folder: Path) -> Path:
-    """Make the folder if needed. Raises CommandError if it contains files that are not of this dossier."""
+    """Create the folder if needed, and return it. Raises CommandError if it is not empty."""
     folder.mkdir(parents=True, exist_ok=True)
     if any(folder.iterdir()):
         raise CommandError(f"The folder {folder} is not empty. Name a new one: a dossier is signed as a whole.")
@@ -143,7 +143,7 @@ def _empty(folder: Path) -> Path:
 
 
 def _about(options: dict[str, Any]) -> dict[str, Any]:
-    """Return the texts from the file, overridden by the options."""
+    """Return the texts of the file `--about`, overridden by the other options."""
     texts: dict[str, Any] = {}
     if options["about"]:
         texts = json.loads(Path(options["about"]).read_text(encoding="utf-8"))
@@ -157,7 +157,7 @@ def _about(options: dict[str, Any]) -> dict[str, Any]:
 
 
 def _trusted_fingerprints(texts: list[str]) -> frozenset[str]:
-    """Return the SHA-256 of the given keys, or else of the keys of this installation."""
+    """Return the fingerprints of the given keys, or of this installation's keys if none are given."""
     fingerprints = set()
     for text in texts:
         plain = text.strip().lower().replace(":", "")
