@@ -1,4 +1,7 @@
-"""Write a model as one HTML file that works from disk without a network: questions, answers, tree and certificate."""
+"""Write a model as one HTML file that works offline.
+
+It has questions, answers, tree and certificate, and needs no network.
+"""
 
 from __future__ import annotations
 
@@ -56,7 +59,7 @@ class Subject:
 
 
 def to_html(subject: Subject) -> str:
-    """Return the HTML file. Units of changes are rounded, since the file is for others."""
+    """Return the HTML file; units of changes are rounded, because the file is for others."""
     tree = subject.file.tree
     known = statistics_of_model(tree) if subject.statistics is None else coarse(subject.statistics)
     measured_on = "nothing: the rows were not at hand, and it is 1"
@@ -121,7 +124,7 @@ def claims(subject: Subject) -> list[tuple[str, str]]:
 
 
 def _asset(name: str) -> str:
-    """Return the text of a style or a script. Raises ValueError if it would end the element that holds it."""
+    """Return the text of a style or a script; raise ValueError if it would end the element that holds it."""
     text = (STATIC / name).read_text(encoding="utf-8")
     if "</script" in text or "</style" in text:
         raise ValueError(f"{name} cannot be put into a page: it has the end of an element")

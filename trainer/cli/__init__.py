@@ -1,7 +1,8 @@
-"""The commands of the library: `python -m trainer COMMAND`, without a database and without Django.
+"""Define the commands of the library, `python -m trainer COMMAND`.
 
-Each command is a module with `HELP`, `add_arguments(parser)` and `run(options)`, which prints and returns the exit status.
-`octweb COMMAND` and `manage.py COMMAND` run the same functions.
+They need neither a database nor Django. Each command is a module with `HELP`, `add_arguments(parser)` and
+`run(options)`, which prints and returns the exit status. `octweb COMMAND` and `manage.py COMMAND` run the same
+functions.
 """
 
 COMMANDS = (

@@ -1,4 +1,4 @@
-"""`checker FILE`: write the independent checker as one file that runs with NumPy alone."""
+"""`checker FILE`: write the independent checker as one file, for NumPy alone."""
 
 from __future__ import annotations
 

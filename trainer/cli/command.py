@@ -1,4 +1,4 @@
-"""Load and execute a command, and word its errors."""
+"""Load and execute a command, and describe its errors."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def load(name: str) -> Command:
 
 
 def execute(command: Command, options: Options) -> int:
-    """Run a command and return its exit status; raise CommandError for every error that the user can mend."""
+    """Run a command and return its exit status; raise CommandError for every error that the user can fix."""
     try:
         status = command.run(options)
         sys.stdout.flush()  # a process that crashes while it ends would lose the answer
@@ -50,7 +50,7 @@ def execute(command: Command, options: Options) -> int:
 
 
 def error_text(error: Exception) -> str:
-    """Return an error on one line, as "The file 'a.json' cannot be opened: No such file or directory."."""
+    """Return an error on one line, such as "The file 'a.json' cannot be opened: No such file or directory."."""
     text = str(error)
     if isinstance(error, OSError) and error.strerror:
         text = f"The file '{error.filename}' cannot be opened: {error.strerror}." if error.filename else error.strerror

@@ -1,4 +1,7 @@
-"""`complete`: find the best tree that keeps a list of wishes, with its proof and the price of each."""
+"""Run `complete`: find the best tree that keeps the user's wishes.
+
+A proof and the price of each wish come with it.
+"""
 
 from __future__ import annotations
 

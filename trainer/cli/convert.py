@@ -1,4 +1,4 @@
-"""`convert SOURCE --output MODEL.json`: write a tree of LightGBM or PMML as a model file."""
+"""`convert SOURCE --output MODEL.json`: write another program's tree as a model file."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def _read_source(options: Options) -> ConvertedTree:
 
 
 def _read_rows(options: Options) -> tuple[RawTable, ColumnParsing]:
-    """Return the rows of --data, and how their cells are read."""
+    """Return the rows of --data, and the parsing of their cells."""
     choices = given_of(options)
     raw = read_table(options["data"], **choices.structure)
     return raw, reading_of_file(options) or reading_of(raw, choices)

@@ -1,4 +1,4 @@
-"""`count`: count the rows of a source, so that trees are trained from the counts alone."""
+"""`count`: count the rows of a source, to train trees without rows."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def _reporter() -> Report:
 
 
 def _questions(options: Options) -> CountedQuestions | None:
-    """Return the questions of --questions. Raises DataError."""
+    """Return the questions of --questions, if given; raise DataError if the file is damaged."""
     if not options["questions"]:
         return None
     try:
@@ -137,7 +137,7 @@ def _questions(options: Options) -> CountedQuestions | None:
 
 
 def _record(counts: Counts) -> dict[str, Any]:
-    """Return the JSON of `count`."""
+    """Return the record of `count --json`."""
     record = counts.to_json()
     names = ("sha256", "source", "rows", "depth", "folds", "key", "suppress", "left_out", "unknown", "asked", "classes")
     return {name: record[name] for name in names} | {

@@ -48,7 +48,7 @@ def main(program: str, arguments: Sequence[str]) -> int:
 
 
 def run_command(program: str, arguments: Sequence[str]) -> int:
-    """Run the command that the arguments name and return its exit status. Raises CommandError."""
+    """Run the command that the arguments name and return its exit status; raise CommandError."""
     name, *rest = arguments
     command = load(name)
     parser = ArgumentParser(prog=f"{program} {name}", description=command.HELP)

@@ -1,7 +1,7 @@
-"""`edit`: answer the requests of a workbench, one line of JSON after the other.
+"""`edit`: answer the requests of a workbench, one JSON line each.
 
-Requests are lines `{"step": 1, "kind": "complete", "wishes": [...], "request": {}}` of a file that grows; answers are lines of another
-file. `{"stop": 1}` ends the search of a step with its incumbent, `{"end": true}` ends the process.
+Requests are lines `{"step": 1, "kind": "complete", "wishes": [...], "request": {}}` of a growing file; answers are
+lines of another file. `{"stop": 1}` ends the search of a step with its incumbent, `{"end": true}` ends the process.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from trainer.tree.nodes import Tree
 from trainer.workbench.answers import answer
 from trainer.workbench.requests import WorkbenchSession
 
-POLL_SECONDS = 0.02  # between looks at the file of requests
+POLL_SECONDS = 0.02  # between two reads of the file of requests
 
 HELP = "Answer questions about wishes and good trees, line by line, on a CSV (also .gz), .xlsx, Parquet or Arrow file."
 
@@ -80,7 +80,7 @@ def _serve(options: Options, interrupts: Interrupts) -> None:
 
 
 class RequestLoop:
-    """Read requests, answer them one by one in a thread, and look for stops meanwhile."""
+    """Loop that reads requests, answers them one by one in a thread, and watches for stops."""
 
     def __init__(
         self, session: WorkbenchSession, base: Tree | None, requests: Path, stream: TextIO, interrupts: Interrupts

@@ -1,4 +1,4 @@
-"""`evaluate`: compare methods on the same folds of many data sets, with ranks and tests."""
+"""`evaluate`: compare methods by cross-validation, with ranks and tests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""`explain MODEL.json DATA`: print the path of each row, and its counterfactual: the smallest change that gives another answer."""
+"""`explain MODEL.json DATA`: print the path of each row and its counterfactual.
+
+A counterfactual is the smallest change that gives another answer.
+"""
 
 from __future__ import annotations
 
@@ -76,7 +79,7 @@ def _explain(options: Options) -> tuple[list[dict[str, Any]], str]:
 
 
 def _class_code(name: str | None, classes: tuple[str, ...]) -> int | None:
-    """Return the code of a class. Raises ParameterError if the model has no class of this name."""
+    """Return the code of a class; raise ParameterError if the model has no class of this name."""
     if name is None:
         return None
     if name not in classes:

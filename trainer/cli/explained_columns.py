@@ -1,4 +1,4 @@
-"""The columns of `predict --explain`, from the options of the user or from the file of a server."""
+"""Build the columns of `predict --explain` from options or a server's file."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ UNITS_OF_TREE = "units of 1 and steps of the tree's thresholds: --units-from nam
 
 
 def explained_columns(model: ModelFile, options: dict[str, Any], limits: ReadLimits) -> ExplainedColumns:
-    """Return the columns that the options ask for. Raises DataError, ParameterError and OSError."""
+    """Return the columns that the options request; raise DataError, ParameterError or OSError."""
     if options["explain_with"]:
         record = json.loads(Path(options["explain_with"]).read_text(encoding="utf-8"))
         return ExplainedColumns(model.tree, ExplainOptions.from_json(record))

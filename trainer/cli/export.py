@@ -1,4 +1,7 @@
-"""`export MODEL.json --to FORMAT`: write the model as one HTML file, a program, or a table."""
+"""`export MODEL.json --to FORMAT`: write the model in another form.
+
+The form is one HTML file, the contract, a program, a formula or a table.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """`frontier`: print the Pareto front of a data set, each point proved.
 
-`--method odt`: all pairs of sensitivity and specificity. `--method exact`: the most rows correct for each number of leaves, or with
-`--cost` the least cost.
+`--method odt`: all pairs of sensitivity and specificity. `--method exact`: the most correct rows for each number of
+leaves, or with `--cost` the least cost.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def _print_pairs(evidence: dict[str, Any], certificate: Certificate, table: Tabl
 
 
 def _frontier_parameters(method: Method, options: Options) -> dict[str, Any]:
-    """Return the parameters with those that make the method keep its frontier."""
+    """Return the parameters, with those that make the method record its frontier."""
     if not method.leaf_frontier:
         return checked_parameters(method, options, frontier=True)
     raw = checked_parameters(method, options)

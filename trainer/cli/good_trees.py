@@ -1,4 +1,4 @@
-"""`good-trees`: count and list the trees that are nearly as good as the best one, exactly."""
+"""`good-trees`: count and list the nearly optimal trees, exactly."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ class Cancelled(Exception):
 
 
 class Interrupts:
-    """Pass signals on to the monitor of a training, which calls `on_start` when it begins."""
+    """Handler that passes signals on to the monitor of a training, which calls `on_start` when it begins."""
 
     def __init__(self) -> None:
         self.monitor: Monitor | None = None
@@ -31,7 +31,7 @@ class Interrupts:
         self.monitor.stop(Status.CANCELLED)
 
     def on_start(self, monitor: Monitor) -> None:
-        """Take the monitor of a search that begins."""
+        """Set the monitor of a search that begins."""
         self.monitor = monitor
         if self.cancelled:
             monitor.stop(Status.CANCELLED)

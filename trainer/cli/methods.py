@@ -1,4 +1,4 @@
-"""`methods`: list the methods with their parameters, or write the tables of their pages."""
+"""`methods`: list the methods, or write the tables of their pages."""
 
 from __future__ import annotations
 

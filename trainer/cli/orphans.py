@@ -1,4 +1,4 @@
-"""Let a child process give up rights that it does not need, and end with its worker."""
+"""Drop the rights of a child process, and end it with its worker."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PR_SET_NO_NEW_PRIVS = 38
 
 
 def exit_with_parent() -> None:
-    """Give up rights and end with the process that OCTWEB_PARENT_PID names; do nothing without the variable."""
+    """Drop rights, and end with the process that OCTWEB_PARENT_PID names; do nothing without the variable."""
     expected = os.environ.get("OCTWEB_PARENT_PID")
     if not expected:
         return
@@ -29,7 +29,7 @@ def exit_with_parent() -> None:
 
 
 def give_up_rights() -> None:
-    """Write no core files, and let no program that starts here gain rights."""
+    """Disable core files, and let no program that starts here gain rights."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a crash leaves no rows of the data on the disk
     with contextlib.suppress(OSError, AttributeError):  # Linux only: no program started from here gains rights (setuid)
         ctypes.CDLL(None, use_errno=True).prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)

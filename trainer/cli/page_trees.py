@@ -1,6 +1,7 @@
-"""Train the trees on the pages of the methods; `methods --write` trains those that are missing.
+"""Train the trees on the methods' pages.
 
-A tree is trained once and stored: hyperplanes take minutes, and with a time limit each training gives another tree.
+`methods --write` trains those that are missing. A tree is trained once and stored: hyperplanes take minutes, and with a
+time limit each training gives another tree.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ def command_of(method: Method) -> tuple[Sample, list[str]]:
 
 
 def train_missing(folder: Path, *, again: Iterable[str] = ()) -> Iterator[Path]:
-    """Train the trees that FOLDER/trees lacks, and the trees of the methods in `again`; yields the files as they are written."""
+    """Train the trees that FOLDER/trees lacks, and those of the methods in `again`; yield each file when it is written."""
     if unknown := sorted(set(again) - {m.id for m in METHODS}):
         raise DataError(f"There is no method '{unknown[0]}'. `manage.py methods` lists them.")
     for method in METHODS:
@@ -39,7 +40,7 @@ def train_missing(folder: Path, *, again: Iterable[str] = ()) -> Iterator[Path]:
 
 
 def train(method: Method, path: Path) -> None:
-    """Train one tree by the command that a user types."""
+    """Train one tree with the command that a user would type."""
     sample, options = command_of(method)
     with tempfile.TemporaryDirectory() as folder:
         table = Path(folder) / f"{sample.slug}.csv"

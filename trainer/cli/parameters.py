@@ -1,4 +1,4 @@
-"""Options of the command line, made from the declarations of the methods."""
+"""Create command-line options from the declarations of the methods."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def add_parameter_flags(parser: argparse.ArgumentParser) -> None:
 def parameters_of(method: Method, options: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
     """Return the raw parameters of `method`, and the given flags that it does not have.
 
-    Raises ParameterError for a malformed `--set` and for costs that contradict each other.
+    Raise ParameterError for a malformed `--set` and for costs that contradict each other.
     """
     raw = {name: options[name] for name in flag_parameters() if options.get(name) is not None}
     unused = [name for name in raw if method.parameter(name) is None]
@@ -63,7 +63,7 @@ def parameters_of(method: Method, options: dict[str, Any]) -> tuple[dict[str, An
 
 
 def _costs(options: dict[str, Any]) -> dict[str, str]:
-    """Return the costs of --cost and --costs as a parameter; nothing without them."""
+    """Return the costs of --cost or --costs as a parameter; empty without them."""
     costs = options.get("cost") or []
     path = options.get("costs")
     if costs and path:

@@ -1,4 +1,7 @@
-"""`pareto`: print the Pareto front of accuracy or cost against size for trees of hyperplanes, with a proof or a bound for each point."""
+"""`pareto`: print the Pareto front of trees of hyperplanes.
+
+It compares accuracy or cost with size, with a proof or a bound for each point.
+"""
 
 from __future__ import annotations
 

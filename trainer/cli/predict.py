@@ -1,4 +1,4 @@
-"""`predict MODEL.json DATA`: write the answer of the tree for every row of a file, as CSV or Parquet."""
+"""`predict MODEL.json DATA`: write the tree's answer for each row of a file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Options on how a table is read, as a whole or by column."""
+"""Define options on how a table is read, whole or by column."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def add_reading_flags(parser: ArgumentParser, merge: str = "--merge") -> None:
 
 
 def given_of(options: dict[str, Any]) -> ParsingChoices:
-    """Return the choices of the options about the table. Raises ParameterError."""
+    """Return the user's choices about the table from the options; raise ParameterError."""
     try:
         return ParsingChoices(
             decimal=_by_column(options, "decimal", WORDS),
@@ -92,7 +92,7 @@ def given_of(options: dict[str, Any]) -> ParsingChoices:
 
 
 def file_options(options: dict[str, Any]) -> dict[str, Any]:
-    """Return delimiter, encoding, header and sheet; None if an option is missing."""
+    """Return delimiter, encoding, header and sheet; None for an option that is not given."""
     sign = options.get("delimiter")
     return {
         "delimiter": DELIMITER_WORDS.get(sign, sign) if sign else None,
@@ -103,7 +103,7 @@ def file_options(options: dict[str, Any]) -> dict[str, Any]:
 
 
 def reading_of_file(options: dict[str, Any]) -> ColumnParsing | None:
-    """Return the reading in the file of --reading. Raises ModelFileError if the file holds none."""
+    """Return the reading in the file of --reading; raise ModelFileError if the file has none."""
     if not options.get("reading"):
         return None
     try:
@@ -125,7 +125,7 @@ def policies_of(options: dict[str, Any]) -> dict[str, MissingPolicy]:
 
 
 def unknown_policies(options: dict[str, Any]) -> dict[str, UnknownPolicy]:
-    """Return the policy for unknown categories by column, EVERY for all. Raises ParameterError."""
+    """Return the policy for unknown categories by column, EVERY for all; raise ParameterError."""
     policies = {}
     for text in options.get("unknown") or ():
         name, equals, policy = text.rpartition("=")

@@ -1,4 +1,4 @@
-"""`recount MODEL.json SOURCE`: count the rows of a source in the leaves of a tree."""
+"""`recount MODEL.json SOURCE`: count the rows in the leaves of a tree."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`rules MODEL.json`: print the rules that the page of the model and the download show."""
+"""`rules MODEL.json`: print the rules of a model, as on its page."""
 
 from __future__ import annotations
 

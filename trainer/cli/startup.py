@@ -1,7 +1,8 @@
-"""Prepare a process before it imports NumPy and numba, which takes seconds on a busy machine.
+"""Prepare a process before it imports NumPy and numba.
 
-Without a handler, SIGTERM would end it silently, and the user would not know whether it had searched. Once loaded, commands that train set
-handlers of their own (`trainer.cli.interrupts`).
+The import takes seconds on a busy machine. Without a handler, SIGTERM would end the process silently, and the user
+would not know whether it had searched. Once loaded, commands that train set handlers of their own
+(`trainer.cli.interrupts`).
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ ONE_BLAS_THREAD = ("verify", "dossier")  # many small products: threads only cos
 
 
 def prepare_process(command: str | None) -> None:
-    """Set the environment and the signal handlers of a command, and collect no garbage until it is loaded."""
+    """Set the environment and signal handlers of a command, and disable garbage collection until it is loaded."""
     gc.disable()
     if command in ONE_BLAS_THREAD:
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")

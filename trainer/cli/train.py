@@ -1,4 +1,4 @@
-"""`train`: one training run, by hand or as the child of a worker."""
+"""`train`: train one tree, by hand or as a worker's child process."""
 
 from __future__ import annotations
 
@@ -168,13 +168,13 @@ def _train(request: TrainRequest, options: Options, interrupts: Interrupts) -> T
 
 
 def _resume_clock(run: RecoveredRun, ended: Status, monitor: Monitor) -> None:
-    """Set the clock to where that of the killed training stood, and the reason why it ended."""
+    """Set the clock of the monitor to that of the killed training, and the reason why it ended."""
     monitor.started -= run.seconds
     monitor.stop(ended)
 
 
 def _train_from_counts(options: Options, interrupts: Interrupts) -> None:
-    """Train from a folder of counts. Raises ParameterError for options that need rows."""
+    """Train from a folder of counts; raise ParameterError for options that need rows."""
     method = get(options["method"])
     if method.id != COUNTED:
         raise ParameterError({"method": f"'{method.id}' needs rows. From counts: {COUNTED}."})

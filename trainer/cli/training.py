@@ -1,4 +1,4 @@
-"""The arguments of commands that train, their checks, and the end of a run."""
+"""Define arguments, checks and error handling of commands that train."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Train = Callable[[Options, Interrupts], None]
 
 
 class TrainingData(NamedTuple):
-    """The rows of a file, and what reading them changed or left out."""
+    """The rows of a file, and the report of what was changed or left out."""
 
     table: Table
     labels: Labels
@@ -56,9 +56,9 @@ def add_training_arguments(
 
 
 def run_training(train: Train, options: Options) -> int:
-    """Train with signal handlers and return the exit status.
+    """Train with signal handlers and return the exit status; raise CommandError.
 
-    SIGTERM and SIGINT end the search, and `train` prints its incumbent. Raises CommandError.
+    SIGTERM and SIGINT end the search, and `train` prints its incumbent.
     """
     try:
         train(options, Interrupts())
@@ -77,7 +77,7 @@ def run_training(train: Train, options: Options) -> int:
 def checked_parameters(method: Method, options: Options, **fixed: Any) -> dict[str, Any]:
     """Return the given parameters of the method, with `fixed` ones; note each flag that the method does not have.
 
-    Raises ParameterError for bad parameters and for an --output that cannot be written, before a large file is read.
+    Raise ParameterError for bad parameters and for an --output that cannot be written, before a large file is read.
     """
     raw, unused = parameters_of(method, options)
     for name in unused:
@@ -90,7 +90,7 @@ def checked_parameters(method: Method, options: Options, **fixed: Any) -> dict[s
 
 
 def read_data(options: Options) -> TrainingData:
-    """Read the file and note what was left out or changed. Raises DataError and ParameterError."""
+    """Read the file and note what was left out or changed; raise DataError or ParameterError."""
     table, labels, report = load(options["data"], **_reading(options))
     for text in report.notes:
         note(text)
@@ -162,7 +162,7 @@ def weighed_text(count: int, table: Table) -> str:
 
 
 def with_schema(reading: dict[str, Any], path: str) -> dict[str, Any]:
-    """Return `reading` with the kinds, missing policies, units and roles of a schema file. Raises ModelFileError."""
+    """Return `reading` with the kinds, missing policies, units and roles of a schema file; raise ModelFileError."""
     try:
         records = json.loads(Path(path).read_text(encoding="utf-8"))
         columns = [(ColumnSchema.from_json(record), record.get("role", "feature")) for record in records]
@@ -191,7 +191,7 @@ def _mentions(options: Options) -> str:
 
 
 def _special(items: list[str]) -> dict[str, tuple[float, ...]]:
-    """Return the special values by column. Raises ParameterError or DataError if one is not written like income=-7,-8."""
+    """Return the special values by column; raise ParameterError or DataError unless they look like income=-7,-8."""
     codes: dict[str, tuple[float, ...]] = {}
     for item in items:
         name, text = _column_and_codes(item)
@@ -210,7 +210,7 @@ def _meanings(items: list[str]) -> dict[str, dict[str, str]]:
 
 
 def _column_and_codes(item: str) -> tuple[str, str]:
-    """Split "income=-7: no answer"; the meaning and the name of the column may hold = themselves."""
+    """Split "income=-7: no answer"; the meaning and the name of the column may contain '='."""
     head, colon, meaning = item.partition(":")
     name, _, codes = head.rpartition("=")
     return name, codes + colon + meaning

@@ -1,4 +1,7 @@
-"""`verify MODEL.json DATA`: recompute the claims of a model file, with code that shares nothing with the training."""
+"""`verify MODEL.json DATA`: recompute the claims of a model file.
+
+The code shares nothing with the training.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`warm`: compile the kernels once, so that the first run of a user does not wait for them."""
+"""`warm`: compile the kernels once, before the first run of a user."""
 
 from __future__ import annotations
 

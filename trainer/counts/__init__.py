@@ -1,1 +1,4 @@
-"""Exact trees from counts: rows are counted where they lie, and files of counts add up (docs/counts.md)."""
+"""Train exact trees from counts of rows (docs/counts.md).
+
+Rows are counted where they are stored, and folders of counts add up.
+"""

@@ -1,4 +1,7 @@
-"""Count a source: a first pass makes the questions, a second one counts; a pass that was stopped goes on where it stood."""
+"""Count the rows of a source in two resumable passes.
+
+The first pass makes the questions, the second one counts. A stopped pass resumes at its last checkpoint.
+"""
 
 from __future__ import annotations
 
@@ -40,8 +43,8 @@ SAMPLE = 250_000  # rows from which questions are made; a source with up to twic
 BLOCK = 1 << 15  # rows that one call of the kernel counts: the words of a question then stay in the cache
 MOST_BINS = int(BINS.maximum or 0)
 MOST_CLASSES = 1000
-SECONDS = 10.0  # between two states that are kept
-UNFINISHED = "unfinished"  # name of the files that keep the state of a pass
+SECONDS = 10.0  # between two checkpoints
+UNFINISHED = "unfinished"  # name of the checkpoint files
 NO_CLASS = "no class, or one that training does not have"
 
 Report = Callable[[str, int], None]  # phase, rows so far
@@ -49,11 +52,11 @@ Report = Callable[[str, int], None]  # phase, rows so far
 
 @dataclass(frozen=True, kw_only=True)
 class CountRequest:
-    """The source and target of a count, and its questions, folds and secrecy.
+    """The source and target of a count, and its questions, folds and suppression.
 
-    `questions` are those of earlier counts; without them they are made from the rows, with `scheme` and `bins` as in training, and
-    `options` are those of `trainer.data.reader.build_as_read`. Rows are dealt into `folds` by a hash of the column `key`, which no
-    question asks. Numbers below `suppress` are kept secret.
+    `questions` are those of earlier counts. Without them, questions are made from the rows with `scheme` and `bins` as
+    in training, and with the `options` of `trainer.data.reader.build_as_read`. A hash of the column `key`, which no
+    question asks, assigns rows to `folds`. Numbers below `suppress` are kept secret.
     """
 
     source: Path
@@ -73,7 +76,7 @@ class CountRequest:
 def count(
     request: CountRequest, folder: Path, report: Report | None = None, note: Callable[[str], None] | None = None
 ) -> Counts:
-    """Count the rows of a source and write the folder of counts; `note` receives what was read in a special way.
+    """Count the rows of a source and write the folder of counts; `note` receives sentences about how the rows were read.
 
     Raises
     ------
@@ -111,7 +114,7 @@ def _count_into(request: CountRequest, folder: Path, say: Report, note: Callable
 
 
 def _structure(request: CountRequest) -> dict[str, Any]:
-    """Return how the files are written: as the request says, else as the earlier counts read theirs."""
+    """Return the file structure that the request states, else that of the earlier counts."""
     structure = request.given.structure
     if request.questions is None or any(value is not None for value in structure.values()):
         return structure
@@ -143,7 +146,7 @@ def _check(request: CountRequest) -> None:
 def make_questions(
     request: CountRequest, source: Source, report: Report, note: Callable[[str], None]
 ) -> CountedQuestions:
-    """Return the questions that training would ask, from all rows or every k-th of them, and the classes of all rows."""
+    """Make the questions that training would ask, from all rows or every k-th, with the classes of all rows."""
     parts, stride, rows = _sample(request, source, report)
     raw = _concatenate(parts)
     options = dict(request.options)
@@ -171,7 +174,7 @@ def make_questions(
 
 
 def _sample(request: CountRequest, source: Source, report: Report) -> tuple[list[RawTable], int, int]:
-    """Return every k-th row, and the first row of each class that these lack, with k and the number of all rows."""
+    """Return every k-th row, and the first row of each class that they lack, with k and the number of all rows."""
     pieces: list[tuple[np.ndarray, RawTable]] = []
     first: dict[str, RawTable] = {}
     stride = 1
@@ -200,7 +203,7 @@ def _sample(request: CountRequest, source: Source, report: Report) -> tuple[list
 
 
 def _every(index: np.ndarray, rows: RawTable, stride: int) -> tuple[np.ndarray, RawTable]:
-    """Return the rows whose place in the source, int64 (rows,), divides by `stride`."""
+    """Return the rows whose index in the source, int64 (rows,), is a multiple of `stride`."""
     mask = index % stride == 0
     return (index, rows) if stride == 1 else (index[mask], _take(rows, np.flatnonzero(mask)))
 
@@ -211,7 +214,7 @@ def _take(raw: RawTable, rows: np.ndarray) -> RawTable:
 
 
 def _concatenate(parts: Sequence[RawTable]) -> RawTable:
-    """Return pieces of one or more files as one table. Raises DataError if a column is missing in one or has another type."""
+    """Return pieces of one or more files as one table; raise DataError if a column is missing in one or has another type."""
     first = parts[0]
     if len(parts) == 1:
         return first
@@ -229,7 +232,7 @@ def _concatenate(parts: Sequence[RawTable]) -> RawTable:
 
 
 def _join_arrays(name: str, arrays: list[pa.Array]) -> pa.Array:
-    """Return the pieces of a column as one; whole numbers beside numbers become numbers."""
+    """Return the pieces of a column as one; integers beside floats become floats."""
     types = {array.type for array in arrays}
     if any(pa.types.is_dictionary(kind) for kind in types):  # declared categories; pieces may number them differently
         arrays = [own if pa.types.is_dictionary(own.type) else as_text(own).dictionary_encode() for own in arrays]
@@ -244,7 +247,7 @@ def _join_arrays(name: str, arrays: list[pa.Array]) -> pa.Array:
 
 @dataclass(kw_only=True)
 class _State:
-    """The state of a pass: counts `numbers`, int64 (folds, classes, sets), up to row `start` of file `file`, and earlier parts."""
+    """The checkpoint of a pass: counts `numbers`, int64 (folds, classes, sets), up to row `start` of file `file`, and earlier parts."""
 
     name: str
     questions: CountedQuestions
@@ -263,7 +266,7 @@ class _State:
         return cls(name=name, questions=questions, numbers=numbers)
 
     def keep(self, folder: Path) -> None:
-        """Write the state; the description comes last and names the numbers, so that the two always belong together."""
+        """Write the checkpoint; the description comes last and names the numbers, so that the two always belong together."""
         stream = io.BytesIO()
         np.save(stream, self.numbers, allow_pickle=False)
         numbers = sha256(stream.getvalue()).hexdigest()
@@ -287,7 +290,7 @@ class _State:
 
     @classmethod
     def read(cls, folder: Path, name: str) -> _State | None:
-        """Return the state of an earlier pass of the same request; None if there is none that is whole."""
+        """Return the checkpoint of an earlier pass of the same request; None if there is no complete one."""
         try:
             record = json.loads((folder / f"{UNFINISHED}.json").read_text(encoding="utf-8"))
             content = (folder / f"{UNFINISHED}-{record['numbers'][:16]}.npy").read_bytes()
@@ -331,7 +334,7 @@ class _State:
 
 
 def _name_of(request: CountRequest, source: Source, digests: Sequence[str]) -> str:
-    """Return a digest of the request and its files, by which a pass that was stopped is known again."""
+    """Return a digest of the request and its files, by which a stopped pass is recognised."""
     questions = None if request.questions is None else request.questions.to_json()
     record = {
         "request": [request.target, request.depth, str(request.scheme), request.bins, request.folds, request.key],
@@ -346,7 +349,7 @@ def _name_of(request: CountRequest, source: Source, digests: Sequence[str]) -> s
 def _collect(
     request: CountRequest, source: Source, state: _State, digests: Sequence[str], folder: Path, report: Report
 ) -> None:
-    """Count all rows from where the state stands. Raises DataError for a file that changed meanwhile."""
+    """Count all rows from the checkpoint on; raise DataError for a file that changed meanwhile."""
     encoding = state.questions.encoding
     used_columns = sorted({feature.column for feature in encoding.features})
     reading = ColumnParsing.from_json(state.questions.reading)
@@ -384,7 +387,7 @@ def _end_file(state: _State, source: Source, digests: Sequence[str]) -> None:
 def _rows_of(
     raw: RawTable, state: _State, request: CountRequest, reading: ColumnParsing, used: Sequence[int]
 ) -> tuple[BitArray, np.ndarray]:
-    """Return the answers of the rows that count, uint8 (rows, questions), and the place of each row among folds and classes."""
+    """Return the answers of the counted rows, uint8 (rows, questions), and the index of each row's fold and class."""
     questions = state.questions
     encoding = questions.encoding
     rows = rows_for_model(
@@ -414,7 +417,7 @@ def _count_left_out(state: _State, rows: ModelRows, known: np.ndarray) -> None:
 
 
 def _refused_columns(questions: CountedQuestions) -> list[int]:
-    """Return the columns in which an empty cell has no answer, since the rows that made the questions had none."""
+    """Return the columns in which an empty cell gets no answer, because the rows that made the questions had none."""
     schema = questions.encoding.schema
     refused = set()
     for feature in questions.encoding.features:
@@ -425,7 +428,7 @@ def _refused_columns(questions: CountedQuestions) -> list[int]:
 
 
 def folds_of(cells: Cells, folds: int) -> np.ndarray:
-    """Return the fold of each row, int64 (rows,), by a hash of its cell: the same cell is in the same fold wherever it is counted."""
+    """Return the fold of each row, int64 (rows,), by a hash of its cell; equal cells have the same fold in every count."""
     each = [int.from_bytes(sha256(word.encode()).digest()[:8], "big") % folds for word in cells.words]
     return np.array(each, np.int64)[cells.index]
 
@@ -433,7 +436,7 @@ def folds_of(cells: Cells, folds: int) -> np.ndarray:
 def _add(
     bits: BitArray, groups: np.ndarray, numbers: CountArray, depth: int, pool: ThreadPoolExecutor, threads: int
 ) -> None:
-    """Add the answers of some rows, uint8 (rows, questions), to the numbers."""
+    """Add the answers of some rows, uint8 (rows, questions), to the counts `numbers`."""
     flat = numbers.reshape(-1, numbers.shape[-1])
     order = np.argsort(groups, kind="stable")
     ends = np.searchsorted(groups[order], np.arange(len(flat) + 1))

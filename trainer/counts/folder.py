@@ -1,4 +1,7 @@
-"""A folder of counts: `counts.json` says what was counted, `counts.npz` holds the numbers. Folders of the same questions add up."""
+"""Store counts in a folder, and add folders of the same questions.
+
+`counts.json` describes the count, `counts.npz` has the numbers.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +37,7 @@ MOST_NUMBERS = 100_000_000  # counts of all classes and folds
 class CountedQuestions:
     """The classes of `target`, and the yes/no questions of an encoding of the columns.
 
-    `reading` states how a messy table is read, as a model file keeps it. `asked` says how the questions were made.
+    `reading` is the parsing of a messy table, as in a model file. `asked` states how the questions were made.
     """
 
     target: str
@@ -153,7 +156,7 @@ class Counts:
 
     @cached_property
     def sha256(self) -> str:
-        """SHA-256 of the questions, the parts and the numbers; names of files and times play no part."""
+        """SHA-256 of the questions, the parts and the numbers, without names of files and times."""
         record = self.questions.to_json() | {
             "format": FORMAT,
             "depth": self.depth,
@@ -208,7 +211,7 @@ class Counts:
 
 
 def check_size(questions: int, classes: int, folds: int, depth: int) -> int:
-    """Return how many numbers the counts are; raises ParameterError if they are too many or the depth is not counted."""
+    """Return the number of counts; raise ParameterError if they are too many, or if the depth cannot be counted."""
     if not 1 <= depth <= DEEPEST:
         raise ParameterError({"depth": f"choose a depth of 1 to {DEEPEST} for counts, not {depth}."})
     numbers = number_of_sets(questions, depth) * classes * max(folds, 1)
@@ -223,9 +226,9 @@ def check_size(questions: int, classes: int, folds: int, depth: int) -> int:
 
 
 def suppress_small(counts: Counts, least: int) -> Counts:
-    """Return the counts with each number from 1 to `least` − 1 as the interval of these numbers. Raises ParameterError.
+    """Return the counts with each number from 1 to `least` − 1 as the interval of these numbers; raise ParameterError.
 
-    Reasons for which so few rows are left out are not stated.
+    Entries of `left_out` and `unknown` below `least` are removed.
     """
     if least < 2:
         raise ParameterError({"suppress": f"numbers below {least} are to be kept secret: name at least 2."})
@@ -246,7 +249,7 @@ def suppress_small(counts: Counts, least: int) -> Counts:
 
 
 def merge(several: Sequence[Counts]) -> Counts:
-    """Return the sum of counts of the same questions. Raises DataError for other questions and for a part that is there twice."""
+    """Return the sum of counts of the same questions; raise DataError for other questions, or a part that occurs twice."""
     first = several[0]
     for other in several[1:]:
         _check_same(first, other)
@@ -293,7 +296,7 @@ def _check_same(first: Counts, other: Counts) -> None:
 
 
 def write_counts(counts: Counts, folder: Path) -> None:
-    """Write a folder of counts; `counts.json` comes last, so that a folder with it is complete. Raises OSError and DataError."""
+    """Write a folder of counts; `counts.json` comes last, so that a folder with it is complete. Raise OSError or DataError."""
     folder.mkdir(parents=True, exist_ok=True)
     if (folder / RECORD).exists():
         raise DataError(f"The folder '{folder.name}' holds counts already. Name another one.")
@@ -313,7 +316,7 @@ def holds_counts(path: str | Path) -> bool:
 
 
 def read_record(path: str | Path) -> dict[str, Any]:
-    """Read `counts.json`, or the one of a folder. Raises DataError and OSError."""
+    """Read `counts.json` by its own path or its folder's; raise DataError or OSError."""
     path = Path(path)
     path = path / RECORD if path.is_dir() else path
     if path.stat().st_size > MOST_RECORD:
@@ -328,7 +331,7 @@ def read_record(path: str | Path) -> dict[str, Any]:
 
 
 def read_counts(folder: str | Path) -> Counts:
-    """Read a folder of counts. Raises DataError if it is damaged or its numbers are not those of its digest, and OSError."""
+    """Read a folder of counts; raise DataError if it is damaged or does not match its SHA-256, or OSError."""
     folder = Path(folder)
     record = read_record(folder)
     try:

@@ -1,4 +1,7 @@
-"""Count the rows that answer yes to every question of a set, 64 rows at a time."""
+"""Count the rows that answer yes to all questions of a set.
+
+The kernel counts 64 rows at a time.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Confirm a tree over the rows of a source: how many rows reach each node, by one pass."""
+"""Recount the rows of a source in the leaves of a tree."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Recount:
         return not self.differ
 
     def to_json(self) -> dict[str, Any]:
-        """The record of `recount --json`."""
+        """Return the record of `recount --json`."""
         return {
             "same": self.same, "rows": self.rows, "correct": self.correct, "no_answer": self.no_answer,
             "no_class": self.no_class, "differ": list(self.differ),
@@ -44,7 +44,7 @@ class Recount:
 
 
 def recount(model: ModelFile, source: Source) -> Recount:
-    """Count the rows of a source in the leaves of a tree. Raises DataError if a column is missing, and OSError."""
+    """Count the rows of a source in the leaves of a tree; raise DataError if a column is missing, or OSError."""
     tree = model.tree
     reading = ColumnParsing.from_json(model.reading)
     names = {tree.schema[j].name for j in tree.used_columns}

@@ -1,8 +1,9 @@
-"""The best tree of each number of leaves, from counts alone.
+"""Search the best tree of each number of leaves from counts.
 
-A tree of depth at most 3 has leaves that at most three answers describe. Their counts follow from those of sets of yes-answers:
-rows with yes to P and no to q are those with yes to P less those with yes to P and q (docs/counts.md). So every tree can be
-judged without a row. Counts that are kept secret are intervals; `Counted` then holds one end of each and the other end beside it.
+At most three answers describe a leaf of a tree of depth at most 3. Its counts follow from those of sets of yes-answers:
+rows with yes to P and no to q are those with yes to P less those with yes to P and q (docs/counts.md). So every tree is
+evaluated without a row. Suppressed counts are intervals; `Counted` then has one end of each and the other end beside
+it.
 """
 
 from __future__ import annotations
@@ -17,18 +18,18 @@ import numpy as np
 from trainer.counts.sets import pair_places, triple_places
 from trainer.dtypes import BoolArray, CountArray
 
-IMPOSSIBLE = -(1 << 60)  # rows that a leaf without enough rows wins
+IMPOSSIBLE = -(1 << 60)  # correct rows of a leaf with too few rows
 BLOCK = 1 << 20  # numbers of one intermediate array
 
 Root = tuple[int, int, int]  # a first question, and the numbers of leaves for no and for yes
-Choice = tuple[int, Root | None]  # rows right, and the first question; None for a leaf
+Choice = tuple[int, Root | None]  # correct rows, and the first question; None for a leaf
 Shape = int | tuple[int, "Shape", "Shape"]  # the question, its subtree for no, for yes; a leaf is -1
 
 
 class End(NamedTuple):
     """One end of the counts of a node: int64 (classes,), (classes, questions) and (classes, questions, questions).
 
-    `one` and `two` are those of its rows that answer yes to a question, to two.
+    `one` and `two` count its rows that answer yes to a question, and to two.
     """
 
     total: CountArray
@@ -38,7 +39,7 @@ class End(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Counted:
-    """The counts of a node at the end that is searched, `own`, and at the other end; both are the same where counts are exact."""
+    """The counts of a node at the end that is searched, `own`, and at the other end; both are the same if counts are exact."""
 
     own: End
     other: End
@@ -46,7 +47,7 @@ class Counted:
 
 @dataclass(frozen=True, kw_only=True)
 class BestByLeaves:
-    """The most rows right with at most 1, 2, … leaves, and the first question of such a tree with the leaves for no and for yes."""
+    """The most correct rows with at most 1, 2, … leaves, and the first question of such a tree with its leaves for no and yes."""
 
     correct: tuple[int, ...]
     roots: tuple[Root | None, ...]
@@ -74,7 +75,7 @@ class TreeSearch:
         return self._best_of_two(self._root, self.depth)
 
     def shape(self, leaves: int) -> Shape:
-        """Return a best tree with at most so many leaves."""
+        """Return a best tree with at most this number of leaves."""
         return self._shape(self._root, self.depth, leaves, self.best)
 
     def _best_of_two(self, node: Counted, depth: int) -> BestByLeaves:
@@ -96,12 +97,12 @@ class TreeSearch:
         return _rising(choices)
 
     def _pick(self, won: CountArray, leaves: tuple[int, int]) -> Choice:
-        """Return the most that a first question wins, with that question."""
+        """Return the most correct rows of any first question, with that question."""
         at = int(np.where(self.allowed, won, 2 * IMPOSSIBLE).argmax())
         return int(won[at]), (at, *leaves)
 
     def _split_sides(self, node: Counted) -> tuple[CountArray, CountArray]:
-        """Return what the best second question wins on the side yes and on the side no of each first question, int64 (questions,)."""
+        """Return the correct rows with the best second question on the yes and no side of each first question, int64 (questions,)."""
         node_counts = node.own
         other = node.other
         classes, questions = node_counts.one.shape
@@ -178,9 +179,9 @@ class TreeSearch:
         return End(total=end.one[:, question], one=end.two[:, question], two=two)
 
     def _won(self, counts: CountArray) -> CountArray:
-        """Return how many rows the largest class has, in nodes (classes, …); IMPOSSIBLE where a leaf would have too few rows."""
+        """Return the rows of the largest class in nodes (classes, …); IMPOSSIBLE if a leaf would have too few rows."""
         won = counts.max(axis=0)
-        if self.min_leaf > 1:  # a leaf without rows wins none, so that the tree without it comes first
+        if self.min_leaf > 1:  # with 1, an empty leaf wins no row, so the smaller tree comes first
             won = np.where(counts.sum(axis=0) >= self.min_leaf, won, IMPOSSIBLE)
         return won
 
@@ -191,7 +192,7 @@ def _less(end: End, rows: End) -> End:
 
 
 def _rising(choices: Sequence[Choice]) -> BestByLeaves:
-    """Return the best of at most 1, 2, … leaves from the best of exactly so many."""
+    """Return the best trees of at most 1, 2, … leaves from the best of exactly so many."""
     rising = [choices[0]]
     for choice in choices[1:]:
         rising.append(choice if choice[0] > rising[-1][0] else rising[-1])

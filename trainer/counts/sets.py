@@ -1,4 +1,7 @@
-"""Index of the count of each set of questions: the empty set, singles, pairs, triples, each in lexicographic order."""
+"""Index the counts of sets of at most three questions.
+
+The order is the empty set, singles, pairs and triples, each in lexicographic order.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ import numpy as np
 
 from trainer.dtypes import CountArray
 
-DEEPEST = 3  # questions of one set
+DEEPEST = 3  # most questions of one set
 
 
 def number_of_sets(questions: int, depth: int) -> int:
@@ -17,7 +20,7 @@ def number_of_sets(questions: int, depth: int) -> int:
 
 
 def place(questions: int, members: set[int]) -> int:
-    """Return the place of a set of at most three questions."""
+    """Return the index of a set of at most three questions."""
     indices = np.array([[[q]] for q in sorted(members)], np.int64)
     if not len(indices):
         return 0
@@ -26,7 +29,7 @@ def place(questions: int, members: set[int]) -> int:
 
 
 def pair_places(questions: int) -> CountArray:
-    """Return the place of each pair as int64 (questions, questions); a question with itself is the single question."""
+    """Return the index of each pair as int64 (questions, questions); a question with itself is the single question."""
     each = np.arange(questions, dtype=np.int64)
     low = np.minimum(each[:, None], each)
     high = np.maximum(each[:, None], each)
@@ -34,7 +37,7 @@ def pair_places(questions: int) -> CountArray:
 
 
 def triple_places(questions: int, a: CountArray, b: CountArray, c: CountArray) -> CountArray:
-    """Return the place of each triple, of arrays that broadcast; a triple with equal members is the set of its members."""
+    """Return the index of each triple of arrays that broadcast; a triple with equal members is the set of its members."""
     low = np.minimum(np.minimum(a, b), c)
     high = np.maximum(np.maximum(a, b), c)
     middle = a + b + c - low - high

@@ -1,4 +1,4 @@
-"""A source of rows: one file, or a folder of CSV and Parquet files, read piece by piece."""
+"""Read a source of rows, a file or a folder, in pieces."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ LARGE = ReadLimits(bytes=10**13, unpacked_bytes=10**13, rows=10**11, columns=10*
 
 @dataclass(frozen=True, kw_only=True)
 class SourcePiece:
-    """Some rows of a file: its place among the files, the place of the first row in it, and the cells."""
+    """Some rows of a file: the index of the file, the index of their first row in it, and the cells."""
 
     file: int
     start: int
@@ -49,7 +49,7 @@ class Source:
 
     @cached_property
     def files(self) -> tuple[Path, ...]:
-        """The files with rows. Raises DataError if there is none."""
+        """The files of the source, with or without rows; raises DataError if there is none."""
         if self.path.is_file():
             return (self.path,)
         if not self.path.is_dir():
@@ -62,8 +62,8 @@ class Source:
 
     @cached_property
     def empty(self) -> frozenset[int]:
-        """The places of the files of a folder that have no rows. Raises DataError if no file has one."""
-        if len(self.files) == 1:  # reading it says what is wrong
+        """The indices of the files of a folder that have no rows; raises DataError if no file has one."""
+        if len(self.files) == 1:  # reading a single file reports what is wrong
             return frozenset()
         empty_files = frozenset(place for place, path in enumerate(self.files) if _has_no_rows(path, self.structure))
         if len(empty_files) == len(self.files):
@@ -83,7 +83,7 @@ class Source:
     def pieces(
         self, column_names: Collection[str] | None = None, *, first: int = 0, start: int = 0
     ) -> Iterator[SourcePiece]:
-        """Yield the rows from row `start` of file `first` on, with the columns `wanted` (None: all). Raises DataError, OSError."""
+        """Yield the rows from row `start` of file `first` on, with the columns `column_names` (None: all); raise DataError or OSError."""
         for file in range(first, len(self.files)):
             if file in self.empty:
                 continue

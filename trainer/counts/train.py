@@ -123,7 +123,7 @@ def _settings(counts: Counts, parameters: Mapping[str, Any], method: Method) -> 
 
 
 def _allowed_questions(counts: Counts, settings: Settings) -> BoolArray:
-    """Return which questions may be asked. Raises ParameterError for a forbidden column that does not exist."""
+    """Return the mask of the allowed questions; raise ParameterError for a forbidden column that does not exist."""
     encoding = counts.questions.encoding
     columns = tuple(column.name for column in encoding.schema)
     names = SettingNames(columns=columns, classes=counts.questions.classes)
@@ -148,7 +148,7 @@ def cheapest(best: BestByLeaves, penalty: Fraction, rows: int, most: int | None)
 
 
 def tree_of(shape: Shape, counts: Counts) -> Tree:
-    """Return the tree of a shape, every node counted; where numbers are secret, by their lower ends."""
+    """Return the tree of a shape with the counts of every node; suppressed numbers count as their lower ends."""
     encoding = counts.questions.encoding
     nodes: list[Node] = []
     queue: deque[tuple[Shape, set[int], set[int], int]] = deque([(shape, set(), set(), 0)])
@@ -189,7 +189,7 @@ def leaf_paths(tree: Tree, counts: Counts) -> list[tuple[int, set[int], set[int]
 
 
 def _judge(tree: Tree, counts: Counts, fold: int | None) -> dict[str, Any]:
-    """Return rows, right ones, accuracy and confusion matrix, of one fold or of all rows; where numbers are secret, what is sure."""
+    """Return rows, correct rows, accuracy and confusion matrix, of one fold or of all rows; with suppression, certain rows only."""
     classes = len(tree.classes)
     confusion = np.zeros((classes, classes), np.int64)
     for number, yes, no in leaf_paths(tree, counts):
@@ -208,7 +208,7 @@ def _rows(counts: Counts, fold_trees: list[Tree]) -> dict[str, Any]:
 
 
 def cross_validate(counts: Counts, settings: Settings) -> tuple[dict[str, Any], list[Tree]]:
-    """Return how the same settings do on rows that they have not seen, and the trees: each fold is judged by the best tree of the others."""
+    """Cross-validate the settings: judge each fold by the best tree of the others; return the metrics and the trees."""
     penalty = exact_fraction(settings["leaf_penalty"] or 0)
     total = counts.total[0]
     classes = len(counts.questions.classes)
@@ -289,7 +289,7 @@ def _certificate(
 
 
 def space_words(counts: Counts) -> str:
-    """Return the questions of the counts, counted, in words."""
+    """Describe the number and the kinds of the questions of the counts."""
     encoding = counts.questions.encoding
     levels = sum(encoding.schema[f.column].kind is ColumnKind.CATEGORICAL for f in encoding.features)
     others = len(encoding.features) - levels
@@ -299,7 +299,7 @@ def space_words(counts: Counts) -> str:
 
 
 def _summary(model: ModelFile, certificate: Certificate, counts: Counts) -> dict[str, Any]:
-    """Return the JSON of `train`."""
+    """Return the record that `train --json` prints."""
     claim = read_claim(model.certificate)
     summary = {
         "method": METHOD, "status": str(certificate.status), "claim": claim.words, "proved_optimal": claim.proved_optimal,

@@ -1,4 +1,4 @@
-"""Build the Table and Labels of a training from a raw table, with a report of what is left out."""
+"""Build a training's table, labels and load report from a raw table."""
 
 from __future__ import annotations
 
@@ -236,7 +236,7 @@ def _rows(
 
 
 def gaps(cells: Cells, kind: ColumnKind) -> BoolArray:
-    """Return for each word whether it is an empty cell in a column of this kind; among numbers, every mark is one."""
+    """Return the mask of words that are empty cells in a column of this kind; numeric columns count every mark."""
     return cells.missing if kind is ColumnKind.CATEGORICAL else cells.marks
 
 

@@ -1,4 +1,4 @@
-"""Propose how values changed their form since the training: numbers in another unit, categories with other names.
+"""Propose unit conversions or renamed categories that explain strange values.
 
 A proposal changes no prediction. It is shown to the user, with the number of answers that it would change.
 """
@@ -24,7 +24,7 @@ SPREAD_SHIFTED = 0.35  # the same for readings with an offset, which drifting va
 PLAIN_WORTH = 0.9  # a power of ten is proposed if it fits at least this well, compared with the best reading
 MOST_WORDS = 200  # with more different unknown words, no recoding is proposed
 NAMED = 3  # pairs of words in a sentence
-SAMPLE = 20_000  # numbers of a column that are kept
+SAMPLE = 20_000  # most numbers in the sample of a column
 
 POWERS = tuple(10.0**k for k in (-3, 3, -2, 2, -1, 1, -6, 6))  # the likeliest first
 UNITS: tuple[tuple[float, str], ...] = (
@@ -150,7 +150,7 @@ def propose_factor(
     column : str
         Name of the column.
     values : float64 (n,)
-        Its numbers; NaN where a cell is empty.
+        Its numbers; NaN for an empty cell.
     low, high : float
         Ends of the training range.
     codes : collection of float

@@ -1,4 +1,7 @@
-"""Read the prices of columns: 'lab_test=12.5', paid once by each row whose path uses the column."""
+"""Parse column prices such as 'lab_test=12.5'.
+
+Each row pays a price once if its path uses the column.
+"""
 
 from __future__ import annotations
 

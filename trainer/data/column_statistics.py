@@ -1,4 +1,4 @@
-"""Steps, unit of change and range of each column over the training rows."""
+"""Compute decimals, unit of change and range of each training column."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class ColumnStatistics:
 
 
 def statistics(schema: Sequence[ColumnSchema], matrix: FloatArray) -> tuple[ColumnStatistics, ...]:
-    """Return the statistics of each column over the training rows `matrix`, float64 (n, columns), NaN where missing."""
+    """Return the statistics of each column over the training rows `matrix`, float64 (n, columns), NaN if missing."""
     return tuple(
         ColumnStatistics() if column.kind is ColumnKind.CATEGORICAL else numeric_statistics(values)
         for column, values in zip(schema, _columns_of(matrix), strict=True)
@@ -60,13 +60,14 @@ def describe_columns(tree: Tree, matrix: FloatArray) -> Tree:
     ----------
     tree : Tree
     matrix : float64 array of shape (n, columns)
-        The training rows, NaN where missing.
+        The training rows, NaN if missing.
 
     Returns
     -------
     Tree
         The same tree. Its numeric columns with a value have `decimals`, `change_unit` and `range`. The range covers the
-        numbers that are no codes, rounded outward to a tenth of the unit, so that its ends reveal no value of a row.
+        numbers that are no codes, rounded outward to a tenth of the unit, so that its ends reveal no value of a row. Ends
+        with too many digits are not rounded.
     """
     return replace(tree, schema=describe_schema(tree.schema, matrix))
 

@@ -1,4 +1,4 @@
-"""Read a cost matrix from text, 'bad>good=5; good>bad=0.2*amount', or JSON."""
+"""Parse a cost matrix from text, 'bad>good=5; good>bad=0.2*amount', or JSON."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Costs of answers: a matrix of true classes and answers, and the costs of each row."""
+"""Represent costs of answers: by class and answer, or by row."""
 
 from __future__ import annotations
 
@@ -106,8 +106,8 @@ class RowCosts:
     def copies(self) -> CountArray:
         """The weight of the copy for each row and answer, int64 (rows, classes): its saving against the dearest answer.
 
-        The weights have no common divisor. If `even`, savings are multiplied by the number of answers, and each copy of a
-        row gets the same extra weight, so that the copies of all rows have the same total weight.
+        The weights have no common divisor. If `even`, savings are multiplied by the number of answers. Each copy of a
+        row then gets the same extra weight, so that the copies of all rows have the same total weight.
         """
         return self._undivided // self.divisor
 

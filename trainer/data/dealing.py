@@ -1,4 +1,4 @@
-"""Deal groups of rows into parts so that every part has its share of each class."""
+"""Deal groups of rows into parts with even shares of each class."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from trainer.dtypes import CountArray, FloatArray
 
 MAX_STEPS = 500  # of the improvement
 MAX_SWAPS = 4000  # pairs of kinds of groups that one step compares
-DECIMALS = 9  # imbalances that agree to so many decimals are equal
+DECIMALS = 9  # imbalances that agree to this number of decimals are equal
 
 
 def deal_groups(counts: CountArray, shares: FloatArray, seed: int) -> np.ndarray:

@@ -89,7 +89,7 @@ def read_groups(raw: RawTable, name: str, rows: np.ndarray) -> RowGroups:
 
 
 def read_times(raw: RawTable, reading: ColumnParsing, name: str, rows: np.ndarray) -> RowTimes:
-    """Return the times of `rows`; raises DataError for an empty cell, and for cells that cannot be ordered."""
+    """Return the times of `rows`; raise DataError for an empty cell, and for cells that cannot be ordered."""
     reading.ask([name])
     column_reading = reading.columns.get(name)
     refuse_empty(
@@ -145,7 +145,7 @@ def column_numbers(raw: RawTable, column_reading: ColumnReading | None, name: st
 
 
 def _word_values(cells: Cells, column_reading: ColumnReading | None) -> FloatArray:
-    """Return a number for each distinct word that rises with time; NaN for words that cannot be ordered."""
+    """Return a sortable number for each distinct word; NaN for words that cannot be ordered."""
     if column_reading is None or column_reading.taken_for not in (DATE, NUMBER):
         return np.where(cells.numbers, cells.floats(), np.nan)
     values = np.full(len(cells.array), np.nan)

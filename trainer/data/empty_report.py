@@ -1,4 +1,4 @@
-"""Report the empty cells of a table: by column, by pattern, and their dependence on the class."""
+"""Report empty cells by column and pattern, and their dependence on the class."""
 
 from __future__ import annotations
 

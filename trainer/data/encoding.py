@@ -1,7 +1,8 @@
-"""Encode columns as the features of solvers, and decode features to splits in the columns' units.
+"""Encode columns as features of solvers, and decode features to splits.
 
-The binary encodings follow Keegan et al. (accelerated BendOCT) and their published tables. Categorical columns become one
-feature per level (two levels: one feature). Numeric columns become quantile buckets (QB-k) or quantile thresholds (QT-k).
+The binary encodings follow Keegan et al. (accelerated BendOCT) and their published tables. Categorical columns become
+one feature per level (two levels: one feature). Numeric columns become quantile buckets (QB-k) or quantile thresholds
+(QT-k). Splits are in the columns' units.
 """
 
 from __future__ import annotations
@@ -333,7 +334,8 @@ def encode_filled(table: Table, weights: CountArray | None = None, *, indicators
     weights : int64 array of shape (n,), optional
         Row weights of the medians.
     indicators : bool
-        Whether each column with empty cells also has the feature "the cell is empty". If False, columns with one value stay.
+        Whether each column with empty cells also has the feature "the cell is empty". If False, such columns stay even
+        with a single value.
     """
     features: list[EncodedFeature] = []
     for j, column in enumerate(table.columns):

@@ -1,4 +1,4 @@
-"""Hold out rows and assign folds: at random, by groups, by time, or both."""
+"""Hold out rows and assign folds: random, by groups, or by time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Intake report of a file, a frame or arrays: `inspect`."""
+"""Report possible faults of a file, a frame or arrays."""
 
 from __future__ import annotations
 
@@ -89,8 +89,8 @@ def inspect_raw(
 ) -> tuple[IntakeFinding, ...]:
     """Return the intake report of rows; see `build_as_read` for `ignore` and the other options.
 
-    If no tree can be trained on the table, a finding states the reason, and the other findings are about its cells only.
-    Raises UnknownColumnError for a column that `raw` does not have.
+    If no tree can be trained on the table, a finding states the reason, and the other findings are about its cells
+    only. Raise UnknownColumnError for a column that `raw` does not have.
     """
     check_name(target, raw.names)
     built: Built | None = None

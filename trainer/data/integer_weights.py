@@ -1,9 +1,9 @@
-"""Round row weights to integers, so that counting is exact, with a proved bound of the rounding error.
+"""Round row weights to integers, with a bound of the error.
 
-Integers are kept, and decimals with a small common denominator are multiplied by it: both are exact. Other weights w are
-rounded to integers v, and negligible ones become 0. With the sums W and V, the share of correct weight of any tree changes
-by at most ½ Σ|w/W − v/V|. Proof: the differences w/W − v/V add up to 0, so those of the correct rows add up to at most half
-of the absolute sum.
+Integers make counting exact. Integers do not change, and decimals with a small common denominator are multiplied by it: both
+are exact. Other weights w are rounded to integers v, and negligible ones become 0. With the sums W and V, the share of
+correct weight of any tree changes by at most ½ Σ|w/W − v/V|. Proof: the differences w/W − v/V add up to 0, so those of
+the correct rows add up to at most half of the absolute sum.
 """
 
 from __future__ import annotations

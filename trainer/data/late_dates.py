@@ -1,4 +1,7 @@
-"""Find dates that may be known only after the outcome: they follow another date and predict the class."""
+"""Find dates that may be known only after the outcome.
+
+Such dates follow another date, and predict the class or have a name that suggests it.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Problem: rows, labels and objective of a training."""
+"""Define a training problem: rows, labels and objective."""
 
 from __future__ import annotations
 
@@ -295,7 +295,7 @@ class Problem:
 def class_weighted(settings: Mapping[str, Any], labels: Labels, weights: CountArray | None) -> CountArray | None:
     """Return row weights, int64 (rows,), with the class weights of the settings; None if all rows count once.
 
-    Raise ParameterError if the weights would be too large, or if min_leaf, which counts rows, is set.
+    Raise ParameterError if the weights would be too large, or if min_leaf, which counts rows, is more than 1.
     """
     if settings.get("class_weight") != "balanced":
         return weights

@@ -1,4 +1,4 @@
-"""Profile a table: distributions by class, best single splits, and the error that no tree avoids."""
+"""Profile a table: distributions, best single splits, and unavoidable errors."""
 
 from __future__ import annotations
 

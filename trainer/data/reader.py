@@ -401,7 +401,7 @@ def rows_for_model(
     only_used: bool = False,
     reading: ColumnParsing | None = None,
 ) -> ModelRows:
-    """Do the same for a raw table; with `only_used`, columns that the tree does not need are NaN."""
+    """Do the same as `load_for_model` for a raw table; with `only_used`, columns that the tree does not need are NaN."""
     needed = {schema[j].name for j in (range(len(schema)) if used is None else used)}
     if reading is not None and reading.columns:
         raw = reading.apply(raw, target=target, needed=needed)

@@ -1,4 +1,7 @@
-"""Convert rewards of answers to costs: the difference to the best answer of the row."""
+"""Read rewards of answers and convert them to costs.
+
+A cost is the difference to the best answer of the row.
+"""
 
 from __future__ import annotations
 

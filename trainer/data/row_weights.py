@@ -1,4 +1,4 @@
-"""Sampling weights of rows, from a column of a raw table."""
+"""Read sampling weights of rows from a column of a raw table."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def with_weights(
 
 
 def read_weights(raw: RawTable, reading: ColumnParsing, name: str, rows: np.ndarray) -> RowWeights:
-    """Return the weights of `rows` of a raw table; raises DataError as `with_weights` does."""
+    """Return the weights of `rows` of a raw table; raise DataError as `with_weights` does."""
     raw_weights, form = _read_cells(raw, reading, name, rows)
     counted = raw_weights > 0
     integers = whole_weights(raw_weights)

@@ -1,4 +1,4 @@
-"""Parse the rows of a prediction request (JSON objects) into the matrix of the prediction kernel."""
+"""Parse JSON rows of a prediction request into the kernel's matrix."""
 
 from __future__ import annotations
 
@@ -183,7 +183,7 @@ def _numbers(column: ColumnSchema, cells: list[Any], refused: bool) -> FloatArra
 
 
 def numbers_of_texts(texts: Collection[str]) -> dict[str, float]:
-    """Return the numbers of trimmed texts, parsed as in a file; NaN for an empty cell, without texts that are no numbers."""
+    """Return the numbers of trimmed texts, parsed as in a file; NaN for an empty cell. Other texts are left out."""
     words = [text for text in texts if text.isascii()]
     if not words:
         return {}

@@ -1,4 +1,4 @@
-"""Confidence intervals at 95 % of an accuracy or a cost on unseen rows: by rows, folds or groups.
+"""Compute 95 % intervals of accuracies and costs on unseen rows.
 
 n is the number of rows, k the number of correct ones, and z the normal quantile.
 """
@@ -38,7 +38,7 @@ def of_folds(correct: float, n: float, folds: int) -> Interval | None:
     -----
     The trees of the folds share training rows, so their mistakes are correlated. Nadeau & Bengio (2003) estimate
     the correlation as the share of rows in one fold: the variance grows by 1 + folds / (folds − 1). Wilson's
-    interval is taken over so many fewer rows. None for fewer than two folds or no rows.
+    interval is computed with the rows divided by this factor. None for fewer than two folds or no rows.
     """
     if folds < 2:
         return None
@@ -66,7 +66,7 @@ def of_groups(correct: FloatArray, n: FloatArray, folds: int = 0) -> Interval | 
     A bootstrap draws whole groups and gives the variance of the share. The effective number of rows is the number of independent
     rows with this variance (Korn & Graubard, 1998): 40 patients whose rows agree count as 40, not as 400 rows. It is reduced by
     the ratio of the normal quantile to that of Student's t with groups − 1 degrees of freedom, squared, and by folds as in
-    `of_folds`. Wilson's interval is taken over so many rows.
+    `of_folds`. Wilson's interval is computed with this number of rows.
     """
     has_rows = n > 0
     rows = effective_rows(correct[has_rows], n[has_rows])
@@ -155,7 +155,7 @@ def of_rows(correct: BoolArray, weights: CountArray | None = None, groups: np.nd
     row_weights = np.ones(len(correct)) if weights is None else weights.astype(np.float64)
     if groups is None:
         return of_weights(WeightSums.of(row_weights * correct, row_weights))
-    from scipy.special import stdtrit  # slow to import, and only needed where rows have groups
+    from scipy.special import stdtrit  # slow to import, and only needed if rows have groups
 
     _, place = np.unique(groups, return_inverse=True)
     n = np.bincount(place, weights=row_weights)
@@ -201,10 +201,10 @@ def of_costs(costs: FloatArray, n: FloatArray, *, least: float = 0.0) -> Interva
 
     Notes
     -----
-    A percentile bootstrap over groups. Its distances from the cost per row are widened by the ratio of the quantile of Student's t with
-    groups − 1 degrees of freedom to the normal one, since it is too narrow for few groups.
+    A percentile bootstrap over groups is too narrow for few groups. So its distances from the cost per row are widened by two
+    factors: the quantile of Student's t with groups − 1 degrees of freedom over the normal one, and √(groups / (groups − 1)).
     """
-    from scipy.special import stdtrit  # slow to import, and only needed where answers have costs
+    from scipy.special import stdtrit  # slow to import, and only needed if answers have costs
 
     has_rows = n > 0
     groups = int(has_rows.sum())
@@ -230,7 +230,7 @@ def _resample(total: FloatArray, n: FloatArray) -> FloatArray:
 
 def effective_rows(correct: FloatArray, n: FloatArray) -> float | None:
     """Return how many independent rows have the variance of the share over resampled groups; None for fewer than two groups."""
-    from scipy.special import stdtrit  # slow to import, and only needed where rows have groups
+    from scipy.special import stdtrit  # slow to import, and only needed if rows have groups
 
     groups = len(n)
     if groups < 2:

@@ -1,4 +1,4 @@
-"""The contract of a table: the meaning of each column and of the target, in one record."""
+"""Build the contract of a table: the meaning of columns and target."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The training rows of a model, read from their file and held in memory."""
+"""Read the training rows of a model and look rows up among them."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def read_training_set(model: ModelFile, path: str | Path, *, limits: ReadLimits 
 def training_part(model: ModelFile, raw: RawTable) -> tuple[Table, Labels] | None:
     """Return the rows of a table that trained the model; None if their fingerprint is not the model's.
 
-    Raises DataError if the table lacks columns of the model or holds cells that do not fit them.
+    Raise DataError if the table lacks columns of the model or has cells that do not fit them.
     """
     tree = model.tree
     rows = rows_for_model(

@@ -1,1 +1,1 @@
-"""One training from rows to a model file with its proof, and its recovery after a kill."""
+"""Train a model file with its proof, and recover a killed training."""

@@ -1,4 +1,4 @@
-"""Read the claim of a certificate, for pages, API, exports, dossiers, notebooks and commands."""
+"""Describe the claim of a certificate in words."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ def price_of_wishes(record: Mapping[str, Any]) -> WishesPrice:
 
 
 def claim_words(certificate: Mapping[str, Any]) -> str:
-    """Return the claim as one sentence: about the splits where these are proved one by one, else about the whole tree."""
+    """Return the claim as one sentence: about the splits if these are proved one by one, else about the whole tree."""
     splits = splits_claim(certificate)
     if splits is not None:
         return f"{splits[0]} of {splits[1]} splits are proved best for the rows that reach them."
@@ -334,7 +334,7 @@ def saving_sentence(certificate: Mapping[str, Any]) -> str:
 
 
 def reward_sentence(record: Mapping[str, Any]) -> str:
-    """Return what a tree's answers earn on the training rows, beside the best constant answer, from the record of `train`."""
+    """Describe the reward of a tree on the training rows, beside the best constant answer, from the record of `train`."""
     unit = f" {record['reward_unit']}" if record["reward_unit"] else ""
     best = record["best_constant_reward"]
     return (

@@ -1,4 +1,4 @@
-"""The least cost of trees with at most 1, 2, … leaves, and of trees with few coefficients."""
+"""Search the least cost of trees for each number of leaves."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from trainer.tree.nodes import to_draft, tree_from_json
 class CostFrontier:
     """The least cost by number of leaves, in a unit.
 
-    `points` have `leaves`, `cost`, `least` (no tree of so many leaves costs less) and `proved`, for each number of leaves that makes a tree
-    cheaper. `unsettled` are the numbers for which nothing better was found and `least` is open. `floor` is what no answer avoids, and
-    `best_constant` the cheapest single answer with its cost. Trees of hyperplanes also have points by `coefficients`, and their points
-    the nodes of the `tree`.
+    `points` have `leaves`, `cost`, `least` (no tree with these leaves costs less) and `proved`, for each number of
+    leaves that makes a tree cheaper. `unsettled` are the numbers without a better tree whose `least` is open. `floor`
+    is the unavoidable cost, and `best_constant` the cheapest single answer with its cost. Trees of hyperplanes also
+    have points by `coefficients`, and their points the nodes of the `tree`.
     """
 
     unit: str
@@ -40,7 +40,7 @@ class CostFrontier:
 def cost_frontier(request: TrainRequest, on_start: Callable[[Monitor], None] | None = None) -> CostFrontier | None:
     """Search the least cost for each number of leaves up to `max_leaves`; None if there is nothing to search.
 
-    The setting `pareto` asks trees of hyperplanes for it.
+    Trees of hyperplanes need the setting `pareto` for it.
 
     Raises
     ------
@@ -53,7 +53,7 @@ def cost_frontier(request: TrainRequest, on_start: Callable[[Monitor], None] | N
     costs = problem.costs
     assert costs is not None
     changes: list[dict[str, Any]] = [{}]
-    if settings.get("pareto"):  # refused beside costs in a training, whose file has no frontier of costs
+    if settings.get("pareto"):  # a training refuses it beside costs, because its file has no frontier of costs
         changes = [{"pareto": False}, {"costs": "", "cost_unit": ""}]
     for change in changes:
         method.check(Settings(settings.to_json() | change), problem.names)
@@ -77,7 +77,7 @@ def cost_frontier(request: TrainRequest, on_start: Callable[[Monitor], None] | N
             axis: point[axis] for axis in ("leaves", "branchings", "coefficients") if axis in point
         }
         record |= {"cost": cost_of(point["correct"]), "least": cost_of(point["bound"]), "proved": point["proved"]}
-        if "tree" in point:  # counted over copies
+        if "tree" in point:  # its counts are of copies
             copies = tree_from_json(point["tree"], schema=searched.table.schema, classes=searched.labels.classes)
             record["tree"] = problem.settle(problem.tree(to_draft(copies))).to_json()
         return record

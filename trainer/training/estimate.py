@@ -1,4 +1,4 @@
-"""The expected time and memory of a fit, by the cost model of its method."""
+"""Estimate time and memory of a fit by the method's cost model."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The parts of a method's page that are made: the table of its parameters, and the picture of a tree that it trained.
+"""Generate parameter tables and tree pictures of the methods' pages.
 
-`manage.py methods --write FOLDER` puts them between the marks of each page FOLDER/<method>.md. The tree is a model file,
-FOLDER/trees/<method>.json, and its picture is drawn beside it. A test fails where a page or a picture is stale.
+`manage.py methods --write FOLDER` puts them between the marks of each page FOLDER/<method>.md. The tree is a model
+file, FOLDER/trees/<method>.json, and its picture is drawn beside it. A test fails if a page or a picture is stale.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ TREES = "trees"  # the folder of the model files and pictures, below that of the
 
 
 def default_of(parameter: Parameter) -> str:
-    """The default as a person types it; empty if there is none."""
+    """Return the default as a user types it; "" if there is none."""
     value = parameter.default
     if isinstance(value, bool):
         return str(value).lower()
@@ -35,7 +35,7 @@ def default_of(parameter: Parameter) -> str:
 
 
 def parameter_table(method: Method) -> str:
-    """A Markdown table: name, default, allowed values with the unit, meaning."""
+    """Return a Markdown table: name, default, allowed values with the unit, meaning."""
     lines = ["| name | default | allowed | meaning |", "|---|---|---|---|"]
     for p in method.parameters:
         unit = f" ({p.unit})" if p.unit else ""
@@ -45,7 +45,7 @@ def parameter_table(method: Method) -> str:
 
 
 def tree_text(method: Method, model: ModelFile) -> str:
-    """The picture of a tree that the method trained, what the tree is, what is claimed about it, and the method's paper."""
+    """Return the Markdown about a tree that the method trained: picture, settings, size, claim, and the method's paper."""
     rows = model.tree.nodes[0].rows
     right = sum(leaf.counts[leaf.label] for leaf in model.tree.leaves)
     shape = "topology" if model.parameters.get("topology") else "depth"  # a topology overrides the depth
@@ -66,17 +66,17 @@ def tree_text(method: Method, model: ModelFile) -> str:
 
 
 def picture(model: ModelFile) -> str:
-    """The tree as SVG."""
+    """Return the tree as SVG."""
     return svg_of(model.tree)[0] + "\n"
 
 
 def page_with_table(text: str, method: Method) -> str:
-    """The page with today's table between its marks; raises DataError if a mark is missing."""
+    """Return the page with the new table between its marks; raise DataError if a mark is missing."""
     return _replace_between(text, BEGIN, END, parameter_table(method), method)
 
 
 def page_with_tree(text: str, method: Method, model: ModelFile) -> str:
-    """The page with the tree between its marks; raises DataError if a mark is missing."""
+    """Return the page with the tree between its marks; raise DataError if a mark is missing."""
     return _replace_between(text, TREE_BEGIN, TREE_END, tree_text(method, model), method)
 
 
@@ -89,12 +89,12 @@ def _replace_between(text: str, begin: str, end: str, content: str, method: Meth
 
 
 def model_path(folder: Path, method: Method) -> Path:
-    """The model file of the tree that the page of a method shows."""
+    """Return the path of the model file whose tree the page of a method shows."""
     return folder / TREES / f"{method.id}.json"
 
 
 def pages(folder: Path) -> Iterator[tuple[Path, str, str]]:
-    """For each method its page and its picture: path, the text that is there (none for a new picture), and today's text."""
+    """Yield path, present text ("" for a new picture) and new text of the page and the picture of each method."""
     for method in METHODS:
         path = folder / f"{method.id}.md"
         tree = model_path(folder, method)
@@ -108,7 +108,7 @@ def pages(folder: Path) -> Iterator[tuple[Path, str, str]]:
 
 
 def write_pages(folder: Path) -> list[Path]:
-    """Write the pages and pictures that are stale; the files that changed."""
+    """Write the pages and pictures that are stale; return the changed files."""
     changed = [(path, new) for path, old, new in pages(folder) if old != new]
     for path, new in changed:
         path.write_text(new, encoding="utf-8")

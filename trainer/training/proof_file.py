@@ -1,7 +1,7 @@
-"""Write the proof of a trained tree to a file: steps from a family, header, limits (docs/proof-format.md).
+"""Write the proof of a trained tree to a file.
 
-The mixed-integer methods over binary features, and `odt` with few categories, search the same trees as the exact search,
-which therefore proves their bounds afterwards.
+The format is that of docs/proof-format.md. The mixed-integer methods over binary features, and `odt` with few
+categories, search the same trees as the exact search, which therefore proves their bounds afterwards.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Recover a killed training: its last reported tree, recounted, with its last reported bound.
+"""Recover the last reported tree and bound of a killed training.
 
-The search is not resumed, so the claim covers only what tree and bound show.
+The tree is counted again. The search is not resumed, so the claim covers only what tree and bound show.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Requests whose answers earn something: searched as costs of each row, and reported as rewards."""
+"""Train on rewards: search them as row costs, report them as rewards."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from trainer.training.run import TrainRequest, TrainResult, row_weights
 
 
 def as_costs(request: TrainRequest) -> tuple[TrainRequest, FloatArray | None]:
-    """Return the request with its rewards as costs of each row, and what each answer earns, float64 (rows, answers).
+    """Return the request with its rewards as costs of each row, and the reward of each answer, float64 (rows, answers).
 
-    A cost is then what the best answer of the row earns more, and the columns of rewards are not asked. A request without rewards comes
-    back as it is, with None.
+    A cost is the difference to the best answer of the row. Columns of rewards are not features. A request without rewards is
+    returned unchanged, with None.
 
     Raises
     ------
@@ -34,7 +34,7 @@ def as_costs(request: TrainRequest) -> tuple[TrainRequest, FloatArray | None]:
 
 
 def with_reward(result: TrainResult, request: TrainRequest, earned: FloatArray | None) -> TrainResult:
-    """Return the result with what its answers to the training rows earn, if answers earn something."""
+    """Return the result with the reward of its answers to the training rows; unchanged without rewards."""
     if earned is None:
         return result
     rows = training_rows(request.labels.codes, result.model.rows, result.model.parameters)
@@ -45,7 +45,7 @@ def with_reward(result: TrainResult, request: TrainRequest, earned: FloatArray |
 
 
 def best_reward(request: TrainRequest, earned: FloatArray | None) -> dict[str, Any]:
-    """Return what the best answer of each row would earn: a reward is this less a cost; empty without rewards."""
+    """Return the total reward of the best answers of all rows: a reward is this less a cost; empty without rewards."""
     if earned is None:
         return {}
     weights: CountArray | None = request.weights
@@ -56,6 +56,6 @@ def best_reward(request: TrainRequest, earned: FloatArray | None) -> dict[str, A
 
 
 def best_reward_sentence(record: dict[str, Any], unit: str) -> str:
-    """Say what a cost is where answers earn something."""
+    """Explain what a cost means if answers have rewards."""
     earns = f"{record['best_reward']:.6g} {unit}".rstrip()
     return f"A cost is what the best answer of a row earns more: with the best answers, all rows earn {earns}."

@@ -1,4 +1,4 @@
-"""Points and bounds of the frontier of sensitivity and specificity, from the evidence of a certificate."""
+"""Read the frontier of sensitivity and specificity from a certificate's evidence."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from typing import Any
 
 
 def frontier_points(evidence: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the pairs of a frontier as shares, by rising sensitivity.
+    """Return the pairs of a frontier as shares, by ascending sensitivity.
 
-    Evidence of older files does not say which pairs are on the front; there `proved` means that no tree as sensitive is more specific.
+    Older files do not state which pairs are on the front. For them, `proved` means that no tree as sensitive is more
+    specific.
     """
     P = max(1, evidence["positives"])
     N = max(1, evidence["negatives"])
@@ -23,7 +24,7 @@ def frontier_points(evidence: Mapping[str, Any]) -> list[dict[str, Any]]:
 def frontier_bounds(evidence: Mapping[str, Any]) -> list[dict[str, float]]:
     """Return the proved bounds of an unfinished frontier.
 
-    Between the sensitivity of the entry before and its own, no tree has a specificity above `bound`.
+    Between the sensitivity of the previous entry and its own, no tree has a specificity above `bound`.
     """
     P = max(1, evidence["positives"])
     N = max(1, evidence["negatives"])
@@ -31,7 +32,7 @@ def frontier_bounds(evidence: Mapping[str, Any]) -> list[dict[str, float]]:
 
 
 def open_bound_text(point: Mapping[str, Any], digits: int = 1) -> str:
-    """Return what an unproved point might still be improved to."""
+    """Return in words how far an unproved point might still improve."""
     if point["bound"] > point["specificity"]:
         return f"at most {100 * point['bound']:.{digits}f} %"
     return "more sensitivity may be possible"

@@ -1,4 +1,4 @@
-"""Why a tree has no question: the setting that forbids one, or what the search found."""
+"""Explain why a tree has no question."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NAMED = 3  # restrictions of one setting that are written out
 
 
 def reason(file: ModelFile) -> str:
-    """One or two sentences for a tree of one leaf; empty for others."""
+    """Return one or two sentences about a tree of one leaf; "" for other trees."""
     root = file.tree.nodes[0]
     if not root.is_leaf:
         return ""
@@ -27,7 +27,7 @@ def reason(file: ModelFile) -> str:
 
 
 def forbidding(file: ModelFile) -> str:
-    """Return which setting leaves room for one leaf only, as a sentence; empty if none does."""
+    """Return a sentence about the setting that allows only one leaf; "" if none does."""
     settings = file.parameters
     rows = file.tree.nodes[0].rows
     leaf = int(settings.get("min_leaf") or 1)
@@ -70,13 +70,13 @@ def _not_worth_it(file: ModelFile) -> str:
 
 
 def _limits(file: ModelFile) -> str:
-    """What the settings ask of a tree beside its depth, each in its own words with the name of the setting."""
+    """Return the restrictions of a tree by the settings, without its depth, in words with the names of the settings."""
     method = next((m for m in METHODS if m.id == file.method), None)
     if method is None:
         return ""
     try:
         settings = method.settings({name: v for name, v in file.parameters.items() if method.parameter(name)})
-    except ParameterError:  # of another version
+    except ParameterError:  # settings of another version
         return ""
     return "; ".join(_limits_of(method, settings))
 
@@ -92,6 +92,6 @@ def _limits_of(method: Method, settings: Settings) -> list[str]:
 
 
 def _price_words(settings: Mapping[str, Any], names: Sequence[str] = ("leaf_penalty", "paper_lambda")) -> str:
-    """The prices of a leaf that the settings name."""
+    """Return the prices of a leaf that the settings name, in brackets; "" without prices."""
     prices = [name for name in names if str(settings.get(name) or 0) not in ("0", "0.0")]
     return f" ({', '.join(f'{name} {settings[name]}' for name in prices)})" if prices else ""

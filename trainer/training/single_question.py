@@ -1,4 +1,4 @@
-"""The best tree of one question, with which the verdict compares a larger tree."""
+"""Train and judge the best tree of one question, for comparison."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from trainer.solver_common.problem_setup import pose
 from trainer.table import Labels, Table
 from trainer.tree.nodes import Tree, training_counts
 
-LONGEST_SECONDS = 10.0  # beyond, no question is looked for
+LONGEST_SECONDS = 10.0  # if more are expected, no question is searched
 
 
 def best_question(problem: Problem) -> Tree | None:
@@ -36,7 +36,7 @@ def best_question(problem: Problem) -> Tree | None:
     Returns
     -------
     Tree or None
-        None if looking for it takes long.
+        None if the search would take long.
     """
     greedy = method_for(Role.ONE_QUICK)
     size = ProblemSize(
@@ -66,13 +66,13 @@ def judge_best_question(
     labels : Labels
     weights : int64 array of shape (n,), optional
     parts : pairs of int64 arrays
-        Rows that train and rows that are judged, of each fold.
+        Training rows and judged rows of each fold.
 
     Returns
     -------
     dict
-        The member `single_question` with the correct weight and the whole weight of the judged rows. Empty if looking for a
-        question takes long or no row is judged.
+        The member `single_question` with the correct weight and the whole weight of the judged rows. Empty if the search would
+        take long, or a part has no judged row.
     """
     correct = 0
     n = 0

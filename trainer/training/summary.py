@@ -1,4 +1,4 @@
-"""The record of a training that `train --json` prints."""
+"""Build the record of a training for `train --json`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from trainer.tree.file import ModelFile
 
 
 def summary_of(model: ModelFile, certificate: Certificate, problem: Problem, solution: Solution) -> dict[str, Any]:
-    """The JSON of `train`."""
+    """Return the record that `train --json` prints."""
     claim = read_claim(model.certificate)
     return (
         {
@@ -62,7 +62,7 @@ def summary_of(model: ModelFile, certificate: Certificate, problem: Problem, sol
 
 
 def dependence_summary(model: ModelFile) -> dict[str, Any]:
-    """Return the members "group", "time" and "unseen_accuracy" of `train --json`, each where it applies."""
+    """Return the members of `train --json` about groups, times, folds by both, and unseen accuracy, if they apply."""
     rows = model.rows or {}
     signs = rows.get("held_out") or ""
     summary: dict[str, Any] = {}
@@ -79,7 +79,7 @@ def dependence_summary(model: ModelFile) -> dict[str, Any]:
 
 
 def _cost_summary(certificate: Certificate) -> dict[str, Any]:
-    """Return what `train` prints about costs; nothing without them."""
+    """Return the members of `train --json` about costs; empty without costs."""
     costs = certificate.costs
     if costs is None:
         return {}

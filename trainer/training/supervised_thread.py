@@ -1,7 +1,7 @@
-"""Run a solve in a thread, while the calling thread checks time and memory and handles signals.
+"""Solve in a thread, while the caller checks limits and signals.
 
-A search checks its limits, but a compiler does not. Without cached kernels, compiling takes many seconds. A run that has to
-end meanwhile abandons the thread and returns the best reported tree, or a leaf.
+A search checks its limits, but a compiler does not. Without cached kernels, compiling takes many seconds. A run that
+has to end meanwhile abandons the thread and returns the best reported tree, or a leaf.
 """
 
 from __future__ import annotations

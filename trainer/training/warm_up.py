@@ -1,4 +1,4 @@
-"""Load the libraries of a method and compile its kernels by tiny trainings, so that real trainings start at once."""
+"""Load a method's libraries and compile its kernels by tiny trainings."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""The model file as a JSON document: its schema, reading and writing. What the document says is for `nodes` and `file`.
+"""Read, check and write model files as JSON documents.
 
-Written in a neighbouring file and renamed into place, so that no half-written model exists.
+`nodes` and `file` interpret the content. A file is written beside its target and renamed, so no half-written model
+exists.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ FORMAT = "octweb-tree"
 FORMAT_VERSION = 1
 SCHEMA_PATH = Path(__file__).with_name("model.schema.json")
 MAX_BYTES = 256_000_000
-ROW_DIGESTS = "training_rows"  # a member of earlier versions: it showed who was in the training, and the class
+ROW_DIGESTS = "training_rows"  # member of old files; it reveals which rows trained, and their class
 
 
 def document(
@@ -34,7 +35,7 @@ def document(
     class_type: ClassType | None = None,
     **record: Any,
 ) -> dict[str, Any]:
-    """The document of a tree's `nodes`, with what else `record` has to say."""
+    """Build the document of a tree's `nodes`; `record` has its other members."""
     empty = {"name": "", "method": "", "parameters": {}, "metrics": {}, "fingerprint": "", "certificate": {}}
     members = empty | record
     return {
@@ -53,7 +54,7 @@ def document(
 
 
 def _contract(schema: Sequence[ColumnSchema], classes: Sequence[str], class_type: ClassType | None) -> dict[str, Any]:
-    """Return what the contract of the table says beyond `columns`, `classes` and `reading`."""
+    """Return the part of the table's contract that `columns`, `classes` and `reading` do not state."""
     columns = {column.name: column.contract_json() for column in schema}
     return {
         "target": {"type": str(class_type or class_type_of(classes))},
@@ -83,7 +84,7 @@ def check(document: Any) -> None:
 
 
 def columns_of(document: Mapping[str, Any]) -> tuple[ColumnSchema, ...]:
-    """The columns of a checked document; raises ModelFileError if one is damaged or two have the same name."""
+    """Return the columns of a checked document; raise ModelFileError if one is damaged or two have the same name."""
     added = document.get("contract", {}).get("columns", {})
     try:
         columns = [ColumnSchema.from_json(record) for record in document["columns"]]
@@ -96,13 +97,13 @@ def columns_of(document: Mapping[str, Any]) -> tuple[ColumnSchema, ...]:
 
 
 def class_type_in(document: Mapping[str, Any]) -> ClassType:
-    """Return the type of the classes of a checked document; a file without a contract has the one of their texts."""
+    """Return the class type of a checked document; without a contract, it is guessed from the class texts."""
     type_name = document.get("contract", {}).get("target", {}).get("type")
     return class_type_of(document["classes"]) if type_name is None else ClassType(type_name)
 
 
 def read_document(path: str | Path) -> dict[str, Any]:
-    """The checked document of a model file; raises ModelFileError if it is not a model file, and OSError if it cannot be opened."""
+    """Read and check a model file; raise ModelFileError if it is not one, and OSError if it cannot be opened."""
     path = Path(path)
     if path.stat().st_size > MAX_BYTES:
         raise ModelFileError(f"The model file is larger than {MAX_BYTES // 10**6} MB and is not read.")

@@ -1,4 +1,4 @@
-"""Choose sides and fill values for empty cells at splits that no training row with an empty cell reaches."""
+"""Choose sides and fill values for empty cells without training rows."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ def settle_empty(
     Returns
     -------
     Tree
-        The same tree for the training rows. A split that none of them reaches with an empty cell sends such cells to the side with
-        the larger training weight, left if equal, and is marked as unseen (missing.md, section 1). A sum that fills empty cells
-        fills the columns without any with their medians.
+        The same tree for the training rows. A split that none of them reaches with an empty cell is marked as unseen
+        (missing.md, section 1). It sends empty cells to the side with the larger training weight, left if equal. A sum that
+        fills empty cells fills the columns without any with their medians.
     """
     holes = {j for j in tree.used_columns if np.isnan(matrix[:, j]).any()}
     learning = [v for v in tree.branches if v.split is not None and _learns(tree, v.split)]
@@ -48,7 +48,7 @@ def settle_empty(
             nodes[v.id] = replace(v, split=_settle_sum(split, holes, fills or {}, follow))
             continue
         if holes.intersection(split.deciding) and split.empty_rows(matrix[reached[v.id]]).any():
-            if split.missing is EmptySide.REFUSE:  # as its counts were made
+            if split.missing is EmptySide.REFUSE:  # its counts were made this way
                 nodes[v.id] = replace(v, split=split.with_empty(EmptySide.RIGHT))
             continue
         left_is_heavier = sum(tree.nodes[v.left].counts) >= sum(tree.nodes[v.right].counts)

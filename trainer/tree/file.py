@@ -57,10 +57,8 @@ class ModelFile:
     reading: Mapping[str, Any] | None = (
         None  # how a messy table was read, see `trainer.data.parsing`; None for a clean one
     )
-    sizes: Mapping[str, Any] | None = (
-        None  # how the training chose the number of leaves; None where it was not asked to
-    )
-    class_type: ClassType | None = None  # None: the texts of the classes tell it
+    sizes: Mapping[str, Any] | None = None  # how the training chose the number of leaves; None if it did not
+    class_type: ClassType | None = None  # None: guessed from the texts of the classes
 
     @property
     def class_values(self) -> np.ndarray:

@@ -1,7 +1,7 @@
-"""The tree structure of all methods, and drafts, from which it is built.
+"""Define the tree of all methods, and the drafts that build it.
 
-A method returns a draft (nested `DraftBranch` and `DraftLeaf`). `grow` routes the training rows through it, counts classes and
-numbers the nodes breadth first from 0, the root. Counts never come from a solver.
+A method returns a draft (nested `DraftBranch` and `DraftLeaf`). `grow` routes the training rows through it, counts
+classes and numbers the nodes breadth first from 0, the root. Counts never come from a solver.
 """
 
 from __future__ import annotations
@@ -218,7 +218,7 @@ class Tree:
 
     @cached_property
     def _ranges(self) -> tuple[FloatArray, FloatArray]:
-        """Ends of the training range of each used column; infinite where it is not known."""
+        """The ends of the training range of each used column; infinite if it is unknown."""
         ranges = [self.schema[j].range or (-np.inf, np.inf) for j in self.used_columns]
         return np.array([low for low, _ in ranges]), np.array([high for _, high in ranges])
 

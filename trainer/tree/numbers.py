@@ -1,7 +1,7 @@
-"""Numbers and names as they are written in words, and the shortest decimal between two numbers.
+"""Write numbers and names in words; find short decimals between numbers.
 
-A model's numbers are always written with every digit that they have: what is read is what decides. Only numbers that decide nothing
-(a margin, an impurity) are rounded, by `number_text`.
+A model's numbers have every digit, so that readers get the model's answers. Only numbers that decide nothing (a margin,
+an impurity) are rounded, by `number_text`.
 """
 
 from __future__ import annotations
@@ -17,12 +17,10 @@ TIMES = "×"
 THIN = "\u202f"
 LETTERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 DIGITS = 3
-MOST_DECIMALS = (
-    8  # of a share in percent, one row in ten thousand million; what is closer to none or all has been rounded itself
-)
+MOST_DECIMALS = 8  # of a percentage, enough for one row in ten thousand million
 MAX_DIGITS = 17  # enough to tell any two doubles apart
 TENS = 1e15  # from here on powers of ten are shorter than digits
-SMALLEST = -6  # as are they below 10^-6
+SMALLEST = -6  # exponent below which they are shorter, too
 YEAR = re.compile(
     r"(?i:(?:^|[\W_])(?:years?|yr|jahr|jaar|année|annee|año|ano|anno|rok|år)(?:$|[\W_]))|(?:^|[a-z])(?:Year|Yr)(?=[A-Z]|$)|jahr$"
 )
@@ -53,12 +51,12 @@ def number_text(value: float, digits: int = DIGITS, *, full: bool = False) -> st
 
 
 def percent_text(share: float) -> str:
-    """`share` in percent, with up to four digits: 0.125 is "12.5 %" with a narrow space."""
+    """Write a share in percent, with up to four digits: 0.125 is "12.5 %" with a narrow space."""
     return f"{100 * share:.4g}{THIN}%"
 
 
 def points_text(share: float, digits: int = 1) -> str:
-    """`share` in percent without the unit: 0.9332 is "93.3". Only all reads "100.0" and only none "0.0": 0.9996 is "99.96"."""
+    """Write a share in percent without the unit: 0.9332 is "93.3". Only 1 is "100.0" and only 0 is "0.0": 0.9996 is "99.96"."""
     telling = (
         d for d in range(digits, MOST_DECIMALS + 1) if not 0 < share < 1 or round(100 * share, d) not in (0, 100)
     )
@@ -66,34 +64,34 @@ def points_text(share: float, digits: int = 1) -> str:
 
 
 def count_words(number: int | str, one: str, many: str = "") -> str:
-    """A number of things, up to ten in letters: "one leaf", "three leaves", "1,200 leaves"."""
+    """Write a number of things, up to ten in letters: "one leaf", "three leaves", "1,200 leaves"."""
     n = int(number)
     word = LETTERS[n] if 0 <= n < len(LETTERS) else f"{n:,}"
     return f"{word} {one if n == 1 else many or one + 's'}"
 
 
 def decimal_text(value: float) -> str:
-    """`value` as a plain decimal that every program reads, with every digit: "-7314.2", "0.00001"."""
+    """Write a number as a plain decimal that every program reads, with every digit: "-7314.2", "0.00001"."""
     return _plain_decimal(Decimal(repr(float(value)))).replace(",", "")
 
 
 def read_number(text: str) -> float:
-    """The number that `number_text` wrote; raises ValueError for other texts."""
+    """Parse a number that `number_text` wrote; raise ValueError for other texts."""
     plain = text.replace(THIN, "").replace(",", "").replace(MINUS, "-").replace(f"{TIMES}10^", "e")
     return {"∞": math.inf, "-∞": -math.inf}[plain] if "∞" in plain else float(plain)
 
 
 def column_number(name: str, value: float) -> str:
-    """A value of a column with every digit; a year, told by the name of the column, without a comma: "2024.5"."""
+    """Write a value of a column with every digit; a year, recognised by the column's name, has no comma: "2024.5"."""
     text = number_text(value, full=True)
     return text.replace(",", "") if YEARS[0] <= value < YEARS[1] and YEAR.search(name) else text
 
 
 def shortest_between(low: float, high: float) -> float:
-    """The decimal with the fewest digits between `low` and `high`, the nearest to their middle of several.
+    """Return the decimal with the fewest digits between `low` and `high`; of several, the nearest to their middle.
 
-    It is larger than `low` and smaller than `high`, also as a double; where no double lies between them it is `low`. 0 is taken
-    where it lies in the middle half of the gap. Both ends must be finite, `low` < `high`.
+    It lies strictly between them, also as a double; if no double does, it is `low`. 0 is taken if it lies in the middle
+    half of the gap. Both ends must be finite, `low` < `high`.
     """
     a = Decimal(low)
     b = Decimal(high)
@@ -112,24 +110,24 @@ def shortest_between(low: float, high: float) -> float:
 
 
 def round_digits(value: float, digits: int) -> float:
-    """`value` with at most `digits` significant digits."""
+    """Round a number to at most `digits` significant digits."""
     return float(f"{value:.{digits - 1}e}")
 
 
 def label(name: str) -> str:
-    """A name on one line; quoted if it is empty or has blanks at its ends, so the blanks can be seen."""
+    """Return a name on one line, in quotes if it is empty or has blanks at its ends, so that these can be seen."""
     text = " ".join(name.split()) if any(c in name for c in "\r\n\t\v\f\u2028\u2029\x85") else name
     return f'"{text}"' if not text or text != text.strip() else text
 
 
 def in_list(name: str) -> str:
-    """A name among others with commas between them: quoted if it has a comma of its own."""
+    """Return a name for a list with commas, in quotes if it has a comma of its own."""
     text = label(name)
     return f'"{text}"' if "," in text and not text.startswith('"') else text
 
 
 def unit(column: ColumnSchema) -> str:
-    """The unit of a column as it follows a number; empty if it has none."""
+    """Return the unit of a column as it follows a number; "" if it has none."""
     return f"{THIN}{column.unit}" if column.unit else ""
 
 
@@ -150,7 +148,7 @@ def _plain_decimal(value: Decimal) -> str:
 
 
 def middle(low: float, high: float) -> float:
-    """Halfway from `low` to `high`, never `high` itself: neighbours of one unit in the last place are told apart, too."""
+    """Return the number halfway from `low` to `high`, but never `high`, so that neighbouring doubles stay separate."""
     mean = low / 2 + high / 2 if math.isinf(high - low) else low + (high - low) / 2
     return mean if low <= mean < high else low
 

@@ -1,7 +1,8 @@
-"""Minimal cost-complexity pruning (Breiman, Friedman, Olshen & Stone) on our tree, in exact fractions.
+"""Prune a tree by minimal cost complexity, in exact fractions.
 
-g(v) = (R(v) - R(T_v)) / (leaves of T_v - 1): what a leaf instead of the branch v costs for each leaf saved.  The weakest link goes
-first, which changes g above it alone.  R is the error rate: the weight of the rows of other classes than the label, divided by the weight of all rows.
+The method is that of Breiman, Friedman, Olshen & Stone. g(v) = (R(v) - R(T_v)) / (leaves of T_v - 1) is the cost of a
+leaf instead of the branch v for each leaf saved. The weakest link goes first, which changes g only above it. R is the
+error rate: the weight of the misclassified rows, divided by the weight of all rows.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ def collapses(tree: Tree) -> list[Alpha]:
 
     branches = {node.id for node in nodes if node.split is not None}
     thresholds: list[Alpha] = [math.inf] * len(nodes)
-    # an entry is out of date where the branch below it has shrunk since
+    # an entry is stale if the branch has shrunk since
     heap = [(link(v), v, leaves[v]) for v in branches]
     heapq.heapify(heap)
     alpha = Fraction(0)
@@ -66,7 +67,7 @@ def collapses(tree: Tree) -> list[Alpha]:
 
 
 def _remove_branch(tree: Tree, v: int, branches: set[int]) -> None:
-    """Take v and all branches below it out of those that can still be collapsed."""
+    """Remove v and all branches below it from `branches`, those that can still be collapsed."""
     stack = [v]
     while stack:
         u = stack.pop()
@@ -76,12 +77,12 @@ def _remove_branch(tree: Tree, v: int, branches: set[int]) -> None:
 
 
 def alphas(thresholds: Sequence[Alpha]) -> tuple[Fraction, ...]:
-    """The alphas at which the tree changes, rising, 0 first."""
+    """Return the alphas at which the tree changes, ascending from 0."""
     return tuple(sorted({Fraction(0), *(a for a in thresholds if isinstance(a, Fraction))}))
 
 
 def prune(tree: Tree, alpha: Fraction) -> Draft:
-    """The smallest tree that minimises error rate + alpha x leaves, as a draft that keeps the impurities of its splits."""
+    """Return the smallest tree that minimises error rate + alpha x leaves, as a draft with the impurities of its splits."""
     thresholds = collapses(tree)
     drafts: dict[int, Draft] = {}
     for v in reversed(tree.nodes):
@@ -93,15 +94,15 @@ def prune(tree: Tree, alpha: Fraction) -> Draft:
 
 
 def alphas_between(ends: Sequence[Fraction]) -> tuple[Fraction, ...]:
-    """A value of alpha inside each interval of rising `ends`: geometric means, and the last of them itself."""
+    """Return a value of alpha inside each interval of ascending `ends`, their geometric mean, and the last end itself."""
     return (*(Fraction((float(a) * float(b)) ** 0.5) for a, b in pairwise(ends)), ends[-1])
 
 
 def pruned_errors(tree: Tree, X: FloatArray, y: CodeArray, w: CountArray, grid: Sequence[Fraction]) -> CountArray:
-    """Weight of the rows X (n, columns), y (n,), w (n,) that the tree misses when it is pruned with each alpha of a rising `grid`.
+    """Return the weight of the misclassified rows after pruning with each alpha of an ascending `grid`, int64 (len(grid),).
 
-    int64 (len(grid),), from one routing of the rows: a node decides from the alpha on at which it collapses to that at which one
-    above it does.
+    The rows X (n, columns), y (n,), w (n,) are routed once. A node decides from the alpha at which it collapses to the
+    one at which a node above it does.
     """
     thresholds = collapses(tree)
     classes = len(tree.nodes[0].counts)
@@ -112,7 +113,7 @@ def pruned_errors(tree: Tree, X: FloatArray, y: CodeArray, w: CountArray, grid: 
     for v in reversed(tree.nodes):
         if v.split is not None:
             counts[v.id] = counts[v.left] + counts[v.right]
-    ends: list[Alpha] = [math.inf] * len(tree.nodes)  # from when on a node above decides
+    ends: list[Alpha] = [math.inf] * len(tree.nodes)  # alpha from which on a node above decides
     for v in tree.nodes:
         first: Alpha = Fraction(0) if v.split is None else thresholds[v.id]
         if first < ends[v.id]:

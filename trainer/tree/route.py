@@ -1,8 +1,9 @@
-"""The prediction kernel: rows to leaves over flat arrays, and the flattening of a tree into them.
+"""Predict the leaves of rows with a kernel over flat arrays.
 
-Legend: `nodes[v] = (kind, feature, left, right, start, stop)`, the kind negative if empty cells go left; `cuts[v] = (low, high)`,
-high being the threshold; terms `start:stop` of `terms`/`coefficients`/`fills` belong to a linear split (column, level), bytes
-`start:stop` of `member` to a subset split (1: that category goes left). A fill of NaN is none.
+Legend: `nodes[v] = (kind, feature, left, right, start, stop)`, the kind negative if empty cells go left.
+`cuts[v] = (low, high)`, high being the threshold. Terms `start:stop` of `terms`/`coefficients`/`fills` belong to a
+linear split (column, level), bytes `start:stop` of `member` to a subset split (1: that category goes left). A fill of
+NaN is none.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ class FlatTree:
 
 
 def flatten(rows: Sequence[tuple[Split | None, int, int]], schema: Sequence[ColumnSchema]) -> FlatTree:
-    """Arrays from a list of (split or None for a leaf, left, right) in node order."""
+    """Return the arrays of a tree from a list of (split or None for a leaf, left, right) in node order."""
     nodes = np.zeros((len(rows), 6), np.int32)
     cuts = np.zeros((len(rows), 2))
     terms: list[tuple[int, int]] = []
@@ -116,7 +117,7 @@ def leaves_of(X, nodes, cuts, terms, coefficients, fills, member, out):
 
 
 def apply(flat: FlatTree, X: FloatArray) -> CodeArray:
-    """The index of the leaf that each row reaches, int32 of shape (n,); X float64 of shape (n, columns)."""
+    """Return the index of the leaf that each row reaches, int32 (n,); X is float64 (n, columns)."""
     X = np.ascontiguousarray(X, dtype=np.float64)
     out = np.empty(len(X), np.int32)
     leaves_of(X, flat.nodes, flat.cuts, flat.terms, flat.coefficients, flat.fills, flat.member, out)

@@ -1,4 +1,7 @@
-"""A tree as a list of rules, one for each leaf, that give its answers when the first that fits is taken."""
+"""Turn a tree into a list of rules, one for each leaf.
+
+The first rule that fits gives the answer of the tree.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +14,9 @@ from trainer.tree.splits import Condition
 
 @dataclass(frozen=True, kw_only=True)
 class Rule:
-    """The conditions on the way to a leaf, its class, the training rows that reach it and how many have its class.
+    """The conditions on the path to a leaf, its class, and its training rows with the correct ones.
 
-    `words` has the questions on the way with their answers, as the tree shows them.
+    `words` has the questions on the path with their answers, as the tree shows them.
     """
 
     conditions: tuple[Condition, ...]
@@ -24,7 +27,7 @@ class Rule:
     words: tuple[str, ...]
 
     def to_json(self) -> dict[str, Any]:
-        """The rule as `rules --json` prints it."""
+        """Return the rule as `rules --json` prints it."""
         return {
             "conditions": [condition.to_json() for condition in self.conditions],
             "class": self.label,
@@ -36,10 +39,10 @@ class Rule:
 
 
 def rules_of(tree: Tree) -> list[Rule]:
-    """The rules in the order of the text: the leaves of "yes" before those of "no".
+    """Return the rules in the order of the text: the leaves of "yes" before those of "no".
 
-    The order counts: "no" to a bucket is "below or above", which is not a condition, and holds for the rows that the rules
-    of "yes" left over.
+    The order counts. "No" to a bucket means "below or above", which is not a condition. It holds for the rows that the
+    rules of "yes" leave over.
     """
     rules: list[Rule] = []
     stack: list[tuple[int, tuple[Condition, ...], tuple[str, ...]]] = [(0, (), ())]

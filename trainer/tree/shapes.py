@@ -1,4 +1,4 @@
-"""Trees over binary features as nested tuples, before they are drafts."""
+"""Represent trees over binary features as nested tuples."""
 
 from __future__ import annotations
 
@@ -9,5 +9,5 @@ LabelledShape = tuple[int, Any, Any] | int | None  # the same, with leaves that 
 
 
 def shape_depth(shape: LabelledShape) -> int:
-    """Return the most splits on a path."""
+    """Return the largest number of splits on a path."""
     return 1 + max(shape_depth(shape[1]), shape_depth(shape[2])) if isinstance(shape, tuple) else 0

@@ -1,9 +1,10 @@
-"""A tree with the shortest decimals that ask the same of every training row.
+"""Shorten a tree's numbers without moving a training row.
 
-A threshold becomes the shortest decimal in the gap between the two neighbouring values of its column: 3.35 between 3.34 and 3.36,
-4.5 between 4 and 5, 0.03 between 0 and 0.06. All rows of the training are taken, not only those that reach the node, so that equal
-questions get equal thresholds and different ones different thresholds. A sum is divided by its first coefficient, its coefficients
-are rounded, and the sides change where the first was negative. What is stored is what is shown.
+A threshold becomes the shortest decimal in the gap between the two neighbouring values of its column: 3.35 between 3.34
+and 3.36, 4.5 between 4 and 5, 0.03 between 0 and 0.06. All training rows define the gap, not only those that reach the
+node. So equal questions get equal thresholds and different ones different thresholds. A sum is divided by its first
+coefficient, and its coefficients are rounded; the sides are exchanged if the first was negative. The stored numbers are
+the shown ones.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from trainer.tree.splits import rows_go_left
 
 
 def shorten(tree: Tree, matrix: FloatArray) -> Draft:
-    """The draft of `tree` in its shortest decimals; `matrix` (n, columns) are the rows it was trained on."""
+    """Return the draft of `tree` with the shortest decimals; `matrix` (n, columns) are its training rows."""
 
     @cache
     def values(feature: int) -> FloatArray:

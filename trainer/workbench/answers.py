@@ -27,7 +27,7 @@ Emit = Callable[[dict[str, Any]], None]
 def answer(
     session: WorkbenchSession, base: Tree | None, step: dict[str, Any], monitor: Monitor, partial: Emit, folder: Path
 ) -> tuple[dict[str, Any], dict[str, Any] | None]:
-    """Return the result of a step and, for a completion, the model file; write proofs to the folder. Raises TrainerError."""
+    """Return the result of a step and, for a completion, the model file; write proofs to the folder. Raise TrainerError."""
     if step["kind"] == "complete":
         return complete(session, base, step["wishes"], monitor, step["request"].get("reasons"))
     if step["kind"] == "proof":
@@ -69,7 +69,7 @@ def complete(
 
 
 def changes(session: WorkbenchSession, base: Tree, tree: Tree) -> dict[str, Any]:
-    """Count the training rows with another answer than in the version, by actual class."""
+    """Count the training rows whose answer differs from that of `base`, by actual class."""
     problem = session.problem
     same = base.schema == problem.table.schema and base.classes == problem.labels.classes
     if not same:

@@ -1,4 +1,4 @@
-"""Good trees in short form, kept with their questions, so that each of them answers any row."""
+"""Store all good trees in short form, so that each answers any row."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from trainer.tree.shapes import Shape
 from trainer.tree.splits import Split, goes_left, split_from_json
 
 MOST_TREES = 5_000  # some 300 kB of JSON
-ShortTree = Any  # a class code, or [question, tree where the answer is yes, tree where it is no]
+ShortTree = Any  # a class code, or [question, tree for yes, tree for no]
 
 
 @dataclass(frozen=True)
 class Ballot:
-    """All good trees: the questions that they ask, and each tree by the numbers of its questions and classes."""
+    """All good trees in short form: their questions, and each tree by the numbers of its questions and classes."""
 
     questions: Sequence[Split]
     trees: Sequence[ShortTree]
 
     def votes(self, row: FloatArray, classes: int) -> list[int] | None:
-        """Return how many trees answer each class for a row (columns,); None where an empty cell meets one of the questions.
+        """Return how many trees answer each class for a row (columns,); None if an empty cell meets one of the questions.
 
-        Where training saw no empty cell, each tree sends one its own way, which the short form does not keep.
+        For an empty cell that training did not see, each tree has its own side, which the short form does not store.
         """
         row = np.asarray(row, np.float64).reshape(1, -1)
         if any(split.empty_in(row[0]) for split in self.questions):
@@ -45,7 +45,7 @@ class Ballot:
 
 
 def ballot_record(bench: Workbench, good: GoodTrees, schema: Sequence[ColumnSchema]) -> dict[str, Any]:
-    """Return the JSON of all good trees. Raises SearchStopped."""
+    """Return the JSON of all good trees; raise SearchStopped."""
     numbers: dict[int, int] = {}
     trees = [_short(bench, shape, good.rows, numbers) for _, shape in good.trees()]
     splits = bench.space.questions.splits
@@ -61,5 +61,5 @@ def _short(bench: Workbench, shape: Shape, rows: np.ndarray, numbers: dict[int, 
 
 
 def ballot_from_json(record: Mapping[str, Any], schema: Sequence[ColumnSchema]) -> Ballot:
-    """Read what `ballot_record` wrote. Raises KeyError, TypeError and TrainerError for columns that the schema does not have."""
+    """Read the record of `ballot_record`; raise KeyError, TypeError or TrainerError for columns that the schema lacks."""
     return Ballot([split_from_json(split, schema) for split in record["questions"]], record["trees"])

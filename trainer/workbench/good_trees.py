@@ -1,4 +1,4 @@
-"""Requests for good trees (the Rashomon set), and the record of the result."""
+"""Request good trees (the Rashomon set) and record the result."""
 
 from __future__ import annotations
 
@@ -204,7 +204,7 @@ class GoodRecord:
         return float(1 - Fraction(cost, self.Q) / self.searched.n)
 
     def _costs(self) -> dict[str, Any]:
-        """The least cost, and the highest that counts, with the price of the leaves, in the unit of the costs."""
+        """Return the least cost and the highest good one, with the price of the leaves, in the unit of the costs."""
         costs = self.problem.costs
         if costs is None:
             return {}
@@ -216,7 +216,7 @@ class GoodRecord:
         return record | {"cost_unit": costs.matrix.unit, "rounding_error": costs.error}
 
     def _first_columns(self) -> list[dict[str, Any]]:
-        """By the column of the first question how many trees there are, and what they ask then on each side; "" where that is a leaf."""
+        """Return the number of trees by the column of the first question, and by the next column on each side; "" is a leaf."""
         names = self.problem.table.names
 
         def by_column(numbers: dict[int | None, int]) -> dict[str, int]:
@@ -228,7 +228,7 @@ class GoodRecord:
         ]
 
     def _tolerance(self) -> list[list[float | int]]:
-        """Shares of the least cost above it, and how many trees are within each; at most MOST_STEPS of them, and the last."""
+        """Return excess costs as shares of the least cost, each with its number of trees; fewer than 2 MOST_STEPS, and the last."""
         numbers = self.good.numbers()
         least = self.good.least + rows_beyond(self.problem) * self.Q
         steps = numbers[:: max(1, len(numbers) // MOST_STEPS)]
@@ -264,9 +264,10 @@ class GoodRecord:
         }
 
     def _importance(self) -> dict[str, tuple[float, float]]:
-        """For each column the least and the largest accuracy that is lost on average when it is shuffled, over all the trees.
+        """Return for each column the least and the largest accuracy that any tree loses on average when it is shuffled.
 
-        If answers have costs, what shuffling adds to the cost per row. Where the time is over, of the columns that were done.
+        If answers have costs, it is the added cost per row. When the time is over, only the finished columns are
+        returned.
         """
         squared = self.searched.n**2
         costs = self.problem.costs
@@ -286,7 +287,7 @@ class GoodRecord:
         return losses
 
     def _rows(self) -> dict[str, Any]:
-        """On how many rows the good trees disagree, and how the most disputed rows are answered, exactly."""
+        """Return the number of rows on which the good trees disagree, and the exact votes on the most disputed rows."""
         problem = self.problem
         disputed_rows = self._disputed_rows()
         classes = problem.labels.classes
@@ -305,7 +306,7 @@ class GoodRecord:
         }
 
     def _disputed_rows(self) -> list[tuple[int, np.ndarray]]:
-        """The rows that good trees answer differently, each once, with the number of trees for each class."""
+        """Return the rows that good trees answer differently, each once, with the number of trees for each class."""
         disputed = self.good.disputed_rows()
         if self.problem.costs is None:
             return disputed
@@ -316,12 +317,12 @@ class GoodRecord:
         shapes = [shape for _, shape in self.good.first(self.request.listed)]
         trees = [self.good.predict(shape) for shape in shapes[:MOST_COMPARED]]
         weights = self.bench.space.weights
-        # copies of each row weigh as much as those of any other
+        # the copies of all rows have the same total weight
         self.differ = [[int(weights[a != b].sum()) * self.problem.n // self.searched.n for b in trees] for a in trees]
         return [self.tree(shape) for shape in shapes]
 
     def tree(self, shape: LabelledShape) -> dict[str, Any]:
-        """Objective, leaves and nodes of a tree, counted over the rows; the cost of its answers if they have costs."""
+        """Return objective, leaves and nodes of a tree, counted over the rows, and the cost of its answers if they have costs."""
         problem = self.problem
         tree: Tree = problem.settle(problem.tree(self.bench.space.questions.draft(shape)))
         record = {"objective": problem.objective(tree), "leaves": tree.n_leaves, "nodes": tree.to_json()}
@@ -338,7 +339,7 @@ def rows_of_copies(problem: Problem) -> CountArray:
 
 
 def rows_beyond(problem: Problem) -> Fraction:
-    """Return what a tree costs more than the weight of its wrong copies says, in that weight: 0 without costs, negative if it costs less."""
+    """Return a tree's cost beyond the weight of its wrong copies, in that weight: 0 without costs, negative if it costs less."""
     costs = problem.costs
     return (
         Fraction(0) if costs is None else costs.cost_of(Fraction(1)) / costs.price_of(Fraction(1)) * problem.searched.n

@@ -1,6 +1,6 @@
-"""`complete` and `good-trees` on one page: a request in, a model file or a record out.
+"""Answer workbench requests: completions, proofs and good trees.
 
-The search runs in a worker thread. The calling thread keeps time, watches memory and stays free for signals.
+The search runs in a worker thread. The calling thread checks time and memory and stays free for signals.
 """
 
 from __future__ import annotations
@@ -56,14 +56,14 @@ from trainer.workbench.good_trees import GoodRecord, GoodRequest, choice_of, row
 TICK = 0.05
 MEMORY_TICKS = 10
 MOST_LISTED = 100_000
-MAX_LINE = 10**12 - 1  # of a file, as far as a request can name one
+MAX_LINE = 10**12 - 1  # largest line of a file that a request can name
 SLACKS = ("slack", "slack_rows", "slack_cost")
-CONFIRMED_WORK = 5_000_000  # rows times questions of a table whose optimal trees a plain search confirms
+CONFIRMED_WORK = 5_000_000  # largest rows × questions^(depth − 1) at which a plain search confirms an optimum
 T = TypeVar("T")
 
 
 class ConflictError(InfeasibleError):
-    """The wishes contradict each other; of `conflict` none can be left out."""
+    """The wishes contradict each other; without any one of `conflict`, the others would not."""
 
     def __init__(self, message: str, conflict: tuple[str, ...]) -> None:
         super().__init__(message)
@@ -73,7 +73,7 @@ class ConflictError(InfeasibleError):
 def bench_of(method: Method, problem: Problem, settings: Settings) -> Bench:
     """Return a workbench with the settings of a method.
 
-    Raises ParameterError if the method has no workbench, and for limits that the rows cannot meet.
+    Raise ParameterError if the method has no workbench, and for limits that the rows cannot meet.
     """
     _refuse_other_goals(settings)
     bench: Bench = _support(method).build(problem, settings)
@@ -123,7 +123,7 @@ def counts_good_trees(method: str, parameters: Mapping[str, Any]) -> bool:
 
 
 class WorkbenchSession:
-    """A workbench on the rows and settings of a training request; further questions use what earlier ones have found.
+    """A workbench on the rows and settings of a training request; later questions reuse the results of earlier ones.
 
     Raises ParameterError for a method without a workbench, and for limits that the rows cannot meet.
     """
@@ -139,7 +139,7 @@ class WorkbenchSession:
         )
         self.problem: Problem = self._pose()
         self.method.check(self.settings, self.problem.names)
-        self.searched = self.problem.searched  # copies of the rows where answers have costs
+        self.searched = self.problem.searched  # copies of the rows if answers have costs
         self.searched_settings = searched_settings(self.problem, self.settings)
         self.bench = bench_of(self.method, self.searched, self.searched_settings)
 
@@ -155,13 +155,13 @@ class WorkbenchSession:
         )
 
     def monitor(self) -> Monitor:
-        """The limits of one question, from now."""
+        """Return a monitor with the limits of one question, which begin now."""
         return Monitor(limits_of(self.settings))
 
     # -- wishes --------------------------------------------------------------------------------------------------------
 
     def complete(self, wishes: Sequence[str], monitor: Monitor, *, prices: bool = True) -> Completion:
-        """The best tree that keeps the wishes, or the conflict between them; without `prices` nothing is said of other trees."""
+        """Return the best tree that keeps the wishes, or their conflict; without `prices`, do not compute prices of wishes."""
         return run_in_thread(
             lambda: self.bench.complete(wishes, prices=prices, time_limit=monitor.remaining(), stop=monitor.stopped),
             monitor,
@@ -180,11 +180,10 @@ class WorkbenchSession:
         limits: ProofLimits | None = None,
         reasons: Mapping[str, str] | None = None,
     ) -> TrainResult:
-        """Model file and record of a completion; `proof` is the file that the proof of its bound is written to.
+        """Return model file and record of a completion; write the proof of its bound to the file `proof`.
 
-        reasons: why a person has some of the wishes, by their texts, kept with them in the model file.
-
-        Raises ConflictError, and SolverError if there is no tree yet.
+        `reasons` of the user, by the text of the wish, are stored with the wishes in the model file. Raise
+        ConflictError, and SolverError if there is no tree yet.
         """
         if completion.conflict:
             texts = tuple(w.text for w in completion.conflict)
@@ -235,9 +234,10 @@ class WorkbenchSession:
         return TrainResult(model=model, tree=tree, certificate=certificate, summary=summary)
 
     def _confirm(self, model: ModelFile) -> None:
-        """Raise SolverError if the plain search of the checker finds a better tree than one that is called optimal.
+        """Raise SolverError if the checker's plain search finds a better tree than one that is called optimal.
 
-        It shares no code with the search. Tables up to CONFIRMED_WORK rows times questions are searched, within about a second.
+        It shares no code with the search. It runs within about a second, if rows × questions^(depth − 1) is at most
+        CONFIRMED_WORK.
         """
         questions = self.bench.space.questions.encoded
         rows = self.problem
@@ -273,7 +273,7 @@ class WorkbenchSession:
                 )
 
     def prove(self, model: ModelFile, proof: Path, monitor: Monitor, limits: ProofLimits) -> dict[str, Any]:
-        """Write the proof of the bound of a completion of this session, known by its file; returns the record, see `write_proof`."""
+        """Write the proof of the bound of a completion of this session, given its file; return the record of `write_proof`."""
         certificate = model.certificate
         bound = next(Fraction(part["bound"]) for part in certificate["evidence"] if part["kind"] == Evidence.WISHES)
         wishes = tuple(dict.fromkeys(self.bench.wishes([wish["wish"] for wish in certificate["wishes"]])))
@@ -331,7 +331,7 @@ class WorkbenchSession:
         )
 
     def _proof(self, wishes: Sequence[EditConstraint], bound: Fraction, stop: Callable[[], bool]) -> ProofSteps | None:
-        """The steps that prove the bound of the trees with these wishes. Raises NotProved."""
+        """Return the steps that prove the bound of the trees with these wishes; raise NotProved."""
         depth = self.settings["depth"]
         if isinstance(self.bench, Workbench):
             return restricted_proof(self.bench, wishes, bound, depth, stop)
@@ -345,14 +345,14 @@ class WorkbenchSession:
 
     @property
     def encoded_features(self) -> int:
-        """As training counts them: yes/no questions, columns with all their thresholds, or categories and bins."""
+        """The number of features as in training: binary features, columns with all thresholds, or categories and bins."""
         if isinstance(self.bench, SubsetWorkbench):
             return int(self.bench.groups.sizes.sum())
         encoding = self.problem.binary if self.method.binary else self.problem.numeric
         return len(encoding.features)
 
     def objective(self, cost: Fraction) -> float:
-        """The objective of a cost, in the weight that is searched."""
+        """Return the objective of a cost in searched weight."""
         return float(1 - cost / self.searched.n)
 
     @property
@@ -370,9 +370,9 @@ class WorkbenchSession:
         return {"price": float(share), "cost": costs.in_unit(costs.price_of(share))}
 
     def wishes(self, completion: Completion, reasons: Mapping[str, str]) -> list[dict[str, Any]]:
-        """Each wish with the objective that is won back if it alone is dropped, None if that is not known, and its reason if it has one.
+        """Return each wish with the objective gained by dropping it alone (None if unknown), and its reason, if any.
 
-        Raises ParameterError for a reason without its wish.
+        Raise ParameterError for a reason without its wish.
         """
         prices = {p.wish: p.price for p in completion.prices}
         n = self.searched.n
@@ -402,7 +402,7 @@ class WorkbenchSession:
         agrees: Tree | None = None,
         report: Callable[[dict[str, Any]], None] | None = None,
     ) -> dict[str, Any]:
-        """The record of `good-trees`: counts as exact integers, None for what was left where the time was over.
+        """Return the record of `good-trees`: counts as exact integers, None for parts that were stopped.
 
         agrees: the tree whose answers are kept on `request.agree_rows`. `report` receives the record once all but the slow parts are known.
         """
@@ -449,7 +449,7 @@ class WorkbenchSession:
 
     @cached_property
     def _good_problem(self) -> Problem:
-        """The rows whose good trees are counted: their copies weigh the same, if answers have costs, so that shares are those of rows."""
+        """The problem whose good trees are counted; with costs, the copies of all rows have the same weight, for shares of rows."""
         return self.problem if self.problem.costs is None else self._pose(even=True)
 
     @cached_property
@@ -460,14 +460,14 @@ class WorkbenchSession:
         return bench
 
     def _copies(self, rows: list[int]) -> list[int]:
-        """A copy with the same values as each of these rows; none for rows that are like no row with a weight."""
+        """Return a copy with the same values as each of these rows; rows that are like no row with a weight have none."""
         _, same = same_rows(self._good_problem.matrix)
         copies = rows_of_copies(self._good_problem)
         copy = dict(zip(same[copies[::-1]].tolist(), range(len(copies))[::-1], strict=True))
         return [copy[group] for group in same[rows].tolist() if group in copy]
 
     def agree_rows(self, request: GoodRequest) -> list[int] | None:
-        """Training rows, from 0, on which trees are to agree; None for all. Of a range of lines, those that train."""
+        """Return the training rows, from 0, on which trees must agree; None for all. Lines of a range that do not train are skipped."""
         text = (request.agree_rows or "all").strip()
         if text.lower() == "all":
             return None
@@ -501,7 +501,7 @@ def check_good_request(request: GoodRequest, names: SettingNames) -> None:
 
 
 def check_slack(request: GoodRequest, has_costs: bool) -> None:
-    """Raise ParameterError for a tolerance or a filter that does not go with costs, or with none."""
+    """Raise ParameterError for a tolerance or a filter that does not apply to answers with costs, or without."""
     if request.slack_cost is not None and not has_costs:
         raise ParameterError({"slack_cost": "no answer has a cost. Give costs, or a share or a number of rows."})
     if not has_costs:
@@ -519,7 +519,7 @@ def check_slack(request: GoodRequest, has_costs: bool) -> None:
 
 
 def line_ranges(text: str, *, most: int) -> list[range]:
-    """The lines that a text as "3, 10-20" names, none above `most`. Raises ParameterError."""
+    """Parse lines such as "3, 10-20", none above `most`; raise ParameterError."""
     out = []
     for item in text.replace(";", ",").split(","):
         first, dash, last = (part.strip() for part in item.partition("-"))

@@ -1,4 +1,7 @@
-"""Count rows by class between the possible thresholds of each node, so that a page moves a threshold without a search."""
+"""Count rows by class between the possible thresholds of each node.
+
+A page can then move a threshold without a search.
+"""
 
 from __future__ import annotations
 
@@ -17,8 +20,8 @@ MOST_VALUES = 500  # stops of a slider; of more values only some are stops, and 
 def spreads(session: WorkbenchSession, tree: Tree) -> dict[str, dict[str, Any]]:
     """Return, for each node with a threshold split, the possible thresholds and the training rows by class between them.
 
-    The keys are places, as "root" or "yn". The last entry of `counts` are the rows above every threshold; `empty` are the rows with an
-    empty cell.
+    The keys are places, such as "root" or "yn". The last entry of `counts` are the rows above every threshold; `empty`
+    are the rows with an empty cell.
     """
     problem = session.problem
     spread_by_place: dict[str, dict[str, Any]] = {}

@@ -1,1 +1,1 @@
-"""Files become raw tables: CSV, gzip, Parquet, and tables that octweb stored itself."""
+"""Read CSV, gzip, .xlsx, Parquet, Arrow and stored files as raw tables."""

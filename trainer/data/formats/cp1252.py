@@ -1,8 +1,9 @@
-"""Text of older Western European programs (cp1252, as Excel saves CSV in much of Europe), told from other encodings by its letters.
+"""Detect cp1252 text, the encoding of older Western European programs.
 
-Almost any bytes can be read as cp1252. In text that was written in it the bytes beyond ASCII are letters with accents and a few signs;
-read as cp1252, other encodings have signs inside of words ("f”r"), capitals after small letters ("fŸr"), or whole words of
-letters with accents (Cyrillic, Greek). Where more than a few places look like that, nothing is guessed.
+Excel saves CSV in cp1252 in much of Europe. Almost any bytes decode as cp1252. In genuine cp1252 text, the bytes beyond
+ASCII are accented letters and a few signs. Decoded as cp1252, other encodings show signs inside words ("f”r"), capitals
+after small letters ("fŸr"), or whole words of accented letters (Cyrillic, Greek). If more than 2 % of the places look
+like that, nothing is guessed.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ ENCODING = "cp1252"
 SURE = 0.9
 MOST_ODD = 0.02  # share of the places beyond ASCII that may look wrong
 MOST_PLACES = 200_000
-BETWEEN = "’‘·–—\u00ad"  # signs that stand between letters: l’eau, col·legi
+BETWEEN = "’‘·–—\u00ad"  # signs that occur between letters: l’eau, col·legi
 OTHER, SMALL, CAPITAL, SIGN = range(4)
 WORD = re.compile(r"[^\s,;|\"\t]*[^\x00-\x7f][^\s,;|\"\t]*")
 
@@ -36,7 +37,7 @@ KINDS = _kinds()
 
 
 def example(content: bytes) -> tuple[str, int] | None:
-    """A word beyond ASCII and its line, if the content reads well as cp1252; None if it does not."""
+    """Return a non-ASCII word and its line if the content reads well as cp1252; else None."""
     raw = np.frombuffer(content, np.uint8)
     places = np.flatnonzero(raw >= 128)
     if not len(places) or _odd(raw, places[:MOST_PLACES]) > MOST_ODD:
@@ -53,7 +54,7 @@ def example(content: bytes) -> tuple[str, int] | None:
 
 
 def _odd(raw: np.ndarray, places: np.ndarray) -> float:
-    """The share of places that text in cp1252 hardly has."""
+    """Return the share of places that cp1252 text hardly ever has."""
     kind = KINDS[raw[places]]
     before = _surrounding_text(raw, places - 1)
     after = _surrounding_text(raw, places + 1)

@@ -1,7 +1,7 @@
-"""A CSV file as a RawTable: quotes, records, ragged rows and line numbers are checked, and titles and footers left out.
+"""Parse a CSV file into a RawTable, without titles and footers.
 
-The structure is checked here, since the fast parser is silent about unclosed quotes and repeated names; the parser then cuts the
-cells, every column as text.
+Quotes, records, ragged rows and line numbers are checked here, because pyarrow's parser does not report unclosed quotes
+and repeated names. The parser then splits the cells; every column is text.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from trainer.errors import DataError
 
 DELIMITER_NAMES = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
 LISTED = 20
-PANDAS_INDEX = "Unnamed: 0"  # as pandas reads its own index back
+PANDAS_INDEX = "Unnamed: 0"  # pandas' name for a saved index without a name
 R_ROW_NAMES = "row names"
 FEWEST_NAMED_ROWS = 4  # fewer rows may have row names by chance
-HEADER_ROWS = 10_000  # in which a name is looked up as a value
+HEADER_ROWS = 10_000  # rows in which a header name is searched as a value
 NO_HEADER = " If the file has no header line, read its first line as data (--no-header)."
 FIRST_LINE = "The first line of the file says so."
 BY_TABLE = "It cuts the lines of the table into as many values as the header."
 NO_THREAD = "launch worker thread"
 SOMETHING = re.compile(rb"\S")
-BLOCK = 1 << 21  # bytes that the parser takes at a time, for which it reserves as much for every column
+BLOCK = 1 << 21  # bytes per parser block; the parser reserves as much for every column
 
 
 def read_csv(
@@ -63,7 +63,7 @@ def read_csv(
     try:
         found = cut.table(stated_layout)
     except DataError as error:
-        refusal = error.with_traceback(None)  # what was made of the file is given back before it is looked at again
+        refusal = error.with_traceback(None)  # frees the first attempt's memory before the second one
     if refusal is not None:
         around = _table_layout(cut, stated_layout)
         if around is None:
@@ -89,7 +89,7 @@ def _table_layout(cut: _Cut, stated_layout: layouts.TableLayout | None) -> layou
 
 @dataclass(frozen=True)
 class _Cut:
-    """The bytes of a file, and how they are cut into a table."""
+    """The decoded bytes of a file, with the options that cut them into a table."""
 
     body: bytes
     delimiter: str | None
@@ -98,7 +98,7 @@ class _Cut:
     limits: ReadLimits
 
     def table(self, around: layouts.TableLayout | None, *, look: bool = True) -> RawTable:
-        """The table of the whole file, or of the part that a layout gives; footers in the shape of rows are cut if `look` says so."""
+        """Return the table of the whole file, or of the part in a layout; if `look`, cut off footers in the shape of rows."""
         body = self.body
         header = self.header
         limits = self.limits
@@ -153,7 +153,7 @@ class _Cut:
 
 
 def _shift_lines(scan_result: Scan, before: int) -> Scan:
-    """The scan of a part of a file with the lines of the file."""
+    """Return a scan of a part of a file with `before` added to its line numbers."""
     if not before:
         return scan_result
     excess = scan_result.excess
@@ -167,7 +167,7 @@ def _shift_lines(scan_result: Scan, before: int) -> Scan:
 
 
 def _plain_breaks(body: bytes) -> bytes:
-    """A line break is one byte from here on; the parser takes a lone carriage return for a line break, too."""
+    """Convert all line breaks to line feeds; the parser treats a lone carriage return as a line break, too."""
     if b"\r\n" in body:
         body = body.replace(b"\r\n", b"\n")
     return body.replace(b"\r", b"\n") if b"\r" in body else body
@@ -186,7 +186,7 @@ def _delimiter(body: bytes, delimiter: str | None) -> DelimiterGuess:
 def _check(
     body: bytes, scan_result: Scan, guess: DelimiterGuess, header: bool, limits: ReadLimits, *, row_names: bool
 ) -> tuple[str, ...]:
-    """Refuse what is not a table, with every place; the column names otherwise, "" for a column that has neither name nor value."""
+    """Return the column names, "" for a column without name and value; raise DataError if the file is not a table."""
     name = DELIMITER_NAMES.get(guess.delimiter, guess.delimiter)
     if scan_result.excess is not None:
         raise _excess(scan_result.excess, limits)
@@ -291,7 +291,7 @@ def _with_row_index(names: tuple[str, ...], row_names: bool) -> tuple[str, ...]:
 def _has_row_names(body: bytes, scan_result: Scan, delimiter: str) -> bool:
     """Return whether the header has one field less than each row, as R writes a table with row names.
 
-    The first values must be different and in quotes, as the header is, or count the rows from 1.
+    Row names must be distinct and quoted, like the header, or count the rows from 1.
     """
     fields = scan_result.fields
     if (
@@ -308,8 +308,10 @@ def _has_row_names(body: bytes, scan_result: Scan, delimiter: str) -> bool:
 
 
 def _nameless(body: bytes, scan_result: Scan, delimiter: str, names: Sequence[str]) -> list[str]:
-    """What is wrong with columns without a name: those at the end that have no value either come from a delimiter that ends every
-    line, and are left out."""
+    """Return a problem for each column without a name.
+
+    Columns without name and value at the end come from a delimiter that ends every line; they are no problem.
+    """
     places = [j for j, name in enumerate(names) if not name]
     width = len(names)
     if any(names) and not names[-1] and len(scan_result.starts) > 1 and (scan_result.fields == width).all():
@@ -336,7 +338,7 @@ def _numbered_names(width: int) -> tuple[str, ...]:
 
 
 def _record(body: bytes, scan_result: Scan, record: int, delimiter: str) -> list[str]:
-    """The cells of one record, for the header line."""
+    """Return the cells of one record, such as the header."""
     line = body[scan_result.starts[record] : scan_result.ends[record]]
     columns = _parse(line + b"\n", delimiter, int(scan_result.fields[record]), newlines=True)
     return [column[0].as_py() for column in columns]
@@ -346,7 +348,7 @@ def _cells(body: bytes, scan_result: Scan, delimiter: str, width: int, header: b
     first = int(header)
     rows = len(scan_result.starts) - first
     if scan_result.blank:
-        # a line of spaces is blank to a person, but a row to the parser
+        # the parser would read a line of spaces as a row
         view = memoryview(body)
         pieces = [view[scan_result.starts[i] : scan_result.ends[i]] for i in range(first, len(scan_result.starts))]
         part: bytes | memoryview = b"\n".join(pieces) + b"\n"
@@ -378,13 +380,13 @@ def _parse(
     except MemoryError:
         raise
     except pa.ArrowException as error:
-        if NO_THREAD in str(error):  # there is no memory for the stack of the one thread that reads
+        if NO_THREAD in str(error):  # no memory for the stack of the reading thread
             raise MemoryError(str(error)) from error
         raise DataError(f"The file cannot be cut into cells: {error}. Check its quotes and its delimiter.") from error
     pieces = table.columns[::-1]
     columns = []
     del table
-    while pieces:  # one after the other: the pieces of a column are given back when it is in one
+    while pieces:  # one column at a time, so that its chunks are freed once combined
         columns.append(flat(pieces.pop()))
     return tuple(columns)
 
@@ -418,14 +420,14 @@ def _header_guess(
 
 
 def _stands_again(name: str, column: pa.Array) -> bool:
-    """Return whether a name that is no number is also a value of its column, among the first rows."""
+    """Return whether a non-numeric header name is also a value in the first rows of its column."""
     if not name or _is_number(name):
         return False
     return bool(pc.any(pc.equal(pc.utf8_trim_whitespace(column.slice(0, HEADER_ROWS)), name)).as_py())
 
 
 def _row_words(numbers: int, repeated: Sequence[str], width: int) -> str:
-    """Say why the first line may be a row."""
+    """Return in words why the first line may be a row."""
     parts = [f"{numbers} of {width} names look like numbers"] if numbers else []
     if repeated:
         again = "1 name is a value" if len(repeated) == 1 else f"{len(repeated)} of {width} names are values"

@@ -1,6 +1,6 @@
-"""The structure of a CSV file from its bytes: records, their lines and numbers of fields, unclosed quotes, the delimiter.
+"""Find records, line numbers, fields, quotes and the delimiter of CSV bytes.
 
-All whole-file work is done by numpy on byte positions; a file without quotes never takes the slower way.
+numpy scans byte positions in pieces. A file without quotes never takes the slow path.
 """
 
 from __future__ import annotations
@@ -17,27 +17,27 @@ SPACED = re.compile(r'"[^"\n]*"(?: "[^"\n]*")+\n')  # a header as R writes it by
 SAMPLE_BYTES = 1 << 16
 SAMPLE_LINES = 200
 SPACES = np.array([9, 11, 12, 13, 32], np.uint8)
-PIECE = 1 << 18  # bytes that are looked at in one step
-MOST_PLACES = 1000  # of text behind a closing quote
+PIECE = 1 << 18  # bytes per step
+MOST_PLACES = 1000  # reported places of text behind a closing quote
 QUOTED = re.compile(r'"(?:[^"]|"")*"')
 
 
 @dataclass(frozen=True, kw_only=True)
 class Excess:
-    """Why the scan stopped early: more than the allowed records, or the record that begins at `line` is too long."""
+    """Reason for an early stop of the scan: too many records, or an overlong record that begins at `line`."""
 
     records: int = 0
     line: int = 0
-    quoted: bool = False  # the long record has a quote that is open
+    quoted: bool = False  # whether the long record has an open quote
 
 
 @dataclass(frozen=True, kw_only=True)
 class Scan:
     """Records of a file: int64 arrays of byte `starts` and `ends`, first `lines` (from 1) and numbers of `fields`.
 
-    `unclosed` is the line of a quote that is never closed, `after_quote` are lines where text follows a closing quote, `blank`
-    tells of lines left out because they hold nothing but spaces, `quoted_breaks` of line breaks within values, `excess` why the
-    scan did not go to the end.
+    `unclosed` is the line of a quote that is never closed; `after_quote` are lines where text follows a closing quote.
+    `blank` tells whether lines of spaces were left out, `quoted_breaks` whether values contain line breaks, and
+    `excess` why the scan stopped early.
     """
 
     starts: np.ndarray
@@ -53,7 +53,7 @@ class Scan:
 
 @dataclass(frozen=True, kw_only=True)
 class DelimiterGuess:
-    """A delimiter, how sure it is (share of the first lines that it cuts into as many fields as the header), and why."""
+    """A delimiter, its certainty (share of the first lines with as many fields as the header), and the reason."""
 
     delimiter: str
     sure: float
@@ -61,10 +61,10 @@ class DelimiterGuess:
 
 
 def scan(body: bytes, delimiter: bytes, *, most_records: int | None = None, most_bytes: int | None = None) -> Scan:
-    """The records of `body` (line breaks are single line feeds), empty lines left out.
+    """Scan `body`, whose line breaks are single line feeds, for records; leave out empty lines.
 
-    It goes over the file in pieces and keeps some bytes for each record that is not empty, so that it needs little memory beside the
-    file itself. It stops where there are more than `most_records`, or a record of more than `most_bytes`; `excess` says so.
+    The scan works in pieces and stores a few bytes per record, so it needs little memory beside the file. It stops beyond
+    `most_records`, or at a record of more than `most_bytes`; `excess` then gives the reason.
     """
     walk = _Walk(body, delimiter[0])
     excess = None
@@ -81,22 +81,22 @@ def scan(body: bytes, delimiter: bytes, *, most_records: int | None = None, most
 
 @dataclass(frozen=True, kw_only=True)
 class _State:
-    """Between two pieces: whether a quoted value is open, and the place of a quote that is the second of a pair."""
+    """State between two pieces: whether a quoted value is open, and the position of a quote that is the second of a pair."""
 
     open: bool = False
     skip: int = -1
-    opened: int = -1  # where the value that is open began
+    opened: int = -1  # position of the quote that opened the open value
 
 
 class _Walk:
-    """The records found so far."""
+    """Scanner of a file, with the records found so far."""
 
     def __init__(self, body: bytes, delimiter: int) -> None:
         self.body = body
         self.delimiter = delimiter
         self.data = np.frombuffer(body, np.uint8)
         self.state = _State()
-        # of the record that is under way
+        # the current, unfinished record
         self.start = 0
         self.line = 1
         self.cuts = 0  # delimiters in it
@@ -107,11 +107,11 @@ class _Walk:
         self.blank = self.quoted_breaks = False
         self.after: list[int] = []
         self.found: list[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]] = []
-        self.long = 0  # line of the first record that is longer than any before
+        self.long = 0  # line of the longest record
         self.longest = 0
 
     def piece(self, first: int, last: int) -> None:
-        """Go on to byte `last`."""
+        """Scan the bytes from `first` to `last`."""
         data = self.data[first:last]
         breaks = np.flatnonzero(data == LINE_FEED) + first
         cuts = np.flatnonzero(data == self.delimiter) + first
@@ -131,7 +131,7 @@ class _Walk:
         self.seen = last
 
     def _records(self, ends: np.ndarray, cuts: np.ndarray, breaks: np.ndarray) -> None:
-        """Keep the records that end here, but for empty lines."""
+        """Store the records that end in this piece, except empty lines."""
         if not len(ends):
             self.cuts += len(cuts)
             return
@@ -167,13 +167,13 @@ class _Walk:
             self.long = int(lines[longest])
 
     def longer_than(self, most: int) -> int:
-        """The line of a record of more than `most` bytes, finished or not; 0 without one."""
+        """Return the line of a record of more than `most` bytes, finished or not; 0 if there is none."""
         if self.longest > most:
             return self.long
         return self.line if self.seen - self.start > most else 0
 
     def result(self, excess: Excess | None) -> Scan:
-        """The scan; the last line needs no line feed."""
+        """Finish and return the scan; the last line needs no line feed."""
         none = np.zeros(0, np.int64)
         if excess is None:
             self._keep_last()
@@ -204,8 +204,10 @@ class _Walk:
         self._keep(np.array([self.start]), end, np.array([self.line]), np.array([self.cuts + 1]))
 
     def _quotes(self, quotes: np.ndarray) -> tuple[np.ndarray, bool, list[int]]:
-        """Positions of the quotes that open and close values, in turn, whether a value is open before the first of them, and
-        positions where text follows a closing quote."""
+        """Return the structural quotes, whether a value is open before the first one, and places where text follows a closing quote.
+
+        Structural quotes open and close values in turn. Quotes and places are byte positions.
+        """
         state = self.state
         data = self.data
         if not len(quotes):
@@ -229,7 +231,7 @@ class _Walk:
     def _one_by_one(
         self, quotes: np.ndarray, before: np.ndarray, after: np.ndarray
     ) -> tuple[np.ndarray, bool, list[int]]:
-        """The same for pieces with quotes inside unquoted values, which are ordinary characters there."""
+        """Do the same for pieces with quotes inside unquoted values, where they are ordinary characters."""
         structural: list[int] = []
         wrong: list[int] = []
         is_open = self.state.open
@@ -257,7 +259,7 @@ class _Walk:
 
 
 def _separated_words(word: str, same: int, lines: int, columns: int) -> str:
-    """Say what separates the columns, and how many of the first lines do not fit."""
+    """Describe what separates the columns, and how many of the first lines do not fit."""
     separated = f"Columns are separated by {'bars' if word == 'bar' else word + 's'}"
     if same == lines:
         return f"{separated}."
@@ -265,7 +267,7 @@ def _separated_words(word: str, same: int, lines: int, columns: int) -> str:
 
 
 def sniff(body: bytes) -> DelimiterGuess:
-    """The delimiter of `body`: the one that cuts the most of the first lines into as many fields as the header."""
+    """Return the delimiter that cuts the most of the first lines into as many fields as the header."""
     text = body[:SAMPLE_BYTES].decode("utf-8", errors="ignore")
     if len(body) > SAMPLE_BYTES:
         text = text[: text.rfind("\n") + 1] or text

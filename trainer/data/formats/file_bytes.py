@@ -1,4 +1,4 @@
-"""The bytes of an uploaded file: size limits, gzip with a limit on what comes out, and text encodings."""
+"""Read the bytes of a file: size limits, gzip and text encodings."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class ReadLimits:
 
 
 class DecodedText(NamedTuple):
-    """Decoded text as UTF-8 bytes without byte order mark, with the encoding of the file, why it was taken, and how sure that is (0 to 1)."""
+    """Text as UTF-8 bytes without byte order mark, and the file's encoding with reason and certainty (0 to 1)."""
 
     utf8: bytes
     encoding: str
@@ -75,10 +75,10 @@ def is_gzip(path: Path) -> bool:
 
 
 def read_bytes(path: Path, limits: ReadLimits) -> bytes:
-    """The content of a file, unpacked if it is gzipped; raises DataError if it is missing, empty or too large."""
+    """Return the content of a file, unpacked if gzipped; raise DataError if it is missing, empty or too large."""
     try:
         with path.open("rb") as stream:
-            content = stream.read(min(limits.bytes, path.stat().st_size) + 1)  # a buffer of this size is set aside
+            content = stream.read(min(limits.bytes, path.stat().st_size) + 1)  # Python allocates a buffer of this size
     except OSError as error:
         raise DataError(f"The file '{path.name}' cannot be read: {error.strerror or error}.") from error
     if not content:
@@ -105,7 +105,7 @@ def _unpack(content: bytes, limits: ReadLimits) -> bytes:
 
 
 def _unpack_member(content: bytes, at: int, pieces: io.BytesIO, limits: ReadLimits) -> int:
-    """Write what the member that begins at `at` unpacks to; returns where it ends."""
+    """Append the unpacked member that begins at `at` to `pieces`; return the position after it."""
     view = memoryview(content)
     member = zlib.decompressobj(wbits=31)
     while not member.eof:
@@ -125,7 +125,7 @@ def _unpack_member(content: bytes, at: int, pieces: io.BytesIO, limits: ReadLimi
 
 
 def refuse_other_formats(content: bytes) -> None:
-    """Raise DataError for content that is known not to be CSV by its first bytes."""
+    """Raise DataError for content in a known format other than CSV."""
     if content[:4] == OLE_MAGIC and "EncryptedPackage".encode("utf-16-le") in content:
         raise DataError(
             "The file is not a table but an encrypted workbook: remove its password, and save it as .xlsx or .csv."
@@ -143,7 +143,7 @@ def refuse_other_formats(content: bytes) -> None:
 
 
 def decode(content: bytes, encoding: str | None) -> DecodedText:
-    """The text of a file in `encoding`; if it is None, in the one that its first bytes show, in UTF-8, or in cp1252 if it reads well."""
+    """Decode a file; if `encoding` is None, try its byte order mark, UTF-8, then cp1252 if it reads well."""
     reason = "The encoding was given."
     sure = 1.0
     silent = encoding is None
@@ -199,7 +199,7 @@ def _to_utf8(content: bytes, name: str) -> bytes:
 
 
 def _recode(content: bytes, name: str) -> bytes:
-    """Piece by piece, because Python's own text takes up to four bytes per character."""
+    """Convert content to UTF-8 in pieces, because a Python string takes up to four bytes per character."""
     make = codecs.lookup(name).incrementaldecoder
     if make is None:
         return content.decode(name).encode("utf-8")
@@ -218,7 +218,7 @@ def _recode(content: bytes, name: str) -> bytes:
 def _undecodable(content: bytes, name: str, error: UnicodeError) -> DataError:
     start = error.start if isinstance(error, UnicodeDecodeError) else 0
     if isinstance(error, UnicodeDecodeError) and len(error.object) < len(content):
-        start = len(content) - len(error.object)  # only the last, unfinished character was at hand
+        start = len(content) - len(error.object)  # the error holds only the last, unfinished character
     line = content.count(b"\n", 0, start) + 1
     what = f"byte {start + 1} (line {line}) is 0x{content[start]:02x}" if start < len(content) else "the end is missing"
     others = TO_TRY if name.startswith("utf-8") else f"utf-8, utf-8-sig, {TO_TRY}"

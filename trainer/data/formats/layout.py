@@ -1,8 +1,8 @@
-"""Find the table in a file: a `sep=` line and titles above it, totals and notes below it.
+"""Find the table between the titles, totals and notes of a file.
 
-Lines are cut only with evidence. A line above is a title if it has one value or a blank line follows, and the next line looks
-like a header. A line below is a footer if it has such a word ("Total", "Source: ...") or follows a blank line. A row that is
-only too short is an error.
+Lines are cut only with evidence. A `sep=` line above sets the delimiter. A line above is a title if it has one value or
+a blank line follows, and the next line looks like a header. A line below is a footer if it has such a word ("Total",
+"Source: ...") or follows a blank line. A row that is only too short is an error.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ Line = tuple[int, str]  # number from 1, text
 
 @dataclass(frozen=True, kw_only=True)
 class TableLayout:
-    """The bytes `start` to `end` of a file that hold the table, the lines around it, and the delimiter that fits it."""
+    """The byte range `start` to `end` of the table in a file, the lines around it, and its delimiter."""
 
     start: int
     end: int
@@ -51,7 +51,7 @@ class TableLayout:
 
 
 def sep_line(body: bytes) -> TableLayout | None:
-    """The layout that a first line such as `sep=;` gives; None without such a line."""
+    """Return the layout after a first line such as `sep=;`; None without such a line."""
     match = SEP.match(body)
     if match is None or match[1] == b'"':
         return None
@@ -60,7 +60,7 @@ def sep_line(body: bytes) -> TableLayout | None:
 
 
 def find_inside(body: bytes, outer: TableLayout, delimiter: str | None) -> TableLayout | None:
-    """The layout of what follows a first line such as `sep=;`, with the lines of the whole file; None without evidence."""
+    """Find the layout below a `sep=` line, with line numbers of the whole file; return None without evidence."""
     inner = find(body[outer.start :], delimiter or outer.delimiter)
     if inner is None:
         return None
@@ -76,7 +76,7 @@ def find_inside(body: bytes, outer: TableLayout, delimiter: str | None) -> Table
 
 
 def skip_lines(body: bytes, top: int, bottom: int) -> TableLayout:
-    """The layout without the first `top` lines and the last `bottom` lines that are not blank; DataError if none is left."""
+    """Return the layout without the first `top` lines and the last `bottom` non-blank lines; raise DataError if none is left."""
     lines = body.split(b"\n")
     start = sum(len(line) + 1 for line in lines[:top])
     full = [i for i, line in enumerate(lines) if line.strip() and i >= top]
@@ -97,7 +97,7 @@ def skip_lines(body: bytes, top: int, bottom: int) -> TableLayout:
 
 
 def find(body: bytes, delimiter: str | None) -> TableLayout | None:
-    """The layout of a file that is not a plain table of rows; None if there is no evidence for one."""
+    """Find the layout of a file with other lines around the table; return None without evidence of such lines."""
     best: tuple[float, int, TableLayout] | None = None
     for one in DELIMITERS if delimiter is None else (delimiter,):
         layout = _with(body, one)
@@ -109,8 +109,10 @@ def find(body: bytes, delimiter: str | None) -> TableLayout | None:
 
 
 def _other_delimiter(body: bytes, width: int, best: TableLayout) -> str | None:
-    """Another delimiter that cuts nearly all lines, from the first one on, into more values than `best` does: then what looks
-    like a title is the header, as in "a;b;c" above "1,5;2,5;x"."""
+    """Return another delimiter that cuts nearly all lines, the first included, into more values than `best`; else None.
+
+    The supposed title is then the header, as in "a;b;c" above "1,5;2,5;x".
+    """
     guess = sniff(body)
     if not best.top or guess.delimiter == best.delimiter or guess.sure < NEARLY_ALL:
         return None
@@ -119,7 +121,7 @@ def _other_delimiter(body: bytes, width: int, best: TableLayout) -> str | None:
 
 
 def footers(names: Sequence[str], columns: Sequence[pa.Array], lines: np.ndarray, quoted: bool) -> int:
-    """Count the rows at the end of a table that are totals or notes in the shape of a row."""
+    """Count the rows at the end of a table that are totals or notes."""
     n = len(lines)
     count = 0
     width = len(columns)
@@ -127,10 +129,10 @@ def footers(names: Sequence[str], columns: Sequence[pa.Array], lines: np.ndarray
         cells = [str(column[i].as_py() or "").strip() for column in columns]
         full = [j for j, cell in enumerate(cells) if cell]
         gap = not quoted and bool(lines[i] - lines[i - 1] > 1)
-        # a row without gaps may be one of the table, unless a blank line parts a total from it
+        # a complete row may belong to the table, unless a blank line separates a total from it
         is_complete = len(full) == width and not (gap and TOTALS.fullmatch(cells[0].rstrip(": ")))
         if not full or not _is_footer([cells[j] for j in full], width, gap) or is_complete:
-            filler = not full and count  # an empty row between the table and what was cut
+            filler = not full and count  # an empty row between the table and the footers
             if not filler:
                 break
         elif _stands_elsewhere(columns[full[0]], cells[full[0]], i):
@@ -157,8 +159,10 @@ def _stands_elsewhere(column: pa.Array, cell: str, before: int) -> bool:
 
 
 def _with(body: bytes, delimiter: str) -> tuple[float, int, TableLayout] | None:
-    """From the first and the last bytes of a file: share of lines that fit, number of columns, layout. The rows between are
-    checked when the table is cut."""
+    """Return share of fitting lines, number of columns and layout from the first and last bytes; None without evidence.
+
+    The rows between are checked when the table is cut.
+    """
     head = body[:SAMPLE_BYTES]
     if len(body) > SAMPLE_BYTES:
         head = head[: head.rfind(b"\n") + 1]
@@ -179,7 +183,7 @@ def _with(body: bytes, delimiter: str) -> tuple[float, int, TableLayout] | None:
 
 
 def _usual_width(scan_result: Scan) -> int | None:
-    """The number of fields that at least half of the records have; None if it is one, or there is none."""
+    """Return the number of fields of at least half of the records; None if it is one, or there is none."""
     if scan_result.after_quote or len(scan_result.fields) < FEWEST_ROWS + 1:
         return None
     widths = np.bincount(scan_result.fields)
@@ -193,7 +197,7 @@ def _end(body: bytes, delimiter: str, width: int, head: int | None) -> tuple[int
     start = 0
     if head is None:
         start = body.find(b"\n", len(body) - SAMPLE_BYTES) + 1
-        if not start or not body[start:].strip() or b'"' in body[start:]:  # whether a quote is open here is not known
+        if not start or not body[start:].strip() or b'"' in body[start:]:  # a quote may be open here
             return len(body), ()
     tail = body[start:]
     scan_result = scan(tail, delimiter.encode())
@@ -207,13 +211,16 @@ def _end(body: bytes, delimiter: str, width: int, head: int | None) -> tuple[int
 
 
 def _header(body: bytes, scan_result: Scan, delimiter: str, width: int) -> int | None:
-    """The record that is the header: full, with different names that are not numbers, and nothing but titles above it."""
+    """Return the index of the header record; None without one.
+
+    Its names are distinct; below a title, none is a number. Only titles stand above it.
+    """
     for i in range(min(MOST_TITLES, len(scan_result.fields) - FEWEST_ROWS)):
         cells = _cells(body, scan_result, i, delimiter)
         names = [cell for cell in cells if cell]
         numbers = any(NUMBER_LIKE.fullmatch(name) for name in names)
         distinct = len(cells) == width and len(names) == len(set(names)) and not (numbers and i)
-        if any("\t" in name for name in names):  # these are several names
+        if any("\t" in name for name in names):  # a tab separates several names
             return None
         if distinct and (len(names) == width or _hollow_end(body, scan_result, delimiter, i, len(names))):
             return i
@@ -243,7 +250,7 @@ def _gap_above_header(body: bytes, scan_result: Scan, delimiter: str, width: int
 
 
 def _last_row(body: bytes, scan_result: Scan, delimiter: str, width: int, head: int) -> int:
-    """The last record that is a row; those below it are footers that are not as long as a row."""
+    """Return the index of the last record that is a row; the records below it are shorter footers."""
     last = len(scan_result.fields) - 1
     for i in range(last, max(head + FEWEST_ROWS, last - MOST_FOOTERS), -1):
         cells = [cell for cell in _cells(body, scan_result, i, delimiter) if cell]
@@ -268,7 +275,7 @@ def _gap_between(scan_result: Scan, i: int, head: int, width: int) -> bool:
 
 
 def _cells(body: bytes, scan_result: Scan, record: int, delimiter: str) -> list[str]:
-    # whole, with a tab at its end, which can be a delimiter
+    # tabs are not stripped: one at the end can be a delimiter
     text = body[scan_result.starts[record] : scan_result.ends[record]].decode("utf-8", "replace").strip("\r\n")
     return [cell.strip() for cell in next(csv.reader([text], delimiter=delimiter), [])]
 

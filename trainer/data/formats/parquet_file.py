@@ -1,4 +1,4 @@
-"""A Parquet file as a RawTable, whole or piece by piece, and an Arrow file as a whole."""
+"""Read a Parquet file, whole or in pieces, or a whole Arrow file."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def is_parquet(path: Path) -> bool:
 
 
 def is_arrow(path: Path) -> bool:
-    """Return whether the file begins as an Arrow file, which Feather is too; raises DataError if it cannot be read."""
+    """Return whether the file begins like an Arrow file (Feather version 2 included); raise DataError if it cannot be read."""
     return _begins_with(path, ARROW_MAGIC)
 
 
@@ -86,7 +86,7 @@ def _begins_with(path: Path, magic: bytes) -> bool:
 
 
 def read_parquet(path: Path, limits: ReadLimits) -> RawTable:
-    """The whole file; raises DataError."""
+    """Read a whole Parquet file; raise DataError if it is damaged or too large."""
     if path.stat().st_size > limits.bytes:
         raise DataError(f"The file is larger than {limits.bytes} bytes. Leave rows or columns out.")
     with _damaged_file(), pq.ParquetFile(path, pre_buffer=False) as file:
@@ -95,7 +95,7 @@ def read_parquet(path: Path, limits: ReadLimits) -> RawTable:
 
 
 def _with_categories(table: pa.Table, file: pq.ParquetFile) -> pa.Table:
-    """Return the table with the categories that its writer declared; Parquet itself keeps those of texts alone."""
+    """Return the table with the categories that its writer declared; Parquet itself stores only text categories."""
     declared = _declared_categories(file)
     for place, field in enumerate(table.schema):
         if field.name in declared and not pa.types.is_dictionary(field.type):
@@ -113,7 +113,7 @@ def _declared_categories(file: pq.ParquetFile) -> frozenset[str]:
 
 
 def read_arrow(path: Path, limits: ReadLimits) -> RawTable:
-    """Read an Arrow file (Feather version 2); raises DataError."""
+    """Read an Arrow file (Feather version 2); raise DataError if it is damaged or too large."""
     if path.stat().st_size > limits.bytes:
         raise DataError(f"The file is larger than {limits.bytes} bytes. Leave rows or columns out.")
     batches = []
@@ -145,7 +145,7 @@ def _raw_table(table: pa.Table, detected: DetectedFormat) -> RawTable:
 
 
 def pandas_index(schema: pa.Schema) -> str:
-    """Return the column that pandas keeps the index of a frame in; "" if there is none, or if it has several levels."""
+    """Return the column in which pandas stored a frame's index; "" if there is none, or if it has several levels."""
     try:
         columns = json.loads((schema.metadata or {})[b"pandas"])["index_columns"]
     except (KeyError, TypeError, ValueError):
@@ -155,9 +155,9 @@ def pandas_index(schema: pa.Schema) -> str:
 
 
 class ParquetPieces:
-    """A Parquet file read piece by piece, so a large one is never in memory as a whole; a context manager.
+    """A Parquet file that is read in pieces, so that it is never in memory as a whole; a context manager.
 
-    `names` are all its columns and `rows` its number of rows. Raises DataError like `read`.
+    `names` are all its columns and `rows` its number of rows. A damaged or too large file raises DataError.
     """
 
     def __init__(self, path: Path, limits: ReadLimits | None = None) -> None:
@@ -183,7 +183,7 @@ class ParquetPieces:
         self._file.close()
 
     def read(self, column_names: Collection[str], size: int) -> Iterator[RawTable]:
-        """Pieces of at most `size` rows with the columns `wanted` only, each knowing its row numbers in the file."""
+        """Yield pieces of at most `size` rows with the columns `column_names`, each with its row numbers in the file."""
         present = [name for name in self.names if name in column_names]
         self._refuse(column_names)
         if not present:  # nothing but the number of rows matters
@@ -195,7 +195,7 @@ class ParquetPieces:
             yield _piece(_with_categories(pa.Table.from_batches([batch]), self._file), present, before)
 
     def read_all(self, column_names: Collection[str], size: int) -> Iterator[tuple[RawTable, pa.RecordBatch]]:
-        """The same pieces, each beside all columns of its rows as they are in the file."""
+        """Yield the same pieces, each with all columns of its rows as stored in the file."""
         present = [name for name in self.names if name in column_names]
         self._refuse(column_names)
         for before, batch in self._batches(list(self.names), size):
@@ -203,7 +203,7 @@ class ParquetPieces:
             yield _piece(part, present, before), batch
 
     def _refuse(self, column_names: Collection[str]) -> None:
-        """Raise DataError for a file without rows, and for columns among `wanted` that cannot be read."""
+        """Raise DataError for a file without rows, and for columns of `column_names` that cannot be read."""
         if self.rows == 0:
             raise DataError("The file has no row. Choose a file with rows.")
         fields = [field for field in self._file.schema_arrow if field.name in column_names]
@@ -211,7 +211,7 @@ class ParquetPieces:
             raise DataError(first_of(problems), problems=tuple(problems))
 
     def _batches(self, names: list[str], size: int) -> Iterator[tuple[int, pa.RecordBatch]]:
-        """Batches of these columns, with the number of rows before each."""
+        """Yield batches of these columns, each with the number of rows before it."""
         before = 0
         with _damaged_file():
             for batch in self._file.iter_batches(batch_size=size, columns=names, use_threads=False):
@@ -250,10 +250,10 @@ def _schema_problems(schema: pa.Schema, rows: int) -> list[str]:
 
 
 def parquet_column(column: pa.ChunkedArray) -> pa.Array:
-    """Return numbers and booleans as they are, dates and decimals as text.
+    """Convert a stored column: numbers and booleans stay, everything else becomes text.
 
-    Declared categories are text; those that look like numbers stay a dictionary of texts, so that nobody takes them for numbers.
-    Raises ArrowInvalid for text that is not UTF-8.
+    Declared categories become text. If one looks like a number, they stay a dictionary of texts, so that they are not
+    read as numbers. Raise ArrowInvalid for text that is not UTF-8.
     """
     if pa.types.is_dictionary(column.type):
         words = as_text(parquet_column(column.cast(column.type.value_type)))

@@ -1,4 +1,4 @@
-"""RawTable: what was read from a file, as untouched cells, and how it was read."""
+"""Represent the untouched cells of a file, with its detected format."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ import pyarrow.compute as pc
 
 from trainer.data.formats import layout as layouts
 
-MOST_NAME = 1000  # characters of a column's name, which stands in every tree, answer and page
+MOST_NAME = 1000  # characters of a column's name, which every tree, answer and page repeats
 RARE = ("top", "bottom", "sheet", "sheets", "index", "remarks")  # fields that most files do not have
 TYPED = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean)
 
 
 def too_long(names: Sequence[str]) -> list[str]:
-    """A sentence for each name of a column that is longer than one may be."""
+    """Return a message for each column name that is too long."""
     return [
         f"the name of column {place:,} has {len(name):,} characters; at most {MOST_NAME:,} are possible. Shorten it."
         for place, name in enumerate(names, 1)
@@ -101,12 +101,12 @@ class RawTable:
 
 
 def flat(column: pa.ChunkedArray) -> pa.Array:
-    """The pieces of a column in one."""
+    """Return the chunks of a column as one array."""
     return column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
 
 
 def as_text(column: pa.Array) -> pa.Array:
-    """A column as text without surrounding spaces: whole floating-point numbers without '.0', the others in shortest form."""
+    """Return a column as text without surrounding spaces; whole floats lose '.0', other floats have the shortest form."""
     if pa.types.is_string(column.type):
         return pc.utf8_trim_whitespace(column)
     if pa.types.is_floating(column.type):
@@ -117,6 +117,6 @@ def as_text(column: pa.Array) -> pa.Array:
 
 
 def first_of(problems: list[str]) -> str:
-    """The first problem, and how many there are."""
+    """Return the first problem, with the number of problems if there are several."""
     more = f" ({len(problems)} places in all.)" if len(problems) > 1 else ""
     return problems[0] + more

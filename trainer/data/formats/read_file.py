@@ -1,4 +1,4 @@
-"""A table from a file: CSV (also .gz), .xlsx, Parquet and Arrow become a RawTable, or a DataError."""
+"""Read a table from a CSV, gzip, .xlsx, Parquet or Arrow file."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def read_table(
         return read_workbook(path, limits, sheet=sheet, header=header, skip_top=skip_top, skip_bottom=skip_bottom)
     if sheet is not None:
         raise DataError(f"Only an .xlsx file has sheets, and '{path.name}' is none. Leave the sheet out.")
-    # handed over without a name here, so that the bytes are given back as soon as they are decoded
+    # no local name holds the bytes, so that they are freed as soon as they are decoded
     return read_csv(
         read_bytes(path, limits), delimiter=delimiter, encoding=encoding, header=header, limits=limits,
         skip_top=skip_top, skip_bottom=skip_bottom,

@@ -1,8 +1,8 @@
-"""Cells that a spreadsheet would take for formulas, in CSV files that people open with one.
+"""Escape CSV cells that a spreadsheet would run as formulas.
 
-A text that begins with = + - @ (also in their wide form) or a tab is run by spreadsheets, and may fetch or send what it likes; an
-apostrophe before it makes it stay text (OWASP, CSV injection). Some programs drop spaces and line breaks before such a sign, so these
-are passed over. Numbers are left as they are.
+Spreadsheets run a text that begins with = + - @ (also full-width) or a tab, and it may fetch or send data. An
+apostrophe before it keeps it text (OWASP, CSV injection). Some programs drop spaces and line breaks before such a sign,
+so these are skipped. Numbers do not change.
 """
 
 from __future__ import annotations
@@ -14,25 +14,25 @@ from collections.abc import Iterable
 from typing import Any
 
 FORMULA = ("=", "+", "-", "@", "＝", "＋", "－", "＠")
-BREAKS = ("\t", "\r", "\n", "\0")  # before any other character
-BEFORE = "\ufeff\u200b\0"  # what is passed over besides spaces, breaks and tabs
+BREAKS = ("\t", "\r", "\n", "\0")  # escaped at the beginning of a cell
+BEFORE = "\ufeff\u200b\0"  # skipped besides spaces, breaks and tabs
 NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
 
 
 def as_text(cell: str) -> str:
-    """The cell as it is, or with an apostrophe before it if a spreadsheet would not take it for text."""
+    """Return the cell, with an apostrophe before it if a spreadsheet would run it as a formula."""
     begin = cell.lstrip().lstrip(BEFORE).lstrip()
     runs = cell.startswith(BREAKS) or begin.startswith(FORMULA)
     return "'" + cell if runs and not NUMBER.fullmatch(cell.strip()) else cell
 
 
 def csv_line(cells: Iterable[Any]) -> str:
-    """One line of a CSV file."""
+    """Return one line of a CSV file."""
     out = io.StringIO()
     csv.writer(out, lineterminator="\n").writerow(cells)
     return out.getvalue()
 
 
 def text_line(cells: Iterable[Any]) -> str:
-    """One line of a CSV file that people open: its texts stay text."""
+    """Return one line of a CSV file for spreadsheets, with formulas escaped."""
     return csv_line([as_text(c) if isinstance(c, str) else c for c in cells])

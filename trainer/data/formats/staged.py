@@ -1,4 +1,4 @@
-"""A raw table kept as a Parquet file, with what the reading found out: it is parsed once and read back as it was."""
+"""Store a raw table with its detected format as a Parquet file."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from trainer.errors import DataError
 from trainer.table import Table
 
 KEY = b"octweb-raw"
-ROW_GROUP = 50_000  # rows; whoever shows twenty reads one group at most
+ROW_GROUP = 50_000  # rows; a page of twenty rows need not read the whole file
 
 
 def write_raw(raw: RawTable, path: str | Path) -> None:
     """Write `raw` as Parquet; line numbers and `detected` go into the metadata of the file."""
-    steps = np.diff(raw.line_numbers, prepend=0).astype("<i8")  # mostly ones, and so very short when packed
+    steps = np.diff(raw.line_numbers, prepend=0).astype("<i8")  # mostly ones, which compress well
     record = {"detected": raw.detected.to_json(), "lines": base64.b64encode(zlib.compress(steps.tobytes())).decode()}
     table = pa.table(list(raw.columns), names=list(raw.names)).replace_schema_metadata({KEY: json.dumps(record)})
     pq.write_table(table, path, compression="zstd", row_group_size=ROW_GROUP)
 
 
 def read_raw(path: str | Path) -> RawTable:
-    """The table that `write_raw` wrote; raises DataError for another or a damaged file."""
+    """Read the table that `write_raw` wrote; raise DataError for another or a damaged file."""
     try:
         with pq.ParquetFile(path, pre_buffer=False) as file:
             table = file.read(use_threads=False)
@@ -49,9 +49,9 @@ def read_raw(path: str | Path) -> RawTable:
 
 
 def lines_in(path: str | Path, n: int) -> np.ndarray | None:
-    """The line of the uploaded file on which each of the `n` rows began, int64 (n,); None for files that do not keep them.
+    """Return the line of the uploaded file where each of the `n` rows began, int64 (n,); None if they are not stored.
 
-    A Parquet file that was uploaded has no lines.
+    Rows of an uploaded Parquet or Arrow file have no lines.
     """
     try:
         record = json.loads((pq.read_schema(path).metadata or {})[KEY])
@@ -64,7 +64,7 @@ def lines_in(path: str | Path, n: int) -> np.ndarray | None:
 
 
 def by_lines(table: Table, path: str | Path) -> Table:
-    """The table that was read from a file, with the lines of the uploaded file as its row numbers where the file keeps them."""
+    """Return the table with the lines of the uploaded file as row numbers, if the stored file has them."""
     try:
         lines = lines_in(path, pq.read_metadata(path).num_rows)
     except (pa.ArrowException, OSError):

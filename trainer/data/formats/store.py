@@ -1,4 +1,7 @@
-"""An accepted table as one Parquet file: values as float64, the schema as JSON and the content hash in its metadata."""
+"""Store an accepted table and its content hash as one Parquet file.
+
+Values are float64; the metadata has the schema as JSON, and the hash.
+"""
 
 from __future__ import annotations
 
@@ -18,13 +21,13 @@ from trainer.tree.file import write_atomically
 FORMAT = b"octweb-table"
 FORMAT_VERSION = 1
 KEY = b"octweb"
-# names of fields; columns are called by their place, since a column may have any name
+# field names; columns are stored under their index, since a column may have any name
 ROWS = "row"
 LABELS = "label"
 
 
 def save_parquet(table: Table, labels: Labels | None, path: str | Path) -> str:
-    """Write table and labels (NaN for missing cells stays NaN) and return their content hash, SHA-256 as hexadecimal text."""
+    """Write table and labels and return their content hash, SHA-256 as hexadecimal text; NaN marks missing cells."""
     digest = fingerprint(table, labels)
     record = {
         "format_version": FORMAT_VERSION,
@@ -49,7 +52,7 @@ def _labels_record(labels: Labels) -> dict[str, Any]:
 
 
 def load_parquet(path: str | Path) -> tuple[Table, Labels | None]:
-    """Table and labels that `save_parquet` wrote; raises DataError unless they have the content hash that was stored."""
+    """Read table and labels that `save_parquet` wrote; raise DataError unless their content has the stored hash."""
     try:
         stored = pq.read_table(Path(path))
         record = json.loads((stored.schema.metadata or {})[KEY])

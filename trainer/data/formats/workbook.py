@@ -1,7 +1,8 @@
-"""One sheet of an .xlsx workbook as a RawTable.
+"""Read one sheet of an .xlsx workbook as a RawTable.
 
-python-calamine reads the cells. It gets a copy of the parts that it needs, whose unpacked size and number of cells were counted
-before. Cells become lines of CSV, so titles, footers and faults are found as in CSV files; numbers stay numbers.
+python-calamine reads the cells. It gets a copy of the parts that it needs, after their unpacked size and number of
+cells were checked. Cells become lines of CSV, so titles, footers and faults are found as in CSV files; numbers stay
+numbers.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ WORKBOOK = "xl/workbook.xml"
 RELATIONS = "xl/_rels/workbook.xml.rels"
 COMMON_PARTS = ("[Content_Types].xml", "_rels/.rels", WORKBOOK, RELATIONS, "xl/styles.xml", "xl/sharedStrings.xml")
 EMPTY, NUMBER, TRUTH, TIME, TEXT = range(5)
-BREAK = "\ue00a"  # stands for a line break in a cell, so that a row is a line
+BREAK = "\ue00a"  # represents a line break in a cell, so that a row is a line
 MOST_AROUND = 1_000  # rows above and below the table
 DATE_LENGTH = len("2024-12-31")
 CELL = re.compile(r"([A-Z]{1,3})([1-9][0-9]{0,6})")
@@ -62,7 +63,7 @@ class SheetScan:
 
 
 def is_workbook(path: Path) -> bool:
-    """Return whether the file is an .xlsx workbook; raises DataError if it cannot be read."""
+    """Return whether the file is an .xlsx workbook; raise DataError if it cannot be read."""
     try:
         with path.open("rb") as stream:
             return stream.read(len(ZIP_MAGIC)) == ZIP_MAGIC and holds_workbook(stream)
@@ -80,7 +81,7 @@ def holds_workbook(stream: IO[bytes]) -> bool:
 
 
 def sheet_names(path: Path) -> tuple[str, ...]:
-    """Return the names of the worksheets of a workbook; raises DataError."""
+    """Return the names of the worksheets of a workbook; raise DataError if it is damaged."""
     with _damaged_workbook(), zipfile.ZipFile(path) as archive:
         return tuple(sheet.name for sheet in _sheets(archive))
 
@@ -101,7 +102,7 @@ def read_workbook(
     path : Path
         An .xlsx file.
     limits : ReadLimits
-        Of the file, and of what it unpacks to.
+        Limits of the file and of its unpacked content.
     sheet : str, optional
         The name of the worksheet; None: the first visible one.
     header : bool, optional
@@ -175,7 +176,7 @@ def _damaged_workbook() -> Iterator[None]:
 
 
 def _parser(start: Callable[[str, dict[str, str]], None]) -> expat.XMLParserType:
-    """Return a parser of XML without document type, which a workbook never has."""
+    """Return an XML parser that refuses document types, which a workbook never has."""
     parser = expat.ParserCreate()
     parser.buffer_text = True
     parser.StartElementHandler = start
@@ -230,7 +231,7 @@ def _chosen_sheet(sheets: Sequence[SheetPart], name: str | None) -> SheetPart:
 
 
 def _copy_parts(archive: zipfile.ZipFile, sheet: str, target: Any, limits: ReadLimits) -> SheetScan:
-    """Write what is needed to read one sheet into a new archive, and scan the sheet; raises DataError beyond the limits."""
+    """Write the parts that one sheet needs into a new archive, and scan the sheet; raise DataError beyond the limits."""
     scanner = _Scanner()
     names = set(archive.namelist())
     left = limits.unpacked_bytes
@@ -254,7 +255,7 @@ def _copy_parts(archive: zipfile.ZipFile, sheet: str, target: Any, limits: ReadL
 
 
 class _Scanner:
-    """A parser that counts what a sheet holds."""
+    """A parser that counts the rows, columns and unusual cells of a sheet."""
 
     def __init__(self) -> None:
         self.found = SheetScan()
@@ -319,7 +320,7 @@ class _Scanner:
 
 
 def _column_number(letters: str) -> int:
-    """Return the place of a column from 1."""
+    """Return the number of a column, from 1."""
     number = 0
     for letter in letters:
         number = 26 * number + ord(letter) - ord("A") + 1
@@ -348,7 +349,7 @@ def _check_size(scan: SheetScan, limits: ReadLimits) -> None:
 
 
 def _lines_of(path: str, sheet: str, scan: SheetScan) -> tuple[bytes, np.ndarray]:
-    """Return the sheet as lines of CSV, one for each row, and what each cell is, uint8 (rows, columns)."""
+    """Return the sheet as lines of CSV, one for each row, and the kind of each cell, uint8 (rows, columns)."""
     rows = _cells_of(path, sheet)
     _fill_merged(rows, scan)
     first = min((j for row in rows for j, cell in enumerate(row) if cell != ""), default=0)
@@ -369,7 +370,7 @@ def _lines_of(path: str, sheet: str, scan: SheetScan) -> tuple[bytes, np.ndarray
 
 def _cells_of(path: str, sheet: str) -> list[list[Any]]:
     """Return the values of a sheet from its first row and column on; "" for an empty cell."""
-    from python_calamine import CalamineError, CalamineWorkbook  # loaded for a workbook alone
+    from python_calamine import CalamineError, CalamineWorkbook  # loaded only for workbooks
 
     try:
         with CalamineWorkbook.from_path(path) as book:
@@ -391,7 +392,7 @@ def _fill_merged(rows: list[list[Any]], scan: SheetScan) -> None:
 
 
 def _text_of(cell: Any) -> tuple[str, int]:
-    """Return a cell as text, and what it is."""
+    """Return a cell as text, and its kind."""
     if isinstance(cell, str):
         return cell.replace("\r\n", "\n").replace("\n", BREAK), TEXT if cell else EMPTY
     if isinstance(cell, bool):
@@ -407,7 +408,7 @@ def _text_of(cell: Any) -> tuple[str, int]:
 
 
 def _typed_column(column: pa.Array, kinds: np.ndarray) -> pa.Array:
-    """Return a column of CSV with the type that all of its cells have in the sheet; dates and times stay text."""
+    """Return a CSV column with the type that all of its cells have in the sheet; dates and times stay text."""
     present = set(np.unique(kinds).tolist()) - {EMPTY}
     if present == {NUMBER} or present == {TRUTH}:
         filled = pc.if_else(pc.equal(column, ""), pa.scalar(None, pa.string()), column)
@@ -419,12 +420,12 @@ def _typed_column(column: pa.Array, kinds: np.ndarray) -> pa.Array:
 
 
 def _in_rows(sentence: str) -> str:
-    """Return a sentence about lines of CSV as one about rows of a sheet."""
+    """Replace "line" before a number by "row" in a sentence."""
     return re.sub(r"\b([Ll])ine (?=\d)", lambda found: "Row " if found[1] == "L" else "row ", sentence)
 
 
 def _remarks(chosen: SheetPart, sheets: Sequence[SheetPart], requested: str | None, scan: SheetScan) -> Iterator[str]:
-    """Say what was chosen, and which cells have no value of their own."""
+    """Yield sentences about the chosen sheet and about cells without a value of their own."""
     others = [part.name for part in sheets if part is not chosen]
     if others and requested is None:
         yield f"The sheet '{chosen.name}' is read. The workbook also has {list_names(others, 6)}."

@@ -1,4 +1,4 @@
-"""Parse messy tables: guess formats with reasons, apply the user's choices, and repeat the parsing for new rows."""
+"""Parse messy tables by guessed or chosen formats, repeatable for new rows."""
 
 from trainer.data.parsing.column import ColumnReading
 from trainer.data.parsing.given import EVERY, ParsingChoices

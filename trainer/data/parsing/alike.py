@@ -1,4 +1,4 @@
-"""Spellings of one value: which words of a column look alike."""
+"""Find words of a column that are spellings of one value."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ TRUTH = {"1": "true", "0": "false"}
 
 
 def spelling_key(word: str) -> str:
-    """Return what the spellings of one value have in common: equal for words that differ in form only.
+    """Return the key of a word; words that differ in form only have equal keys.
 
     Case, blanks, marks without width, Unicode composition, and the form of a number (1, 1.0, 1e0) make no difference.
     """
@@ -70,7 +70,7 @@ def alike_groups(counts: Mapping[str, int]) -> list[tuple[str, ...]]:
 
 
 def keys_of(words: Iterable[str]) -> dict[str, str]:
-    """Return the key of each word of a column."""
+    """Return the spelling key of each word; 1 and 0 get the keys of true and false if the column has these words."""
     keys = {word: spelling_key(word) for word in words}
     if not {"true", "false"} & set(keys.values()):
         return keys

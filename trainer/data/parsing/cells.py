@@ -1,4 +1,4 @@
-"""The cells of one column: distinct words, which of them mean 'missing', which are numbers, and their float64 values."""
+"""Represent one column as distinct words, with their meaning and values."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ LONG = re.compile(r"^([+-]?[0-9]{16,1000})(\.0*)?$")
 LEADING_ZERO = r"^[+-]?0[0-9]+$"
 TRUTH = {"true": 1.0, "false": 0.0}
 TWO_LETTERS = "^[A-Z]{2}$"
-LARGEST_EXACT = 2**53  # from here on float64 has no longer every whole number
+LARGEST_EXACT = 2**53  # beyond it, float64 does not hold every integer
 
 
 def _spellings(words: Iterable[str]) -> list[str]:
-    """Words in lower case, with a capital, and in capitals."""
+    """Return each word in lower case, with a capital, and in capitals."""
     return [spelt for w in words for spelt in (w.lower(), w.capitalize(), w.upper())]
 
 
@@ -42,7 +42,7 @@ class Cells:
 
     @classmethod
     def of(cls, column: pa.Array) -> Cells:
-        """The cells of a raw column, trimmed; a null is the empty word."""
+        """Return the cells of a raw column, trimmed; a null is the empty word."""
         encoded = as_text(column).fill_null("").dictionary_encode()
         return cls(
             array=encoded.dictionary,
@@ -51,11 +51,11 @@ class Cells:
 
     @cached_property
     def words(self) -> tuple[str, ...]:
-        """The distinct words as Python strings; columns of numbers never need them all."""
+        """The distinct words as Python strings, converted on first use."""
         return tuple(self.array.to_pylist())
 
     def word(self, i: int | np.integer) -> str:
-        """Distinct word number `i`."""
+        """Return the distinct word number `i`."""
         return str(self.array[int(i)].as_py())
 
     @cached_property
@@ -116,14 +116,14 @@ class Cells:
         return self.marks
 
     def floats(self) -> FloatArray:
-        """The value of each word (NaN unless it is a number, true or false), float64."""
+        """Return the value of each word, float64; NaN unless it is a number, true or false."""
         out = np.where(self.numbers, self._floats, np.nan)
         for i in np.flatnonzero(self.truths):
             out[i] = TRUTH[self.word(i).lower()]
         return out + 0.0  # no negative zero: it would print differently and compare equal
 
     def rows_of(self, chosen: BoolArray, most: int) -> np.ndarray:
-        """The first `most` rows whose word is chosen (boolean, one entry per word)."""
+        """Return the first `most` rows whose word is chosen; `chosen` has one bool per word."""
         return np.flatnonzero(chosen[self.index])[:most]
 
     @cached_property

@@ -1,4 +1,7 @@
-"""Special values of numeric columns: numbers such as −9 or 999 that mean "refused" or "not asked" and measure nothing."""
+"""Find and parse special values: numbers such as −9 that are codes.
+
+They mean "refused" or "not asked" and measure nothing.
+"""
 
 from __future__ import annotations
 
@@ -14,16 +17,17 @@ from trainer.tree.numbers import decimal_text, number_text
 BELOW = (-1.0, -7.0, -8.0, -9.0, -77.0, -88.0, -99.0, -777.0, -888.0, -999.0, -9999.0, -99999.0)
 ABOVE = (77.0, 88.0, 99.0, 777.0, 888.0, 999.0, 9999.0, 99999.0, 999999.0)
 FEWEST_ROWS = 2
-APART = 2.0  # a large code lies so many times as high as the highest other value
+APART = 2.0  # smallest ratio of a large code to the highest other value
 MOST = 20
-MEANING = 80  # characters of the meaning of a code
+MEANING = 80  # most characters of a code's meaning
 
 
 def likely_codes(values: FloatArray, rows: CountArray | None = None) -> dict[float, int]:
-    """The values of a numeric column that look like codes, rising, with the rows of each; NaN are skipped.
+    """Return the values of a numeric column that look like codes, ascending, with the rows of each; NaN are skipped.
 
-    `values` float64 (n,) stand in one row each, or in `rows` int64 (n,). Below zero they are usual codes in a column that else has no value below zero; above, usual codes twice as high as all other
-    values. Each stands in two rows at least.
+    `values`, float64 (n,), occur in one row each, or in `rows`, int64 (n,). A number of BELOW is a code if no other
+    value is negative. A number of ABOVE is a code if it is at least twice as large as all other values. Each needs at
+    least two rows.
     """
     finite = np.isfinite(values)
     distinct, place = np.unique(values[finite], return_inverse=True)
@@ -43,14 +47,14 @@ def likely_codes(values: FloatArray, rows: CountArray | None = None) -> dict[flo
 
 
 def codes_text(rows: Mapping[float, int]) -> str:
-    """The rows of each code in words: "−9 in 588 rows, −8 in 1 row"."""
+    """Describe the rows of each code: "−9 in 588 rows, −8 in 1 row"."""
     return ", ".join(
         f"{number_text(code, full=True)} in {n:,} {'row' if n == 1 else 'rows'}" for code, n in rows.items()
     )
 
 
 def parse_codes(text: str, column: str) -> tuple[float, ...]:
-    """Special values as a person writes them, "-7, -8: refused; 999", rising; raises DataError that names the column."""
+    """Parse special values such as "-7, -8: refused; 999", ascending; raise DataError that names the column."""
     codes = []
     for part, _ in _parts(text):
         try:
@@ -68,14 +72,14 @@ def parse_codes(text: str, column: str) -> tuple[float, ...]:
 
 
 def parse_meanings(text: str) -> dict[str, str]:
-    """Parse the meanings of special values, by the number as text, without those that have none."""
+    """Return the meanings in a text of special values, by the number as text; values without one are left out."""
     return {decimal_text(float(part) + 0.0): meaning for part, meaning in _parts(text) if meaning}
 
 
 def check_meanings(meanings: Mapping[str, str], codes: Iterable[float], column: str) -> dict[str, str]:
-    """Return meanings by the number as `decimal_text` writes it; raises DataError for what is no code of the column.
+    """Return meanings by the number as `decimal_text` writes it; raise DataError for a number that is not a code.
 
-    Commas and semicolons part codes where people write them, so a meaning has slashes instead.
+    Commas and semicolons separate codes in text, so slashes replace them in a meaning.
     """
     declared = set(codes)
     meanings_by_code = {}
@@ -92,13 +96,13 @@ def check_meanings(meanings: Mapping[str, str], codes: Iterable[float], column: 
 
 
 def write_codes(codes: Iterable[float], meanings: Mapping[str, str]) -> str:
-    """Special values with their meanings, as `parse_codes` and `parse_meanings` read them."""
+    """Return special values with their meanings as text that `parse_codes` and `parse_meanings` read."""
     words = (decimal_text(code) for code in codes)
     return ", ".join(f"{word}: {meanings[word]}" if word in meanings else word for word in words)
 
 
 def _parts(text: str) -> Iterator[tuple[str, str]]:
-    """The numbers of a text and what stands behind the colon of each, as texts."""
+    """Yield each number of a text and the meaning behind its colon, as texts."""
     for part in text.replace(";", ",").split(","):
         number, _, meaning = part.partition(":")
         if part.strip():

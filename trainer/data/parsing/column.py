@@ -1,4 +1,4 @@
-"""The parsing of one column: its format with the reason, alternatives, and conversion of its cells to plain form."""
+"""Describe the format of one column and convert its cells."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class ColumnReading:
     spellings: Mapping[str, str] = field(default_factory=dict)  # replacements by word
     question: str = ""
     choices: tuple[str, ...] = ()  # values of `--kind` that the user may choose
-    given: bool = False  # whether the user chose one
+    given: bool = False  # whether the user chose the parsing
     odd: tuple[str, ...] = ()  # words that do not fit the format; they may mean an empty cell
 
     @property
@@ -82,7 +82,7 @@ class ColumnReading:
         return "text" if self.taken_for == TEXT else ""
 
     def to_json(self) -> dict[str, Any]:
-        """Return the record for a model file, from which other cells can be parsed alike."""
+        """Return the record for a model file, with which new cells can be parsed in the same way."""
         record: dict[str, Any] = {"taken_for": self.taken_for}
         if self.reason:
             record["reason"] = self.reason

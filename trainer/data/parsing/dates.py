@@ -1,4 +1,4 @@
-"""Formats of dates and times of day, and the columns that are derived from them."""
+"""Parse dates and times of day into derived columns."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def moment_of(word: str, form: str) -> Moment | None:
 
 
 def stand_ins(words: Sequence[str]) -> tuple[str, ...]:
-    """Return the words that stand for "no date", such as 9999-12-31 and 0000-00-00; none if there are more than three."""
+    """Return the words that mean "no date", such as 9999-12-31 and 0000-00-00; none if there are more than three."""
     words_of_stand_ins = tuple(word for word in words if _is_stand_in(word))
     return words_of_stand_ins if len(words_of_stand_ins) <= MOST_STAND_INS else ()
 
@@ -125,9 +125,9 @@ def _minutes(parts: dict[str, str | None]) -> int | None:
 
 @dataclass(frozen=True, kw_only=True)
 class DateForm:
-    """A way of writing dates (or times of day, the form 'time'), and what is made of them.
+    """A format of dates, or of times of day (the form 'time'), and its derived columns.
 
-    `origin` is the day that days are counted from, as yyyy-mm-dd; `clock` says that dates have a time of day.
+    `origin` is day 0 of the count of days, as yyyy-mm-dd; `clock` tells whether dates have a time of day.
     """
 
     form: str
@@ -140,14 +140,14 @@ class DateForm:
         return datetime.date.fromisoformat(self.origin).toordinal()
 
     def names(self, column: str) -> tuple[str, ...]:
-        """The names of the columns that `column` becomes."""
+        """Return the names of the columns derived from `column`."""
         if self.form == TIME:
             return f"{column} hour", f"{column} minutes since 00:00"
         days = (f"{column} year", f"{column} month", f"{column} weekday", f"{column} days since {self.origin}")
         return (*days, f"{column} hour") if self.clock else days
 
     def values(self, word: str) -> tuple[str, ...] | None:
-        """The plain texts of these columns for a word; None if it is not written in this form."""
+        """Return the plain texts of these columns for a word; None if the word does not have this form."""
         moment = moment_of(word, self.form)
         if (
             moment is None
@@ -164,7 +164,7 @@ class DateForm:
 
 
 def form_for(words: Sequence[str], form: str) -> tuple[DateForm, tuple[str, ...]]:
-    """The form with what the words show (first year, times, zone), and the words that are not written in it."""
+    """Return the form with origin, clock and zone from the words, and the words that do not fit it."""
     moments = {word: moment_of(word, form) for word in words}
     known_moments = [moment for moment in moments.values() if moment is not None]
     clock = (

@@ -1,4 +1,4 @@
-"""A column of a raw table on the way to its reading: its distinct words, and what is known about them so far."""
+"""Hold a column's distinct words and its reading while it is guessed."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import numpy as np
 from trainer.data.parsing.column import ColumnReading
 from trainer.data.parsing.numbers import NumberParts, Way
 
-SAMPLE = 200  # distinct words that tell whether a column is worth a closer look
-SLIPS = 0.1  # the largest share of cells that do not fit a form, where the form is still what was meant
+SAMPLE = 200  # distinct words that decide whether a column is examined further
+SLIPS = 0.1  # largest share of cells without the form that count as slips
 
 
 @dataclass(frozen=True)
 class Words:
-    """The distinct words of a column that are not marks, with the rows of each and the line where it stands first."""
+    """The distinct words of a column that are not marks, each with its rows and the line where it first occurs."""
 
     name: str
     words: tuple[str, ...]
@@ -26,16 +26,16 @@ class Words:
     place: str
 
     def rows(self, chosen: Sequence[str]) -> int:
-        """Rows of the chosen words."""
+        """Return the number of rows with one of the chosen words."""
         word_set = set(chosen)
         return int(sum(n for word, n in zip(self.words, self.counts.tolist(), strict=True) if word in word_set))
 
     def where(self, word: str) -> str:
-        """'line 7' of a word."""
+        """Return the first place of a word, such as 'Line 7'."""
         return f"{self.place} {self.lines[self.words.index(word)]}"
 
     def first(self, chosen: Sequence[str]) -> str:
-        """The one of the chosen words that stands first in the file."""
+        """Return the chosen word that comes first in the file."""
         word_set = set(chosen)
         at = [i for i, word in enumerate(self.words) if word in word_set]
         return self.words[min(at, key=lambda i: int(self.lines[i]))]
@@ -43,7 +43,7 @@ class Words:
 
 @dataclass
 class Draft:
-    """A column on the way: what it is, or the ways of writing numbers that are still possible (`ways`, empty: decided)."""
+    """A column while it is guessed: its reading, and the number formats that are still possible (`ways`; empty: decided)."""
 
     reading: ColumnReading
     words: Words | None = None

@@ -1,7 +1,7 @@
-"""Guess the format of each column of a raw table from its cells, or, if they are ambiguous, from other columns.
+"""Guess the format of each column of a raw table.
 
-A format is used only if every cell fits it, except known words for "missing". If two formats fit with different results, the
-user is asked.
+Evidence comes from the column's cells or, if they are ambiguous, from other columns. A format is used only if every
+cell fits it, except known words for "missing". If two formats fit with different results, the user is asked.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ from trainer.data.parsing.numbers import (
 )
 from trainer.data.parsing.words import is_missing_word
 
-FEW_VALUES = 10  # with so many different numbers or fewer, and a word among them, they may be codes
+FEW_VALUES = 10  # with at most this number of different numbers beside a word, they may be codes
 MOST_LETTERS = 4  # of a word that looks like a number with a unit or a month beside it
 
 
 def guess_columns(raw: RawTable, choices: ParsingChoices) -> dict[str, ColumnReading]:
-    """The columns that are read in another way than a clean file, kept as text though something looks like numbers, or questions."""
+    """Return the columns that need another parsing than a clean file, a note, or a decision of the user, by name."""
     drafts = [_draft(name, column, raw, choices) for name, column in zip(raw.names, raw.columns, strict=True)]
     decimals = _Decimals(raw, drafts)
     settled = [_settle(draft, decimals, choices) for draft in drafts]
@@ -67,7 +67,7 @@ def _draft(name: str, column: pa.Array, raw: RawTable, choices: ParsingChoices) 
     if spec == TEXT:
         return Draft(_plain_or_missing(name, choices, TEXT, "you said so"))
     if not pa.types.is_string(column.type) or (name == raw.detected.index and not spec):
-        return untouched  # the name of each row is left out, so that a date in it need not be taken apart
+        return untouched  # row names are left out, so that a date in them needs no parsing
     signs = [choices.sign(what, name) for what in ("decimal", "thousands")]
     if not spec and not choices.words(name) and signs[0] in (None, ".") and not signs[1] and _all_plain(column):
         return untouched
@@ -92,7 +92,7 @@ def _draft(name: str, column: pa.Array, raw: RawTable, choices: ParsingChoices) 
 
 
 def _with_a_note(draft: Draft, words: Words) -> Draft:
-    """Many words that look like numbers and are none in any known form stay text, but not silently."""
+    """Turn a plain column into text with a reason if nearly all words look like numbers, but in no known form."""
     reading = draft.reading
     if reading.taken_for != PLAIN or reading.given or draft.ways or len(words.words) <= FEW_VALUES:
         return draft
@@ -156,7 +156,7 @@ def _worth_a_look(words: Words) -> bool:
 
 
 def _numbers(words: Words, choices: ParsingChoices, how: str, *, is_chosen: bool) -> Draft:
-    """Numbers as far as the column alone shows; with `ways` if the other columns may show more."""
+    """Guess the number format of a column from its cells; `ways` stays open if other columns may decide."""
     name = words.name
     extra = choices.words(name)
     gaps = tuple(w for w, plain in zip(words.words, words.plain, strict=True) if not plain and is_missing_word(w))
@@ -194,7 +194,7 @@ def _plain_parts(values: Sequence[tuple[str, bool]]) -> bool:
 
 
 def _possible(parts: dict[str, NumberParts], signs: tuple[str | None, str | None], how: str) -> frozenset[Way]:
-    """The ways of writing that all cells have, of those that were not ruled out."""
+    """Return the allowed number formats that all cells fit."""
     ways = frozenset(_allowed_ways(signs, how))
     for core in {number_parts.core for number_parts in parts.values()}:
         ways &= ways_of(core)
@@ -204,7 +204,7 @@ def _possible(parts: dict[str, NumberParts], signs: tuple[str | None, str | None
 
 
 def _allowed_ways(signs: tuple[str | None, str | None], how: str) -> list[Way]:
-    """The ways that agree with the decimal sign and the thousands separator that were given, and with the switch `how`."""
+    """Return the number formats that agree with the given decimal sign and thousands separator, or with the switch `how`."""
     if len(how) > 1:
         return [(how[0], how[1:])]
     decimal, thousands = (how, None) if how else signs
@@ -221,7 +221,7 @@ def _with_odd(
     plain_parts: bool,
     is_chosen: bool,
 ) -> ColumnReading:
-    """A column with some words that are not numbers: a typing error that a person has to look at, or a column of text."""
+    """Return the reading of a column in which some words are not numbers: a question about slips, text, or plain."""
     numbers = words.rows(list(parts))
     all_rows = int(words.counts.sum())
     word = words.first(odd)
@@ -272,7 +272,7 @@ def _several_units(words: Words, parts: dict[str, NumberParts]) -> ColumnReading
 
 
 def _doubtful_negatives(words: Words, parts: dict[str, NumberParts], *, is_chosen: bool) -> ColumnReading | None:
-    """Return the doubt about reading (5) and 5- as negative numbers; None if there is none, or there are no such words."""
+    """Return the doubt about reading (5) or 5- as negative numbers; None if there is none, or no such word."""
     negatives = {word: number_parts for word, number_parts in parts.items() if number_parts.negative}
     styles = {number_parts.negative for number_parts in negatives.values()}
     if not styles:
@@ -294,7 +294,7 @@ def _doubtful_negatives(words: Words, parts: dict[str, NumberParts], *, is_chose
 def _no_common_way(
     words: Words, parts: dict[str, NumberParts], signs: tuple[str | None, str | None], how: str
 ) -> ColumnReading:
-    """Return the question if no format fits all cells: the first one that does not fit the way of most, or the way that the user chose."""
+    """Return the question for cells that no format fits: the first one that differs from the usual or chosen format."""
     fit = {
         way: words.rows([w for w, number_parts in parts.items() if way in ways_of(number_parts.core)]) for way in BODIES
     }
@@ -306,11 +306,11 @@ def _no_common_way(
     return ColumnReading(name=words.name, taken_for=ASK, question=question, choices=(TEXT,), given=bool(how))
 
 
-# -- what the columns tell about each other -------------------------------------------------------------------------------
+# -- evidence from other columns ----------------------------------------------------------------------------------------
 
 
 class _Decimals:
-    """The decimal signs that columns show without doubt."""
+    """The decimal signs that columns use without ambiguity."""
 
     def __init__(self, raw: RawTable, drafts: Sequence[Draft]) -> None:
         self.by: dict[str, str] = {}
@@ -324,7 +324,7 @@ class _Decimals:
         self.found = set(self.by)
 
     def _plain_columns(self, drafts: Sequence[Draft]) -> None:
-        """Plain columns with a point that cannot separate thousands."""
+        """Add the decimal point of the first plain column whose points cannot separate thousands."""
         for draft in drafts:
             if draft.reading.taken_for == PLAIN and "." not in self.by:
                 column = self.raw.column(draft.reading.name)
@@ -351,7 +351,7 @@ def _uses_signs(draft: Draft) -> bool:
 
 
 def _settle(draft: Draft, decimals: _Decimals, choices: ParsingChoices) -> ColumnReading:
-    """The reading of a column of numbers: its decimal sign is known from its own cells, from other columns, or not at all."""
+    """Return the final reading of a column; other columns may decide its decimal sign."""
     reading = draft.reading
     words = draft.words
     if words is None or not draft.ways:
@@ -383,7 +383,7 @@ def _settle(draft: Draft, decimals: _Decimals, choices: ParsingChoices) -> Colum
 
 
 def _open_sign(words: Words, draft: Draft, known: _Decimals) -> ColumnReading:
-    """Both decimal signs are possible: a question, unless today's reading of a plain number is one of them and nothing speaks against it."""
+    """Return the reading if both decimal signs are possible: plain if nothing contradicts a decimal point, else a question."""
     plain = (".", "") in draft.ways
     if plain and "," not in known.found and not draft.reading.given and not any(p.unit for p in draft.parts.values()):
         if not draft.reading.missing:
@@ -400,7 +400,7 @@ def _open_sign(words: Words, draft: Draft, known: _Decimals) -> ColumnReading:
 
 
 def _other_ways(draft: Draft, form: NumberForm | None) -> tuple[str, ...]:
-    """One switch for each decimal sign that is possible, beginning with the sign of `form`."""
+    """Return one switch for each possible decimal sign, that of `form` first."""
     simplest: dict[str, Way] = {}
     for way in sorted(draft.ways, key=lambda w: (w[1] != "", w[1])):
         simplest.setdefault(way[0], way)
@@ -413,7 +413,7 @@ def _other_ways(draft: Draft, form: NumberForm | None) -> tuple[str, ...]:
 
 
 def _as_elsewhere(reading: ColumnReading, draft: Draft, thousands: set[str], choices: ParsingChoices) -> ColumnReading:
-    """A column too small for thousands takes the separator that the other columns have, for the rows to come."""
+    """Give a column without thousands the separator of the other columns, for new rows."""
     if reading.number is None or reading.number.thousands or len(thousands) != 1 or reading.given:
         return reading
     sign = next(iter(thousands))
@@ -427,7 +427,7 @@ def _as_elsewhere(reading: ColumnReading, draft: Draft, thousands: set[str], cho
 
 
 def _points_are_thousands(reading: ColumnReading, raw: RawTable, decimals: _Decimals) -> ColumnReading:
-    """In a file with decimal commas, points separate thousands if each is followed by three digits."""
+    """Read points as thousands separators in a file with decimal commas, if three digits follow each point."""
     if reading.taken_for != PLAIN or reading.missing:
         return reading
     column = raw.column(reading.name)
@@ -443,7 +443,7 @@ def _points_are_thousands(reading: ColumnReading, raw: RawTable, decimals: _Deci
 
 
 def _maybe_thousands(settled: Sequence[ColumnReading], raw: RawTable, choices: ParsingChoices) -> list[ColumnReading]:
-    """Plain columns where every point stands before three digits, in a file where no point is surely a decimal sign, get a note."""
+    """Add a note to plain columns whose points all precede three digits, if no column has a sure decimal point."""
     pointed = {
         reading.name
         for reading in settled
@@ -469,7 +469,7 @@ def _has_points(column: pa.Array) -> bool:
 
 def _points_look_like_thousands(column: pa.Array) -> bool:
     """Return whether the points may separate thousands: no cell contradicts, such as four digits without a point."""
-    some = column.slice(0, SAMPLE)  # nearly every column of decimals shows it at once
+    some = column.slice(0, SAMPLE)  # decides nearly every column of decimals
     return points_fit_thousands(some) and points_fit_thousands(column) and _is_plain(column) and not _long_whole(column)
 
 

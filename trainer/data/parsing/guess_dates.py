@@ -1,4 +1,4 @@
-"""The dates or times of day that a column holds, or the question which."""
+"""Guess the format of a column's dates or times, or ask."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from trainer.data.parsing.words import is_missing_word
 
 
 def dates_of(words: Words, forms: Sequence[str], given: ParsingChoices, *, is_chosen: bool) -> ColumnReading | None:
-    """The dates or times that a column holds, or the question which; None if it does not seem to hold any."""
+    """Return the reading of a column's dates or times, or the question about them; None if it does not look like dates."""
     odd_dates = stand_ins(words.words)
     gaps = tuple(word for word in words.words if is_missing_word(word) or word in odd_dates)
     values = tuple(word for word in words.words if word not in gaps)
@@ -48,7 +48,7 @@ def dates_of(words: Words, forms: Sequence[str], given: ParsingChoices, *, is_ch
     word = words.first(odd)
     question = f"{words.where(word)}: column '{words.name}' has '{word[:60]}' among dates as {_date_name(made)}"
     if is_chosen and len(forms) == 1:
-        choices = (TEXT,)  # the person named this form already
+        choices = (TEXT,)  # the user already chose this form
     no_dates_at_all = tuple(word for word in odd if all(moment_of(word, form) is None for form in likely))
     return ColumnReading(
         name=words.name, taken_for=ASK, question=question + how_many(words, odd), choices=choices, odd=no_dates_at_all

@@ -1,4 +1,4 @@
-"""Guess the kind of every column of a raw table, with the reason in words, and the target."""
+"""Guess the kind of each column, with a reason, and the target."""
 
 from __future__ import annotations
 
@@ -59,12 +59,12 @@ class GuessedColumn:
 
 
 def infer(raw: RawTable) -> tuple[GuessedColumn, ...]:
-    """The guess for every column of `raw`, in order, the target's column among them."""
+    """Return the guess for every column of `raw`, in order, including the target."""
     return tuple(guess(name, Cells.of(column), raw) for name, column in zip(raw.names, raw.columns, strict=True))
 
 
 def guess(name: str, cells: Cells, raw: RawTable) -> GuessedColumn:
-    """The guess for one column."""
+    """Return the guess for one column."""
     values = ~cells.missing
     distinct = int(values.sum())
     missing = int(cells.counts[cells.missing].sum())
@@ -112,7 +112,7 @@ def guess(name: str, cells: Cells, raw: RawTable) -> GuessedColumn:
 
 
 def _kind(name: str, cells: Cells, n: int, distinct: int) -> tuple[ColumnKind, str, bool]:
-    """Kind, reason, and whether the column names the rows."""
+    """Return the kind, the reason, and whether the column names the rows."""
     values = ~cells.missing
     if not distinct:
         return ColumnKind.CATEGORICAL, "there is no value at all", False
@@ -131,7 +131,7 @@ def _kind(name: str, cells: Cells, n: int, distinct: int) -> tuple[ColumnKind, s
                 return ColumnKind.CATEGORICAL, why.format(_short(word)), distinct == n > 1
         return (*_numeric(cells, values, n, distinct), False)
     if stray is not None:
-        # such a column is never left out as an identifier: one slip of the pen would cost a whole column of numbers
+        # never an identifier: a single slip would leave out a whole column of numbers
         return ColumnKind.CATEGORICAL, f"{stray.figure}: kept as text", False
     if distinct == n > 1:
         return (
@@ -151,7 +151,7 @@ def _kind(name: str, cells: Cells, n: int, distinct: int) -> tuple[ColumnKind, s
 
 
 class StrayWords(NamedTuple):
-    """A column of `cells` values that are mostly `numbers`, and its `words` that are none."""
+    """A mostly numeric column: `numbers` of `cells` values, and the distinct `words` that are not numbers."""
 
     numbers: int
     cells: int
@@ -176,7 +176,7 @@ def stray_words(cells: Cells) -> StrayWords | None:
 
 
 def number_texts(cells: Cells) -> int:
-    """Return how many different values a column has if all are numbers in text, more than codes have; else 0."""
+    """Return the number of different values if all are numbers in text and too many for codes; else 0."""
     values = ~cells.missing
     distinct = int(values.sum())
     if distinct <= FEW_VALUES or not _like_numbers(cells)[values].all() or cells.leading_zeros[values].any():
@@ -237,7 +237,7 @@ def numbers_rows(name: str, values: FloatArray) -> str:
 
 
 def _is_counter(values: FloatArray, distinct: FloatArray) -> bool:
-    """Return whether the values run through their sorted distinct numbers `found` in order, with few numbers left out."""
+    """Return whether the values run through their sorted numbers `distinct` in order, with few numbers left out."""
     steps = np.diff(values)
     if not ((steps >= 0).all() or (steps <= 0).all()):
         return False
@@ -249,7 +249,7 @@ def _is_counter(values: FloatArray, distinct: FloatArray) -> bool:
 
 
 def _equal_repeats(counts: np.ndarray) -> int:
-    """Return in how many rows each value stands if that is one small number for all; 0 otherwise."""
+    """Return the number of rows of each value if it is the same small number for all; else 0."""
     first = int(counts[0])
     return first if first <= MOST_REPEATS and (counts == first).all() else 0
 
@@ -259,7 +259,7 @@ def _is_id_name(name: str) -> bool:
 
 
 def sorted_words(cells: Cells, chosen: np.ndarray) -> tuple[str, ...]:
-    """The chosen words, sorted: by value if all are numbers, by code point otherwise."""
+    """Return the chosen words, sorted by value if all are numbers, else by code point."""
     words = cells.array.filter(pa.array(chosen)).to_pylist()
     if cells.numbers[chosen].all():
         values = cells.floats()[chosen]
@@ -268,7 +268,7 @@ def sorted_words(cells: Cells, chosen: np.ndarray) -> tuple[str, ...]:
 
 
 def places(raw: RawTable, cells: Cells, wrong: np.ndarray, sentence: str) -> tuple[str, ...]:
-    """One sentence (with %s for the word) for each of the first 20 rows with a wrong word, with its line number."""
+    """Return one sentence with line number for each of the first 20 rows with a wrong word, which replaces %s."""
     if not wrong.any():
         return ()
     rows = cells.rows_of(wrong, LISTED)
@@ -281,7 +281,7 @@ def places(raw: RawTable, cells: Cells, wrong: np.ndarray, sentence: str) -> tup
 
 
 def guess_target(columns: Sequence[GuessedColumn]) -> tuple[str, str]:
-    """The name of the column that seems to be the target, and why."""
+    """Return the name of the likely target column, and the reason."""
     by_name = {column.name.strip().lower(): column for column in reversed(columns)}
     for name in TARGET_NAMES:
         column = by_name.get(name)

@@ -1,4 +1,4 @@
-"""Formats of numbers: decimal sign, thousands separator and unit; each cell becomes a plain decimal.
+"""Parse numbers by decimal sign, thousands separator and unit into plain decimals.
 
 Nothing is computed: "1.234,50 €" becomes "1234.50", so the digits are the ones in the file.
 """
@@ -32,13 +32,13 @@ NAMES = {"": "none", ",": "comma", ".": "point", " ": "space", "'": "apostrophe"
 
 
 def fold_characters(word: str) -> str:
-    """The word with plain spaces, minus signs and apostrophes, without marks that nobody sees."""
+    """Return the word with plain spaces, minus signs and apostrophes, without invisible characters."""
     return word.translate(SPACES | SIGNS | UNSEEN).strip()
 
 
 @dataclass(frozen=True)
 class NumberParts:
-    """A word cut into sign, core and unit ("" for none); `negative` is "()" for (5), "-" for 5-, "" for a sign in front or none."""
+    """Sign, core and unit ("" for none) of a word; `negative` is "()" for (5), "-" for 5-, "" for a sign in front or none."""
 
     sign: str
     core: str
@@ -47,7 +47,7 @@ class NumberParts:
 
 
 def parts_of(word: str) -> NumberParts | None:
-    """Sign, core and unit of a word; None if it is not one number with at most one known unit beside it."""
+    """Split a word into sign, core and unit; return None if it is not one number with at most one known unit."""
     text, negative = _positive(fold_characters(word))
     match = PARTS.fullmatch(text)
     if match is None:
@@ -65,7 +65,7 @@ def parts_of(word: str) -> NumberParts | None:
 
 
 def _positive(text: str) -> tuple[str, str]:
-    """A text without the brackets or the minus behind it that make it negative, and which of the two it had."""
+    """Return a text without the brackets or the trailing minus that make it negative, and which of the two it had."""
     if (match := BRACKETED.fullmatch(text)) is not None:
         return "".join(match.groups()), BRACKETS
     if (match := MINUS_BEHIND.fullmatch(text)) is not None:
@@ -74,7 +74,10 @@ def _positive(text: str) -> tuple[str, str]:
 
 
 def _may_stand(unit: str, before: str, after: str) -> bool:
-    """Currencies stand on either side, other units behind the number; "V1" and "1A" are codes, "1 A" is an electric current."""
+    """Return whether a unit may stand on its side of the number.
+
+    Currencies stand on either side, other units behind. "V1" and "1A" are codes, "1 A" is an electric current.
+    """
     if before.strip():
         return is_currency(unit)
     return len(unit) > 1 or not unit.isupper() or after[0] == " "
@@ -93,13 +96,13 @@ Way = tuple[str, str]  # decimal sign and thousands separator
 
 
 def ways_of(core: str) -> frozenset[Way]:
-    """The ways of writing numbers under which `core` is one."""
+    """Return the number formats that `core` fits."""
     return frozenset(way for way, body in BODIES.items() if body.fullmatch(core))
 
 
 @dataclass(frozen=True, kw_only=True)
 class NumberForm:
-    """A way of writing numbers, with the unit beside every one of them ("" for none); `negative` as in `NumberParts`."""
+    """A number format, with the unit of every number ("" for none); `negative` as in `NumberParts`."""
 
     decimal: str = "."
     thousands: str = ""
@@ -111,7 +114,7 @@ class NumberForm:
         return BODIES[(self.decimal, self.thousands)]
 
     def plain(self, word: str) -> str | None:
-        """The number as plain text with a decimal point, without a unit; None if the word is not written in this form."""
+        """Return the number with a decimal point and without unit; None if the word does not have this form."""
         parts = parts_of(word)
         if parts is None or parts.unit != self.unit or not self._pattern.fullmatch(parts.core):
             return None
@@ -131,9 +134,10 @@ class NumberForm:
 
 
 def account_like(cores: Sequence[str]) -> bool:
-    """Return whether the cores look like telephone numbers or accounts: the same number of groups everywhere, at least three.
+    """Return whether the cores look like telephone or account numbers.
 
-    If the last sign differs from those before it, it is a decimal sign, as in "3 927,89", which no account has.
+    They all have the same number of groups of digits: at least three with spaces, four with other signs. If the last
+    sign differs from those before it, it is a decimal sign, as in "3 927,89", which no account has.
     """
     if any(DECIMAL_SIGN.fullmatch(core) for core in cores):
         return False

@@ -1,4 +1,4 @@
-"""The parsing of a table: guessed with reasons or chosen, applied to its rows, and stored for new rows."""
+"""Guess, choose, apply and store the parsing of a table."""
 
 from __future__ import annotations
 
@@ -257,7 +257,7 @@ def around_notes(top: Sequence[Line], bottom: Sequence[Line]) -> list[str]:
 
 
 def _means_missing(words: Sequence[str]) -> str:
-    """ "'999' means missing"."""
+    """Return a phrase such as "'999' means missing"."""
     word_list = ", ".join(f"'{word}'" for word in words[:5]) + (f" and {len(words) - 5} more" if len(words) > 5 else "")
     return f"{word_list} {'means' if len(words) == 1 else 'mean'} missing"
 

@@ -1,4 +1,4 @@
-"""Values of prediction calls in the form of the file of the training: "1.234,5 €" for a number, a date under the name of its column."""
+"""Parse values of prediction calls in the format of the training file."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ WEEKDAY = " weekday"
 
 
 def plain_values(reading: Mapping[str, Any] | None, rows: Sequence[Any]) -> Sequence[Any]:
-    """The rows with plain values in the columns of the model; raises RowError for a text that is not in the form of the file.
+    """Return the rows with plain values in the model's columns; raise RowError for a text that does not fit the file's format.
 
-    JSON numbers stay as they are. Without a reading the rows are given back untouched.
+    JSON numbers do not change, except that a date column refuses them. Without a reading, the rows are returned
+    unchanged.
     """
     columns = [column for column in ColumnParsing.from_json(reading).columns.values() if column.special]
     if not columns or not isinstance(rows, list | tuple):
@@ -27,7 +28,7 @@ def plain_values(reading: Mapping[str, Any] | None, rows: Sequence[Any]) -> Sequ
 
 @contextmanager
 def sources_named(reading: Mapping[str, Any] | None) -> Iterator[None]:
-    """A RowError about a column that was made from one of the file says from which: whoever sends rows of the file knows only that."""
+    """Add to a RowError about a derived column the column of the file that it is made from, which callers know."""
     try:
         yield
     except RowError as error:
@@ -57,7 +58,7 @@ def _plain_row(columns: Sequence[ColumnReading], i: int, row: dict[str, Any]) ->
 
 
 def _values(column: ColumnReading, i: int, cell: Any) -> list[Any]:
-    """The values of the columns that a cell becomes; None if it is missing."""
+    """Return the values of the columns derived from a cell; None if it is missing."""
     word = cell.strip() if isinstance(cell, str) else cell
     gap = word is None or word == "" or word in column.missing or ((column.number or column.date) and word in MARKS)
     if gap:

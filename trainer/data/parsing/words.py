@@ -1,4 +1,4 @@
-"""Words that tables use for a missing number, for units and for currencies."""
+"""List the words for missing values, units and currencies."""
 
 # ruff: noqa: SIM905 (long lists of short words)
 
@@ -25,7 +25,7 @@ UNITS = (
 
 
 def _by_lower(words: list[str]) -> dict[str, str]:
-    """Units by their letters in lower case, where only one has them: 'KG' is kg, but 'MW' and 'mW' are kept apart."""
+    """Map lower-case spellings to units if only one unit has them: 'KG' is kg, but 'MW' and 'mW' stay distinct."""
     spellings: dict[str, list[str]] = {}
     for word in words:
         spellings.setdefault(word.lower(), []).append(word)
@@ -37,12 +37,12 @@ _LOWER = _by_lower([*CURRENCIES, *UNITS])
 
 
 def unit_of(text: str) -> str | None:
-    """The unit or currency that `text` is; None for any other text."""
+    """Return the unit or currency that `text` names; None for any other text."""
     return KNOWN_UNITS.get(text) or _LOWER.get(text.lower())
 
 
 def is_currency(unit: str) -> bool:
-    """Return whether a known unit may precede a number."""
+    """Return whether a known unit is a currency, which may precede a number."""
     return unit in CURRENCIES
 
 

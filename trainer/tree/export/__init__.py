@@ -1,1 +1,4 @@
-"""A tree as a program in other languages, and as tables: the tests of the prediction kernel in the same order, leaf by leaf."""
+"""Export trees as programs, formulas and tables.
+
+Each form makes the tests of the prediction kernel in the same order.
+"""

@@ -1,4 +1,4 @@
-"""A tree as C99 without dependencies beyond the standard library."""
+"""Export a tree as C99 without dependencies beyond the standard library."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from trainer.tree.nodes import Tree
 
 
 def to_c(tree: Tree, name: str = "octweb") -> str:
-    """Functions NAME_leaf(row), NAME_predict(row) and NAME_probabilities(row); `row` is an array of cells, one for each column.
+    """Return C functions NAME_leaf(row), NAME_predict(row) and NAME_probabilities(row); `row` has a cell for each used column.
 
-    A cell has a number, NAN where it is missing, and a text in UTF-8, NULL where it is missing. Compile without -ffast-math and
-    without contraction of products and sums (-ffp-contract=off). The leaf is -1, and the answer NULL, where the contract refuses an
-    unknown value. Raises DataError for texts with a null character.
+    A cell has a number (NAN if missing) and a text in UTF-8 (NULL if missing). Compile without -ffast-math and without
+    contraction of products and sums (-ffp-contract=off). The leaf is -1, and the answer NULL, for an unknown value that
+    the contract refuses. Raise DataError for texts with a null character.
     """
     refuse_null(tree, "C")
     place = {j: at for at, j in enumerate(tree.used_columns)}
@@ -51,7 +51,7 @@ def to_c(tree: Tree, name: str = "octweb") -> str:
 
 
 def quote(value: str) -> str:
-    """A text in UTF-8 as a literal; three digits end each escape, and ?? begins none."""
+    """Return a text as a literal in UTF-8; escapes have three octal digits, and ?? begins no trigraph."""
     plain = "".join(
         chr(b) if 32 <= b < 127 and chr(b) not in '"\\?' else f"\\{b:03o}"
         for b in value.encode("utf-8", "surrogatepass")
@@ -60,7 +60,7 @@ def quote(value: str) -> str:
 
 
 def dialect(tree: Tree, name: str, place: dict[int, int]) -> Braces:
-    """The tests in C."""
+    """Return the tests in C."""
     return Braces(
         schema=tree.schema,
         number=lambda j: f"row[{place[j]}].number",

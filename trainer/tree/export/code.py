@@ -1,7 +1,7 @@
-"""A tree as program text: a Python function of a dictionary, and an SQL expression.
+"""Export a tree as a Python module or an SQL expression.
 
-Both make the tests of the prediction kernel in the same order, so that every row lands in the same leaf. Names and categories of
-the columns appear only as quoted literals.
+Both make the tests of the prediction kernel in the same order, so every row reaches the same leaf. Column names and
+categories appear only as quoted literals.
 """
 
 from __future__ import annotations
@@ -100,7 +100,10 @@ class Python:
 
 @dataclass(frozen=True, kw_only=True)
 class Sql:
-    """The tests as conditions of standard SQL. A condition that is unknown counts as false in CASE, and so in OR beside a true one."""
+    """The tests as conditions of standard SQL.
+
+    CASE treats an unknown condition as false. OR of an unknown and a true condition is true.
+    """
 
     schema: Schema
 
@@ -144,9 +147,10 @@ class Sql:
 
 
 def to_python(tree: Tree) -> str:
-    """A module with `leaf(row)`, `predict(row)` and `probabilities(row)`; a row is a dictionary from column to value.
+    """Return a module with `leaf(row)`, `predict(row)` and `probabilities(row)`; a row is a dictionary from column to value.
 
-    Absent, None and NaN are missing. Needs no package. An unknown value that the contract refuses is a ValueError. Raises DataError for a tree deeper than Python can nest.
+    Absent, None and NaN are missing. The module needs no package. It raises ValueError for an unknown value that the
+    contract refuses. Raise DataError for a tree deeper than Python can nest.
     """
     if tree.depth > MAX_PYTHON_DEPTH:
         raise DataError(f"The tree has depth {tree.depth}; Python code can be written up to {MAX_PYTHON_DEPTH}.")
@@ -185,10 +189,10 @@ def to_python(tree: Tree) -> str:
 
 
 def to_sql(tree: Tree, output: Literal["label", "leaf"] = "label") -> str:
-    """An SQL expression (nested CASE, standard quoting) that gives the predicted class or the leaf of a row.
+    """Return an SQL expression (nested CASE, standard quoting) for the predicted class or the leaf of a row.
 
-    NULL is missing. Categorical columns must be text, the others numbers. The answer is NULL for an unknown value that the contract
-    refuses. Raises DataError for names that SQL cannot quote.
+    NULL is missing. Categorical columns must be text, the others numbers. The answer is NULL for an unknown value that
+    the contract refuses. Raise DataError for names that SQL cannot quote, and for a tree that is too deep.
     """
 
     dialect = Sql(schema=tree.schema)

@@ -1,9 +1,11 @@
-"""A tree as a DMN 1.3 decision table (Object Management Group): one rule for each leaf, hit policy FIRST.
+"""Export a tree as a DMN 1.3 decision table.
 
-The inputs are the questions of the tree, FEEL expressions that are true or false: a comparison with null, a missing value, is null in
-FEEL and counts as "no" here, as in the prediction kernel. A question that empty cells answer with "yes" asks for null first. Each rule lists the answers on the way to its leaf. FEEL counts in decimal
-numbers: thresholds are exact, since both sides are shortest decimals; a weighted sum is the decimal sum, so that a row within the
-rounding of a double from a plane may go to its other side.
+The table (Object Management Group) has one rule for each leaf and hit policy FIRST. Its inputs are the questions of the
+tree, FEEL expressions that are true or false. A comparison with null, a missing value, is null in FEEL and counts as
+"no" here, as in the prediction kernel. A question that empty cells answer with "yes" tests for null first. Each rule
+lists the answers on the path to its leaf. FEEL has decimal numbers. Thresholds are exact, since both sides are shortest
+decimals. A weighted sum is the decimal sum, so a row within a double's rounding error of a hyperplane may go to the
+other side.
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ NAMESPACE = "https://www.omg.org/spec/DMN/20191111/MODEL/"
 
 
 def to_dmn(tree: Tree, *, target: str = "class", name: str = "octweb tree") -> str:
-    """The document. Inputs are questions with the answers true and false; raises DataError for names that XML cannot hold."""
+    """Return the document; raise DataError for names that XML cannot hold, or a contract that refuses unknown values."""
     refuse_refusing(tree, "DMN")
     for text in [target, name, *tree.classes, *(w for j in tree.used_columns for w in _category_words(tree, j))]:
         if FORBIDDEN.search(text):
@@ -59,7 +61,7 @@ def to_dmn(tree: Tree, *, target: str = "class", name: str = "octweb tree") -> s
 
 
 def variable(column: int) -> str:
-    """The name of a column in expressions: names of FEEL cannot have every character."""
+    """Return the name of a column in expressions; names in FEEL cannot have every character."""
     return f"column_{column + 1}"
 
 
@@ -139,6 +141,6 @@ def _sure(test: str) -> str:
 
 
 def number(value: float) -> str:
-    """A decimal without an exponent, which FEEL does not support; negative ones in parentheses."""
+    """Write a decimal without an exponent, which FEEL does not support; a negative one in parentheses."""
     text = f"{Decimal(repr(value)):f}"
     return f"({text})" if value < 0 else text

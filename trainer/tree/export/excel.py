@@ -1,7 +1,8 @@
-"""A tree as a formula of a spreadsheet: a CSV of two lines, the columns and an empty row with the formula in the last cell.
+"""Export a tree as a spreadsheet formula in a CSV file.
 
-Spreadsheets keep 15 digits of a number and compare as many: thresholds with more are refused. A weighted sum is added in the order
-of the kernel, but sheets take sums that agree in 15 digits for equal: a row nearer to a plane than that may go to the other side.
+The CSV has two lines: the columns, and an empty row with the formula in the last cell. Spreadsheets store and compare
+15 digits of a number, so thresholds with more are refused. They add a weighted sum in the kernel's order, but treat
+sums that agree in 15 digits as equal. A row that close to a hyperplane may go to the other side.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ MIN_EXCEL_NUMBER = 2.2250738585072014e-308
 
 
 def to_excel(tree: Tree, *, target: str = "class") -> str:
-    """The CSV; raises DataError for a tree that one formula cannot hold, and for numbers and texts that sheets cannot."""
+    """Return the CSV; raise DataError for a tree that one formula cannot hold, and for numbers and texts that sheets cannot."""
     names = [tree.schema[j].name for j in tree.used_columns]
     cells = [_as_text(name) for name in [*names, target]]
     text = io.StringIO()
@@ -37,9 +38,9 @@ def to_excel(tree: Tree, *, target: str = "class") -> str:
 
 
 def formula(tree: Tree, row: int = 2, *, leaf: bool = False) -> str:
-    """The formula for the values of `row`, the columns that the tree asks from A on; its answer is the class, or the `leaf`.
+    """Return the formula for the cells of `row`, in which the used columns begin at A; it gives the class, or the `leaf`.
 
-    It is #N/A for an unknown value that the contract refuses.
+    It gives #N/A for an unknown value that the contract refuses.
     """
     if tree.depth > MAX_DEPTH:
         raise DataError(f"The tree has depth {tree.depth}; formulas nest up to {MAX_DEPTH}.")
@@ -64,7 +65,7 @@ def formula(tree: Tree, row: int = 2, *, leaf: bool = False) -> str:
 class Sheet:
     """The tests as formulas. Text instead of a number answers no, and so does an empty cell unless the split says otherwise.
 
-    A cell with an empty text is an empty cell: people type a blank cell back as one.
+    A cell with an empty text counts as empty, because users may leave one when they clear a cell.
     """
 
     def __init__(self, tree: Tree, row: int) -> None:
@@ -120,7 +121,7 @@ class Sheet:
 
 
 def number(value: float) -> str:
-    """A number of at most 15 digits; raises DataError for others."""
+    """Write a number of at most 15 digits; raise DataError for others."""
     text = f"{value:.{DIGITS}G}"
     if float(text) != value or (value and not MIN_EXCEL_NUMBER <= abs(value) <= MAX_EXCEL_NUMBER):
         raise DataError(f"Spreadsheets keep {DIGITS} digits; the number {value!r} needs more.")
@@ -128,7 +129,7 @@ def number(value: float) -> str:
 
 
 def quote(value: str) -> str:
-    """A text in quotes, in pieces if it is long; raises DataError for a text that sheets cannot hold."""
+    """Write a text in quotes, in pieces if it is long; raise DataError for a text that sheets cannot hold."""
     if any(ord(c) < 32 or 0xD800 <= ord(c) < 0xE000 for c in value):
         raise DataError(f"A formula cannot write the text {value!r}: it has a control character. Rename it.")
     escaped = [c if c != '"' else '""' for c in value]
@@ -137,12 +138,12 @@ def quote(value: str) -> str:
 
 
 def _as_text(name: str) -> str:
-    """A name that a spreadsheet does not take for a formula."""
+    """Return a name that a spreadsheet does not run as a formula."""
     return f"'{name}" if name[:1] in ("=", "+", "-", "@", "\t", "\r") else name
 
 
 def _letters(at: int) -> str:
-    """A, B, …, Z, AA, … of a column from 0."""
+    """Return the letters A, B, …, Z, AA, … of a column, counted from 0."""
     text = ""
     at += 1
     while at:

@@ -1,4 +1,4 @@
-"""A model in other forms, by name: what estimators export, `octweb export` writes and pages offer."""
+"""Export a model in a form that is chosen by name."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from trainer.tree.export.pmml import to_pmml
 from trainer.tree.export.r import to_r
 from trainer.tree.file import ModelFile
 
-# from the model and a title
+# each takes the model and a title
 EXPORTS: Mapping[str, Callable[[ModelFile, str], str | bytes]] = {
     "rules": lambda file, title: rules_text(file.tree),
     "onnx": lambda file, title: to_onnx(file.tree),

@@ -1,4 +1,4 @@
-"""A tree as a Java class without dependencies."""
+"""Export a tree as a Java class without dependencies."""
 
 from __future__ import annotations
 
@@ -23,9 +23,10 @@ _HELPERS = """
 
 
 def to_java(tree: Tree, name: str = "OctwebTree") -> str:
-    """A class with static `leaf(row)`, `predict(row)` and `probabilities(row)`; a row is a Map from column to value.
+    """Return a class with static `leaf(row)`, `predict(row)` and `probabilities(row)`; a row is a Map from column to value.
 
-    Absent, null and NaN are missing. An unknown value that the contract refuses is an IllegalArgumentException. Raises DataError for a tree that is too deep or too large for a method.
+    Absent, null and NaN are missing. The class throws IllegalArgumentException for an unknown value that the contract
+    refuses. Raise DataError for a tree that is too deep, or too large for a method.
     """
     if len(tree.nodes) > MAX_NODES:
         raise DataError(f"The tree has {len(tree.nodes):,} nodes; a method of Java holds about {MAX_NODES:,}.")
@@ -56,7 +57,7 @@ def _end() -> list[str]:
 
 
 def dialect(tree: Tree) -> Braces:
-    """The tests in Java."""
+    """Return the tests in Java."""
     return by_name(
         tree,
         same=lambda name, word, missing: f"{word}.equals(text(row, {name}, {missing or 'null'}))",

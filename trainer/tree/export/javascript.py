@@ -1,4 +1,4 @@
-"""A tree as a JavaScript module without dependencies."""
+"""Export a tree as a JavaScript module without dependencies."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ function text(row, column, missing = null) {
 
 
 def to_javascript(tree: Tree) -> str:
-    """An ES module with `leaf(row)`, `predict(row)` and `probabilities(row)`; a row is an object from column to value.
+    """Return an ES module with `leaf(row)`, `predict(row)` and `probabilities(row)`; a row is an object from column to value.
 
-    Absent, null and undefined are missing; NaN and the empty text are missing numbers. An unknown value that
-    the contract refuses is a RangeError. Raises DataError for a tree that is too deep.
+    Absent, null and undefined are missing; NaN and the empty text are missing numbers. The module throws RangeError for
+    an unknown value that the contract refuses. Raise DataError for a tree that is too deep.
     """
     labels = {str(v.id): tree.classes[v.label] for v in tree.leaves}
     shares = {str(v.id): tree.probabilities[v.id].tolist() for v in tree.leaves}
@@ -50,7 +50,7 @@ def _refusal(column: str) -> str:
 
 
 def dialect(tree: Tree) -> Braces:
-    """The tests in JavaScript."""
+    """Return the tests in JavaScript."""
     return by_name(
         tree,
         same=lambda name, word, missing: f"text(row, {name}{f', {missing}' if missing else ''}) === {word}",

@@ -1,4 +1,4 @@
-"""Nested questions as lines of a language with blocks in braces, and the literals that such languages share."""
+"""Write nested tests in languages with blocks in braces."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from trainer.tree.literals import missing_category
 from trainer.tree.nodes import Tree
 from trainer.tree.splits.base import EMPTY, Schema, Term
 
-MAX_DEPTH = 90  # as Python; compilers read deeper ones, people do not
+MAX_DEPTH = 90  # as in Python; compilers accept more
 
 
 def conditional(test: str, yes: str, no: str) -> str:
-    """`yes` if the test holds, else `no`, in languages that write it as C does."""
+    """Return a conditional expression as C writes it: `yes` if the test holds, else `no`."""
     return f"({test} ? {yes} : {no})"
 
 
@@ -25,9 +25,10 @@ def conditional(test: str, yes: str, no: str) -> str:
 class Braces:
     """The tests as expressions of C, Java, JavaScript and R, which write them alike.
 
-    `number` writes how a column of the row is read as a number, `same` whether its text is a category, given the category that an
-    empty cell is or None, `literal` a number; `flag` makes 1.0 of what is true, `sure` makes false of what a language calls unknown.
-    `empty` writes whether a number is missing, `choose` the first of two numbers if a test holds and else the second.
+    `number` reads a column of the row as a number. `same` tests whether its text is a category; its last argument is
+    the category of an empty cell, or None. `literal` writes a number. `flag` converts true to 1.0, `sure` converts
+    unknown to false. `empty` tests whether a number is missing. `choose` gives the first of two numbers if a test
+    holds, else the second.
     """
 
     schema: Schema
@@ -87,7 +88,7 @@ def by_name(
     flag: Callable[[str], str],
     empty: Callable[[str], str],
 ) -> Braces:
-    """For languages whose rows are maps from names, read by helpers `number(row, name)` and `text(row, name)`.
+    """Return the tests for languages whose rows are maps, read by helpers `number(row, name)` and `text(row, name)`.
 
     `same` gets name, category and the category of an empty cell (or None) as quoted texts.
     """
@@ -103,7 +104,7 @@ def by_name(
 
 
 def nested_code(tree: Tree, dialect: Braces, *, indent: str = "    ", level: int = 1, end: str = ";") -> list[str]:
-    """The questions as lines of if and else that return the leaf; raises DataError for a tree that is too deep."""
+    """Return the tests as lines of if and else that return the leaf; raise DataError for a tree that is too deep."""
     if tree.depth > MAX_DEPTH:
         raise DataError(f"The tree has depth {tree.depth}; programs are written up to {MAX_DEPTH}.")
     lines: list[str] = []
@@ -125,23 +126,23 @@ def nested_code(tree: Tree, dialect: Braces, *, indent: str = "    ", level: int
 def refuse_unknown(
     tree: Tree, dialect: Braces, refusal: Callable[[str], str], *, indent: str = "    ", level: int = 1
 ) -> list[str]:
-    """Return the lines that end a function where a column that refuses unknown values has one; `refusal` is written for its name."""
+    """Return the lines that run `refusal` of a column's name if it has an unknown value that the contract refuses."""
     lines = []
     for j in tree.unknown_refused:
         column = tree.schema[j]
-        words = dict.fromkeys((*column.categories, MISSING_CATEGORY))  # an empty cell is no unknown value
+        words = dict.fromkeys((*column.categories, MISSING_CATEGORY))  # an empty cell is not an unknown value
         is_known = " || ".join(dialect.same(j, word, MISSING_CATEGORY) for word in words)
         lines += [f"if (!({is_known})) {{", f"{indent}{refusal(column.name)}", "}"]
     return [indent * level + line for line in lines]
 
 
 def refusal_words(column: str) -> str:
-    """Return what a program says where it refuses an unknown value."""
+    """Return the error message of a program that refuses an unknown value."""
     return f"column '{column}' has a value that training did not have"
 
 
 def refuse_refusing(tree: Tree, language: str) -> None:
-    """Raise DataError if the contract refuses unknown values, which a format that always answers cannot."""
+    """Raise DataError if the contract refuses unknown values, because `language` answers every row."""
     if tree.unknown_refused:
         names = list_names([tree.schema[j].name for j in tree.unknown_refused])
         raise DataError(
@@ -151,18 +152,18 @@ def refuse_refusing(tree: Tree, language: str) -> None:
 
 
 def decimal_literal(value: float, infinite: str, finite: Callable[[float], str] = repr) -> str:
-    """A number with every digit in parentheses if it is negative; `infinite` is the name of positive infinity."""
+    """Write a number with every digit, in parentheses if negative; `infinite` is the name of positive infinity."""
     text = infinite if math.isinf(value) else finite(abs(value))
     return f"(-{text})" if value < 0 else text
 
 
 def json_text(value: str) -> str:
-    """A quoted text in ASCII, as JavaScript and Java read it."""
+    """Return a text quoted in ASCII, as JavaScript and Java read it."""
     return json.dumps(value)
 
 
 def refuse_null(tree: Tree, language: str) -> None:
-    """Raise DataError if a name, class or category that is written has a null character, at which texts of `language` end."""
+    """Raise DataError if a name, class or category has a null character, which ends texts in `language`."""
     words = [*tree.classes, *(tree.schema[j].name for j in tree.used_columns)]
     words += [c for j in tree.used_columns for c in tree.schema[j].categories]
     for word in words:

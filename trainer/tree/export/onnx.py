@@ -1,11 +1,11 @@
-"""A tree as an ONNX model that sends every row to the same leaf as the prediction kernel.
+"""Export a tree as an ONNX model with the kernel's leaves.
 
-The graph computes one feature for each numeric column and for each linear, interval or subset split, and lets a
-TreeEnsembleRegressor return the number of the leaf; label and class shares are looked up by it. Sums are taken term by term with
-Mul and Add in the order of the split: a matrix product may add in another order, or fuse, and then a row that lies on a
-threshold could change its side. Features of interval and subset splits are 0 for left and 1 for right, so that all nodes
-test x <= t, which is false for NaN. Thresholds that empty cells pass have `nodes_missing_value_tracks_true`; other splits with empty
-cells on the left replace their feature by minus infinity.
+The graph computes one feature for each numeric column and for each linear, interval or subset split. A
+TreeEnsembleRegressor returns the number of the leaf, by which label and class shares are looked up. Sums are added term
+by term with Mul and Add in the order of the split. A matrix product may add in another order, or fuse, so that a row on
+a threshold could change its side. Features of interval and subset splits are 0 for left and 1 for right, so that all
+nodes test x <= t, which is false for NaN. Thresholds that empty cells pass have `nodes_missing_value_tracks_true`.
+Other splits with empty cells on the left replace their feature by minus infinity.
 
 Outputs: `label` string (n,), `probabilities` double (n, classes), `leaf` int64 (n,).
 """
@@ -38,15 +38,14 @@ OUTPUTS = (LABEL, SHARES, LEAF)
 
 
 def to_onnx(tree: Tree, inputs: Inputs = "auto") -> bytes:
-    """The serialised ONNX model of `tree`; raises DataError if it cannot be written, also if the contract
-    refuses unknown values, because ONNX answers every row.
+    """Return the serialised ONNX model of `tree`; raise DataError if it cannot be written, or the contract refuses values.
 
-    With `inputs="tensor"` the input is `X`, double (n, columns), categories as codes (their positions in the schema). With
-    "columns" there is an input (n, 1) for each column of the schema, called like the column (see `input_names`): double for
-    numeric and binary columns, string for categorical ones. "auto" takes columns where one is text. The inputs do not depend on
-    what the tree asks, so a model that is trained again takes the same ones.
-    ONNX has no text that is missing: an empty text is a text like others, and a missing cell is given as "(missing)" where that is
-    a category of its column.
+    With `inputs="tensor"` the input is `X`, double (n, columns), with categories as codes (their positions in the
+    schema). With "columns" there is an input (n, 1) for each column of the schema, called like the column (see
+    `input_names`): double for numeric and binary columns, string for categorical ones. "auto" uses columns if one is
+    text. The inputs do not depend on the used columns, so a retrained model has the same ones. ONNX has no missing
+    text: an empty text is a text like others. A missing cell is given as "(missing)" if that is a category of its
+    column.
     """
     try:
         import onnx
@@ -71,7 +70,7 @@ def to_onnx(tree: Tree, inputs: Inputs = "auto") -> bytes:
 
 
 def input_names(tree: Tree) -> dict[int, str]:
-    """Return the input of each column, when inputs are columns: its name, unless that is empty or taken."""
+    """Return the input of each column, if inputs are columns: the column's name, unless it is empty or taken."""
     names: dict[int, str] = {}
     for j, column in enumerate(tree.schema):
         name = column.name
@@ -88,7 +87,7 @@ def _by_column(tree: Tree, inputs: Inputs) -> bool:
 
 @dataclass(kw_only=True)
 class _Builder:
-    """Nodes and constants of the graph; `features` are the double (n, 1) or (n, k) values that the tree tests."""
+    """Builder of the graph; `features` are the double (n, 1) or (n, k) values that the tree tests."""
 
     tree: Tree
     by_column: bool
@@ -96,9 +95,9 @@ class _Builder:
     constants: list[Any] = field(default_factory=list)
     features: list[str] = field(default_factory=list)
     names: dict[int, str] = field(default_factory=dict)
-    position: dict[int, int] = field(default_factory=dict)  # of the feature that a node of the tree tests
+    position: dict[int, int] = field(default_factory=dict)  # index of the feature that a node of the tree tests
     threshold: dict[int, float] = field(default_factory=dict)
-    empty_left: set[int] = field(default_factory=set)  # the nodes that send a feature that is NaN left
+    empty_left: set[int] = field(default_factory=set)  # nodes that send NaN left
     _numbers: dict[int, str] = field(default_factory=dict)
     _codes: dict[int, str] = field(default_factory=dict)
     _columns: dict[int, int] = field(default_factory=dict)
@@ -106,7 +105,7 @@ class _Builder:
     _used: int = 0
 
     def build(self) -> None:
-        """Fill everything from the tree."""
+        """Build all operators and constants from the tree."""
         self.names = input_names(self.tree) if self.by_column else {}
         for v in self.tree.branches:
             if v.split is not None:
@@ -116,7 +115,7 @@ class _Builder:
         self._leaf()
 
     def test_column(self, node: int, column: int, threshold: float, *, empty_left: bool) -> None:
-        """The node tests whether a column is at most the threshold, or empty."""
+        """Make a node test whether a column is at most the threshold, or empty if `empty_left`."""
         if column not in self._columns:
             self._columns[column] = self._feature(self.number(column))
         self._tests(node, self._columns[column], threshold)
@@ -124,9 +123,9 @@ class _Builder:
             self.empty_left.add(node)
 
     def test_value(self, node: int, value: str, threshold: float, *, empty_left: Sequence[int]) -> None:
-        """The node tests whether a computed value is at most the threshold, or one of the columns `empty_left` empty.
+        """Make a node test whether a computed value is at most the threshold, or a column of `empty_left` is empty.
 
-        A sum of infinities is NaN as well, and goes right: so empty cells are looked for in the columns.
+        A sum of infinities is NaN as well and goes right, so the columns themselves are tested for empty cells.
         """
         if empty_left:
             empty = self._is_nan(empty_left[0])
@@ -136,16 +135,16 @@ class _Builder:
         self._tests(node, self._feature(value), threshold)
 
     def test_empty(self, node: int, column: int) -> None:
-        """The node tests whether a cell is empty."""
+        """Make a node test whether a cell is empty."""
         present = self._add("Cast", [self._add("Not", [self._is_nan(column)])], to=11)  # double
         self._tests(node, self._feature(present), 0.5)
 
     def test_category(self, node: int, column: int, codes: Sequence[int]) -> None:
-        """The node tests whether the category of a column is one of `codes`."""
+        """Make a node test whether the category of a column is one of `codes`."""
         self._sets.setdefault(column, []).append((node, codes))
 
     def graph(self) -> Any:
-        """The graph with inputs and outputs."""
+        """Return the graph with inputs and outputs."""
         from onnx import TensorProto, helper
 
         if self.by_column:
@@ -193,7 +192,7 @@ class _Builder:
         return name
 
     def number(self, column: int) -> str:
-        """The column as double (n, 1)."""
+        """Return the column as double (n, 1)."""
         if column not in self._numbers:
             index = self._constant(np.array([column], np.int64)) if not self.by_column else ""
             self._numbers[column] = (
@@ -206,14 +205,14 @@ class _Builder:
         return self._add("IsNaN", [self.number(column)])
 
     def filled(self, column: int, fill: float) -> str:
-        """The column as double (n, 1) with `fill` in its empty cells; NaN leaves them empty."""
+        """Return the column as double (n, 1) with `fill` in its empty cells; a fill of NaN leaves them empty."""
         value = self.number(column)
         if np.isnan(fill):
             return value
         return self._add("Where", [self._is_nan(column), self._constant(np.full((1, 1), fill)), value])
 
     def _code(self, column: int) -> str:
-        """The category code as int64 (n, 1); missing and unknown have the number of categories as their code."""
+        """Return the category code as int64 (n, 1); a missing or unknown category has the number of categories as code."""
         if column in self._codes:
             return self._codes[column]
         schema = self.tree.schema[column]
@@ -233,17 +232,17 @@ class _Builder:
         return out
 
     def between(self, value: str, low: float, high: float) -> str:
-        """0 where low < value ≤ high, else 1, as double (n, 1)."""
+        """Return 0 where low < value ≤ high, else 1, as double (n, 1)."""
         above = self._add("Greater", [value, self._constant(np.full(1, low))])
         below = self._add("LessOrEqual", [value, self._constant(np.full(1, high))])
         outside = self._add("Not", [self._add("And", [above, below])])
         return self._add("Cast", [outside], to=11)  # double
 
     def weighted_sum(self, values: Sequence[str], coefficients: Sequence[float]) -> str:
-        """The sum of double (n, 1) `values` times coefficients, added in their order.
+        """Return the sum of double (n, 1) `values` times coefficients, added in their order.
 
-        All products are one operator on a row of coefficients: a runtime drops a product with a single number that is 1 when
-        it is rounded to float32, and takes it for the value itself.
+        One operator multiplies by a row of coefficients. A runtime drops a product with a single number that is 1 when
+        rounded to float32.
         """
         if not values:
             raise DataError("A linear split has no terms.")
@@ -257,14 +256,14 @@ class _Builder:
         return total
 
     def indicator(self, column: int, level: int) -> str:
-        """1 where the column has the category, or where it is empty for the level EMPTY, else 0, as double (n, 1)."""
+        """Return 1 where the column has the category, or is empty for the level EMPTY, else 0, as double (n, 1)."""
         if level == EMPTY:
             return self._add("Cast", [self._is_nan(column)], to=11)
         same = self._add("Equal", [self._code(column), self._constant(np.full(1, level, np.int64))])
         return self._add("Cast", [same], to=11)
 
     def _members(self, column: int, sets: Sequence[tuple[int, Sequence[int]]]) -> None:
-        """One lookup for all tests of a column's category: table (categories + 1, tests), 0 goes left."""
+        """Add one lookup for all tests of a column's category: table (categories + 1, tests), 0 goes left."""
         table = np.ones((len(self.tree.schema[column].categories) + 1, len(sets)))
         for h, (_, codes) in enumerate(sets):
             table[list(codes), h] = 0.0
@@ -277,7 +276,7 @@ class _Builder:
             self._tests(node, self._feature(one), 0.5)
 
     def _leaf(self) -> None:
-        """The leaf of each row, and what is looked up by it."""
+        """Add the leaf of each row, and the lookups of its label and class shares."""
         flat = self._constant(np.array([-1], np.int64))
         if self.features:
             matrix = self.features[0] if len(self.features) == 1 else self._add("Concat", self.features, axis=1)

@@ -1,9 +1,10 @@
-"""A tree as PMML 4.4 (Data Mining Group): TreeModel with the node ids of the tree, so that readers can compare leaves.
+"""Export a tree as PMML 4.4.
 
-Every left child has the test of the split and every right child `True`: a test that is unknown because a value is missing
-counts as false, and the row goes right as in the prediction kernel. If a split sends empty cells left, the document names the default
-child of every node instead, which takes the rows whose test is unknown. Sums of linear splits are derived fields whose terms are
-added in the order of the split. Values must be finite: PMML knows no infinity.
+The TreeModel (Data Mining Group) has the node ids of the tree, so that readers can compare leaves. Every left child has
+the test of the split, every right child `True`. A test that is unknown because of a missing value counts as false, so
+the row goes right as in the prediction kernel. If a split sends empty cells left, every node names a default child
+instead, which takes the rows whose test is unknown. Sums of linear splits are derived fields whose terms are added in
+the order of the split. Values must be finite, because PMML has no infinity.
 """
 
 from __future__ import annotations
@@ -28,10 +29,10 @@ AWKWARD = re.compile(r'^$|^\s|\s$|["\\\t\r\n]')
 
 
 def to_pmml(tree: Tree, *, target: str = "class", name: str = "octweb tree") -> str:
-    """The PMML document of `tree`.
+    """Return the PMML document of `tree`.
 
-    Inputs are the columns that the tree reads; outputs the predicted class, one probability per class, and the node id. Raises
-    DataError for names that XML cannot hold.
+    Inputs are the columns that the tree reads; outputs the predicted class, one probability per class, and the node id.
+    Raise DataError for names that XML cannot hold.
     """
     for text in [
         target,
@@ -75,7 +76,7 @@ class _FieldNames:
         self._taken = set(used_names)
 
     def new(self, wish: str) -> str:
-        """`wish`, or `wish` with underscores until no other field has the name."""
+        """Return `wish`, with underscores until no other field has the name."""
         while wish in self._taken or not wish:
             wish += "_"
         self._taken.add(wish)
@@ -133,11 +134,11 @@ class _Writer:
     _indicators: dict[tuple[int, int], str] = field(default_factory=dict)
 
     def name(self, column: int) -> str:
-        """The field of a column."""
+        """Return the field of a column."""
         return self.tree.schema[column].name
 
     def simple(self, field: str, operator: str, value: str | None = None) -> ET.Element:
-        """One comparison of a field."""
+        """Return one comparison of a field."""
         attributes = {"field": field, "operator": operator}
         return ET.Element("SimplePredicate", attributes if value is None else attributes | {"value": value})
 
@@ -159,7 +160,7 @@ class _Writer:
         return element
 
     def sum_field(self, node: int, terms: Sequence[Term], fills: Sequence[float]) -> str:
-        """The derived field with a weighted sum, added in the order of the terms; its name."""
+        """Add a derived field with a weighted sum, in the order of the terms; return its name."""
         expression: ET.Element | None = None
         for (column, level, a), fill in zip(terms, fills, strict=True):
             product = ET.Element("Apply", {"function": "*"})
@@ -181,7 +182,7 @@ class _Writer:
         return self._derive_field(f"sum at node {node}", expression)
 
     def _indicator(self, column: int, level: int) -> str:
-        """The derived field that is 1 for one category of a column, or for its empty cells."""
+        """Return the derived field that is 1 for one category of a column, or for its empty cells."""
         if level == EMPTY and (column, level) not in self._indicators:
             choice = _if_missing(self.name(column), _number(1.0), _number(0.0))
             self._indicators[column, level] = self._derive_field(f"{self.name(column)} is empty", choice)
@@ -206,7 +207,7 @@ def _number(value: float) -> ET.Element:
 
 
 def _if_missing(field: str, then: ET.Element, otherwise: ET.Element) -> ET.Element:
-    """`then` where the field is missing, else `otherwise`."""
+    """Return `then` where the field is missing, else `otherwise`."""
     choice = ET.Element("Apply", {"function": "if"})
     missing = ET.SubElement(choice, "Apply", {"function": "isMissing"})
     ET.SubElement(missing, "FieldRef", {"field": field})

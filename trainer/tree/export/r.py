@@ -1,4 +1,4 @@
-"""A tree as R without packages."""
+"""Export a tree as R code without packages."""
 
 from __future__ import annotations
 
@@ -23,10 +23,11 @@ yes <- function(test) !is.na(test) && test
 
 
 def to_r(tree: Tree) -> str:
-    """Functions `leaf(row)`, `predict_row(row)`, `probabilities(row)`, and `predict_rows(data)` for a data frame.
+    """Return functions `leaf(row)`, `predict_row(row)`, `probabilities(row)`, and `predict_rows(data)` for a data frame.
 
-    A row is a list or a data frame of one row; absent, NULL and NA are missing. Numbers are hexadecimal: R does not read every
-    decimal to the nearest double. An unknown value that the contract refuses stops. Raises DataError for texts that R cannot hold.
+    A row is a list or a data frame of one row; absent, NULL and NA are missing. Fractions are hexadecimal, because R
+    does not read every decimal to the nearest double. The code stops at an unknown value that the contract refuses.
+    Raise DataError for texts that R cannot hold.
     """
     refuse_null(tree, "R")
     lines = ["# A classification tree: leaf(row), predict_row(row), probabilities(row), predict_rows(data)."]
@@ -47,7 +48,7 @@ def to_r(tree: Tree) -> str:
 
 
 def quote(value: str) -> str:
-    """A text as a literal in ASCII."""
+    """Return a text as a literal in ASCII."""
     if any(0xD800 <= ord(c) < 0xE000 for c in value):
         raise DataError(f"R cannot write the text {value!r}: it has half a surrogate pair. Rename it.")
     escaped = (
@@ -57,12 +58,12 @@ def quote(value: str) -> str:
 
 
 def literal(value: float) -> str:
-    """A number: whole ones in digits, others in hexadecimal."""
+    """Return a number as a literal: integers in digits, others in hexadecimal."""
     return decimal_literal(value, "Inf", lambda x: f"{int(x)}" if x.is_integer() and x < 1e15 else x.hex())
 
 
 def dialect(tree: Tree) -> Braces:
-    """The tests in R: what is NA is not surely true."""
+    """Return the tests in R; NA counts as false."""
     schema = tree.schema
     return Braces(
         schema=schema,

@@ -1,7 +1,7 @@
-"""The picture of a tree: cards with their question, leaves with their class, bands as wide as the rows they carry.
+"""Draw a tree as a Plotly figure: cards, leaves and bands.
 
-Everything is a scatter trace, which Plotly draws fast: filled outlines for bands, cards and bars, text for words.
-Coordinates are pixels from the top left corner; y grows downwards.
+Bands are as wide as the rows they carry. Everything is a scatter trace, which Plotly draws fast: filled outlines for
+bands, cards and bars, text for words. Coordinates are pixels from the top left corner; y grows downwards.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ from trainer.tree.render.layout import (
 from trainer.tree.render.palette import ClassStyle, class_styles, distinct_styles, escape, frame, wrap
 from trainer.tree.render.words import Unseen, rows_text, words_trace
 
-# pieces of one side of a band; fewer where there are many nodes
+# pieces of one side of a band; fewer if there are many nodes
 STEPS = 18
 MANY_STEPS = 8
 MANY = 40
 RIBBON = 0.36
-STEEP = 4  # pixels across for one down, up to which a band does not look thin
-THICK = 0.45  # the part of the way between two levels that a band may fill where it runs nearly level
+STEEP = 4  # pixels across per pixel down at which a band does not yet look thin
+THICK = 0.45  # largest part of a level gap that a nearly horizontal band may fill
 
 
 def tree_figure(
@@ -52,11 +52,12 @@ def tree_figure(
     unseen: Unseen | None = None,
     notes: Notes | None = None,
 ) -> dict[str, Any]:
-    """Plotly JSON of `tree`; `path` are the node ids to light, `chosen` gets a strong border.
+    """Return the Plotly JSON of `tree`; `path` are the node ids to highlight, `chosen` gets a strong border.
 
-    `closed` are branches whose lower parts are not drawn, `levels` closes all below so many questions; with `room` (width,
-    height) alone as much is open as can be read there. `unseen` says for leaves how many unseen rows are right, and of how many.
-    `notes` are small words for the cards of questions. `layout.meta.nodes` has for each node its box, its relatives and its counts in words, for clicks and the keyboard.
+    `closed` are branches whose lower parts are not drawn, `levels` closes all below that many questions. With `room`
+    (width, height) alone, as much is open as is readable there. `unseen` gives for leaves the correct unseen rows, and
+    all of them. `notes` are small words for the cards of questions. `layout.meta.nodes` has the box, relatives and
+    label of each node, for clicks and the keyboard.
     """
     if closed is None and levels is not None:
         closed = level_closed(tree, levels)
@@ -118,10 +119,10 @@ def _bands(placed: PlacedBoxes, groups: Sequence[tuple[ClassStyle, list[int]]]) 
 
 
 def _middles(start: Point, end: Point, width: float, steps: int) -> list[tuple[float, float, float]]:
-    """The middle line of a band that leaves and arrives upright, and how much wider it is drawn there than it is.
+    """Return the points of a band's middle line, each with the factor by which the band is widened there.
 
-    Where it runs nearly level it would be thin, since it is measured across the page: it is widened there, as long as it stays clear
-    of the band beside it and of the levels above and below. Bands that are steep keep their width.
+    Bands are measured across the page, so that nearly horizontal parts would look thin. They are widened as long as
+    they stay clear of the next band and of the levels above and below. Steep bands keep their width.
     """
     points = []
     across = abs(end[0] - start[0])
@@ -137,12 +138,12 @@ def _middles(start: Point, end: Point, width: float, steps: int) -> list[tuple[f
 
 
 def _ribbon(middles: Sequence[tuple[float, float, float]], left: float, right: float) -> list[Point]:
-    """The outline of a part of a band, from `left` to `right` of its middle line."""
+    """Return the outline of a part of a band, from `left` to `right` of its middle line."""
     return [*((x + k * left, y) for x, y, k in middles), *((x + k * right, y) for x, y, k in reversed(middles))]
 
 
 def _curve(start: Point, end: Point, t: float) -> Point:
-    """A point of the cubic curve whose handles lie half-way down."""
+    """Return a point of the cubic curve whose handles lie half-way down."""
     middle = (start[1] + end[1]) / 2
     x = start[0] + (end[0] - start[0]) * t * t * (3 - 2 * t)
     y = (1 - t) ** 3 * start[1] + 3 * t * (1 - t) * middle + t**3 * end[1]
@@ -150,7 +151,7 @@ def _curve(start: Point, end: Point, t: float) -> Point:
 
 
 def _lit(placed: PlacedBoxes, lit: set[int]) -> dict[str, Any]:
-    """The way of one row, as an ink line through the bands."""
+    """Return the path of one row as an ink line through the bands."""
     xs: list[float | None] = []
     ys: list[float | None] = []
     for parent in placed.boxes.values():
@@ -196,7 +197,7 @@ def _cards(placed: PlacedBoxes, lit: set[int], chosen: int | None) -> list[dict[
 
 
 def _card_outline(box: Box, r: float = 4.0) -> list[Point]:
-    """The outline of a card; each corner is cut twice, which looks round at this size."""
+    """Return the outline of a card; each corner is cut twice, which looks round at this size."""
     x0 = box.left
     y0 = box.top
     x1 = box.left + box.width
@@ -209,7 +210,7 @@ def _card_outline(box: Box, r: float = 4.0) -> list[Point]:
 
 
 def _bars(placed: PlacedBoxes, groups: Sequence[tuple[ClassStyle, list[int]]]) -> list[dict[str, Any]]:
-    """One trace for each class: its part of each class bar, the squares of its leaves, its leaves in closed cards."""
+    """Return one trace for each class: its part of each class bar, the squares of its leaves, its leaves in closed cards."""
     outlines: list[list[list[Point]]] = [[] for _ in groups]
     group_of = {k: g for g, (_, codes) in enumerate(groups) for k in codes}
     for box in placed.boxes.values():
@@ -230,7 +231,7 @@ def _bars(placed: PlacedBoxes, groups: Sequence[tuple[ClassStyle, list[int]]]) -
 
 
 def _strip(placed: PlacedBoxes, box: Box, outlines: list[list[list[Point]]], group_of: Mapping[int, int]) -> None:
-    """The leaves below a closed card in their order: width = rows, colour = answer."""
+    """Add the leaves below a closed card in their order: width = rows, colour = answer."""
     at = box.left + PAD
     leaves = leaves_below(placed.tree, box.node.id)
     for leaf in leaves:
@@ -245,7 +246,7 @@ def _rectangle(x: float, y: float, width: float, height: float) -> list[Point]:
 
 
 def _filled_shapes(outlines: list[list[Point]], style: ClassStyle, *, opacity: float, name: str) -> dict[str, Any]:
-    """Filled outlines in the colour of a class, hatched as its bars are."""
+    """Return filled outlines in the colour of a class, hatched like its bars."""
     if not outlines:
         return {}
     trace: dict[str, Any] = {
@@ -265,7 +266,7 @@ def _filled_shapes(outlines: list[list[Point]], style: ClassStyle, *, opacity: f
 
 
 def _outline(outlines: Iterable[list[Point]]) -> dict[str, list[float | None]]:
-    """The x and y of outlines in one list each, with gaps between them."""
+    """Return the x and the y of outlines in one list each, with gaps between outlines."""
     xs: list[float | None] = []
     ys: list[float | None] = []
     for outline in outlines:
@@ -274,7 +275,7 @@ def _outline(outlines: Iterable[list[Point]]) -> dict[str, list[float | None]]:
     return {"x": xs[:-1], "y": ys[:-1]}
 
 
-# ---- what the page needs to know
+# ---- data for the page
 
 
 def _centres(placed: PlacedBoxes) -> dict[str, Any]:
@@ -293,7 +294,7 @@ def _centres(placed: PlacedBoxes) -> dict[str, Any]:
 
 
 def _hover(tree: Tree, v: Node) -> list[str]:
-    """The whole rule or prediction, and the rows of every class, as lines of Plotly's markup."""
+    """Return the whole rule or prediction, and the rows of the 20 largest classes, as lines of Plotly's markup."""
     head = leaf_text(tree, v) if v.split is None else split_text(v.split, tree.schema)
     lines = [f"<b>{escape(line)}</b>" for line in wrap(head, 420, 12, 12)]
     present = [(n, c) for n, c in zip(v.counts, tree.classes, strict=True) if n]
@@ -320,5 +321,5 @@ def _record(placed: PlacedBoxes, box: Box) -> dict[str, Any]:
 
 
 def _still(span: list[int]) -> dict[str, Any]:
-    """An axis of pixels: nothing drawn, nothing moves."""
+    """Return an axis of pixels that draws nothing and does not move."""
     return {"range": span, "autorange": False, "fixedrange": True, "visible": False}

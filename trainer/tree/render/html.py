@@ -1,4 +1,4 @@
-"""A tree as a piece of HTML that needs no network and no style sheet: what a notebook shows."""
+"""Write a tree as self-contained HTML for notebooks."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ ROOM = (1100.0, 1400.0)  # pixels that a picture may take in a notebook
 
 
 def tree_html(tree: Tree, lines: Sequence[str] = ()) -> str:
-    """The picture of the tree with `lines` of text above it, a legend, and the rules as text to unfold.
+    """Return the picture of the tree with `lines` of text above it, a legend, and the rules as text to unfold.
 
-    A card says its whole rule and its rows when the pointer rests on it. Ground and ink are the light theme's whatever the notebook's,
-    so that the classes keep their colours.
+    A card shows its whole rule and its rows under the pointer. Background and ink are the light theme's in every
+    notebook, so that the classes keep their colours.
     """
     svg, hidden = svg_of(tree, ROOM)
     head = "".join(f"<div>{escape(line)}</div>" for line in lines)
@@ -33,7 +33,7 @@ def tree_html(tree: Tree, lines: Sequence[str] = ()) -> str:
 
 
 def _legend(tree: Tree) -> str:
-    """The name of each class beside its colour; above 20 classes the last ones share theirs."""
+    """Return the name of each class beside its colour; above 20 classes the last ones share a colour."""
     size = len(tree.classes)
     n_coloured = len(tree.classes) if len(tree.classes) <= MAX_CLASSES else MAX_CLASSES - 1
     entries = [(colour(k, size), name) for k, name in enumerate(tree.classes[:n_coloured])]

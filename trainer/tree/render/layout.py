@@ -1,6 +1,7 @@
-"""Lay out the cards of a tree: choose open nodes, sizes and positions, with children as close as possible.
+"""Lay out the cards of a tree: open nodes, sizes and positions.
 
-Coordinates are pixels from the top left corner; y grows downwards. A closed branch represents its whole subtree.
+Children stand as close as possible. Coordinates are pixels from the top left corner; y grows downwards. A closed branch
+represents its whole subtree.
 """
 
 from __future__ import annotations
@@ -27,13 +28,13 @@ PAD = 10
 LINE = 15
 FONT = 12.5
 SMALL = 11.0
-FULL_TO = 6  # cards without children up to which leaves have room for their unseen rows
+FULL_TO = 6  # most cards without children at which leaves show their unseen rows
 # the square of a class, class bars, strips of leaves
 SWATCH = 10
 BAR = 6
 STRIP = 12
 SHOWN_CATEGORIES = 3
-# lines of a question at most: names may be cut, and numbers never
+# most lines of a question: names may be cut, numbers never
 LINES = 3
 NUMBER_LINES = 12
 # letters of the name of a column and of a class in a card
@@ -52,7 +53,7 @@ Notes = Mapping[int, Sequence[str]]
 
 @dataclass(frozen=True, kw_only=True)
 class Box:
-    """A placed node: centre x, top, width, height, the lines of its rule and below it; `closed` hides what is below."""
+    """A placed node: centre x, top, size, and the lines of its rule and notes; `closed` hides its subtree."""
 
     node: Node
     x: float
@@ -63,7 +64,7 @@ class Box:
     notes: tuple[str, ...]  # smaller words below the rule
     closed: bool
     level: int
-    stacked: bool = False  # of a leaf: the share stands below the class, not beside it
+    stacked: bool = False  # whether a leaf has its share below its class, not beside it
 
     @property
     def left(self) -> float:
@@ -75,18 +76,18 @@ class Box:
 
     @property
     def inner(self) -> float:
-        """The room for words and bars."""
+        """The width for words and bars."""
         return self.width - 2 * PAD
 
     @property
     def compact(self) -> bool:
-        """Whether a leaf has room for its class, its share and its rows alone."""
+        """Whether a leaf has room only for its class, its share and its rows."""
         return self.node.is_leaf and self.width == COMPACT
 
 
 @dataclass(frozen=True, kw_only=True)
 class PlacedBoxes:
-    """The boxes of the open nodes by node id, parents before children, and the size of the whole."""
+    """The boxes of the open nodes by node id, parents before children, and the size of the picture."""
 
     tree: Tree
     brief: Tree
@@ -96,7 +97,7 @@ class PlacedBoxes:
     height: float
 
     def children(self, box: Box) -> list[tuple[str, Box]]:
-        """The answers of an open branch with the boxes they lead to, yes first."""
+        """Return the answers of an open branch with their boxes, yes first."""
         if box.node.is_leaf or box.closed:
             return []
         return [("yes", self.boxes[box.node.left]), ("no", self.boxes[box.node.right])]
@@ -112,7 +113,7 @@ class _Plan:
     stacked: bool
     level: dict[int, int] = field(default_factory=dict)
     lines: dict[int, tuple[str, ...]] = field(default_factory=dict)
-    numbers: dict[int, int] = field(default_factory=dict)  # how wide the longest number of a question makes its card
+    numbers: dict[int, int] = field(default_factory=dict)  # width of a card for the longest number of its question
     notes: Notes = field(default_factory=dict)
 
     def ends(self, v: Node) -> bool:
@@ -140,9 +141,9 @@ def _empty_note(v: Node) -> tuple[str, ...]:
 def place(
     tree: Tree, *, closed: Collection[int] = (), room: Room | None = None, notes: Notes | None = None
 ) -> PlacedBoxes:
-    """Boxes of the nodes that no node of `closed` hides; spread over `room` (width, height) where that is larger.
+    """Place the nodes that no node of `closed` hides; spread them over `room` (width, height) if it is larger.
 
-    `notes` are words for the cards of open questions, which are shown where there are few cards.
+    `notes` are words for the cards of open questions, which are shown if there are few cards.
     """
     brief = brief_tree(tree)
     plan = _plan(tree, brief, frozenset(c for c in closed if not tree.nodes[c].is_leaf))
@@ -180,7 +181,7 @@ def place(
 
 
 def first_view(tree: Tree, room: Room) -> frozenset[int]:
-    """The branches to close so that the whole picture can be read in `room`: whole levels, as few as possible."""
+    """Return the branches to close so that the picture is readable in `room`: whole levels, as few as possible."""
     for levels in range(tree.depth, 0, -1):
         closed = level_closed(tree, levels)
         placed = place(tree, closed=closed)
@@ -190,7 +191,7 @@ def first_view(tree: Tree, room: Room) -> frozenset[int]:
 
 
 def level_closed(tree: Tree, levels: int) -> frozenset[int]:
-    """The branches to close so that only `levels` questions on a path are open."""
+    """Return the branches to close so that at most `levels` questions on a path are open."""
     level = [0] * len(tree.nodes)
     for v in tree.nodes:
         if not v.is_leaf:
@@ -199,7 +200,7 @@ def level_closed(tree: Tree, levels: int) -> frozenset[int]:
 
 
 def brief_tree(tree: Tree) -> Tree:
-    """The tree with short names; used for words only."""
+    """Return the tree with short names, which is used for words only."""
     columns = short_names([c.name for c in tree.schema], CARD_NAME)
     schema = tuple(
         replace(c, name=name, categories=tuple(short_names(c.categories)))
@@ -209,7 +210,7 @@ def brief_tree(tree: Tree) -> Tree:
 
 
 def rule(tree: Tree, split: Split) -> str:
-    """The rule in words; of a subset at most three categories, of a sum of many columns how many it weighs."""
+    """Return the rule in words: at most three categories of a subset; only the number of columns of a long sum."""
     return split.brief(tree.schema, most=SHOWN_CATEGORIES)
 
 
@@ -238,7 +239,7 @@ def _plan(tree: Tree, brief: Tree, closed: frozenset[int]) -> _Plan:
 
 
 def _card_lines(tree: Tree, words: str, split: Split, width: float) -> tuple[str, ...]:
-    """The lines of a question: with whole names where they take no more lines than the short ones in `words`."""
+    """Return the lines of a question, with whole names if they take no more lines than the short ones in `words`."""
     if split.among:
         return tuple(wrap(words, width, FONT, LINES))
     short = wrap(words, width, FONT, NUMBER_LINES)
@@ -247,7 +248,7 @@ def _card_lines(tree: Tree, words: str, split: Split, width: float) -> tuple[str
 
 
 def _level_tops(plan: _Plan, nodes: Sequence[Node], room: float) -> tuple[list[float], float]:
-    """The top of each level, and the height of the whole."""
+    """Return the top of each level, and the total height."""
     deepest = max(plan.level.values())
     heights = [max(plan.height(v) for v in nodes if plan.level[v.id] == at) for at in range(deepest + 1)]
     gap = LEVEL_GAP
@@ -280,7 +281,7 @@ def _spans(plan: _Plan, nodes: Sequence[Node]) -> dict[int, Span]:
 
 
 def _across(plan: _Plan, nodes: Sequence[Node], spans: Mapping[int, Span]) -> dict[int, float]:
-    """The centre of each open node: no two boxes of a level touch, parents stand in the middle above their children."""
+    """Return the centre of each open node: boxes of a level do not touch, parents stand midway above their children."""
     offset: dict[int, float] = {}
     contour: dict[int, list[Span]] = {}  # leftmost and rightmost of each level below
     for v in reversed(nodes):
@@ -311,12 +312,12 @@ def _least_distance(left: list[Span], right: list[Span]) -> float:
 
 
 def band(rows: int, n_rows: int) -> float:
-    """The width of the band that carries `rows` of `whole` rows."""
+    """Return the width of the band that carries `rows` of `n_rows` rows."""
     return BAND * rows / max(1, n_rows)
 
 
 def band_text(answer: str, rows: int) -> str:
-    """The words beside a band: the answer that it stands for and its rows."""
+    """Return the words beside a band: its answer and its rows."""
     return f"{answer} · {rows:,}"
 
 
@@ -326,7 +327,7 @@ def fits_beside_band(width: float) -> bool:
 
 
 def leaves_below(tree: Tree, node: int) -> list[Node]:
-    """The leaves below a node from left to right; a leaf itself."""
+    """Return the leaves below a node from left to right; a leaf gives itself."""
     leaves = []
     waiting = [node]
     while waiting:

@@ -1,4 +1,4 @@
-"""A tree as a nested list: the text twin of its picture, and what a phone shows."""
+"""Write a tree as a nested list, for phones and as text."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ SHOWN_CLASSES = 6
 
 
 def tree_outline(tree: Tree, node: int = 0) -> dict[str, Any]:
-    """The subtree at `node`: rule or class, rows, class bar, and under `children` its answers yes and no."""
+    """Return the subtree at `node`: rule or class, rows, class bar, and under `children` its answers yes and no."""
     v = tree.nodes[node]
     record: dict[str, Any] = {
         "id": v.id,
@@ -32,7 +32,7 @@ def tree_outline(tree: Tree, node: int = 0) -> dict[str, Any]:
 
 
 def class_bar(tree: Tree, node: Node) -> list[dict[str, Any]]:
-    """Segments of a class bar: class, rows, start and share in percent, colour as of `swatch`; empty classes are left out."""
+    """Return the segments of a class bar: class, rows, start and share in percent, colour of `swatch`; empty classes are left out."""
     rows = max(1, node.rows)
     bar = []
     start = 0.0
@@ -53,9 +53,9 @@ def class_bar(tree: Tree, node: Node) -> list[dict[str, Any]]:
 
 
 def counts_text(tree: Tree, node: Node) -> str:
-    """`357 benign · 212 malignant`; from four classes on the two largest and how many more.
+    """Write class counts: `357 benign · 212 malignant`; from four classes on, the two largest and how many more.
 
-    Where a class is called by a number it is `0: 357 · 1: 212`, for `357 0` reads as one number.
+    If a class name begins like a number, the form is `0: 357 · 1: 212`, because `357 0` reads as one number.
     """
     pairs = list(zip(node.counts, tree.classes, strict=True))
     numbers = any(label[:1].isdigit() or label[:1] in "-+." for label in tree.classes)

@@ -1,4 +1,7 @@
-"""Class colours, hatches and marker shapes, the same in every picture; colours are CSS variables that the page resolves."""
+"""Define class colours, hatches and marker shapes for all pictures.
+
+Colours are CSS variables that the page resolves.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ LEGEND_LINE = 22  # pixels of a legend that takes one line
 FONT = 'Inter, ui-sans-serif, system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif'
 NUMBER = re.compile(rf"(≤ )?{MINUS}?\d[\d,]*(\.\d+)?(E[+-]\d+)?")  # as a question writes it
 WORD_BEGINS = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=\w)(?=…\w)")
-CUT_NUMBER = re.compile(rf"(^| )(≤ )?{MINUS}?\d[\d.,E+-]*$")  # it would be read as another number
+CUT_NUMBER = re.compile(rf"(^| )(≤ )?{MINUS}?\d[\d.,E+-]*$")  # a cut number would read as another one
 NARROW = "fijlrtI.,:;'|!()[] ·-"
 WIDE = "mwMW%@×≤∞…"
 
@@ -52,14 +55,14 @@ class ClassStyle:
 
 
 def class_styles(classes: Sequence[str]) -> list[ClassStyle]:
-    """The style of each class in its order; above 20 classes all from the 20th on share the style of "Other (k classes)"."""
+    """Return the style of each class in its order; above 20 classes, all from the 20th on share "Other (k classes)"."""
     n_coloured = len(classes) if len(classes) <= MAX_CLASSES else MAX_CLASSES - 1
     other = f"Other ({len(classes) - n_coloured} classes)"
     return [_style(k, name) if k < n_coloured else _contrasting(other) for k, name in enumerate(classes)]
 
 
 def distinct_styles(styles: Sequence[ClassStyle]) -> list[tuple[ClassStyle, list[int]]]:
-    """Each style once, with the class codes it stands for."""
+    """Return each style once, with its class codes."""
     groups: dict[ClassStyle, list[int]] = {}
     for k, style in enumerate(styles):
         groups.setdefault(style, []).append(k)
@@ -67,7 +70,7 @@ def distinct_styles(styles: Sequence[ClassStyle]) -> list[tuple[ClassStyle, list
 
 
 def swatch(k: int, classes: int) -> str:
-    """The look of class `k` of so many in HTML, for a style class "c…": its colour from 1 to 8 and its hatch, "3 h1"; "-other"."""
+    """Return the end of the CSS class "c…" of class `k`: its colour from 1 to 8 and its hatch, "3 h1"; or "-other"."""
     if classes > MAX_CLASSES and k >= MAX_CLASSES - 1:
         return "-other"
     band = k // COLOURS
@@ -75,7 +78,7 @@ def swatch(k: int, classes: int) -> str:
 
 
 def without_legend(figure: dict[str, Any]) -> dict[str, Any]:
-    """The figure for a page that names the classes itself; the line of the legend is taken out of a chart that has one."""
+    """Return the figure without its legend and the legend's line, for a page that names the classes itself."""
     layout = {**figure["layout"], "showlegend": False}
     if figure["layout"].get("showlegend") and "height" in layout and "margin" in layout:
         layout["height"] -= LEGEND_LINE
@@ -98,12 +101,12 @@ def _contrasting(name: str) -> ClassStyle:
 
 
 def escape(text: str) -> str:
-    """Text that Plotly shows as it is: its pseudo-HTML is switched off."""
+    """Escape text so that Plotly shows it as it is, not as pseudo-HTML."""
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
 def short(name: str, length: int = NAME_LENGTH) -> str:
-    """A name of at most `length` characters; what is left out is in the middle, for the end often tells names apart."""
+    """Shorten a name to `length` characters by leaving out its middle, because the end often distinguishes names."""
     if len(name) <= length:
         return name
     tail = (length - 1) // 2
@@ -116,7 +119,7 @@ def text_width(text: str, size: float) -> float:
 
 
 def fit(text: str, width: float, size: float) -> str:
-    """`text`, cut at the end to `width` pixels where it is longer."""
+    """Cut a text at its end to `width` pixels if it is longer."""
     if text_width(text, size) <= width:
         return text
     while text and text_width(text + "…", size) > width:
@@ -125,7 +128,10 @@ def fit(text: str, width: float, size: float) -> str:
 
 
 def wrap(text: str, width: float, size: float, lines: int) -> list[str]:
-    """`text` in at most `lines` lines of `width` pixels, broken at spaces, underscores, units, where LikeThis a word begins, and where … is followed by one; the last ends in … where cut."""
+    """Break a text into at most `lines` lines of `width` pixels; the last one ends in … if it is cut.
+
+    Lines break at spaces, underscores and units, before a capital InsideOfAWord, and before a … inside a word.
+    """
     finished: list[str] = []
     line = ""
     for piece in _pieces(text):
@@ -145,7 +151,7 @@ def wrap(text: str, width: float, size: float, lines: int) -> list[str]:
 
 
 def number_width(text: str, size: float) -> float:
-    """The width of a line that takes the longest number of `text` in one piece; 0 without a number."""
+    """Return the width of a line that holds the longest number of `text` in one piece; 0 without a number."""
     return max((text_width(p.rstrip(), size) for p in _pieces(text) if NUMBER.fullmatch(p.strip())), default=0.0)
 
 
@@ -158,7 +164,7 @@ def _pieces(text: str) -> list[str]:
 
 
 def frame(**layout: Any) -> dict[str, Any]:
-    """The layout all charts share: transparent ground, the page's font and ink, no legend unless asked."""
+    """Return the layout of all charts: transparent background, the page's font and ink, no legend by default."""
     return {
         "paper_bgcolor": "rgba(0,0,0,0)",
         "plot_bgcolor": "rgba(0,0,0,0)",
@@ -176,7 +182,7 @@ def frame(**layout: Any) -> dict[str, Any]:
 
 
 def axis(title: str = "", **more: Any) -> dict[str, Any]:
-    """An axis in the page's colours with a quiet grid."""
+    """Return an axis in the page's colours with a faint grid."""
     return {
         "title": {"text": escape(title), "font": {"color": "var(--ink)", "size": 12}, "standoff": 8},
         "gridcolor": "var(--grid)",
@@ -189,12 +195,12 @@ def axis(title: str = "", **more: Any) -> dict[str, Any]:
 
 
 def count_axis(title: str, most: float, **more: Any) -> dict[str, Any]:
-    """An axis of counts from 0 to about `most`: its ticks are whole numbers, about five of them."""
+    """Return an axis of counts from 0 to about `most`, with about five whole ticks."""
     return axis(title, rangemode="tozero", **whole_ticks(most), **more)
 
 
 def whole_ticks(span: float) -> dict[str, Any]:
-    """Ticks at whole numbers, about five of them over `span`."""
+    """Return about five ticks at whole numbers over `span`."""
     step = 1
     for step in (m * 10**k for k in range(16) for m in (1, 2, 5)):
         if span <= 6 * step:

@@ -1,6 +1,6 @@
-"""The tree as SVG for paper: cards with class bars, bands as wide as their rows; large trees in several pictures.
+"""Draw a tree as SVG for documents; large trees in several pictures.
 
-Cards are placed by the layout of the model page. Colours are from the light theme, the only one for a document.
+Bands are as wide as their rows. Cards are placed by the layout of the model page. Colours are from the light theme.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ FAINT = LIGHT["line"]
 
 @dataclass(frozen=True, kw_only=True)
 class Picture:
-    """One picture: the node at its top (0: the root), the nodes that another picture goes on from, and the SVG."""
+    """One picture: its top node (0: the root), the nodes that other pictures continue, and the SVG."""
 
     node: int
     goes_on: tuple[int, ...]
@@ -35,12 +35,12 @@ class Picture:
 
 
 def colour(k: int, classes: int) -> str:
-    """The colour of class `k`."""
+    """Return the colour of class `k`."""
     return LIGHT["c-other"] if classes > MAX_CLASSES and k >= MAX_CLASSES - 1 else CLASSES[k % len(CLASSES)]
 
 
 def pictures(tree: Tree) -> list[Picture]:
-    """Pictures that show the tree from the root down, at most 40, each small enough for a page."""
+    """Return pictures of the tree from the root down, at most 40, each small enough for a page."""
     drawings: list[Picture] = []
     waiting = [0]
     while waiting and len(drawings) < MOST:
@@ -54,7 +54,7 @@ def pictures(tree: Tree) -> list[Picture]:
 
 
 def below(tree: Tree, node: int) -> tuple[Tree, list[int]]:
-    """The part of the tree below `node` as a tree of its own, and the number that each of its nodes has in the whole."""
+    """Return the subtree at `node` as a tree of its own, and the id of each of its nodes in the whole tree."""
     ids = [node]
     for i in ids:  # grows while it is read: breadth first
         v = tree.nodes[i]
@@ -69,14 +69,14 @@ def below(tree: Tree, node: int) -> tuple[Tree, list[int]]:
 
 
 def svg_of(tree: Tree, room: tuple[float, float] = ROOM) -> tuple[str, int]:
-    """The tree in one picture, and how many of its nodes are in closed branches because there is no room (width, height) for them."""
+    """Return the tree in one picture, and the number of its nodes that `room` (width, height) has no place for."""
     placed = place(tree, closed=first_view(tree, room))
     svg = _svg(placed, list(range(len(tree.nodes))), tree.nodes[0].rows)
     return svg, len(tree.nodes) - len(placed.boxes)
 
 
 def hover_text(tree: Tree, v: Node) -> str:
-    """The whole rule or prediction of a node, and its rows of every class, the most frequent first."""
+    """Return the whole rule or prediction of a node, and its rows of every class, the most frequent first."""
     head = leaf_text(tree, v) if v.split is None else split_text(v.split, tree.schema) + "?"
     present = sorted(((n, c) for n, c in zip(v.counts, tree.classes, strict=True) if n), key=lambda pair: -pair[0])
     return "\n".join([head, *(f"{n:,} {c}" for n, c in present), f"{v.rows:,} training rows in all"])
@@ -101,7 +101,7 @@ def _svg(placed: PlacedBoxes, ids: list[int], n_rows: int) -> str:
 
 
 def _bands(placed: PlacedBoxes, box: Box, child: Box, start: float, n_rows: int) -> str:
-    """The band from a card to one below it, one ribbon for each class."""
+    """Return the band from a card to one below it, one ribbon for each class."""
     out = []
     classes = len(placed.tree.classes)
     a = start
@@ -150,7 +150,7 @@ def _card(placed: PlacedBoxes, box: Box, number: int) -> str:
 
 
 def _leaf_words(v: Node, number: int, width: float) -> str:
-    """Return the share of a leaf's class and the number of the leaf, with its rows and decimals where there is room."""
+    """Return the share of a leaf's class and the number of the leaf, with its rows and decimals if there is room."""
     if not v.rows:
         return fit(f"no rows · leaf {number}", width, SMALL)
     share = v.counts[v.label] / v.rows

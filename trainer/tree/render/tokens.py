@@ -1,4 +1,4 @@
-"""The colours of the light theme for pictures that stand on no page of the application: paper, notebooks, files.
+"""Define the light theme's colours for paper, notebooks and files.
 
 `static/tokens.css` has the same values; a test compares them.
 """
@@ -24,7 +24,7 @@ VARIABLE = re.compile(r"var\(--([a-z0-9-]+)\)")
 
 
 def resolve_tokens(figure: Any) -> Any:
-    """A figure whose colours are variables of a page, with the colours themselves; raises KeyError for an unknown variable."""
+    """Replace the colour variables in a figure by the light theme's colours; raise KeyError for an unknown variable."""
     if isinstance(figure, dict):
         return {key: resolve_tokens(value) for key, value in figure.items()}
     if isinstance(figure, (list, tuple)):

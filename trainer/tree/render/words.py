@@ -1,4 +1,4 @@
-"""The words of a tree's picture: rules, classes, shares and counts, gathered into one text trace."""
+"""Gather the words of a tree's picture into one text trace."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class _Text:
     def add(
         self, text: str, x: float, y: float, *, at: str = "right", size: float = SMALL, colour: str = "var(--ink-2)"
     ) -> None:
-        """`text` beside the point (x, y): to its right, to its left or around it."""
+        """Add `text` at the point (x, y): to its right, to its left or around it."""
         self.x.append(round(x, 1))
         self.y.append(round(y, 1))
         self.text.append(text)
@@ -127,7 +127,7 @@ def _leaf_words(words: _Text, placed: PlacedBoxes, box: Box, unseen: Unseen) -> 
 
 
 def _class_name(placed: PlacedBoxes, label: int, room: float) -> str:
-    """The name of a class in this room: where it is too long, what it shares with others goes first ("…10" of "species 10")."""
+    """Return a class name that fits into `room`; parts that it shares with others go first ("…10" of "species 10")."""
     name = placed.brief.classes[label]
     for length in range(CLASS_NAME, 2, -1):
         if text_width(name, FONT) <= room:
@@ -136,7 +136,7 @@ def _class_name(placed: PlacedBoxes, label: int, room: float) -> str:
     return fit(placed.brief.classes[label], room, FONT)
 
 
-@functools.lru_cache(maxsize=64)  # the leaves of a tree ask for the same names
+@functools.lru_cache(maxsize=64)  # the leaves of a tree need the same names
 def _names(classes: tuple[str, ...], length: int) -> tuple[str, ...]:
     return tuple(short_names(classes, length))
 
@@ -149,23 +149,23 @@ def _below_leaf(placed: PlacedBoxes, box: Box, unseen: Unseen) -> str:
 
 
 def _counts(placed: PlacedBoxes, box: Box) -> str:
-    """The rows of each class, or how many there are in all where that is too long."""
+    """Return the rows of each class, or their total if that is too long."""
     counts = counts_text(placed.brief, box.node)
     return counts if text_width(counts, SMALL) <= 1.15 * box.inner else rows_text(box.node.rows)
 
 
 def leaf_share(v: Node) -> str:
-    """The share of the predicted class among the training rows; an empty leaf has none."""
+    """Return the share of the predicted class among the training rows, or "no rows"."""
     if not v.rows:
         return "no rows"
     return _percent(v.counts[v.label], v.rows)
 
 
 def _percent(part: float, total: float) -> str:
-    """A share in percent; all and none have no digit behind the point."""
+    """Write a share in percent; all and none have no decimals."""
     return f"{points_text(part / total, 0 if part in (0, total) else 1)}\u202f%"
 
 
 def rows_text(n: int) -> str:
-    """1 row, 2,048 rows."""
+    """Return "1 row" or "2,048 rows"."""
     return "1 row" if n == 1 else f"{n:,} rows"

@@ -1,6 +1,7 @@
-"""The tests that a branch can make, one file for each kind; see `base` for what a kind can say about itself.
+"""Define the tests of a branch, one file for each kind.
 
-To add a kind: its file here, its line in KINDS, its shape in `model.schema.json`, and its picture in `octweb/figures/split/__init__.py`.
+`base` has their interface. To add a kind: its file here, its line in KINDS, its shape in `model.schema.json`, and its
+picture in `octweb/figures/split/__init__.py`.
 """
 
 from __future__ import annotations
@@ -39,19 +40,19 @@ KINDS: dict[str, type[Split]] = {kind.kind: kind for kind in (Threshold, Interva
 
 
 def goes_left(split: Split, matrix: FloatArray) -> BoolArray:
-    """Boolean array of shape (n,): the rows of `matrix` (n, columns) that `split` sends left; NumPy twin of the kernel."""
+    """Return the mask of rows of `matrix` (n, columns) that `split` sends left, bool (n,); NumPy twin of the kernel."""
     return split.goes_left(matrix)
 
 
 def split_to_json(split: Split, schema: Schema) -> dict[str, Any]:
-    """The split as in the model file: columns and categories by name."""
+    """Return the split as in the model file, with columns and categories by name."""
     return split.to_json(schema)
 
 
 def rows_go_left(split: Split, matrix: FloatArray, rows: CountArray) -> BoolArray:
     """Return which of `rows` (positions in `matrix`) go left.
 
-    A split reads few of many columns. Where a copy of the rows would read more cells, the split is evaluated on all rows.
+    A split reads few of many columns. If a copy of the rows would read more cells, the split is evaluated on all rows.
     """
     if len(rows) * matrix.shape[1] >= len(matrix) * len(split.used):
         return goes_left(split, matrix)[rows]
@@ -59,7 +60,7 @@ def rows_go_left(split: Split, matrix: FloatArray, rows: CountArray) -> BoolArra
 
 
 def split_from_json(record: Mapping[str, Any], schema: Schema) -> Split:
-    """The split from its dictionary; raises ModelFileError if it does not fit the schema or its kind is not known."""
+    """Return the split of a dictionary; raise ModelFileError if it does not fit the schema or its kind is not known."""
     kind = KINDS.get(str(record.get("kind")))
     if kind is None:
         raise ModelFileError(f"The kind of split '{record.get('kind')}' is not known to this version.")

@@ -1,9 +1,9 @@
-"""The interface of a split: what every kind of test can say about itself.
+"""Define the interface of a split.
 
-A kind is one file of this package: its class is a frozen dataclass that derives from `Split` and is listed in `KINDS`. Routing, words,
-rules, exports and the model file ask the split and never which kind it is; the picture of a kind is registered in
-`octweb.figures.split`. Unknown categories go right, whatever the kind. An empty cell goes where the split says; a split that refuses
-empty cells sends them right, and who asks it for an answer refuses the row first.
+A kind is one file of this package: its class is a frozen dataclass that derives from `Split` and is listed in `KINDS`.
+Routing, words, rules, exports and the model file call the split and never check its kind. The picture of a kind is
+registered in `octweb.figures.split`. Unknown categories go right, whatever the kind. An empty cell goes where the split
+says. A split that refuses empty cells sends them right; a caller that needs an answer refuses the row first.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Term = tuple[int, int, float]  # column, category, VALUE or EMPTY, coefficient
 VALUE = -1  # a term that is the value of its column
 EMPTY = -2  # a term that is 1 where the cell is empty and 0 elsewhere
 
-# the tests that the prediction kernel knows; a kind of split is one of them on its own numbers
+# tests of the prediction kernel; each kind of split is one of them
 BELOW = 1
 BETWEEN = 2
 AMONG = 3
@@ -36,10 +36,12 @@ IS_EMPTY = 5
 
 @dataclass(frozen=True, kw_only=True)
 class Flat:
-    """A split for the kernel: BELOW and BETWEEN test low < x ≤ high of column `feature`, AMONG whether its category has member 1.
+    """A split as a test of the kernel.
 
-    SUM tests whether the sum of `terms` with `coefficients` is at most `high`; a term is a column and a category, VALUE or
-    EMPTY. Where `fills` is not NaN it stands for an empty cell. `empty_left` says where rows with an empty cell go that is not filled.
+    BELOW and BETWEEN test low < x ≤ high of column `feature`, AMONG whether its category has member 1, IS_EMPTY whether
+    its cell is empty. SUM tests whether the sum of `terms` with `coefficients` is at most `high`; a term is a column
+    and a category, VALUE or EMPTY. A number of `fills` that is not NaN replaces an empty cell. `empty_left` tells
+    whether rows with an unfilled empty cell go left.
     """
 
     test: int
@@ -57,9 +59,9 @@ class Flat:
 class Condition:
     """A condition of a rule: on `column`, or on the sum of `terms`. `op` is <=, >, in, not in, is missing or is not missing.
 
-    `value` is the text of a decimal or a list of categories; `levels` says which categories the terms are that are categories.
-    `missing` says whether the condition holds for an empty cell; None where such a row gets no answer, or where `fills` has the
-    number that the sum reads instead.
+    `value` is the text of a decimal or a list of categories; `levels` has column and category of the terms that are
+    categories. `missing` tells whether the condition holds for an empty cell. It is None if such a row gets no answer,
+    or if `fills` has the number that the sum reads instead.
     """
 
     op: str
@@ -71,7 +73,7 @@ class Condition:
     fills: tuple[tuple[str, float], ...] = ()
 
     def to_json(self) -> dict[str, Any]:
-        """The condition as `rules --json` prints it."""
+        """Return the condition as `rules --json` prints it."""
         value = list(self.value) if isinstance(self.value, tuple) else self.value
         record: dict[str, Any] = {"terms": dict(self.terms)} if self.terms else {"column": self.column}
         if self.levels:
@@ -84,7 +86,7 @@ class Condition:
 
 
 class Values(Protocol):
-    """The distinct values of the training rows, rising."""
+    """A function that returns the distinct values of a column in the training rows, ascending."""
 
     def __call__(self, feature: int) -> FloatArray: ...
 
@@ -140,28 +142,28 @@ class Split(ABC):
 
     @abstractmethod
     def goes_left(self, matrix: FloatArray) -> BoolArray:
-        """Boolean (n,): the rows of `matrix` (n, columns) that go left; NumPy twin of the kernel."""
+        """Return the mask of rows of `matrix` (n, columns) that go left, bool (n,); NumPy twin of the kernel."""
 
     @abstractmethod
     def flat(self, schema: Schema) -> Flat:
-        """The test for the prediction kernel."""
+        """Return the test for the prediction kernel."""
 
     @abstractmethod
     def to_json(self, schema: Schema) -> dict[str, Any]:
-        """The split as in the model file: columns and categories by name."""
+        """Return the split as in the model file, with columns and categories by name."""
 
     @classmethod
     @abstractmethod
     def from_json(cls, record: Mapping[str, Any], schema: Schema) -> Split:
-        """The split from its dictionary; raises ModelFileError if it does not fit the schema."""
+        """Return the split of a dictionary; raise ModelFileError if it does not fit the schema."""
 
     @abstractmethod
     def rename(self, column: Callable[[int], int], code: Callable[[int, int], int]) -> Split:
-        """The same test on other columns; `code(feature, level)` is -1 for a category that there is not."""
+        """Return the same test on other columns; `code(feature, level)` is -1 for a category that does not exist."""
 
     @abstractmethod
     def text(self, schema: Schema, most: int | None = None) -> str:
-        """The test in words, with every digit; rows with the answer "yes" go left. At most `most` categories are listed."""
+        """Return the test in words, with every digit; rows with the answer "yes" go left. At most `most` categories are listed."""
 
     @abstractmethod
     def value_text(self, schema: Schema, row: FloatArray) -> str:
@@ -169,11 +171,11 @@ class Split(ABC):
 
     @abstractmethod
     def conditions(self, schema: Schema, left: bool) -> tuple[Condition, ...]:
-        """The conditions of the rows that go left, or right; they need to hold only for rows that an earlier rule left over."""
+        """Return the conditions of the rows that go left, or right; they apply only to rows that earlier rules left over."""
 
     @abstractmethod
     def expression(self, dialect: Dialect) -> str:
-        """The test in another language; raises DataError if it cannot be written."""
+        """Return the test in another language; raise DataError if it cannot be written."""
 
     @abstractmethod
     def onnx(self, graph: OnnxGraph, node: int) -> None:
@@ -181,7 +183,7 @@ class Split(ABC):
 
     @abstractmethod
     def pmml(self, model: PmmlModel, node: int) -> ET.Element:
-        """The PMML predicate of the rows that go left at `node`."""
+        """Return the PMML predicate of the rows that go left at `node`."""
 
     @property
     def refused(self) -> tuple[int, ...]:
@@ -213,15 +215,15 @@ class Split(ABC):
         return self.missing in (EmptySide.LEFT, EmptySide.FILL)
 
     def with_empty(self, side: EmptySide, *, seen: bool = True) -> Split:
-        """The same test with another side for empty cells; `seen` says whether a training row with an empty cell reached it."""
+        """Return the test with another side for empty cells; `seen` tells whether a training row with an empty cell reached it."""
         return self
 
     def empty_rows(self, matrix: FloatArray) -> BoolArray:
-        """Boolean (n,): the rows of `matrix` (n, columns) with an empty cell in a column where it decides."""
+        """Return the mask of rows of `matrix` (n, columns) with an empty cell that decides, bool (n,)."""
         return np.asarray(np.isnan(matrix[:, list(self.deciding)]).any(axis=1))
 
     def empty_in(self, row: FloatArray) -> tuple[int, ...]:
-        """The columns whose empty cell in the row (columns,) decides its side."""
+        """Return the columns whose empty cell in the row (columns,) decides its side."""
         return () if self.missing is EmptySide.REFUSE else tuple(j for j in self.deciding if np.isnan(row[j]))
 
     def unseen_empty(self, column: ColumnSchema) -> bool:
@@ -231,11 +233,11 @@ class Split(ABC):
         return not self.missing_seen
 
     def empty_answer(self) -> str:
-        """'yes' or 'no': the answer of a training row with an empty cell; empty where there is none, or the text says it."""
+        """Return "no" if training rows with an empty cell go right; "" otherwise, since the text states the side "left"."""
         return "no" if self.missing is EmptySide.RIGHT and self.missing_seen else ""
 
     def empty_note(self) -> str:
-        """A note on the side of empty cells, for questions whose text does not state it: " (empty: no)", or ""."""
+        """Return a note on the side of empty cells, " (empty: no)", or "" if there is none or the text states it."""
         answer = self.empty_answer()
         return f" (empty: {answer})" if answer else ""
 
@@ -245,7 +247,7 @@ class Split(ABC):
         return {EmptySide.LEFT: True, EmptySide.RIGHT: False}.get(self.missing)
 
     def wish(self, schema: Schema) -> str:
-        """The test as the wishes of the workbench write it, exactly; raises DataError if they cannot."""
+        """Return the test as an exact wish of the workbench; raise DataError if wishes cannot express it."""
         raise DataError(f"A question of the kind '{self.kind}' cannot be wished for.")
 
     @property
@@ -260,20 +262,20 @@ class Split(ABC):
 
     @property
     def among(self) -> tuple[int, ...]:
-        """The codes that go left, of a question whether a category is one of some; empty for any other test."""
+        """The codes that go left, for a test of a category; empty for any other test."""
         return ()
 
     @property
     def weighted(self) -> tuple[tuple[Term, ...], float] | None:
-        """The terms of a weighted sum as they are written, and its threshold; None for a test that weighs nothing."""
+        """The terms of a weighted sum as they are written, and its threshold; None for any other test."""
         return None
 
     def brief(self, schema: Schema, most: int | None = None) -> str:
-        """The test in one line: its text, or how many columns it weighs; at most `most` categories are listed."""
+        """Return the test in one line: its text, or the number of columns that it weighs; at most `most` categories are listed."""
         return f"Weighs {len(self.used)} columns" if self.many else self.text(schema, most)
 
     def limit_categories(self, most: int, sizes: Sequence[int], matrix: FloatArray) -> Split:
-        """The same test of the rows `matrix` with at most `most` of the sizes[j] categories of column j on one of its sides."""
+        """Return the test for the rows `matrix` with at most `most` of the sizes[j] categories of column j on one of its sides."""
         return self
 
     def size(self, schema: Schema) -> int:
@@ -285,11 +287,11 @@ class Split(ABC):
         return 1
 
     def plane(self) -> tuple[tuple[Term, ...], float, bool] | None:
-        """The test as a hyperplane: its terms, its threshold, and whether its sides are exchanged; None if it is not a hyperplane."""
+        """Return the test as a hyperplane: terms, threshold, and whether its sides are exchanged; None if it is not one."""
         return None
 
     def shorten(self, values: Values, matrix: FloatArray, rows: CountArray) -> tuple[Split, bool]:
-        """The same test in its shortest decimals of those training `rows` of `matrix` that reach it, and whether its sides are exchanged."""
+        """Return the test in its shortest decimals for the training `rows` of `matrix`, and whether its sides are exchanged."""
         return self, False
 
 
@@ -304,7 +306,7 @@ class NumericSplit(Split):
         return replace(self, missing=side, missing_seen=seen)
 
     def sides(self, left: BoolArray, matrix: FloatArray) -> BoolArray:
-        """`left` (n,) with the rows of `matrix` that have an empty cell on their side."""
+        """Return `left` (n,), with the rows of `matrix` that have an empty cell on their side."""
         return left | self.empty_rows(matrix) if self.missing is EmptySide.LEFT else left
 
     @property
@@ -314,13 +316,13 @@ class NumericSplit(Split):
 
     @abstractmethod
     def comparison(self, dialect: Dialect) -> str:
-        """The test of a row without empty cells in another language; raises DataError if it cannot be written."""
+        """Return the test of a row without empty cells in another language; raise DataError if it cannot be written."""
 
     def expression(self, dialect: Dialect) -> str:
         return dialect.any_of([*map(dialect.is_empty, self.empty_left), self.comparison(dialect)])
 
     def empty_json(self) -> dict[str, Any]:
-        """The members of a model file about empty cells."""
+        """Return the members of a model file about empty cells."""
         if self.missing is EmptySide.REFUSE:
             return {}
         return {"missing": str(self.missing)} | ({} if self.missing_seen else {"missing_seen": False})
@@ -336,12 +338,12 @@ class NumericSplit(Split):
         return f" empty {'yes' if self.missing is EmptySide.LEFT else 'no'}"
 
     def empty_words(self) -> str:
-        """', or empty' where training rows with an empty cell go left."""
+        """Return ", or empty" if training rows with an empty cell go left, else ""."""
         return ", or empty" if self.missing is EmptySide.LEFT and self.missing_seen else ""
 
 
 def read_empty(record: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments `missing` and `missing_seen` of a split; raises ModelFileError for another word."""
+    """Return the arguments `missing` and `missing_seen` of a split; raise ModelFileError for an unknown side."""
     word = record.get("missing", "refuse")
     if word not in {str(side) for side in EmptySide}:
         raise ModelFileError(f"A split sends empty cells to '{word}'; it must be 'left', 'right', 'fill' or 'refuse'.")
@@ -349,7 +351,7 @@ def read_empty(record: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def column_index(name: Any, schema: Schema) -> int:
-    """The place of a column; raises ModelFileError if there is none."""
+    """Return the index of a column; raise ModelFileError if there is none."""
     for j, column in enumerate(schema):
         if column.name == name:
             return j
@@ -357,14 +359,14 @@ def column_index(name: Any, schema: Schema) -> int:
 
 
 def category_code(feature: int, category: Any, schema: Schema) -> int:
-    """The code of a category; raises ModelFileError if the column has none of this name."""
+    """Return the code of a category; raise ModelFileError if the column lacks it."""
     if category not in schema[feature].categories:
         raise ModelFileError(f"A split uses '{category}', which is not a category of '{schema[feature].name}'.")
     return schema[feature].categories.index(category)
 
 
 def finite(value: Any) -> float:
-    """A number of a model file; raises ModelFileError unless it is finite."""
+    """Return a number of a model file; raise ModelFileError unless it is finite."""
     try:
         number = float(value)
     except OverflowError:  # an integer of hundreds of digits
@@ -375,6 +377,6 @@ def finite(value: Any) -> float:
 
 
 def gap_around(threshold: float, values: FloatArray) -> tuple[float, float] | None:
-    """The neighbours low ≤ threshold < high among rising `values`; None if it does not lie between two of them."""
+    """Return the neighbours low ≤ threshold < high among ascending `values`; None if it does not lie between two of them."""
     at = int(np.searchsorted(values, threshold, side="right"))
     return (float(values[at - 1]), float(values[at])) if 0 < at < len(values) else None

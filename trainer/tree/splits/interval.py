@@ -1,4 +1,4 @@
-"""Left if a column is between two numbers: a bucket of a numeric column."""
+"""Split at the two ends of an interval: a bucket of a column."""
 
 from __future__ import annotations
 
@@ -71,12 +71,12 @@ class Interval(NumericSplit):
         return replace(self, feature=column(self.feature))
 
     def code(self, schema: Schema) -> float | None:
-        """The only special value of the column between two finite ends; None if there is none, or more than one."""
+        """Return the only special value of the column between two finite ends; None if there is none, or more than one."""
         codes = [value for value in schema[self.feature].special if self.low < value <= self.high]
         return codes[0] if len(codes) == 1 and math.isfinite(self.low) and math.isfinite(self.high) else None
 
     def brief(self, schema: Schema, most: int | None = None) -> str:
-        """A question about a code names the code: codes are not numbers. `text` has the ends."""
+        """Return the test in one line; a bucket around a code names the code, because codes are not numbers."""
         code = self.code(schema)
         if code is None:
             return self.text(schema, most)

@@ -1,4 +1,4 @@
-"""Left if a weighted sum of columns is at most a threshold: a hyperplane."""
+"""Split at a weighted sum of columns: a hyperplane."""
 
 from __future__ import annotations
 
@@ -52,17 +52,17 @@ from trainer.tree.splits.threshold import Threshold
 OTHER_SIDE = {EmptySide.LEFT: EmptySide.RIGHT, EmptySide.RIGHT: EmptySide.LEFT} | {
     side: side for side in (EmptySide.FILL, EmptySide.REFUSE)
 }
-KEPT = 0.5  # share of the gap between the two sides that rounded coefficients leave
-FEW = 4096  # rows; of more, some are tried before all are summed
+KEPT = 0.5  # smallest share of the gap between the two sides that rounded coefficients may leave
+FEW = 4096  # rows; of more, the nearest are tried before all are summed
 
 
 @dataclass(frozen=True, kw_only=True)
 class Linear(NumericSplit):
     """Left if Σ coefficients · columns ≤ threshold; the sum is taken in the listed order, in double precision.
 
-    `levels[h]` is VALUE where term h is the column's value, EMPTY where it says that the cell is empty, and a category code where the
-    term is the indicator of that category. With the side FILL a value of `fills` stands for an empty cell; it is NaN for other terms.
-    With another side one empty cell decides.
+    `levels[h]` is VALUE if term h is the column's value, and EMPTY if it indicates an empty cell. Otherwise it is the
+    code of the category that the term indicates. With the side FILL, a value of `fills` replaces an empty cell; it is
+    NaN for other terms. With another side, one empty cell decides.
     """
 
     features: tuple[int, ...]
@@ -79,7 +79,7 @@ class Linear(NumericSplit):
 
     @property
     def terms(self) -> tuple[Term, ...]:
-        """Column, category or -1, and coefficient of every term."""
+        """Column, category (or VALUE or EMPTY), and coefficient of every term."""
         return tuple(zip(self.features, self.levels, self.coefficients, strict=True))
 
     @property
@@ -102,7 +102,7 @@ class Linear(NumericSplit):
 
     @property
     def refused(self) -> tuple[int, ...]:
-        """The columns in which an empty cell gets no answer: none of a category, and none of a value that is not filled."""
+        """The columns in which an empty cell gets no answer: of categories, and with the side FILL of values without a fill."""
         if self.missing is EmptySide.REFUSE:
             return self.used
         categories = (f for f, level in zip(self.features, self.levels, strict=True) if level >= 0)
@@ -121,7 +121,7 @@ class Linear(NumericSplit):
         return replace(self, fills=terms)
 
     def sums(self, matrix: FloatArray) -> FloatArray:
-        """The sum of every row, float64 (n,), in the order and arithmetic of the kernel."""
+        """Return the sum of every row, float64 (n,), in the order and arithmetic of the kernel."""
         total = np.zeros(len(matrix))
         for h, (feature, level, coefficient) in enumerate(self.terms):
             values = matrix[:, feature]
@@ -214,7 +214,7 @@ class Linear(NumericSplit):
         return f"{' '.join(parts) or '0'} ≤ {number_text(self.threshold, full=True)}{words}{self.empty_words()}"
 
     def value_text(self, schema: Schema, row: FloatArray) -> str:
-        """The sum, with the fewest digits, at least three, that distinguish it from the threshold."""
+        """Return the sum with the fewest digits, at least three, that distinguish it from the threshold."""
         total = float(self.sums(np.asarray(row, np.float64).reshape(1, -1))[0])
         for digits in range(DIGITS, MAX_DIGITS):
             text = number_text(total, digits)
@@ -247,7 +247,7 @@ class Linear(NumericSplit):
 
     @property
     def replacements(self) -> tuple[float, ...]:
-        """The number that replaces an empty cell in each term; NaN where none does."""
+        """The number that replaces an empty cell in each term; NaN if none does."""
         return self.fills or (math.nan,) * len(self.features)
 
     @property
@@ -279,10 +279,11 @@ class Linear(NumericSplit):
         return self.terms, self.threshold, False
 
     def shorten(self, values: Values, matrix: FloatArray, rows: CountArray) -> tuple[Split, bool]:
-        """Coefficients divided by the first, which is then 1, and rounded as long as the rows go the same way.
+        """Divide the coefficients by the first, and round them as long as the rows go the same way.
 
-        The fewest digits are taken that leave half of the gap between the two sides, and a threshold in its middle. If doubles
-        allow no division by the first, as where columns of 1e-300 and 1e300 meet, another term becomes the first.
+        The fewest digits are used that leave half of the gap between the two sides; the threshold is a short decimal
+        near its middle. If doubles allow no division by the first, as with columns of 1e-300 and 1e300, another term
+        becomes the first.
         """
         inside = matrix[rows]
         if self.missing is not EmptySide.FILL:
@@ -298,7 +299,7 @@ class Linear(NumericSplit):
         return self, False
 
     def _led_by(self, h: int) -> Linear:
-        """The sum with term h in front."""
+        """Return the sum with term h in front."""
         order = [h, *(k for k in range(len(self.features)) if k != h)]
         return replace(
             self,
@@ -309,7 +310,7 @@ class Linear(NumericSplit):
         )
 
     def _divide(self, rows: FloatArray, left: BoolArray) -> tuple[Split, bool] | None:
-        """The sum divided by its first coefficient and rounded, if the rows then go the same way."""
+        """Divide the sum by its first coefficient and round it; return None if the rows would not go the same way."""
         first = self.coefficients[0]
         if first == 0:
             return None
@@ -338,7 +339,7 @@ class Linear(NumericSplit):
 
 
 def _nearest_rows(sums: FloatArray, left: BoolArray) -> CountArray:
-    """The rows of both sides that lie nearest to the threshold, at most FEW / 4 of each."""
+    """Return the rows of both sides that lie nearest to the threshold, at most FEW / 4 of each."""
     positions = []
     for side, distance in ((left, -sums), (~left, sums)):
         rows = np.flatnonzero(side)
@@ -356,7 +357,7 @@ def _parts(split: Linear, rows: FloatArray, low_side: BoolArray, least_gap: floa
 
 
 def _gap(split: Linear, rows: FloatArray, low_side: BoolArray) -> tuple[float, float] | None:
-    """The largest sum of the rows of the low side and the smallest of the others; None if no threshold separates them."""
+    """Return the largest sum of the low side and the smallest of the other; None if no threshold separates them."""
     sums = split.sums(rows)
     low = float(sums[low_side].max())
     high = float(sums[~low_side].min())
@@ -376,7 +377,7 @@ def _category_name(schema: Schema, feature: int, level: int) -> str | None:
 
 
 def _level(feature: int, name: Any, schema: Schema) -> int:
-    """The level of a term from what a model file calls it; raises ModelFileError if the column does not have it."""
+    """Return the level of a term from its name in a model file; raise ModelFileError if the column lacks it."""
     if name is None:
         return VALUE
     if name == MISSING_CATEGORY and schema[feature].kind is not ColumnKind.CATEGORICAL:
@@ -385,7 +386,7 @@ def _level(feature: int, name: Any, schema: Schema) -> int:
 
 
 def _fill(feature: int, level: int, schema: Schema) -> float:
-    """The fill value of a term; NaN for a column without one, whose empty cells get no answer."""
+    """Return the fill value of a term; NaN for a column without one, whose empty cells get no answer, and for other terms."""
     fill = schema[feature].fill
     if level != VALUE or fill is None:
         return math.nan
@@ -410,10 +411,11 @@ def linear(
     schema: Schema,
     fills: Sequence[float] = (),
 ) -> tuple[Split, bool]:
-    """The simplest split that makes the same test as a·x ≤ threshold, and whether its sides are exchanged.
+    """Return the simplest split for the test a·x ≤ threshold, and whether its sides are exchanged.
 
-    One numeric column becomes a threshold or the question whether it is empty, indicators of one categorical column become a subset.
-    A threshold is recomputed by division, so a caller that needs exact routing checks the rows again. `fills` as in `Linear`.
+    One numeric column becomes a threshold or a test for empty cells; indicators of one categorical column become a
+    subset. A threshold is computed by division, so a caller that needs exact routing must check the rows again. `fills`
+    as in `Linear`.
     """
     levels = [-1] * len(features) if levels is None else list(levels)
     positions = [h for h, a in enumerate(coefficients) if a != 0.0]
@@ -443,7 +445,7 @@ def linear(
 
 
 def _one_column(feature: int, value: float, empty: float, fill: float, threshold: float) -> tuple[Split, bool]:
-    """The split value·x + empty·[x is empty] ≤ threshold of one column, and whether its sides are exchanged; x is `fill` where empty."""
+    """Return the split value·x + empty·[x is empty] ≤ threshold, and whether its sides are exchanged; `fill` replaces an empty x."""
     if value == 0.0:
         return Missing(feature=feature), empty > threshold
     empty_left = value * fill + empty <= threshold

@@ -1,4 +1,4 @@
-"""Left if the cell of a numeric column is empty."""
+"""Split at whether the cell of a numeric column is empty."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ class Missing(Split):
         return model.simple(model.name(self.feature), "isMissing")
 
     def plane(self) -> tuple[tuple[Term, ...], float, bool] | None:
-        # whether the cell is empty is at most 1/2 for any other row
+        # the indicator of an empty cell is at most 1/2 for any other row
         return ((self.feature, EMPTY, 1.0),), 0.5, True
 
     def wish(self, schema: Schema) -> str:

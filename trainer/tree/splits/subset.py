@@ -1,4 +1,4 @@
-"""Left if a category is one of a set."""
+"""Split at whether a category is one of a set."""
 
 from __future__ import annotations
 
@@ -47,11 +47,11 @@ class Subset(Split):
         return self.codes
 
     def size(self, schema: Schema) -> int:
-        """The smaller of the set and the others, at least one."""
+        """Return the size of the set or of its complement, whichever is smaller, at least one."""
         return max(1, min(len(self.codes), len(schema[self.feature].categories) - len(self.codes)))
 
     def limit_categories(self, most: int, sizes: Sequence[int], matrix: FloatArray) -> Subset:
-        """Categories that no row has may stand on either side, so they change sides if the limit asks for it."""
+        """Move categories without rows to the other side if the limit requires it."""
         every = set(range(sizes[self.feature]))
         if min(len(self.codes), len(every) - len(self.codes)) <= most:
             return self
@@ -119,6 +119,6 @@ class Subset(Split):
         return tuple((self.feature, c, 1.0) for c in self.codes), 0.5, True
 
     def names(self, schema: Schema) -> list[str]:
-        """The categories that go left."""
+        """Return the categories that go left."""
         column: ColumnSchema = schema[self.feature]
         return [column.categories[code] for code in self.codes]

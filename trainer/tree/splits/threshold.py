@@ -1,4 +1,4 @@
-"""Left if a column is at most a threshold."""
+"""Split at a threshold of a column."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ class Threshold(NumericSplit):
 
 
 def shortest_cut(threshold: float, values: FloatArray) -> float:
-    """The shortest decimal in the gap of rising `values` that contains `threshold`; the threshold itself if no gap contains it."""
+    """Return the shortest decimal in the gap of ascending `values` around `threshold`; the threshold itself without such a gap."""
     gap = gap_around(threshold, values)
     if gap is None or not (math.isfinite(gap[0]) and math.isfinite(gap[1])):
         return threshold
