@@ -1,7 +1,8 @@
-"""Watch shares of a served tree by betting: evidence of a change, day by day.
+"""Detect changes in the shares of a served tree by betting.
 
-Every function cites its section of the method: a test supermartingale against an interval of the training share, mixed over the day of
-change and the size of the change (Ville 1939; Shin, Ramdas, Rinaldo 2022, "E-detectors"). Counts are of days; no row is needed.
+A test supermartingale bets against an interval of the training share. It is mixed over the day and the size of the change (Ville
+1939; Shin, Ramdas, Rinaldo 2022, "E-detectors"). Sections in docstrings are those of the description of the method. Only daily counts
+are needed, no rows.
 """
 
 from __future__ import annotations
@@ -15,10 +16,10 @@ from scipy.special import betaincinv, betaln
 from trainer.dtypes import BoolArray, CountArray, FloatArray
 
 ODDS = np.array([1.25, 1.5, 2.0, 3.0, 5.0, 10.0, 50.0])  # factors by which the odds of a share may have changed
-HORIZON_DAYS = 365  # of one look-out; then it starts again
-WINDOW_DAYS = 28  # with decisions, from which the unit is chosen
-MAX_DISPERSION = 1.3  # below, rows count one by one
-CHANGES = 2 * len(ODDS)  # sizes of a change that are bet on, growth first
+HORIZON_DAYS = 365  # of one monitoring period; then it starts again
+WINDOW_DAYS = 28  # days with decisions from which the unit is chosen
+MAX_DISPERSION = 1.3  # below it each row is a bet
+CHANGES = 2 * len(ODDS)  # sizes of a change to bet on, growth first
 SMALLEST_LOG = -1e300  # in place of the logarithm of 0
 
 
@@ -34,12 +35,12 @@ class ShareLimits:
 
     @classmethod
     def of_reference(cls, yes: CountArray, rows: CountArray, miss: float, *, growth_only: bool = False) -> ShareLimits:
-        """Return the Clopper-Pearson intervals of shares that were counted on other rows (section 2, "Reference").
+        """Return the Clopper-Pearson intervals of shares counted on other rows (section 2, "Reference").
 
         Parameters
         ----------
         yes, rows : int64 arrays of shape (watches,)
-            `yes` of `rows` answer the question of each watch with yes.
+            For each watch, `yes` of `rows` say yes.
         miss : float
             Probability that one interval misses its share.
         growth_only : bool
@@ -59,7 +60,7 @@ class ShareLimits:
 
     @classmethod
     def at_most(cls, share: float) -> ShareLimits:
-        """Return the limit that a person set for one watch: growth beyond `share` is watched."""
+        """Return the limit that a user set for one watch: growth beyond `share` is watched."""
         return cls(low=np.zeros(1), high=np.array([share]))
 
 
@@ -67,8 +68,8 @@ class ShareLimits:
 class ShareEvidence:
     """Evidence of each watch at the end of each day.
 
-    `log` is the natural logarithm of the evidence, float64 of shape (days, watches). `grew`, bool of the same shape, says whether most
-    of it speaks of growth.
+    `log` is the natural logarithm of the evidence, float64 of shape (days, watches). `grew`, bool of the same shape, says whether at
+    least half of it is for growth.
     """
 
     log: FloatArray
@@ -81,12 +82,15 @@ class ShareEvidence:
 
 
 def threshold(watches: int, alarm_level: float) -> float:
-    """Return the evidence of an alarm: with it the chance of any false alarm of the watches is at most `alarm_level` (Ville)."""
+    """Return the evidence at which to raise an alarm.
+
+    The chance of any false alarm of the watches is then at most `alarm_level` (Ville).
+    """
     return watches / alarm_level
 
 
 def evidence(yes: CountArray, rows: CountArray, limits: ShareLimits, by_row: BoolArray) -> ShareEvidence:
-    """Return the evidence that shares have left their limits (section 2, "Bet" and "Day of change unknown").
+    """Compute the evidence that shares have left their limits (section 2, "Bet" and "Day of change unknown").
 
     Parameters
     ----------
@@ -94,7 +98,7 @@ def evidence(yes: CountArray, rows: CountArray, limits: ShareLimits, by_row: Boo
         On each day `yes` of `rows` say yes. Days without rows count as days.
     limits : ShareLimits
     by_row : bool array of shape (days, watches)
-        Whether each row is a bet; else the share of the day is one bet. Chosen from earlier days only.
+        Whether each row is a bet; else the share of the day is one bet. It must depend on earlier days only.
 
     Returns
     -------
@@ -156,7 +160,7 @@ def _log_sum(values: FloatArray) -> FloatArray:
 
 
 def dispersion(leaf_rows: CountArray) -> FloatArray:
-    """Return how much more the shares of successive days differ than chance explains (section 2, "Unit").
+    """Compute how much more the shares of successive days differ than chance explains (section 2, "Unit").
 
     Parameters
     ----------
@@ -165,8 +169,8 @@ def dispersion(leaf_rows: CountArray) -> FloatArray:
     Returns
     -------
     float64 array of shape (days + 1,)
-        For each day the dispersion over the last 28 days with decisions before it, 1 for independent rows; NaN while there are fewer.
-        The last entry is for the day after the last one.
+        For each day, and the day after the last one, the dispersion over the last 28 days with decisions before it. About 1 for
+        independent rows; NaN while there are fewer such days.
     """
     rows = leaf_rows.sum(axis=1)
     days = np.flatnonzero(rows)
@@ -197,7 +201,7 @@ def _rolling(values: FloatArray, width: int) -> FloatArray:
 
 
 def rows_are_units(leaf_rows: CountArray) -> BoolArray:
-    """Return for each day, and the day after the last one, whether each row is a bet; else the day is one."""
+    """Return for each day, and the day after the last one, whether each row is a bet; else the day is one bet."""
     with np.errstate(invalid="ignore"):
         return np.asarray(dispersion(leaf_rows) < MAX_DISPERSION)
 
@@ -210,14 +214,14 @@ def began_about(yes: CountArray, rows: CountArray, limit: float, *, grew: bool) 
     yes, rows : int64 arrays of shape (days,)
         Counts up to the day of the alarm.
     limit : float
-        The end of the interval that the share has left.
+        The end of the interval beyond which the share lies.
     grew : bool
         Whether the share grew.
 
     Returns
     -------
     int
-        The index of the day from which on the counts are most likely, compared with `limit`.
+        The index of the first day of the period whose counts have the largest likelihood ratio against `limit`.
     """
     k = np.cumsum(np.asarray(yes, np.float64)[::-1])[::-1]
     n = np.cumsum(np.asarray(rows, np.float64)[::-1])[::-1]
@@ -228,7 +232,7 @@ def began_about(yes: CountArray, rows: CountArray, limit: float, *, grew: bool) 
 
 
 def divergence(share: FloatArray, limit: float | FloatArray) -> FloatArray:
-    """Return the Kullback-Leibler divergence of two shares in nats."""
+    """Return the Kullback-Leibler divergence of `share` from `limit` in nats."""
     share = np.asarray(share, np.float64)
     with np.errstate(divide="ignore", invalid="ignore"):
         yes = np.where(share > 0, share * np.log(share / limit), 0.0)
@@ -237,7 +241,7 @@ def divergence(share: FloatArray, limit: float | FloatArray) -> FloatArray:
 
 
 def rows_until_alarm(share: float, limit: float, watches: int, alarm_level: float, *, grew: bool = True) -> float:
-    """Return about how many rows an alarm takes once a share is `share` (section 3); infinite within the limit."""
+    """Estimate the number of rows until an alarm once a share is `share` (section 3); infinite within the limit."""
     if (share <= limit) if grew else (share >= limit):
         return math.inf
     log_odds = math.log(CHANGES * watches * HORIZON_DAYS / alarm_level)
@@ -245,17 +249,17 @@ def rows_until_alarm(share: float, limit: float, watches: int, alarm_level: floa
 
 
 def challenger_evidence(right: int, differing: int) -> float:
-    """Return the evidence that challenger and champion are not right equally often (section 2, "Champion and challenger").
+    """Compute the evidence that the accuracies of challenger and champion differ (section 2, "Champion and challenger").
 
     Parameters
     ----------
     right, differing : int
-        Of `differing` rows on which the two differ and whose outcome is known, the challenger is right on `right`.
+        The challenger is right on `right` of the `differing` rows with known outcome on which one is right and one wrong.
 
     Returns
     -------
     float
-        2^n B(k + 1, n - k + 1), to be stated as odds.
+        2^n B(k + 1, n - k + 1) for k = `right` and n = `differing`, to be stated as odds.
     """
     log = differing * math.log(2) + float(betaln(right + 1, differing - right + 1))
     return math.exp(min(log, 700.0))

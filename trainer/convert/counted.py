@@ -1,4 +1,7 @@
-"""A converted tree on the rows of a table: its columns found there, its counts taken from them, and a model file that claims nothing."""
+"""Fit a converted tree to a table and write its model file.
+
+The columns of the tree are matched with those of the table, and the rows are counted. The model file claims no optimality.
+"""
 
 from __future__ import annotations
 
@@ -105,7 +108,10 @@ def uncounted(converted: ConvertedTree, *, target: str = "", name: str = "") -> 
 
 
 def _places(tree: Tree, names: Sequence[str]) -> dict[int, str]:
-    """The file's name of each column of the tree that the file has; LightGBM writes blanks of names as underscores."""
+    """Map each column of the tree to its name in the file; LightGBM writes blanks in names as underscores.
+
+    Columns that no split uses may be absent. Raises DataError if a used one is, or if two columns match the same one.
+    """
     plain: dict[str, list[str]] = {}
     for name in names:
         plain.setdefault(name.replace(" ", "_"), []).append(name)
@@ -128,7 +134,7 @@ def _places(tree: Tree, names: Sequence[str]) -> dict[int, str]:
 
 
 def _with_source_categories(source: ColumnSchema, column: Column) -> Column:
-    """The column with the source's categories first, then those that only the file has; its unit and codes stay."""
+    """Return the column with the source's categories first, then those that only the file has."""
     schema = replace(column.schema, missing=source.missing)
     if source.kind is not ColumnKind.CATEGORICAL:
         return replace(column, schema=schema)
@@ -141,11 +147,11 @@ def _with_source_categories(source: ColumnSchema, column: Column) -> Column:
 
 
 def _labels(labels: Labels, classes: Sequence[str]) -> Labels:
-    """The labels with codes of the tree's classes; raises DataError for classes that the tree does not know."""
+    """Return the labels with the codes of the tree's classes; raises DataError for unknown classes."""
     place = {name: code for code, name in enumerate(classes)}
     strange = [name for name in labels.classes if name not in place]
     numbers = {class_text(_number(name)): name for name in strange}
-    if strange and all(text in place for text in numbers):  # "1.0" in the file for 1
+    if strange and all(text in place for text in numbers):  # the file writes 1 as "1.0"
         place |= {name: place[text] for text, name in numbers.items()}
     elif strange:
         raise DataError(

@@ -1,6 +1,6 @@
-"""LightGBM models of one tree, from the text of `save_model` or the JSON of `dump_model`.
+"""Convert LightGBM models of one tree, from `save_model` or `dump_model`.
 
-Both are read as data. A category is a number in LightGBM; its name is the one that pandas had, which LightGBM writes at the end.
+The text and the JSON are read as data. LightGBM codes a category as a number and writes the category names of pandas at the end.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from trainer.table import MISSING_CATEGORY, ColumnKind, ColumnSchema, EmptySide,
 from trainer.tree.nodes import Draft, DraftBranch, DraftLeaf, Tree
 from trainer.tree.splits import Subset, Threshold
 
-ZERO = float(np.float32(1e-35))  # what LightGBM takes for 0 where 0 means missing
+ZERO = float(np.float32(1e-35))  # LightGBM reads values up to this size as 0 where 0 means missing
 # bits of decision_type
 CATEGORICAL = 1
 DEFAULT_LEFT = 2
-MISSING = ("None", "Zero", "NaN")  # its third and fourth bit
+MISSING = ("None", "Zero", "NaN")  # by the third and fourth bit
 OBJECTIVE = re.compile(r"binary(\s|$)")
 SIGMOID = re.compile(r"sigmoid:(\S+)")
 
@@ -36,7 +36,7 @@ class _Leaf:
 
 @dataclass(frozen=True, kw_only=True)
 class _Branch:
-    """A question about column `feature`: `cut` for numbers, else the codes `members`, which go left."""
+    """A split on column `feature`: numbers up to `cut`, or else the codes in `members`, go left."""
 
     feature: int
     left: _Leaf | _Branch
@@ -51,7 +51,7 @@ class _Branch:
 class _Model:
     names: Sequence[str]
     levels: Mapping[int, Sequence[int]]  # codes of the columns that list them
-    categorical: Sequence[int] | None  # which columns the parameters say are categorical; None if they do not say
+    categorical: Sequence[int] | None  # columns that are categorical by the parameters; None if these do not say
     pandas: Sequence[Sequence[Any]] | None
     objective: str
     root: _Leaf | _Branch
@@ -79,7 +79,7 @@ def from_lightgbm(text: str | bytes, classes: Sequence[str] | None = None) -> Tr
     return tree_of(_draft(model), _schema(model), class_names)
 
 
-# -- what the text and the JSON say ----------------------------------------------------------------------------------------
+# -- reading the text and the JSON -----------------------------------------------------------------------------------------
 
 
 def _read_text(text: str) -> _Model:
@@ -207,11 +207,11 @@ def _one_tree(trees: int, classes: int) -> None:
         )
 
 
-# -- as a tree ---------------------------------------------------------------------------------------------------------------
+# -- conversion to a tree ----------------------------------------------------------------------------------------------------
 
 
 def _schema(model: _Model) -> list[ColumnSchema]:
-    """Columns of codes have the names that pandas had, and a category for missing values, which go right as in LightGBM."""
+    """Return the columns; categorical ones have a category for missing values, which go right as in LightGBM."""
     levels = _levels(model)
     return [
         ColumnSchema(name=name, kind=ColumnKind.NUMERIC, missing=MissingPolicy.LEARN)
@@ -227,7 +227,7 @@ def _schema(model: _Model) -> list[ColumnSchema]:
 
 
 def _levels(model: _Model) -> dict[int, dict[int, str]]:
-    """The names of the codes, rising, of each column that has codes."""
+    """Map each categorical column to the names of its codes, in rising order of the codes."""
     codes_in_splits: dict[int, set[int]] = {}
     _walk(
         model.root,
@@ -282,7 +282,7 @@ def _draft(model: _Model) -> Draft:
 
 
 def _label(value: float, sigmoid: float) -> int:
-    """The class of a leaf as LightGBM's classifier says it: the first of the two that is most probable."""
+    """Return the class that LightGBM's classifier predicts at a leaf; class 0 on a tie."""
     try:
         p = 1.0 / (1.0 + math.exp(-sigmoid * value))
     except OverflowError:
@@ -293,19 +293,19 @@ def _label(value: float, sigmoid: float) -> int:
 def _branch(node: _Branch, left: Draft, right: Draft, model: _Model, places: Mapping[int, Mapping[int, int]]) -> Draft:
     name = model.names[node.feature]
     if node.members is not None:
-        # a code that no category has cannot occur
+        # a code without a category cannot occur
         places_of_column = places[node.feature]
         codes = tuple(sorted(places_of_column[c] for c in node.members if c in places_of_column))
         return DraftBranch(split=Subset(feature=node.feature, codes=codes), left=left, right=right)
     if node.feature in places:
         raise ConversionError(f"Column '{name}' is categorical, and yet the tree compares it with a number.")
-    # 0 and what is nearly 0 go left by the comparison, or right, or some of both
+    # 0 as missing is exact only if the comparison sends all values near 0 to the default side
     if node.missing == "Zero" and not (node.cut >= ZERO if node.default_left else node.cut < -ZERO):
         raise ConversionError(
             f"LightGBM takes 0 for missing in column '{name}' and sends it to a side of its own, which no split here does. "
             "Train with zero_as_missing=false."
         )
-    # without a missing type a missing value is compared as 0
+    # without a missing type LightGBM compares a missing value as 0
     goes_left = node.cut >= 0 if node.missing == "None" else node.default_left
     side = EmptySide.LEFT if goes_left else EmptySide.RIGHT
     return DraftBranch(split=Threshold(feature=node.feature, threshold=node.cut, missing=side), left=left, right=right)

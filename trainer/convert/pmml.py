@@ -1,7 +1,8 @@
-"""PMML 4.x with one TreeModel as a tree: what can be said exactly, and the name of the element that cannot.
+"""Convert PMML 4.x documents with one TreeModel.
 
-A node's children are asked in their order, each by its predicate; the first that is true is taken. That is a chain of branches, of
-which the last child, if it is what the others leave, needs no question.
+An element that cannot be converted exactly raises an error with its name. PMML tests the predicates of a node's children in order
+and takes the first child whose predicate is true. That is a chain of branches. The last child needs no split if its predicate is
+the opposite of the one before it.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ def from_pmml(content: bytes) -> Tree:
 
 
 def read_pmml(content: bytes) -> ConvertedTree:
-    """The tree and its target."""
+    """Return the tree of a PMML document and its target; raises ConversionError."""
     if len(content) > MOST_BYTES:
         raise ConversionError(f"The document is larger than {MOST_BYTES // 10**6} MB and is not read.")
     root = parse(content)
@@ -62,7 +63,7 @@ def read_pmml(content: bytes) -> ConvertedTree:
 
 
 def _with_policies(tree: Tree) -> Tree:
-    """The tree with the policy 'learn' for its numeric columns, but for those in which some question refuses empty cells."""
+    """Set the policy 'learn' for the columns that are not categorical and whose empty cells no split refuses."""
     numeric = [column.kind is not ColumnKind.CATEGORICAL for column in tree.schema]
     learned = (
         replace(column, missing=MissingPolicy.LEARN) if number and j not in tree.refused_columns else column
@@ -90,7 +91,7 @@ def _predicate(node: Element) -> Element:
 
 
 def _classes(model: Element, fields: Fields) -> list[str]:
-    """The classes in the order of the target's field, then those that only nodes name."""
+    """Return the classes in the order of the target's field, then those that only nodes name."""
     names = list(fields.classes)
     stack = list(model.all("Node"))
     while stack:
@@ -105,7 +106,7 @@ def _classes(model: Element, fields: Fields) -> list[str]:
 
 
 class _Reader:
-    """Reads nodes under one set of fields and classes."""
+    """Reader of nodes under fixed fields and classes."""
 
     def __init__(self, fields: Fields, classes: Sequence[str], no_child: str, strategy: str) -> None:
         self.fields = fields
@@ -115,7 +116,7 @@ class _Reader:
         self.code = {label: k for k, label in enumerate(self.classes)}
 
     def node(self, node: Element, depth: int) -> Draft:
-        """The draft of a node and what is below it."""
+        """Return the draft of the subtree at a node."""
         too_deep(depth)
         if odd := next((c for c in node.all("Partition", "Regression", "DecisionTree")), None):
             raise ConversionError(f"{odd} cannot be expressed by a tree of this program.")
@@ -145,7 +146,7 @@ class _Reader:
     def _side(
         self, node: Element, child: Element, others: Sequence[Element], question: PredicateSplit, *, closed: bool
     ) -> EmptySide:
-        """Where rows go for which the predicate of `child` is unknown: to `child`, to the one after it, or nowhere."""
+        """Return the side of rows for which the predicate of `child` is unknown: `child`, the next one, or none."""
         default = node.get("defaultChild") if self.strategy == "defaultChild" else None
         to_child = default is not None and default == child.get("id")
         to_next = default is not None and len(others) == 1 and default == others[0].get("id")
@@ -167,7 +168,7 @@ class _Reader:
         return DraftLeaf(label=self._label(node))
 
     def _never(self, predicate: Element) -> Subset:
-        """A question that no row passes."""
+        """Return a split that no row satisfies: the empty set of categories of some column."""
         for j, column in enumerate(self.fields.schema):
             if column.categories:
                 return Subset(feature=j, codes=())
@@ -183,7 +184,7 @@ class _Reader:
         return CountedLeaf(label=self._label(node), counts=tuple(counts) if list(node.all("ScoreDistribution")) else ())
 
     def _label(self, node: Element) -> int:
-        """The score of a node, or the most frequent class of its shares."""
+        """Return the code of a node's score, or else of the most frequent class of its shares."""
         if (score := node.get("score")) is not None:
             return self.code[score]
         shares = [(float(s.get("recordCount") or 0), str(s.get("value"))) for s in node.all("ScoreDistribution")]

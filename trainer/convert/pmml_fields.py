@@ -1,4 +1,4 @@
-"""The fields of a PMML document: columns, the target, and derived fields that are weighted sums."""
+"""Read the fields of a PMML document: columns, target and weighted sums."""
 
 from __future__ import annotations
 
@@ -18,22 +18,26 @@ TARGETS = {"target", "predicted"}
 
 
 class WeightedSum(NamedTuple):
-    """The terms of a derived field, and for each what an empty cell counts as; NaN where the sum is then missing, or never is."""
+    """The terms of a derived field, and the fill value of an empty cell for each.
+
+    NaN: an empty cell makes the sum missing, or the term is an indicator, which always has a value.
+    """
 
     terms: tuple[Term, ...]
     fills: tuple[float, ...]
 
     @property
     def has_fills(self) -> bool:
-        """Whether some term is known although its cell is empty."""
+        """Whether some term of a number has a value although its cell is empty."""
         return any(level == EMPTY for _, level, _ in self.terms) or any(not math.isnan(fill) for fill in self.fills)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Fields:
-    """`schema` in the order of the mining schema; `single` are the columns whose values are rounded to single precision.
+    """The fields of a document; `schema` is in the order of the mining schema.
 
-    `sums`: the derived fields; an indicator is a sum of one term.
+    PMML rounds the values of the `single` columns to single precision. `sums` are the derived fields; an indicator is a sum of one
+    term.
     """
 
     schema: tuple[ColumnSchema, ...]
@@ -43,7 +47,7 @@ class Fields:
     sums: Mapping[str, WeightedSum]
 
     def column(self, name: str | None, place: Element) -> int:
-        """The column of a field; raises ConversionError if there is none."""
+        """Return the column of a field; raises ConversionError if there is none."""
         for j, column in enumerate(self.schema):
             if column.name == name:
                 return j
@@ -51,7 +55,7 @@ class Fields:
 
 
 def fields_of(root: Element, model: Element) -> Fields:
-    """The fields of a document; raises ConversionError for those that are not columns of numbers or categories."""
+    """Return the fields of a document; raises ConversionError for fields that no column or sum can represent."""
     dictionary = root.first("DataDictionary")
     mining = model.first("MiningSchema")
     if dictionary is None or mining is None:
@@ -88,7 +92,7 @@ def _values(field: Element) -> list[str]:
 
 
 def _words_of(model: Element) -> dict[str, list[str]]:
-    """The categories that predicates name, by field, for fields that do not list theirs."""
+    """Return the values that predicates name, by field; they are the categories of fields that list none."""
     categories: dict[str, list[str]] = {}
     stack = list(model.all("Node"))
     while stack:
@@ -102,7 +106,7 @@ def _words_of(model: Element) -> dict[str, list[str]]:
 
 
 def array_of(predicate: Element) -> list[str]:
-    """The words of the array of a set: separated by blanks, in quotes where they hold some."""
+    """Return the words in the array of a set predicate; blanks separate them, and quotes enclose words with blanks."""
     array = predicate.first("Array")
     if array is None:
         raise ConversionError(f"{predicate} has no <Array>.")
@@ -125,7 +129,7 @@ def array_of(predicate: Element) -> list[str]:
 
 
 def _read_quoted(text: str, start: int, array: Element) -> tuple[str, int]:
-    """The word that begins at `start`, behind its quote, and the place behind the quote that ends it."""
+    """Return the quoted word that begins at `start`, and the position after its closing quote."""
     word = []
     i = start
     while i < len(text):
@@ -197,7 +201,7 @@ def _with_sums(bare: Fields, derived: list[Element]) -> Fields:
 
 
 def _with_fills(schema: tuple[ColumnSchema, ...], sums: Mapping[str, WeightedSum]) -> tuple[ColumnSchema, ...]:
-    """The columns with what their empty cells count as in sums."""
+    """Return the columns with the fill values of their empty cells; raises ConversionError if two sums differ in one."""
     fills: dict[int, float] = {}
     for weighted_sum in sums.values():
         for (j, _, _), fill in zip(*weighted_sum, strict=True):
@@ -209,7 +213,7 @@ def _with_fills(schema: tuple[ColumnSchema, ...], sums: Mapping[str, WeightedSum
 
 
 def _read_sum(element: Element, bare: Fields, sums: Mapping[str, WeightedSum]) -> WeightedSum:
-    """A sum that is added from left to right, as a linear split is."""
+    """Read a sum that is added from left to right, as in a linear split."""
     if element.name == "NormDiscrete":
         return WeightedSum((_category(element, bare),), (math.nan,))
     parts = element.children
@@ -231,7 +235,7 @@ def _read_sum(element: Element, bare: Fields, sums: Mapping[str, WeightedSum]) -
 
 
 def _category(element: Element, bare: Fields) -> Term:
-    """The indicator of a category."""
+    """Return the indicator of a category as a term."""
     j = bare.column(element.get("field"), element)
     value = element.get("value")
     column = bare.schema[j]
@@ -241,7 +245,7 @@ def _category(element: Element, bare: Fields) -> Term:
 
 
 def _factor(element: Element, bare: Fields, sums: Mapping[str, WeightedSum]) -> tuple[Term, float]:
-    """What a constant is multiplied with: a column, an indicator, or a column whose empty cells count as a constant."""
+    """Return the factor of a constant with its fill value: a column, an indicator, or a column with filled empty cells."""
     if element.name == "FieldRef":
         return _reference(element, bare, sums), math.nan
     parts = element.children
@@ -255,7 +259,7 @@ def _factor(element: Element, bare: Fields, sums: Mapping[str, WeightedSum]) -> 
 
 
 def _missing_column(element: Element, bare: Fields) -> int:
-    """The column that an `isMissing` element names."""
+    """Return the column that an `isMissing` element names."""
     parts = element.children
     if element.get("function") != "isMissing" or [p.name for p in parts] != ["FieldRef"]:
         raise ConversionError(f"{element} does not ask whether a column is missing.")

@@ -1,4 +1,4 @@
-"""Predicates of PMML as splits: which side of which question is the rows for which a predicate is true."""
+"""Convert predicates of PMML to splits."""
 
 from __future__ import annotations
 
@@ -25,14 +25,17 @@ OPPOSITE |= {after: before for before, after in OPPOSITE.items()}
 
 @dataclass(frozen=True, kw_only=True)
 class PredicateSplit:
-    """A split whose left side is the rows of a predicate, or its right side if `swapped`."""
+    """A split whose left side holds the rows that satisfy a predicate; the right side if `swapped`."""
 
     split: Split
     swapped: bool = False
 
 
 def opposite(one: Element, other: Element) -> bool:
-    """Whether `other` is true for exactly the rows without gaps for which `one` is false."""
+    """Return whether `other` is true for exactly the rows for which `one` is false, missing values aside.
+
+    Only pairs of simple predicates or sets on the same field are recognised.
+    """
     if other.name != one.name or one.get("field") != other.get("field"):
         return False
     if one.name == "SimplePredicate":
@@ -46,7 +49,10 @@ def opposite(one: Element, other: Element) -> bool:
 
 
 def split_of_predicate(predicate: Element, fields: Fields, *, closed: bool) -> PredicateSplit:
-    """The split of a predicate. `closed`: what follows it is what it leaves, so that a missing value has no side of its own."""
+    """Return the split of a predicate; raises ConversionError.
+
+    `closed`: the next child has the opposite predicate, so that neither takes a missing value.
+    """
     if predicate.name == "CompoundPredicate":
         return _read_compound(predicate, fields)
     name = predicate.get("field")
@@ -82,22 +88,22 @@ def _number(j: int, operator: str, predicate: Element, fields: Fields, closed: b
     low = at if operator == "greaterThan" else below
     if closed:
         return PredicateSplit(split=Threshold(feature=j, threshold=low), swapped=True)
-    # a missing value is not above, and goes right
+    # an interval, so that a missing value goes right: it is not above `low`
     return PredicateSplit(split=Interval(feature=j, low=low, high=math.inf))
 
 
 def _at_most(value: float, single: bool) -> float:
-    """The threshold of x <= value."""
+    """Return the threshold of x <= value."""
     return double_threshold(_single(value)) if single else value
 
 
 def _below(value: float, single: bool) -> float:
-    """The threshold of x < value."""
+    """Return the threshold of x < value."""
     return double_threshold(math.nextafter(_single(value), -math.inf)) if single else math.nextafter(value, -math.inf)
 
 
 def _single(value: float) -> float:
-    """A constant that is compared with singles is one."""
+    """Round a constant to single precision, as PMML does before it compares it with single values."""
     return float(np.float32(value))
 
 
@@ -106,13 +112,13 @@ def _among(j: int, words: Sequence[str], swapped: bool, predicate: Element, fiel
     if column.kind is not ColumnKind.CATEGORICAL:
         raise ConversionError(f"{predicate} asks the number '{column.name}' for a set of categories.")
     place = {word: code for code, word in enumerate(column.categories)}
-    # a word that the field does not list is not among its values
+    # words that the field does not list cannot occur
     codes = tuple(sorted({place[word] for word in words if word in place}))
     return PredicateSplit(split=Subset(feature=j, codes=codes), swapped=swapped)
 
 
 def _read_compound(predicate: Element, fields: Fields) -> PredicateSplit:
-    """`or` of categories of one field, or `and` of an end below and an end above."""
+    """Read an `or` of categories of one field, or an `and` of bounds on one number."""
     parts = predicate.children
     operator = predicate.get("booleanOperator")
     names = {part.get("field") for part in parts if part.name in ("SimplePredicate", "SimpleSetPredicate")}

@@ -1,7 +1,7 @@
-"""Search a better tree with as many leaves over all thresholds, by the exact search with a leaf penalty.
+"""Search over all thresholds for a better tree with as many leaves.
 
-The highest accuracy minus λ per leaf proves that every tree with at most L leaves has at most n · (optimum + λ · L) correct rows.
-Penalties are tried until that bound is met, or a better tree of the size is found.
+The exact search maximises accuracy minus λ per leaf. Its optimum proves that every tree with at most L leaves has at most
+n · (optimum + λ · L) correct rows. Penalties λ are tried until the best tree found meets that bound or no penalty can tell more.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def rival(
     if tree.depth:
         search.run()
     else:
-        search.best = search.bound = int(labels.counts().max())  # of a tree without a question the majority is best
+        search.best = search.bound = int(labels.counts().max())  # the best single leaf predicts the most frequent class
     return Rival(
         correct=correct,
         n=len(table),
@@ -118,7 +118,7 @@ def rival(
 
 
 class _Search:
-    """The best tree of the size, and the least bound over all tried prices."""
+    """State of a search: the best tree of the size, and the lowest bound over all tried prices."""
 
     def __init__(
         self,
@@ -131,7 +131,7 @@ class _Search:
     ) -> None:
         self.leaves = tree.n_leaves
         self.depth = min(tree.depth, DEEPEST)
-        self.whole = tree.depth <= DEEPEST  # whether bounds hold for the tree's depth
+        self.whole = tree.depth <= DEEPEST  # whether bounds hold at the depth of the tree
         self.table = table
         self.labels = labels
         self.end = end
@@ -141,7 +141,7 @@ class _Search:
         self.bound: int | None = None
 
     def run(self) -> None:
-        """Try prices from 0 on, each between a tree that is small enough and one that is too large."""
+        """Try prices from 0 on: each next one balances a tree that is small enough and one that is too large."""
         n = len(self.table)
         small = (1, int(self.labels.counts().max()))
         large = self._solve(Fraction(0))
@@ -151,7 +151,7 @@ class _Search:
             price = _price(Fraction(large[1] - small[1], n * (large[0] - small[0])))
             point = self._solve(price)
             if point is None or point in (small, large):
-                return  # the neighbours on the hull of all trees: no price tells more
+                return  # both are neighbours on the convex hull of all trees: no other price tells more
             if point[0] <= self.leaves:
                 small = point
             else:
@@ -161,7 +161,7 @@ class _Search:
         return self.bound is not None and self.bound <= self.best
 
     def _solve(self, price: Fraction) -> tuple[int, int] | None:
-        """Return leaves and correct rows of the best tree at a price; None if the time was too short for a proof."""
+        """Return leaves and correct rows of the best tree at a price; None if the search did not prove it optimal."""
         left = self.end - time.monotonic()
         if left <= 0:
             return None
@@ -189,7 +189,7 @@ def _decimal(price: Fraction) -> Decimal:
 
 
 def _price(slope: Fraction) -> Fraction:
-    """The price as it is written, so that search and bound use the same number."""
+    """Round a price to the digits that are passed to the search, so that search and bound use the same number."""
     return Fraction(_decimal(slope))
 
 

@@ -1,4 +1,4 @@
-"""Thresholds of programs that round a value to single precision before they compare it."""
+"""Convert thresholds of programs that compare values in single precision."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ MAX_FLOAT32 = float(np.finfo(np.float32).max)
 
 
 def double_threshold(threshold: float) -> float:
-    """The double T for which x <= T exactly if float32(x) <= threshold, for every double x that float32 can hold.
+    """Return the double T with x <= T exactly if float32(x) <= threshold, for every double x in the range of float32.
 
-    Rounding to the nearest single never falls as x grows, so that the doubles that pass are those up to one of them: the middle of
-    the largest single that passes and the next one, or the double below where that tie is rounded up. Raises ConversionError
-    where no finite double is such a T.
+    Rounding to the nearest single is monotone in x, so such a T exists. It is the middle between the largest single that passes
+    and the next single, or the double below the middle if that tie rounds up. Raises ConversionError if no finite double is such a
+    T.
     """
     if math.isnan(threshold) or threshold < -MAX_FLOAT32:
         raise ConversionError(f"A threshold is {threshold!r}, and no number in single precision is at or below it.")
-    threshold = min(threshold, MAX_FLOAT32)  # values beyond are refused before they are compared
+    threshold = min(threshold, MAX_FLOAT32)  # values beyond are refused before any comparison
     single = np.float32(threshold)
     if float(single) > threshold:
         single = np.nextafter(single, np.float32(-np.inf))
     with np.errstate(over="ignore"):
         above = np.nextafter(single, np.float32(np.inf))
-    # beyond the largest single lies, for the purpose of rounding, 2^128
+    # rounding treats 2^128 as the next single after the largest one
     end = float(above) if math.isfinite(above) else 2.0**128
     middle = float(single) + (end - float(single)) / 2
     if not _passes(middle, threshold):

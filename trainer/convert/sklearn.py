@@ -1,7 +1,7 @@
-"""scikit-learn's DecisionTreeClassifier (and ExtraTreeClassifier) as a tree, read from its arrays.
+"""Convert scikit-learn's DecisionTreeClassifier and ExtraTreeClassifier from their arrays.
 
-scikit-learn rounds every value to single precision before it compares, so that its threshold on singles is not the one on doubles.
-A missing number keeps the side that scikit-learn gives it.
+scikit-learn rounds every value to single precision before it compares, so thresholds are converted to double precision. Missing
+numbers go to the side that scikit-learn sends them to.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def _names(estimator: Any, requested: Sequence[str] | None) -> list[str]:
 
 
 def _counts(source: Any) -> list[tuple[int, ...]]:
-    """Rows of each class at every node; empty if the weights of the fit do not give whole rows."""
+    """Return the rows of each class at every node; empty if weights make them fractional or change their sum."""
     weights = source.value[:, 0, :] * source.weighted_n_node_samples[:, None]
     counts = np.rint(weights)
     if np.abs(weights - counts).max() > 1e-6 or (counts.sum(axis=1) != source.n_node_samples).any():

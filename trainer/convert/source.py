@@ -1,4 +1,4 @@
-"""The common part of all readers of other programs: the result, and the conversion of drafts with their counts."""
+"""Hold a converted tree and build it from a draft with counts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from trainer.errors import ConversionError
 from trainer.table import ColumnSchema
 from trainer.tree.nodes import Draft, DraftBranch, DraftLeaf, Tree, grow, tree_from_json
 
-METHOD = "converted"  # of a model file whose tree was made elsewhere
+METHOD = "converted"  # method of a model file whose tree another program made
 MOST_DEPTH = 200  # trees are walked by recursion
 MOST_NODES = 200_000
 MOST_BYTES = 50_000_000
@@ -21,7 +21,7 @@ MOST_BYTES = 50_000_000
 
 @dataclass(frozen=True, kw_only=True)
 class CountedLeaf(DraftLeaf):
-    """A leaf with the rows of each class that the source says reach it; empty if it does not say."""
+    """A leaf with its rows of each class by the source; empty if the source does not count them."""
 
     counts: tuple[int, ...] = ()
 

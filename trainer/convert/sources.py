@@ -1,4 +1,4 @@
-"""A file of another program by its form: what it is, and the tree in it."""
+"""Detect the form of a file and convert the tree in it."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def convert(content: bytes, form: str, *, classes: Sequence[str] | None = None) 
 
 
 def _read_octweb(content: bytes) -> ConvertedTree:
-    """The tree of a model file of this program; what the file claims stays behind."""
+    """Return the tree and target of a model file of octweb, without its claims."""
     if len(content) > MOST_BYTES:
         raise ConversionError(f"The model file is larger than {MOST_BYTES // 10**6} MB and is not read.")
     try:

@@ -1,4 +1,4 @@
-"""A small and careful reader of XML: no document types, no entities of its own, nothing fetched, bounded depth."""
+"""Parse untrusted XML: no document types, entities or fetches, bounded size."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MOST_ELEMENTS = 2_000_000
 
 @dataclass
 class Element:
-    """An element: its name without the namespace, its attributes, its text, and where it stands."""
+    """An element: its name without the namespace, attributes, children, texts, and its line."""
 
     name: str
     attributes: dict[str, str]
@@ -23,15 +23,15 @@ class Element:
     texts: list[str] = field(default_factory=list)
 
     def get(self, name: str, default: str | None = None) -> str | None:
-        """An attribute."""
+        """Return an attribute, or `default`."""
         return self.attributes.get(name, default)
 
     def all(self, *names: str) -> Iterator[Element]:
-        """The children of these names."""
+        """Return the children with one of these names."""
         return (child for child in self.children if child.name in names)
 
     def first(self, name: str) -> Element | None:
-        """The first child of this name."""
+        """Return the first child of this name, or None."""
         return next(self.all(name), None)
 
     @property
@@ -43,7 +43,7 @@ class Element:
 
 
 def parse(content: bytes) -> Element:
-    """The root of a document; raises ConversionError if it is not well-formed, or has a document type."""
+    """Return the root of a document; raises ConversionError if it is malformed, too large or has a document type."""
     parser = expat.ParserCreate(namespace_separator="\n")
     parser.buffer_text = True
     stack = [Element(name="", attributes={}, line=0)]

@@ -1,4 +1,4 @@
-"""Write the claim about a model, in one sentence and in figures."""
+"""State the claim about a model in sentences and figures."""
 
 from __future__ import annotations
 

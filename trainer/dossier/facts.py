@@ -1,7 +1,7 @@
-"""The facts of a dossier as one record with stable names; pages and files are made from it alone.
+"""Compute the facts of a dossier as one record with stable names.
 
-Every number is counted on the rows or read from the model file. What people typed (purpose, limits, names) comes in `about` and
-is kept apart, so that a reader can tell the two.
+Pages and files are made from this record alone. Every number is counted on the rows or read from the model file. Texts by people
+(purpose, limits, names) are in `about` alone, so that a reader can tell the two apart.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from trainer.version import VERSION
 
 FORMAT = "octweb-dossier"
 FORMAT_VERSION = 1
-GROUPED = 6  # columns that the tree asks by which rows are grouped
+GROUPED = 6  # most used columns by which rows are grouped
 RESTRICTIONS = {p.name for p in CONSTRAINTS} | {"min_leaf", "max_card", "forbidden", "wish", "wishes"}
 
 

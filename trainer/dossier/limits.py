@@ -1,4 +1,4 @@
-"""Describe the limits of use: training ranges of columns, and answers for empty, unknown and distant values."""
+"""Describe the limits of use: training ranges and answers for unusual values."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from trainer.tree.describe import number_text
 from trainer.tree.nodes import Tree
 from trainer.tree.numbers import column_number
 
-LISTED = 200  # categories of a column
+LISTED = 200  # categories of a column that are listed
 EMPTY = {
     MissingPolicy.LEARN: "learned: each question sends empty cells to one side",
     MissingPolicy.DROP: "such a row was left out of the training and gets no answer",
@@ -58,14 +58,14 @@ def columns(rows: DossierRows) -> list[dict[str, Any]]:
 def _sides(tree: Tree, j: int) -> dict[str, int]:
     """Count the splits on column `j` by the side of empty cells: 'yes', 'no', 'filled', 'no answer'.
 
-    'unseen' counts those of them whose training rows had no empty cell.
+    'unseen' counts the splits among them that no empty cell reached in training.
     """
     counts: Counter[str] = Counter()
     for v in tree.branches:
         if v.split is None or j not in v.split.used:
             continue
         refuses = v.split.missing is EmptySide.REFUSE
-        # a question that refuses no empty cell and states no side asks whether the cell is empty
+        # a split without a side that does not refuse empty cells tests whether the cell is empty
         counts["yes" if refuses and j not in v.split.refused else SIDES[v.split.missing]] += 1
         counts["unseen"] += not v.split.missing_seen
     return {side: n for side, n in counts.items() if n}
@@ -87,7 +87,7 @@ def _learned_words(cells: int, sides: dict[str, int]) -> str:
 
 
 def _names(tree: Tree) -> str:
-    """List the columns in which an empty cell gets no answer."""
+    """Return the names of the columns in which an empty cell gets no answer, as text."""
     return list_names([tree.schema[j].name for j in tree.refused_columns])
 
 
@@ -110,7 +110,7 @@ def count_outside(rows: DossierRows) -> dict[str, Any]:
 
 
 def limit_sentences(rows: DossierRows) -> list[str]:
-    """Return sentences on the answers of the model beyond its training rows."""
+    """Return sentences on the answers of the model for values unlike those of its training rows."""
     tree = rows.model.tree
     sentences = [
         "The tree also answers for values outside the range of the training rows. No row of the training says whether that is right.",

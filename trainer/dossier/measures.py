@@ -1,4 +1,4 @@
-"""Measure how often the tree is right, with intervals: on training and unseen rows, by class, group and leaf."""
+"""Measure the accuracy of a tree by rows, class, group and leaf."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from trainer.evaluate.intervals import of_rows
 from trainer.training.metrics import unseen_accuracy
 from trainer.tree.nodes import tree_from_json
 
-CLASS_SHARES = 3  # so many classes at most have their own shares in a table of groups
+CLASS_SHARES = 3  # most classes with shares of their own in a table of groups
 
 
 def share(rows: DossierRows, at: np.ndarray, right: np.ndarray) -> dict[str, Any]:
-    """Return the share of the rows `at` that are `right`, bool, with its 95 % interval.
+    """Return the share of the rows at positions `at` that are `right`, bool, with its 95 % interval.
 
-    Where rows have weights, the members `right` and `rows` are weights. The interval is over groups where rows have them.
+    If rows have weights, the members `right` and `rows` are sums of weights. If rows have groups, the interval is over groups.
     """
     weights, groups = (None if values is None else values[at] for values in (rows.weights, rows.group_codes))
     n = int(rows.weights_of(at).sum())
@@ -83,7 +83,7 @@ def _scores(rows: DossierRows, at: np.ndarray) -> dict[str, Any] | None:
 
 
 def cross_validation(rows: DossierRows) -> dict[str, Any] | None:
-    """Return what the model file states about its folds, which the checker counts again; None without folds."""
+    """Return the fold results of the model file, which the checker counts again; None without folds."""
     stated = rows.model.metrics.get("cross_validation") or {}
     if stated.get("accuracy") is None:
         return None
@@ -187,7 +187,10 @@ def stability(rows: DossierRows) -> dict[str, Any] | None:
 
 
 def group_columns(rows: DossierRows, requested: Sequence[str], most: int) -> list[str]:
-    """Return the columns to group by: the requested ones, that of the fairness constraint, and `most` used columns."""
+    """Return the columns to group by: the requested ones, that of the fairness constraint, and up to `most` used ones.
+
+    Raises DataError if the target is requested.
+    """
     tree = rows.model.tree
     fair = str(rows.model.parameters.get("fairness_column") or "")
     used = list(dict.fromkeys(tree.schema[j].name for v in tree.branches if v.split is not None for j in v.split.used))

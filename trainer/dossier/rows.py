@@ -1,4 +1,4 @@
-"""Read the rows behind a model for its dossier: training and held-out rows, omitted rows, and groups."""
+"""Read the rows behind a model for its dossier."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from trainer.tree.file import ModelFile
 
 @dataclass(frozen=True, kw_only=True)
 class DossierRows:
-    """The rows of a file that the model can read: `matrix` float64 (n, columns), `codes` (n,) of the classes.
+    """The n rows of a file that the model can read: `matrix` float64 (n, columns) and class codes `codes` (n,).
 
-    `keep` (n,) are their positions in the file, `training` the positions among them that trained. `missing` and `unknown` count
-    cells of the whole file by column; `gaps` rows were left out for an empty cell, `no_class` for a class that the model does not know.
-    `weights` and `group_codes`, int64 (n,), are those of the training; None if it had none.
+    `keep` (n,) holds their positions in the file; `training` holds the positions of the training rows among them. `missing` and
+    `unknown` count cells of the whole file by column. `gaps` rows were left out for an empty cell, `no_class` rows for a missing or
+    unknown class. `weights` and `group_codes`, int64 (n,), are those of the training; None if it had none.
     """
 
     model: ModelFile
@@ -45,7 +45,7 @@ class DossierRows:
     group_codes: CountArray | None = None
 
     def weights_of(self, at: np.ndarray) -> CountArray:
-        """Return how much the rows at some positions count, int64."""
+        """Return the weights of the rows at positions `at`, int64; 1 without weights."""
         return np.ones(len(at), np.int64) if self.weights is None else self.weights[at]
 
     @cached_property
@@ -94,7 +94,10 @@ class DossierRows:
 
 
 def rows_of(model: ModelFile, data: str | Path, *, limits: ReadLimits | None = None) -> DossierRows:
-    """Read the file that trained the model; raises DataError if it has no target or does not fit the model, and OSError."""
+    """Read the rows of the file that trained the model.
+
+    Raises DataError if the file has no target or does not fit the model, and OSError.
+    """
     tree = model.tree
     reading = ColumnParsing.from_json(model.reading)
     raw = read_for_model(data, reading, {c.name for c in tree.schema}, target=model.target, limits=limits)

@@ -1,7 +1,8 @@
-"""Which variant to take: the simplest within one standard error of the highest (Breiman et al., 1984), and what that choice is worth.
+"""Choose a variant and estimate its accuracy on new rows.
 
-The highest accuracy of many variants is too good to be true, since it was looked for. Two estimates are honest: rows that were held
-out of all of it, or nested folds, in which the choice itself is made again without the fold that measures it (Stone, 1974).
+The rule takes the simplest variant within one standard error of the highest mean accuracy (Breiman et al., 1984). The highest
+accuracy of many variants overestimates. Two estimates are unbiased by the choice: rows held out of the whole study, and nested
+folds, which repeat the choice without the fold that measures it (Stone, 1974).
 """
 
 from __future__ import annotations
@@ -141,7 +142,7 @@ def _by_folds(records: Sequence[FoldRecord]) -> dict[tuple[int, int], FoldRecord
 def _inner(
     label: str, by_fold: Mapping[tuple[int, int], FoldRecord], o: int, folds: int, kind: tuple[int, int]
 ) -> Score:
-    """The score of a variant on the first `folds` folds without o, by trees that saw neither o nor the fold that measures."""
+    """Score a variant on the first `folds` folds except o, by trees that were trained on neither o nor the measuring fold."""
     accuracies = []
     leaves = []
     for i in range(folds):

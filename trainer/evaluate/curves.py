@@ -1,7 +1,7 @@
-"""What a tree's leaves offer as cut-offs if there are two classes: ROC, precision and recall, calibration, Brier score.
+"""Compute ROC and precision-recall curves and Brier scores of two-class trees.
 
-Every leaf has a score, the share of the positive class among its training rows. A cut-off predicts positive in all leaves
-whose score is at least as high, so there are as many cut-offs as different scores.
+The score of a leaf is the share of the positive class among its training rows. A cut-off predicts positive in all leaves with at
+least that score, so each distinct score is one cut-off.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from trainer.evaluate.intervals import Z95, Interval
 
 @dataclass(frozen=True, kw_only=True)
 class Curve:
-    """Cut-offs from the strictest on: `score` (m,), and among the rows counted positives found `tp` and others taken `fp`.
+    """Cut-offs from the strictest on: `score`, true positives `tp` and false positives `fp`, each of shape (m,).
 
-    `positives` and `negatives` are all rows of either kind. The first entry predicts positive nowhere (score inf).
+    `positives` and `negatives` count all rows of each kind. The first entry predicts positive nowhere (score inf).
     """
 
     score: FloatArray
@@ -31,23 +31,26 @@ class Curve:
 
     @property
     def recall(self) -> FloatArray:
-        """Share of the positives found."""
+        """Return the share of the positives that each cut-off predicts positive."""
         return self.tp / max(1, self.positives)
 
     @property
     def fall_out(self) -> FloatArray:
-        """Share of the others taken for positive."""
+        """Return the share of the negatives that each cut-off predicts positive."""
         return self.fp / max(1, self.negatives)
 
     @property
     def precision(self) -> FloatArray:
-        """Share of right ones among the rows predicted positive; 1 if none is."""
+        """Return the share of positives among the rows predicted positive; 1 if there are none."""
         predicted_positive = self.tp + self.fp
         return np.where(predicted_positive > 0, self.tp / np.maximum(1, predicted_positive), 1.0)
 
     @property
     def area(self) -> float | None:
-        """Area under the ROC curve: the share of pairs in the right order, ties counting half; None without pairs."""
+        """Return the area under the ROC curve, or None if one kind has no rows.
+
+        It is the share of pairs of a positive and a negative in the right order; ties count half.
+        """
         if not self.positives or not self.negatives:
             return None
         steps = np.diff(self.fall_out) * (self.recall[1:] + self.recall[:-1]) / 2
@@ -55,10 +58,10 @@ class Curve:
 
     @property
     def area_interval(self) -> Interval | None:
-        """95 % interval of the area by the variance of DeLong, DeLong & Clarke-Pearson (1988), within [0, 1].
+        """Return the 95 % interval of the area, clipped to [0, 1] (DeLong, DeLong & Clarke-Pearson, 1988).
 
-        None with fewer than two rows of either kind, and where all pairs are in the same order: that variance is 0 then and
-        says nothing of new rows.
+        None with fewer than two rows of either kind. Also None if the variance is 0, for example with all pairs in the same order:
+        it says nothing about new rows.
         """
         area = self.area
         if area is None or self.positives < 2 or self.negatives < 2:
@@ -66,7 +69,7 @@ class Curve:
         # rows of each score, the highest score first
         p = np.diff(self.tp)
         q = np.diff(self.fp)
-        # the share of the others that a positive stands above, and of the positives that stand above one of the others
+        # the share of negatives that score below a positive, and of positives that score above a negative
         above = 1 - (self.fp[:-1] + q / 2) / self.negatives
         below = (self.tp[:-1] + p / 2) / self.positives
         variance = (p * (above - area) ** 2).sum() / (self.positives - 1) / self.positives
@@ -76,7 +79,7 @@ class Curve:
 
 
 def curve(scores: FloatArray, positive: CountArray, negative: CountArray) -> Curve:
-    """The curve of leaves with `scores` (leaves,) that `positive` and `negative` (leaves,) rows reach."""
+    """Return the curve of leaves from their `scores` and numbers of `positive` and `negative` rows, each (leaves,)."""
     order = np.argsort(-scores, kind="stable")
     ordered = scores[order]
     last = np.append(np.flatnonzero(np.diff(ordered)), len(ordered) - 1) if len(ordered) else np.zeros(0, np.int64)
@@ -141,6 +144,6 @@ def drawn_area_interval(
 
 
 def brier(scores: FloatArray, positive: CountArray, negative: CountArray) -> float | None:
-    """Mean squared distance of the score from 1 for positives and from 0 for others; 0 is perfect. None without rows."""
+    """Return the mean squared distance of the score from 1 for positives and 0 for negatives; None without rows."""
     n = int(positive.sum() + negative.sum())
     return float((positive * (1 - scores) ** 2 + negative * scores**2).sum() / n) if n else None

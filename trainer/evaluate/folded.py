@@ -1,4 +1,7 @@
-"""The model file of a variant with what its folds in a study said, as `train` with folds writes it: the checker counts it again."""
+"""Add the fold results of a study to a model file.
+
+The members are those that `train` with folds writes, so that the checker can count them again.
+"""
 
 from __future__ import annotations
 
@@ -18,11 +21,14 @@ from trainer.tree.nodes import tree_from_json
 
 
 def with_folds(model: ModelFile, study: Study, records: Sequence[FoldRecord]) -> ModelFile:
-    """`model` of all rows of the one data set, with the records of its one variant; unchanged where folds had not all rows."""
+    """Add the fold records of a study of one data set and one variant to `model`, which was trained on all rows.
+
+    Returns `model` unchanged if the study held out rows or a fold has no tree.
+    """
     by_fold: dict[int, FoldRecord] = {}
     for record in records:
         if record.second < 0 and not record.error:
-            by_fold.setdefault(record.fold, record)  # further ones repeat it with more threads
+            by_fold.setdefault(record.fold, record)  # later records repeat it with other numbers of threads
     if study.test_share or len(by_fold) < study.folds:
         return model
     fold_records = [by_fold[f] for f in range(study.folds)]
@@ -70,7 +76,7 @@ def with_folds(model: ModelFile, study: Study, records: Sequence[FoldRecord]) ->
 def _confusion(
     model: ModelFile, dataset: StudyDataset, folds: Folds, trees: Sequence[list[dict[str, Any]]]
 ) -> np.ndarray:
-    """Each row predicted by the tree that had not seen it, int64 (classes, classes)."""
+    """Return the confusion matrix of all rows, int64 (classes, classes); the tree of a fold predicts its held-out rows."""
     classes = len(model.tree.classes)
     confusion = np.zeros((classes, classes), np.int64)
     for f, nodes in enumerate(trees):

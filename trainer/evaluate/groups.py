@@ -1,4 +1,4 @@
-"""Rows in groups by the values of one column: names of the groups and the group of each row."""
+"""Group rows by the values of one column."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from trainer.tree.numbers import number_text, shortest_between
 
 MOST = 12
 QUARTERS = 4
-GAP = "\x1a"  # stands for an empty cell while categories are counted
-FEWEST = 30  # rows; shares of smaller groups say nothing
+GAP = "\x1a"  # represents an empty cell while categories are counted
+FEWEST = 30  # rows; shares of smaller groups are too uncertain
 
 
 def group_rows(chosen: np.ndarray) -> tuple[list[str], np.ndarray]:
-    """The name of each group of the values (n,), and the group of each row, int64 (n,); -1 for none.
+    """Return the name of each group, and the group of each row, int64 (n,).
 
-    `chosen` is float64 with NaN where missing, or an array of texts and None. Numbers of many values are cut at their quartiles, or
-    into three or two parts where quarters would be too small to say anything; of few values each value is a group; of categories the
-    rarest ones are one group.
+    `chosen` (n,) is float64 with NaN where missing, or an array of texts and None. Numbers with many distinct values are cut at
+    quartiles, or into three or two parts if quarters have fewer than 30 rows. Each of few distinct numbers is a group. Beyond 12
+    categories the rarest form one group. Missing values are a group of their own.
     """
     if chosen.dtype == object:
         return _by_category(chosen)
@@ -39,7 +39,7 @@ def group_rows(chosen: np.ndarray) -> tuple[list[str], np.ndarray]:
 
 
 def _cuts(known: np.ndarray, distinct: np.ndarray) -> np.ndarray:
-    """Where numbers are cut: into the most parts that all have enough rows, at most four and at least two."""
+    """Return the cuts into the most parts that all have enough rows: four, three, or else two."""
     for parts in range(QUARTERS, 1, -1):
         quantiles = np.quantile(known, np.arange(1, parts) / parts)
         cuts = np.unique([_shortest_cut(float(q), distinct) for q in quantiles])
@@ -49,13 +49,13 @@ def _cuts(known: np.ndarray, distinct: np.ndarray) -> np.ndarray:
 
 
 def _shortest_cut(quantile: float, distinct: np.ndarray) -> float:
-    """The shortest number that divides the values as the quantile does, so that the words of a group say exactly who is in it."""
+    """Return the shortest number that divides the values as the quantile does, so that group names are short and exact."""
     above = distinct[distinct > quantile]
     return shortest_between(float(distinct[distinct <= quantile].max()), float(above.min())) if len(above) else quantile
 
 
 def _by_category(chosen: np.ndarray) -> tuple[list[str], np.ndarray]:
-    """The most frequent categories, the others together, missing ones apart."""
+    """Group by the most frequent categories; the others share one group, and "missing" counts as a category."""
     texts = np.array([GAP if t is None else str(t) for t in chosen], dtype=object)
     names, places, counts = np.unique(texts.astype(str), return_inverse=True, return_counts=True)
     order = np.argsort(-counts, kind="stable")

@@ -1,6 +1,6 @@
-"""How far a share that was counted on rows may be off, and whether two trees differ by more than chance.
+"""Compute confidence intervals of shares and test the difference of two trees.
 
-n rows, k of them right; z the normal quantile of the level. All intervals are at 95 %.
+n rows, k of them correct; z is the normal quantile of the level. All intervals are at 95 % by default.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ __all__ = [
 
 
 def of_mean(total: float, squares: float, n: int, *, z: float = Z95) -> Interval | None:
-    """Normal interval for a mean cost per row that is not negative: `total` and `squares` are the sums of the n costs and of their squares.
+    """Return the normal interval of a nonnegative mean cost per row; None for fewer than two rows.
 
-    None for fewer than two rows.
+    `total` and `squares` are the sums of the n costs and of their squares.
     """
     if n < 2:
         return None
@@ -53,15 +53,15 @@ def of_mean(total: float, squares: float, n: int, *, z: float = Z95) -> Interval
 
 
 def mcnemar(b: int, c: int) -> float:
-    """Two-sided exact p-value that b rows right by the first alone and c by the second alone are chance (McNemar, 1947).
+    """Return the two-sided exact p-value of equal accuracy (McNemar, 1947); 1 if b + c is 0.
 
-    Without rows on which the two differ in being right it is 1.
+    Only the first tree classifies `b` rows correctly, only the second one `c` rows.
     """
     n = b + c
     k = min(b, c)
     if n == 0:
         return 1.0
-    # the tail of a fair coin in integers: exact however many rows there are
+    # the binomial tail at 1/2 in integers, which is exact for any number of rows
     tail = 0
     term = 1
     for i in range(k + 1):
@@ -71,9 +71,10 @@ def mcnemar(b: int, c: int) -> float:
 
 
 def difference(b: int, c: int, n: int, *, z: float = Z95) -> Interval | None:
-    """Interval for the difference of the shares right on the same n rows, (b − c) / n, the first minus the second.
+    """Return the interval of the accuracy difference on the same n rows, (b − c) / n; None without rows.
 
-    Wald's interval with Agresti & Min's (2005) half a row added to each of the four cells; None without rows.
+    Only the first tree classifies `b` rows correctly, only the second one `c` rows. Wald's interval, with half a row added to each
+    of the four cells (Agresti & Min, 2005).
     """
     if n <= 0:
         return None
@@ -86,7 +87,7 @@ def difference(b: int, c: int, n: int, *, z: float = Z95) -> Interval | None:
 
 
 class PairedDifference(NamedTuple):
-    """How far two shares of the same rows are apart: the difference, its 95 % interval, and the p-value of no difference."""
+    """The difference of two shares of the same rows, its 95 % interval, and the p-value of no difference."""
 
     points: float
     interval: Interval | None
@@ -128,6 +129,6 @@ def paired_difference(
 
 
 def _log(value: int) -> float:
-    """The logarithm of an integer that may be too large for a float."""
+    """Return the natural logarithm of an integer that may be too large for a float."""
     shift = max(0, value.bit_length() - 60)
     return math.log(value >> shift) + shift * math.log(2) if value > 0 else -math.inf

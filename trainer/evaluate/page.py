@@ -42,7 +42,10 @@ def evaluation_page(report: StudyReport) -> str:
 
 
 def measure_figure(report: StudyReport, variants: Sequence[str], measure: str) -> dict[str, Any]:
-    """Return Plotly JSON with a row for each data set and a marker for each variant; sizes and times have a logarithmic axis."""
+    """Return Plotly JSON with a row per data set and a marker per variant.
+
+    Leaves and times have a logarithmic axis.
+    """
     datasets = [d for d in report.datasets if any(report.cell(d, v).failed < report.folds for v in variants)][::-1]
     data: list[dict[str, Any]] = []
     for k, variant in enumerate(variants):

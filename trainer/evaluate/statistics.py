@@ -1,6 +1,7 @@
-"""Average ranks, Friedman's test and Holm's procedure, as Bollwein & Westphal compare classifiers (after Demšar, 2006).
+"""Compare variants by average ranks, Friedman's test and Holm's procedure.
 
-N data sets, q variants; R_j the average rank of variant j over the data sets, 1 for the best.
+Bollwein & Westphal compare classifiers in this way (after Demšar, 2006). N data sets, q variants; R_j is the average rank of
+variant j over the data sets, 1 for the best.
 """
 
 from __future__ import annotations
@@ -60,9 +61,9 @@ def compare(labels: Sequence[str], values: FloatArray, *, higher_is_better: bool
 
 
 def friedman(ranks: FloatArray) -> tuple[float | None, float | None]:
-    """Friedman's chi-square with q - 1 degrees of freedom and its p-value; ranks float64 (N, q).
+    """Return Friedman's chi-square with q - 1 degrees of freedom and its p-value; ranks float64 (N, q).
 
-    (None, None) where it is not defined: fewer than three variants or two data sets, or nothing but ties.
+    Returns (None, None) with fewer than three variants or two data sets, and with nothing but ties.
     """
     from scipy.stats import chi2
 
@@ -80,7 +81,7 @@ def friedman(ranks: FloatArray) -> tuple[float | None, float | None]:
 
 
 def _holm(mean: FloatArray, N: int) -> list[float]:
-    """Adjusted p-values of variants 1.. against variant 0, in their order."""
+    """Return the adjusted p-values of variants 1.. against variant 0, in their order."""
     q = len(mean)
     z = (mean[1:] - mean[0]) / math.sqrt(q * (q + 1) / (6 * N))
     p = np.array([math.erfc(abs(float(v)) / math.sqrt(2)) for v in z])

@@ -1,10 +1,11 @@
-"""A study: every variant of a method on the same stratified folds of every data set, one record per fold.
+"""Run a study: every variant on the same folds of every data set.
 
-Rows may be held out of all of it (`test_share`). With `nested`, every pair of folds is left out as well: the trees grown without
-folds o and i choose a variant for o by their accuracy on i, which `trainer.evaluate.choice` makes an honest estimate of.
+Each fold gives one record. `test_share` holds rows out of the whole study. With `nested`, every pair of folds is left out as well:
+trees grown without folds o and i choose a variant for o by their accuracy on i. `trainer.evaluate.choice` turns that into an
+unbiased estimate.
 
 Records are appended to a file as they come, one JSON object per line. A study that is started again with the same file computes
-only what is missing, so an interruption costs the folds that were running.
+only the missing records, so an interruption loses only the running folds.
 """
 
 from __future__ import annotations
@@ -151,26 +152,24 @@ class FoldRecord:
     second: int = -1
     second_correct: int = 0
     second_n: int = 0
-    base_correct: int | None = (
-        None  # rows of the class that is most frequent among the training rows; None: an older record
-    )
-    cost: float | None = None  # of the answers, where they have costs
+    base_correct: int | None = None  # judged rows of the class that is most frequent in training; None: an older record
+    cost: float | None = None  # of the answers to the judged rows, where they have costs
     constant_cost: float | None = None  # of the best single answer of the training rows
     cost_unit: str = ""
     goal: str = ""  # balanced, f1 or mcc
     goal_name: str = ""
-    positive: int = 0  # place of its positive class
-    confusion: list[list[int]] = field(default_factory=list)  # of the judged rows, where there is such a goal
-    tree: list[dict[str, Any]] = field(default_factory=list)  # its nodes, where every row is in a fold and they are few
-    group: str = ""  # the columns that decide which rows are in which fold
+    positive: int = 0  # index of the goal's positive class
+    confusion: list[list[int]] = field(default_factory=list)  # of the judged rows, if there is a goal
+    tree: list[dict[str, Any]] = field(default_factory=list)  # its nodes, if no rows are held out and they are few
+    group: str = ""  # the columns that assign rows to folds
     time: str = ""
-    by_group: list[list[int]] = field(default_factory=list)  # group, correct rows, rows: of the rows that were judged
-    weight: str = ""  # the column that says how much each row counts; then correct rows and rows are weights
-    rows: int = 0  # that were judged, where they have weights
+    by_group: list[list[int]] = field(default_factory=list)  # group, correct rows and rows, of the judged rows
+    weight: str = ""  # the column of row weights; `correct` and `n` are then sums of weights
+    rows: int = 0  # number of judged rows, where they have weights
     squares: list[float] = field(
         default_factory=list
     )  # sums of squared weights: of all judged rows, of the correct ones
-    questions: dict[str, Any] = field(default_factory=dict)  # parameters of the questions, where the data chose them
+    questions: dict[str, Any] = field(default_factory=dict)  # parameters that the data chose, see _chosen_settings
 
     @property
     def identity(self) -> tuple[Any, ...]:
@@ -235,7 +234,7 @@ def run_study(
             if path is not None:
                 _append(path, record)
             news(record, finished, len(required))
-    # the same computation may stand under another name in the file
+    # the file may have the same computation under another name
     return [replace(recorded[t.identity], dataset=t.dataset.name, variant=t.variant.label) for t in tasks]
 
 
@@ -256,7 +255,7 @@ def read_records(path: Path) -> Iterable[FoldRecord]:
 
 
 def _append(path: Path, record: FoldRecord) -> None:
-    """Write one line; what an interruption left of a line is removed first."""
+    """Append one line; first remove a half-written line, which an interruption leaves."""
     with path.open("ab+") as stream:
         size = stream.seek(0, 2)
         back = min(size, LONGEST)
@@ -283,7 +282,7 @@ def _tasks(study: Study) -> list[_Task]:
 
 
 def _left_out(study: Study) -> list[tuple[int, int]]:
-    """What each tree is grown without: every fold alone, then every pair if the study is nested."""
+    """Return the folds that each tree is grown without: every fold alone, then every pair if the study is nested."""
     alone = [(fold, -1) for fold in range(study.folds)]
     return alone + (list(itertools.combinations(range(study.folds), 2)) if study.nested else [])
 
@@ -292,7 +291,7 @@ _warmed = cache(warm)  # once per process, so that no fold pays for it
 
 
 def _fold(task: _Task) -> FoldRecord:
-    """Train on the other folds and count on this one; a refusal becomes the record's error."""
+    """Train on the other folds and measure on this one; a TrainerError becomes the error of the record."""
     codes = task.dataset.labels.codes
     rows, folds = _assign(task.dataset, task.folds, task.seed, task.test_share)
     inside = rows[folds.training(task.fold, task.second)]
@@ -365,7 +364,7 @@ def _fold(task: _Task) -> FoldRecord:
 
 
 def _chosen_settings(parameters: Mapping[str, Any], settings: Settings) -> dict[str, Any]:
-    """Return the parameters that the data chose, as the model states them: of the questions, and the leaf penalty."""
+    """Return the parameters that the data chose, as the model states them: binarisation and leaf penalty."""
     names = ["binarise", "bins", "extra_thresholds"] if settings.get("bins") == AUTO else []
     names += ["leaf_penalty"] if settings.get("leaf_penalty") == AUTO else []
     return {name: parameters[name] for name in names}
@@ -382,7 +381,7 @@ def _assign(dataset: StudyDataset, folds: int, seed: int, test_share: float) -> 
 
 
 def _by_group(tree: Tree, dataset: StudyDataset, rows: np.ndarray) -> list[list[int]]:
-    """Return group, correct rows and rows of each group among these rows; nothing without groups."""
+    """Return group, correct rows and rows, in weights, of each group among these rows; empty without groups."""
     if dataset.table.groups is None:
         return []
     groups = dataset.table.groups.codes[rows]
@@ -404,7 +403,7 @@ def _weight_sums(tree: Tree, dataset: StudyDataset, rows: np.ndarray) -> dict[st
 
 
 def _cost_record(result: TrainResult, costs: RowCosts | None, matrix: FloatArray) -> dict[str, Any]:
-    """Return what the tree's answers, and the best single answer, cost on held-out rows; nothing without costs."""
+    """Return the costs of the tree's answers and of the best single answer on held-out rows; empty without costs."""
     if costs is None or result.certificate.costs is None:
         return {}
     constant = result.tree.classes.index(result.certificate.costs["best_constant"]["answer"])
@@ -416,7 +415,7 @@ def _cost_record(result: TrainResult, costs: RowCosts | None, matrix: FloatArray
 
 
 def _goal_record(result: TrainResult, matrix: FloatArray, codes: np.ndarray, weights: np.ndarray) -> dict[str, Any]:
-    """Return the confusion of held-out rows where balanced accuracy, F1 or MCC was optimised; nothing for other goals."""
+    """Return the confusion of held-out rows if balanced accuracy, F1 or MCC was optimised; else nothing."""
     goal, positive = stated_goal(result.model.certificate, result.model.parameters)
     if not goal:
         return {}
@@ -429,13 +428,13 @@ def _goal_record(result: TrainResult, matrix: FloatArray, codes: np.ndarray, wei
 
 
 def _tree_record(tree: Tree) -> list[dict[str, Any]]:
-    """The nodes of a tree that fits into a record; else none."""
+    """Return the nodes of a tree; empty if they do not fit into a record."""
     nodes = nodes_of_fold(tree)
     return nodes if len(json.dumps(nodes)) <= LONGEST // 2 else []
 
 
 def _correct(tree: Tree, dataset: StudyDataset, rows: np.ndarray) -> int:
-    """Return how many of these rows the tree gets right, or their weight."""
+    """Return the number of these rows that the tree classifies correctly, or their weight."""
     if not len(rows):
         return 0
     right = tree.predict(dataset.table.take(rows).matrix()) == dataset.labels.codes[rows]

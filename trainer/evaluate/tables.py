@@ -1,4 +1,4 @@
-"""Records of a study as a report: a cell for each data set and variant, comparisons, Markdown and CSV."""
+"""Summarise the records of a study as tables, comparisons, Markdown and CSV."""
 
 from __future__ import annotations
 
@@ -236,7 +236,7 @@ def report(study: Study, records: Sequence[FoldRecord]) -> StudyReport:
 
 
 def sentence(comparison: VariantComparison) -> str:
-    """Friedman and Holm in words."""
+    """Return the results of Friedman's and Holm's tests in words."""
     if comparison.p is None or comparison.chi_square is None:
         return "Friedman's test needs three variants and two data sets."
     words = f"{comparison.datasets} data sets; Friedman χ² = {comparison.chi_square:.2f}, p = {comparison.p:.2g}."
@@ -289,7 +289,10 @@ def _cell(dataset: str, variant: str, group: str, folds: int, records: Sequence[
 
 
 def interval_of(records: Sequence[FoldRecord]) -> Interval | None:
-    """Return the 95 % interval of the accuracy over the folds: by groups or weights, by folds that follow time, else by rows."""
+    """Return the 95 % interval of the accuracy over the folds; None if it is not defined.
+
+    It is over groups, weights or folds in time; the widest if several apply, and over rows if none does.
+    """
     folds = len(records)
     intervals = []
     if any(r.by_group for r in records):
@@ -314,7 +317,7 @@ def interval_of(records: Sequence[FoldRecord]) -> Interval | None:
 
 
 def _costs(records: Sequence[FoldRecord], n: int) -> dict[str, Any]:
-    """Return the costs of all folds; nothing where one of them has none."""
+    """Return the costs of all folds; empty if a fold has none."""
     costs = [r.cost for r in records if r.cost is not None]
     constants = [r.constant_cost for r in records if r.constant_cost is not None]
     if not records or len(costs) < len(records) or len(constants) < len(records):
@@ -328,7 +331,7 @@ def _costs(records: Sequence[FoldRecord], n: int) -> dict[str, Any]:
 
 
 def _score(records: Sequence[FoldRecord]) -> dict[str, Any]:
-    """Return the optimised score of all unseen rows together; nothing where a fold has none, or another positive class."""
+    """Return the optimised score of all unseen rows together; empty if a fold has none, or another positive class."""
     goals = {(r.goal, r.positive) for r in records}
     if len(goals) != 1 or not records[0].goal:
         return {}

@@ -1,6 +1,6 @@
-"""Is a tree any good? One sentence and one next step, read from its model file alone.
+"""Judge a tree from its model file, with one next step.
 
-The same words stand on every page, in the API and on the command line.
+Pages, the API and the command line all show these words.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from trainer.tree.numbers import THIN, number_text, points_text
 CHANCE = 0.05  # a difference with a larger p-value may be chance
 LEARNED_NOISE = 0.03  # largest lead of training accuracy over unseen accuracy without a warning
 
-# how a proof and a doubt about the tree fit together
+# follows a doubt about a tree that is proved optimal
 PROOF_WORDS = "The proof is about its training rows, not about new ones."
 
 Kind = Literal["unknown", "constant", "worse", "other_aim", "chance", "single", "noise", "open", "good"]
@@ -33,7 +33,7 @@ _DOUBTED = ("other_aim", "worse", "chance", "single", "noise")
 
 @dataclass(frozen=True, kw_only=True)
 class BaseRate:
-    """The share of rows that is right if every row gets one class.
+    """The share of correct rows if every row gets one class.
 
     Parameters
     ----------
@@ -78,17 +78,17 @@ class TreeVerdict:
 
     @property
     def good(self) -> bool:
-        """Whether nothing speaks against asking for approval."""
+        """Whether the verdict recommends approval."""
         return self.kind == "good"
 
     @property
     def warns(self) -> bool:
-        """Whether it says more than the accuracy beside the base rate."""
+        """Whether the verdict names a problem."""
         return self.kind not in ("good", "unknown")
 
     @property
     def no_better(self) -> bool:
-        """Whether the tree is no better than a single answer for everybody."""
+        """Whether the tree is no better than one answer for all rows, or may be so by chance."""
         return self.kind in ("constant", "worse", "chance")
 
     def to_json(self) -> dict[str, Any]:
@@ -117,9 +117,9 @@ class _Measured:
 
     @property
     def may_be_chance(self) -> bool:
-        """Whether tree and single answer differ by no more than chance explains.
+        """Whether chance may explain the difference between the tree and the single answer.
 
-        Rows are compared one by one (McNemar's exact test); where they depend on each other the interval over groups decides.
+        McNemar's exact test on independent rows; the interval over groups or times decides for dependent rows.
         """
         if self.dependent and self.interval is not None:
             return self.interval[0] <= self.base_share
@@ -128,7 +128,10 @@ class _Measured:
 
 
 def base_rate(model: ModelFile) -> BaseRate | None:
-    """Return how often the most frequent class of the training rows is right, on unseen rows where they are counted."""
+    """Return the accuracy of always answering the most frequent training class; None without counts.
+
+    It is counted on the unseen rows if the file counts them by class, else on the training rows.
+    """
     unseen = _unseen_rows(model)
     root = model.tree.nodes[0]
     most = _most_frequent(model)
@@ -140,7 +143,7 @@ def base_rate(model: ModelFile) -> BaseRate | None:
 
 
 def training_base_words(tree: Tree) -> str:
-    """Say how many training rows are right if all get the most frequent class; "" for a tree without counts."""
+    """Return a sentence on how many training rows the most frequent class gets right; "" without counts."""
     root = tree.nodes[0]
     if not root.rows:
         return ""
@@ -183,7 +186,7 @@ def summary_members(model: ModelFile) -> dict[str, Any]:
 
 
 def _after_choice(model: ModelFile, step: str) -> str:
-    """Return the step for a tree whose number of leaves the training chose: other sizes were judged already."""
+    """Replace the step if the training chose the number of leaves: it has judged other sizes already."""
     tried = (model.sizes or {}).get("tried") or ()
     chosen_leaves = next((one["leaves"] for one in tried if one["chosen"]), None)
     if chosen_leaves is None:
@@ -192,23 +195,23 @@ def _after_choice(model: ModelFile, step: str) -> str:
         return "columns" if any(one["leaves"] > chosen_leaves for one in tried) else step
     if step == "one" and any(1 < one["leaves"] < chosen_leaves for one in tried):
         return "sizes"
-    # every smaller tree was worse by more than one standard error on the rows that were set aside
+    # every smaller tree was worse by more than one standard error on the rows set aside
     return "more_rows" if step in ("less", "one") else step
 
 
 def _less(parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """Return settings for a smaller tree: one question less on each path."""
+    """Return settings for a smaller tree: depth less 1."""
     depth = parameters.get("depth")
     return {"depth": depth - 1} if isinstance(depth, int) and depth > 1 else {}
 
 
 def _one(parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """Return settings for a tree of one question."""
+    """Return settings for a tree of one split."""
     return {"depth": 1} if isinstance(parameters.get("depth"), int) else {}
 
 
 def _more(parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """Return settings for a larger tree: a fifth of the price of a leaf, or one question more on each path."""
+    """Return settings for a larger tree: a fifth of the leaf penalty, or depth plus 1 without one."""
     penalty = float(parameters.get("leaf_penalty") or 0)
     if penalty:
         return {"leaf_penalty": float(f"{penalty / 5:.3g}")}
@@ -250,7 +253,7 @@ def _judge(model: ModelFile) -> _Finding:
 
 
 def _judge_leaf(model: ModelFile) -> _Finding:
-    """Judge a tree that asks nothing."""
+    """Judge a tree without splits."""
     root = model.tree.nodes[0]
     answer = model.tree.classes[root.label]
     rate = base_rate(model)
@@ -266,7 +269,7 @@ def _judge_leaf(model: ModelFile) -> _Finding:
 
 
 def _judge_training(model: ModelFile) -> _Finding:
-    """Judge by the training rows alone: they tell whether the tree is worse than one answer, not whether it is better."""
+    """Judge by the training rows alone: they can show that the tree is no better than one answer, not that it is better."""
     rate = base_rate(model)
     if rate is None:
         return _Finding(
@@ -285,7 +288,7 @@ def _judge_training(model: ModelFile) -> _Finding:
 
 
 def _judge_unseen(model: ModelFile, unseen: _Measured) -> _Finding:
-    """Judge by the rows that the tree, or the tree of a fold, has not seen."""
+    """Judge by the unseen rows: those of all folds, or the held-out ones."""
     label = model.tree.classes[unseen.most]
     base = points_text(unseen.base_share)
     compared = f"Right for {points_text(unseen.accuracy)}{THIN}% of {_weight_words(model)}new rows; always answering “{label}” is right for {base}{THIN}%."
@@ -312,7 +315,7 @@ def _judge_unseen(model: ModelFile, unseen: _Measured) -> _Finding:
 
 
 def _judge_costs(model: ModelFile) -> _Finding:
-    """Judge by the costs of the answers, which the tree was trained for."""
+    """Judge by the costs of the answers, which the training minimised."""
     costs = model.certificate["costs"]
     test = model.metrics.get("test") or {}
     is_tested = "cost" in test and bool(test.get("n"))
@@ -342,12 +345,12 @@ def _open_or_good(model: ModelFile, compared: str) -> _Finding:
 
 
 def _weight_words(model: ModelFile) -> str:
-    """Say that shares are of weight, where rows have weights from a column."""
+    """Return "the weight of " if a column weights the rows, so that shares are shares of weight; else ""."""
     return "the weight of " if model.certificate.get("weights") else ""
 
 
 def _unseen_rows(model: ModelFile) -> _Measured | None:
-    """Return the unseen rows of all folds, else those held out; None where the file does not count them by class."""
+    """Return the counts of the unseen rows, of all folds or else held out; None if the file has no confusion matrix."""
     crossed, test = (model.metrics.get(name) or {} for name in ("cross_validation", "test"))
     metrics = crossed if crossed.get("accuracy") is not None else test
     accuracy = unseen_accuracy(model.metrics)
@@ -365,7 +368,10 @@ def _most_frequent(model: ModelFile) -> int:
 
 
 def _noise(model: ModelFile, unseen: _Measured) -> str:
-    """Return by how many points training rows are right more often than chance explains; empty if they are not."""
+    """Return by how many points training accuracy exceeds unseen accuracy.
+
+    Returns "" unless it lies above the interval of the unseen accuracy, and by more than LEARNED_NOISE above that accuracy.
+    """
     train = (model.metrics.get("train") or {}).get("accuracy")
     interval = unseen.interval
     if train is None or interval is None or train <= interval[1] or train - unseen.accuracy <= LEARNED_NOISE:
@@ -374,7 +380,7 @@ def _noise(model: ModelFile, unseen: _Measured) -> str:
 
 
 def _single_question(model: ModelFile, unseen: _Measured) -> str:
-    """Return that one question gets at least as many unseen rows right as a tree of several; empty if it does not."""
+    """Return a sentence if the best single split gets at least as many unseen rows right as this larger tree; else ""."""
     single = model.certificate.get("single_question") or {}
     n = single.get("n")
     if model.tree.n_leaves <= 2 or not n or n != int(unseen.confusion.sum()) or _other_aim(model):
@@ -386,7 +392,7 @@ def _single_question(model: ModelFile, unseen: _Measured) -> str:
 
 
 def _other_aim(model: ModelFile) -> str:
-    """Return what the tree was trained for that one answer for all rows cannot give; empty if it was for right rows alone."""
+    """Return the aims of the training besides accuracy that one answer for all rows cannot meet; "" without any."""
     settings = model.parameters
     aims = ["a stated goal"] if model.certificate.get("goal") else []
     if settings.get("class_weight") not in (None, "none"):

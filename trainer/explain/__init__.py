@@ -1,1 +1,1 @@
-"""Explain single answers: the path of a row with its distances, and the proved smallest change (counterfactual)."""
+"""Explain single answers by their path and their smallest change (counterfactual)."""

@@ -1,4 +1,4 @@
-"""Describe the surroundings of an answer: nearest training rows, and answers for missing or unknown values."""
+"""Describe nearest training rows and answers for missing or unknown values."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from trainer.tree.nodes import Tree
 from trainer.tree.splits import goes_left
 from trainer.tree.splits.base import Split
 
-UNKNOWN = -1.0  # the code of a category that the model never saw
+UNKNOWN = -1.0  # code of a category that the model does not know
 
 
 def nearest_rows(
@@ -69,10 +69,10 @@ def _answer(tree: Tree, rows: FloatArray) -> dict[str, Any]:
 
 
 def both_ways(tree: Tree, row: FloatArray, open_columns: Sequence[int]) -> list[float]:
-    """Return the share of each class as an answer if the values of `open_columns` are unknown, (classes,).
+    """Return the probability of each answer if the values of `open_columns` are unknown, (classes,).
 
-    A split on such a column is followed both ways with the shares of its training rows, half each at a node without rows. If training
-    had empty cells in the column, an unknown value goes the way of an empty cell.
+    A split on such a column is followed both ways, weighted by training rows, or half each at a node without rows. If the split
+    learned from empty cells of the column, an unknown value goes the way of an empty cell.
     """
     shares = [0.0] * len(tree.classes)
     hidden = frozenset(open_columns)
@@ -94,7 +94,7 @@ def both_ways(tree: Tree, row: FloatArray, open_columns: Sequence[int]) -> list[
 
 
 def learned_empty(tree: Tree, split: Split, f: int) -> bool:
-    """Return True if `split` learned from training rows where empty cells of column `f` go; False for categories."""
+    """Return True if `split` learned the side of empty cells of column `f` from training rows; False for categories."""
     column = tree.schema[f]
     if column.kind is ColumnKind.CATEGORICAL or f in split.refused:
         return False

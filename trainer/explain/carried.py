@@ -1,6 +1,7 @@
-"""Write a tree as plain data for `tree_engine.js` in a browser, and nothing else of the model.
+"""Write a tree as plain data for `tree_engine.js` in a browser.
 
-Numbers are written so that reading them gives the same doubles. Infinite ends are null. Columns are those that the tree uses.
+Nothing else of the model is written. Numbers are read back as the same doubles. Infinite ends are null. Only columns that the tree
+uses are written.
 """
 
 from __future__ import annotations
@@ -32,8 +33,8 @@ def tree_data(
 ) -> dict[str, Any]:
     """Return classes, columns and nodes of a tree.
 
-    Without `rows` the data hold no figures of training rows: no counts, only the units of the model file, and one category for all that
-    neither a split nor a permission names. A column that refuses unknown values keeps all of its categories.
+    Without `rows` the data hold no figures of training rows: no counts, and only the units of the model file. One category then
+    represents all that neither a split nor a permission names. A column that refuses unknown values keeps all its categories.
     `unseen` has for each node its correct held-out rows, and all held-out rows that reach it.
     """
     place = {j: at for at, j in enumerate(tree.used_columns)}

@@ -1,4 +1,4 @@
-"""Add explanations to a file of predictions as columns: the path and the smallest change in words."""
+"""Add paths and smallest changes as columns to a file of predictions."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from trainer.explain.statistics import cost_source, with_costs
 from trainer.explain.words import short_flip_text, step_text
 from trainer.tree.nodes import Tree
 
-PIECE = 5_000  # rows whose words are in memory at a time, some megabytes
+PIECE = 5_000  # rows whose texts are in memory at a time, some megabytes
 
 
 @dataclass(frozen=True, kw_only=True)
 class ExplainOptions:
-    """Options of explanations: statistics of the columns and their source, permitted changes, order, and seconds for all rows.
+    """Options of explanations: column statistics with their source, permitted changes, order, and seconds for all rows.
 
-    `change` is column → words as `permissions` takes them. `least` is the order of changes. The server sends the record as JSON to the
-    process that predicts.
+    `change` maps columns to words for `permissions`. `least` is the order of changes. The server sends the record as JSON to the
+    predicting process.
     """
 
     statistics: Sequence[ColumnStatistics]
@@ -83,7 +83,7 @@ def explain_options(
 
 
 class ExplainedColumns:
-    """The columns for `predict_file`; raises ParameterError for a `change` that the tree's columns do not accept.
+    """The explanation columns for `predict_file`; raises ParameterError if the tree's columns do not accept a `change`.
 
     After the time limit, further rows are predicted without explanations; `notes` counts them.
     """

@@ -1,11 +1,11 @@
-"""Find the smallest change of a row that gives another answer (a counterfactual), over all leaves and with a proof.
+"""Find and prove the smallest change of a row to another answer.
 
-If each split asks one column, columns are independent: in each leaf a column stays, or takes its nearest permitted value, and the cheapest
-leaf wins. With weighted sums, one changed column is solved in closed form. If one is not enough, or several may be cheaper, a small
-mixed-integer program is solved for each leaf (`program`).
+This is a counterfactual over all leaves. If each split uses one column, columns are independent: in each leaf a column stays or
+takes its nearest permitted value, and the cheapest leaf wins. With weighted sums, one changed column is solved in closed form. If
+one is not enough, or several may be cheaper, a small mixed-integer program is solved for each leaf (`program`).
 
-An empty cell stays empty, or gets a value if that is permitted: one changed column of size 0. In a leaf with sums, all choices of cells
-that get a value are compared, since an empty cell can decide a sum.
+An empty cell stays empty, or gets a value if that is permitted: one changed column of size 0. In a leaf with sums, the choices of
+cells to fill are compared, since an empty cell can decide a sum.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ from trainer.tree.nodes import Tree
 from trainer.tree.splits.base import VALUE
 
 ALTERNATIVES = 3
-MOST_FILLED = 6  # optional empty cells of a row whose choices are all compared
-NUDGES = 64  # doublings of the step that searches a rounded boundary
+MOST_FILLED = 6  # optional empty cells of a row of which all subsets are compared
+NUDGES = 64  # doublings of the step when searching beyond a rounded boundary
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,7 +83,7 @@ class FlipResult:
 
 
 class Flipper:
-    """Finds flips in one tree, with the statistics of its training rows and a permission for each column.
+    """Search for flips in one tree, with the statistics of its training rows and a permission for each column.
 
     `least` is the order of flips: COLUMNS compares the number of columns, then the sum of changes; TOTAL compares the sum alone.
     """
@@ -117,7 +117,7 @@ class Flipper:
         row : float64 array of shape (columns,)
             The row, NaN where a cell is empty.
         target : int, optional
-            The class to reach, by position; without it, any other than the row's own.
+            The code of the class to reach; None: any other than the row's own.
 
         Returns
         -------
@@ -142,7 +142,7 @@ class Flipper:
         return FlipResult(flip=distinct[0], alternatives=tuple(distinct[1 : ALTERNATIVES + 1]))
 
     def _with_unknown_categories(self, row: FloatArray) -> FloatArray:
-        """Return the row with unknown categories in place of empty cells, which take the same path."""
+        """Return the row with empty categorical cells that are not refused set to UNKNOWN, which takes the same path."""
         empty = [j for j in self.tree.used_columns if self.tree.schema[j].kind is ColumnKind.CATEGORICAL]
         changed = row.copy()
         for j in set(empty) - set(self.tree.refused_columns):
@@ -182,10 +182,10 @@ class Flipper:
         return self._programs(row, flips, later, settled=all_starts)
 
     def _starts(self, row: FloatArray, region: Region) -> tuple[list[FilledRow], bool]:
-        """Return the start rows of the search in a leaf, one for each choice of empty cells that get a value.
+        """Return the start rows of the search in a leaf, one for each choice of empty cells to fill.
 
-        Cells that the splits of one column do not allow to be empty always get one; others only if a sum reads them. The second value
-        is True if all choices are returned.
+        Cells that the leaf does not allow to be empty are always filled; others only if a sum reads them. The second value is True
+        if all choices are covered.
         """
         empty = [j for j in used_by(region) if math.isnan(row[j]) and self.permissions[j].fill]
         required = [j for j in empty if not region.holds(j, row[j])]
@@ -215,7 +215,7 @@ class Flipper:
         return FilledRow(row=changed, filled=frozenset(filled))
 
     def _usual(self, j: int) -> float:
-        """Return a typical value of a column on its steps."""
+        """Return a typical value of a column, on its steps: the fill value or the middle of the training range."""
         fill = self.tree.schema[j].fill
         statistics = self.statistics[j]
         value = fill if fill is not None else (statistics.low + statistics.high) / 2
@@ -229,7 +229,10 @@ class Flipper:
         return len(flip.columns), flip.distance, flip.leaf
 
     def _floor(self, row: FloatArray, region: Region, forced: Sequence[int]) -> float:
-        """Return the size of the changes that this leaf requires; infinity if a column has no permitted value."""
+        """Return a lower bound on the size of a change into this leaf: that of the `forced` columns.
+
+        Returns infinity if one of them has no permitted value.
+        """
         parts = []
         for j in forced:
             value = self._nearest(row, region, j)
@@ -264,7 +267,7 @@ class Flipper:
         return flips, settled
 
     def _cheapest(self, search: Search, seconds: float, below: float | None) -> CheapestRow:
-        """Solve the program of a leaf; if the solver refuses its numbers, nothing is proved."""
+        """Solve the program of a leaf; if the solver rejects its numbers, nothing is proved."""
         start = search.start
         allowed = list(self.permissions)
         statistics = list(self.statistics)
@@ -279,7 +282,7 @@ class Flipper:
     def _cheapest_without_sums(
         self, row: FloatArray, start: FilledRow, region: Region, forced: Sequence[int]
     ) -> list[Flip]:
-        """Return the cheapest row of a leaf if each split on its path asks one column."""
+        """Return the cheapest flip into a leaf without sums: each forced column takes its nearest permitted value."""
         changed = start.row.copy()
         for j in forced:
             value = self._nearest(start.row, region, j)
@@ -295,7 +298,7 @@ class Flipper:
         return float(codes[0]) if codes else None
 
     def _one_column_flips(self, row: FloatArray, start: FilledRow, region: Region, forced: Sequence[int]) -> list[Flip]:
-        """Return for each column that can reach a leaf with sums alone the cheapest row."""
+        """Return the cheapest flip of each column that alone can reach a leaf with sums."""
         changed = {*start.filled, *forced}
         if len(changed) > 1:
             return []
@@ -315,7 +318,7 @@ class Flipper:
         return flips
 
     def _fill_one_cell(self, row: FloatArray, start: FilledRow, region: Region) -> list[Flip]:
-        """Return the row in which one empty cell gets a value that reaches the leaf, preferably the typical one."""
+        """Return the flip that fills one empty cell so that the row reaches the leaf, if possible with the typical value."""
         (j,) = start.filled
         usual = float(start.row[j])
         values = [usual, *sorted(self._numbers(start.row, region, j, FREE), key=lambda value: abs(value - usual))]
@@ -407,7 +410,7 @@ def _round_to(value: float, decimals: int | None) -> float:
 
 
 def _drop_supersets(flips: Sequence[Flip], order: Callable[[Flip], tuple[float, float, int]]) -> list[Flip]:
-    """Sort flips, the best first, and drop those that change all columns of a better one."""
+    """Sort flips, the best first, and drop those whose columns include all columns of a better one."""
     distinct: list[Flip] = []
     for flip in sorted(flips, key=order):
         if not any(set(other.columns) <= set(flip.columns) for other in distinct):

@@ -1,4 +1,7 @@
-"""The orders of changes; apart from `flip`, so that pages that only offer them load no solver."""
+"""Name the orders of changes.
+
+Separate from `flip`, so that pages that only offer them load no solver.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Permissions: how each column of a row may change, read from the user's words."""
+"""Read from the user's words how each column may change."""
 
 from __future__ import annotations
 

@@ -1,13 +1,13 @@
-"""Find the cheapest row of a leaf with weighted sums when several columns change, by a small mixed-integer program.
+"""Find the cheapest row of a leaf by a mixed-integer program.
 
-Legend: y[j,p] = 1 if column j moves into its piece p. v[j,p] is the distance from the row's value, in steps if the column has few of them
+It serves leaves with weighted sums when several columns change. Legend: y[j,p] = 1 if column j moves into its piece p. v[j,p] is the distance from the row's value, in steps if the column has few of them
 (counted from 0, values near 1e9 with steps of 1e-6 would exceed the solver's range). w[j,c] = 1 if column j changes to category c.
 t[j] ≥ |change of j|. The program minimises the number of changed columns, then Σ t/scale; or Σ t/scale alone, below a known sum `below`.
 
-A relaxation is solved first, with sums slightly beyond their thresholds. Its value is a lower bound for every row of the leaf, also for
-rows exactly on a threshold. If the kernel sends its row elsewhere, this row is cut off and the relaxation solved again. The first row that
-passes the kernel is the cheapest. If columns have no steps, or too many rows lie on the planes, a row with a margin is taken. It counts as
-proved only if it meets the bound.
+A relaxation is solved first, with sums slightly beyond their thresholds. Its value is a lower bound for every row of the leaf, also
+for rows exactly on a threshold. If the prediction kernel sends its row elsewhere, this row is cut off and the relaxation solved
+again. The first row that the kernel sends to the leaf is the cheapest. If columns have no steps, or too many rows lie on the planes,
+a row with a margin is taken. It counts as proved only if it meets the bound.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ MARGINS = (2e-6, 2e-5, 2e-4)  # distance from a boundary as a share of the sum's
 MOST_REFUSED = 30  # rows exactly on a plane that the kernel sends to its other side, cut off one by one
 ROUNDED = 1e-9  # least scale of a sum as a share of its largest term, so that margins exceed the rounding of doubles
 CLOSE = 1e-4  # relative tolerance of the comparison with the bound of the relaxation
-NOTHING = 1e-6  # in columns without steps, a smaller change in units is the solver's rounding
+NOTHING = 1e-6  # a smaller change, in units, counts as the solver's rounding
 WIDER = 1.0  # distance beyond the training range that a value may have, in widths of the range
 SECONDS = 5.0  # of one solve
 
 
 @dataclass(frozen=True, kw_only=True)
 class CheapestRow:
-    """The cheapest row (None: there is none), and whether that is proved, up to the margin at sums."""
+    """The cheapest row found (None: none), and whether it is proved that no row is cheaper."""
 
     row: FloatArray | None
     proved: bool
@@ -72,13 +72,13 @@ def cheapest(
     for _ in range(MOST_REFUSED):
         outcome = relaxed.solve(until - time.monotonic())
         if outcome.ended is Termination.INFEASIBLE:
-            return CheapestRow(row=None, proved=True)  # the kernel refused all rows that were cut off
+            return CheapestRow(row=None, proved=True)  # the kernel rejected all rows that were cut off
         if outcome.values is None or outcome.ended is not Termination.OPTIMAL:
             break
         cheapest_row = relaxed.row_at(outcome.values)
         bound = relaxed.cost(outcome.values)
         if int(tree.apply(cheapest_row.reshape(1, -1))[0]) == region.leaf:
-            return CheapestRow(row=cheapest_row, proved=True)  # no remaining row is cheaper
+            return CheapestRow(row=cheapest_row, proved=True)  # the kernel rejected all cheaper ones
         if not relaxed.refuse(outcome.values):
             break
     return _cheapest_with_margin(relaxed, bound, until)
@@ -152,7 +152,7 @@ class _Program:
         )
 
     def solve(self, seconds: float) -> Outcome:
-        """Minimise the changed columns, then the sum of changes; or the sum alone."""
+        """Minimise the number of changed columns, then the sum of changes; with `below`, the sum alone."""
         options = SolveOptions(time=max(seconds, 0.01), absolute_gap=1e-9)
         if self.below is not None:
             self.model.maximize(-total(self.costs))
@@ -177,14 +177,14 @@ class _Program:
         return cost[1] <= bound[1] + CLOSE * max(1.0, bound[1])
 
     def is_dominated(self, bound: tuple[int, float] | None) -> bool:
-        """Return True if the bound of the relaxation shows that no row of the leaf is cheaper than `below`."""
+        """Return True if the bound of the relaxation shows that no row of the leaf is notably cheaper than `below`."""
         return bound is not None and self.below is not None and self.below <= bound[1] + CLOSE * max(1.0, bound[1])
 
     def refuse(self, values: FloatArray) -> bool:
-        """Cut off this one row, and no other; False if columns without steps make that impossible.
+        """Cut off the row of a solution, and no other; return False if columns without steps make that impossible.
 
-        A row is another one if a column moves into another piece, by another number of steps, or to another category:
-        down = 1 only if v ≤ v̄ - 1, and up = 1 only if v ≥ v̄ + 1.
+        A row differs if a column moves into another piece, by another number of steps, or to another category: down = 1 only if
+        v ≤ v̄ - 1, and up = 1 only if v ≥ v̄ + 1.
         """
         if not self.stepped:
             return False
@@ -350,7 +350,7 @@ class _Program:
         return changed
 
     def _snap_to_start(self, j: int, value: float) -> float:
-        """Return the value, or the start value if only sums count and both differ by rounding."""
+        """Return the value, or the start value if `below` is set and both differ only by rounding."""
         current = float(self.start[j])
         scale = self.statistics[j].scale
         close = math.isfinite(scale) and abs(value - current) <= NOTHING * scale
@@ -360,7 +360,7 @@ class _Program:
 def _exclude_value(piece: tuple[float, float], value: float, decimals: int | None) -> list[tuple[float, float]]:
     """Return the parts of a piece below and above the row's value.
 
-    If columns are not counted, a move to the row's own value would be the same row once more.
+    Where changed columns are not counted, a move to the row's own value would represent the same row twice.
     """
     low, high = piece
     if decimals is None or not low <= value <= high:

@@ -1,4 +1,4 @@
-"""Write an explained row as a dictionary with stable names, for `explain --json` and the API."""
+"""Write explained rows as dictionaries for `explain --json` and the API."""
 
 from __future__ import annotations
 

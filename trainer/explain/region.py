@@ -1,4 +1,4 @@
-"""The rows that reach a leaf, as permitted values of each column and sums that must hold."""
+"""Describe the rows of a leaf by column values and sums."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from trainer.table import ColumnKind
 from trainer.tree.nodes import Tree
 from trainer.tree.splits.base import AMONG, EMPTY, IS_EMPTY, SUM, Flat, Term
 
-UNKNOWN = -1  # the code of a category that the model never saw; it answers no
+UNKNOWN = -1  # code of a category that the model does not know; sets send it right
 
 
 @dataclass(frozen=True, kw_only=True)
 class Span:
-    """Numbers low < x ≤ high; `first` and `last` are the ends on the column's steps, where rows may move to."""
+    """Numbers low < x ≤ high; `first` and `last` are the outermost values on the column's steps."""
 
     low: float
     high: float
@@ -74,7 +74,7 @@ class Sum:
 class Region:
     """The rows of one leaf: `spans` by numeric column, category codes by categorical column, and sums.
 
-    `empty` is True for columns of `spans` whose cell may be empty.
+    `empty` tells for each column of `spans` whether its cell may be empty.
     """
 
     leaf: int
@@ -103,7 +103,7 @@ Ends = tuple[float, float]
 def regions(
     tree: Tree, statistics: Sequence[ColumnStatistics], permissions: Sequence[Permission]
 ) -> tuple[Region, ...]:
-    """Return the region of each leaf that some row can reach."""
+    """Return the region of each leaf, without leaves that no row reaches by the splits on single columns."""
     candidates = (_region(tree, leaf.id, statistics, permissions) for leaf in tree.leaves)
     return tuple(region for region in candidates if region is not None)
 
@@ -154,13 +154,13 @@ def _all_ends(tree: Tree, j: int) -> list[Ends]:
 
 
 def full_spans(tree: Tree, j: int, statistics: ColumnStatistics, permission: Permission) -> tuple[Span, ...]:
-    """Return the spans of a numeric column without any split."""
+    """Return the spans of a numeric column that no split limits."""
     decimals = decimals_for(tree, j, statistics, permission)
     return tuple(_span(low, high, decimals) for low, high in _all_ends(tree, j))
 
 
 def _codes(tree: Tree, flat: Flat, left: bool) -> frozenset[int]:
-    """Return the codes that go left, or right; an unknown category goes right at a set and is -1 at a threshold."""
+    """Return the codes that go left, or right; UNKNOWN goes right at a set, and a threshold compares it as -1."""
 
     def goes_left(code: int) -> bool:
         if flat.test == AMONG:
@@ -195,7 +195,7 @@ def _span(low: float, high: float, decimals: int | None) -> Span:
 
 
 def nearest(spans: Sequence[Span], value: float, permission: Permission) -> float | None:
-    """Return the permitted value in a span that is nearest to `value`, which lies in none; None if there is none."""
+    """Return the permitted value in a span nearest to `value`, which lies in no span; None without any."""
     best = None
     for span in spans:
         if value <= span.low:

@@ -17,7 +17,7 @@ from trainer.tree.file import ModelFile
 
 @dataclass(frozen=True, kw_only=True)
 class ExplainedRows:
-    """Rows to explain: `matrix`, float64 of shape (n, columns), NaN for empty cells, with statistics and their source in words.
+    """Rows to explain: `matrix`, float64 (n, columns), NaN for empty cells, with statistics and their source in words.
 
     `trained` is True if the file holds the training rows of the model; the statistics are then theirs.
     """
@@ -38,7 +38,7 @@ def rows_to_explain(
     header: bool | None = None,
     sheet: str | None = None,
 ) -> ExplainedRows:
-    """Read a file of rows in the way of the training file.
+    """Read a file of rows to explain as the training file was read.
 
     Raises DataError if the file lacks a column that the tree uses, and OSError if it cannot be opened.
     """

@@ -1,4 +1,4 @@
-"""Sizes of changes: units and steps of columns, and the costs that a user gives."""
+"""Measure changes by units, steps and user costs of columns."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ EXACT = Context(prec=800)  # multiples of a step around any double are exact in 
 
 
 def statistics_of_model(tree: Tree, matrix: FloatArray | None = None) -> tuple[ColumnStatistics, ...]:
-    """Return the statistics by which every page and command measures a change.
+    """Return the statistics that measure changes on every page and in every command.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ def _by_description(column: ColumnSchema, measured: ColumnStatistics) -> ColumnS
 
 
 def coarse(known: Sequence[ColumnStatistics]) -> tuple[ColumnStatistics, ...]:
-    """Return statistics for users without access to the rows: they show a scale, not a figure of the rows.
+    """Coarsen statistics for users without access to the rows, so that they reveal no figure of a row.
 
     Units and deviations are rounded to 1, 2 or 5 times a power of ten, and ranges are widened to whole units.
     """
@@ -73,7 +73,7 @@ def _coarse(measured: ColumnStatistics) -> ColumnStatistics:
 def with_costs(
     schema: Sequence[ColumnSchema], column_statistics: Sequence[ColumnStatistics], cost: Mapping[str, Any]
 ) -> tuple[ColumnStatistics, ...]:
-    """Return the statistics with the given costs of a change of 1 in some columns.
+    """Return the statistics with the user's costs of a change of 1 in some columns.
 
     Costs are numbers from 10^-9 to 10^9; the columns must be numeric or binary. Raises ParameterError for others.
     """
@@ -112,7 +112,7 @@ def _odd_cost(column: ColumnSchema | None, value: Any) -> str:
 
 
 def statistics_of_tree(tree: Tree) -> tuple[ColumnStatistics, ...]:
-    """Return statistics from the tree alone, for models without their rows: units of 1, steps and range of thresholds."""
+    """Return statistics from the tree alone: units of 1, and the steps and range of its thresholds."""
     ends: dict[int, list[float]] = {}
     for v in tree.branches:
         flat = None if v.split is None else v.split.flat(tree.schema)

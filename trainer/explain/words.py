@@ -67,7 +67,7 @@ def flip_text(flip: Mapping[str, Any]) -> str:
 
 
 def unasked_text(flip: Mapping[str, Any]) -> str:
-    """Write why a questionnaire may show another change: this one depends on columns that it does not ask."""
+    """Write why a questionnaire may show a larger change: this one depends on columns that it does not ask."""
     if not flip["unasked"]:
         return ""
     names = " and ".join(f"{label(name)} ({value_text(value, name)})" for name, value in flip["unasked"].items())

@@ -1,1 +1,1 @@
-"""Declaration of methods, progress reports, and the scope of claims."""
+"""Declare methods, report progress, and describe the scope of claims."""

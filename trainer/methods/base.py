@@ -1,7 +1,8 @@
-"""Declarations of methods and parameters, the source of command line, form, API and documentation.
+"""Declare methods and parameters.
 
-A method is one file of a family with a `METHOD`, a line in `trainer.registry.METHODS`, a page in docs/methods and a test.
-Its `solve(problem, settings, monitor)` runs in a worker thread, reports to the monitor, and returns a Solution.
+Command line, form, API and documentation are made from the declarations. A method is one file of a family with a `METHOD`, a line in
+`trainer.registry.METHODS`, a page in docs/methods and a test. Its `solve(problem, settings, monitor)` runs in a worker thread, reports
+to the monitor, and returns a Solution.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ from trainer.tree.numbers import count_words, percent_text
 Value = int | float | bool | str | None
 AUTO = "auto"  # the value of a parameter that the training chooses
 MAX_TEXT = 10_000  # characters of a parameter
-# of a number that is taken exactly
+# limits of a number that is read exactly
 MAX_DIGITS = 60
 MAX_EXPONENT = 400
 Type = Literal["integer", "number", "boolean", "choice", "text"]
@@ -48,20 +49,20 @@ Type = Literal["integer", "number", "boolean", "choice", "text"]
 
 @dataclass(frozen=True, kw_only=True)
 class Parameter:
-    """One option of a method: name as in Python (`leaf_penalty`), type, range, default, and the sentence that explains it.
+    """One option of a method: name as in Python (`leaf_penalty`), type, range, default, and a sentence of help.
 
     Parameters
     ----------
     default : value
         None means "no limit" or "chosen by the method"; `help` says which.
     flag : bool
-        Whether it has a command line flag of its own; others are given with `--set name=value`.
+        Whether it has a command line flag of its own; others are set with `--set name=value`.
     check : callable, optional
         Checks the value against the other settings and the names in the data, before a run is queued. Raises ParameterError.
     restricts : callable, optional
         Returns a text for each restriction of the search space, for the scope.
     sentences : callable, optional
-        Returns the same for the summary of a new run, whose values may be incomplete.
+        Returns sentences for the summary of a new run, whose values may be incomplete.
     one_leaf : bool
         Whether a tree of one leaf always satisfies it.
     counts_rows : bool
@@ -190,15 +191,15 @@ Check = Callable[[Settings, SettingNames], object]  # raises ParameterError; the
 
 
 class NotProved(TrainerError):
-    """There is no proof; the message is the reason."""
+    """No proof can be built; the message is the reason."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ProofSteps:
     """Steps that prove an integer cost `goal` of all trees, children before parents (docs/proof-format.md).
 
-    An error costs `scale` * Q and a leaf `scale` * P + 1, or Q and P where `scale` is 1; P/Q is the penalty of a leaf in rows.
-    With `goals` the steps count errors: trees with at most 1, 2, … leaves make so many, and the last number holds for all others.
+    An error costs `scale` * Q and a leaf `scale` * P + 1, or Q and P if `scale` is 1; P/Q is the penalty of a leaf in rows. With
+    `goals` the steps count errors: goals[t - 1] is the least for trees with at most t leaves, and the last one holds for all others.
     """
 
     scale: int
@@ -214,13 +215,13 @@ class Solution:
     Parameters
     ----------
     bound : float, optional
-        Upper bound in the unit of the objective (mean accuracy minus penalties). None if nothing is proved about the whole tree.
+        Upper bound in the unit of the objective (accuracy minus penalties). None if nothing is proved about the whole tree.
     finished : bool
         False if the monitor stopped the search; the status then comes from the monitor.
     scope : str
         The search space of the claim, if only the search knows it.
     goal : Goal, optional
-        What is maximised instead of accuracy.
+        The goal that replaces accuracy.
     unproved : str
         A part of the claim that stays open even if bound and objective agree.
     proof : callable, optional
@@ -249,7 +250,7 @@ class Solution:
 
     def status(self, guarantee: Guarantee, monitor: Monitor) -> Status:
         """Return why the run ended, without regard to the gap."""
-        if not self.finished:  # without a limit: the solver failed, or its tolerance was too coarse
+        if not self.finished:  # without a reason of the monitor, the solver failed or its tolerance was too coarse
             return monitor.reason or Status.HEURISTIC
         return Status.HEURISTIC if guarantee is not Guarantee.TREE else Status.OPTIMAL
 
@@ -258,7 +259,7 @@ Solve = Callable[[Problem, Settings, Monitor], Solution]
 
 
 class SizedDraft(NamedTuple):
-    """The tree with the fewest errors among those with at most so many leaves; `errors` in the weight of the searched rows."""
+    """The tree with the fewest errors among those with at most `leaves` leaves; `errors` in weights of the searched rows."""
 
     leaves: int
     errors: int
@@ -274,7 +275,7 @@ class SizeSearch:
     best : callable
         Returns a `SizedDraft` for 1, 2, … leaves. A larger number never has more errors.
     without : tuple of str
-        Parameters that it does not keep, so that they must have their default.
+        Parameters that it ignores, so that they must have their default.
     """
 
     best: Callable[[Problem, Settings, Monitor], list[SizedDraft]]
@@ -292,9 +293,9 @@ class Method:
     two_classes : bool
         Whether it refuses targets with more than two classes.
     warm_start : bool
-        Whether it can begin with a known tree.
+        Whether it can start from a known tree.
     complete : bool
-        Whether it restricts the complete tree. Then a leaf may be forbidden even if all rows have one class.
+        Whether it restricts trees as a whole. Then a single leaf may be forbidden even if all rows have one class.
     size_hint : str
         One sentence on how large a problem may be.
     good_for : str
@@ -309,15 +310,15 @@ class Method:
         Settings of tiny trainings that compile its kernels. `classes` is the number of classes, 2 by default.
         Empty if it has no kernels of its own.
     workbench : WorkbenchSupport, optional
-        How its trees are edited, if they can be.
+        How its trees are edited; None: they are not.
     leaf_frontier : bool
         Whether `max_leaves` gives the best tree for each number of leaves.
     sizes : SizeSearch, optional
         How it finds the best tree of each number of leaves. Required if its `leaf_penalty` takes 'auto'.
     chooses_bins : bool
-        Whether the number of thresholds is chosen for the data by the model of cost.
+        Whether the cost model chooses the number of thresholds for the data.
     group, asks, roles
-        Where the form lists it, what one split looks at, and tasks for which the application chooses it.
+        Its heading in the form, the columns that one split uses, and tasks for which the application chooses it.
     candidates : sequence of Candidate
         Settings that an experiment tries.
     example : Example
@@ -326,7 +327,7 @@ class Method:
     Raises
     ------
     TypeError
-        If whole trees are guaranteed and `proof` is missing.
+        If the guarantee covers whole trees and `proof` is missing.
     """
 
     id: str
@@ -374,11 +375,11 @@ class Method:
         return self.proof not in (None, ProofKind.NONE)
 
     def parameter(self, name: str) -> Parameter | None:
-        """Return the parameter called `name`, or None."""
+        """Return the parameter with this name, or None."""
         return next((p for p in self.parameters if p.name == name), None)
 
     def unsearched(self, problem: Problem, settings: Settings) -> bool:
-        """Return whether the search space is known only after the search, so that nothing can be claimed without one."""
+        """Return whether the search space is known only after the search, so that no claim is possible without one."""
         return self.space is not None and not self.space(problem, settings)
 
     def settings(self, raw: Mapping[str, Any]) -> Settings:
@@ -439,7 +440,7 @@ class Method:
 
 
 def exact_fraction(value: float | str) -> Fraction:
-    """Return a decimal number exactly: 0.01 becomes 1/100, not its binary approximation.
+    """Return a decimal number as a fraction, to twelve decimals: 0.01 becomes 1/100, not its binary approximation.
 
     Raises ValueError if the text is not a number, or has too many digits.
     """
@@ -462,9 +463,8 @@ def stated_penalty(values: Mapping[str, Any]) -> float:
 def leaf_penalty(settings: Mapping[str, Any], n: int) -> Fraction:
     """Return the leaf penalty of the settings on `n` rows; `paper_lambda` takes precedence over `leaf_penalty`.
 
-    It is 0 for 'auto', until the training chooses it.
-    Aghaei, Gomez & Vayanos and Alston, Validi & Hicks maximise (1 - lambda) correct - lambda branchings, which orders trees as a penalty of
-    lambda / (1 - lambda) rows per leaf does.
+    It is 0 for 'auto', until the training chooses it. Aghaei, Gomez & Vayanos and Alston, Validi & Hicks maximise
+    (1 - lambda) correct - lambda branchings, which orders trees like a penalty of lambda / (1 - lambda) rows per leaf.
     """
     weight = settings.get("paper_lambda")
     if weight is None:
@@ -474,7 +474,7 @@ def leaf_penalty(settings: Mapping[str, Any], n: int) -> Fraction:
 
 
 def coefficient_penalty(settings: Mapping[str, Any]) -> Fraction:
-    """Return the penalty of a non-zero coefficient, a share of the rows."""
+    """Return the penalty of a non-zero coefficient, as a share of the rows."""
     return exact_fraction(settings.get("coefficient_penalty") or 0)
 
 

@@ -1,4 +1,4 @@
-"""Capabilities of a method beyond training, for its declaration."""
+"""Define the capabilities of a method beyond training."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class Candidate:
 
 @dataclass(frozen=True, kw_only=True)
 class Example:
-    """The tree that a method's page shows: slug of a sample, and options of `train`."""
+    """The tree on a method's page: slug of a sample, and options of `train`."""
 
     sample: str = "iris"
     options: tuple[str, ...] = ("--depth", "2", "--leaf-penalty", "0.01")

@@ -1,4 +1,4 @@
-"""Cost model: estimated time and memory of a fit."""
+"""Estimate the time and memory of a fit."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 START_SECONDS = 0.3  # of any fit
-WIDTH = 1.28  # standard deviations that contain about four runs in five
-PROGRAM_MEGABYTES = 300  # of the program itself
-SOLVER_MEGABYTES = 75  # additional, for methods that solve mixed-integer programs
-CELL_BYTES = 100.0  # per cell while a table is read, as text and as number
+WIDTH = 1.28  # standard deviations; four runs in five are within this distance
+PROGRAM_MEGABYTES = 300  # memory of the program itself
+SOLVER_MEGABYTES = 75  # additional memory of methods that solve mixed-integer programs
+CELL_BYTES = 100.0  # memory of a cell while a table is read, as text and as number
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,13 +36,13 @@ class CostModel:
     seconds : callable
         Processor seconds of the search by `ProblemSize`, without START_SECONDS.
     spread : float
-        How far the model may be off, as a standard deviation in decades.
+        Error of the model, as a standard deviation in decades.
     search_bytes : callable
         Bytes that the search needs beside the table and its features, by `ProblemSize`.
     integer_program : bool
         Whether fits are mixed-integer programs, which often take all of their time.
     unmodelled : tuple of str
-        Parameters that make the search longer than `seconds` says.
+        Parameters that make the search longer than `seconds` estimates.
     """
 
     seconds: Callable[[ProblemSize], float]

@@ -1,7 +1,7 @@
-"""The monitor of a training: progress, cancellation and limits.
+"""Monitor a training: progress, cancellation and limits.
 
-A method calls `report` on progress and checks `stopped()` (or its kernels check `flag[0]`) at least every 50 ms. When it is stopped, it
-returns its incumbent and its proved bound. All methods are thread-safe.
+A training method calls `report` on progress and checks `stopped()` (or its kernels check `flag[0]`) at least every 50 ms. When it is
+stopped, it returns its incumbent and its proved bound. The monitor is thread-safe.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ COMPILING = "getting ready; only the first time"
 
 
 class Monitor:
-    """Collects progress, stores the best incumbent and bound, and tells the method when to stop."""
+    """Progress of one training with its best incumbent and bound, and the request to stop."""
 
     def __init__(self, limits: Limits | None = None, sink: Sink | None = None) -> None:
         self.limits = limits or Limits()
@@ -64,7 +64,7 @@ class Monitor:
         return float("inf") if self.limits.time is None else max(0.0, self.limits.time - self.elapsed())
 
     def stop(self, reason: Status) -> None:
-        """Request the end of the search; the first reason is the one reported."""
+        """Request the end of the search; the first reason counts."""
         with self._lock:
             self.cancelled = self.cancelled or reason is Status.CANCELLED
             if self.reason is None:
@@ -131,7 +131,7 @@ class Monitor:
             self._interrupted = self.phase
             self._compile_began = time.perf_counter()
         elif self._compile_began is not None:
-            # order matters: between the two lines the search clock may lag, but not jump ahead
+            # in this order the search clock may lag between the two lines, but not jump ahead
             self.compile_seconds = self.compiled()
             self._compile_began = None
         if begins or self.phase == COMPILING:

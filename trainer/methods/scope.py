@@ -1,4 +1,4 @@
-"""The scope of a claim as a sentence: the search space of the method and all restrictions.
+"""Describe the scope of a claim: the search space and all restrictions.
 
 `all trees with depth ≤ 4, 36 thresholds (4 per column), at least 10 rows in a leaf, recall of yes ≥ 0.9`
 """

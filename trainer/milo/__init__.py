@@ -1,4 +1,4 @@
-"""The solver interface: integer programs, hooks for lazy rows, and three back ends.
+"""Solve integer programs with hooks for lazy rows by three back ends.
 
     model = IntegerProgram()
     b = model.binary("b", nodes, features)           # b[n, f] is an expression, b.columns their numbers as an array
@@ -8,18 +8,18 @@
 
     class Cuts(Hooks):
         lazy = True                                  # rows may reject points that satisfy the base rows
-        fractional = 1                               # ask at every node (0 never, -1 at the root)
+        fractional = 1                               # call on_fractional at every node (0 never, -1 at the root)
         def on_integral(self, point, origin):        # point[b] is an array shaped like b.columns
-            return [(theta[i] <= b[1, f]).named("benders") for ...]   # an empty answer accepts the point
+            return [(theta[i] <= b[1, f]).named("benders") for ...]   # an empty result accepts the point
         def on_fractional(self, point, info): ...    # rows; `.named(name, user=True)` only tightens the relaxation
-        def propose(self): ...                       # complete assignments, float64 (model.size,), each handed out once
+        def propose(self): ...                       # complete assignments, float64 (model.size,), each returned once
         def on_progress(self, report): ...           # True stops the solve
 
     outcome = backend("auto").solve(model, Cuts(), SolveOptions(time=60, absolute_gap=0.5, starts=(values,)))
 
-Large rows are cheaper as `Row(columns, coefficients, upper=..., name=...)`. `outcome.values` is the best point that every hook
-accepted, `outcome.bound` an upper bound that no accepted point exceeds. An exception in a hook ends the solve and is raised by
-`solve`. To cancel, let `SolveOptions(stopped=...)`, called about ten times a second, or `on_progress` return True.
+Large rows are cheaper as `Row(columns, coefficients, upper=..., name=...)`. `outcome.values` is the best point that the hooks
+accepted, `outcome.bound` an upper bound that no accepted point exceeds. An exception in a hook ends the solve, and `solve` raises
+it. To cancel, let `SolveOptions(stopped=...)`, called about ten times a second, or `on_progress` return True.
 """
 
 from trainer.milo.backend import Backend, Capabilities

@@ -1,4 +1,4 @@
-"""The abstract back end, and the capabilities of solvers."""
+"""Define the abstract back end and the capabilities of solvers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Capabilities:
     `lazy`: rows at integral points inside the search; without it the back end solves, separates and solves again.
     `fractional`: `on_fractional` at the nodes of the search; without it at the root relaxation only.
     `propose`, `start`: incumbents from the method during and before the search. `interrupt`: stops within about a second.
-    `max_size`: the largest number of variables and of base rows, None for no limit.
+    `max_size`: the largest number of variables and of base rows; None: no limit.
     """
 
     lazy: bool
@@ -72,7 +72,7 @@ class Backend(ABC):
             return self._outcome(exchange, Termination.TIME)
         try:
             ended = self._solve(exchange)
-        except BuildStopped:  # the solver had not begun
+        except BuildStopped:  # stopped before the solver started
             ended = Termination.CANCELLED if exchange.cancelled else Termination.TIME
         if exchange.error is not None:
             raise exchange.error

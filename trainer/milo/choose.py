@@ -1,6 +1,6 @@
-"""The table of back ends, and the choice of one: Gurobi with a full licence, otherwise SCIP.
+"""Choose a back end by name from the table of back ends.
 
-Names, choices of the parameter `solver`, tests and benchmarks use the table. A new back end is a file and a line here.
+Choices of the parameter `solver`, tests and benchmarks use the table. A new back end needs a module and a line here.
 """
 
 from __future__ import annotations

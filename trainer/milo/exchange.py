@@ -1,4 +1,4 @@
-"""The common part of a solve by any back end: rounding, filtering, counting, errors, progress."""
+"""Connect a solver to hooks: rounding, filtering, counting, errors, progress."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ INTERVAL = 0.2
 
 
 class Exchange:
-    """Mediates between a solver's callbacks and the hooks of a method."""
+    """State of one solve between a solver's callbacks and the hooks of a method."""
 
     def __init__(self, model: IntegerProgram, hooks: Hooks, options: SolveOptions) -> None:
         self.model = model
@@ -91,10 +91,11 @@ class Exchange:
         return np.where(self._integers & (np.abs(values - nearest) <= INTEGRALITY), nearest, values)
 
     def integral(self, values: FloatArray, origin: str, *, adding: bool, again: int = 0) -> list[Row]:
-        """Return the rows that an integral point violates; `adding` says that the caller adds them now.
+        """Return the rows that an integral point violates; without any, accept the point.
 
-        Raises SolverError if a row occurs more than `again` times after it was added, since then the tolerances of method and solver disagree.
-        Gurobi may submit points from before a row was added.
+        With `adding`, the caller adds the rows now. Then raises SolverError if a row occurs more than `again` times after it was
+        added: the tolerances of method and solver disagree. `again` is for Gurobi, which may submit points from before a row was
+        added.
         """
         key = values.tobytes()
         rows = self._verdicts.get(key)
@@ -136,7 +137,7 @@ class Exchange:
             self.incumbent = objective if self.incumbent is None else max(objective, self.incumbent)
 
     def fractional(self, values: FloatArray, info: NodeInfo) -> list[Row]:
-        """Return rows that a relaxation's solution violates: new lazy rows, and all user rows."""
+        """Return the rows that a relaxation's solution violates: new lazy rows, and all user rows."""
         with self.measure_hook_time():
             rows = [row.scaled() for row in self.hooks.on_fractional(Point(values), info)]
             rows = [row for row in rows if row.violation(values) > (USER_VIOLATION if row.user else VIOLATION)]
@@ -146,7 +147,7 @@ class Exchange:
         return fresh
 
     def remember(self, rows: list[Row], *, again: int) -> None:
-        """Count rows that are added. Raises SolverError if one was added more than `again` times before."""
+        """Count added rows. Raises SolverError if one was added more than `again` times before."""
         for row in rows:
             key = row.key()
             times = self.pool[key]
@@ -167,7 +168,7 @@ class Exchange:
         return points
 
     def progress(self, incumbent: float | None, bound: float, nodes: int, *, always: bool = False) -> None:
-        """Store the solver's best bound and nodes, and report them every 0.2 s."""
+        """Store the solver's incumbent, bound and nodes; report them every 0.2 s and for each better incumbent."""
         with self._lock:
             self.bound = min(self.bound, bound)
             self.nodes = max(self.nodes, nodes)

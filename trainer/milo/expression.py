@@ -1,4 +1,4 @@
-"""Linear expressions and rows with operators: `total(b[n, f] for f in F) + p[n] == 1`."""
+"""Build linear expressions and rows with operators: `total(b[n, f] for f in F) + p[n] == 1`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Gurobi through gurobipy: the same hooks in its callbacks; optional, chosen automatically only with a full licence."""
+"""Solve by Gurobi through gurobipy, which is optional."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class GurobiSession:
 
     def callback(self, model: Any, where: int) -> None:
         """Handle a callback of Gurobi; store Python exceptions, which Gurobi would drop."""
-        if where in self.callback_codes:  # most calls come from before the search, and from the simplex
+        if where in self.callback_codes:  # most calls come from presolve and from the simplex
             self.exchange.guard(lambda: self._callback(model, where), None)
         if self.exchange.halted():
             model.terminate()

@@ -1,7 +1,8 @@
-"""HiGHS through highspy: whole models in one solve; with hidden rows it solves, separates and solves again.
+"""Solve by HiGHS through highspy, in rounds if rows are lazy.
 
-HiGHS accepts a subscription to its lazy-row callback and never calls it, so none is made. The bound of every round is valid,
-because each round solves a relaxation; the search ends with the first round in which the best point needs no more rows.
+HiGHS accepts a subscription to its lazy-row callback but never calls it. So each round solves the model with the rows so far and
+separates its best point. The bound of every round is valid, because each round solves a relaxation. The search ends with the first
+round whose best point violates no lazy row.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ LIMIT_REACHED = {
 
 
 class Highs(Backend):
-    """Open; for models without hidden rows, and for small ones with them."""
+    """HiGHS, open source; for models without lazy rows, and for small ones with them."""
 
     name = "highs"
     capabilities = Capabilities(lazy=False, fractional=False)
@@ -113,19 +114,19 @@ class HighsSession:
         return highspy.HighsVarType.kInteger if whole else highspy.HighsVarType.kContinuous
 
     def add(self, row: Row) -> None:
-        """Add a row for all coming rounds."""
+        """Add a row for all further rounds."""
         low = -highspy.kHighsInf if math.isinf(row.lower) else row.lower
         high = highspy.kHighsInf if math.isinf(row.upper) else row.upper
         self.solver.addRow(low, high, len(row.columns), row.columns.astype(np.int32), row.coefficients)
 
     def offer(self, values: FloatArray) -> None:
-        """Keep a complete assignment if no row, base or hidden, forbids it."""
+        """Accept a complete assignment if it violates no base or lazy row."""
         exchange = self.exchange
         if exchange.model.violated(values) is None:
             exchange.integral(values, "injected", adding=False)
 
     def tighten(self) -> bool:
-        """Rounds of the linear relaxation with `on_fractional`; False when the time was up or the method cancelled."""
+        """Solve the linear relaxation in rounds with `on_fractional`; return False if the solve must end."""
         exchange = self.exchange
         solver = self.solver
         solver.setOptionValue("solve_relaxation", True)
@@ -146,7 +147,7 @@ class HighsSession:
         return not exchange.halted() and exchange.remaining() != 0.0
 
     def round(self) -> Termination | None:
-        """Solve with the rows so far, separate the best point; None when another round is needed."""
+        """Solve with the rows so far and separate the best point; return None if another round is needed."""
         exchange = self.exchange
         solver = self.solver
         if exchange.best is not None:
@@ -201,7 +202,7 @@ class HighsSession:
         return True
 
     def end_reason(self) -> Termination:
-        """Why the solve ends early."""
+        """Return why the solve ends early."""
         return Termination.CANCELLED if self.exchange.cancelled or self.exchange.error is not None else Termination.TIME
 
     def _interrupt(self, event: Any) -> None:
@@ -209,7 +210,7 @@ class HighsSession:
             event.interrupt()
 
     def _inject(self, event: Any) -> None:
-        # a proposal is tried here at once only in a solve without hidden rows: HiGHS cannot ask whether they allow it
+        # with lazy rows a proposal waits for the end of the round, since HiGHS cannot check it against them
         if self.exchange.hooks.lazy:
             return
         nothing: list[FloatArray] = []

@@ -1,4 +1,4 @@
-"""Hooks and options of a solve, and its outcome."""
+"""Define the hooks, options and outcome of a solve."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ USER_VIOLATION = 1e-4  # user rows at fractional points (Keegan et al.; Alston e
 
 
 class Termination(StrEnum):
-    """Why a solver returned."""
+    """The reason why a solver returned."""
 
     OPTIMAL = "optimal"
     INFEASIBLE = "infeasible"

@@ -1,4 +1,4 @@
-"""The lattice of tree values, c - kappa * t - charge * u, and rounding of bounds to it.
+"""Round bounds to the lattice of tree values, c - kappa * t - charge * u.
 
 c is an integer, t the number of leaves, u the number of coefficients.
 """
@@ -19,7 +19,10 @@ MAX_PAIRS = 100_000  # of leaves and coefficients; beyond it, all multiples of t
 
 @dataclass(frozen=True, kw_only=True)
 class Lattice:
-    """All values in rows, 1 ≤ t ≤ `leaves`; if coefficients cost, each of t - 1 branchings has 1 to `columns` of them."""
+    """All values of trees with 1 ≤ t ≤ `leaves`, in rows.
+
+    If coefficients cost, each of the t - 1 branchings has 1 to `columns` of them.
+    """
 
     kappa: Fraction
     leaves: int
@@ -54,7 +57,7 @@ class Lattice:
 
     @property
     def gap(self) -> float:
-        """Absolute gap at which a solver may stop: nine tenths of the step prove the incumbent."""
+        """Absolute gap at which a solver may stop: nine tenths of the step, which prove the incumbent."""
         return float(self.step * Fraction(9, 10))
 
     def floor(self, bound: float | Fraction, noise: Fraction = NOISE) -> Fraction:
@@ -106,7 +109,10 @@ class Prices:
 
 
 def tie_price(kappa: Fraction, leaves: int) -> Fraction:
-    """Return a leaf price whose sum is below any difference of two values; 0 if trees of different size never tie."""
+    """Return an additional leaf price that only breaks ties; 0 if trees of different size never tie.
+
+    Its sum over all leaves is below any difference of two values.
+    """
     if all((kappa * s) % 1 for s in range(1, leaves)):
         return Fraction(0)
     return Lattice(kappa=kappa, leaves=leaves).step / (2 * leaves)

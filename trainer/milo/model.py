@@ -1,4 +1,4 @@
-"""Variables, rows and objective of a mixed-integer linear program, independent of solvers."""
+"""Build mixed-integer linear programs, independent of solvers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from trainer.dtypes import BoolArray, FloatArray
 from trainer.errors import SolverError
 from trainer.milo.expression import Expression, Row
 
-PIECE = 16  # a variable or a row takes as long as about this many coefficients
+PIECE = 16  # coefficients that take as long to add as one variable or row
 BREATH = 1 << 16  # coefficients between two checks of the clock, 0.05 to 0.1 s
 CHUNK = 1 << 12  # names generated at a time
 
@@ -60,9 +60,9 @@ class BuildStopped(Exception):
 
 
 class Pace:
-    """Checks regularly whether the build of a model must end, and then raises BuildStopped.
+    """Regular check whether the build of a model must end, which raises BuildStopped.
 
-    It counts coefficients and not only rows: a row over 20,000 features takes as long as a thousand short ones.
+    It counts coefficients, not only rows: a row over 20,000 features takes as long as a thousand short ones.
     """
 
     def __init__(self, halted: Callable[[], bool]) -> None:
@@ -79,7 +79,7 @@ class Pace:
 
 
 class IntegerProgram:
-    """A maximisation over continuous and integer variables with finite bounds where possible."""
+    """A maximisation over continuous and integer variables, with finite bounds if possible."""
 
     def __init__(self) -> None:
         self.lower: list[float] = []
@@ -136,7 +136,7 @@ class IntegerProgram:
             self.lower[int(column)] = self.upper[int(column)] = value
 
     def add(self, row: Row, name: str = "") -> None:
-        """Add a base row. Raises SolverError for a row without variables that cannot hold."""
+        """Add a base row, or nothing for a row without variables; raises SolverError if that cannot hold."""
         if len(row.columns) == 0:
             if not row.lower - 1e-9 <= 0.0 <= row.upper + 1e-9:
                 raise SolverError(f"The row '{name or row.name}' has no variable and cannot hold: check its indices.")

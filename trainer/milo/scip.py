@@ -1,9 +1,9 @@
-"""SCIP through PySCIPOpt: the open solver, with lazy rows, user rows and proposals inside the search.
+"""Solve by SCIP through PySCIPOpt, with hooks inside the search.
 
-A constraint handler without constraints adds the lazy rows. Three settings keep SCIP valid with rows that it does not know yet:
-symmetry handling is off (it would exchange columns that only lazy rows distinguish); every variable is locked in both directions (or dual
-fixing sets scores to one); the handler's priorities are below those of linear constraints, so that hooks see only points that satisfy
-the base rows.
+A constraint handler without constraints adds the lazy rows. Three settings keep SCIP valid with rows that it does not know yet.
+Symmetry handling is off, because it would exchange columns that only lazy rows distinguish. Every variable is locked in both
+directions, or else dual fixing sets scores to one. The handler's priorities are below those of linear constraints, so that hooks see
+only points that satisfy the base rows.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ log = logging.getLogger(__name__)
 
 PRIORITY = -5_000_000  # linear constraints have -1_000_000
 POLL = 0.1
-# pseudo-costs instead of strong branching, and neither cuts, heuristics nor conflicts at a node; with SCIP's defaults plain BendOCT
-# takes a tenth of the nodes and about twice the time. Propagation stays: ODT with limited subsets would need tens of times the nodes.
-# Scaling is off: nearly all coefficients are 1 or -1 as they are, and scaled ones cost plain BendOCT a tenth of its time
+# Pseudo-costs instead of strong branching, and neither cuts, heuristics nor conflicts at a node: with SCIP's defaults plain BendOCT
+# takes a tenth of the nodes and about twice the time. Propagation stays on: without it ODT with limited subsets needs tens of times
+# the nodes. Scaling is off: nearly all coefficients are 1 or -1, and scaling costs plain BendOCT a tenth of its time.
 CHEAP_NODES: dict[str, Any] = {
     "branching/pscost/priority": 100_000,
     "emphasis/separating": "OFF",
@@ -41,8 +41,8 @@ CHEAP_NODES: dict[str, Any] = {
     "conflict/enable": False,
     "lp/scaling": 0,
 }
-# Variables above which the vertices of SCIP's dives are not polished: that simplex looks at no clock, and overran a limit of 120 s by
-# 14 s with 25,000. With few it takes no time.
+# With more variables, the vertices of SCIP's dives are not polished: that simplex does not check the clock, and with 25,000 variables
+# it exceeded a limit of 120 s by 14 s.
 LARGE = 5_000
 
 
@@ -108,7 +108,7 @@ class ScipSession:
     def add_all(self, rows: Sequence[Row]) -> int:
         """Add rows that reject a point, until the solve must end; return the number of added rows.
 
-        Thousands of long rows take seconds. The first one alone rejects the point.
+        Thousands of long rows take seconds, and the first one alone rejects the point.
         """
         for count, row in enumerate(rows, 1):
             self.add(row)
@@ -184,7 +184,7 @@ class HiddenRows(pyscipopt.Conshdlr):
         printreason: bool,
         completely: bool,
     ) -> dict[str, Any]:
-        """Judge a candidate of a heuristic, a start or a relaxation; adds nothing."""
+        """Judge a candidate of a heuristic, a start or a relaxation; add no rows."""
         if self.exchange.error is not None:
             return {"result": SCIP_RESULT.INFEASIBLE}
 
@@ -283,7 +283,7 @@ EVENTS = (
 
 
 class ProgressHandler(pyscipopt.Eventhdlr):
-    """Reports progress and ends a cancelled solve."""
+    """An event handler that reports progress and ends a cancelled solve."""
 
     def __init__(self, session: ScipSession) -> None:
         self.session = session
@@ -352,7 +352,7 @@ def _configure(scip: Any, exchange: Exchange) -> None:
         "numerics/feastol": 1e-6,
         "randomization/randomseedshift": options.seed,
         "display/verblevel": 0,
-        # an interrupt comes from the session alone: Python's main thread owns the signals
+        # only the session interrupts: signals belong to Python's main thread
         "misc/catchctrlc": False,
     }
     if scip.getNVars() > LARGE:
@@ -380,14 +380,14 @@ def _configure(scip: Any, exchange: Exchange) -> None:
 
 
 def _run(session: ScipSession) -> None:
-    """Solve without the interpreter lock, while another thread turns a cancel into an interrupt."""
+    """Solve without the interpreter lock, while another thread interrupts a solve that must end."""
     ended = threading.Event()
 
     def watch() -> None:
         while not ended.wait(POLL):
             if session.exchange.halted():
                 session.interrupt()
-                # the flag is cleared when the solve begins: keep setting it until it ends
+                # SCIP clears the flag when the solve begins, so set it until the solve ends
 
     watcher = threading.Thread(target=watch, name="scip-watch", daemon=True)
     watcher.start()

@@ -1,1 +1,1 @@
-"""Files of rows become files of predictions; trees become MLflow models."""
+"""Predict files of rows, and save trees as MLflow models."""

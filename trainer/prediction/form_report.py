@@ -1,6 +1,7 @@
-"""Report at prediction what changed its form since the training: other units, other words, other spellings.
+"""Report columns whose units, words or spellings changed since the training.
 
-Every door calls `report_forms`. A file, which is read in pieces, feeds a `FormWatch` and has `count_changes` read it again.
+Callers with all rows in memory use `report_forms`. `predict_file`, which reads in pieces, feeds a `FormWatch`, and then
+reads the file again for `count_changes`.
 """
 
 from __future__ import annotations
@@ -19,24 +20,24 @@ from trainer.table import ColumnKind, ColumnSchema, UnknownPolicy
 from trainer.tree.nodes import Tree
 from trainer.tree.numbers import column_number
 
-FEWEST_ROWS = 20  # rows of a call below which its columns are not judged
+FEWEST_ROWS = 20  # with fewer rows in a call its columns are not judged
 EXAMPLES = 3  # unknown categories that a warning names
-FAR = 0.25  # widths of the training range beyond which a number outside of it is worth a warning
+FAR = 0.25  # widths of the training range; a number farther outside of it gets a warning
 ANSWERED_NO = "Every question about it is answered with no."
 
-WordCounts = Mapping[str, Mapping[str, int]]  # by column the unknown words, and how many cells have each
+WordCounts = Mapping[str, Mapping[str, int]]  # by column, the number of cells with each unknown word
 
 
 @dataclass(frozen=True, kw_only=True)
 class FormReport:
-    """Readings under which columns would fit the training better, and cells with another spelling of a category by column."""
+    """Proposed readings that fit the training better, and by column the cells with another spelling of a category."""
 
     proposals: tuple[ChangedForm, ...] = ()
     respelled: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """The report in sentences."""
+        """Return the report in sentences."""
         return (
             *(entry.sentence for entry in self.proposals),
             *(respelled_words(*entry) for entry in self.respelled.items()),
@@ -44,19 +45,19 @@ class FormReport:
 
 
 def respelled_words(column: str, cells: int) -> str:
-    """Say that `cells` of a column have another spelling of a category."""
+    """Return a sentence on the `cells` of a column that have another spelling of a category."""
     have = "1 cell has" if cells == 1 else f"{cells:,} cells have"
     return f"Column '{column}': {have} another spelling of a category and {'counts' if cells == 1 else 'count'} as it."
 
 
 def outside_notes(tree: Tree, matrix: FloatArray) -> list[str]:
-    """Say of each column that the tree asks how many cells of `matrix`, float64 (n, columns), lie outside its training range."""
+    """Return a sentence per used column with cells of `matrix`, float64 (n, columns), outside its training range."""
     cells = zip(tree.used_columns, tree.outside(matrix).sum(axis=0).tolist(), strict=True)
     return [outside_words(tree.schema[j], n) for j, n in cells if n]
 
 
 def unknown_cells_words(column: str, words: Mapping[str, int], cells: int) -> str:
-    """Say how many of the `cells` of a column have an unknown category, with examples."""
+    """Return a sentence on the unknown categories among the `cells` of a column, with examples."""
     examples = ", ".join(repr(word[:40]) for word in list(words)[:EXAMPLES])
     strange = sum(words.values())
     return (
@@ -67,11 +68,11 @@ def unknown_cells_words(column: str, words: Mapping[str, int], cells: int) -> st
 def warning_sentences(
     tree: Tree, schema: Sequence[ColumnSchema], matrix: FloatArray, unknown: WordCounts, report: FormReport
 ) -> list[str]:
-    """Return one sentence or more for each column that a caller in Python is warned of.
+    """Return the warnings for a caller in Python, at most one per column.
 
-    These are columns with unknown categories, unless `schema` says 'branch', those whose values changed their form, and of those that
-    the tree asks columns of 0 and 1 with other numbers, and columns with numbers far outside of the training range. A number just
-    outside is none: each fold of a cross-validation has some.
+    A column gets a warning for unknown categories, unless `schema` says 'branch', or for a changed form. A used column also gets
+    one for other numbers than 0 and 1 if it is binary, or for numbers far outside of the training range. Numbers just outside give
+    no warning, because each fold of a cross-validation has some.
     """
     proposals = {column.column: column for column in report.proposals}
     sentences = []
@@ -121,18 +122,18 @@ def report_forms(
     reread: Callable[[tuple[ColumnSchema, ...]], FloatArray] | None = None,
     respelled: Mapping[str, int] | None = None,
 ) -> FormReport:
-    """Report what changed its form in the rows of one call.
+    """Report the changed forms in the rows of one call.
 
     Parameters
     ----------
     tree : Tree
-        The tree that answers; its columns have their training range.
+        The predicting tree; its columns have their training range.
     matrix : float64 array of shape (n, columns)
         The rows as the prediction kernel reads them.
     unknown : mapping from str to mapping from str to int
-        By column the unknown words, and how many cells have each.
+        By column, the number of cells with each unknown word.
     reread : callable, optional
-        Read the same rows under other columns. It is called if words are proposed for categories; None: no column has categories.
+        Reads the same rows under another schema. It is called if words are proposed for categories; None: no column has categories.
     respelled : mapping from str to int, optional
         By column the cells with another spelling of a category.
 
@@ -156,7 +157,7 @@ def report_forms(
 
 
 class FormWatch:
-    """Gather what tells a changed form, piece by piece, in the columns that a tree asks."""
+    """Gather evidence of changed forms in the columns that a tree uses, piece by piece."""
 
     def __init__(self, tree: Tree) -> None:
         self.tree = tree
@@ -174,7 +175,7 @@ class FormWatch:
                 watched.add_numbers(cells)
 
     def proposals(self) -> tuple[ChangedForm, ...]:
-        """Return the readings under which columns would fit the training better."""
+        """Return the readings of columns that fit the training better."""
         forms = []
         for j, watched in self.watched.items():
             column = self.tree.schema[j]
@@ -188,7 +189,7 @@ class FormWatch:
 
 
 class Reread(NamedTuple):
-    """Rows of the kernel, which of them get an answer, and the same rows read with `renamed_schema`."""
+    """Rows as the kernel reads them, whether each gets an answer, and the same rows read with `renamed_schema`."""
 
     matrix: FloatArray
     answered: BoolArray
@@ -196,7 +197,7 @@ class Reread(NamedTuple):
 
 
 def count_changes(tree: Tree, proposals: Sequence[ChangedForm], pieces: Iterable[Reread]) -> tuple[ChangedForm, ...]:
-    """Return the proposals with the number of answers that each alone would change."""
+    """Return the proposals with the number of answers that each alone would change, and the number of answers."""
     places = {proposal.name: j for j, proposal in enumerate(tree.schema)}
     changed = Counter[str]()
     rows = 0
@@ -216,7 +217,7 @@ def count_changes(tree: Tree, proposals: Sequence[ChangedForm], pieces: Iterable
 
 
 def renamed_schema(schema: Sequence[ColumnSchema], proposals: Sequence[ChangedForm]) -> tuple[ColumnSchema, ...]:
-    """Return the columns with the words of the rows in the places of the categories that they may stand for."""
+    """Return the columns with each category replaced by the word that may represent it in the rows."""
     by_column = {column.column: {name: word for word, name in column.words.items()} for column in proposals}
     return tuple(
         replace(column, categories=tuple(by_column.get(column.name, {}).get(name, name) for name in column.categories))
@@ -225,9 +226,9 @@ def renamed_schema(schema: Sequence[ColumnSchema], proposals: Sequence[ChangedFo
 
 
 def _many_outside(tree: Tree, matrix: FloatArray) -> bool:
-    """Return whether half of the numbers of a column, or more, lie outside of its training range: else no factor is proposed.
+    """Return whether at least half of the numbers of a column may lie outside of its training range.
 
-    Ordinary calls end here, within a twentieth of the time of the full look.
+    Otherwise no factor is proposed. Ordinary calls end here, within a twentieth of the time of a full examination.
     """
     used = ((j, tree.schema[j]) for j in tree.used_columns)
     ranged = [(j, column.range) for j, column in used if column.kind is ColumnKind.NUMERIC and column.range is not None]
@@ -237,7 +238,7 @@ def _many_outside(tree: Tree, matrix: FloatArray) -> bool:
     low, high = np.array([ends for _, ends in ranged]).T
     inside = ((cells >= low) & (cells <= high)).sum(axis=0)
     if any(tree.schema[j].special for j, _ in ranged):
-        return True  # codes do not count, and the full look knows them
+        return True  # the full examination leaves out codes
     if not (2 * inside <= len(cells)).any():
         return False
     # empty cells are neither inside nor outside

@@ -29,15 +29,16 @@ FILE = "model.json"
 
 
 class TreePredictor:
-    """The model inside that of `mlflow.pyfunc.load_model`; `params={"output": "probabilities"}` returns shares of classes."""
+    """The model that `mlflow.pyfunc.load_model` wraps; `params={"output": "probabilities"}` returns class shares."""
 
     def __init__(self, model: ModelFile) -> None:
         self.model = model
 
     def predict(self, model_input: Any, params: dict[str, Any] | None = None) -> Any:
-        """The class of each row, in the type of the classes (n,), of a pandas data frame or a list of objects by column; or a list of shares by class.
+        """Return the class of each row, (n,) in the type of the classes, or a list of dicts of shares by class.
 
-        Raises RowError that names the row and the column of a cell that the tree needs and cannot read.
+        `model_input` is a pandas data frame or a list of dicts by column. Raises RowError that names the row and the column of a
+        cell that the tree needs and cannot read, and DataError.
         """
         output = (params or {}).get("output", "labels")
         if output not in ("labels", "probabilities"):
@@ -49,7 +50,7 @@ class TreePredictor:
         return self.model.class_values[tree.predict(matrix)]
 
     def _matrix(self, rows: list[dict[str, Any]]) -> FloatArray:
-        """Read rows, and warn once of each column that has unknown categories or whose values changed their form."""
+        """Read rows into a matrix; warn of unknown categories, changed forms and far numbers, once per column."""
         tree = self.model.tree
 
         def read(schema: tuple[ColumnSchema, ...]) -> ParsedRows:
@@ -92,7 +93,7 @@ def _describe_file(file: Path) -> dict[str, Any]:
 
 @contextmanager
 def _file_of(model: Any) -> Iterator[Path]:
-    """Yield the model file of a model in a temporary folder."""
+    """Write a model file in a temporary folder and yield its path; raises DataError for other kinds of objects."""
     source = model if isinstance(model, str | Path | Tree | ModelFile) else _fitted_file(model)
     if source is None:
         raise DataError(f"{type(model).__name__} is neither a fitted classifier, nor a tree, nor a model file.")
@@ -105,13 +106,13 @@ def _file_of(model: Any) -> Iterator[Path]:
 
 
 def _fitted_file(model: Any) -> ModelFile | None:
-    """The model file of a fitted classifier: it knows the types of the classes and the ranges of the columns."""
+    """Return the model file of a fitted classifier, with class types and column ranges; None for other objects."""
     fitted = getattr(model, "_fitted", None)
     return None if fitted is None else replace(fitted, certificate=model.certificate_.to_json())
 
 
 def _records(records: Any) -> list[dict[str, Any]]:
-    """Rows by column; NaN of a frame is a missing value."""
+    """Return rows as dicts by column; NaN is None. Raises DataError for other inputs."""
     if hasattr(records, "to_dict"):
         records = records.to_dict("records")
     if not isinstance(records, list) or not all(isinstance(row, dict) for row in records):

@@ -1,6 +1,7 @@
-"""Write the predictions of a file as CSV or Parquet, piece by piece, optionally beside the columns of the file.
+"""Write the predictions of a file as CSV or Parquet, piece by piece.
 
-The columns of a result, in this order: those of the file, `row`, `label`, the share of each class, `leaf`, and what a caller adds.
+The columns of a result, in this order: those of the file if wanted, `row`, `label`, the share of each class, `leaf`, and those that
+a caller adds.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from trainer.tree.nodes import Tree
 
 
 class MoreColumns(Protocol):
-    """Further columns of a result, worked out piece by piece: `piece` rows at a time, so that memory stays bounded."""
+    """Further columns of a result, computed for `piece` rows at a time, so that memory stays bounded."""
 
     fields: tuple[tuple[str, pa.DataType], ...]
     piece: int
@@ -46,14 +47,17 @@ class Writer(Protocol):
     """Writes pieces of a result."""
 
     def write(self, piece: Piece) -> None:
-        """All pieces keep the columns of the file, or none does."""
+        """Write a piece. Either all pieces have the columns of the file, or none does."""
 
     def close(self) -> None:
-        """Write what is left."""
+        """Write the rest; the header alone if there was no piece."""
 
 
 class CsvWriter:
-    """Rows of the same leaf share their text, which is made once; texts stay text in spreadsheets if that is asked for."""
+    """Writer of CSV; rows of the same leaf share one text.
+
+    `for_spreadsheets` keeps texts from being read as formulas.
+    """
 
     def __init__(
         self, tree: Tree, stream: Any, *, for_spreadsheets: bool = False, more: MoreColumns | None = None
@@ -108,7 +112,10 @@ class CsvWriter:
 
 
 class ParquetWriter:
-    """Columns row (int64), label (text), one share (double) for each class, leaf (int32); kept ones have the types of the file."""
+    """Writer of Parquet: row (int64), label (text), one share (double) per class, leaf (int32).
+
+    Columns of the file keep their types.
+    """
 
     def __init__(self, tree: Tree, stream: Any, *, more: MoreColumns | None = None) -> None:
         self.labels = pa.array([tree.classes[int(k)] for k in tree.labels], pa.string())
@@ -145,7 +152,7 @@ def _names(tree: Tree) -> list[str]:
 
 
 def _answer_names(names: Sequence[str], file_names: Collection[str]) -> list[str]:
-    """Return names of answers that differ from all columns of the file."""
+    """Return the names of the answer columns, prefixed with "predicted" where the file has the same name."""
     used_names = set(file_names)
     answer_names = []
     for name in names:

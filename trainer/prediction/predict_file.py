@@ -1,8 +1,8 @@
-"""A file of rows to a file of predictions: `predict_file` reads, predicts and writes piece by piece.
+"""Predict the rows of a file, piece by piece.
 
 A result has one row for each row of the input, in its order: `row` (from 1, without the header), `label`, the share of each class
-at the leaf, `leaf`; all but `row` are empty if a cell that the tree needs is empty. `more` adds columns that a caller works out.
-The columns of the file can stand before them, as they are; `trainer.prediction.output_file` writes.
+at the leaf, and `leaf`. All but `row` are empty if a cell that the tree needs is empty. `more` adds columns that a caller computes.
+The columns of the file can precede them. `trainer.prediction.output_file` writes.
 """
 
 from __future__ import annotations
@@ -43,21 +43,21 @@ from trainer.prediction.output_file import CsvWriter, MoreColumns, ParquetWriter
 from trainer.tree.file import ModelFile
 
 PIECE = 50_000  # rows read, predicted and written at a time
-LISTED = 20  # places of an error that are named
+LISTED = 20  # problems that an error names at most
 
 Report = Callable[[str, int, int], None]  # phase, rows done, rows in all (0: not known yet)
 
 
 @dataclass(frozen=True, kw_only=True)
 class PredictionSummary:
-    """What was predicted: rows of the file, rows with a prediction, rows of each label, and notes on odd values.
+    """Counts of a prediction: rows of the file, rows with a prediction, rows of each label, and notes on odd values.
 
-    `unknown` and `out_of_range` count, by column, the cells with a category or a number that training did not have; `respelled` those
-    with another spelling of a category. `proposals` are readings under which a column would fit the training better.
-    `known` rows have a class in the file. The tree is right for `correct` of them, the most frequent class of the training for
-    `base_correct`; all are 0 without the target column. Of them
-    `trained` equal rows of the training in their class and in every column that the tree asks; None without the training rows.
-    `life` counts the answers by leaf (`rows`), the unusual cells by column, and the rows without an answer (`refused_empty`).
+    `unknown` and `out_of_range` count, by column, the cells with an unknown category and the numbers outside the training range;
+    `respelled` counts those with another spelling of a category. `proposals` are readings of columns that fit the training better.
+    `known` predicted rows have a class in the file. The tree is right for `correct` of them, the most frequent training class for
+    `base_correct`; all are 0 without the target column. `trained` of them equal a training row in the class and in every used
+    column; None without the training rows. `life` counts the answers by leaf (`rows`), the unusual cells by column, and the rows
+    without an answer (`refused_empty`).
     """
 
     rows: int
@@ -75,7 +75,7 @@ class PredictionSummary:
     life: dict[str, dict[str, int]]
 
     def to_json(self) -> dict[str, Any]:
-        """The record as a dictionary."""
+        """Return the record as a dictionary."""
         return {
             "rows": self.rows, "predicted": self.predicted, "labels": self.labels, "known": self.known,
             "correct": self.correct, "base_correct": self.base_correct, "trained": self.trained, "unknown": self.unknown,
@@ -100,14 +100,42 @@ def predict_file(
     keep_columns: bool = False,
     training: TrainingSet | None = None,
 ) -> PredictionSummary:
-    """Predict the rows of a CSV (also .gz), .xlsx, Parquet or Arrow file and write the answers to `output`, a path or a text stream.
+    """Predict the rows of a CSV (also .gz), .xlsx, Parquet or Arrow file and write the answers.
 
-    A path that ends in .parquet gets Parquet, any other CSV; the file is written beside it and renamed into place at the end.
-    `for_spreadsheets`: texts of a CSV file that a spreadsheet would take for formulas get an apostrophe.
-    `delimiter` and `encoding` of a CSV file are detected if they are not given; `header=False` says that its first line is a row.
-    `sheet` is the worksheet of a workbook. Cells are read as in the training.
-    `report` is called between the pieces. `more` adds columns to the answers. With `training` the result says how many rows
-    equal a training row. With `keep_columns` all columns of the file stand before the answers, those of a CSV file as their cells are; an answer whose name the file has is called "predicted" and its name. Raises DataError, whose `problems` name row and column, and OSError.
+    Parameters
+    ----------
+    model : ModelFile
+        Cells are read as in its training.
+    data : path
+        The file of rows.
+    output : path or text stream
+        A path that ends in .parquet gets Parquet, any other CSV. The file is written beside it and renamed at the end.
+    report : callable, optional
+        Called before the first piece and after each one.
+    for_spreadsheets : bool
+        Put an apostrophe before texts of a CSV file that a spreadsheet would read as formulas.
+    delimiter, encoding : str, optional
+        Of a CSV file; None: detected.
+    header : bool, optional
+        False: the first line of a CSV file is a row.
+    sheet : str, optional
+        The worksheet of a workbook.
+    more : MoreColumns, optional
+        Further columns of the answers.
+    keep_columns : bool
+        Write all columns of the file before the answers. An answer column whose name the file has gets the prefix "predicted".
+    training : TrainingSet, optional
+        The training rows, to count the rows that equal one.
+
+    Returns
+    -------
+    PredictionSummary
+
+    Raises
+    ------
+    DataError
+        Its `problems` name row and column.
+    OSError
     """
     say = report or (lambda phase, done, total: None)
     source = RowSource(Path(data), limits, delimiter, encoding, header, sheet, keep_columns, training)
@@ -132,7 +160,7 @@ def predict_file(
 
 @dataclass(frozen=True)
 class RowSource:
-    """A file of rows, and what was said about it."""
+    """A file of rows, and the options for reading it."""
 
     path: Path
     limits: ReadLimits | None
@@ -140,7 +168,7 @@ class RowSource:
     encoding: str | None = None
     header: bool | None = None
     sheet: str | None = None
-    keep: bool = False  # all its columns go into the result
+    keep: bool = False  # copy all its columns into the result
     training: TrainingSet | None = None
 
 
@@ -157,7 +185,7 @@ def _predict(
             if len(problems) >= LISTED:
                 break
             continue
-        if not problems:  # an error elsewhere leaves no result, but its other places are still looked for
+        if not problems:  # after an error nothing is written; later pieces are only searched for further errors
             matrix = rows.table.matrix()
             leaves = tree.apply(matrix)
             further = more.of(matrix, rows.usable) if more else ()
@@ -174,7 +202,10 @@ def _predict(
 def _pieces(
     model: ModelFile, source: RowSource, total: _Total, size: int
 ) -> Iterator[tuple[ModelRows | DataError, int, pa.RecordBatch | None]]:
-    """Rows of the file under the model's schema, or what is wrong with them; the number of rows in all; and the columns that are kept."""
+    """Yield per piece the rows under the model's schema or an error, the number of rows in all, and the kept columns.
+
+    Notes on lines that are not rows go to `total`.
+    """
     reading = ColumnParsing.from_json(model.reading)
     names = {model.tree.schema[j].name for j in model.tree.used_columns}
     if not is_parquet(source.path):
@@ -228,7 +259,7 @@ def _rows_under_model(
 
 
 def _with_changes(model: ModelFile, source: RowSource, proposals: tuple[ChangedForm, ...]) -> tuple[ChangedForm, ...]:
-    """Return the proposals with the number of answers that each would change; the file is read again if there is one."""
+    """Return the proposals with the number of answers that each would change; reads the file again if there are any."""
     if not proposals:
         return ()
     again = replace(source, keep=False, training=None)
@@ -248,7 +279,7 @@ def _readable(pieces: Iterable[tuple[Any, Any]]) -> Iterator[Reread]:
 
 
 class _Total:
-    """Counts over the pieces."""
+    """Counts over all pieces."""
 
     def __init__(self, model: ModelFile, training: TrainingSet | None) -> None:
         self.tree = tree = model.tree
@@ -264,7 +295,7 @@ class _Total:
         self.watch = FormWatch(tree)
         self.unseen_columns: set[str] = set()
         self.last: ModelRows | None = None
-        self.around: list[str] = []  # lines that are not rows
+        self.around: list[str] = []  # notes on the format and on lines that are not rows
         self.life: dict[str, Counter[str]] = {}
 
     def add(self, rows: ModelRows, leaves: CodeArray) -> None:
@@ -288,7 +319,7 @@ class _Total:
                 self.trained += self.training.count(rows.table.matrix()[has_class], rows.labels.codes[has_class])
 
     def _count_life(self, rows: ModelRows, leaves: CodeArray) -> None:
-        """Count what a server keeps of the answers."""
+        """Count answers by leaf, refused rows and unusual cells, as a server does."""
         matrix = rows.table.matrix()
         counts = np.bincount(leaves[rows.usable])
         life: dict[str, dict[str, int]] = {
@@ -303,7 +334,7 @@ class _Total:
             self.life.setdefault(kind, Counter()).update({name: number for name, number in numbers.items() if number})
 
     def _count_empty(self, rows: ModelRows) -> None:
-        """Count answers that rest on empty cells; the tree is walked for the rows that have one."""
+        """Count the rows whose path tests empty cells; the tree is walked only for rows with an empty cell."""
         matrix = rows.table.matrix()
         with_empty = rows.usable & self.tree.has_empty(matrix)
         if not with_empty.any():
@@ -370,7 +401,7 @@ def _flush(stream: Any) -> None:
 
 @contextmanager
 def _temporary_name(path: Path) -> Iterator[Path]:
-    """A temporary name beside `path` to write to, so nobody reads a half-written file; removed afterwards in every case."""
+    """Yield a temporary path beside `path`, so that nobody reads a half-written file; remove it afterwards in any case."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         yield temporary

@@ -1,1 +1,1 @@
-"""Shared parts of families: tree models under a back end, warm starts, and cross-family lookup."""
+"""Share tree models, warm starts and searches between families."""

@@ -1,4 +1,4 @@
-"""A problem over binary features, and the limits of a search for its best tree."""
+"""Define problems over binary features and the limits of a search."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from trainer.dtypes import BitArray, CodeArray, CountArray
 
 @dataclass(frozen=True, eq=False)
 class BinaryProblem:
-    """Rows over binary features, and the trees that a search chooses from.
+    """Rows over binary features, and limits of the trees over them.
 
     A tree costs its errors plus `leaf_cost` for every leaf.
 
@@ -25,13 +25,13 @@ class BinaryProblem:
     y : int32 array of shape (n_rows,)
         Class codes below `n_classes`.
     depth : int
-        The most splits on a path.
+        Largest number of splits on a path.
     leaf_cost : Fraction
         Price of a leaf, in rows.
     weights : int64 array of shape (n_rows,), optional
         Weights of the rows, 1 by default.
     min_leaf : int
-        The least weight of a leaf.
+        Smallest weight of a leaf.
     allowed : uint8 array of shape (n_features,), optional
         1 for features that a tree may use, all by default.
     """
@@ -66,7 +66,7 @@ class BinaryProblem:
 
 
 def never() -> bool:
-    """Return False: nothing stops the search."""
+    """Return False: the default of `stop`."""
     return False
 
 
@@ -79,11 +79,11 @@ class SearchLimits:
     threads : int
         Threads that search the splits of the root.
     time_limit : float, optional
-        Seconds that the search may take.
+        Seconds of the search.
     stop : callable
         Called about every 50 ms; True ends the search.
     flag : int64 array of shape (1,)
-        Any value but 0 ends a kernel at once.
+        A value other than 0 ends kernels early.
     """
 
     threads: int = 1
@@ -92,7 +92,7 @@ class SearchLimits:
     flag: np.ndarray = field(default_factory=lambda: np.zeros(1, np.int64))
 
     def start_clock(self) -> SearchLimits:
-        """Return limits whose `stop` ends the search when the seconds are over, counted from now."""
+        """Return limits whose `stop` includes the time limit, counted from now."""
         if self.time_limit is None:
             return self
         end = time.perf_counter() + self.time_limit

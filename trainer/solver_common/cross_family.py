@@ -1,4 +1,4 @@
-"""Cross-family lookup: resolve another family's solver at first use.
+"""Resolve solvers of other families at first use.
 
 Families do not import each other. Names are resolved lazily, like entry points, so that each family can be imported and tested by itself.
 """
@@ -20,7 +20,7 @@ CONSTRAINED = "trainer.families.exact.search.constrained"
 
 
 class BinaryTreeFound(Protocol):
-    """Result of a search over binary features: a tree (None: one leaf) and a lower bound of every tree's cost, in rows."""
+    """Result of a search over binary features: a tree (None: one leaf) and a lower bound of the cost of all trees, in rows."""
 
     @property
     def shape(self) -> LabelledShape: ...
@@ -29,7 +29,7 @@ class BinaryTreeFound(Protocol):
 
 
 class ConstrainedTreeFound(BinaryTreeFound, Protocol):
-    """Result of a search under constraints; if it is stopped, it may have no tree."""
+    """Result of a search under constraints; a stopped search may have `found` no tree."""
 
     @property
     def found(self) -> bool: ...

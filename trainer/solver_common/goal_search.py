@@ -1,8 +1,8 @@
-"""Search for the tree of best F1 or MCC: weighted searches that exclude all better pairs of error counts.
+"""Search for the tree of best F1 or MCC by weighted searches.
 
 A tree makes ``fn`` errors in positive rows and ``fp`` errors in negative rows. A search with the costs (a, b) finds the least
-``a fn + b fp`` of all trees, so that all pairs lie beyond a line. In the region that the lines leave, F1 and MCC are largest at a
-corner, because both are quasi-convex and fall with both counts. The search excludes the corners that are better than the best tree.
+``a fn + b fp`` of all trees, so all pairs of error counts lie beyond a line. In the remaining region F1 and MCC are largest at a
+corner, because both are quasi-convex and decrease in both counts. Searches exclude the corners that are better than the incumbent.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ WEIGHTS_EXHAUSTED = "Weights beyond 2^28 would be needed to decide between the l
 
 
 class ErrorPair(NamedTuple):
-    """Errors in positive rows, `fn`, and in negative rows, `fp`."""
+    """Numbers of errors in positive rows, `fn`, and in negative rows, `fp`."""
 
     fn: Fraction
     fp: Fraction
@@ -46,20 +46,20 @@ class Line(NamedTuple):
     least: int
 
     def excess(self, pair: ErrorPair) -> Fraction:
-        """Return how far a pair lies inside; negative outside."""
+        """Return the excess of a pair over `least`; negative outside of the half-plane."""
         return self.a * pair.fn + self.b * pair.fp - self.least
 
 
 @dataclass(frozen=True, kw_only=True)
 class Incumbent:
-    """A tree, and its value minus the price of its leaves."""
+    """The best tree so far, and its value minus the price of its leaves."""
 
     draft: Draft
     net: Fraction
 
 
 class _SearchMonitor(Monitor):
-    """Monitor of one search of many: it stops with the outer one and does not report values."""
+    """Monitor of one of many searches: it stops with the outer one and reports nothing to it."""
 
     def __init__(self, outer: Monitor) -> None:
         self.outer = outer
@@ -72,14 +72,14 @@ class _SearchMonitor(Monitor):
 
     @reason.setter
     def reason(self, value: Status | None) -> None:
-        """Only the outer monitor has a reason to stop."""
+        """Ignore the value: the outer monitor has the reason."""
 
     def stopped(self) -> bool:
         return self.outer.stopped()
 
 
 def positive_class(labels: Labels, weights: np.ndarray, settings: Settings) -> str:
-    """Return the class that `positive` names, else the class of less weight. Ties are broken by the last class."""
+    """Return the class of the setting `positive`, else the class of least weight. Ties are broken by the last class."""
     positive = str(settings.get("positive") or "").strip()
     if positive:
         return positive
@@ -89,7 +89,7 @@ def positive_class(labels: Labels, weights: np.ndarray, settings: Settings) -> s
 
 
 def with_positive(labels: Labels, weights: np.ndarray | None, settings: Settings) -> Settings:
-    """Return the settings with the positive class, if the goal has one, so that all folds use the same class."""
+    """Return the settings with the positive class if the goal is F1 or MCC, so that all folds use the same class."""
     if not count_goal(settings):
         return settings
     row_weights = np.ones(len(labels.codes), np.int64) if weights is None else weights
@@ -104,7 +104,7 @@ def goal_method(method: Method, problem: Problem, settings: Settings) -> Method:
     def solve(searched: Problem, search_settings: Settings, monitor: Monitor) -> Solution:
         return GoalSearch(method, problem, settings, monitor).run()
 
-    return replace(method, solve=solve, complete=True)  # one class alone is no leaf of accuracy 1 here
+    return replace(method, solve=solve, complete=True)  # rows of one class are not solved by a leaf of accuracy 1
 
 
 class GoalSearch:
@@ -133,7 +133,7 @@ class GoalSearch:
         self.known: list[tuple[ErrorPair, int]] = []  # pairs of trees, with their leaves
         self.lines: list[
             tuple[int, Line]
-        ] = []  # most leaves of the trees, 0 for any number, and what no pair of theirs crosses
+        ] = []  # most leaves of trees (0: any number), and a line that holds for all their pairs
         self.nodes = 0
         self.encoded: int | None = None
         self.exhausted = False  # no finer weights are possible
@@ -162,9 +162,9 @@ class GoalSearch:
         )
 
     def _search_sizes(self) -> Fraction:
-        """Search with at most L leaves, from the most to two; return the upper bound of the value of all trees.
+        """Search with at most L leaves, from the most down to two; return an upper bound of the net value of all trees.
 
-        Without a price of leaves, one search without this limit is enough.
+        Without a leaf penalty, one search without this limit suffices.
         """
         region = [
             ErrorPair(Fraction(fn), Fraction(fp))
@@ -180,11 +180,14 @@ class GoalSearch:
             limited = Settings(self.settings.to_json() | {"max_leaves": leaves})
             region = self._exclude(region, limited, leaves)
             if self._upper(region) - price * leaves > self.incumbent.net:
-                return self._upper(region) - price * 2  # stopped: smaller trees are open
+                return self._upper(region) - price * 2  # stopped: smaller trees are not excluded
         return self.incumbent.net
 
     def _exclude(self, region: list[ErrorPair], settings: Settings, leaves: int) -> list[ErrorPair]:
-        """Shrink the region until no tree of so many leaves in it is better than the incumbent; 0 leaves: any number."""
+        """Shrink the region until no tree of `leaves` leaves in it beats the incumbent; return it. 0 leaves: any number.
+
+        Returns early if it is stopped or no finer weights are possible.
+        """
         paid = self.problem.leaf_penalty * leaves
         tried: set[tuple[int, int]] = set()
         while True:
@@ -206,9 +209,9 @@ class GoalSearch:
             )
 
     def _direction(self, corner: ErrorPair, leaves: int, tried: set[tuple[int, int]]) -> tuple[int, int] | None:
-        """Return the costs of an error in a positive and in a negative row that separate a corner from the known pairs.
+        """Return the costs of errors in positive and negative rows that separate a corner from the known pairs.
 
-        Small costs near the exact ones come first; None if all were tried or are too large.
+        Small costs near the exact ones come first. Returns None if all were tried or are too large.
         """
         chain = lower_chain([pair for pair, tree_leaves in self.known if not leaves or tree_leaves <= leaves])
         edges = [
@@ -231,10 +234,10 @@ class GoalSearch:
         return int(self.settings.get("min_leaf") or 1) > 1
 
     def _search(self, direction: tuple[int, int], settings: Settings) -> Line | None:
-        """Search the least weighted errors, keep the tree if it is better, and return the line that no pair crosses."""
+        """Search the least weighted errors and store the tree; return the line that it proves, None without a bound."""
         costs = self._costs(*direction)
         priced = replace(self.problem, costs=costs, leaf_penalty=Fraction(0), warm_start=None)
-        searched = replace(priced.searched, source=self.problem)  # its features are encoded once
+        searched = replace(priced.searched, source=self.problem)  # so that features are encoded only once
         solution = self.method.solve(searched, searched_settings(priced, settings), _SearchMonitor(self.monitor))
         self.nodes += solution.nodes
         self.encoded = solution.encoded_features
@@ -242,7 +245,7 @@ class GoalSearch:
         pair = self._keep(to_draft(tree))
         if solution.bound is None:
             return None
-        least = math.ceil(costs.cost_of(Fraction(solution.bound)) - Fraction(1, 1000))  # costs are whole numbers
+        least = math.ceil(costs.cost_of(Fraction(solution.bound)) - Fraction(1, 1000))  # costs are integers
         return Line(*direction, min(least, int(direction[0] * pair.fn + direction[1] * pair.fp)))
 
     def _costs(self, a: int, b: int) -> RowCosts:
@@ -260,7 +263,7 @@ class GoalSearch:
         )
 
     def _keep(self, draft: Draft) -> ErrorPair:
-        """Count the errors of a tree, which becomes the incumbent if it is better."""
+        """Store and return the errors of a tree, which becomes the incumbent if it is better."""
         tree = self.problem.tree(draft)
         wrong = tree.predict(self.problem.matrix) != self.problem.y
         weights = self.problem.row_weights
@@ -285,21 +288,21 @@ class GoalSearch:
         return self.goal.value(self.positives - pair.fn, self.positives, self.negatives - pair.fp, self.negatives)
 
     def _value(self, pair: ErrorPair) -> Fraction:
-        return max(Fraction(0), self._plain_value(pair))  # one answer for all rows is worth 0 at least
+        return max(Fraction(0), self._plain_value(pair))  # a constant tree has at least the value 0
 
     def _upper(self, region: Sequence[ErrorPair]) -> Fraction:
         return max(map(self._value, region))
 
 
 def _near(edge: Line, most: int) -> tuple[int, int]:
-    """Return costs of at most `most` in about the proportion of those of an edge."""
+    """Return costs of at most `most` with about the ratio of those of an edge."""
     ratio = Fraction(min(edge.a, edge.b), max(edge.a, edge.b)).limit_denominator(most) or Fraction(1, most)
     small, large = ratio.as_integer_ratio()
     return (small, large) if edge.a < edge.b else (large, small)
 
 
 def clip(region: Sequence[ErrorPair], line: Line) -> list[ErrorPair]:
-    """Return the corners of the part of a convex region that lies inside a line."""
+    """Return the corners of the part of a convex region inside a half-plane."""
     corners: list[ErrorPair] = []
     for x, z in zip(region, [*region[1:], region[0]], strict=True):
         excess = line.excess(x)
@@ -313,7 +316,7 @@ def clip(region: Sequence[ErrorPair], line: Line) -> list[ErrorPair]:
 
 
 def lower_chain(pairs: Sequence[ErrorPair]) -> list[ErrorPair]:
-    """Return the corners of the convex hull of pairs below its diagonal, by rising `fn`."""
+    """Return the corners of the lower left convex hull of pairs, by increasing `fn`."""
     chain: list[ErrorPair] = []
     for pair in sorted(set(pairs)):
         if chain and pair.fp >= chain[-1].fp:

@@ -90,7 +90,7 @@ def costs_of(
     given_costs: FloatArray | None = None,
     even: bool = False,
 ) -> RowCosts | None:
-    """Return the costs of each answer in each row, by the settings or `given_costs`; None without costs.
+    """Return the costs of each answer in each row, by the settings and `given_costs`; None without costs.
 
     Raises ParameterError if the costs do not fit the rows.
     """
@@ -138,7 +138,7 @@ def file_parameters(problem: Problem, settings: Settings) -> dict[str, Any]:
 
 
 def chosen_settings(problem: Problem, settings: Settings, sized: Settings) -> dict[str, Any]:
-    """Return the parameters that 'auto' has chosen: those of the questions, and the leaf penalty of `sized`."""
+    """Return the parameters that 'auto' has chosen: those of the thresholds, and the leaf penalty of `sized`."""
     parameters = problem.question_settings if settings.get("bins") == AUTO else {}
     if settings.get("leaf_penalty") == AUTO:
         parameters |= {"leaf_penalty": sized["leaf_penalty"]}

@@ -1,7 +1,7 @@
 """Choose the number of thresholds of numeric columns for `bins='auto'`.
 
-As many as the cost model expects to be proved within ten seconds, plus the thresholds of a CART tree of the same depth. The choice depends
-on rows and settings only, so it is the same on every machine.
+Columns get as many thresholds as the cost model expects to be proved within ten seconds, plus the thresholds of a CART tree of the
+same depth. The choice depends on rows and settings only, so it is the same on every machine.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from trainer.tree.nodes import Draft, DraftBranch
 
 LADDER = (33, 17, 9, 5)  # quantiles; each gives one threshold less
 PROOF_SECONDS = 10.0  # expected time of a proof
-MOST_QUESTIONS = 1000  # largest number for all thresholds; proofs with more are too long to check
-COUNTED_CELLS = 2_000_000  # larger tables estimate questions from the distinct values
+MOST_QUESTIONS = 1000  # largest number of all thresholds; proofs with more are too long to check
+COUNTED_CELLS = 2_000_000  # of larger tables, questions are estimated from the distinct values
 
 CountQuestions = Callable[[Scheme, int], int]
 
 
 class ThresholdChoice(NamedTuple):
-    """Encoding of columns, and whether the cost model expects a proof in time."""
+    """An encoding of columns, and whether the cost model expects a proof in time."""
 
     scheme: Scheme
     bins: int
@@ -48,20 +48,20 @@ def choose_bins(
     Parameters
     ----------
     method : Method
-        Its model of cost gives the time.
+        Its cost model gives the time.
     values : mapping
         Values of the parameters, by name.
     count : callable
         Number of questions by scheme and number of quantiles.
     size : ProblemSize
-        Rows, columns, classes and depth. Its number of questions is not read.
+        Rows, columns, classes and depth; its number of features is not read.
     longest : float
-        Seconds.
+        Limit of the expected seconds.
 
     Returns
     -------
     ThresholdChoice
-        The fewest quantiles if a limit makes the search longer than the model of cost knows.
+        The fewest quantiles if a setting makes the search longer than the cost model assumes.
     """
     scheme = Scheme(values.get("binarise") or Scheme.QUANTILE_THRESHOLDS)
     if scheme in (Scheme.ALL_THRESHOLDS, Scheme.NONE):  # without quantiles
@@ -97,7 +97,7 @@ def count_questions(table: Table, scheme: Scheme, bins: int) -> int:
         try:
             return len(encode_binary(table, scheme, bins).features)
         except TrainerError:
-            pass  # the encoding is refused later, with its reason
+            pass  # the same encoding fails later, with its reason
     if scheme is Scheme.ALL_THRESHOLDS and most > 2 * MOST_QUESTIONS:
         return most
     columns = zip(table.columns, distinct, strict=True)
@@ -106,7 +106,7 @@ def count_questions(table: Table, scheme: Scheme, bins: int) -> int:
 
 
 def estimate_questions(kind: str, distinct: int, scheme: Scheme, bins: int) -> int:
-    """Return an upper bound of the questions of a column with so many distinct values."""
+    """Return an upper bound of the questions of a column with this number of distinct values."""
     if distinct < 2:
         return 0
     if kind == "categorical" or distinct == 2:
@@ -134,7 +134,7 @@ def with_chosen_thresholds(problem: Problem, settings: Settings) -> Problem:
 
 
 def _cart_thresholds(problem: Problem, settings: Settings, size: ProblemSize) -> list[tuple[int, float]]:
-    """Return column and threshold of each numeric split of a CART tree, from the root down; none if CART takes long."""
+    """Return column and threshold of each numeric split of a CART tree, from the root down; empty if CART takes long."""
     cart = cross_family.method_for(Role.ONE_QUICK)
     if upper_seconds(cart.cost, size) > PROOF_SECONDS:
         return []

@@ -1,6 +1,6 @@
 """Solve a tree model by a back end, for every family of formulations.
 
-A family implements `TreeProgram`: how to read trees from points, the incumbent, and the rounding of bounds. `drive` does the rest: limits,
+A family implements `TreeProgram`: how to read trees from points, the incumbent, and the rounding of bounds. `drive` does the rest:
 progress, contradictions of a solver, and the final bound.
 """
 
@@ -65,10 +65,10 @@ class TreeProgram(ABC, Generic[T]):
 
     @abstractmethod
     def progress(self, bound: float, nodes: int) -> bool:
-        """Report progress to the monitor; return True to end the search. `bound` is infinite if nothing is proved yet."""
+        """Report progress; return True to end the search. `bound` is infinite if nothing is proved yet."""
 
     def forbids(self, tree: T) -> Row | None:
-        """Return a row that excludes only this tree, if the tree is not admitted but satisfies the rows of the model."""
+        """Return a row that excludes only this tree; None if the tree is admitted."""
         return None
 
     def infeasible(self) -> InfeasibleError:
@@ -91,7 +91,7 @@ class SolveResult:
 
 
 class TreeHooks(Hooks, Generic[T]):
-    """Hooks of a tree model: they add the formulation's rows, consider every tree, and report progress."""
+    """Hooks of a tree model that add the formulation's rows, consider every tree, and report progress."""
 
     def __init__(self, kind: TreeProgram[T]) -> None:
         self.kind = kind

@@ -23,8 +23,8 @@ BinaryTree = tuple[int, Any, Any] | None  # (feature, subtree where it is 0, sub
 def adapt(tree: Tree, table: Table, labels: Labels) -> Draft:
     """Convert `tree` to the columns of `table` and the classes of `labels`, matched by name.
 
-    Raises ParameterError if a column that it asks for is missing or of another kind. Categories that the table does not
-    have are left out of subsets; a leaf of an unknown class takes the majority of its rows.
+    Raises ParameterError if a used column is missing or of another kind. Subsets lose categories that the table does not have. A
+    leaf of an unknown class has no label, so it takes the majority of its rows.
     """
     columns = {column.name: j for j, column in enumerate(table.schema)}
     for j in tree.used_columns:
@@ -53,7 +53,7 @@ def _rename_split(
     split: Split, old: Sequence[ColumnSchema], new: Sequence[ColumnSchema], columns: dict[str, int]
 ) -> Split:
     def code(feature: int, level: int) -> int:
-        """The code of the same category in the new schema; -1 where it does not occur."""
+        """Return the code of the same category in the new schema; -1 if it is absent."""
         name, categories = old[feature].categories[level], new[columns[old[feature].name]].categories
         return categories.index(name) if name in categories else -1
 
@@ -66,11 +66,11 @@ def _rename_split(
 def binary_tree(
     draft: Draft, problem: Problem, *, depth: int, min_leaf: int = 1, allowed: BitArray | None = None
 ) -> BinaryTree:
-    """`draft` as a tree of at most `depth` over the problem's binary features.
+    """Convert a draft to a tree of at most `depth` over the problem's binary features.
 
-    A branching becomes the feature that separates the rows that reach it most nearly in the same way, of equal ones a feature of its
-    own column. Where a side would weigh less than `min_leaf` there is a leaf. `allowed` uint8 (features,) has 0 for features not
-    to be used.
+    A split becomes the feature that separates its rows most similarly; ties are broken by a feature of its column. Features with a
+    side lighter than `min_leaf` are not used; without any feature the node is a leaf. `allowed` uint8 (features,) is 0 for forbidden
+    features.
     """
     X = problem.binary.bits(problem.table)
     usable = np.ones(X.shape[1], bool) if allowed is None else allowed.astype(bool)
@@ -87,9 +87,9 @@ def binary_tree(
         fits = usable & (np.minimum(ones, w.sum() - ones) >= max(1, min_leaf))
         if not fits.any():
             return None
-        same = w @ (bits == left[:, None])  # weight of the rows that go the same way
+        same = w @ (bits == left[:, None])  # weight of the left rows with 1 and right rows with 0
         agreement = np.where(fits, np.maximum(same, w.sum() - same), -1)
-        # twice the agreement, so that half a row is the preference for a column of the split
+        # the agreement counts twice, so that a column of the split is worth half a row
         feature = int(np.argmax(2 * agreement + np.isin(columns, part.split.used)))
         one = bits[:, feature] == 1
         sides = (part.right, part.left) if 2 * same[feature] >= w.sum() else (part.left, part.right)

@@ -21,8 +21,8 @@ GOALS = {
     "sensitivity": "the least sensitivity", "specificity": "the least specificity", "weight": "the weight of the other class",
 }  # fmt: skip
 MANY = "It is about many trees, which were not searched again."
-THINNED = 2000  # pairs from which on a file may leave some of a frontier out
-MOST_WISHES = 10  # whose prices are searched again
+THINNED = 2000  # with more pairs a file may leave some of a frontier out
+MOST_WISHES = 10  # with more wishes no price is searched again
 CLOSED = Fraction(1, 10**6)  # a gap up to this counts as closed
 STATUSES = {"optimal", "time_limit", "memory_limit", "cancelled", "heuristic", "secret_counts"}
 ASIDE = "solver solver_version seconds nodes cuts warm_start_objective unproved note weight_error unseen_looks single_question"
@@ -54,7 +54,8 @@ EVIDENCE = {
     "frontier": "positive positives negatives pairs proved finished status bounds", "optimal-trees": "count listed",
 }  # fmt: skip
 NODE = "id counts split left right class impurity impurity_bound measure"
-TOLD = "mip bound-met cases subset-search topology-choice greedy proof distance planes goal-search"  # of the search; `bound` counts planes again
+# reports of the search about itself; `check_bound` counts planes again
+TOLD = "mip bound-met cases subset-search topology-choice greedy proof distance planes goal-search"
 
 # a part of the file: its name, its members, and the names of known members
 Place = tuple[str, dict[str, Any], str]
@@ -119,7 +120,7 @@ def prices(model: dict[str, Any], sizes: Sequence[int], scale: Fraction) -> Find
 
 
 def _count_goal(model: dict[str, Any], sizes: Sequence[int]) -> dict[str, Any]:
-    """Return the goal F1 or MCC of the parameters; without a class, it is about the rarest one, the last of equal ones."""
+    """Return the goal F1 or MCC of the parameters; empty for others. The default class is the rarest, the last of equal ones."""
     name = active_parameter(model, "goal")
     if name not in ("f1", "mcc"):
         return {}
@@ -228,7 +229,7 @@ def check_bound(
     unrestricted = not any(active_parameter(model, name) for name in ("recall", "fairness", "balanced"))
     unrestricted = (
         unrestricted and not certificate.get("wishes") and not certificate.get("goal")
-    )  # a single leaf is a tree
+    )  # then a single leaf is a tree of the space
     if unrestricted and method in small.SAME_OBJECTIVE | OBLIQUE and claimed < single - TOLERANCE:
         return [_bound_finding("refuted", "It lies below the objective of a single leaf.")]
     if method in OBLIQUE:
@@ -300,7 +301,7 @@ def _bound_finding(verdict: Verdict, detail: str, top: Fraction | None = None) -
 
 
 def evidence(model: dict[str, Any], rows: ModelTable, errors: Sequence[int] = ()) -> list[Finding]:
-    """Check each part of the evidence that makes a claim; a proof shows the `errors` of trees with few leaves."""
+    """Check each part of the evidence that makes a claim; `errors` are lower bounds of a proof for trees with few leaves."""
     out = []
     search_kinds = []
     for part in model["certificate"].get("evidence") or []:

@@ -37,7 +37,7 @@ from trainer.check.recount.trees.cross_validation import CLAIM, check_fold_means
 from trainer.errors import ModelFileError
 
 DEEPEST = 3
-MOST_SEARCHED = 250  # questions of trees of depth 3 that are searched again
+MOST_SEARCHED = 250  # most questions for which trees of depth 3 are searched again
 # members that the digest covers
 MEMBERS = "target classes class_type columns reading questions format depth key folds suppress rows left_out"
 FILES = ("counts.json", "counts.npz")
@@ -183,7 +183,7 @@ def _check_counts(model: Model, counts: CountedRows) -> list[Finding]:
 
 
 def _check_secret_counts(model: Model, correct: int, value: Fraction, rows: int) -> list[Finding]:
-    """Check the claims of a tree of secret counts: they are the lower ends."""
+    """Check the claims of a tree of secret counts, which must be the lower ends."""
     certificate = model["certificate"]
     totals = {"n": rows, "correct": correct}
     holds = all(of[name] == value for of in (certificate, model["metrics"]["train"]) for name, value in totals.items())
@@ -357,7 +357,7 @@ class _Search:
         self.lower = counts.low.sum(axis=0)
 
     def frontier(self, path: list[Answer], depth: int) -> list[int]:
-        """Return the most correct rows below a path by the number of leaves; −1 if no tree has so many leaves."""
+        """Return the most correct rows below a path with at most 1, 2, … leaves; −1 if there is no such tree."""
         best = [int(self._right(path)), *[-1] * (2**depth - 1)]
         if depth and len(self.questions):
             if depth < DEEPEST:
@@ -435,6 +435,6 @@ def _place_table(questions: int, depth: int) -> np.ndarray:
 
 
 def _fills(sets: np.ndarray, absent: int, free: int) -> list[tuple[Any, ...]]:
-    """What may stand at the free places of a set: nothing, or a member again."""
+    """Return the ways to fill the free places of a set: with no member, or with a member again."""
     choices = [absent, *sets]
     return [tuple(choices[i] for i in picks) for picks in combinations_with_replacement(range(len(choices)), free)]

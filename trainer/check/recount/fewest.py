@@ -1,4 +1,4 @@
-"""Check the claim "fewest leaves": with `then_fewest` and the status optimal, no smaller tree is as good."""
+"""Check the claim that no smaller tree is as good (`then_fewest`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Check the frontiers of a file: the most correct rows for each number of leaves or coefficients.
+"""Check the Pareto fronts of accuracy against leaves or coefficients.
 
 A point claims that a tree of its size has so many correct rows, and that none has more. The first is counted on the tree that it lists.
 The second follows from a proof. A search of a small space shows both.
@@ -95,7 +95,7 @@ def _compare_with_search(part: dict[str, Any], best: Sequence[int], words: str) 
 
 
 def _claims(part: dict[str, Any]) -> Claims:
-    """Return what a frontier claims for each number of leaves.
+    """Return the most correct rows that a frontier claims for each number of leaves.
 
     A size without a point is like the one before. Each question has a coefficient, so that c of them make at most c + 1 leaves.
     """

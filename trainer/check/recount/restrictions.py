@@ -1,4 +1,4 @@
-"""The restrictions of the parameters: their words in a scope, and their check on the tree.
+"""Check restrictions of the parameters, and write their words in a scope.
 
 A new restriction is an entry of RESTRICTIONS. The code shares nothing with training.
 """
@@ -39,7 +39,7 @@ class RestrictionData(NamedTuple):
 
 
 class Restriction(NamedTuple):
-    """A parameter that leaves trees out of the search.
+    """A parameter that excludes trees from the search.
 
     `words` write it into a scope. `check` recounts it on the tree, once for each of its items. `beside` names parameters that qualify it.
     With `side`, all models of trees over yes/no questions accept it. Unless `searched`, the plain search cannot keep it and does not run.
@@ -84,14 +84,14 @@ def _maximum_words(name: str, one: str, many: str, what: str = "", none: int | N
 
 
 def _minimum_words(name: str, least: int, words: str) -> Words:
-    """Return words for a minimum, which stands at `{}`; values up to `least` are no restriction."""
+    """Return words for a minimum, with its value at `{}`; values up to `least` are no restriction."""
     return lambda model: (
         [words.format(active_parameter(model, name))] if (active_parameter(model, name) or least) > least else []
     )
 
 
 def _item_words(listed: Callable[[Model], list[tuple[str, str]]], words: str) -> Words:
-    """Return words for each item of a parameter, whose two parts stand at `{}`."""
+    """Return words for each item of a parameter, with its two parts at `{}`."""
     return lambda model: [words.format(*one) for one in listed(model)]
 
 

@@ -1,4 +1,4 @@
-"""Write the scope of a claim again from the parameters and the rows, and compare it with that of the file."""
+"""Recompute the scope of a claim from parameters and rows."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ FAR_ROBUST = (
     "of total size 1)"
 )
 FILLED = ", empty cells filled with the training median, with an indicator"
-# (older words, words of today), each replaced once: they stand before all names that a user chose
+# (older words, current words); each is replaced once, since they precede all names that a user chose
 OLDER = (
     (re.compile(r"\(([0-9]+(?: to [0-9]+)?) a column\)"), r"(\1 per column)"),
     (re.compile(r"questions, at most ([0-9]+) a row\), subsets"), r"questions, at most \1 per row), subsets"),
@@ -75,7 +75,7 @@ def scope(model: dict[str, Any], rows: ModelTable) -> Finding:
 
 
 def _replace_older_words(sentence: str) -> str:
-    """Replace the older words of a scope by those of today."""
+    """Replace the older words of a scope by the current ones."""
     for older, today in OLDER:
         sentence = older.sub(today, sentence, count=1)
     return sentence
@@ -154,7 +154,7 @@ def _fits_topology(model: dict[str, Any], rows: ModelTable, head: str) -> bool:
 
 
 def _fits_shape(nodes: Sequence[dict[str, Any]], at: int, shape: Shape) -> bool:
-    """Return True if the tree from this node on fits the topology, whose sides may be swapped and whose questions left out."""
+    """Return True if the subtree at a node fits the topology, up to swapped sides and omitted questions."""
     node = nodes[at]
     if "split" not in node:
         return True
@@ -175,7 +175,7 @@ def _question_words(model: dict[str, Any], columns: list[int], rows: ModelTable)
     truths = 0
     for column, cells, size in zip(model["columns"], rows.columns, sizes, strict=True):
         empty = np.isnan(cells)
-        if empty.any():  # each question of its values twice, and the one whether the cell is empty
+        if empty.any():  # each question about values counts twice, and one asks whether the cell is empty
             size = (size - 1) // 2
         values = cells[~empty]
         if column["kind"] == "categorical":

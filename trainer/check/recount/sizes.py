@@ -1,4 +1,4 @@
-"""Check the choice of the number of leaves: it must follow from the numbers that the file states for each size."""
+"""Check that the chosen number of leaves follows from the stated numbers."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def check_sizes(model: dict[str, Any]) -> list[Finding]:
 
 
 def _trouble(model: dict[str, Any], sizes: dict[str, Any]) -> str:
-    """Return what contradicts the choice; empty if nothing does."""
+    """Return a contradiction of the choice; empty if there is none."""
     penalty = read_fraction(model["parameters"].get("leaf_penalty") or 0)
     tried = sizes["tried"]
     if sizes["reason"] or not tried:

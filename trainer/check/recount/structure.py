@@ -56,19 +56,19 @@ METHODS = {
 
 
 def structure(model: dict[str, Any]) -> list[Finding]:
-    """Check what needs no rows; raise TypeError, LookupError or ValueError for members of a wrong type."""
+    """Check the parts of a file that need no rows; raise TypeError, LookupError or ValueError for members of a wrong type."""
     _check_names(model)
     parameters = model.get("parameters") or {}
     for name in WHOLE.split():
         if not isinstance(parameters.get(name) or 0, int):
             raise TypeError(f"the parameter '{name}' is not a whole number")
     if parameters.get("bins") is not None and parameters["bins"] < 2:
-        raise ValueError("fewer than two bins")  # not the bins of a file that names none
+        raise ValueError("fewer than two bins")  # a file without this member has none
     for name, most in MOST.items():  # training allows no more, and larger values would stall this check
         if (parameters.get(name) or 0) > most:
             raise ValueError(f"the parameter '{name}' is over {most}")
     trouble, deepest = tree_trouble(model, model["nodes"])
-    # a topology takes the place of the depth
+    # a topology replaces the depth
     limit = None if active_parameter(model, "topology") else active_parameter(model, "depth")
     if not trouble and limit is not None and deepest > limit:
         trouble = f"The tree has depth {deepest}, over the limit {limit}."
@@ -131,7 +131,7 @@ def _split_trouble(split: dict[str, Any], columns: dict[str, dict]) -> str:
     kind = split["kind"]
     if kind not in SPLITS:
         return f"has a split of the unknown kind '{str(kind)[:40]}'"
-    if odd := set(split) - {"kind", *SPLITS[kind].split()}:  # a second name of a column would be another question
+    if odd := set(split) - {"kind", *SPLITS[kind].split()}:  # unknown members could state another question
         return f"has a split with '{min(odd)[:40]}', which none of this kind has"
     names = columns_of(split)
     numbers = [*split.get("coefficients", ()), *(split.get(end) for end in ("threshold", "low", "high"))]

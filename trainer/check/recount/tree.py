@@ -1,4 +1,4 @@
-"""Leaves, branches and places of a tree as a file lists it.
+"""List leaves, branches and places of a tree in a file.
 
 A place is a word over y and n, the answers from the root; y is left.
 """
@@ -23,7 +23,7 @@ def branches(nodes: Nodes) -> list[dict[str, Any]]:
 
 
 def used_columns(nodes: Nodes) -> set[str]:
-    """Return the names of the columns that a tree asks."""
+    """Return the names of the columns that a tree uses."""
     return {name for v in branches(nodes) for name in columns_of(v["split"])}
 
 

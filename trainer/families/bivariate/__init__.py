@@ -1,1 +1,1 @@
-"""Trees whose nodes ask for the best line over two columns (Bollwein & Westphal): branch and bound for each pair."""
+"""Grow trees with optimal splits over two columns (Bollwein & Westphal)."""

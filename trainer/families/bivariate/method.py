@@ -1,6 +1,7 @@
-"""Bivariate trees: each split is proved optimal on at most two columns (Bollwein & Westphal).
+"""Declare the method of bivariate trees (Bollwein & Westphal).
 
-The tree as a whole is greedy. Each branch carries its impurity and its proved bound.
+Each split is proved optimal on at most two columns; the tree as a whole is greedy. Each branch carries its impurity and its proved
+bound.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ def solve(problem: Problem, settings: Settings, monitor: Monitor) -> Solution:
                 options,
                 crew=crew,
                 stopped=stopped,
-                # not the node's number, which depends on the timing of other nodes
+                # without the node's number, which depends on the timing of other nodes
                 seed=settings["seed"],
                 known=known_by_rows.get(rows.tobytes()),
             )

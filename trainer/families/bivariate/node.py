@@ -1,8 +1,8 @@
 """Search all pairs of features of one node, with threads and a shared incumbent.
 
-Pairs are ordered by the best of a few sampled lines, so that the incumbent improves early. The result depends neither on the number of
-threads nor on timing: the first pair in that order that reaches the optimal value wins. A separate search of that pair, which knows the
-optimal value, then finds its rule.
+Pairs are ordered by the best of a few sampled lines, so that the incumbent improves early. The result of a complete search depends
+neither on the number of threads nor on timing: the first pair in that order with the optimal value wins. A separate search of that
+pair, which knows the optimal value, then finds its rule.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ SLOPES = np.array([-0.9, -0.5, -0.2, 0.2, 0.5, 0.9])
 MAX_MERGED_CELLS = 2_000_000  # rows times pairs; a stopped search merges equal points up to this size
 PAIRS_PER_PART = 64  # pairs per call of the line sampling
 PAIRS_PER_CHECK = 32  # pairs between two checks of the clock
-HELPER_SECONDS_PER_PAIR = 0.00025  # a helper leaves if pairs take less processor time
+HELPER_SECONDS_PER_PAIR = 0.00025  # a helper returns if pairs take less processor time
 WAITING = 0
 UNFINISHED = 1
 FINISHED = 2
@@ -63,7 +63,10 @@ def list_pairs(features: int) -> CountArray:
 
 
 def _pairs_with_rows(pairs: CountArray, empty: BoolArray) -> tuple[CountArray, BoolArray]:
-    """Return the pairs with a row without empty cells, and whether each has a row with one; empty bool (features, n)."""
+    """Return the pairs that have a row without empty cells, and for each whether it also has a row with one.
+
+    `empty` is bool (features, n).
+    """
     if not empty.any():
         return pairs, np.zeros(len(pairs), bool)
     present = (~empty).astype(np.float64)
@@ -74,10 +77,10 @@ def _pairs_with_rows(pairs: CountArray, empty: BoolArray) -> tuple[CountArray, B
 
 @dataclass(kw_only=True)
 class NodeSearch:
-    """Pairs of one node, shared incumbent (value and rank of its pair), and results.
+    """Search of one node: its pairs, the shared incumbent (value and rank of its pair), and results.
 
-    `pairs` int64 (pairs, 3) are two features and the side of rows with an empty cell, as in `pair_points`. A pair with such rows is searched
-    for either side. `result_rows` float64 (pairs, COLUMNS) are the results, `pair_status` the status of each pair.
+    `pairs` int64 (pairs, 3) are two features and the side of rows with an empty cell, as in `pair_points`. A pair with such rows is
+    searched for each side. `result_rows` float64 (pairs, COLUMNS) are the results, `pair_status` the status of each pair.
     """
 
     data: SplitData
@@ -122,7 +125,7 @@ class NodeSearch:
         self._ordered = threading.Event()
 
     def begin(self) -> None:
-        """Sort the pairs by their best sampled line of either order. Ties are broken by the first pair."""
+        """Sort the pairs by their best sampled line; ties keep the order of the pairs."""
         try:
             self._sample_lines()
             self._all_sampled.wait()
@@ -136,7 +139,10 @@ class NodeSearch:
             self._ordered.set()
 
     def _with_sides(self, order: CountArray) -> tuple[CountArray, CountArray]:
-        """Return pairs with sides in this order, int64 (pairs, 3), and the index of each; one with empty cells occurs twice."""
+        """Return pairs with sides in this order, int64 (pairs, 3), and the index of each.
+
+        A pair with empty cells occurs twice, once for each side.
+        """
         if not self._some_empty.any():
             return np.column_stack((self._own_pairs[order], np.zeros(len(order), np.int64))), order
         repeated = np.repeat(order, np.where(self._some_empty[order], 2, 1))
@@ -193,7 +199,7 @@ class NodeSearch:
     def cap(self, rank: int) -> Callable[[float], float]:
         """Return a function that updates the incumbent and returns the value that rules of the pair must beat.
 
-        A pair may tie with a later one.
+        A pair may tie with an incumbent of a later pair.
         """
 
         def cap(value: float) -> float:
@@ -206,7 +212,7 @@ class NodeSearch:
         return cap
 
     def work(self, *, helper: bool = False) -> None:
-        """Search pairs until none is left or the run is stopped. A helper leaves if pairs are too brief to share."""
+        """Search pairs until none is left or the run is stopped. A helper returns if pairs are too brief to share."""
         workspace = Workspace()
         checked_at = time.thread_time()
         searched = 0
@@ -235,7 +241,7 @@ class NodeSearch:
                 searched += rank - first_rank
 
     def _take(self, *, together: bool) -> tuple[int, int]:
-        """Take the next pairs: return the first rank, and the one after the last."""
+        """Take the next pairs; return the first rank, and the one after the last."""
         with self.lock:
             rank = self.next
             left = len(self.pairs) - self.next
@@ -249,7 +255,7 @@ class NodeSearch:
             return rank, self.next
 
     def _search_brief_pairs(self, rank: int, until: int, workspace: Workspace) -> tuple[int, bool]:
-        """Search pairs in one kernel call; return the next rank, and whether that pair takes too long for it."""
+        """Search pairs in one kernel call; return the next rank, and whether that pair needs a stepwise search."""
         workspace.reserve(len(self.rows), self.data.classes)
         search = make_pair_search(kernel_options(self.options), self.tol, self.options.gap, workspace)
         pairs = Pairs(self.pairs, self.starts)
@@ -290,7 +296,7 @@ class NodeSearch:
 
     def bound(self) -> float:
         """Return a lower bound of all rules that beat the incumbent."""
-        # a pair that the cap closed has no rule below the incumbent; an unfinished one has the bound of its open boxes
+        # a pair closed by the cap has no rule below the incumbent; an unfinished one has the bound of its open boxes
         bound = float(self.results()[:, brief.PROVED].min(initial=math.inf))
         return bound if (self.pair_status != WAITING).all() else min(bound, self._floor())
 

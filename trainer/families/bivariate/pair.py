@@ -33,8 +33,8 @@ WORK_PER_STEP = 4_000_000  # units of work (about 1 ns each) between two checks 
 class SearchOptions(SplitOptions):
     """Options of the search of a pair; the defaults are fast, the others are variants of the paper.
 
-    `bound`: 'theorem4', 'paper' (with Theorems 5 and 6) or 'assignment'. `criteria`: bits of C2-C5. `local`: points up to which
-    the local sweep is used. `switch` allows the change to the angular sweep. `gap` is early stopping's epsilon.
+    `bound`: 'theorem4', 'paper' (with Theorems 5 and 6) or 'assignment'. `criteria`: bits of C2-C5. `local`: most points of a box
+    for the local sweep. `switch` allows the change to the angular sweep. `gap` is the epsilon of early stopping.
     """
 
     bound: str = "assignment"
@@ -52,7 +52,7 @@ class SearchOptions(SplitOptions):
 
 @dataclass(kw_only=True)
 class Workspace:
-    """The tables of one thread, which grow on demand."""
+    """Tables of one thread, which grow on demand."""
 
     slots: int = 0
     arena: np.ndarray = field(default_factory=lambda: np.empty(0, np.int64))
@@ -69,7 +69,7 @@ class Workspace:
         return kernel.Queue(self.boxes, self.meta, self.heap, self.free, self.arena, self.scratch, self.state)
 
     def reserve(self, points: int, classes: int) -> None:
-        """Make room for `points` points and `classes` classes."""
+        """Enlarge the tables for `points` points and `classes` classes."""
         if len(self.arena) < 16 * points:
             self.arena = np.empty(16 * points, np.int64)
         if len(self.scratch) < 4 * points:
@@ -134,7 +134,7 @@ class PairRule:
 
 @dataclass(frozen=True, kw_only=True)
 class PairResult:
-    """Best value below the cap (infinity if none), its rule, a lower bound of the pair's rules below the cap, and counts."""
+    """Best value below the cap (infinity if none), its rule, a lower bound of all rules below the cap, and counts."""
 
     value: float
     rule: PairRule | None
@@ -204,9 +204,9 @@ def search_pair(
 ) -> PairResult:
     """Search a pair for rules with a value below `cap(best value)`, which may decrease during the search.
 
-    `start` is evaluated first. With `brief`, one kernel call is tried before the stepwise search. With `first_only`, the search ends at the
-    first rule below the cap. The result's `bound` is a lower bound of every rule that the cap does not exclude; it equals the best value if
-    the search is finished and `options.gap` is 0.
+    `start` is evaluated first. With `brief`, one kernel call is tried before the stepwise search. With `first_only`, the search ends
+    at the first rule below the cap, and no bound is proved. Otherwise the result's `bound` is a lower bound of every rule that the cap
+    does not exclude; it equals the best value if the search is finished and `options.gap` is 0.
     """
     tol = 1e-12 * int(points.total.sum())
     ws = workspace
@@ -329,7 +329,7 @@ def _finish_by_sweep(
     first_only: bool,
     floor: float,
 ) -> PairResult:
-    """Finish the pair by the angular sweep, which has no bound before its last pivot."""
+    """Finish the pair by the angular sweep; if it is stopped, the bound stays `floor`."""
     measure = MEASURES[options.measure]
     tol = 1e-12 * int(points.total.sum())
     rule_numbers = np.full(3, -1, np.int64)

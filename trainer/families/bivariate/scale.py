@@ -1,7 +1,7 @@
 """Scale the coordinates of a node by powers of two, so that its geometry is exact.
 
-Bollwein & Westphal scale by median and inter-quartile range. Here the range is rounded to a power of two and the median is one of the
-values, so that scaling moves no point. `trainer.growing.coordinates` makes the values integers before.
+Bollwein & Westphal scale by median and inter-quartile range. Here the range is rounded to a power of two and the median is one of
+the values, so that scaling rounds no coordinate. `trainer.growing.coordinates` makes the values integers before.
 """
 
 from __future__ import annotations

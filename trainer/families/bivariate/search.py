@@ -31,10 +31,10 @@ def best_split(
     seed: int = 0,
     known: NodeSplit | None = None,
 ) -> NodeSplit | None:
-    """Return the best split of the rows on at most two features; None if there is none (equal rows, or too few for two leaves).
+    """Return the best split of the rows on at most two features; None without any (equal rows, or too few for two leaves).
 
-    The univariate split, or a better `known` one, is returned unless a line is strictly better. Idle threads of the crew help. If it is
-    stopped, the incumbent is returned with its proved bound.
+    Returns the univariate split, or a better `known` one, unless a line is strictly better. Idle threads of the worker pool help. If
+    it is stopped, it returns the incumbent with its proved bound.
     """
     start = univariate_split(data, rows, options)
     total = class_counts(data, rows)
@@ -96,6 +96,6 @@ def _make_split(search: NodeSearch, start: NodeSplit | None) -> NodeSplit | None
         side=side,
     )
     if split is None:
-        # the line cannot be expressed in the precision of the uploaded numbers: return the univariate split
+        # no line separates the sides in the precision of the uploaded numbers: return the univariate split
         return None if start is None else replace(start, bound=min(bound, start.value), **counts)
     return replace(split, bound=min(bound, split.value), **counts)

@@ -1,4 +1,4 @@
-"""Convert a partition of a node's rows to the widest line in the columns' units, checked row by row."""
+"""Convert a partition of rows to a line in the columns' units."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def widest_split(
     *,
     side: int = 0,
 ) -> NodeSplit | None:
-    """Return the widest line for a rule's partition; None if no line separates in double precision.
+    """Return the widest line for a rule's partition, checked row by row; None if none separates in double precision.
 
     `distinct` are the pair's distinct points, often far fewer than rows. `side` is the side of rows with an empty cell: 1 left, 2 right,
     0 if there are none.
@@ -90,7 +90,7 @@ def _separating_split(
 def _tilts(u: FloatArray, v: FloatArray, side: BoolArray) -> list[float]:
     """Return slopes near 0 if v alone separates the sides.
 
-    With rows with empty cells, the split must use both columns, so its slope must not be 0.
+    If some rows have empty cells, the split must use both columns, so its slope must not be 0.
     """
     gap = float(v[side].min() - v[~side].max())
     if not gap > 0:
@@ -104,8 +104,8 @@ def _tilts(u: FloatArray, v: FloatArray, side: BoolArray) -> list[float]:
 class _Line:
     """The rows of a node on two columns, in uploaded units.
 
-    `present`, bool (rows,), are the rows without an empty cell. `empty_left`: the rule sends the others left; None if there are none.
-    `first_left`: the rule sends the first present row left.
+    `present`, bool (rows,), marks rows without an empty cell. `empty_left` tells whether the rule sends the others left; None
+    without any. `first_left` tells whether the rule sends the first present row left.
     """
 
     data: SplitData
@@ -135,7 +135,7 @@ class _Line:
         return self._node_split((p, q), coefficients, cut, score <= cut)
 
     def split_empty(self) -> NodeSplit | None:
-        """Return the split between rows with an empty cell and all others; None if numbers are too large."""
+        """Return the split between rows with an empty cell and all others; None if there are none or numbers overflow."""
         first, second = self._values(*self.columns)
         with np.errstate(over="ignore", invalid="ignore"):
             score = 1.0 * first + 1.0 * second

@@ -1,1 +1,1 @@
-"""Trees grown greedily: CART and OC1, the baselines."""
+"""Grow trees greedily: the baselines CART and OC1."""

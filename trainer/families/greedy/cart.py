@@ -1,6 +1,6 @@
-"""CART, a baseline: the greedy tree of thresholds, with the stopping and pruning of all greedy methods.
+"""Declare the method CART, a baseline: the greedy tree of thresholds.
 
-Breiman, Friedman, Olshen & Stone (1984). Nothing is proved about the tree.
+Breiman, Friedman, Olshen & Stone (1984). Stopping and pruning are those of all greedy methods. Nothing is proved about the tree.
 """
 
 from __future__ import annotations

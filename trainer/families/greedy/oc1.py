@@ -1,4 +1,4 @@
-"""OC1: oblique trees by randomised hill climbing (Murthy, Kasif & Salzberg 1994), a heuristic baseline."""
+"""Declare the method OC1: oblique trees by hill climbing (Murthy, Kasif & Salzberg, 1994)."""
 
 from __future__ import annotations
 

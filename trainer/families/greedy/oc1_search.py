@@ -1,6 +1,7 @@
-"""The oblique split of OC1 for one node (Murthy, Kasif & Salzberg 1994): starts, cycles, random jumps.
+"""Search the oblique split of OC1 for one node.
 
-The best threshold is the first start. It is replaced only by a strictly better hyperplane.
+Murthy, Kasif & Salzberg (1994): starts, cycles and random jumps. The best threshold is the first start. Only a strictly better
+hyperplane replaces it.
 """
 
 from __future__ import annotations
@@ -35,16 +36,16 @@ class OC1Options:
 def oc1_split(
     data: SplitData, rows: CountArray, options: OC1Options, *, seed: int, flag: CountArray
 ) -> NodeSplit | None:
-    """Return the split of the rows; None if no threshold is possible.
+    """Return the best hyperplane or threshold for the rows; None if no threshold is possible.
 
-    If flag[0] is not 0, the search ends early; before the first start it returns the best threshold.
+    If flag[0] is not 0, the search ends early with the best split so far.
     """
     axis_options = SplitOptions(measure=options.measure, min_leaf=options.min_leaf)
     axis = univariate_split(data, rows, axis_options)
     if axis is None:
         return None
     axis = replace(axis, bound=None)
-    if flag[0] != 0:  # copying a large table takes longer than the remaining time
+    if flag[0] != 0:  # copying a large table would take too long after a stop
         return axis
     X = data.sums.X[rows]
     usable = np.flatnonzero(X.min(axis=0) < X.max(axis=0))
@@ -86,7 +87,7 @@ def oc1_split(
 
 @dataclass(kw_only=True)
 class _Search:
-    """The arrays of a node and the climb from one start."""
+    """Arrays of a node for the climbs from all starts."""
 
     data: SplitData
     rows: CountArray

@@ -1,1 +1,1 @@
-"""Mixed-integer formulations over binary questions: FlowOCT, BendOCT, accelerated BendOCT, OCT, BinOCT."""
+"""Formulate trees as mixed-integer programs: FlowOCT, BendOCT, accelerated BendOCT, OCT, BinOCT."""

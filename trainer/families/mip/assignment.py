@@ -1,10 +1,10 @@
-"""Shared parts of OCT and BinOCT: rows assigned to terminal nodes, and scores for side constraints.
+"""Assign rows to terminal nodes: shared parts of OCT and BinOCT.
 
 Legend     b[v,f]=1 v branches on f;  zeta[i,t]=1 row i is in terminal node t;  w[t,k]=1 t predicts k
            s[i,t]=1 row i is in t and t predicts its class
            (A1) s[i,t] ≤ zeta[i,t]   (A2) s[i,t] ≤ w[t,y_i]   (A3) s[i,t] ≥ zeta[i,t] + w[t,y_i] - 1, for exact scores
 
-Only rows that a constraint refers to get scores; the baselines have none.
+Only rows that a side constraint refers to get scores; without side constraints there are none.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Assignment(Formulation):
         return v
 
     def _write_split(self, values: FloatArray, v: int, f: int) -> None:
-        """Write that node v branches on feature f."""
+        """Write the variables so that node v branches on feature f."""
         values[self.b.columns[v - 1, f]] = 1.0
 
     def _split_scores(self, point: Point) -> FloatArray:
@@ -86,7 +86,7 @@ class AssignedScores:
         self.known: dict[int, Variables] = {}
 
     def __call__(self, i: int) -> Expression:
-        """Return the score of row i: 1 if it is correct; lower if scores need not be exact."""
+        """Return the score of row i: at most 1 if it is correct, else 0; equal to that if scores are exact."""
         terminal = self.instance.tree.terminal_nodes
         if i not in self.known:
             y = int(self.instance.y[i])

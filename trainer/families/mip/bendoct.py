@@ -1,4 +1,4 @@
-"""BendOCT: a master problem over trees, with minimum-cut rows for the scores of the training rows.
+"""BendOCT: a master problem over trees with minimum-cut rows for scores.
 
 Aghaei, Gomez & Vayanos (Strong optimal classification trees), Benders decomposition; objective and leaf variables as in Keegan,
 Forbes, Corry & Abolghasemi (3)-(4). Labels (S1)-(S3) refer to structure.py, (BC) to cuts/benders.py.
@@ -30,7 +30,10 @@ ROOT_ROUNDS = 10
 
 
 class BendOCT(Formulation):
-    """The master problem; `whole_labels` makes w binary, `root_cuts` also separates minimum cuts at the root relaxation."""
+    """The master problem; `whole_labels` makes w binary, `root_cuts` separates minimum cuts at the root relaxation, too.
+
+    `repair` proposes the trees of rejected points as solutions.
+    """
 
     def __init__(
         self, instance: Instance, *, whole_labels: bool = False, strengthened: bool = False, root_cuts: bool = False,
@@ -91,7 +94,7 @@ class BendersHooks(Hooks):
         self.rounds = 0
 
     def on_integral(self, point: Point, origin: str) -> Sequence[Row]:
-        """Return (BC) for every row whose score exceeds the tree's."""
+        """Return (BC) for every row whose score exceeds the tree's, and rows that raise scores if they must be exact."""
         form = self.formulation
         s = form.structure
         rows = form.benders.integral(point[s.b], point[s.w], point[form.theta])
@@ -129,7 +132,7 @@ class BendersHooks(Hooks):
         return waiting
 
     def on_fractional(self, point: Point, info: NodeInfo) -> Sequence[Row]:
-        """Return minimum cuts of the root relaxation, for a few rounds."""
+        """Return minimum cuts of the root relaxation in the first ROOT_ROUNDS rounds."""
         form = self.formulation
         self.rounds += 1
         if not form.root_cuts or not info.is_root or self.rounds > ROOT_ROUNDS:

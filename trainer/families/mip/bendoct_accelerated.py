@@ -1,8 +1,8 @@
-"""BendOCT with the accelerations of Keegan, Forbes, Corry & Abolghasemi, each with its switch.
+"""BendOCT with accelerations, each with its switch.
 
-The master problem is the one in bendoct.py. Accelerations of the paper: strengthened cuts (12), polishing (Algorithm 1),
-equivalent-point rows (13)-(22), path-bound cuts (23)-(26). Our own ones hold for every tree: (24'), bounds of the exact search
-(24'') and the split bounds (27').
+The master problem is the one in bendoct.py. Keegan, Forbes, Corry & Abolghasemi: strengthened cuts (12), polishing (Algorithm 1),
+equivalent-point rows (13)-(22), path-bound cuts (23)-(26). Our own cuts hold for every tree: (24'), bounds of the exact search
+(24'') and split bounds (27').
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class Techniques:
         return self.separated and (self.disaggregated or self.equivalent_points == "basic")
 
 
-MAX_PAIR_COUNTS = 100_000_000  # in the table of one set of rows
+MAX_PAIR_COUNTS = 100_000_000  # entries in the table of feature pairs of one set of rows
 VANILLA = Techniques(equivalent_points=None, polishing=False, path_bounds=False, split_bounds=False)
 PAPER = Techniques(split_bounds=False, at_integral=False, separated=False)
 
@@ -161,12 +161,12 @@ class AcceleratedBendOCT(BendOCT):
         return [*polished, *trees] if self.side else polished
 
     def hooks(self) -> Hooks:
-        """Return hooks with Benders rows, polishing and path bounds."""
+        """Return hooks with Benders rows, polishing and bounds of subtrees."""
         return AcceleratedHooks(self)
 
 
 class AcceleratedHooks(BendersHooks):
-    """BendOCT's hooks with polishing at every integral point and path bounds at every node."""
+    """BendOCT's hooks with polishing at integral points and bounds of subtrees at every node."""
 
     formulation: AcceleratedBendOCT
 
@@ -181,7 +181,7 @@ class AcceleratedHooks(BendersHooks):
         self.equivalent_rounds = 0
 
     def on_integral(self, point: Point, origin: str) -> Sequence[Row]:
-        """Return Benders rows and path bounds of the tree; propose a polished tree."""
+        """Return Benders rows and, if there are any, bounds of subtrees; propose a polished tree."""
         form = self.formulation
         rows = list(super().on_integral(point, origin))
         if not rows:  # a tree that is not cut off
@@ -202,7 +202,10 @@ class AcceleratedHooks(BendersHooks):
             self.offer(polish(form.instance, form.read(point.values), form.depth_two))
 
     def on_fractional(self, point: Point, info: NodeInfo) -> Sequence[Row]:
-        """Return path bounds, minimum cuts at the root if they are on, and equivalent points if no bound is violated."""
+        """Return bounds of subtrees, minimum cuts at the root if they are on, and else equivalent points.
+
+        Equivalent points are separated only if no other row is violated: at the root, or after it from depth three on.
+        """
         rows = list(super().on_fractional(point, info))
         if self.formulation.techniques.bounding:
             rows += self._bound_rows(point)
@@ -213,7 +216,7 @@ class AcceleratedHooks(BendersHooks):
         return rows
 
     def _waits_for_root(self, info: NodeInfo) -> bool:
-        """Return whether equivalent points wait until the root is done; from depth three on, split bounds usually close it."""
+        """Return whether equivalent points wait for the end of the root, which split bounds usually close from depth 3 on."""
         form = self.formulation
         return form.techniques.split_bounds and form.instance.depth >= 3 and not info.alone
 

@@ -1,4 +1,4 @@
-"""The method `binoct`: BinOCT over questions, or with threshold bits."""
+"""Declare the method `binoct`: BinOCT over binary features, or with threshold bits."""
 
 from __future__ import annotations
 

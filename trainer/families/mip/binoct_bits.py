@@ -1,11 +1,13 @@
-"""BinOCT with threshold bits (Verwer & Zhang 2019): a node chooses a column, and bits lead a binary search to its threshold.
+"""BinOCT with threshold bits (Verwer & Zhang, 2019).
 
-Legend     f[v,j]=1 node v asks ladder j (the thresholds of one column);  beta[v,h] bit h of v
+A node chooses a column, and bits encode a binary search for its threshold.
+
+Legend     f[v,j]=1 node v uses ladder j (the thresholds of one column);  beta[v,h] bit h of v
            an interval [lo, hi] of rungs with more than one is halved at m: beta = 1 means a rung in [lo, m], 0 one in [m+1, hi]
            pi the bits that led to the interval, s how many;  r[i,j] rank of row i: it goes left at rung h exactly if r <= h
 Labels     (N1) one ladder per node  (N6) beyond m rows with lo < r <= m + 1 go left  (N7) up to m rows with m < r <= hi go right
            (N8) rows below the first rung go left, rows above the last right
-           Each is switched on by f[v,j] = 1 and the bits that say so; the constant is the weight of the rows in it.
+           Each is switched on by f[v,j] = 1 and the bits of the interval; the constant is the weight of its rows.
 """
 
 from __future__ import annotations
@@ -98,7 +100,7 @@ class BitsBinOCT(BinOCT):
             h += 1
 
     def _split_scores(self, point: Point) -> FloatArray:
-        """Return 1 at the feature that ladder and bits of each node select."""
+        """Return scores that are 1 at the feature that ladder and bits of each node select, else 0."""
         ladder = point[self.b]
         bits = point[self.beta] > 0.5
         scores = np.zeros((len(ladder), len(self.instance.F)))

@@ -1,6 +1,6 @@
-"""BinOCT on binary features, a baseline: complete trees, no penalty, big-M rows by node and feature.
+"""BinOCT on binary features, a baseline (Verwer & Zhang, 2019).
 
-Verwer & Zhang (2019), without threshold bits, since a binary feature has one threshold.
+Complete trees, no leaf penalty, big-M rows by node and feature; no threshold bits, since a binary feature has one threshold.
 
 Legend     b[v,f]=1 v branches on f (every node does);  t terminal node, Tl(v), Tr(v) those left and right of v
            zeta[i,t] row i is in t;  w[t,k]=1 t predicts k;  e[t,k] weight of the misclassified rows of class k in t

@@ -1,4 +1,4 @@
-"""Cached upper bounds of subtrees of any height, from the exact search under a time limit.
+"""Cache upper bounds of subtrees from time-limited exact searches.
 
 A stopped search has a valid bound, so a short limit only weakens the bounds.
 """
@@ -16,7 +16,7 @@ from trainer.solver_common.binary_problem import SearchLimits
 from trainer.solver_common.cross_family import solve_binary
 
 SECONDS_PER_SET = 0.5  # for each set of rows
-TOTAL_SECONDS = 10.0  # for all sets; after that only cached bounds, and bounds without search
+TOTAL_SECONDS = 10.0  # for all sets; after that searches get no time, so new bounds are weak
 
 
 class DeepBounds:

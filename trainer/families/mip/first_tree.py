@@ -1,4 +1,4 @@
-"""Warm starts of a tree model: the caller's tree, a greedy tree, or tree and bound of the exact search."""
+"""Make warm starts of a tree model from known, greedy or exact trees."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Halted = Callable[[], bool]
 
 
 def never_halt() -> bool:
-    """Default of `halted`: build the complete model."""
+    """Return False: the default of `halted`, which builds the complete model."""
     return False
 
 
@@ -55,7 +55,7 @@ def make_start(
 def _search_start(
     instance: Instance, constraints: Constraints | None, trees: tuple[ArrayTree, ...], seconds: float, stopped: Halted
 ) -> Start:
-    """Return the tree and the bound of the exact search, followed by the other trees."""
+    """Return the start of the exact search: its tree before the other trees, and its bound."""
     problem = instance.binary_problem()
     limits = SearchLimits(time_limit=seconds, stop=stopped)
     if constraints is None:
@@ -63,7 +63,7 @@ def _search_start(
         return Start(trees=(_to_array_tree(instance, free.shape), *trees), bound=instance.total - free.bound)
     try:
         result = solve_constrained(problem, constraints, limits=limits)
-    except InfeasibleError:  # the model proves it again, and shows what is reachable
+    except InfeasibleError:  # the model proves it again, and then shows which limits are reachable
         return Start(trees=trees)
     incumbent = (_to_array_tree(instance, result.shape),) if result.found else ()
     return Start(trees=(*incumbent, *trees), bound=instance.total - result.bound)
@@ -88,7 +88,7 @@ def known_trees(problem: Problem, instance: Instance, *, labelled: bool = False)
     feature = np.full(2 << instance.depth, CUT, np.int32)
 
     def plant(part: BinaryTree, v: int) -> None:
-        # a feature that is constant over all rows is not in the instance
+        # `binary_tree` uses no feature that is constant over the rows, so the instance has all of its features
         feature[v] = LEAF if part is None else places[part[0]]
         if part is not None:
             plant(part[1], 2 * v)

@@ -1,4 +1,4 @@
-"""FlowOCT: a mixed-integer program in which every correct row sends a unit of flow to its leaf.
+"""FlowOCT: correct rows send a unit of flow to their leaf.
 
 Aghaei, Gomez & Vayanos (Strong optimal classification trees), with the leaf variables of the later papers; no big-M. Labels
 (S1)-(S4) refer to structure.py, (F11) to cuts/flow.py.
@@ -80,7 +80,7 @@ class FlowOCT(Formulation):
             model.add(at_most([zeta[v]], [w[v - 1, y]], "F9"))  # it ends where its label is predicted
 
     def _exact(self, i: int) -> None:
-        """(F13) a row that reaches a node with its label has its unit of flow."""
+        """Add (F13): a row that reaches a node with its label has its unit of flow."""
         tree = self.instance.tree
         w = self.structure.w
         y = int(self.instance.y[i])
@@ -126,7 +126,7 @@ class FlowHooks(Hooks):
 
 
 class StrengtheningHooks(FlowHooks):
-    """Adds the most violated cut (F11) of each node to the relaxation."""
+    """Hooks that add the most violated cut (F11) or (F11') of each node and side to the relaxation."""
 
     fractional = 4
 
@@ -136,7 +136,7 @@ class StrengtheningHooks(FlowHooks):
         self.cuts = FlowCuts(instance=formulation.instance, b=s.b, z=formulation.z)
 
     def on_fractional(self, point: Point, info: NodeInfo) -> Sequence[Row]:
-        """Return (F11) and its mirror image."""
+        """Return violated cuts (F11) and (F11')."""
         form = self.formulation
         return self.cuts.fractional(point[form.structure.b], point[form.z])
 

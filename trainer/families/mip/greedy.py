@@ -1,7 +1,7 @@
-"""CART on binary rows with cost-complexity pruning, a start tree of the exact methods.
+"""Grow a CART tree on binary rows with cost-complexity pruning.
 
-Keegan et al., warm start: Gini, first feature on ties, grown to the full depth. Then collapse the inner node whose subtree saves the
-fewest errors per leaf, as long as it saves at most the leaf penalty.
+The warm start of Keegan et al.: Gini, first feature on ties, grown to the full depth. Then the inner node whose subtree saves the
+fewest errors per additional leaf is collapsed, as long as it saves at most the leaf penalty.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def _grow(instance: Instance, feature: CodeArray, v: int, rows: CountArray) -> N
 
 
 def _split(instance: Instance, rows: CountArray) -> int:
-    """Return the feature of least Gini impurity that splits the rows, or -1."""
+    """Return the feature of least Gini impurity that splits the rows; -1 if there is none or the rows have one class."""
     classes = np.eye(instance.classes)[instance.y[rows]] * instance.weight[rows, None]
     right = instance.X[rows].T.astype(np.float64) @ classes
     left = classes.sum(axis=0) - right

@@ -1,7 +1,8 @@
-"""Ladders: the thresholds of one numeric column as rungs, and the ranks of rows on them.
+"""Order the thresholds of columns as ladders, with ranks of rows.
 
-Numeric formulations choose a column and a threshold.  Over features x > c of one column with rising c, a row has the value 1 up to
-its rank; it goes left at rung h exactly if its rank is at most h.  A feature of another kind is a ladder of one rung.
+Numeric formulations choose a column and a threshold. The rungs of a ladder are the features x > c of one column with rising c. A row
+has the value 1 in as many of them as its rank, and goes left at rung h exactly if its rank is at most h. A feature of another kind
+is a ladder of one rung.
 """
 
 from __future__ import annotations

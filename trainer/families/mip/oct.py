@@ -1,4 +1,4 @@
-"""The method `oct`: OCT over questions, or with thresholds as variables."""
+"""Declare the method `oct`: OCT over binary features, or with thresholds as variables."""
 
 from __future__ import annotations
 

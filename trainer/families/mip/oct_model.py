@@ -1,6 +1,6 @@
-"""OCT on binary features, a baseline: rows assigned to terminal nodes, big-M error counts.
+"""OCT on binary features, a baseline (Bertsimas & Dunn, 2017).
 
-Bertsimas & Dunn (2017), in the binary form that Aghaei, Gomez & Vayanos compare with, their (3).
+Rows are assigned to terminal nodes; errors are counted with big-M rows. This is the binary form (3) of Aghaei, Gomez & Vayanos.
 
 Legend     b[v,f]=1 v branches on f;  d[v]=1 v branches, else all its rows go right;  t terminal node
            zeta[i,t] row i is in t;  l[t]=1 t may hold rows;  w[t,k]=1 t predicts k;  L[t] weight of the misclassified rows in t
@@ -79,7 +79,7 @@ class OCT(Assignment):
         return self.model.continuous("zeta", rows, terminal)
 
     def _leaf(self, v: int) -> Expression:
-        """Return the expression that is 1 if v is a leaf: its parent branches and v does not."""
+        """Return an expression that is 1 if v is a leaf (its parent branches and v does not), else 0."""
         above = self.d[v >> 1] if v > 1 else Expression({}, 1.0)
         return above - self.d[v] if v < 1 << self.instance.depth else above.copy()
 
@@ -118,7 +118,7 @@ class OCT(Assignment):
                 self._turn(i, t, v, side)
 
     def _turn(self, i: int, t: int, v: int, side: int) -> None:
-        """(O6), (O7) row i is in t only if v sends it to the side of t."""
+        """Add (O6) or (O7): row i is in t only if v sends it to the side of t."""
         if self.single_features:
             self._single(i, t, v, side)
             return

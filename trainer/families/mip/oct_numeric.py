@@ -1,6 +1,8 @@
-"""OCT with thresholds as variables (Bertsimas & Dunn 2017): a node chooses a column, and c[v] is between two of its values.
+"""OCT with thresholds as variables (Bertsimas & Dunn, 2017).
 
-Legend     b[v,j]=1 (their a) node v asks ladder j, the thresholds of one column;  c[v] its threshold;  zeta[i,t] is integer here
+A node chooses a column, and its threshold c[v] is between two values of it.
+
+Legend     b[v,j]=1 (their a) node v uses ladder j, the thresholds of one column;  c[v] its threshold;  zeta[i,t] is integer here
            x[i,j] rank of row i on ladder j over its rungs, in [0, 1];  eps[j] = 1 / rungs, the gap of two values
 Labels     (O1) one ladder a branching  (O10) c from the first rung on, and only where v branches
            (O6) b[v]·(x[i] + eps) <= c[v] + (1 + max eps)(1 - zeta[i,t]) left of v  (O7) b[v]·x[i] >= c[v] - (1 - zeta[i,t]) right of it
@@ -61,7 +63,7 @@ class NumericOCT(OCT):
         values[self.c.columns[v - 1]] = (rung + 1) / self.rungs[j]
 
     def _split_scores(self, point: Point) -> FloatArray:
-        """Return 1 at the feature nearest to column and threshold of each node."""
+        """Return scores that are 1 at the feature for the column and threshold of each node, else 0."""
         ladder = point[self.b]
         c = point[self.c]
         scores = np.zeros((len(ladder), len(self.instance.F)))

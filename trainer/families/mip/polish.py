@@ -1,11 +1,11 @@
-"""Cached best subtrees of depth two (D2S), and polishing of the lowest levels of a tree.
+"""Find best subtrees of depth two (D2S) and polish trees.
 
-Keegan, Forbes, Corry & Abolghasemi (accelerated BendOCT), Algorithm 1 and the tabular solver behind it, whose tables are counted
-in kernels/depth_two.py.
+Keegan, Forbes, Corry & Abolghasemi (accelerated BendOCT), Algorithm 1 with its tabular solver; kernels/depth_two.py counts the
+tables.
 
-Ties are broken the same way everywhere, because cuts of nested sets of rows must require the same subtree: fewest leaves, then the
+Cuts of nested sets of rows must require the same subtree, so ties are always broken in the same way: fewest leaves, then the
 smallest root feature, then the left child split before the right one, then the smallest child features. Labels are the smallest
-majority class. Values are exact integers (weight * denominator of kappa - numerator * leaves).
+majority class. Values are compared as exact integers (weight * denominator of kappa - numerator * leaves).
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Subtree:
 
 
 class DepthTwo:
-    """D2S with a cache by set of rows; `calls` and `hits` count its use, `halted` requests the end."""
+    """D2S with a cache by set of rows; `calls` and `hits` count its use. `halted` returns True to stop early."""
 
     def __init__(
         self, instance: Instance, kappa: Fraction | None = None, *, cache: bool = True, halted: Halted = never_halt
@@ -67,10 +67,10 @@ class DepthTwo:
         return subtree
 
     def split_bounds(self, rows: CountArray) -> FloatArray:
-        """Return for each root feature the best value, in rows, of a tree of three levels on `rows`, float64 (F,).
+        """Return for each root feature the best value, in rows, of a tree of depth ≤ 3 on `rows`, float64 (F,).
 
-        The kernel is called in pieces, so that other threads run in between. After a halt, the remaining features get the weight of `rows`
-        minus two leaves. No tree exceeds that, so the cut stays valid.
+        The kernel is called in pieces, so that other threads run in between. After a halt, the remaining features get the weight of
+        `rows` minus the price of two leaves. No tree with a split exceeds that, so cuts stay valid.
         """
         inst = self.instance
         size = len(inst.F)
@@ -121,7 +121,7 @@ class DepthTwo:
 
 
 def replace_block(tree: ArrayTree, v: int, subtree: Subtree) -> ArrayTree:
-    """Replace the block of three levels at v by `subtree`; v needs room for it."""
+    """Replace the subtree at v by `subtree`; v needs as many levels below it."""
     feature = tree.feature.copy()
     label = tree.label.copy()
     last = len(feature)
@@ -143,7 +143,7 @@ def replace_block(tree: ArrayTree, v: int, subtree: Subtree) -> ArrayTree:
 def polish(instance: Instance, tree: ArrayTree, solver: DepthTwo) -> ArrayTree:
     """Replace every maximal subtree of depth ≤ 2 by the best one for its rows (Algorithm 1).
 
-    Other leaves get majority labels. After a halt, the remaining subtrees stay as they are.
+    All leaves get majority labels. After a halt, the remaining subtrees keep their splits.
     """
     if instance.depth < 2:
         return instance.label_leaves(tree.feature)

@@ -59,7 +59,7 @@ class Structure:
         return weighted(theta.columns, inst.weight) - float(inst.kappa) * self.leaves
 
     def features(self, b: FloatArray, p: FloatArray | None = None) -> CodeArray:
-        """Return `feature` of an ArrayTree from integral b (|B|, F)."""
+        """Return `feature` of an ArrayTree from integral b (|B|, F); `p` is not used."""
         inst = self.instance
         feature = np.full(2 << inst.depth, CUT, np.int32)
         best_features = b.argmax(axis=1) if b.shape[1] else np.zeros(len(b), np.int64)

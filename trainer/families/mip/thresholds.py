@@ -1,4 +1,4 @@
-"""The parameter `thresholds` of baselines: one variable per feature, or thresholds as variables."""
+"""Declare the parameter `thresholds` of the baselines OCT and BinOCT."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from trainer.families.mip.instance import Instance
 from trainer.families.mip.ladders import Ladders, column_ladders
 from trainer.methods.base import Parameter, Settings
 
-MAX_RUNGS = 10_000  # beyond it, the gap of two values is near the tolerance of solvers
+MAX_RUNGS = 10_000  # with more, the gap of two values is near the tolerance of solvers
 
 
 def threshold_parameter(inside: str, instead: str) -> Parameter:

@@ -1,6 +1,7 @@
 """Driver of tree formulations: instance, warm start, solve, and claim.
 
-A formulation builds a model over an Instance, converts trees to points and back, and provides the hooks of its lazy rows. `optimise` runs one over an instance; `solve_problem` is the `solve` of a method.
+A formulation builds a model over an Instance, converts trees to points and back, and provides the hooks of its lazy rows. `optimise`
+solves a formulation; `solve_problem` is the `solve` of a method.
 """
 
 from __future__ import annotations
@@ -176,7 +177,7 @@ class InstanceModel(TreeProgram[ArrayTree]):
         return self.formulation.read(values)
 
     def consider(self, tree: ArrayTree) -> None:
-        """Store an admitted tree that improves the incumbent."""
+        """Make an admitted tree the incumbent if it is better."""
         value = self.instance.value(tree)
         if (self.best is None or value > self.best) and self.formulation.admits(tree):
             self.best = value
@@ -184,7 +185,7 @@ class InstanceModel(TreeProgram[ArrayTree]):
 
     @property
     def value(self) -> Fraction | None:
-        """Value of the incumbent: correct rows minus the price of leaves."""
+        """Value of the incumbent: correct rows minus the price of leaves; None without one."""
         return self.best
 
     @property
@@ -235,7 +236,7 @@ def to_instance(problem: Problem, depth: int, group: np.ndarray | None = None) -
 
 
 def to_draft(problem: Problem, instance: Instance, tree: ArrayTree, v: int = 1) -> Draft:
-    """Convert a tree to the columns' units."""
+    """Return the subtree at node v as a draft over the columns of the problem."""
     f = int(tree.feature[v])
     if f == LEAF or f < 0:
         return DraftLeaf(label=int(instance.labels[tree.label[v]]))
@@ -250,12 +251,15 @@ def solve_problem(
     monitor: Monitor,
     make: Callable[[Instance, Halted, Sequence[SideConstraint]], Formulation],
 ) -> Solution:
-    """Run a formulation over a problem and say what it proved."""
+    """Run a formulation over a problem; return its tree and proved bound.
+
+    Raises InfeasibleError if no tree satisfies the side constraints, with reachable limits, and SolverError if none was found.
+    """
     solver = backend(settings["solver"])
     monitor.report(phase="model")
     group = group_codes(problem, settings)
     instance = to_instance(problem, settings["depth"], group)
-    # a requested gap refers to values at the true price
+    # a requested gap refers to the true price, so the price is not rounded for it
     leaves = 1 if settings["mip_gap"] else 1 << min(instance.depth, 12)
     prices = Prices.of(instance.kappa, leaves)
     instance = replace(instance, kappa=prices.used)

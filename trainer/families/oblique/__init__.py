@@ -1,1 +1,1 @@
-"""Trees of hyperplanes: CUT-H, CUT_w-H (Alston, Validi & Hicks), S-OCT, OCT-H."""
+"""Find optimal trees of hyperplanes: CUT-H, CUT_w-H, S-OCT, OCT-H."""

@@ -1,6 +1,6 @@
-"""Case analysis: how many errors every hyperplane tree with given labels makes (docs/proof-format.md).
+"""Bound the errors of hyperplane trees with given labels by case analysis.
 
-Points are assigned to children one at a time until some split has inseparable children or the error bound is reached. Two leaves below
+The steps are those of docs/proof-format.md. Points are assigned to children one at a time until some split has inseparable children or the error bound is reached. Two leaves below
 a split misclassify at least one point of each inseparable set whose classes prefer different sides. Errors on disjoint sets add up.
 
 Symbols    v nodes, 1 for the root, 2v and 2v + 1 for its children;  errors_at[v][p] the least cost of point p at node v
@@ -24,7 +24,7 @@ MAX_BRANCHINGS = 300  # points assigned to both sides on the path to a case
 
 
 class FewerErrors(UndecidedCases):
-    """A tree makes fewer errors: `at` int64 (points,) is the leaf of each point, 0 for points outside the block."""
+    """A tree with fewer errors may exist: `at` int64 (points,) is the leaf of each point, 0 outside the block."""
 
     def __init__(self, at: CountArray) -> None:
         super().__init__()
@@ -55,7 +55,10 @@ PLAIN = Terms()
 
 
 class Cases:
-    """One block: trees with `labels` cost at least `bound` on the points `inside` (bool), in errors and coefficients."""
+    """Search of the proof that trees with `labels` cost at least `bound` on the points `inside` (bool).
+
+    The cost counts errors and coefficients, in rows.
+    """
 
     def __init__(
         self, store: Store, labels: Labels, inside: BoolArray, bound: int | Fraction, terms: Terms = PLAIN
@@ -98,7 +101,7 @@ class Cases:
             self._number_nodes(2 * v + 1, labels[1])
 
     def solve(self) -> list[Step]:
-        """Return the steps. Raises UndecidedCases."""
+        """Return the steps of the proof; none if the points cost enough already. Raises UndecidedCases."""
         if self.cost >= self.bound:
             return []
         self._first_sets()
@@ -211,7 +214,7 @@ class Cases:
         return None
 
     def _weigh(self, v: int, column: int) -> list[Step]:
-        """Return the steps of both cases: the column has a coefficient at v, or not."""
+        """Return the steps of both cases: the column has no coefficient at v, or has one."""
         self.deep += 1
         if self.deep > MAX_BRANCHINGS:
             raise UndecidedCases
@@ -228,7 +231,7 @@ class Cases:
         return steps
 
     def _update_bound(self) -> None:
-        """Set the errors that the points must make, given the price of the coefficients."""
+        """Set the errors that the points must make, given the price of the decided coefficients."""
         places = [v for (v, _), on in self.weighed.items() if on]
         self.bound = math.ceil(self.goal - self.terms.charge * (len(places) - len(set(places))))
 
@@ -365,7 +368,7 @@ class Cases:
         return np.asarray(self.store.sides[:, :n].sum(axis=(0, 1)) / max(1, n), np.float64)
 
     def _choose_upper_point(self, v: int, free: BoolArray) -> int:
-        """Return the point that completes most vectors on both sides of its split."""
+        """Return the point with the highest score for completing vectors on both sides of its split."""
         ends = self._near_ends(v)
         gains = [self._near_gains(2 * v), self._near_gains(2 * v + 1)]
         score = [

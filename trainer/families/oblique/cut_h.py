@@ -1,4 +1,4 @@
-"""The method CUT-H: optimal hyperplane trees by cuts (Alston, Validi & Hicks)."""
+"""Declare the method CUT-H: optimal hyperplane trees by cuts (Alston, Validi & Hicks)."""
 
 from __future__ import annotations
 

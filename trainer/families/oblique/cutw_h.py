@@ -1,4 +1,4 @@
-"""CUT_w-H: CUT-H with the weaker path rows, one for each leaf (Alston, Validi & Hicks)."""
+"""Declare the method CUT_w-H: CUT-H with one path row per leaf (Alston, Validi & Hicks)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Trees whose planes keep a distance from the points, the class of models with planes as variables.
+"""Find trees whose planes keep a distance from the points.
 
-A branching keeps the distance μ if some (a, c) with Σ|a| <= 1 has a·z <= c for all points that go left and a·z >= c + μ for
+Models with planes as variables have this class of trees. A branching keeps the distance μ if some (a, c) with Σ|a| <= 1 has a·z <= c for all points that go left and a·z >= c + μ for
 all that go right (Bertsimas & Dunn, OCT-H; Boutilier, Michini & Zhou, S-OCT with large constants). All points count, also those
 that are misclassified. The planes of a tree outside the class are drawn again, root first, until it is inside.
 """
@@ -56,8 +56,9 @@ def find_widest_normal(
 ) -> FloatArray | None:
     """Find the normal (m,), Σ|a| <= 1, of largest distance between the sides.
 
-    With weights: minimise Σ weight * (missing distance). A linear program over a⁺, a⁻, the two ends c <= d of the empty stripe, and with
-    weights the missing distance of each point. Returns None after two seconds, or if it is stopped.
+    With weights, minimise Σ weight * (missing distance) for the distance `need` instead. Solves a linear program over a⁺, a⁻, the two
+    ends c <= d of the empty stripe, and with weights the missing distance of each point. Returns None after two seconds, if it is
+    stopped, or if the normal is 0.
     """
     n, m = Z.shape
     soft = weight is not None
@@ -134,7 +135,7 @@ def find_best_stripe(
 
 
 class DistantSearch(LocalSearch):
-    """Local search that stores the best tree of the class. Better trees outside the class are drawn again first."""
+    """Local search that stores the best tree of the class. It first fits better trees outside the class to it."""
 
     def __init__(
         self,
@@ -165,7 +166,7 @@ class DistantSearch(LocalSearch):
         return super().consider(pruned) if near else self.consider(tree)
 
     def drop_coefficients(self, tree: ObliqueTree) -> ObliqueTree:
-        """Remove coefficients one at a time, smallest first, if the value increases."""
+        """Remove coefficients one at a time, smallest first, where that increases the value; return the tree."""
         tree = self.instance.prune(tree) if self.instance.value(self.instance.prune(tree)) > self.value else tree
         value = self.instance.value(tree)
         for v in tree.branches:
@@ -209,7 +210,10 @@ class DistantSearch(LocalSearch):
     def _plane(
         self, tree: ObliqueTree, v: int, points: CountArray, allowed: BoolArray
     ) -> tuple[FloatArray, float] | None:
-        """Return the best plane among the tree's, those of linear programs, and random ones near them."""
+        """Return the tree's plane if it keeps the distance, else the best of linear programs and random normals near them.
+
+        Returns None if no plane is better than sending all points to one side.
+        """
         Z = self.instance.Z[points] * allowed
         need = self.least + DISTANCE_ROUNDING
         left = Z @ tree.a[v] <= tree.c[v]

@@ -1,4 +1,4 @@
-"""Draw the planes of the best tree in the requested style and convert it to the columns' units."""
+"""Draw the planes of the best tree in the requested style."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def drawing_seconds(style: str, monitor: Monitor) -> float:
 
 
 class Drawing:
-    """Draws the best tree of a search; discards drawn trees that are worse."""
+    """Drawing of the best tree of a search, which discards drawn trees that are worse."""
 
     def __init__(self, target: Target, plan: SolvePlan, search: LocalSearch, monitor: Monitor) -> None:
         self.target = target
@@ -76,13 +76,13 @@ class Drawing:
         )
 
     def _fits(self, tree: ObliqueTree) -> bool:
-        """Return whether a tree of the class is as good as the best one."""
+        """Return whether a tree is in the class, admitted, and at least as good as the best one."""
         inst = self.target.instance
         near = not self.plan.least or keeps_distance(inst, tree, self.plan.least)
         return near and inst.admits(tree) and inst.value(tree) >= self.search.value
 
     def _thinnest(self, tree: ObliqueTree, stopped: Callable[[], bool]) -> ObliqueTree:
-        """Return the tree with fewest coefficients that is as good."""
+        """Return the last tree that is as good while coefficients are removed."""
         for thin in eliminate_coefficients(self.search, tree, stopped):
             if not self._fits(thin):
                 break

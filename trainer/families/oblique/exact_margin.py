@@ -1,6 +1,6 @@
-"""Solve the margin problem of two small sets in exact fractions, if floating point leaves it undecided.
+"""Solve the margin problem of two small sets in exact fractions.
 
-min Σ(p⁺ + p⁻) with Σ_L λz − Σ_R μz = p⁺ − p⁻, Σλ = Σμ = 1/2, by the primal simplex method with Bland's rule. One point of each side and
+Used if floating point leaves it undecided. min Σ(p⁺ + p⁻) with Σ_L λz − Σ_R μz = p⁺ − p⁻, Σλ = Σμ = 1/2, by the primal simplex method with Bland's rule. One point of each side and
 the parts of their difference are a feasible start basis.
 """
 
@@ -10,7 +10,7 @@ from fractions import Fraction
 
 from trainer.dtypes import FloatArray
 
-MAX_CELLS = 1_500  # of the matrix; fractions grow with every pivot
+MAX_CELLS = 1_500  # entries of the matrix; fractions grow with every pivot
 MAX_PIVOTS = 400
 
 

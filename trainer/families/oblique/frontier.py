@@ -1,8 +1,8 @@
-"""Pareto fronts of accuracy against leaves, and against coefficients, for hyperplane trees.
+"""Compute Pareto fronts of accuracy against leaves and coefficients of hyperplane trees.
 
-One solve for each number of leaves with the row Σ branchings <= N, warm-started with the earlier trees (Alston, Validi & Hicks, the
-ε-constraint form of the two-objective problem). Trees with few coefficients come from these trees by removing coefficients. Their bounds
-are the bounds of their numbers of leaves.
+Each number of leaves is one solve with the row Σ branchings <= N, warm-started with the earlier trees (Alston, Validi & Hicks, the
+ε-constraint form of the two-objective problem). Trees with few coefficients come from these trees by removing coefficients. k
+coefficients allow at most k + 1 leaves, so the bound of that number of leaves holds for them.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class SizeOptimum:
 
 
 def solve_frontier(problem: Problem, settings: Settings, monitor: Monitor, plan: SolvePlan) -> Solution:
-    """Return the best tree by the objective, with both fronts as evidence. The time is shared by the numbers of leaves."""
+    """Return the best tree by the objective, with both fronts as evidence. Numbers of leaves share the time."""
     most = settings["max_leaves"] or 1 << settings["depth"]
     most = min(most, 1 << settings["depth"])
     sizes: list[SizeOptimum] = []
@@ -112,14 +112,14 @@ def _exchange_trees(problem: Problem, sizes: list[SizeOptimum]) -> list[SizeOpti
 
 
 class SizeMonitor(InnerMonitor):
-    """Monitor of a search without leaf price; it reports trees to the run at the run's price."""
+    """Monitor of a search without leaf price inside a run with one."""
 
     def __init__(self, outer: Monitor, seconds: float, price: Fraction) -> None:
         super().__init__(outer, seconds)
         self.price = float(price)
 
     def report(self, **news: Any) -> None:
-        """Store the report, and pass trees on to the run."""
+        """Store the report, and report trees to the run at the run's price."""
         super().report(**news)
         if news.get("incumbent") is not None and news.get("leaves") is not None:
             value = news["incumbent"] - self.price * news["leaves"]
@@ -263,7 +263,7 @@ def _coefficient_points(
 def _thinned_trees(
     size: SizeOptimum, sparse: ObliqueTree, stopped: Callable[[], bool], seconds: float
 ) -> list[ObliqueTree]:
-    """Return the trees that remain as coefficients of the tree and of its sparse form are removed."""
+    """Return the trees met while coefficients of the tree and of its sparse form are removed."""
     end = time.perf_counter() + seconds
 
     def late() -> bool:

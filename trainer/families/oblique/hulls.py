@@ -1,4 +1,4 @@
-"""Inseparable sets of points with integer weights as certificates, for proofs about hyperplanes.
+"""Test sets of points for separability, with integer weights as certificates.
 
 Sources: Farkas; Gleeson & Ryan (a vertex of the set of common points is a minimal inseparable set).
 
@@ -27,7 +27,7 @@ DISTANCE_TOLERANCE = 1e-8  # safety margin of such means below the distance
 
 @dataclass(frozen=True, eq=False)
 class Meeting:
-    """Points with positive integer weights whose two weighted means coincide, or are too near to each other."""
+    """Positive integer weights of points of two sides whose weighted means coincide, or are nearer than `least`."""
 
     left: dict[int, int]
     right: dict[int, int]
@@ -52,7 +52,10 @@ class Hulls:
         self.tests = self.work = 0
 
     def test(self, left: CountArray, right: CountArray) -> Meeting | Separation | None:
-        """Return whether two sets (indices, not empty) meet or are separable; None if floating point leaves it open."""
+        """Return the certificate that two sets (indices, not empty) meet, or a separation.
+
+        Returns None if floating point or a stop leaves it open.
+        """
         self.tests += 1
         self.work += (len(left) + len(right)) * (self.Z.shape[1] + 2)
         weights, normal, distance = self._nearest(left, right)
@@ -63,7 +66,10 @@ class Hulls:
         return self._make_separation(left, right, normal)
 
     def _nearest(self, left: CountArray, right: CountArray) -> tuple[FloatArray | None, FloatArray, float]:
-        """Return weights of the nearest points of the hulls, the normal, and their distance: l∞ if planes keep one, else l1."""
+        """Return weights of the nearest points of the hulls, the normal, and their distance, l∞ with `least`, else l1.
+
+        The weights are None if the program was not solved.
+        """
         m = self.Z.shape[1]
         size = len(left) + len(right)
         points = np.concatenate([self.Z[left], -self.Z[right]])
@@ -89,7 +95,10 @@ class Hulls:
         return np.array(solution.col_value)[:size], normal, float(solver.getInfo().objective_function_value)
 
     def _make_separation(self, left: CountArray, right: CountArray, normal: FloatArray) -> Separation | None:
-        """Return the sides of all points; those within the stripe between the two sets are on neither."""
+        """Return the sides of all points; None if rounding leaves the sets inseparable.
+
+        Points within the distance `least` around the middle of the stripe are on neither side.
+        """
         for a in (normal, -normal):
             size = float(np.abs(a).sum())
             scores = self.Z @ (a / size if size and self.least else a)
@@ -120,11 +129,14 @@ class Hulls:
         return Meeting(*({p: w for p, w in side.items() if w} for side in sides))
 
     def _round_weights(self, weights: FloatArray) -> list[int]:
-        """Round weights to integers; the sums of both sides may differ."""
+        """Round weights to positive integers; the sums of both sides may differ."""
         return [max(1, round(w * WEIGHT_SCALE)) for w in weights.tolist()]
 
     def _exact_weights(self, points: CountArray, split: int) -> list[int] | None:
-        """Return the weights for which the means of the first `split` points and of the others coincide, if they are unique."""
+        """Return the positive weights for which the means of the first `split` points and of the others coincide.
+
+        Returns None unless they are unique and positive.
+        """
         self.work += len(points) ** 3
         sign = [1] * split + [-1] * (len(points) - split)
         columns = [to_integers(column) for column in self.X[points].T.tolist()]
@@ -203,7 +215,7 @@ class _Columns:
         self.length.append(length)
 
     def solver(self, size: int, lower: FloatArray, upper: FloatArray) -> highspy.Highs:
-        """Return the solver. The first `size` columns cost 0, the others 1; all variables are at least 0."""
+        """Return the solver with the program. The first `size` columns cost 0, the others 1; all variables are at least 0."""
         length = np.concatenate(self.length)
         lp = highspy.HighsLp()
         lp.num_row_ = self.rows

@@ -1,4 +1,4 @@
-"""Hyperplane trees over scaled points: instance, tree, exact value, and bounds without search.
+"""Define instances and hyperplane trees, with exact values and simple bounds.
 
 Legend     P distinct points, m features scaled to [0, 1], K classes;  counts[p, k] weight of class k at point p
            nodes are numbered 1 (root), 2v (left: a·z <= c), 2v + 1 (right) up to 2^(d+1) - 1;  kappa: cost of a leaf in rows
@@ -35,7 +35,10 @@ class DepthTwoErrors:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ObliqueTree:
-    """`kind` int8, `label` int32 (places of the instance's classes), `a` float64 (nodes, m), `c` float64 by node number."""
+    """A tree as arrays by node number: `kind` int8, `label` int32, `a` float64 (nodes, m), `c` float64.
+
+    Labels are indices of the instance's classes.
+    """
 
     kind: np.ndarray
     label: CodeArray
@@ -57,13 +60,16 @@ class ObliqueTree:
         return int(np.count_nonzero(self.a[self.kind == BRANCH]))
 
     def copy(self) -> ObliqueTree:
-        """A separate tree with the same values."""
+        """Return a copy that shares no array."""
         return ObliqueTree(kind=self.kind.copy(), label=self.label.copy(), a=self.a.copy(), c=self.c.copy())
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ObliqueInstance:
-    """Z float64 (P, m), counts int64 (P, K), `classes` int32 (K,) codes of the problem; `group` int64 (rows,) the point of a row."""
+    """The points of a problem: Z float64 (P, m), counts int64 (P, K).
+
+    `classes` int32 (K,) are the codes of the problem; `group` int64 (rows,) is the point of each row.
+    """
 
     Z: FloatArray
     counts: CountArray
@@ -155,7 +161,10 @@ class ObliqueInstance:
         return replace(tree, label=label.astype(np.int32))
 
     def prune(self, tree: ObliqueTree) -> ObliqueTree:
-        """Return the best admitted pruning of the tree. Ties are broken by fewer leaves."""
+        """Return the relabelled tree, pruned for the best value under `min_leaf` and `max_leaves`.
+
+        Ties are broken by fewer leaves. A complete tree keeps its branchings.
+        """
         if self.complete:
             return self.relabel(tree)
         result = self._remove_trivial_splits(self.relabel(tree)).copy()
@@ -180,7 +189,7 @@ class ObliqueInstance:
         return self._remove_trivial_splits(self._limit_leaves(result, sums))
 
     def _limit_leaves(self, tree: ObliqueTree, sums: CountArray) -> ObliqueTree:
-        """Prune to `max_leaves` leaves, the branching with the smallest loss first."""
+        """Prune the tree, in place, to `max_leaves` leaves, the branching with the smallest loss first."""
         while self.max_leaves is not None and tree.leaves > self.max_leaves:
             ends = [v for v in tree.branches if tree.kind[2 * v] == LEAF and tree.kind[2 * v + 1] == LEAF]
             v = min(ends, key=lambda u: int(sums[2 * u].max() + sums[2 * u + 1].max() - sums[u].max()))
@@ -262,7 +271,7 @@ def _copy_node(source: ObliqueTree, of: int, target: ObliqueTree, to: int) -> No
 
 
 def graft(instance: ObliqueInstance, tree: ObliqueTree, v: int, source: int) -> ObliqueTree:
-    """Replace v by its descendant `source`."""
+    """Return the tree with v replaced by its descendant `source`."""
     result = tree.copy()
     instance._cut_subtree(result, v)
     pairs = [(v, source)]
@@ -275,7 +284,7 @@ def graft(instance: ObliqueInstance, tree: ObliqueTree, v: int, source: int) -> 
 
 
 def mirror(instance: ObliqueInstance, tree: ObliqueTree, v: int) -> ObliqueTree:
-    """Exchange the two sides of v; every point still reaches the same leaf."""
+    """Return the tree with the two sides of v exchanged; every point still reaches the same leaf."""
     result = tree.copy()
     scores = instance.Z @ tree.a[v]
     left = scores <= tree.c[v]

@@ -1,8 +1,8 @@
-"""Enumerate line separations of points in a plane, and find the least errors of trees of depth two.
+"""Find the least errors of depth-two trees of lines in a plane.
 
 The tree is decomposed at its root: for each separation at the root, both halves are solved over all separations.
 
-Symbols:  N points, R separations, K classes, D (R, N) which points a separation has on its side
+Symbols:  N points, R separations, K classes, D (R, N) whether a point is on the chosen side of a separation
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def line_separations(x: CountArray, y: CountArray) -> BoolArray:
 
 
 class Roots:
-    """Best halves below each root separation; `sides` (R, N) of `line_separations`, `counts` (N, K)."""
+    """Search of the best halves below root separations; `sides` (R, N) of `line_separations`, `counts` (N, K)."""
 
     def __init__(self, sides: BoolArray, counts: CountArray) -> None:
         self.sides = sides

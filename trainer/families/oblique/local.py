@@ -1,4 +1,4 @@
-"""Local search over hyperplane trees: fit one node at a time to the points that depend on it.
+"""Search hyperplane trees locally, one node at a time.
 
 A node is responsible for the points that one of its subtrees classifies correctly and the other does not. Its plane is fitted to
 them by weighted logistic regression and then by exact line searches on the zero-one loss (the scheme of Carreira-Perpiñán &
@@ -28,7 +28,7 @@ REWEIGH_STEPS = 20
 
 
 def never_stop() -> bool:
-    """Default of `stopped`: run to the end."""
+    """Return False: the default of `stopped`, which runs to the end."""
     return False
 
 
@@ -125,20 +125,22 @@ def anneal(
     ridge: float,
     stopped: Callable[[], bool] = never_stop,
 ) -> FloatArray:
-    """Lead `beta` (m + 1,) from the logistic towards the zero-one loss: misclassified points far from the plane lose weight."""
+    """Refit `beta` (m + 1,) in steps from the logistic towards the zero-one loss and return it.
+
+    Misclassified points far from the plane lose weight.
+    """
     X = np.column_stack([Z, np.ones(len(Z))])
     sign = np.where(left, -1.0, 1.0)
     for slope in (0.5, 1.0, 2.0, 4.0):
         scale = float(np.abs(X @ beta).mean())
         margin = sign * (X @ beta) / max(scale, 1e-12)
-        # a misclassified point far from the plane loses its weight; a correct one keeps it
         pull = np.where(margin < 0, 1.0 / (1.0 + (slope * margin) ** 2), 1.0)
         beta = fit_logistic(Z, left, weight * np.maximum(pull, 0.01), ridge, rounds=6, stopped=stopped)
     return beta
 
 
 class LocalSearch:
-    """Stores the best tree of an instance; `run` improves it until it meets `enough`, the time is over, or it is stopped."""
+    """Search that stores the best tree of an instance; `run` improves it until it meets a bound or is stopped."""
 
     def __init__(self, instance: ObliqueInstance, seed: int = 0, flag: CountArray | None = None) -> None:
         self.instance = instance
@@ -173,9 +175,10 @@ class LocalSearch:
         most: int = 1_000_000,
         patience: int = 1_000_000,
     ) -> None:
-        """Improve every start tree, then random changes of the best tree and new trees.
+        """Improve every start tree, then trees with random new subtrees.
 
-        Ends after `patience` rounds without a better tree. `news` receives each improvement.
+        Ends at the value `enough`, after `most` rounds, after `patience` rounds without a better tree, or if it is stopped. `news`
+        receives each improvement.
         """
         better = self.rounds
         self.stopped = stopped
@@ -220,7 +223,7 @@ class LocalSearch:
                 current_value = self.value
 
     def _reweigh(self, take: Callable[[ObliqueTree], None], enough: Fraction, stopped: Callable[[], bool]) -> None:
-        """Leave a local optimum: misclassified points gain weight at every step, and planes are fitted to the weighted points."""
+        """Leave a local optimum: misclassified points gain weight at every step, and planes are fitted to the weights."""
         inst = self.instance
         tree = self.best
         most = inst.counts.max(axis=1)
@@ -291,9 +294,9 @@ class LocalSearch:
         weighted: ObliqueInstance | None = None,
         support: BoolArray | None = None,
     ) -> ObliqueTree:
-        """Fit the nodes in turn, deepest first, until a pass gains no correct row; `weighted` has other counts.
+        """Fit the nodes in turn, deepest first, until a pass gains no correct row; return the tree.
 
-        `support` (nodes, m): the columns that each node may weigh.
+        `weighted` is the instance with other counts; `support` (nodes, m) tells which columns each node may use.
         """
         inst = self.instance if weighted is None else weighted
         self.stopped = stopped

@@ -1,4 +1,4 @@
-"""Driver callbacks of the master model of a hyperplane method."""
+"""Connect the master model of a hyperplane method to the driver."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from trainer.solver_common.tree_model import TreeProgram
 
 
 class PlaneModel(TreeProgram[ObliqueTree]):
-    """Connects a master model, its hooks and the local search, which stores the best tree. `tell` receives bounds."""
+    """Driver callbacks of a master model; the local search stores the best tree, and `tell` receives bounds."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""OCT-H (Bertsimas & Dunn 2017), a baseline: hyperplanes as variables with big-M rows.
+"""OCT-H (Bertsimas & Dunn, 2017), a baseline: hyperplanes as variables with big-M rows.
 
 Labels (1)-(3) refer to docs/methods/oct-h.md; the planes, the smallest leaf and their labels are in `planes`.
 Rows of equal features are one point g.
@@ -28,7 +28,7 @@ from trainer.milo import Expression, Hooks, IntegerProgram, Row, total, weighted
 
 
 class OCTH:
-    """The model; all rows are given at once."""
+    """The complete model, without lazy rows."""
 
     def __init__(
         self,
@@ -73,7 +73,7 @@ class OCTH:
                 model.add(self.e[t] >= wrong - n * (1 - self.w[t, k]), "(3)")
 
     def _routes(self) -> None:
-        """(P6): a point in t lies on t's side of every plane above t."""
+        """Add (P6): a point in t lies on t's side of every plane above t."""
         model = self.model
         for g in range(len(self.instance.Z)):
             model.add(Row(self.z.columns[g], np.ones(len(self.T)), lower=1.0, upper=1.0, name="one leaf"))

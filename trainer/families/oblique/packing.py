@@ -1,8 +1,8 @@
-"""Bound the errors of trees with at most four leaves by disjoint sets of points that lie in planes.
+"""Bound the errors of small trees by disjoint sets of points in planes.
 
 Rows that agree in some columns often lie in a plane of the feature space, where a hyperplane is a line. N points have at most
 N (N - 1) / 2 + 1 separations by lines, and pairs of them give the least errors of trees with up to four leaves
-(`trainer.families.oblique.lines`). The sum over disjoint sets is a lower bound of the errors of every tree.
+(`trainer.families.oblique.lines`). The sum over disjoint sets is a lower bound of the errors of such trees.
 
 Directions and sides are exact integers: columns with at most four decimals and a range of at most 2^20 units.
 """
@@ -19,7 +19,7 @@ from trainer.dtypes import BoolArray, CountArray, FloatArray
 from trainer.families.oblique.instance import DepthTwoErrors
 from trainer.families.oblique.lines import Roots, find_least_errors, line_separations
 
-PACKING_SECONDS = 5.0  # without a set that improves the bound
+PACKING_SECONDS = 5.0  # end of the search if no set has improved the bound until then
 MIN_SET_POINTS = 3  # fewer points are always separable
 MAX_SET_POINTS = 200  # larger sets are divided
 MAX_UNITS = 1 << 20
@@ -111,7 +111,7 @@ class Packing:
         )
 
     def best(self) -> tuple[DepthTwoErrors, ...]:
-        """Return sets with more errors than equal rows show: the best set of columns first, then others for the remaining rows."""
+        """Return disjoint sets with more errors than equal rows cause, greedily by sets of fixed columns."""
         selected: list[DepthTwoErrors] = []
         free = np.ones(len(self.X), bool)
         while not self.stopped():
@@ -131,7 +131,7 @@ class Packing:
         return sum(s.errors[self.leaves - 1] - int(self.equal_row_errors[s.points].sum()) for s in sets)
 
     def _column_sets(self) -> Iterator[tuple[int, ...]]:
-        """Return sets of columns to hold fixed, small sets first."""
+        """Yield sets of columns to hold fixed, small sets first."""
         m = self.X.shape[1]
         every = itertools.chain.from_iterable(itertools.combinations(range(m), k) for k in range(m - 1))
         return itertools.islice(every, MAX_COLUMN_SETS)
@@ -163,7 +163,7 @@ class Packing:
             yield points[order[ends[g] - size[g] : ends[g]]]
 
     def _solve_cached(self, points: CountArray) -> DepthTwoErrors | None:
-        """Return the set with its least errors; None if it does not lie in a plane."""
+        """Return the set with its least errors; None if it does not lie in a plane or the search is stopped."""
         key = points.tobytes()
         if key not in self.known:
             self.known[key] = self._solve(points)

@@ -1,4 +1,4 @@
-"""The interface of hyperplane methods, and their shared parameters."""
+"""Define the parts of a hyperplane method and shared parameters."""
 
 from __future__ import annotations
 

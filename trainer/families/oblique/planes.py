@@ -1,4 +1,4 @@
-"""Rows of a master model with hyperplanes as variables, and rows of the minimum leaf size.
+"""Add hyperplanes as variables, and the minimum leaf size, to a model.
 
 Labels (P1)-(P6), (N1), (N2) refer to docs/methods/oct-h.md.
 
@@ -64,7 +64,10 @@ class Planes:
         self.model.add(total(used[v, h] for h in self.H) >= self.b[v], "(P5)")
 
     def tie(self, g: int, v: int, side: int, columns: CountArray) -> None:
-        """(P6) left: a·x - c <= M (1 - Σ); right: c - a·x + μ <= (M + μ) (1 - Σ), Σ of the columns 1 where g takes this side."""
+        """Add (P6), left: a·x - c <= M (1 - Σ); right: c - a·x + μ <= (M + μ) (1 - Σ).
+
+        Σ is the sum of `columns`, 1 if g takes this side.
+        """
         sign, slack = (1.0, self.reach[g]) if side == 0 else (-1.0, self.reach[g] + self.least)
         self.model.add(
             Row(

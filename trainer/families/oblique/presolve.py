@@ -1,4 +1,4 @@
-"""Presolve: one plane that separates two classes, and bounds from rows that lie in planes."""
+"""Solve or bound easy instances before the model is built."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MAX_SEPARATOR_CELLS = 2_000_000  # one linear program over more cells takes too 
 
 
 def separate_by_one_plane(target: Target, clock: SearchClock) -> ObliqueTree | None:
-    """Return the tree of one hyperplane that separates two classes; None if there is none."""
+    """Return the tree of one hyperplane that separates two classes; None if none is found."""
     inst = target.instance
     if inst.counts.shape[1] != 2 or inst.most_leaves < 2 or inst.Z.size > MAX_SEPARATOR_CELLS:
         return None
@@ -60,7 +60,7 @@ def decompose_root(
 
 
 def build_trees(target: Target, packed: tuple[DepthTwoErrors, ...]) -> list[ObliqueTree]:
-    """Return the trees of the packed sets whose planes exist."""
+    """Return the trees of the packed sets whose splits are separable."""
     inst = target.instance
     separator = Separator(target.instance.Z)
     trees = []

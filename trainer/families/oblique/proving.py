@@ -34,8 +34,8 @@ MAX_LABELLINGS = 20_000  # of the leaves; checkers accept no more
 def build_proof(problem: Problem, settings: Settings, bound: Fraction, stop: Callable[[], bool]) -> ProofSteps | None:
     """Prove that no tree of the method has a better objective than `bound`; return None if that takes too long.
 
-    The proof ignores the minimum leaf size if it can, since that only excludes trees. Raises NotProved if the cases end at a better tree
-    that only the distance from the rows forbids.
+    The proof first ignores the minimum leaf size, which only excludes trees. Raises NotProved if the cases end at a better tree that
+    only the distance from the rows forbids.
     """
     distant = settings.get("big_m", "none") != "none"  # planes as variables, which keep a distance
     robust = settings.get("scaling") == "robust"
@@ -92,8 +92,8 @@ def weighted_points(problem: Problem, instance: ObliqueInstance) -> CountArray:
 class PlaneProof:
     """Proof writer over points X (P, m) in the units of the table and Z (P, m) scaled, in order of first occurrence.
 
-    `counts` (P, K). `places` are the positions of the K classes among those of the model. A leaf costs `penalty` rows, a branching
-    `charge`.
+    `counts` (P, K). `places` are the positions of the K classes among those of the model. A leaf costs `penalty` rows, a
+    coefficient `charge` rows.
     """
 
     def __init__(
@@ -119,12 +119,15 @@ class PlaneProof:
         return self._steps(self.required_errors(cost))
 
     def all_steps(self, cost: Fraction) -> list[Step] | None:
-        """Return the same, with minimum leaf size and further coefficients if these are needed."""
+        """Return the same as `steps`; use minimum leaf size and further coefficients only if that fails."""
         steps = self.steps(cost)
         return self._narrow([self._price(cost, t) for t in self._sizes], self.terms) if steps is None else steps
 
     def frontier(self, errors: Sequence[int]) -> list[Step] | None:
-        """Return steps that prove `errors[t - 1]` for trees with at most t leaves; larger trees have the last bound. None if not found."""
+        """Return steps that prove `errors[t - 1]` for trees with at most t leaves; None if not found.
+
+        Larger trees have the last bound.
+        """
         least = np.minimum.accumulate(errors).tolist()
         goals = [least[min(t, len(least)) - 1] for t in self._sizes]
         steps = self._steps(self._open_goals(goals))
@@ -135,7 +138,7 @@ class PlaneProof:
         return range(1, self.leaves + 1)
 
     def _narrow(self, errors: Sequence[int | Fraction], terms: Terms) -> list[Step] | None:
-        """Return steps under the terms, each number of leaves by itself; None without terms."""
+        """Return steps under the terms, for each number of leaves by itself; None if the terms are plain or it fails."""
         if terms == PLAIN:
             return None
         most = int(self.counts.sum()) // terms.least

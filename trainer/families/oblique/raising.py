@@ -1,7 +1,7 @@
 """Tighten the bound by case analysis before the solver starts.
 
-Steps start at one row and double after each proved goal, so that all goals before the last take about as long as the last. Inseparable
-sets and hyperplanes of one goal are reused for the next. If the cases end at a tree, the search gets that tree.
+Steps start at one row and double after each proved goal, so that all earlier goals together take about as long as the last.
+Inseparable sets and hyperplanes of one goal are reused for the next. If the cases end at a tree, the search considers that tree.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from trainer.families.oblique.target import SearchClock, Target
 from trainer.methods.base import ProofSteps
 
 TIME_SHARE = 0.5  # of the remaining time
-MAX_SECONDS = 60.0  # seconds
+MAX_SECONDS = 60.0
 MAX_CASES = 1_000_000
 
 
@@ -63,7 +63,7 @@ class BoundRaising:
                 step /= 2
 
     def _use_better_tree(self, fewer: np.ndarray) -> bool:
-        """Pass the tree at which the cases ended to the search; return whether it is better."""
+        """Build the tree at which the cases ended and offer it to the search; return whether it is better."""
         at = np.ones(len(self.target.instance.Z), np.int64)  # points without weight stay at the root
         at[weighted_points(self.target.problem, self.target.instance)] = fewer
         tree: ObliqueTree | None = separate_leaves(self.target.instance, at, Separator(self.target.instance.Z))

@@ -1,6 +1,6 @@
-"""Draw the planes of a finished tree again: widest margin, soft margin, or few columns.
+"""Draw the planes of a finished tree again in a given style.
 
-No correct row may become misclassified.
+Styles are the widest margin, a soft margin, or few columns. The value of the tree never decreases.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Draw = Callable[[FloatArray, CountArray, CountArray], "tuple[FloatArray, float] 
 
 
 def never_stop() -> bool:
-    """Default of `stopped`: draw all planes."""
+    """Return False: the default of `stopped`, which draws all planes."""
     return False
 
 
@@ -112,7 +112,7 @@ def solve_soft_margin(
 ) -> FloatArray | None:
     """Return the normal of the soft-margin support vector machine (Alston, Validi & Hicks, Algorithm 1, with 0 <= β <= C).
 
-    Coordinate ascent on pairs of the dual keeps Σ δβ = 0. Returns None if it does not converge or is stopped.
+    Coordinate ascent on pairs of the dual keeps Σ δβ = 0. Returns the last normal if it does not converge, None if it is stopped.
     """
     points = np.concatenate([L, R])
     delta = np.concatenate([-np.ones(len(L)), np.ones(len(R))])
@@ -152,7 +152,7 @@ def find_fewest_columns(
     stopped: Callable[[], bool] = never_stop,
     seconds: float = 5.0,
 ) -> SeparatingPlane | None:
-    """Return the plane of widest margin over the fewest columns that separate the sides.
+    """Return the plane of widest margin over the fewest columns that separate the sides; None if none is found.
 
     A mixed-integer program with binary z[column], |a_j| <= z, solved by HiGHS. The count is minimal unless the time is over. Planes need a
     margin of MIN_SPARSE_MARGIN, or a tenth of the widest margin if that is smaller.

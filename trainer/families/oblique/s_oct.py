@@ -1,4 +1,4 @@
-"""S-OCT (Boutilier, Michini & Zhou 2023), a baseline: all rows are routed, hyperplanes are lazy rows.
+"""S-OCT (Boutilier, Michini & Zhou, 2023), a baseline: routed rows, lazy hyperplanes.
 
 Labels (1)-(5) refer to docs/methods/s-oct.md. Rows of equal features are one point g, its classes are items j = (g, k).
 
@@ -115,7 +115,10 @@ class SOCT:
         return values
 
     def read(self, values: FloatArray) -> ObliqueTree:
-        """Return the tree of an integral point, with planes that separate its routes, or approximate ones."""
+        """Return the tree of an integral point, with planes that separate its routes, or approximate ones.
+
+        Leaves with rows have majority labels.
+        """
         inst = self.instance
         tree = self.instance.empty()
         routed = values[self.q.columns] > 0.5

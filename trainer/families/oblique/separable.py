@@ -1,4 +1,4 @@
-"""Separability of point sets by a hyperplane: margin problem, certificate, minimal inseparable sets.
+"""Test whether a hyperplane separates sets, and find minimal inseparable subsets.
 
 Sources: Alston, Validi & Hicks (Farkas problem of a branching node); Gleeson & Ryan (vertices are minimal infeasible subsystems).
 
@@ -122,14 +122,17 @@ class _Program:
 
 @dataclass(frozen=True, eq=False)
 class Verdict:
-    """A separating plane, or None; `proved` says that no plane separates the sets."""
+    """A separating plane, or None; `proved` tells whether no plane is proved to separate the sets."""
 
     plane: SeparatingPlane | None
     proved: bool
 
 
 class Separator:
-    """Separability tests over fixed points, cached by pair of sets; counts its `tests`, `hits` and those left `undecided`."""
+    """Separability tests over fixed points, cached by pair of sets.
+
+    `tests`, `hits` of the cache and `undecided` tests are counted.
+    """
 
     def __init__(self, Z: FloatArray) -> None:
         self.Z = np.ascontiguousarray(Z, np.float64)
@@ -245,7 +248,7 @@ class Separator:
         return supports
 
     def _checked_support(self, points: CountArray, split: int, weights: FloatArray) -> Support | None:
-        """Return the support of a common point; None if rounding left a separable set."""
+        """Return the points of positive weight as a support; None unless they are proved inseparable."""
         members = np.flatnonzero(weights > SUPPORT)
         support = (
             tuple(int(i) for i in points[members[members < split]]),
@@ -254,7 +257,7 @@ class Separator:
         return support if support[0] and support[1] and self.verdict(*support).proved else None
 
     def _filter(self, left: CountArray, right: CountArray) -> Support:
-        """Return a minimal inseparable set by removing one point at a time."""
+        """Return a minimal inseparable set: remove one point at a time while inseparability is proved."""
         sides = [list(map(int, left)), list(map(int, right))]
         for side in sides:
             for point in list(side):

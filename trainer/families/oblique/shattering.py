@@ -1,4 +1,4 @@
-"""The model of CUT-H and CUT_w-H (Alston, Validi & Hicks): routes as variables, hyperplanes as lazy rows.
+"""CUT-H and CUT_w-H: routes as variables, hyperplanes as lazy rows (Alston, Validi & Hicks).
 
 Labels (M1)-(M12), (S) refer to docs/methods/cut-h.md. Rows of equal features are one point g, its classes are items j = (g, k).
 
@@ -164,7 +164,7 @@ class CutModel:
         return [[at_most(item_columns[:, self.below[u]].ravel(), [q[g, u - 1]], "(M8)")] for u in self.V[1:]]
 
     def _symmetry_rows(self) -> None:
-        """Break the mirror symmetry of nodes: labels of the last siblings increase, and one point always goes left."""
+        """Break the mirror symmetry of nodes: labels of the last siblings increase; above them, one point goes left."""
         first = self.first
         for v in self.B:
             if 2 * v in self.T:
@@ -236,7 +236,10 @@ class CutModel:
         return values
 
     def read(self, values: FloatArray) -> ObliqueTree:
-        """Return the tree of an integral point, with planes that separate its routes, or approximate ones, and majority labels."""
+        """Return the tree of an integral point, with planes that separate its routes, or approximate ones.
+
+        Leaves with rows have majority labels.
+        """
         inst = self.instance
         tree = self.instance.empty()
         p = values[self.p.columns]
@@ -269,7 +272,10 @@ class CutModel:
 
 
 class CutHooks(Hooks):
-    """Separation of (S) and, if it is lazy, (M8). `improve` tries to make a better tree of a rejected one."""
+    """Hooks that separate (S) and, if they are lazy, the rows (M8).
+
+    `improve` returns a better tree made of a rejected one, or None.
+    """
 
     lazy = True
 
@@ -285,7 +291,7 @@ class CutHooks(Hooks):
         self.rejected = 0
 
     def on_integral(self, point: Point, origin: str) -> Sequence[Row]:
-        """Return the rows that the routes of an integral point violate."""
+        """Return the rows that an integral point violates; if there are any, propose a better tree."""
         form = self.form
         routed = point[form.q] > 0.5
         branching = point[form.b] > 0.5
@@ -314,7 +320,7 @@ class CutHooks(Hooks):
         return rows
 
     def on_fractional(self, point: Point, info: NodeInfo) -> Sequence[Row]:
-        """Return violated connecting rows of the chosen type."""
+        """Return violated rows (M8): all of a leaf (I), the first one (II) or the most violated one (III)."""
         form = self.form
         kind = self.options.connect
         rows: list[Row] = []

@@ -1,4 +1,4 @@
-"""Backward elimination of coefficients: remove one, fit all planes again to the remaining columns."""
+"""Remove coefficients of hyperplane trees by backward elimination."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ def eliminate_coefficients(
 ) -> Iterator[ObliqueTree]:
     """Yield trees with fewer and fewer coefficients, each the best of several removals from the one before.
 
-    Ends at one coefficient per branching. Nothing is proved.
+    After each removal all planes are fitted again to the remaining coefficients. Ends at one coefficient per branching. Nothing is
+    proved.
     """
     inst = search.instance
     tree = inst.prune(tree)

@@ -1,4 +1,4 @@
-"""Start trees of hyperplane methods: trees of other methods, each with its own time limit."""
+"""Find start trees by other methods, each with its own time limit."""
 
 from __future__ import annotations
 
@@ -58,9 +58,9 @@ def first_trees(
     seconds: float,
     on_tree: Callable[[ObliqueTree], object],
 ) -> list[ObliqueTree]:
-    """Train other methods on the same rows, until a tree has the value `enough`. Methods that fail give no tree.
+    """Return the warm start and trees of other methods on the same rows, until a tree has the value `enough`.
 
-    `on_tree` receives each tree at once.
+    `on_tree` receives each tree at once. Methods that fail give no tree.
     """
     trees: list[ObliqueTree] = []
 

@@ -1,6 +1,6 @@
-"""Cache of inseparable point sets, separating hyperplanes and lemmas found during case analysis.
+"""Cache inseparable sets, hyperplanes and lemmas of the case analysis.
 
-The case analysis is in `cases`; docs/proof-format.md describes the lines that are made of both.
+The case analysis is in `cases`; docs/proof-format.md describes the lines of the proof.
 """
 
 from __future__ import annotations
@@ -75,7 +75,10 @@ class Store:
         return self
 
     def find_meeting(self, left: BoolArray, right: BoolArray) -> int | None:
-        """Return the index of a vector within these sets; None if they are separable. Raises UndecidedCases."""
+        """Return the index of a vector within these sets; None if they are separable or one is empty.
+
+        Raises UndecidedCases if the test has no result or a limit is exceeded.
+        """
         if not left.any() or not right.any() or self._is_separated(left, right):
             return None
         self.check_limits()

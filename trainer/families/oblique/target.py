@@ -1,4 +1,4 @@
-"""Target of hyperplane methods: scaled points, leaf prices, and the lattice of tree values."""
+"""Hold instance, prices and time limit of a hyperplane search."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Target:
         self.problem = problem
         self.settings = settings
         instance, self.units = make_instance(problem, settings["depth"], complete=plan.complete, robust=plan.robust)
-        # a requested gap refers to values at the true price
+        # a requested gap refers to the true price, so the price is not rounded for it
         exact = not instance.charge and not settings["mip_gap"]
         kappa = same_order(instance.kappa, instance.most_leaves) if exact else instance.kappa
         if settings.get("then_fewest"):

@@ -1,7 +1,7 @@
 """Train a hyperplane tree: presolve, start trees, local search, bounds, master model, claim.
 
-A method provides a function that makes its master model over an instance; `solve_oblique` does the rest. A tree that meets the bound of
-the instance (equal rows share a leaf, t leaves predict t classes) is optimal without a solver.
+A method provides a function that makes its master model over an instance; `solve_oblique` does the rest. A tree that meets the bound
+of the instance (equal rows share a leaf, t leaves predict at most t classes) is optimal without a solver.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from trainer.solver_common.tree_model import STATUS_OF_LIMIT, drive, options_of,
 
 MAX_MODEL_CELLS = 30_000  # items times nodes; the relaxation of a larger master model takes too long
 MAX_ROUNDS_WITHOUT_GAIN = 500  # rounds of local search without a better tree before the solver starts
-MAX_ROUNDS_NEAR_OPTIMUM = 100  # if at most one row can be gained and the model is small enough to be solved soon
+MAX_ROUNDS_NEAR_OPTIMUM = 100  # the same if at most one row can be gained and the model is small
 SMALL_MODEL_CELLS = 2_000  # items times nodes of a small model
 
 
@@ -198,7 +198,7 @@ class Run:
         remaining = self.clock.remaining()
         solver = backend(self.settings["solver"])
         if self._cells() > MAX_MODEL_CELLS:
-            # a model of this size never completes its first relaxation: the time is better spent on local search
+            # a model of this size does not complete its first relaxation, so local search uses the time
             self._search([], remaining if math.isfinite(remaining) else 60.0)
             return
         self.monitor.report(phase="model")

@@ -1,1 +1,1 @@
-"""Optimal trees over categorical columns with a given topology (Günlük et al.): subset search and the mixed-integer model."""
+"""Find optimal trees of a topology over categorical columns (Günlük et al.)."""

@@ -1,7 +1,7 @@
 """Encode subset splits as binary features, so that the proofs of the exact search apply.
 
-A complete topology has the same trees as the exact search over these features. A checker searches other topologies by itself,
-so their proof is one step.
+A complete topology has the same trees as the exact search over these features. A checker searches other topologies by itself, so
+their proof is one step.
 
 A column of k categories has 2^(k-1) - 1 features, one for each subset and its complement. Columns must have few categories.
 docs/proof-format.md defines the numbers of the features.
@@ -36,8 +36,8 @@ def count_questions(groups: Groups) -> int:
 def encode_questions(groups: Groups) -> BitArray:
     """Return the binary features, uint8 (n_rows, n_features).
 
-    A categorical column has a feature for each subset without its first category, ordered by bits. A column of bins has a feature
-    for each bin but the last: is the row above it?
+    A categorical column has a feature for each subset without its first category, ordered by bits and limited by `max_card`. A
+    column of bins has a feature for each bin but the last: 1 for rows above it.
     """
     answers = [np.zeros((len(groups.y), 0), np.uint8)]
     for codes, size, ordered in zip(groups.cat.T, groups.sizes.tolist(), groups.ordered, strict=True):
@@ -68,6 +68,6 @@ def topology_proof(groups: Groups, shape: Shape, bound: float, total: int) -> Pr
 
 
 def check_question_count(groups: Groups) -> None:
-    """Raise NotProved if there are more subsets than a proof may number."""
+    """Raise NotProved if there are more splits than a proof may number."""
     if count_questions(groups) > MAX_QUESTIONS:
         raise NotProved(f"A proof numbers all subsets, and the limit is {MAX_QUESTIONS:,}. {CHECKER_SEARCHES}")

@@ -20,10 +20,10 @@ def search_three_levels(
     groups: Groups, s: np.ndarray, rows: np.ndarray, deep: bool, order: list[int], lower: int, top: int, limit: int,
     *, take: Callable[[int, int, int], None], check: Callable[[], None], flag: np.ndarray,
 ) -> int:  # fmt: skip
-    """Call `take` with every tree above `lower`: value, group, and mask of the categories of side 0. Return the number of nodes.
+    """Call `take` with each better tree: value, group, and mask of the categories of side 0. Return the number of nodes.
 
-    Values are those of the kernels, and `s` are the signed weights. Side 1 has two levels, side 0 only if `deep`. `top` is an upper
-    bound of the values.
+    The first tree must exceed `lower`; the search ends at the upper bound `top`. Values are in the unit of the kernels, and `s` are
+    the signed weights. Side 1 has two levels, side 0 only if `deep`.
     """
     spans = groups.spans
     best = np.int32(lower)
@@ -75,7 +75,7 @@ def _single_category_values(
     check: Callable[[], None],
     flag: np.ndarray,
 ) -> np.ndarray:
-    """Return V of two levels for the rows of each category, int32 (categories,)."""
+    """Return the best value of two levels for the rows of each category, int32 (categories,)."""
     spans = groups.spans
     out = np.zeros(len(cats), np.int32)
     start = spans.start

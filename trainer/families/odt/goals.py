@@ -1,4 +1,4 @@
-"""Goals of ODT: class weight, required sensitivity or specificity, and their Pareto front.
+"""Search ODT trees for class weights or required sensitivity and specificity.
 
 Günlük et al., equations (15) and (16).
 """
@@ -25,7 +25,7 @@ from trainer.methods.monitor import Monitor
 from trainer.tree.nodes import Draft
 from trainer.tree.numbers import percent_text
 
-MAX_POSITIVE = 100_000  # entries of a frontier
+MAX_POSITIVE = 100_000  # weight of the positive rows, which is the number of entries of a frontier
 
 
 def parse_goal(settings: Settings, names: SettingNames) -> tuple[str, dict[str, str], Fraction | None] | None:
@@ -128,7 +128,7 @@ def orient_classes(problem: Problem, groups: Groups, goal: Goal) -> tuple[Groups
 
 
 def apply_class_weight(groups: Groups, goal: Goal) -> tuple[Groups, Fraction]:
-    """Return groups with integer row weights in the proportion of the goal, and the number of rows that one unit represents.
+    """Return groups with integer row weights in the goal's proportion, and the number of rows per unit of weight.
 
     Class 1 of the groups is the positive class.
     """
@@ -138,7 +138,7 @@ def apply_class_weight(groups: Groups, goal: Goal) -> tuple[Groups, Fraction]:
 
 
 class RateGoalSearch:
-    """Frontier search for a goal: its progress in the unit of the goal, and the best tree that the goal admits."""
+    """Frontier search for a goal, with progress in the unit of the goal and the best tree that the goal admits."""
 
     def __init__(
         self, problem: Problem, groups: Groups, shape: Shape | None, goal: Goal, monitor: Monitor, *, all_entries: bool
@@ -158,7 +158,7 @@ class RateGoalSearch:
             )
         least = needed_rows(goal.specificity if self.mirrored else goal.sensitivity, self.positives)
         single = goal.maximise != "accuracy" and not all_entries
-        # one entry of the frontier decides whether both required shares are feasible; it is often proved long before all others
+        # one entry decides whether both required shares are feasible; it is often proved long before all others
         self.both = not all_entries and goal.sensitivity is not None and goal.specificity is not None
         self.search = RateFrontierSearch(
             groups=oriented, root=shape, predict=lambda draft: predict_labels(draft, problem.matrix),
@@ -235,8 +235,9 @@ class RateGoalSearch:
     def evidence(self) -> dict[str, Any]:
         """Return the frontier as a record of the model file.
 
-        `pairs` are correct positives, correct negatives and a bound of the latter. `proved` says for each pair that no tree dominates it.
-        `finished` says that no pair is missing. If it is false, `status` is the reason and `bounds` are the proved `steps`.
+        `pairs` are correct positives, correct negatives and a bound of the latter. `proved` tells for each pair whether no tree is
+        proved to dominate it. `finished` means that no pair is missing. Otherwise `status` is the reason and `bounds` are the proved
+        `steps`.
         """
         pairs = thin(self.search.pairs())
         finished = self.search.finished
@@ -257,8 +258,8 @@ class RateGoalSearch:
 def steps(most: np.ndarray, limit: int = 2000) -> list[list[int]]:
     """Return a step function of bounds as pairs [t, b].
 
-    No tree has more than b correct negatives if its correct positives are at most t and above those of the pair before.
-    Steps are merged to about `limit` pairs; the highest bound counts.
+    No tree has more than b correct negatives if its correct positives are at most t and above those of the pair before. Steps are
+    merged to about `limit` pairs, with the highest bound of each.
     """
     ends = np.flatnonzero(np.append(most[1:] < most[:-1], True))
     ends = ends[::-1][:: len(ends) // limit + 1][::-1]

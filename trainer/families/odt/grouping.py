@@ -1,4 +1,4 @@
-"""Columns as groups of categories for subset branching, and their splits in the columns' units."""
+"""Turn columns into groups of categories for subset branching, and back."""
 
 from __future__ import annotations
 
@@ -70,8 +70,8 @@ SIDES = {EmptyCategory.FIRST: EmptySide.LEFT, EmptyCategory.LAST: EmptySide.RIGH
 def make_groups(problem: Problem, bins: int, card: int) -> Groups:
     """Turn columns into groups: categories that occur, or bins between quantiles. Constant columns are left out.
 
-    A numeric column with empty cells becomes two groups, one with the empty cells before all bins, one after (missing.md, section 3).
-    Raises DataError for a column with more than 62 categories.
+    A numeric column with empty cells becomes two groups, one with the empty cells before all bins and one after. Raises DataError
+    for a column with more than 62 categories or bins.
     """
     # row copies omit rows whose predictions all cost the same; bins and categories come from all rows
     table = (problem.source or problem).table
@@ -115,7 +115,7 @@ def make_groups(problem: Problem, bins: int, card: int) -> Groups:
 
 
 def _groups_of(j: int, column: Column, full_column: Column, bins: int) -> list[ColumnGroup]:
-    """Return the groups of a column, with the values of `full_column`; none if it is constant."""
+    """Return the groups of a column, with categories or bins from `full_column`; none if that is constant."""
     nominal = column.kind is ColumnKind.CATEGORICAL
     missing = column.missing
     present = full_column.values[~full_column.missing]
@@ -170,7 +170,7 @@ def relabel(draft: Draft, labels: tuple[int, ...]) -> Draft:
 def limit_subsets(draft: Draft, matrix: np.ndarray, sizes: tuple[int, ...], card: int) -> Draft:
     """Limit every subset, or its complement, to `card` of the sizes[j] categories of its column.
 
-    The search counts only categories that occur at a node. Categories without a row in `matrix` change sides if the limit requires it.
+    The search counts only categories that occur at a node. Categories without a row at a node change sides if the limit requires it.
     """
     if isinstance(draft, DraftLeaf):
         return draft

@@ -1,4 +1,4 @@
-"""Rows in groups of categories, the record of subset branching, and operations of a test."""
+"""Hold rows as categories of groups, and find tests of groups."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ from trainer.tree.splits import Split
 
 @dataclass(frozen=True, kw_only=True)
 class Groups:
-    """Rows in groups: cat int32 (n, groups), codes y int32 (n,), weights w int64 (n,); group g has sizes[g] categories.
+    """Rows with a category in each group: cat int32 (n, groups), codes y int32 (n,), weights w int64 (n,).
 
-    `columns` are the positions of the groups' columns in the table.
+    Group g has sizes[g] categories; `ordered` ones are bins. `card` limits subsets, 0 for no limit. `columns` are the positions of
+    the groups' columns in the table.
 
-    `branch(g, categories, left, right)` builds the draft of a test on group g whose `categories` go left;
-    `question(split)` is its inverse: group and categories that go left.
+    `branch(g, categories, left, right)` builds the draft of a test on group g whose `categories` go left. `question(split)` is its
+    inverse: it returns the group and the categories that go left.
     """
 
     cat: np.ndarray
@@ -35,12 +36,12 @@ class Groups:
 
     @property
     def start(self) -> np.ndarray:
-        """First column of each group, and the number of columns."""
+        """First category column of each group, and the number of all category columns."""
         return np.concatenate([[0], np.cumsum(self.sizes)]).astype(np.int64)
 
     @property
     def spans(self) -> Spans:
-        """Columns of the groups, as a record for kernels."""
+        """Category columns of the groups, as a record for kernels."""
         return Spans(self.start, self.ordered, self.card)
 
     def select(self, rows: np.ndarray) -> CategoryRows:
@@ -75,7 +76,10 @@ def predict_labels(groups: Groups, draft: Draft) -> np.ndarray:
 
 
 def best_subset(counts: np.ndarray, is_ordered: bool, card: int) -> np.ndarray:
-    """Return the categories (int64 indices) that the best test of one group sends left; counts int64 (categories, classes)."""
+    """Return the categories (int64 indices) that the best test of one group sends left; empty if a leaf is as good.
+
+    `counts` is int64 (categories, classes).
+    """
     total = counts.sum(axis=0)
     best = int(total.max())
     chosen = np.zeros(0, np.int64)
@@ -109,7 +113,7 @@ def best_subset(counts: np.ndarray, is_ordered: bool, card: int) -> np.ndarray:
 
 
 def random_test(groups: Groups, g: int, rng: np.random.Generator) -> tuple[int, int]:
-    """Return a random allowed test of a group."""
+    """Return a random allowed test of a group, as group and mask."""
     size = int(groups.sizes[g])
     if groups.ordered[g]:
         return g, (1 << int(rng.integers(1, size))) - 1
@@ -119,9 +123,10 @@ def random_test(groups: Groups, g: int, rng: np.random.Generator) -> tuple[int, 
 
 
 def better_test(groups: Groups, rows: np.ndarray, left: np.ndarray, right: np.ndarray) -> tuple[int, int]:
-    """Return the test that sends each category to the side with more correct rows; (0, 0) if no allowed test does.
+    """Return the best test, as group and mask, that sends each category to the side with more correct rows.
 
-    `left` and `right` are the labels that the two subtrees predict for all rows.
+    Returns (0, 0) if that is an allowed test for no group. `left` and `right` are the labels that the two subtrees predict for all
+    rows.
     """
     best = -1
     best_test = (0, 0)

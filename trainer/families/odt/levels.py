@@ -1,4 +1,4 @@
-"""Records of the search for subset branching: levels of a topology and values of row sets."""
+"""Define levels of a topology and values of row sets for the search."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class TopologyLevel:
 class RowSetValue:
     """Value of a row set: V itself if `exact`, else an upper bound.
 
-    `group` and `mask` are the test at the root; group -1 or -2 stands for a trivial test that sends all rows left or right.
+    `group` and `mask` are the test at the root; group -1 or -2 is a trivial test that sends all rows left or right.
     """
 
     value: int

@@ -1,4 +1,4 @@
-"""ODT: optimal trees for categorical data on a fixed topology, with subset branching (Günlük et al.).
+"""Declare the method ODT: optimal trees with subset branching (Günlük et al.).
 
 Every decision node tests one column: a subset of its categories, or a threshold between its bins. Two solvers exist: the exact search
 of `trainer.families.odt.search`, and the paper's mixed-integer program under a solver (`trainer.families.odt.mip`).
@@ -72,7 +72,7 @@ def solve(problem: Problem, settings: Settings, monitor: Monitor) -> Solution:
 
 
 def _topology(settings: Settings) -> Shape | None:
-    """Return the topology that the settings name; None for depth 0 and for `auto`."""
+    """Return the topology of the settings; None for depth 0 and for `auto`. Raises ParameterError."""
     text = settings["topology"].strip()
     if text == AUTO:
         if settings["frontier"] or any(settings[name] is not None for name in ("sensitivity", "specificity")):

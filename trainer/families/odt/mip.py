@@ -26,8 +26,8 @@ from trainer.milo import Hooks, Termination, backend
 from trainer.solver_common.tree_model import TreeProgram, drive, options_of, record_limit, solve_record
 from trainer.tree.nodes import Draft, DraftLeaf
 
-INTEGER_GAP = 0.5  # absolute gap; objective values are integers
-MAX_CELLS = 3_000_000  # rows of the largest accepted model
+INTEGER_GAP = 0.5  # absolute gap at which solvers may stop, since objective values are integers
+MAX_CELLS = 3_000_000  # constraints of the largest accepted model
 
 
 def parse_techniques(text: str) -> ModelTechniques:
@@ -113,7 +113,7 @@ class GroupModel(TreeProgram[Draft]):
         return hooks
 
     def read(self, values: np.ndarray) -> Draft:
-        """Return the tree of a point; last tests are chosen again by counting."""
+        """Return the tree of a point; tests above two leaves are chosen again by counting if that is valid."""
         return self.form.read(values, best_last=True)
 
     def consider(self, tree: Draft) -> None:
@@ -192,7 +192,7 @@ def solve_mip(
 
 
 def first_trees(task: SolverTask, shape: Shape, settings: Settings, monitor: Monitor) -> list[Draft]:
-    """Return start trees. Constant trees are included, since one of them reaches each required share."""
+    """Return the start trees of the settings, with the constant trees, one of which reaches each required share."""
     if settings["first_tree"] == "none":
         return []
     trees: list[Draft] = [DraftLeaf(label=k) for k in range(len(task.rows))]

@@ -74,7 +74,7 @@ class OdtModel:
     # -- sets
 
     def _merge(self) -> None:
-        """Merge equal rows of one label into one row with their weight."""
+        """Merge equal rows with equal labels into one row with their weight."""
         g = self.groups
         key = np.column_stack([g.cat, g.y]) if g.cat.shape[1] else g.y[:, None]
         distinct, inverse = np.unique(key, axis=0, return_inverse=True)
@@ -85,7 +85,7 @@ class OdtModel:
     def _structure(self) -> None:
         two = self.groups.n_classes == 2
         self.fixed = {p.number for p in self.places if two and p.shape.is_last}
-        # the labels of leaves below an equal pair of subtrees follow the same pattern, so equal shapes are enough
+        # fixed labels follow the same pattern below equal subtrees, so it suffices to compare shapes
         self.symmetric = {p.number for p in self.places if p.shape.is_symmetric and p.number not in self.fixed}
         self.anchored = self.symmetric if self.techniques.anchor else set()
         sizes = self.groups.sizes

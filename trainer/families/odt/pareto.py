@@ -49,7 +49,7 @@ class RatePoint:
 class RateFrontierSearch:
     """Frontier search of one problem; class 1 of `groups` is the positive one.
 
-    After `solve`, even if it was stopped, `pairs`, `bound` and `tree` return the results.
+    After `solve`, even if it was stopped, `pairs`, `bound` and `tree` give the results.
     """
 
     groups: Groups
@@ -93,7 +93,7 @@ class RateFrontierSearch:
                 best = self._solve(self.root, self._rows).best
                 proved = slice(None) if self.required_positives is None else self.required_positives
                 self.bound[proved] = np.minimum(self.bound, best)[proved]
-                # a tree with more correct positives is also one with fewer
+                # an entry covers all trees with at least so many correct positives, so bounds decrease
                 self.bound = np.minimum.accumulate(self.bound)
             self.finished = True
         except LevelLimitReached:
@@ -108,7 +108,8 @@ class RateFrontierSearch:
     def _hull(self) -> None:
         """Find the corners of the hull.
 
-        For two neighbours, take the class weights under which both are equal. The optimum is a corner above their line, or there is none.
+        For two neighbouring corners, search with the class weights under which both are equal. The optimum is a corner above their
+        line, or proves that there is none.
         """
         P = self.positives
         N = self.negatives
@@ -148,7 +149,7 @@ class RateFrontierSearch:
             try:
                 value, solution = search.solve(self.root, self._rows)
             except LevelLimitReached:
-                # the bound at that time is a valid line, too
+                # the bound of the stopped search is a valid line, too
                 self._apply_line(search.bound, a, b)
                 raise
             self.nodes += search.nodes
@@ -338,7 +339,7 @@ class RateFrontierSearch:
         """Return the non-dominated pairs found so far, by increasing tp."""
         best = self._front.best
         most = self.most()
-        # beyond the last entry no tree is left
+        # no tree lies beyond the last entry
         beyond = np.append(most[1:], -1)
         corners = [t for t in range(len(best)) if t + 1 == len(best) or best[t + 1] < best[t]]
         return [

@@ -1,7 +1,7 @@
 """Map trees onto a topology, and grow greedy start trees.
 
-A plan has (group, categories that go left) for every decision node of a topology; an unused node sends all rows one way. The planner
-places drafts with subset and threshold splits on a topology and exchanges sides where the topology allows it.
+A plan has (group, categories that go left) for every decision node of a topology; an unused node sends all rows one way. The
+planner maps drafts with subset and threshold splits to plans and exchanges sides where the topology allows it.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class TreePlan:
 
 
 class Planner:
-    """Places drafts on a topology.
+    """Planner of drafts on a topology.
 
     At `anchored` nodes category `anchor[g]` goes left. At `fixed` nodes the left leaf is 0 and the right one 1.
     """
@@ -130,7 +130,7 @@ def _is_leaf(draft: Draft, label: int) -> bool:
 
 
 def grow_greedy_tree(groups: Groups, root: Shape | None, rows: np.ndarray | None = None) -> Draft:
-    """Grow a tree on the topology by the best Gini splits; the last level is optimal."""
+    """Grow a tree on the topology by the best Gini splits; tests above two leaves have the fewest errors."""
     rows = np.arange(len(groups.y)) if rows is None else rows
     weights = np.bincount(groups.y[rows], groups.w[rows], groups.n_classes)
     leaf = DraftLeaf(label=int(weights.argmax()))
@@ -152,7 +152,10 @@ def grow_greedy_tree(groups: Groups, root: Shape | None, rows: np.ndarray | None
 def find_tested_groups(
     groups: Groups, rows: np.ndarray | None = None, least: int = 20, limit: int = 10_000
 ) -> set[int]:
-    """Return the groups that a full CART tree tests: Gini splits down to `least` rows or one class (Günlük et al.)."""
+    """Return the groups that a full CART tree tests (Günlük et al.).
+
+    Gini splits down to fewer than `least` rows or one class, for at most `limit` nodes.
+    """
     tested: set[int] = set()
     stack = [np.arange(len(groups.y)) if rows is None else rows]
     while stack and limit:
@@ -194,7 +197,7 @@ def split_by_count(groups: Groups, rows: np.ndarray) -> tuple[int, list[int]] | 
 
 
 def split_by_gini(groups: Groups, rows: np.ndarray) -> tuple[int, list[int]] | None:
-    """Return the test of least Gini impurity.
+    """Return the test of least Gini impurity, as group and categories; None if no group splits the rows.
 
     Nominal categories are sorted by the share of the most frequent class, which is exact for two classes (Breiman).
     """

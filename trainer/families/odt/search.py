@@ -1,12 +1,12 @@
-"""Exact search for subset branching on a fixed topology, without a MIP.
+"""Search exactly for trees with subset branching on a fixed topology.
 
 The last level is solved by counting. Kernels solve two levels (`trainer.families.odt.kernels.signed` for two classes,
 `trainer.families.odt.kernels.subset` for more) and three (`trainer.families.odt.kernels.depth3`). Above that, this module searches
 depth first over groups and categories, largest category first, better side first. It prunes a partial assignment by a lower bound of
 its errors: those of the decided rows, plus those of every undecided category by itself. Values of row sets are cached.
 
-Legend: V(shape, D) is the largest weight of rows of D that a tree of the shape classifies correctly; the errors w(D) - V of two
-disjoint sets together are at least the sum of their own errors, which gives every bound used here.
+Legend: V(shape, D) is the largest weight of rows of D that a tree of the shape classifies correctly. The errors w(D) - V of the union
+of two disjoint sets are at least the sum of their errors; every bound used here follows from that.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from trainer.families.odt.topology import Shape
 from trainer.kernels.members import members
 from trainer.tree.nodes import Draft, DraftLeaf
 
-NODES_PER_CALL = 20_000  # well below a tenth of a second
+NODES_PER_CALL = 20_000  # of a kernel; well below a tenth of a second
 PAIRS_PER_CHECK = 10_000_000  # pairs of columns counted between two checks of the clock
 MAX_CACHE_BYTES = 200_000_000
 MAX_THREE_LEVEL_CELLS = 20_000_000  # cells of the tables of one group
@@ -88,7 +88,7 @@ class SubsetSearch:
     # -- public methods
 
     def ceiling(self, rows: np.ndarray) -> int:
-        """Return an upper bound of V: rows that are equal in all groups get one label."""
+        """Return an upper bound of V for all shapes: rows that are equal in all groups get one label."""
         if len(rows) == 0:
             return 0
         K = self.groups.n_classes
@@ -186,7 +186,7 @@ class SubsetSearch:
             self.on_bound(bound)
 
     def _update_incumbent(self, level: TopologyLevel, rows: np.ndarray, entry: RowSetValue) -> RowSetValue:
-        """Return `entry`; report its tree if it is one of all rows."""
+        """Return `entry`; report its tree if it covers all rows and the whole topology."""
         if level is self._top and len(rows) == len(self.groups.y):
             self._cache[self._key(level, rows)] = entry
             self.on_incumbent(entry.value, self._draft(level, rows))
@@ -273,14 +273,14 @@ class SubsetSearch:
                 break
             if self.flag[0]:
                 raise LevelLimitReached
-            # start again with a larger slice: the work lost is at most a third
+            # start again with a slice four times as large, so that at most a third of the work is lost
             limit *= 4
         return best if mask < 0 else self._update_incumbent(level, rows, RowSetValue(int(value), True, g, int(mask)))
 
     def _climb(
         self, level: TopologyLevel, rows: np.ndarray, best: RowSetValue, top: int, rng: np.random.Generator
     ) -> RowSetValue:
-        """Improve the incumbent by local search: optimal subtrees for a test, then the best test for these subtrees, and again."""
+        """Improve the incumbent by local search: alternate optimal subtrees for tests and best tests for subtrees."""
         groups = len(self.groups.sizes)
         for climb in range(LOCAL_SEARCHES):
             if best.value >= top:  # optimal
@@ -338,9 +338,9 @@ class SubsetSearch:
         path: str,
         rng: np.random.Generator,
     ) -> tuple[int, Draft, np.ndarray]:
-        """Return value, tree and labels for fixed tests above the last two levels; then replace these tests by better ones.
+        """Return value, tree and labels for fixed tests above the last two levels; replace these tests by better ones.
 
-        A node that is not in `tests` gets a random test.
+        `tests` maps the path of a node to its test; a node without one gets a random test.
         """
         G = self.groups
         if level.shape is None or level.shape.depth <= 2:
@@ -406,7 +406,7 @@ class SubsetSearch:
 class _Assignment:
     """Search of all tests of one group at the root of a level.
 
-    Categories are sent left or right, the largest first, the better side first.
+    Categories are assigned to a side one at a time, the largest first, the better side first.
     """
 
     def __init__(self, search: SubsetSearch, level: TopologyLevel, rows: np.ndarray, g: int) -> None:
@@ -431,7 +431,7 @@ class _Assignment:
 
     @cached_property
     def remaining_values(self) -> np.ndarray:
-        """Upper bounds of the categories from the t-th on: each by itself, on its better side."""
+        """Upper bounds of the values of the categories from the t-th on: each by itself, on its better side."""
         alone = [max(self.search._value(side, part, -1)[0] for side in self._distinct_sides()) for part in self.parts]
         return np.concatenate([np.cumsum(alone[::-1])[::-1], [0]]).astype(np.int64)
 
@@ -441,7 +441,7 @@ class _Assignment:
         return int(self.remaining_values[0])
 
     def run(self, best: RowSetValue) -> RowSetValue:
-        """Return the best test if it exceeds `best`; otherwise `best`."""
+        """Return the best test if its value exceeds `best`; otherwise `best`."""
         self.best = best
         if len(self.parts) < 2 or self.top <= best.value:
             return best

@@ -1,4 +1,4 @@
-"""Fixed topologies of decision nodes: the four of Günlük et al. and any other given as text.
+"""Define topologies of decision nodes, named or given as text.
 
 A shape is `Shape(left, right)`; a child None is a leaf. Text form: brackets around the two children of a node, a dot for a leaf, so that
 depth 2 is `[[..][..]]` and the imbalanced topology `[[..][[..][[..][..]]]]`.
@@ -46,7 +46,7 @@ class Shape:
 
     @property
     def depth(self) -> int:
-        """Decision nodes on the longest path."""
+        """Number of decision nodes on the longest path."""
         return 1 + max((child.depth for child in (self.left, self.right) if child is not None), default=0)
 
 
@@ -80,7 +80,7 @@ def is_subtopology(one: Shape | None, other: Shape | None) -> bool:
 
 @cache
 def is_embedded(one: Shape | None, other: Shape | None) -> bool:
-    """Return whether trees of `one` are trees of `other` if nodes of `other` may be trivial tests that a child replaces."""
+    """Return whether all trees of `one` are trees of `other` if a child may replace a trivial test of `other`."""
     if one is None or other is None:
         return one is None
     straight = is_embedded(one.left, other.left) and is_embedded(one.right, other.right)
@@ -90,7 +90,7 @@ def is_embedded(one: Shape | None, other: Shape | None) -> bool:
 
 @cache
 def subtopologies(shape: Shape | None, height: int) -> tuple[Shape, ...]:
-    """Return the largest topologies of trees of `shape` with at most `height` tests on a path; trivial tests do not count."""
+    """Return the largest topologies of trees of `shape` with at most `height` nontrivial tests on a path."""
     if shape is None or height <= 0:
         return ()
     if shape.depth <= height:
@@ -123,7 +123,7 @@ def layouts(shape: Shape) -> tuple[Shape, ...]:
 
 @cache
 def child_topologies(shape: Shape) -> tuple[tuple[Shape | None, Shape | None], ...]:
-    """Return the pairs of child topologies, for each layout of the topology."""
+    """Return the distinct pairs of child topologies over all layouts of the topology, in both orders."""
     pairs = [pair for one in layouts(shape) for pair in ((one.left, one.right), (one.right, one.left))]
     return tuple(dict.fromkeys((canonical(a), canonical(b)) for a, b in pairs))
 

@@ -1,4 +1,4 @@
-"""The common part of searches over subsets of categories (`odt`): grouped rows, and assignments of categories to sides."""
+"""Share grouped rows and assignments between searches over subsets of categories (`odt`)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Branch = tuple[Shape, Shape]
 
 
 class GroupedRows:
-    """Rows with equal answers as one, with the weight of each class; SearchTooLarge after `most` array elements of work.
+    """Rows with equal answers merged, with the weight of each class; work beyond `most` array elements raises SearchTooLarge.
 
     `columns` hold for each column the category of each row, from 0, and whether its questions are thresholds. `sizes` are the weights of
     each row in each class, int64 of shape (n, K). `card` is the most categories on the smaller side of a question, 0 for any number.

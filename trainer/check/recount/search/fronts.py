@@ -14,7 +14,7 @@ from trainer.check.proof.subject import Shape
 from trainer.check.recount.search.assigned import JOIN, VISIT, Branch, GroupedRows, Sides, join_rows, key
 
 INFINITE_COST = 1 << 60
-HELD = 200  # work of an entry in memory, in array elements
+HELD = 200  # work charged for each entry of a cached front, in array elements
 
 
 class TopologyFronts(GroupedRows):

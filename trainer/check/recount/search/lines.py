@@ -1,8 +1,8 @@
-"""Enumerate all ways in which a line separates points of a plane, by turning a line about each point, in exact integers.
+"""Enumerate the separations of points by a line, in exact integers.
 
 A line that touches no point can be turned a little and then moved to its left until it touches one point. So a line through one point i,
-in a direction of no other point and with i on its left, separates the points alike. While it turns by half a circle about i, the points
-in its direction change sides: O(m log m) for each i.
+in a direction of no other point and with i on its left, separates the points alike. While this line turns by half a circle about i, the
+points in its direction change sides: O(m log m) for each i.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
-"""Count the optimal trees by plain recursion: those with the best objective and, among these, the fewest leaves.
+"""Count the optimal trees by plain recursion.
 
+They have the best objective and, among these, the fewest leaves.
 Trees differ if their questions do, even if these have equal answers. The classes of leaves do not count.
 """
 

@@ -1,5 +1,6 @@
-"""Count the errors of sets of rows in planes again, which a certificate of trees of hyperplanes names.
+"""Recount the errors of sets of rows in planes.
 
+The certificate of hyperplane trees names these sets.
 Numbers are read as decimals and compared exactly. In a plane a hyperplane is a line. Every separation of points by a line is also that of
 a line through two of them, if the points on it are cut between two neighbours.
 """

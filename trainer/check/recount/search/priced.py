@@ -1,4 +1,7 @@
-"""Search all trees of a small space in which columns have prices, by rows, height and paid columns."""
+"""Search all trees of a small space with prices of columns.
+
+A subproblem is a set of rows, a height, and the columns paid so far.
+"""
 
 from __future__ import annotations
 

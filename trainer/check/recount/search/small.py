@@ -46,7 +46,7 @@ MOST_SETS = 40  # sets of columns
 # most questions and depth of a part of a space
 FEW = 60
 PART_DEPTH = 3
-MOST_LINES = 200  # of a goal
+MOST_LINES = 200  # lines of a goal
 MOST_GOAL_WEIGHT = 1 << 53
 MOST = 400  # questions up to which a whole search is tried
 SAME_OBJECTIVE = QUESTIONS - {"binoct"}
@@ -139,7 +139,7 @@ def _wish_space(model: dict[str, Any], rows: ModelTable) -> ProofSpace:
 def _best_pair(model: dict[str, Any], rows: ModelTable, goal: dict[str, Any]) -> SearchResult | None:
     if goal["maximise"] in ("f1", "mcc"):
         return _best_by_lines(model, rows, goal) or _best_counts(model, rows, goal)
-    listed = _listed_pairs(model, rows, goal["positive"])  # the search by categories has given up
+    listed = _listed_pairs(model, rows, goal["positive"])  # the search by categories gave no result
     if listed is None:
         return None
     positives, negatives, reached = listed
@@ -181,7 +181,7 @@ def _goal_search_lines(model: dict[str, Any]) -> list[tuple[int, int, int, int]]
 
 
 def _best_counts(model: dict[str, Any], rows: ModelTable, goal: dict[str, Any]) -> SearchResult | None:
-    """Search the best F1 or MCC minus the price of the leaves: it falls with the errors of each class and with the leaves."""
+    """Search the best F1 or MCC minus the price of the leaves; it decreases in errors and leaves, so the Pareto front suffices."""
     space = _full_space(model, rows, Fraction(0))
     if space is None or space.max_columns is not None or len(model["classes"]) != 2:
         return None
@@ -208,7 +208,7 @@ def pairs(model: dict[str, Any], rows: ModelTable, positive: str) -> tuple[int, 
 def _listed_pairs(
     model: dict[str, Any], rows: ModelTable, positive: str
 ) -> tuple[int, int, list[tuple[int, int]]] | None:
-    """Return what `pairs` returns, by a search over listed questions."""
+    """Return the same as `pairs`, by a search over listed questions."""
     space = _full_space(model, rows, Fraction(0))
     if space is None or len(model["classes"]) != 2:
         return None

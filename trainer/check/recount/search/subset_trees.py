@@ -1,4 +1,4 @@
-"""Search all trees of `odt` without listing subsets: the best objective, and the front of correct rows of both classes."""
+"""Search all trees of `odt` without listing subsets."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def top(model: dict[str, Any], rows: ModelTable) -> Fraction | None:
 def _top_within(
     model: dict[str, Any], rows: ModelTable, goal: dict[str, Any], high: Fraction | None
 ) -> Fraction | None:
-    """Return what `top` returns for trees that meet required shares; -1 if no tree does."""
+    """Return the same as `top` for trees that meet required shares; -1 if no tree does."""
     sizes = _by_class(model, rows, goal["positive"])
     mirrored = goal.get("sensitivity") is None
     ordered_sizes = sizes[:, ::-1] if mirrored else sizes
@@ -72,7 +72,7 @@ def _top_within(
 
 
 def _target(goal: dict[str, Any], high: Fraction, free: int, limited: int, cap: int) -> np.ndarray:
-    """Return for 0 … cap errors of the limited class from how many errors of the other on a tree does not exceed `high`."""
+    """Return for 0 … cap errors of the limited class the least errors of the other with which a tree does not exceed `high`."""
     if goal["maximise"] != "accuracy":
         return np.append(np.zeros(cap, np.int64), max(0, math.ceil((1 - high) * free)))
     weight = read_fraction(goal.get("weight") or 1)

@@ -110,7 +110,7 @@ class Subsets(GroupedRows):
             return limit
         alone = np.minimum(*(self._one_question_errors(counts, side) for side in shape))
         remaining = np.append(alone[::-1].cumsum()[::-1], 0)
-        alike = int(shape[0] == shape[1])  # the first category is left then
+        alike = int(shape[0] == shape[1])  # then the first category goes left
         none = np.zeros_like(counts[:1])
         stack = [(alike, counts[:1] if alike else none, none, np.array([[alike, 0]]))]
         while stack and remaining[0] < limit:

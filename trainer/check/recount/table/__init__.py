@@ -1,1 +1,1 @@
-"""The rows as the training had them: readers of tables, the fingerprint, held-out rows, folds and weights."""
+"""Read the rows of the training: table, fingerprint, held-out rows, folds and weights."""

@@ -1,4 +1,4 @@
-"""Check the contract of the table: the type of the classes, and the range and the policy of each column."""
+"""Check the table contract: class type, column ranges and policies."""
 
 from __future__ import annotations
 
@@ -68,7 +68,8 @@ def _column_trouble(column: dict[str, Any], stated: Any, values: np.ndarray) -> 
     if "range" not in stated:
         return ""
     expected = None if column["kind"] == "categorical" else _range(column, _sizes(column, values))
-    earlier = expected if column["kind"] == "categorical" else _range(column, values)  # with the codes
+    # earlier versions included the codes
+    earlier = expected if column["kind"] == "categorical" else _range(column, values)
     if expected is None or stated["range"] not in (expected, earlier):
         return f"it states the range {str(stated['range'])[:80]}; the training rows give {expected}."
     return ""

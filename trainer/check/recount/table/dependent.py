@@ -1,4 +1,4 @@
-"""Read groups, times and weights of the rows, and repeat the assignment to held-out rows and folds from the seed."""
+"""Read groups, times and weights of rows, and repeat their assignment."""
 
 from __future__ import annotations
 
@@ -200,7 +200,7 @@ def trains_for(fold: np.ndarray, dependence: Dependence, f: int) -> np.ndarray:
 
 
 def _find_leak(dependence: Dependence, train: np.ndarray, judged: np.ndarray) -> str:
-    """Return the begin of a sentence on groups or times that are on both sides; empty if there are none."""
+    """Return the beginning of a sentence on groups or times that are on both sides; empty if there are none."""
     if dependence.groups is not None and np.isin(dependence.groups[judged], dependence.groups[train]).any():
         return "Rows of one group are"
     if dependence.times is not None and train.any() and dependence.times[judged].min() <= dependence.times[train].max():

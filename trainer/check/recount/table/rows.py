@@ -88,7 +88,7 @@ class TableRows:
 
 
 def load(path: Path, model: dict[str, Any]) -> TableRows:
-    """Read the rows by the model's schema: in the way that gives the model's fingerprint, or else in the first way."""
+    """Read the rows by the model's schema, in the first way without a refuted finding, or else in the first readable way."""
     names = [c["name"] for c in model["columns"]] + [model["target"]]
     first: TableRows | None = None
     trouble: DataError | None = None
@@ -327,7 +327,7 @@ def _read_roles(model: dict[str, Any], labels: np.ndarray, file_rows: int, depen
     n = len(labels)
     share, folds, seed = (parameters.get(name) or 0 for name in ("test_share", "folds", "seed"))
     record = model.get("rows")
-    if record is None:  # an older file: the rule that held when it was made
+    if record is None:  # an older file, with the rule of its version
         words = "This older file does not list them; they follow from the seed."
         findings = [recount_finding("rows held out", True, words)] if share or folds else []
         held_out = _draw_held_out(labels, share, seed)

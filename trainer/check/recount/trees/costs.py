@@ -1,6 +1,6 @@
 """Count the costs of a tree's answers again, from the costs of the parameters.
 
-A search has a copy of each row for each answer. Its weight is what the answer saves against the dearest answer of its row.
+A search has a copy of each row for each answer, weighted by the savings against the most expensive answer of its row.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class AnswerCosts(NamedTuple):
 
     @property
     def savings(self) -> np.ndarray:
-        """Return what each answer saves against the dearest one of its row, padded if copies are even."""
+        """Return the savings of each answer against the most expensive one of its row, padded if copies are even."""
         saved = self.each.max(axis=1, keepdims=True) - self.each
         if self.even:
             saved = saved.shape[1] * saved + self._missing(saved)[:, None]

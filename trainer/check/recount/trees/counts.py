@@ -83,7 +83,7 @@ def count_nodes(model: dict[str, Any], nodes: Sequence[dict], rows: ModelTable) 
 
 
 def check_node_counts(nodes: Sequence[dict], counts: Counts) -> Finding:
-    """Check that each node is reached by the class counts that the file lists for it."""
+    """Check the class counts that the file lists for each node."""
     for node, counted in zip(nodes, counts, strict=True):
         if node["counts"] != counted:
             return recount_finding(

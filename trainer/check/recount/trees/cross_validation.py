@@ -43,7 +43,7 @@ def check_cross_validation(model: dict[str, Any], data: TableRows) -> list[Findi
 
 
 def _fold(model: dict[str, Any], data: TableRows, f: int, nodes: list[dict[str, Any]]) -> np.ndarray | str:
-    """Return the confusion matrix of a fold, or an error of its tree, which needs no bound but all else."""
+    """Return the confusion matrix of a fold, or an error of its tree; all but its bound is checked."""
     training = take_rows(data.rows, data.trains_for(f))
     rows = replace(training, weights=row_weights(model, training.labels, training.plain, np.ones(len(training), bool)))
     fold_model = _with_own_settings(model, f)

@@ -1,4 +1,7 @@
-"""Check a tree that a file lists beside its own, for a fold or a frontier; no bound is claimed for it."""
+"""Check a tree that a file lists beside its own.
+
+It belongs to a fold, a frontier or the optimal trees. No bound is claimed for it.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Count again what rows pay for the columns on their paths, from the prices of the parameters."""
+"""Recount the prices that rows pay for columns on their paths."""
 
 from __future__ import annotations
 
@@ -52,14 +52,14 @@ def paid_weights(model: dict[str, Any], rows: ModelTable, leaf: np.ndarray) -> d
 
 
 def column_cost(model: dict[str, Any], rows: ModelTable, leaf: np.ndarray) -> Fraction:
-    """Return what all rows pay, in the unit of the costs, or in errors."""
+    """Return the total price of all rows, in the unit of the costs, or in errors."""
     prices = column_prices(model)
     paid = paid_weights(model, rows, leaf)
     return sum((prices[j] * weight for j, weight in paid.items()), Fraction(0))
 
 
 def lost_share(cost: Fraction, rows: ModelTable, costs: AnswerCosts | None) -> Fraction:
-    """Return the objective that a cost takes away."""
+    """Return the loss of the objective by a cost."""
     if costs is None:
         return cost / int(rows.weights.sum())
     return cost / costs.step * costs.scale / costs.weight

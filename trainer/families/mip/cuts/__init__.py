@@ -1,1 +1,1 @@
-"""Separators that the formulations share, one family of cuts per file."""
+"""Separate the cuts of the formulations, one family per file."""

@@ -1,4 +1,4 @@
-"""Benders cuts of BendOCT: a row's score is at most what a minimum cut of its path network allows.
+"""Benders cuts of BendOCT: minimum cuts bound the scores of rows.
 
 Legend     theta[i] score of row i; b[v,f] v branches on f; p[v] v is a leaf; w[v,k] v is a leaf of class k
            exit(v,i) = sum of b[v,f] over the features that send row i to the right (of v's left child) or left (of its right one)
@@ -25,7 +25,10 @@ ROWS_PER_CHECK = 1000  # rows whose cuts are built between two checks of the clo
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class BendersCuts:
-    """The separator over one master problem; `strengthened` adds (12) instead of (10) if the sibling is wrong too."""
+    """The separator over one master problem.
+
+    `strengthened` adds (12) instead of (10) for rows whose class the sibling does not predict either.
+    """
 
     instance: Instance
     b: Variables

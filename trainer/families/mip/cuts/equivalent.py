@@ -1,4 +1,4 @@
-"""Equivalent-point inequalities: rows that agree on most features share a leaf unless others split them.
+"""Equivalent-point inequalities: similar rows share a leaf unless split.
 
 Keegan, Forbes, Corry & Abolghasemi, (13)-(22). A set J of rows agrees on F', holds at least two classes, and F* = F \\ F' is its
 split set. Its mediator beta[J] in [0, 1] is forced to 0 if no node on the common path of J branches on a feature of F*; then J
@@ -133,7 +133,7 @@ class Auxiliary:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class EquivalentPoints:
-    """Adds the inequalities of some sets to a master problem."""
+    """The inequalities of equivalent sets in one master problem."""
 
     instance: Instance
     model: IntegerProgram

@@ -1,4 +1,4 @@
-"""Equivalent-point inequalities without variables of their own, separated at fractional points.
+"""Separate equivalent-point inequalities at fractional points, without extra variables.
 
 Keegan, Forbes, Corry & Abolghasemi, (16), (19), (21) with (17) or (22). For fixed branchings the mediator beta[J] of a set J is at
 most the minimum of some sums of branchings, and its selectors are at least the mean scores of their classes. Projected onto
@@ -38,7 +38,7 @@ class EquivalentCuts:
 
     @cached_property
     def split(self) -> BoolArray:
-        """Membership of features in the split set of each set, bool (sets, F)."""
+        """Whether each feature is in the split set of each set, bool (sets, F)."""
         membership = np.zeros((len(self.sets), len(self.instance.F)), bool)
         for number, J in enumerate(self.sets):
             membership[number, list(J.split)] = True
@@ -46,18 +46,18 @@ class EquivalentCuts:
 
     @cached_property
     def right(self) -> BoolArray:
-        """The common features that are 1, bool (sets, F)."""
+        """Whether the rows of each set have 1 in a feature outside its split set, bool (sets, F)."""
         first = np.array([J.rows[0] for J in self.sets], np.int64)
         return self.instance.ones[first] & ~self.split
 
     @cached_property
     def left(self) -> BoolArray:
-        """The common features that are 0, bool (sets, F)."""
+        """Whether the rows of each set have 0 in a feature outside its split set, bool (sets, F)."""
         return ~self.right & ~self.split
 
     @cached_property
     def _members(self) -> tuple[CountArray, FloatArray, CountArray]:
-        """Rows of all sets, their coefficients in (17') or (22'), and where each set begins."""
+        """Rows of all sets, their coefficients in (17') or (22'), and the start of each set."""
         inst = self.instance
         rows = []
         values = []

@@ -1,4 +1,4 @@
-"""Strengthening cuts (4) of FlowOCT: rows of different classes that a feature sends right cannot all go left.
+"""Separate the strengthening cuts (4) of FlowOCT.
 
 Aghaei, Gomez & Vayanos, cuts (4). For a node v with terminal children, a feature f and a set H of rows with x_f = 1 and pairwise
 different labels, at most one of them is classified correctly at the left child, and none if v branches on f:

@@ -1,8 +1,8 @@
-"""Path-bound cuts: along an integral path the best subtree of depth two bounds, or fixes, the part below.
+"""Path-bound cuts: bound or fix the subtree below an integral path.
 
 Keegan, Forbes, Corry & Abolghasemi, (23)-(26). A path pi runs from the root to node v through branchings (u, f, side); I its rows,
-S the block of three levels at v, S2 the nodes below the block. D2S gives the best subtree for I: rows D- that it misclassifies,
-branchings Db, leaves Dw, value best2(I).
+S the block of three levels at v, S2 the nodes below the block. D2S gives the best subtree of depth two for I: rows D- that it
+misclassifies, branchings Db, leaves Dw, value best2(I).
 
     rho(pi) = over the path: (sum of b[u,f'] over f' ≠ f) + p[u];  over S2: p[u]        0 iff the path is taken and S2 unused
     (24)    sum of theta over I  ≤ |D+| + |D-| rho
@@ -36,7 +36,7 @@ Step = tuple[int, int, int]  # node, feature, side
 
 
 class Block(Protocol):
-    """Attributes of the best subtree of a set of rows."""
+    """The best subtree of depth two of a set of rows."""
 
     @property
     def features(self) -> tuple[int, int, int]: ...
@@ -52,8 +52,8 @@ class Block(Protocol):
 class PathBoundCuts:
     """The separator over one master problem; the switches are from the paper.
 
-    `objective_form` uses (24') alone, for problems with side constraints. `split_bounds` adds (27') at nodes three levels above
-    the terminal ones. `deep` gives U for rows and a height, and (24'') is added at nodes that neither D2S nor (27') covers.
+    `objective_form` uses (24') instead of (24)-(26), for problems with side constraints. `split_bounds` adds (27') at nodes three
+    levels above the terminal ones. `deep` gives U for rows and a height; (24'') is added at nodes that neither D2S nor (27') covers.
     """
 
     instance: Instance
@@ -86,7 +86,7 @@ class PathBoundCuts:
                 if key not in self._split:
                     self._split[key] = self.split_row(path, v, members)
                 rows.append(self._split[key])
-            # at the root the row would be parallel to the objective: that is a bound of the search, not a cut
+            # at the root the row would be parallel to the objective, so it would only bound the search
             if self.deep is not None and v > 1 and height > (3 if self.split_bounds else 2):
                 key = frozenset(path)
                 if key not in self._deep:

@@ -1,4 +1,4 @@
-"""Side constraints of `trainer.constraints` in the formulations, one module each."""
+"""Add the side constraints of `trainer.constraints` to formulations, one module each."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def side_constraints(problem: Problem, settings: Settings, instance: Instance) -
 
 
 def relaxations(side: Sequence[SideConstraint]) -> list[tuple[RelaxedConstraint, list[SideConstraint]]]:
-    """Return for each limit that can be relaxed its relaxation and the other constraints. Joint relaxations come first."""
+    """Return the relaxation of each limit that can be relaxed, with the other constraints; joint relaxations first."""
     together = dict.fromkeys(type(c) for c in side if c.together)
     groups = [[c for c in side if type(c) is kind] for kind in together]
     groups += [[c] for c in side if not c.together]

@@ -1,16 +1,16 @@
-"""Side constraints as named objects that every flow or Benders formulation accepts.
+"""Define side constraints, which every formulation accepts as objects.
 
 Legend     b[v,f]=1 v branches on f;  p[v]=1 v is a leaf;  w[v,k] v predicts k;  s[i] score of row i (1: classified correctly)
 
 Each object adds rows to a model and can check a finished tree. `labels`: it refers to predictions, so the model chooses labels, not the
 majority. `exact_scores`: it needs s[i] = 1 whenever row i is correct, not only s[i] ≤ 1.
 
-If constraints contradict each other, one of them (all of its class if `together`) is replaced by its relaxation `relax`, whose objective is
-the required limit. One more solve then gives the smallest change that makes the problem feasible.
+If constraints contradict each other, one of them (all of its class if `together`) is replaced by its relaxation `relax`, whose
+objective is the required limit. One more solve then gives the smallest change that makes the problem feasible.
 
-A constraint disables cuts that it makes invalid: path-bound cuts (24)-(26) are replaced by (24').
-Solvers have a relative tolerance of a millionth. If that is too coarse, the rows of a constraint are slightly wider (`is_rough`), and trees
-that `holds` rejects are excluded one by one.
+Side constraints invalidate the path-bound cuts (24)-(26), so (24') replaces them. Solvers have a relative tolerance of a millionth.
+If that is too coarse, the rows of a constraint are slightly wider (`is_rough`), and trees that `holds` rejects are excluded one by
+one.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from trainer.milo import Expression, IntegerProgram, Variables
 
 @dataclass(frozen=True, kw_only=True)
 class NamedIndices:
-    """Columns and classes by name, as indices of an instance."""
+    """Lookup of columns and classes by name, as indices of an instance."""
 
     problem: Problem
     instance: Instance
@@ -98,12 +98,12 @@ class SideConstraint(ABC):
         return None
 
     def add_to_exact(self, constraints: Constraints, instance: Instance) -> Constraints:
-        """Add this constraint to those of the exact search, if the search supports it."""
+        """Return the constraints of the exact search with this one, or unchanged if the search does not support it."""
         return constraints
 
 
 class RelaxedConstraint(SideConstraint):
-    """A constraint that every tree satisfies at a price; `of` is the unit of the price."""
+    """A constraint that every tree satisfies at a price; `of` names the quantity that the price measures."""
 
     of: ClassVar[str]
 
@@ -126,7 +126,7 @@ def correct_rows(instance: Instance, tree: ArrayTree) -> np.ndarray:
 
 
 def scores(view: View, rows: np.ndarray) -> Expression:
-    """Return the weight of the correct rows among `rows`."""
+    """Return an expression for the weight of the correct rows among `rows`."""
     result = Expression()
     for i in rows.tolist():
         result.add(view.score(i), float(view.instance.weight[i]))

@@ -26,7 +26,7 @@ class MaxColumns(SideConstraint):
     columns: tuple[int, ...]
 
     def count_columns(self, view: View) -> Expression:
-        """Return the number of used columns, with used[c] ≥ b[v,f] for the features of c."""
+        """Return an expression for the number of used columns; add used[c] ≥ sum of b[v,f] over the features of c."""
         groups = sorted(set(self.columns))
         used = view.variables["used"] = view.model.binary("used", groups)
         for c in groups:
@@ -79,7 +79,7 @@ class RelaxedColumns(RelaxedConstraint):
         view.model.maximize(-self.columns.count_columns(view))
 
     def price(self, instance: Instance, tree: ArrayTree) -> Fraction:
-        """Number of columns."""
+        """Return the number of columns of a tree."""
         return Fraction(self.columns.count(tree))
 
     def fill(self, view: View, values: FloatArray, tree: ArrayTree) -> None:

@@ -27,7 +27,7 @@ RATE_TOLERANCE = 1e-5
 
 @dataclass(frozen=True, kw_only=True)
 class EqualRates(SideConstraint):
-    """The rate at which groups are predicted `label` differs by at most `delta` between any two groups.
+    """The rates at which rows of two groups are predicted `label` differ by at most `delta`, for any two groups.
 
     `only_label` compares rows of that class only (equal opportunity), else all rows (statistical parity, two classes).
     """
@@ -45,7 +45,7 @@ class EqualRates(SideConstraint):
         return [rows for rows in groups if len(rows)]
 
     def rates(self, view: View) -> list[Expression]:
-        """Return the rate of each group."""
+        """Return an expression for the rate of each group."""
         inst = view.instance
         rates = []
         for rows in self.groups(inst):
@@ -76,7 +76,7 @@ class EqualRates(SideConstraint):
         return [int(instance.weight[rows].sum()) for rows in self.groups(instance)]
 
     def is_rough(self, instance: Instance) -> bool:
-        """Return whether the differences of rates are too fine for a row."""
+        """Return whether differences of rates are too fine for the tolerance of a row."""
         return any(math.lcm(m, n) > MAX_PARTS for m, n in itertools.combinations(self._sizes(instance), 2))
 
     def difference(self, instance: Instance, tree: ArrayTree) -> Fraction:
@@ -100,7 +100,7 @@ class EqualRates(SideConstraint):
 
 @dataclass(frozen=True, kw_only=True)
 class RelaxedRates(RelaxedConstraint):
-    """Rates of groups that may differ by `gap`, the smallest that is possible."""
+    """Rates of groups that may differ by the variable `gap`, which is minimised."""
 
     of: ClassVar[str] = "difference of rates"
     labels: ClassVar[bool] = True

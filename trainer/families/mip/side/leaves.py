@@ -17,7 +17,7 @@ from trainer.milo import total
 
 @dataclass(frozen=True, kw_only=True)
 class MaxLeaves(SideConstraint):
-    """At most `limit` leaves."""
+    """The tree has at most `limit` leaves."""
 
     limit: int
 

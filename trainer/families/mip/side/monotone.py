@@ -20,7 +20,7 @@ from trainer.milo import total, weighted
 
 @dataclass(frozen=True, kw_only=True)
 class Monotone(SideConstraint):
-    """Below a split on one of `features`, no leaf on the side of smaller values predicts a higher class than one opposite.
+    """Below a split on one of `features`, no leaf on the low side predicts a higher class than a leaf on the high side.
 
     Empty cells belong to the side that the split sends them to. Tests for empty cells compare no values. Classes are ordered by their
     number; `decreasing` reverses the order.

@@ -31,7 +31,7 @@ class ForbiddenPair(SideConstraint):
                     view.model.add(weighted(columns, np.ones(len(columns))) <= 1, "forbidden-pair")
 
     def holds(self, instance: Instance, tree: ArrayTree) -> bool:
-        """Return whether no pair of nodes on a path uses both."""
+        """Return whether no path uses features of both columns."""
         for v in instance.tree.branch_nodes:
             for u in instance.tree.ancestors(v):
                 pair = int(tree.feature[u]), int(tree.feature[v])

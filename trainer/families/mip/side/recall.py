@@ -27,7 +27,7 @@ class ClassRecall(SideConstraint):
     share: Fraction
 
     def add(self, view: View) -> None:
-        """Add sum of the scores of the class ≥ share of its weight; scores below the tree's only tighten it."""
+        """Add sum of the scores of the class ≥ share of its weight; lower scores than the tree's only tighten it."""
         rows = np.flatnonzero(view.instance.y == self.label)
         required = self.share * int(view.instance.weight[rows].sum())
         # correct rows are counted, so the right-hand side may be rounded up

@@ -1,1 +1,1 @@
-"""The workbench of `odt`: wishes with prices and proofs over subsets of categories."""
+"""Edit trees of `odt` under constraints over subsets of categories."""

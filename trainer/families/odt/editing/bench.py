@@ -1,4 +1,4 @@
-"""`SubsetWorkbench`: constraints with prices and proofs, over subsets of categories and cuts between bins."""
+"""Define the workbench over subsets of categories and cuts between bins."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ACCURACY = "wishes maximise the number of correct rows; leave '{}' out."
 
 
 class TopologyCompleter(ColumnCompleter):
-    """Completion for a fixed topology, whose parts the two sides of a split share."""
+    """Completion for a topology that is not complete, where the sides of a split share its parts."""
 
     def price_list(self, wishes: Sequence[EditConstraint], tree: LabelledShape, place: str) -> Iterator[QuestionPrice]:
         """Yield a price for each column: its cheapest split at `place` in the best tree with the splits above it."""

@@ -1,7 +1,8 @@
-"""Search under constraints at nodes with thousands of subsets: categories are assigned to yes or no one at a time.
+"""Search subsets under constraints by assigning categories one at a time.
 
-Two parts bound all completions of a partial assignment from below: the cost of the assigned rows on their side, without constraints
-further down, and the cost of each other category by itself. Costs are monotone in the rows, and those of disjoint rows add up.
+Nodes may have thousands of subsets. Two parts bound all completions of a partial assignment from below: the cost of the assigned
+rows on their side, without constraints further down, and the cost of each other category by itself. Costs are monotone in the rows,
+and those of disjoint rows add up.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ class SubsetPrefix(Prefix):
         return height, None if not parts or left == complete(height) else left
 
     def ways(self, spot: Spot) -> Sequence[tuple[Topology | None, Topology | None]]:
-        """Return the pairs of child topologies; NOTHING stands for a leaf."""
+        """Return the pairs of child topologies; NOTHING represents a leaf."""
         if not isinstance(spot.topology, Shape):
             return NO_ROOMS
         return [(a or NOTHING, b or NOTHING) for a, b in child_topologies(spot.topology)]
@@ -80,7 +81,7 @@ class SubsetPrefix(Prefix):
 
     @staticmethod
     def _rooms(spot: Spot) -> Sequence[Shape | None]:
-        """Return the largest topologies of a node within its height; None stands for all trees of the height."""
+        """Return the largest topologies of a node within its height; None represents all trees of the height."""
         return subtopologies(spot.topology, spot.height) or (None,) if isinstance(spot.topology, Shape) else (None,)
 
     def admits_branches(self, places: set[str]) -> bool:
@@ -142,7 +143,7 @@ class SubsetPrefix(Prefix):
         )
 
     def _below(self, side: Spot, letter: str) -> Spot:
-        """Return `side` of a child, cached, since it is needed for each set of rows."""
+        """Return the cached result of `side` for a child."""
         key = (side.height, side.banned, side.items, letter)
         if key not in self.known_sides:
             if len(self.known_sides) >= MAX_CACHED_SIDES:
@@ -153,7 +154,7 @@ class SubsetPrefix(Prefix):
     def least(self, side: Spot, rows: np.ndarray, ub: int) -> int:
         """Return a lower bound of the cost of rows in a child.
 
-        It respects constraints at the child and below its demanded questions, but none further down.
+        It respects the constraints at the child, and those below a demanded question, but no others further down.
         """
         leaf_items = [i for i in side.items if i.verb == "leaf" and not i.place]
         if leaf_items:

@@ -1,4 +1,4 @@
-"""Proofs of trees with wishes over subsets of categories: one step, which the checker searches by itself (docs/proof-format.md)."""
+"""Prove bounds of constrained trees over subsets of categories (docs/proof-format.md)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ MOST_QUESTIONS = 300
 
 
 def subset_proof(bench: SubsetWorkbench, bound: Fraction) -> ProofSteps:
-    """The proof that no tree with the wishes of the model has fewer errors than `bound`. Raises NotProved if it would be too long."""
+    """Build the proof that no tree with the model's constraints has fewer errors than `bound`.
+
+    It is one step, which the checker searches by itself. Raises NotProved if that search would be too large.
+    """
     depth = bench.space.depth
     if bench.space.shape != complete(depth):
         raise NotProved(f"Wishes within a topology that is not complete have no step of a proof. {CHECKER_SEARCHES}")

@@ -1,6 +1,6 @@
-"""Subsets of categories and cuts between bins as numbered questions; their splits are made on demand.
+"""Number subsets of categories and cuts between bins as questions.
 
-A subset and its complement are two questions, since constraints further down name the side.
+Splits are made on demand. A subset and its complement are two questions, since constraints further down name the side.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class SubsetQuestions(Questions):
         self.splits: Sequence[Split] = LazySplits(self.encoded, cache(self._split_of), self.held)
 
     def groups_of(self, column: int) -> list[int]:
-        """Return the groups of a column; two if it has numbers and empty cells."""
+        """Return the groups of a column: two if it has numbers and empty cells."""
         return [g for g, group_column in enumerate(self.groups.columns) if group_column == column]
 
     def _codes(self, g: int, size: int) -> tuple[int, ...]:

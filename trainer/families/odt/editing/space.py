@@ -1,4 +1,4 @@
-"""Editing space of `odt`: optimal subtrees over subsets, with one search for each set of bans."""
+"""Find optimal subtrees over subsets for the workbench of `odt`."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class MemoBound:
 
 @dataclass(frozen=True)
 class Allowed:
-    """Allowed groups, their categories as masks (one for joined categories), and the search over them."""
+    """Allowed groups, their categories as masks (one for joined categories), and the search over them, if any."""
 
     groups: tuple[int, ...]
     units: dict[int, list[int]]
@@ -97,7 +97,7 @@ class SubsetSpace(editing.EditingSpace):
         return [g for g in groups if all(a.column == self.groups.columns[g] for a in asks)]
 
     def of_group(self, g: int, rows: np.ndarray, banned: frozenset[int], *, alike: bool) -> list[int]:
-        """Return the questions of a group that split the rows, one for each partition; `alike`: also their complements."""
+        """Return the questions of a group that split the rows, one per partition; `alike`: complements of subsets, too."""
         present = self.present(g, rows)
         if self.groups.ordered[g]:
             cuts = [a for a in range(int(self.groups.sizes[g])) if present >> a & 1][:-1]
@@ -155,7 +155,10 @@ class SubsetSpace(editing.EditingSpace):
         ub: int = INFINITE_COST,
         room: Shape | None = None,
     ) -> MemoBound:
-        """Solve a subproblem; `room` is the topology, or None for all trees of the height."""
+        """Return the least errors on the rows if they are below `ub`, else a lower bound.
+
+        `room` is the topology; None: all trees of the height.
+        """
         counts = self.counts(rows)
         leaf = self.leaf_cost(counts)
         floor = self.floor(counts, height)
@@ -189,7 +192,7 @@ class SubsetSpace(editing.EditingSpace):
         return self._shape(draft, rows, banned)
 
     def _shape(self, draft: Draft, rows: np.ndarray, banned: frozenset[int]) -> TreeShape:
-        """Return a draft as (question, yes, no) without questions that split no rows."""
+        """Return a draft as (question, yes, no), without splits that separate no rows."""
         if isinstance(draft, DraftLeaf):
             return None
         g, categories = self.groups.question(draft.split)
