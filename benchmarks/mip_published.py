@@ -38,7 +38,9 @@ def prove(
 ) -> tuple[MipResult, int, Fraction]:
     inst = instances.build(X, y, depth=depth, kappa=kappa)
     form = AcceleratedBendOCT(inst)
-    result = optimise(form, backend(solver), starts=form.improve_starts([greedy.cart(inst)]), options=SolveOptions(time=limit))
+    result = optimise(
+        form, backend(solver), starts=form.improve_starts([greedy.cart(inst)]), options=SolveOptions(time=limit)
+    )
     return result, inst.total, inst.kappa
 
 

@@ -91,7 +91,7 @@ class _ChainWalk:
 
 
 def audit_decisions() -> DecisionAudit:
-    """Check the whole chain of decisions of this installation."""
+    """Check the whole chain of decisions and return the report."""
     report = DecisionAudit()
     walk = _ChainWalk(report)
     entries = ChainEntry.objects.order_by("number").iterator(chunk_size=4096)
@@ -168,7 +168,7 @@ def _block(
 
 
 def _signatures(digests: dict[int, str], report: DecisionAudit) -> None:
-    """Compare the signed hashes in the chain of the installation with the blocks."""
+    """Check the signed hashes in the audit chain against the blocks and the known keys."""
     known = known_fingerprints()
     for record in Record.objects.filter(what=SEALED):
         details = record.details

@@ -75,11 +75,13 @@ def size_options(model: TreeModel) -> SizeOptions | None:
 def open_size(model: TreeModel, leaves: int, *, owner: Any) -> TrainingRun:
     """Return a run with this number of leaves: an existing one like the model's run, or a new one of `owner`.
 
-    Raises Conflict if the training did not try this size, and what `enqueue` raises. The model must have a run.
+    Raises Conflict if the model has no run or its training did not try this size, and what `enqueue` raises.
     """
     sizes = size_options(model)
     option = next((own for own in sizes.options if own.leaves == leaves), None) if sizes else None
-    run = TrainingRun.objects.select_related("dataset", "model__family", "family", "warm_start").get(model=model)
+    run = TrainingRun.objects.select_related("dataset", "model__family", "family", "warm_start").filter(model=model).first()
+    if run is None:
+        raise Conflict("This model was not trained here, so it has no other sizes.")
     if option is None:
         raise Conflict(f"The training did not try a tree of {leaves} leaves. Choose one of the sizes shown.")
     if option.here:

@@ -28,7 +28,7 @@ STATUS_OF_LIMIT = {Termination.TIME: Status.TIME_LIMIT, Termination.MEMORY: Stat
 class TreeProgram(ABC, Generic[T]):
     """A model whose integral points are trees of type T, with its incumbent. Values are exact, in the model's unit.
 
-    `known` is a given upper bound. `every_point`: each integral point is a tree, even if it violates lazy rows. `is_rough`: the rows admit trees
+    `known` is an upper bound from elsewhere. `every_point`: each integral point is a tree, even if it violates lazy rows. `is_rough`: the rows admit trees
     that `forbids` excludes.
     """
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import pytest
 from rest_framework.test import APIClient
 
+from octweb.core.problems import Conflict
 from octweb.datasets.models import Dataset
+from octweb.registry.models import TreeModel
 from octweb.runs import actions
 from octweb.runs.forms import RunForm
 from octweb.runs.models import TrainingRun
-from octweb.runs.sizes import size_options
+from octweb.runs.sizes import open_size, size_options
 from octweb.runs.words import in_words, objective_words, run_name
 from tests.octweb.noisy_runs import finished, noisy_dataset, trained
 from tests.octweb.runs.test_costs import called, defaults_of
@@ -98,6 +100,14 @@ def test_click_on_a_size_that_was_not_tried_starts_nothing(client, owner, noisy)
     answer = client.post(f"/models/{run.model.pk}/sizes/", {"leaves": "7777"}, follow=True)
     assert "did not try a tree of 7777 leaves" in answer.content.decode()
     assert TrainingRun.objects.count() == 1
+
+
+def test_model_without_a_run_has_no_other_sizes(owner, noisy):
+    run = trained(owner, noisy)
+    model = run.model
+    run.delete()
+    with pytest.raises(Conflict, match="not trained here"):
+        open_size(TreeModel.objects.get(pk=model.pk), 2, owner=owner)
 
 
 def test_panel_of_a_stated_penalty_is_empty(client, owner, noisy):

@@ -259,7 +259,11 @@ def test_polishing_keeps_first_trees_that_the_constraints_admit(constraint):
     admitted = [tree for tree in form.improve_starts(start.trees) if form.admits(tree)]
     assert max(map(inst.value, admitted)) == start.bound
     found = optimise(
-        form, backend("scip"), starts=form.improve_starts(start.trees), known=start.bound, options=SolveOptions(time=0.0)
+        form,
+        backend("scip"),
+        starts=form.improve_starts(start.trees),
+        known=start.bound,
+        options=SolveOptions(time=0.0),
     )
     assert found.value == start.bound
 
