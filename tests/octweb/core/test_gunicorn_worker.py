@@ -102,8 +102,8 @@ def call(connection: http.client.HTTPConnection, body: bytes, path: str = "/", *
 
 def test_it_stays_small_and_uses_no_private_member_of_gunicorn():
     source = (ROOT / "octweb" / "core" / "gunicorn_worker.py").read_text()
-    assert len(source.splitlines()) <= 166
     tree = ast.parse(source)
+    assert sum(isinstance(node, ast.stmt) for node in ast.walk(tree)) <= 139
     own = {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
     own |= {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store)}
     used = {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
