@@ -80,7 +80,7 @@ class ColumnSchema:
     categories: tuple[str, ...] = ()
     missing: MissingPolicy = MissingPolicy.DROP
     unit: str = ""
-    special: tuple[float, ...] = ()  # numbers that are codes, rising; numeric columns only
+    special: tuple[float, ...] = ()  # codes declared as special values, in ascending order; numeric columns only
     # of the training values; two columns that differ only here are the same column
     decimals: int | None = field(default=None, compare=False)  # 13: more than 12; None: not known
     change_unit: float | None = field(default=None, compare=False)  # a change of size 1; None: not known

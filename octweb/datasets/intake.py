@@ -73,7 +73,7 @@ def stage(source: Path, reading: ReadOptions, limits: ReadLimits, rows: Path) ->
 
 
 def preview_outcome(rows: Path, choice: ColumnChoice, kept: dict[str, Any]) -> dict[str, Any]:
-    """Return what this choice would store of a staged file; `kept` is the parsing of its columns."""
+    """Preview the data set that this choice makes from a staged file. `kept` is the parsing of its columns."""
     return _outlook(read_raw(rows), choice, TableReading.from_json(kept))
 
 

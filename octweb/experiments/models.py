@@ -16,7 +16,8 @@ class Experiment(Deletable):
     dataset = models.ForeignKey("datasets.Dataset", on_delete=models.PROTECT, related_name="experiments")
     folds = models.PositiveIntegerField(default=5)
     seed = models.PositiveIntegerField(default=0)
-    test_share = models.FloatField(default=0.0)  # share of held-out rows, measured once a tree is chosen
+    # share of the rows held out; the accuracy on them is measured only after a tree is chosen
+    test_share = models.FloatField(default=0.0)
     # columns of the file, empty for none: group of a row; time of a row
     group = models.CharField(max_length=1000, blank=True)
     time = models.CharField(max_length=1000, blank=True)

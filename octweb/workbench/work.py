@@ -135,7 +135,7 @@ class EditingSupervisor(Supervisor):
         return Step.objects.filter(workbench_id=self.job_id, state__in=states)
 
     def _take_back(self) -> None:
-        """Reset the steps of a dead process to waiting. Steps on which the process died too often fail."""
+        """Reset the steps of a dead process to waiting. Fail a step if the process died on it too often."""
         words = f"The process ended {MOST_TRIES} times on this step. {Workbench.ADVICE}"
         self._steps(StepState.WORKING).filter(tries__gte=MOST_TRIES).update(
             state=StepState.FAILED, error=words, finished=timezone.now()

@@ -21,7 +21,7 @@ TIME_LIMIT_SECONDS = "300"
 
 
 def command_of(method: Method) -> tuple[Sample, list[str]]:
-    """Return the sample of the tree on a method's page, and the options of `train` for it."""
+    """Return the sample table and the `train` options behind the example tree on a method's page."""
     sample = next(s for s in SAMPLES if s.slug == method.example.sample)
     return sample, ["--target", sample.target, "--method", method.id, *method.example.options]
 

@@ -140,7 +140,10 @@ def numeric_statistics(values: FloatArray) -> ColumnStatistics:
 
 
 def _scale(finite_values: FloatArray, low: float, high: float) -> float:
-    """Return the unit of change of finite values that differ."""
+    """Return the unit of change: the median absolute deviation, or the mean one if the median is 0.
+
+    The values must be finite and not all equal. The unit is 1 if both deviations are 0 or overflow.
+    """
     at_low = finite_values == low
     if (at_low | (finite_values == high)).all():  # two values, as in a binary column: medians follow from their counts
         rows = int(at_low.sum())

@@ -74,7 +74,11 @@ def permission_records(tree: Tree, permissions: Sequence[Permission], *, rows: b
 
 
 def _codes(tree: Tree, permissions: Sequence[Permission] | None, rows: bool) -> Places:
-    """Return the codes of categories in the data: all, or without `rows` those that a split or permission names."""
+    """Map the category codes of each categorical column to their codes in the exported data.
+
+    Without `rows`, include only the categories that a split or a permission names, and all of a column that refuses
+    unknown values.
+    """
     groups = [j for j in tree.used_columns if tree.schema[j].kind is ColumnKind.CATEGORICAL]
     if rows:
         return {j: {c: c for c in range(len(tree.schema[j].categories))} for j in groups}

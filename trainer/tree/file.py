@@ -93,13 +93,13 @@ class ModelFile:
 
 
 def from_json(document: Any) -> ModelFile:
-    """The model of a parsed document; raises ModelFileError if it is damaged or contradicts itself."""
+    """Build the model from a parsed document; raise ModelFileError if the document is invalid or contradicts itself."""
     check(document)
     return _model(document)
 
 
 def read_model(path: str | Path) -> ModelFile:
-    """Read a model file; raises ModelFileError if it is not a model file, and OSError if it cannot be opened."""
+    """Read a model file; raise ModelFileError if it is not a model file, and OSError if it cannot be opened."""
     return _model(read_document(path))
 
 

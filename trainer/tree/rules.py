@@ -39,7 +39,7 @@ class Rule:
 
 
 def rules_of(tree: Tree) -> list[Rule]:
-    """Return the rules in the order of the text: the leaves of "yes" before those of "no".
+    """Return one rule per leaf, with the leaves under "yes" before those under "no".
 
     The order counts. "No" to a bucket means "below or above", which is not a condition. It holds for the rows that the
     rules of "yes" leave over.

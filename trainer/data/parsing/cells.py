@@ -86,12 +86,12 @@ class Cells:
 
     @cached_property
     def whole(self) -> BoolArray:
-        """For each word, whether it is written as a whole number."""
+        """Boolean mask of the words that are written as integers."""
         return self._matches(WHOLE)
 
     @cached_property
     def inexact(self) -> BoolArray:
-        """For each word, whether it is a whole number that float64 may round."""
+        """Boolean mask of the words that are integers that float64 may round."""
         out = np.abs(np.nan_to_num(self._floats)) >= LARGEST_EXACT
         for i in np.flatnonzero(out):
             # scientific notation is a rounded number in the first place

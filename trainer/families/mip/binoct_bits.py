@@ -68,7 +68,10 @@ class BitsBinOCT(BinOCT):
     def _route_rows(
         self, v: int, j: int, left: BoolArray | None, right: BoolArray | None, off: Sequence[Expression], name: str
     ) -> None:
-        """Add the row: if v uses ladder j and all of `off` are 0, rows of `left` go left and rows of `right` go right."""
+        """Add one constraint: the data rows in `left` go left and those in `right` go right.
+
+        It binds only if node v uses ladder j and all of `off` are 0.
+        """
         inst = self.instance
         first = 1 << self.instance.depth
         columns: list[CountArray] = []

@@ -122,7 +122,8 @@ def solve_soft_margin(
     for rounds in range(200 * len(points)):
         if rounds % 64 == 0 and stopped():
             return None
-        gradient = delta - X @ a  # of the objective in the direction δ_i, both signs
+        # change of the dual objective per unit step of β_i in direction δ_i; the opposite direction has the other sign
+        gradient = delta - X @ a
         up = np.where((delta > 0) & (beta < MARGIN_PENALTY) | (delta < 0) & (beta > 0), gradient, -np.inf)
         down = np.where((delta > 0) & (beta > 0) | (delta < 0) & (beta < MARGIN_PENALTY), gradient, np.inf)
         i = int(up.argmax())

@@ -88,9 +88,9 @@ def by_name(
     flag: Callable[[str], str],
     empty: Callable[[str], str],
 ) -> Braces:
-    """Return the tests for languages whose rows are maps, read by helpers `number(row, name)` and `text(row, name)`.
+    """Return the split syntax for languages whose rows are maps.
 
-    `same` gets name, category and the category of an empty cell (or None) as quoted texts.
+    The generated code reads cells with `number(row, name)` and `text(row, name)`. `same` gets name, category and the category of an empty cell (or None) as quoted texts.
     """
     names = [json_text(column.name) for column in tree.schema]
     return Braces(

@@ -46,7 +46,7 @@ class _Step(NamedTuple):
 
 
 def check_proof(lines: Lines, space: ProofSpace) -> ProvedBounds:
-    """Check a proof for a space; raise BadProof, which names the first line that does not hold."""
+    """Check a proof against a space and return the bounds that it proves; raise BadProof with the first invalid line."""
     most = space.most_leaves(space.depth)
     header, goals = read_header(lines, VERSIONS, "of version 1, 2, 4, 5 or 6", space.digest, most, empty=space.empty)
     unit, leaf, scale = _prices(header, space, bool(goals))

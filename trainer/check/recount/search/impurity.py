@@ -132,7 +132,7 @@ class _Sweep:
     def __init__(self, model: dict[str, Any], rows: ModelTable) -> None:
         self.measure = str(active_parameter(model, "impurity") or "gini")
         self.least = int(active_parameter(model, "min_leaf") or 1)
-        self.work = 0  # spent by `pairs`
+        self.work = 0  # sum of squared point counts in the last call of `pairs`
         self.Y = np.zeros((len(rows), len(model["classes"])))
         self.Y[np.arange(len(rows)), rows.labels] = rows.weights
         self.features = [x for _, x in open_features(model, rows)]

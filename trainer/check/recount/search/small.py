@@ -130,7 +130,10 @@ def optimum_without(model: dict[str, Any], rows: ModelTable, dropped: Sequence[i
 
 
 def _wish_space(model: dict[str, Any], rows: ModelTable) -> ProofSpace:
-    """Return the space of trees with wishes; raise NoProof if there is none. A topology has one without proof steps."""
+    """Return the search space of a model; raise NoProof if there is none.
+
+    A model of `odt` with a topology has a search space, although the format has no proof steps for it.
+    """
     if model["method"] == "odt" and active_parameter(model, "topology"):
         return space_of(model, rows, *subsets(model, rows), penalty(model))
     return read_space(model, rows)
@@ -332,7 +335,7 @@ def _least_cost(space: ProofSpace, groups: Sequence[tuple[int, ...] | None]) -> 
 
 
 def _height(space: ProofSpace, counting: Counting) -> int:
-    """Return the height of the trees; raise SearchTooLarge for too many trees, or for costs beyond 64 bits."""
+    """Return the maximum depth of the search; raise SearchTooLarge if there are too many trees or costs exceed 64 bits."""
     depth = min(space.depth, counting.deepest)
     if counting.unit * int(space.weights.sum()) + (counting.leaf << min(depth, 62)) >= INFINITE_COST:
         raise SearchTooLarge

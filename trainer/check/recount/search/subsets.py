@@ -57,7 +57,7 @@ class Subsets(GroupedRows):
             return limit
         if height(shape) == 1:
             return min(limit, int(self._one_question_errors(self.counts(rows), shape)[0]))
-        for side in set(shape):  # a question that separates nothing is left out
+        for side in set(shape):  # the root may separate nothing: all rows go to one child, of shape `side`
             limit = self._least(rows, side, limit)
         for j in range(len(self.spans)):
             by, order = self.branches(rows, j)

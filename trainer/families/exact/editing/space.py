@@ -49,7 +49,8 @@ class ExactSpace(editing.EditingSpace):
         rows = rows_of(problem, self.questions.bits, depth)
         g = rows.instance
         self.instance: ExactInstance = g
-        self._unheld = replace(g, equal=rows.encoded_errors)  # where no held question was asked
+        # for subproblems whose path has no held question (one that a wish added): compares rows by encoded features only
+        self._unheld = replace(g, equal=rows.encoded_errors)
         self.origin = rows.origin
         self.depth = min(depth, max(0, len(g.rows) - 1))
         self.weights = g.weights

@@ -185,7 +185,10 @@ class Counter:
         return P
 
     def leaf(self, rows: np.ndarray) -> tuple[int, int, int]:
-        """Return class, cost (INFINITE_COST if the filters bar it) and key of the leaf of some rows."""
+        """Return the predicted class, the cost and the key of a leaf that holds `rows`.
+
+        The cost is INFINITE_COST if the filters exclude the leaf.
+        """
         label, cost, key = kc.evaluate_leaf(self.kinds.counts(rows), self.keys.layout)
         return int(label), int(cost), int(key)
 

@@ -43,7 +43,7 @@ class RootSearch(Protocol):
         self, frame: SearchFrame, rows: np.ndarray, path: tuple[int, ...], height: int, p: int,
         best: Callable[[], int], stoppable: bool,
     ) -> int:  # fmt: skip
-        """Return the cost of the best tree with split p if it is below best(), else any cost that is not."""
+        """Return the optimal cost with root split p if it is below best(), otherwise some cost >= best()."""
 
     def stopped(self) -> bool:
         """Return True once the search has to end."""

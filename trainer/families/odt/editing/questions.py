@@ -74,7 +74,7 @@ class SubsetQuestions(Questions):
         return g, (1 << (place + 1)) - 1 if self.groups.ordered[g] else place + 1
 
     def number(self, g: int, mask: int) -> int:
-        """Return the question that sends these categories, or the lowest bins, left."""
+        """Return the index of the split that sends these categories, or the lowest bins, left."""
         return self.starts[g] + (mask.bit_length() if self.groups.ordered[g] else mask) - 1
 
     def within_card(self, g: int, mask: int) -> bool:
