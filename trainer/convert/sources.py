@@ -45,7 +45,9 @@ def _read_octweb(content: bytes) -> ConvertedTree:
     try:
         model = from_json(json.loads(content, parse_constant=_refuse_constant))
     except (ValueError, RecursionError) as error:
-        raise ConversionError(f"The model file is not JSON: {str(error)[:200]}.") from error
+        raise ConversionError(
+            f"The model file is not JSON: {str(error)[:200]}. Download or export it again."
+        ) from error
     return ConvertedTree(tree=model.tree, target=model.target, form="octweb")
 
 
@@ -56,6 +58,7 @@ def _refuse_constant(name: str) -> None:
 def _rename_classes(tree: Tree, classes: Sequence[str]) -> Tree:
     if len(classes) != len(tree.classes) or len(set(classes)) != len(classes):
         raise ConversionError(
-            f"The tree has {len(tree.classes)} classes; {len(set(classes))} different names were given."
+            f"The tree has {len(tree.classes)} classes, but you gave {len(set(classes))} different names. "
+            "Give one distinct name for each class."
         )
     return replace(tree, classes=tuple(classes))

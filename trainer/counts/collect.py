@@ -125,7 +125,9 @@ def _check(request: CountRequest) -> None:
     if request.folds and not 2 <= request.folds <= MOST_FOLDS:
         raise ParameterError({"folds": f"choose 2 to {MOST_FOLDS} folds, not {request.folds}."})
     if bool(request.folds) != (request.key is not None):
-        raise ParameterError({"key": "folds need a column that deals the rows (--key), and a key needs --folds."})
+        raise ParameterError(
+            {"key": "--folds and --key belong together: the key column assigns rows to folds. Give both or neither."}
+        )
     if request.folds and request.suppress:
         raise ParameterError(
             {"suppress": "numbers of folds are small and would nearly all be secret: leave --folds or --suppress out."}
@@ -139,7 +141,9 @@ def _check(request: CountRequest) -> None:
     if request.threads < 0:
         raise ParameterError({"threads": f"name a number of threads, or 0 for all processors; not {request.threads}."})
     if request.key == request.target:
-        raise ParameterError({"key": "the target cannot deal the rows into folds."})
+        raise ParameterError(
+            {"key": "the key must differ from the target. Choose another column to assign rows to folds."}
+        )
     check_size(0, 1, request.folds, request.depth)
 
 
@@ -156,7 +160,9 @@ def make_questions(
     for text in read.notes:  # they may quote cells, so the folder does not keep them
         note(text)
     if len(labels.classes) < 2:
-        raise DataError(f"Column '{request.target}' has one class only, so there is nothing to learn.")
+        raise DataError(
+            f"Column '{request.target}' has one class only, so there is nothing to learn. Choose another target."
+        )
     return CountedQuestions(
         target=request.target,
         classes=labels.classes,
@@ -182,14 +188,16 @@ def _sample(request: CountRequest, source: Source, report: Report) -> tuple[list
     for piece in source.pieces():
         raw = piece.rows
         if request.target not in raw.names:
-            raise DataError(f"{source.name(piece.file)} has no column '{request.target}'.")
+            raise DataError(
+                f"{source.name(piece.file)} has no column '{request.target}'. Correct the target, or leave out this file."
+            )
         words = Cells.of(raw.column(request.target))
         for i, word in enumerate(words.words):
             if word not in first:
                 first[word] = _take(raw, np.flatnonzero(words.index == i)[:1])
         if len(first) > MOST_CLASSES:
             raise DataError(
-                f"Column '{request.target}' has more than {MOST_CLASSES:,} different values: these are no classes. Choose another target."
+                f"Column '{request.target}' has more than {MOST_CLASSES:,} different values, too many for classes. Choose another target."
             )
         pieces.append(_every(np.arange(rows, rows + len(raw)), raw, stride))
         rows += len(raw)
@@ -317,7 +325,10 @@ class _State:
 
     def result(self, request: CountRequest, source: Source) -> Counts:
         if not sum(part.rows for part in self.parts):
-            raise DataError("No row of the source counts: each has no class, or an empty cell that no question knows.")
+            raise DataError(
+                "No row of the source can be counted: each lacks a class, or has an empty cell that the questions do not allow. "
+                "Choose another target, or fill the empty cells."
+            )
         return Counts(
             questions=self.questions,
             depth=request.depth,
@@ -396,7 +407,7 @@ def _rows_of(
     )  # fmt: skip
     state.unknown.update(rows.unknown)
     if rows.labels is None:
-        raise DataError(f"There is no column '{questions.target}'.")
+        raise DataError(f"There is no column '{questions.target}'. Give files with the target column of the questions.")
     codes = rows.labels.codes
     has_class = codes >= 0
     keep = rows.usable & has_class
@@ -404,7 +415,7 @@ def _rows_of(
     groups = codes.astype(np.int64)
     if request.key is not None:
         if request.key not in raw.names:
-            raise DataError(f"There is no column '{request.key}', which deals the rows into folds.")
+            raise DataError(f"There is no column '{request.key}' to assign rows to folds. Choose another key.")
         groups += len(questions.classes) * folds_of(Cells.of(raw.column(request.key)), request.folds)
     return encoding.bits(rows.table)[keep], groups[keep]
 

@@ -89,7 +89,8 @@ class Backend(ABC):
         if objective is not None and bound < objective:
             if bound < objective - 1e-4 * max(1.0, abs(objective)):
                 raise SolverError(
-                    f"{self.name} reports the bound {bound} below its own solution {objective}; none of its results are used."
+                    f"{self.name} reported an inconsistent result: the bound {bound} is below its own solution {objective}. "
+                    "The result was discarded. Train again with another solver or seed, or report this model."
                 )
             bound = objective
         return Outcome(

@@ -107,7 +107,7 @@ class HighsSession:
         )
         lp.a_matrix_.value_ = np.concatenate([np.zeros(0), *(row.coefficients for row in model.rows)])
         if self.solver.passModel(lp) == highspy.HighsStatus.kError:
-            raise SolverError("HiGHS refuses the model.")
+            raise SolverError("HiGHS refuses the model. Choose another solver, or report this model.")
 
     @staticmethod
     def _kind(whole: bool) -> Any:
@@ -183,7 +183,8 @@ class HighsSession:
             return Termination.OPTIMAL
         if status != highspy.HighsModelStatus.kOptimal:
             raise SolverError(
-                f"HiGHS ended with the status '{solver.modelStatusToString(status)}'; none of its results are used."
+                f"HiGHS ended with the status '{solver.modelStatusToString(status)}'. The result was discarded. "
+                "Train again with another solver or seed, or report this model."
             )
         return None if rows else Termination.OPTIMAL
 

@@ -79,7 +79,10 @@ class TreeProgram(ABC, Generic[T]):
         """Return the valid bound if the incumbent exceeds the solver's bound; by default raise SolverError."""
         value = self.value
         assert value is not None
-        raise SolverError(f"{solver} claims the bound {float(bound)} below the value {float(value)} of its own tree.")
+        raise SolverError(
+            f"{solver} reported the bound {float(bound)}, which is below the value {float(value)} of its own tree. "
+            "The result was discarded. Train again with another solver or seed, or report this model."
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -174,7 +177,8 @@ def drive(
     if outcome.ended is Termination.INFEASIBLE:
         if kind.value is not None:
             raise SolverError(
-                f"{solver.name} says that the problem is infeasible, but it has a solution; none of its results are used."
+                f"{solver.name} reported that the problem is infeasible, but a solution is known. The result was discarded. "
+                "Train again with another solver or seed, or report this model."
             )
         raise kind.infeasible()
     if outcome.values is not None:

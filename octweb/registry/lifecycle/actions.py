@@ -173,7 +173,7 @@ def publish(model: TreeModel, *, by, name: str = "") -> TreeModel:
     _require_owner(model, by)
     name = checked_name(name, most=200)
     if name and not slugify(name):
-        raise Unprocessable(f"'{name[:60]}' has no letter from a to z and no digit, of which a served name is made.")
+        raise Unprocessable(f"'{name[:60]}' cannot be a served name. Use at least one letter from a to z or a digit.")
     with transaction.atomic():
         audit.hold()
         locked = TreeModel.objects.select_for_update().select_related("family", "owner").get(pk=model.pk)
@@ -363,8 +363,8 @@ def _move(model: TreeModel, verb: str, by, reason: str) -> TreeModel:
         # no step leaves a model served: an approved one can only be retired
         if not TreeModel.objects.filter(pk=model.pk, state__in=states).update(state=after, served_since=None):
             raise Conflict(
-                f"{model} is {State(before).label.lower()} and cannot be {words}; "
-                f"only a model that is {' or '.join(s.label.lower() for s in states)} can."
+                f"{model} cannot be {words}: its state is {State(before).label.lower()}. "
+                f"The state must be {' or '.join(s.label.lower() for s in states)}."
             )
         event = ReviewEvent.objects.create(model=model, by=by, before=before, after=after, reason=reason)
         record_step(verb, event)

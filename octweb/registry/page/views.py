@@ -88,7 +88,7 @@ def subgroups(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
     part = performance.chosen_part(scene)
     rows_by_group = groups.groups(scene, scene.query.get("group", ""), part)
     if rows_by_group is None:
-        raise Http404("There is no such column, or no rows to group.")
+        raise Http404("There is no such column, or no rows to group. Choose another column or other rows.")
     return render(
         request, "registry/performance/_groups.html", {"groups": rows_by_group, "classes": scene.tree.classes}
     )
@@ -101,7 +101,9 @@ def mistake_costs(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
     scene = scene_of(request, pk)
     cost_table = costs.cost_context(scene, performance.chosen_part(scene))
     if cost_table is None:
-        raise Http404("The mistakes of this model are not known, so they have no cost.")
+        raise Http404(
+            "This model has no error counts for these rows, so its costs cannot be computed. Choose other rows."
+        )
     context = {"model": scene.model, "costs": cost_table, "inside": scene.inside}
     return render(request, "registry/performance/_costs_answer.html", context)
 

@@ -172,7 +172,7 @@ def test_depth_four_is_that_of_enumeration_too():
         ({"groups": "c 0"}, "how much"),
         ({"difference": "-1", "groups": "c 0"}, "negative"),
         ({"difference": "0.1", "groups": "none"}, "not a column"),
-        ({"difference": "0.1", "groups": "c 0", "rate": "luck"}, "neither parity nor"),
+        ({"difference": "0.1", "groups": "c 0", "rate": "luck"}, "Choose parity or opportunity"),
         ({"difference": "0.1", "groups": "c 0", "favoured": "nobody"}, "not a class"),
     ],
 )
@@ -185,7 +185,7 @@ def test_bad_filters_are_refused_in_a_sentence(bad, words):
 def test_agrees_refuses_other_columns_and_missing_rows():
     _, bench, every, _ = instance(3)
     tree = bench.tree(every.trees[0])
-    with pytest.raises(ParameterError, match="numbered from 0"):
+    with pytest.raises(ParameterError, match="use row numbers from 0"):
         bench.good_trees(slack="0.1", agrees=tree, agree_rows=[1000])
     other = Workbench(
         Problem(

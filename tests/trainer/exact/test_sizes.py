@@ -239,5 +239,5 @@ def test_fold_with_a_penalty_of_its_own_needs_a_choice(tmp_path):
     document = json.loads((tmp_path / "model.json").read_text())
     del document["sizes"]
     (tmp_path / "model.json").write_text(json.dumps(document))
-    with pytest.raises(Exception, match="other settings than those that it chose"):
+    with pytest.raises(Exception, match="lists leaf_penalty if and only if the file has 'sizes'"):
         refuted_claims(tmp_path)

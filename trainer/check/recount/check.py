@@ -118,7 +118,10 @@ def _read_text(path: Path) -> dict[str, Any]:
     if not isinstance(model, dict) or model.get("format") != "octweb-tree":
         raise ModelFileError('This is not an octweb model file: its "format" is not "octweb-tree".')
     if model.get("format_version") != 1:
-        raise ModelFileError(f"The model file has format version {model.get('format_version')}; version 1 is read.")
+        raise ModelFileError(
+            f"The model file has format version {model.get('format_version')}; this checker reads only version 1. "
+            "Use the checker of the version of octweb that wrote the file."
+        )
     return model
 
 

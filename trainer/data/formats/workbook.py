@@ -185,7 +185,10 @@ def _parser(start: Callable[[str, dict[str, str]], None]) -> expat.XMLParserType
 
 
 def _refuse_doctype(*_: Any) -> None:
-    raise DataError("The workbook has a document type definition, which no spreadsheet program writes. Save it again.")
+    raise DataError(
+        "The workbook contains an XML document type definition, which octweb refuses. "
+        "Open it in a spreadsheet program and save it as .xlsx."
+    )
 
 
 def _content(archive: zipfile.ZipFile, part: str) -> bytes:
@@ -314,7 +317,9 @@ class _Scanner:
         start = CELL.fullmatch(first)
         end = CELL.fullmatch(last or first)
         if start is None or end is None:
-            raise DataError(f"The workbook is damaged: '{reference[:40]}' is no range of cells. Save it again.")
+            raise DataError(
+                f"The workbook is damaged: '{reference[:40]}' is not a range of cells. Save it again as .xlsx or .csv."
+            )
         if int(end[2]) > int(start[2]):
             self.found.merged.append((int(start[2]) - 1, int(end[2]) - 1, _column_number(start[1]) - 1))
 

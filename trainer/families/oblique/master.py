@@ -74,6 +74,7 @@ class PlaneModel(TreeProgram[ObliqueTree]):
         is_feasible = values is not None and self.model.violated(values) is None
         if is_feasible and values is not None and not self.plane_hooks.on_integral(Point(values), "start"):
             raise SolverError(
-                f"{solver} claims the bound {float(bound)} below the value {float(self.search.value)} of a tree."
+                f"{solver} reported the bound {float(bound)}, which is below the value {float(self.search.value)} of a tree. "
+                "The result was discarded. Train again with another solver or seed, or report this model."
             )
         return self.search.value

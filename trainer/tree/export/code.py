@@ -153,7 +153,10 @@ def to_python(tree: Tree) -> str:
     contract refuses. Raise DataError for a tree deeper than Python can nest.
     """
     if tree.depth > MAX_PYTHON_DEPTH:
-        raise DataError(f"The tree has depth {tree.depth}; Python code can be written up to {MAX_PYTHON_DEPTH}.")
+        raise DataError(
+            f"The tree has depth {tree.depth}, but Python code can be written only to a depth of {MAX_PYTHON_DEPTH}. "
+            "Train a shallower tree or choose another export."
+        )
     labels = {v.id: tree.classes[v.label] for v in tree.leaves}
     shares = {v.id: dict(zip(tree.classes, tree.probabilities[v.id].tolist(), strict=True)) for v in tree.leaves}
     lines = ['"""A classification tree: leaf(row), predict(row), probabilities(row); row is a dict of columns."""', ""]
@@ -210,7 +213,10 @@ def to_sql(tree: Tree, output: Literal["label", "leaf"] = "label") -> str:
         )
 
     if tree.depth > MAX_PYTHON_DEPTH:
-        raise DataError(f"The tree has depth {tree.depth}; databases read nested CASE up to about {MAX_PYTHON_DEPTH}.")
+        raise DataError(
+            f"The tree has depth {tree.depth}, but databases read nested CASE only to a depth of about {MAX_PYTHON_DEPTH}. "
+            "Train a shallower tree or choose another export."
+        )
     expression = visit(0, 0)
     for j in reversed(tree.unknown_refused):
         name = sql_name(tree.schema[j].name)

@@ -69,9 +69,13 @@ def _with_own_settings(model: dict[str, Any], f: int) -> dict[str, Any]:
         return model
     settings = listed[f]
     if set(settings) - {PENALTY} not in (set(), QUESTIONS) or (PENALTY in settings) != ("sizes" in model):
-        raise ValueError("a fold states other settings than those that it chose")
+        listed_names = ", ".join(sorted(settings)) or "none"
+        raise ValueError(
+            f"fold {f + 1} lists these settings: {listed_names}. A fold lists all or none of binarise, bins and "
+            f"extra_thresholds, and it lists {PENALTY} if and only if the file has 'sizes'"
+        )
     if PENALTY in settings and not 0 <= read_fraction(settings[PENALTY]) < 1:
-        raise ValueError("a fold has an impossible leaf penalty")
+        raise ValueError(f"fold {f + 1} has a leaf penalty that is not at least 0 and below 1: {settings[PENALTY]}")
     return model | {"parameters": model["parameters"] | settings}
 
 

@@ -66,11 +66,11 @@ def check_choice(names: SettingNames, choice: GoodTreeFilter) -> None:
             raise ParameterError({"difference": "say how much the rates of the groups may differ."})
         return
     if groups is None:
-        raise ParameterError({"groups": "name the column whose values are the groups that are compared."})
+        raise ParameterError({"groups": "name the column that defines the groups to compare."})
     names.column(groups, "groups")
     rate = choice.get("rate", RATES[0])
     if rate not in RATES:
-        raise ParameterError({"rate": f"'{rate[:40]}' is neither {' nor '.join(RATES)}."})
+        raise ParameterError({"rate": f"'{rate[:40]}' is not a rate. Choose {' or '.join(RATES)}."})
     if favoured := choice.get("favoured"):
         names.label(favoured, "favoured")
     amount(difference, "difference")
@@ -99,9 +99,9 @@ def amount(value: Fraction | str | int, name: str) -> Fraction:
     try:
         number = value if isinstance(value, Fraction) else exact_fraction(str(value))
     except ValueError:
-        raise ParameterError({name: f"'{str(value)[:60]}' is not a number."}) from None
+        raise ParameterError({name: f"'{str(value)[:60]}' is not a number. Write a number such as 0.05."}) from None
     if number < 0:
-        raise ParameterError({name: f"it must not be negative; it is {value}."})
+        raise ParameterError({name: f"it must not be negative; it is {value}. Use 0 or more."})
     return number
 
 
@@ -129,10 +129,10 @@ def _rates(problem: Problem, choice: GoodTreeFilter) -> RateFilter | None:
 def _answers(problem: Problem, tree: Tree, rows: Sequence[int] | None) -> tuple[tuple[int, int], ...]:
     """Return (row, class) pairs of a tree's predictions for some rows of the table, by default all."""
     if tree.schema != problem.table.schema or tree.classes != problem.labels.classes:
-        raise ParameterError({"agrees": "the tree to agree with has other columns or classes than these rows."})
+        raise ParameterError({"agrees": "the tree has other columns or classes than these rows. Choose another tree."})
     labels = tree.predict(problem.matrix).tolist()
     if rows is None:
         rows = range(len(labels))
     elif not all(0 <= row < len(labels) for row in rows):
-        raise ParameterError({"agree_rows": f"the rows are numbered from 0 to {len(labels) - 1}."})
+        raise ParameterError({"agree_rows": f"use row numbers from 0 to {len(labels) - 1}."})
     return tuple((row, labels[row]) for row in dict.fromkeys(int(row) for row in rows))
