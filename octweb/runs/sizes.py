@@ -79,7 +79,11 @@ def open_size(model: TreeModel, leaves: int, *, owner: Any) -> TrainingRun:
     """
     sizes = size_options(model)
     option = next((own for own in sizes.options if own.leaves == leaves), None) if sizes else None
-    run = TrainingRun.objects.select_related("dataset", "model__family", "family", "warm_start").filter(model=model).first()
+    run = (
+        TrainingRun.objects.select_related("dataset", "model__family", "family", "warm_start")
+        .filter(model=model)
+        .first()
+    )
     if run is None:
         raise Conflict("This model was not trained here, so it has no other sizes.")
     if option is None:
