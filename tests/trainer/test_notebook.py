@@ -62,7 +62,7 @@ def person(monkeypatch):
     """Somebody types the statements, and no training was stopped lately."""
     monkeypatch.setattr(sys, "ps1", ">>> ", raising=False)
     monkeypatch.setattr(notebook, "_stopped_at", -1e9)
-    monkeypatch.setattr(notebook, "DELAY", 0.0)
+    monkeypatch.setattr(notebook, "BAR_DELAY_SECONDS", 0.0)
 
 
 def test_the_colours_are_those_of_the_pages():
@@ -104,7 +104,7 @@ def test_an_estimator_hands_out_a_workbench():
     # limits of the estimator bind its completions
     small = make_classifier("exact", depth=2, max_leaves=1).workbench(X, Y)
     assert small.tree(small.complete().tree).n_leaves == 1 < bench.tree(bench.complete().tree).n_leaves
-    with pytest.raises(ParameterError, match="within limits"):
+    with pytest.raises(ParameterError, match="without limits on leaves"):
         small.good_trees(slack="0.1")
     numeric = make_classifier("exact-numeric", depth=2).workbench(X, Y)
     assert numeric.complete(["depth root 1"]).optimal

@@ -128,7 +128,7 @@ def test_weight_column_with_another_role_is_refused(tmp_path, role):
 
 
 def test_smallest_leaf_needs_whole_weights(tmp_path):
-    with pytest.raises(ParameterError, match="'w' does not hold whole numbers"):
+    with pytest.raises(ParameterError, match="weights in 'w' are not whole numbers"):
         train(request_of(tmp_path / "rows.csv", csv_text(1), parameters={"min_leaf": 3}))
     whole = request_of(tmp_path / "rows.csv", csv_text(1, weights=("1", "2")), parameters={"min_leaf": 3})
     assert all(sum(leaf.counts) >= 3 for leaf in train(whole).tree.leaves)

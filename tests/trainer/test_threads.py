@@ -32,7 +32,7 @@ def no_waiting(monkeypatch):
     for module, name in (
         (monitors, "INTERVAL"),
         (exchange, "INTERVAL"),
-        (growing, "SHOW_EVERY"),
+        (growing, "SHOW_SECONDS"),
         (root_splits, "REPORT_SECONDS"),
         (search, "TREE_SECONDS"),
     ):
