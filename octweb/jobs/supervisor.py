@@ -47,7 +47,7 @@ USER_STOP_GRACE_FACTOR = (
 )
 DATABASE_TIMEOUT_SECONDS = 60.0  # for which a worker retries while the database is unavailable
 
-stopping = threading.Event()  # the worker command sets it when it is asked to end
+stopping = threading.Event()  # set by the worker command at SIGTERM or SIGINT
 
 
 def worker_name() -> str:

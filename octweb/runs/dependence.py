@@ -55,7 +55,7 @@ def file_columns(dataset: Dataset) -> list[str]:
 def check(dataset: Dataset, *, group: str, time: str, weight: str = "", settings: Mapping[str, Any]) -> None:
     """Raise ParameterError unless these columns exist, differ, and have valid cells.
 
-    `settings`: the known settings of the method, some of which exclude weights.
+    `settings`: the known settings of the method. Some of them exclude weights.
     """
     names = [*file_columns(dataset), dataset.target]
     columns = {"group": group, "time": time, "weight": weight}

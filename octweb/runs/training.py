@@ -101,7 +101,7 @@ def _kill_reason(cancelled: bool, late: bool) -> str:
 
 
 def _name(job: TrainingRun) -> str | None:
-    """Return the name of which the model becomes the next version; None: the name is derived from the run's.
+    """Return the name of the family that gets the model as its next version; None: derive it from the run's name.
 
     It is the current name of the requested family, else a name of data set and method if octweb named the run.
     """

@@ -45,14 +45,14 @@ class Body:
 
     def read(self, size: int | None = -1) -> bytes:
         length = self.unread if size is None or size < 0 else min(size, self.unread)
-        return self._taken(self.stream.read(length), length) if length else b""
+        return self._count_read(self.stream.read(length), length) if length else b""
 
     def readline(self, size: int | None = -1) -> bytes:
         length = self.unread if size is None or size < 0 else min(size, self.unread)
         if not length:
             return b""
         line = self.stream.readline(length)
-        return self._taken(line, 1 if line else length)
+        return self._count_read(line, 1 if line else length)
 
     def __iter__(self) -> Any:
         return iter(self.readline, b"")
@@ -68,7 +68,7 @@ class Body:
             return False
         return True
 
-    def _taken(self, content: bytes, length: int) -> bytes:
+    def _count_read(self, content: bytes, length: int) -> bytes:
         self.unread -= len(content)
         if len(content) < length:
             raise CutOff(

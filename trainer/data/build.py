@@ -63,8 +63,8 @@ def build(
 ) -> tuple[Table, Labels, LoadReport]:
     """Build the table, labels and report of a training.
 
-    Columns without a value, and columns that name or count the rows, are left out unless `kinds`, `missing` or `special`
-    names them. Numbers that count the rows stay if no other column is left.
+    Leave out columns without a value, and columns that name or count the rows, unless `kinds`, `missing` or `special` names
+    them. Keep numbers that count the rows if no other column is left.
 
     Parameters
     ----------

@@ -304,7 +304,7 @@ def _check_cells(name: str, cells: np.ndarray) -> None:
 
 
 def _steps(blocks: list[CostBlock]) -> Iterator[Fraction]:
-    """Yield the largest step of which all costs are multiples, then coarser powers of ten."""
+    """Yield the greatest common divisor of all costs, then coarser powers of ten."""
     common = 1
     for block in blocks:
         for level in block.levels if len(block.rows) else ():

@@ -41,7 +41,7 @@ from trainer.tree.nodes import Tree
 from trainer.tree.splits.base import VALUE
 
 ALTERNATIVES = 3
-MOST_FILLED = 6  # optional empty cells of a row of which all subsets are compared
+MOST_FILLED = 6  # compare all subsets of the optional empty cells of a row up to this number
 NUDGES = 64  # doublings of the step when searching beyond a rounded boundary
 
 

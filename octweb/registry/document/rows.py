@@ -239,7 +239,7 @@ def _objective(model: TreeModel, leaves: int, rows: DatasetRows, predicted: Code
 
 
 def _column_cost(file: ModelFile, rows: DatasetRows, weights: np.ndarray) -> Fraction:
-    """Return the total price of the columns that the training rows are asked, in errors."""
+    """Return the total column price that the training rows pay on their paths, in errors."""
     names = tuple(column.name for column in file.tree.schema)
     prices = read_column_prices(str(file.parameters.get("column_price") or ""), names)
     if not prices:

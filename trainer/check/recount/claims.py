@@ -80,7 +80,7 @@ def status(model: dict[str, Any]) -> Finding:
         trouble = "The status is 'optimal' although a part of the claim is open."
     elif guarantee != "tree" and (bound is not None or gap is not None):
         trouble = f"'{model['method']}' has no bound for the whole tree."
-    words = f"'{stated}'" + (f" (a gap of {certificate['mip_gap']} was asked for)" if mip_gap else "")
+    words = f"'{stated}'" + (f" (the search could stop at a gap of {certificate['mip_gap']})" if mip_gap else "")
     return recount_finding("status", not trouble, trouble or words)
 
 

@@ -1,7 +1,8 @@
 """Guess the format of each column of a raw table.
 
 Evidence comes from the column's cells or, if they are ambiguous, from other columns. A format is used only if every
-cell fits it, except known words for "missing". If two formats fit with different results, the user is asked.
+cell fits it, except known words for "missing". If two formats fit with different results, the user
+must choose.
 """
 
 from __future__ import annotations

@@ -204,7 +204,8 @@ class AcceleratedHooks(BendersHooks):
     def on_fractional(self, point: Point, info: NodeInfo) -> Sequence[Row]:
         """Return bounds of subtrees, minimum cuts at the root if they are on, and else equivalent points.
 
-        Equivalent points are separated only if no other row is violated: at the root, or after it from depth three on.
+        The search for equivalent points needs time, so it runs only if no other row is violated: at the root, or after it from
+        depth three on.
         """
         rows = list(super().on_fractional(point, info))
         if self.formulation.techniques.bounding:

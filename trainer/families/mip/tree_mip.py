@@ -298,7 +298,7 @@ def _explain_infeasible(
     options: SolveOptions,
     monitor: Monitor,
 ) -> InfeasibleError:
-    """Extend the error by what is reachable if one kind of constraint is relaxed; `best` belongs to the first kind."""
+    """Add to the error what a tree can reach if one kind of constraint is relaxed; `best` is for the first kind."""
     words = [str(error)]
     best = None
     of = None

@@ -51,7 +51,7 @@ def as_integers(X: FloatArray) -> list[CountArray | None]:
 
 
 def find_plane(units: list[CountArray | None], X: FloatArray, points: CountArray) -> tuple[int, int] | None:
-    """Return two columns of which all others are affine functions on the points, or None.
+    """Return two columns that determine all others on the points by affine functions, or None.
 
     The second is -1 if the points lie on a line.
     """

@@ -84,7 +84,8 @@ class Run:
         search = self.search
         draft = None
         if self.reported_value is None or search.value > self.reported_value:
-            self.reported_value, draft = search.value, make_draft(search.best, self.instance, self.units)
+            self.reported_value = search.value
+            draft = make_draft(search.best, self.instance, self.units)
             self.trees[search.best.leaves] = search.best
         value = self.target.objective(search.value, search.best.leaves)
         self.monitor.report(

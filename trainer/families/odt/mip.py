@@ -192,7 +192,7 @@ def solve_mip(
 
 
 def first_trees(task: SolverTask, shape: Shape, settings: Settings, monitor: Monitor) -> list[Draft]:
-    """Return the start trees of the settings, with the constant trees, one of which reaches each required share."""
+    """Return the start trees of the settings and the constant trees; some constant tree reaches each required share."""
     if settings["first_tree"] == "none":
         return []
     trees: list[Draft] = [DraftLeaf(label=k) for k in range(len(task.rows))]

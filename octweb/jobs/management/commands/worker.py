@@ -32,7 +32,7 @@ VISITS_SECONDS = 60.0  # between checks for expired demo visits
 
 
 class Slot(Worker):
-    """The worker of django-tasks. When it is asked to end, its job goes back to the queue, since it may take hours."""
+    """A django-tasks worker that returns its job to the queue at SIGTERM, since a job may take hours."""
 
     def shutdown(self, signum, frame) -> None:
         log.info("%s: ending, a run in progress goes back to the queue", signal.strsignal(signum))

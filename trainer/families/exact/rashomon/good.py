@@ -285,7 +285,7 @@ def _limit_exceeds_all(space: ExactSpace, good: GoodTrees) -> bool:
 def limit_of(least: int, Q: int, *, slack: Fraction | None, slack_rows: Fraction | None, beyond: Fraction) -> int:
     """Return the largest cost, in 1/Q rows, within a share of the least cost or within some rows of it, exactly.
 
-    `beyond`: additional rows of cost of every tree, of which a share is also taken.
+    `beyond`: the fixed cost of every tree, in rows; `slack` is a share of the cost that includes it.
     """
     if slack_rows is not None:
         return int(least + slack_rows * Q)
