@@ -141,7 +141,7 @@ def test_a_search_that_was_stopped_says_so(folder, monkeypatch):
         ("model.txt", ["--data", "{rows}", "--target", "edible"], "--classes no,yes"),
         ("model.txt", ["--data", "{rows}", "--target", "eddible"], "Did you mean 'edible'"),
         ("model.txt", ["--time-limit", "0"], "more than 0"),
-        ("bad.pmml", ["--classes", "a,b,c"], "2 classes; 3"),
+        ("bad.pmml", ["--classes", "a,b,c"], "gave 3 different names"),
     ],
 )
 def test_bad_input_is_one_clear_sentence(folder, source, arguments, words):
