@@ -12,6 +12,7 @@ from tests.trainer.test_costs import has_choice, random_case, text_of, weighted_
 from trainer.certificate import Status
 from trainer.check.recount import verdict, verify
 from trainer.registry import editable_ids
+from trainer.table import Column, ColumnKind, ColumnSchema, Labels, Table
 from trainer.training.run import TrainRequest, save
 from trainer.workbench.requests import WorkbenchSession
 
@@ -97,6 +98,30 @@ def test_wishes_keep_the_least_cost_and_are_priced_in_the_unit(method, count, tm
             said["optimum"]["objective_cost"] *= 1.5
             save(result.model, tmp_path / "model.json")
             assert verdict(verify(tmp_path / "model.json", tmp_path / "rows.csv")) == "refuted"
+
+
+@pytest.mark.parametrize("method", editable_ids())
+def test_wish_parts_only_rows_without_a_cheaper_answer(method, tmp_path):
+    """All rows with x0 = 1 cost nothing, so no copy of them has a saving; x0 still has a row on each side."""
+    columns = tuple(
+        Column(schema=ColumnSchema(name=name, kind=kind), values=np.array(values))
+        for name, kind, values in (
+            ("x0", ColumnKind.BINARY, [0.0, 0.0, 0.0, 1.0, 1.0]),
+            ("amount", ColumnKind.NUMERIC, [1.0, 2.0, 3.0, 0.0, 0.0]),
+        )
+    )
+    table = Table(columns=columns, row_numbers=np.arange(5))
+    labels = Labels(name="y", classes=("a", "b"), codes=np.array([0, 1, 0, 0, 1], np.int32))
+    costs = {("a", "a"): "0", ("a", "b"): "2*amount", ("b", "a"): "6*amount", ("b", "b"): "0"}
+    session = session_of(method, (table, labels, None, costs, {}), depth=1, **MANY_BINS[method])
+    monitor = session.monitor()
+    found = session.complete(["ask root x0"], monitor)
+    assert not found.conflict
+    result = session.result(found, monitor)
+    assert result.model.certificate["costs"]["least"] == pytest.approx(8.0)
+    write_table(tmp_path / "rows.csv", table, labels)
+    save(result.model, tmp_path / "model.json")
+    assert verdict(verify(tmp_path / "model.json", tmp_path / "rows.csv")) == "proved"
 
 
 def test_wishes_with_costs_count_leaves_and_smallest_leaf(count):

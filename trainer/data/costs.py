@@ -86,6 +86,9 @@ class RowCosts:
         The unrounded costs of each row, if each row has its own.
     even : bool
         Whether the copies of all rows have the same total weight, so that the weight of a leaf counts its rows.
+    neutral : bool
+        Whether rows whose answers all cost the same have copies, too, of the least weight. Such rows cannot change a cost,
+        but a split needs a row on each side.
     """
 
     values: CountArray
@@ -95,6 +98,7 @@ class RowCosts:
     matrix: CostTable
     given: FloatArray | None = None
     even: bool = False
+    neutral: bool = False
 
     @property
     def weighted(self) -> CountArray:
@@ -113,16 +117,19 @@ class RowCosts:
 
     @property
     def _undivided(self) -> CountArray:
-        savings = _savings(self.values)
-        if self.even:
-            savings = self.scale * savings + self._padding_by_row[:, None]
-        copies: CountArray = savings * self.weights[:, None]
+        padded = self.scale * _savings(self.values) + self._padding_by_row[:, None]
+        copies: CountArray = padded * self.weights[:, None]
         return copies
 
     @property
     def _padding_by_row(self) -> CountArray:
-        totals = _savings(self.values).sum(axis=1)
-        padding: CountArray = totals.max(initial=0) - totals
+        """The extra weight of each copy of a row, without the weight of the row, int64 (rows,)."""
+        savings = _savings(self.values)
+        totals = savings.sum(axis=1)
+        if self.even:
+            padding: CountArray = totals.max(initial=0) - totals
+        else:
+            padding = np.where(totals == 0, np.gcd.reduce(savings, axis=None), 0) * self.neutral
         return padding
 
     @property
@@ -138,7 +145,7 @@ class RowCosts:
     @property
     def padding(self) -> int:
         """The extra weight of the correct copies of any tree beyond its savings, before the division."""
-        return int((self._padding_by_row * self.weights).sum()) if self.even else 0
+        return int((self._padding_by_row * self.weights).sum())
 
     def leaf_size(self, rows: int) -> int:
         """Return the weight of the copies of this number of rows, if copies are even."""
@@ -222,6 +229,7 @@ def row_costs(
     given: FloatArray | None = None,
     *,
     even: bool = False,
+    neutral: bool = False,
 ) -> RowCosts:
     """Return the costs of each row as integers.
 
@@ -240,7 +248,7 @@ def row_costs(
         Row weights.
     given : float64 array of shape (n_rows, n_classes), optional
         Costs of each row, if each row has its own.
-    even : bool
+    even, neutral : bool
         As in `RowCosts`.
 
     Raises
@@ -261,7 +269,7 @@ def row_costs(
     for step in _steps(blocks):
         if most * step < 1:
             continue
-        candidate = _in_steps(matrix, blocks, row_weights, step, even)
+        candidate = replace(_in_steps(matrix, blocks, row_weights, step), even=even, neutral=neutral)
         if int(candidate.copies.sum()) <= MOST_COPIES:
             return replace(candidate, given=given, error=_rounding_error(candidate, blocks))
     raise ParameterError({"costs": "the sum of the costs is too large. Use a larger unit."})
@@ -319,13 +327,13 @@ def _steps(blocks: list[CostBlock]) -> Iterator[Fraction]:
             yield step
 
 
-def _in_steps(matrix: CostTable, blocks: list[CostBlock], weights: CountArray, step: Fraction, even: bool) -> RowCosts:
+def _in_steps(matrix: CostTable, blocks: list[CostBlock], weights: CountArray, step: Fraction) -> RowCosts:
     """Round the costs to multiples of a step; `error` is set to 0."""
     values = np.zeros((len(weights), len(matrix.classes)), np.int64)
     for block in blocks:
         rounded = [_nearest(level, step) for level in block.levels]
         values[block.rows, block.answer] = np.array(rounded, np.int64)[block.place]
-    return RowCosts(values=values, weights=weights, step=step, error=0.0, matrix=matrix, even=even)
+    return RowCosts(values=values, weights=weights, step=step, error=0.0, matrix=matrix)
 
 
 def _nearest(level: Fraction, step: Fraction) -> int:

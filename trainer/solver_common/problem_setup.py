@@ -32,6 +32,7 @@ def pose(
     start: Tree | None = None,
     given_costs: FloatArray | None = None,
     even: bool = False,
+    neutral: bool = False,
 ) -> Problem:
     """Make the problem of rows and settings.
 
@@ -43,8 +44,8 @@ def pose(
         A start tree, matched by the names of columns and classes.
     given_costs : float64 array of shape (n_rows, n_classes), optional
         Costs of each row.
-    even : bool
-        Whether the copies of each row have the same total weight, see `RowCosts.even`.
+    even, neutral : bool
+        Which copies rows get if answers have costs, see `RowCosts`.
 
     Raises
     ------
@@ -56,8 +57,8 @@ def pose(
     if weights is None and table.weights is not None:
         weights = table.weights.values
         check_weights(table.weights, settings)
-    costs = costs_of(table, labels, settings, weights=weights, given_costs=given_costs, even=even)
-    if costs is not None and not costs.copies.any():
+    costs = costs_of(table, labels, settings, weights=weights, given_costs=given_costs, even=even, neutral=neutral)
+    if costs is not None and not np.ptp(costs.values, axis=1).any():
         raise ParameterError({"costs": "all answers cost the same in every row, so there is nothing to learn."})
     weighted = class_weighted(settings, labels, weights)
     plain = np.ones(len(table), np.int64) if weights is None and weighted is not None else weights
@@ -89,6 +90,7 @@ def costs_of(
     weights: CountArray | None = None,
     given_costs: FloatArray | None = None,
     even: bool = False,
+    neutral: bool = False,
 ) -> RowCosts | None:
     """Return the costs of each answer in each row, by the settings and `given_costs`; None without costs.
 
@@ -98,7 +100,9 @@ def costs_of(
     if weights is None and table.weights is not None:
         weights = table.weights.values
     even = even or int(settings.get("min_leaf") or 1) > 1 or bool(settings.get("column_price"))
-    return None if costs is None else row_costs(costs, table, labels.codes, weights, given_costs, even=even)
+    if costs is None:
+        return None
+    return row_costs(costs, table, labels.codes, weights, given_costs, even=even, neutral=neutral)
 
 
 def _column_prices(table: Table, labels: Labels, settings: Settings) -> dict[int, Fraction]:

@@ -152,6 +152,7 @@ class WorkbenchSession:
             weights=None if request.weights is None else request.weights[self.rows],
             given_costs=None if request.costs is None else request.costs[self.rows],
             even=even,
+            neutral=True,
         )
 
     def monitor(self) -> Monitor:

@@ -42,7 +42,7 @@ class AnswerCosts(NamedTuple):
     """The costs of each answer in each row, `each` * `step` in `unit`.
 
     `rows` are the weights. Rounding changes any total by at most `error`. If `even`, the copies of each row have the same total weight,
-    so that the weight of a leaf counts rows.
+    so that the weight of a leaf counts rows. If `neutral`, rows whose answers cost the same have copies of the least weight.
     """
 
     each: np.ndarray
@@ -51,6 +51,7 @@ class AnswerCosts(NamedTuple):
     error: float
     unit: str
     even: bool
+    neutral: bool
 
     @property
     def values(self) -> np.ndarray:
@@ -60,15 +61,21 @@ class AnswerCosts(NamedTuple):
     @property
     def savings(self) -> np.ndarray:
         """Return the savings of each answer against the most expensive one of its row, padded if copies are even."""
-        saved = self.each.max(axis=1, keepdims=True) - self.each
-        if self.even:
-            saved = saved.shape[1] * saved + self._missing(saved)[:, None]
+        saved = self.scale * self._saved + self._missing[:, None]
         return np.asarray(saved * self.rows[:, None])
 
-    @staticmethod
-    def _missing(saved: np.ndarray) -> np.ndarray:
-        together = saved.sum(axis=1)
-        return np.asarray(together.max(initial=0) - together)
+    @property
+    def _saved(self) -> np.ndarray:
+        return np.asarray(self.each.max(axis=1, keepdims=True) - self.each)
+
+    @property
+    def _missing(self) -> np.ndarray:
+        """Return the extra weight of each copy of a row of weight 1."""
+        together = self._saved.sum(axis=1)
+        if self.even:
+            return np.asarray(together.max(initial=0) - together)
+        least = np.gcd.reduce(self._saved, axis=None) if self.neutral else 0
+        return np.where(together == 0, least, 0)
 
     @property
     def scale(self) -> int:
@@ -77,13 +84,11 @@ class AnswerCosts(NamedTuple):
     @property
     def padding(self) -> int:
         """Return the weight of the correct copies of any tree beyond its savings."""
-        saved = self.each.max(axis=1, keepdims=True) - self.each
-        return int((self._missing(saved) * self.rows).sum()) if self.even else 0
+        return int((self._missing * self.rows).sum())
 
     def leaf_size(self, rows: int) -> int:
         """Return the least weight of the copies of so many rows."""
-        saved = self.each.max(axis=1, keepdims=True) - self.each
-        return math.ceil(Fraction(rows * self.scale * int(saved.sum(axis=1).max()), self.divisor))
+        return math.ceil(Fraction(rows * self.scale * int(self._saved.sum(axis=1).max()), self.divisor))
 
     @property
     def divisor(self) -> int:
@@ -107,11 +112,13 @@ def answer_costs(model: dict[str, Any], rows: ModelTable) -> AnswerCosts | None:
     blocks = list(_class_cost_blocks(model, terms, rows) if terms else _row_cost_blocks(rows))
     classes = len(model["classes"])
     even = int(active_parameter(model, "min_leaf") or 1) > 1 or bool(active_parameter(model, "column_price"))
+    neutral = "wishes" in model["certificate"]  # a wish may name a question that parts only such rows from the others
+    none = np.zeros((len(rows), classes), np.int64)
     common = math.lcm(*(level.denominator for *_, levels, place in blocks if len(place) for level in levels))
     steps = [Fraction(1, common)] if common <= MOST_COST else []
     steps += [step for step in (Fraction(10) ** k for k in EXPONENTS) if step * common > 1]
     for step in steps:
-        rounded = _round_costs(rows, blocks, step, classes, unit, even)
+        rounded = _round_costs(rows, blocks, step, AnswerCosts(none, rows.plain, step, 0.0, unit, even, neutral))
         if rounded is not None:
             return rounded
     raise ValueError("the costs are too large")
@@ -141,19 +148,18 @@ def _row_cost_blocks(rows: ModelTable) -> Iterator[Block]:
         yield np.arange(len(rows)), answer, [Fraction(repr(float(value))) for value in values], where.reshape(-1)
 
 
-def _round_costs(
-    rows: ModelTable, blocks: Sequence[Block], step: Fraction, classes: int, unit: str, even: bool
-) -> AnswerCosts | None:
-    total = int(rows.plain.sum()) * classes ** (3 if even else 1)
+def _round_costs(rows: ModelTable, blocks: Sequence[Block], step: Fraction, costs: AnswerCosts) -> AnswerCosts | None:
+    """Return `costs` with values that are rounded to multiples of a step; None if they are too large."""
+    total = int(rows.plain.sum()) * costs.each.shape[1] ** (3 if costs.even else 1)
     if any(max(levels) / step * total > MOST_COST for *_, levels, place in blocks if len(place)):
         return None
-    values = np.zeros((len(rows), classes), np.int64)
-    off = np.zeros((len(rows), classes))
+    values = costs.each.copy()
+    off = np.zeros(values.shape)
     for at, answer, levels, place in blocks:
         steps = [round(level / step) for level in levels]
         values[at, answer] = np.array(steps, np.int64)[place]
         off[at, answer] = np.array([float(abs(a - b * step)) for a, b in zip(levels, steps, strict=True)])[place]
-    costs = AnswerCosts(values, rows.plain, step, float((off.max(axis=1) * rows.plain).sum()), unit, even)
+    costs = costs._replace(each=values, error=float((off.max(axis=1) * rows.plain).sum()))
     return costs if costs.weight // costs.divisor <= MOST_COPIES else None
 
 
