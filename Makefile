@@ -1,4 +1,4 @@
-# make run: set up and serve; make test: every test. Python 3.11 or newer and make are all that is needed.
+# make run: set up and serve; make test: every check, and every test that is not slow; make test-all: the slow ones, too. Python 3.11 or newer and make are all that is needed.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -13,7 +13,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 install = { test -x $(BIN)/uv && $(BIN)/uv pip install --quiet --python $(1)/bin/python -r $(2); } \
 	|| $(PIP) --python $(1)/bin/python install --quiet --no-compile -r $(2)
 
-.PHONY: setup run docs wheel test test-fast lint bench lock clean torture mixed hosts mutants container
+.PHONY: setup run docs wheel test test-all test-fast lint bench lock clean torture mixed hosts mutants container
 
 setup: $(VENV)/.runtime
 
@@ -80,6 +80,9 @@ wheel: $(VENV)/.test docs
 test: $(VENV)/.uv
 	$(MAKE) --silent $(VENV)/.runtime
 	MAKE="$(MAKE)" VENV=$(VENV) tests/run.sh
+
+test-all: export ALL := 1
+test-all: test
 
 test-fast: $(VENV)/.test
 	$(BIN)/python -m pytest -n 2 -m "not slow and not browser"

@@ -1,10 +1,14 @@
 #!/usr/bin/env bash
-# Every check and every test: lint, types, import contracts, then pytest on SQLite and, where a server can be started, on PostgreSQL.
-# INSTANCES=200 gives each variant of a solver 200 random instances on each back end, instead of 5.
+# Lint, types, import contracts, then pytest on SQLite and, where a server can be started, on PostgreSQL.
+# ALL=1 includes the tests marked slow. INSTANCES=200 gives each variant of a solver 200 random instances on each back end, instead of 5.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 VENV=${VENV:-.venv} MAKE=${MAKE:-make}
 BIN=$VENV/bin
+MARKS="not slow" environments=("$VENV/.test")
+if [ -n "${ALL:-}" ]; then
+    MARKS="" environments=("$VENV"/{.test,clients/.ready,docs/.ready})
+fi
 unset PYTHONDONTWRITEBYTECODE # or each of the hundreds of processes would compile every module for itself
 export NUMBA_CACHE_DIR=${NUMBA_CACHE_DIR:-$PWD/.venv/numba-cache}
 # for the processors of which the wheel brings code, so that the code that is shipped is the code that is tested
@@ -20,8 +24,8 @@ beside() { # run a command beside what comes next
 # the kernels are compiled once, beside installing and checking, and not by every test process for itself
 # the longest of the three has a processor of its own, since it is waited for at the end
 beside "$BIN/python" manage.py warm exact
-echo "== packages for the tests, the clients and the documentation"
-"$MAKE" --silent -j3 "$VENV"/{.test,clients/.ready,docs/.ready}
+echo "== packages"
+"$MAKE" --silent -j3 "${environments[@]}"
 beside nice "$BIN/python" manage.py warm bivariate exact-numeric bendoct-accelerated
 beside nice "$BIN/python" manage.py warm odt oc1 cut-h
 # asserts are rewritten once, and not by each test process, which says what is wrong if this fails
@@ -46,7 +50,7 @@ for one in "${warming[@]}"; do wait "$one"; done
 bash tests/own_network.sh bash tests/with_postgres.sh "$BIN/python" -m tests.hosts --runs 3 >"$hosts" 2>&1 &
 campaign=$!
 echo "== tests (SQLite)"
-"$BIN/python" -m pytest -n 3 --dist loadfile --no-loadscope-reorder --instances "${INSTANCES:-5}" "$@"
+"$BIN/python" -m pytest -m "$MARKS" -n 3 --dist loadfile --no-loadscope-reorder --instances "${INSTANCES:-5}" "$@"
 
 echo "== tests of the application (PostgreSQL)"
 bash tests/with_postgres.sh "$BIN/python" -m pytest tests/octweb/{jobs,runs,batch,datasets,experiments,registry,workbench,checking,core,decisions,demo} \

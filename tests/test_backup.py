@@ -11,6 +11,8 @@ import pytest
 
 from tests.conftest import ROOT
 
+pytestmark = pytest.mark.slow
+
 FILL = """
 import io, json, django; django.setup()
 from django.contrib.auth import get_user_model

@@ -122,6 +122,7 @@ def test_commands_of_a_page_run_in_order(page, tmp_path):
     assert ran, "no command of this page ran"
 
 
+@pytest.mark.slow
 def test_first_explanation_shows_a_change(tmp_path):
     """The first `explain` of the page names a smallest change."""
     for words in commands(DOCS / "explain-a-decision.md"):
@@ -131,6 +132,7 @@ def test_first_explanation_shows_a_change(tmp_path):
     assert "The smallest change: the answer would be virginica" in done.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", PYTHON_PAGES)
 def test_python_of_a_page_runs_without_extras(page, tmp_path):
     """All blocks of a page in their order, without packages that the wheel does not bring."""
@@ -151,6 +153,7 @@ def test_python_of_a_page_runs_without_extras(page, tmp_path):
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.slow
 def test_commands_of_contributing_are_true():
     """Each pytest target and each tool of the page exists; ruff passes."""
     lines = [line for code in fences(ROOT / "CONTRIBUTING.md", {""}) for line in code.splitlines()]

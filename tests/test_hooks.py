@@ -205,6 +205,7 @@ def texts() -> dict[str, str]:
     return {str(path.relative_to(ROOT)): path.read_text(encoding="utf-8") for path in sources()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("check", CHECKS)
 def test_hooks_of_all_pages_have_two_ends(check, texts):
     assert check(texts) == set()

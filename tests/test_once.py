@@ -46,6 +46,7 @@ def asked_kinds(source: str) -> list[str]:
     return found
 
 
+@pytest.mark.slow
 def test_only_the_kinds_of_splits_know_the_kinds_of_splits():
     apart = (
         "trainer/tree/splits",

@@ -76,6 +76,7 @@ def plain(requirement: str) -> str:
     return re.match(r"[\w.-]+", requirement)[0].lower().replace("_", "-")
 
 
+@pytest.mark.slow
 def test_what_the_library_alone_needs_is_what_the_page_says():
     page = (ROOT / "docs" / "install.md").read_text(encoding="utf-8")
     said = set(re.search(r"the library needs -->.*?pip install (numpy[^\n]*)", page, re.DOTALL)[1].split())
@@ -86,6 +87,7 @@ def test_what_the_library_alone_needs_is_what_the_page_says():
     assert {plain(owners[name][0]) for name in imported("trainer") - {"mlflow", "plotly", "dask"}} == said
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("package", ["trainer", "octweb"])
 def test_the_wheel_needs_every_package_that_is_imported(package):
     owners = owners_of_modules()
@@ -109,6 +111,7 @@ def test_the_wheel_needs_every_package_that_is_imported(package):
     assert sorted(names - wanted) == []
 
 
+@pytest.mark.slow
 def test_the_library_works_where_django_is_not():
     code = (
         "import sys; sys.modules['django'] = sys.modules['rest_framework'] = sys.modules['octweb'] = None\n"

@@ -48,6 +48,7 @@ def page(windows, live_server):
     assert trouble == []
 
 
+@pytest.mark.slow
 def test_a_tree_is_brought_looked_at_and_compared(page, live_server, folder):
     page.goto(f"{live_server.url}/accounts/login/")
     page.fill("#id_username", "olga")

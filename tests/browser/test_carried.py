@@ -120,6 +120,7 @@ def opened(large, windows, tmp_path):
     assert [u for u in asked if not u.startswith(("file:", "data:", "blob:"))] == []
 
 
+@pytest.mark.slow
 def test_every_row_gets_the_answer_of_the_kernel(large, opened):
     tree, rows = large
     page, _ = opened
@@ -149,6 +150,7 @@ def test_the_small_picture_cuts_no_number(windows):
     assert {len(lines) for lines in shown} == {1, 2}
 
 
+@pytest.mark.slow
 def test_values_flips_and_a_dropped_file(large, opened, tmp_path):
     tree, rows = large
     page, known = opened

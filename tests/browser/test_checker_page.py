@@ -17,6 +17,7 @@ pytestmark = pytest.mark.browser
 PAGE = Path(__file__).resolve().parents[2] / "checker" / "check_octweb.html"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["exact", "exact-numeric"])
 def test_the_page_checks_files_from_disk(windows, tmp_path, method):
     data = tmp_path / "rows.csv"

@@ -15,6 +15,7 @@ from trainer.training.run import TrainRequest, train
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
 
+@pytest.mark.slow
 def test_costs_are_typed_as_a_table_and_kept(page, live_server, owner, dataset):  # noqa: F811
     signed_in(page.context, live_server.url, "olga")
     page.goto(f"{live_server.url}/runs/new/?dataset={dataset.pk}&method=exact")

@@ -35,6 +35,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 DEEP = "A deep survey of the households in all western regions, second round"  # and so is the name it is served under
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("width", "dark"), [(1440, False), (380, True)])
 def test_the_decision_page_is_accessible_fits_and_prints_on_one_page(opened, small, width, dark):  # noqa: F811
     page = opened(small, "decision/", width=width, dark=dark)
@@ -111,6 +112,7 @@ def test_a_long_path_prints_on_one_page(opened, deep):  # noqa: F811
     assert pdf.count(b"/Type /Page\n") == 1
 
 
+@pytest.mark.slow
 def test_the_questionnaire_by_keyboard_on_a_phone(opened, small):  # noqa: F811
     page = opened(small, "questionnaire/", width=380)
     tree = model_file(small).tree
@@ -299,6 +301,7 @@ UNIT = 20  # of the grades: near their median absolute deviation
 WHY = "depends on absences (3), which the path of this row does not ask."
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("values", "known", "asked"),
     [

@@ -35,6 +35,7 @@ def page_file(request, tmp_path_factory):
     return folder / "dossier.html"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", [1440, 380])
 def test_the_document_opens_from_disk_and_everyone_can_read_it(page_file, windows, width):
     page = windows.page(width=width, offline=True, bypass_csp=True)

@@ -44,6 +44,7 @@ def looked_at(page, name):
     return found
 
 
+@pytest.mark.slow
 def test_each_wrong_entry_is_named_beside_its_field_which_has_the_focus(page, live_server, explorer):
     bench, address = explorer
     signed_in(page.context, live_server.url, bench.owner.username)
@@ -75,6 +76,7 @@ def test_each_wrong_entry_is_named_beside_its_field_which_has_the_focus(page, li
     assert not bench.steps.filter(kind="good").exists()
 
 
+@pytest.mark.slow
 def test_unknown_class_is_named_beside_its_field(page, live_server, explorer, serve):  # noqa: F811
     bench, address = explorer
     signed_in(page.context, live_server.url, bench.owner.username)

@@ -55,6 +55,7 @@ def specimens():
     return figures
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", [380, 1440])
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_figures_are_drawn_without_errors_or_page_overflow(figure_page, theme, width):
@@ -152,6 +153,7 @@ def test_a_figure_that_cannot_be_fetched_says_so(figure_page):
     assert page.locator("#gone .main-svg").count() == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("format", ["svg", "png"])
 def test_a_picture_can_be_saved(figure_page, format):
     figure = tree_figure(tree_of(4, classes=2, seed=6))
@@ -212,6 +214,7 @@ def test_eight_leaves_fit_a_page_without_scrolling(figure_page):
     )
 
 
+@pytest.mark.slow
 def test_a_wide_tree_is_fitted_or_scrolled_and_answers_to_clicks_either_way(figure_page):
     tree = tree_of(24, classes=2, seed=4)
     figure = tree_figure(tree)

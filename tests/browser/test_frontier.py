@@ -15,6 +15,7 @@ from tests.octweb.small_models import trained
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
 
+@pytest.mark.slow
 def test_points_and_rows_show_their_trees(media, page, live_server, owner):
     document = trained("cut-h", depth=2, pareto=True, time_limit=6, first_trees="cart")
     model = actions.register(owner=owner, document=document, dataset=None, title="Hyperplanes")

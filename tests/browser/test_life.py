@@ -41,6 +41,7 @@ def open_life(page, live_server, model, *, days=365):
     calm(page)
 
 
+@pytest.mark.slow
 def test_alarm_is_read_and_closed_with_a_reason(page, live_server, watched):
     signed_in(page.context, live_server.url, "olga")
     open_life(page, live_server, watched)
@@ -57,6 +58,7 @@ def test_alarm_is_read_and_closed_with_a_reason(page, live_server, watched):
     assert page.trouble == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dark", [False, True])
 def test_page_fits_a_phone(windows, live_server, watched, dark):
     page = windows.page(width=380, dark=dark)

@@ -65,6 +65,7 @@ def pixel(page, value):
     )
 
 
+@pytest.mark.slow
 def test_a_line_that_is_dragged_says_its_cost_and_opens_the_workbench(opened, model):  # noqa: F811
     tree = model_file(model).tree
     before = model.document
@@ -105,6 +106,7 @@ def test_a_line_that_is_dragged_says_its_cost_and_opens_the_workbench(opened, mo
     assert model.document == before
 
 
+@pytest.mark.slow
 def test_keys_and_a_typed_value_move_the_line_also_in_the_dark(opened, small):  # noqa: F811
     page = opened(small, "?mode=tree&node=0", width=1600, dark=True)
     held = facts(page)
@@ -150,6 +152,7 @@ def test_keys_and_a_typed_value_move_the_line_also_in_the_dark(opened, small):  
     assert overflow(page) <= 0
 
 
+@pytest.mark.slow
 def test_a_finger_moves_the_line_and_the_page_still_scrolls(opened, small):  # noqa: F811
     page = opened(small, "?mode=tree&node=0", width=380, has_touch=True, is_mobile=True)
     held = facts(page)

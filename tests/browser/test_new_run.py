@@ -49,6 +49,7 @@ def votes(owner, media):
     )
 
 
+@pytest.mark.slow
 def test_the_switch_for_empty_cells_changes_what_is_said(page, live_server, owner, votes):
     signed_in(page.context, live_server.url, "olga")
     page.goto(f"{live_server.url}/runs/new/?dataset={votes.pk}")
@@ -73,6 +74,7 @@ def test_the_switch_for_empty_cells_changes_what_is_said(page, live_server, owne
     assert page.trouble == []
 
 
+@pytest.mark.slow
 def test_answers_settings_and_words_change_in_place(page, live_server, owner, dataset):  # noqa: F811
     signed_in(page.context, live_server.url, "olga")
     page.goto(f"{live_server.url}/runs/new/?dataset={dataset.pk}")
@@ -133,6 +135,7 @@ def test_answers_settings_and_words_change_in_place(page, live_server, owner, da
     assert page.trouble == []
 
 
+@pytest.mark.slow
 def test_a_card_chosen_while_an_answer_is_under_way_stays_chosen(page, live_server, owner, dataset):  # noqa: F811
     signed_in(page.context, live_server.url, "olga")
     page.goto(f"{live_server.url}/runs/new/?dataset={dataset.pk}")

@@ -144,6 +144,7 @@ def misplaced(page, width):
     return [f"{width}: {line}" for line in found]
 
 
+@pytest.mark.slow
 def test_every_page_is_accessible_at_three_widths(page, live_server, places):
     signed_in(page.context, live_server.url, "olga")
     found = []

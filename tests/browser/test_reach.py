@@ -32,6 +32,7 @@ def dataset(owner, media):
     return made
 
 
+@pytest.mark.slow
 def test_slider_and_points_become_the_constraint_of_a_new_run(page, live_server, dataset, owner):
     table, labels, *_ = load(dataset.file.path, target="kind")
     result = train(TrainRequest(table=table, labels=labels, method="odt", parameters={"depth": 2, "frontier": True}))

@@ -40,6 +40,7 @@ def press(page, button, by, change=lambda: None):
     page.mouse.up() if by == "mouse" else page.keyboard.up(" ")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("by", ["mouse", "space"])
 def test_a_run_is_cancelled_though_its_page_was_refreshed_meanwhile(page, live_server, owner, dataset, by):  # noqa: F811
     run = runs.enqueue(owner=owner, dataset=dataset, method="cart")
@@ -62,6 +63,7 @@ def test_a_button_that_came_in_its_place_and_asks_for_something_else_is_not_pres
     assert page.trouble == []
 
 
+@pytest.mark.slow
 def test_alternatives_of_a_model_arrive_without_a_reload(page, live_server, owner, model, serve):  # noqa: F811
     signed_in(page.context, live_server.url, "olga")
     page.goto(f"{live_server.url}/models/{model.pk}/?mode=tree&node=0&tab=alternatives")
@@ -90,6 +92,7 @@ def refreshed(page):
     replaced(page, "#bench")
 
 
+@pytest.mark.slow
 def test_what_is_typed_stays_while_a_workbench_searches_and_goes_with_the_place(
     page, live_server, owner, model, serve  # noqa: F811
 ):  # fmt: skip

@@ -70,6 +70,7 @@ def press(page, name):
     page.wait_for_load_state()
 
 
+@pytest.mark.slow
 def test_asked_back_rejected_and_approved_by_another(as_user, live_server, owner, staff, second):
     model = small(owner)
     url = live_server.url + reverse("registry:detail", args=[model.pk])
@@ -141,6 +142,7 @@ def test_asked_back_rejected_and_approved_by_another(as_user, live_server, owner
     assert overflow(bert) <= 0
 
 
+@pytest.mark.slow
 def test_a_model_is_shared_with_a_person_by_name(as_user, live_server, owner, stranger, dataset):  # noqa: F811
     model = small(owner, dataset)
     url = live_server.url + reverse("registry:detail", args=[model.pk])
@@ -167,6 +169,7 @@ def test_a_model_is_shared_with_a_person_by_name(as_user, live_server, owner, st
     assert sam.goto(url).status == 404
 
 
+@pytest.mark.slow
 def test_a_new_version_and_the_same_training_again(as_user, live_server, owner, dataset, tmp_path):  # noqa: F811
     run = runs.enqueue(owner=owner, dataset=dataset, method="cart", parameters={"depth": 2})
     TrainingRun.objects.filter(pk=run.pk).update(status=RunStatus.SUCCEEDED)
@@ -208,6 +211,7 @@ window.look_away = () => { hidden = true; };
 """
 
 
+@pytest.mark.slow
 def test_who_looks_away_is_told_when_a_run_ends(as_user, live_server, owner, dataset):  # noqa: F811
     waits, ends = (runs.enqueue(owner=owner, dataset=dataset, method="cart", name=n) for n in ("Watched", "A long one"))
     page = as_user("olga")
@@ -246,6 +250,7 @@ def done(candidate):
     candidate.save()
 
 
+@pytest.mark.slow
 def test_a_leaderboard_takes_results_without_moving_the_reader(as_user, live_server, experiment):
     page = as_user("olga", width=380)
     page.goto(live_server.url + reverse("experiments:detail", args=[experiment.pk]))
@@ -300,6 +305,7 @@ def test_what_opens_over_a_page_closes_with_escape_and_gives_the_focus_back(as_u
     until(page, f"{open_now} === 0")
 
 
+@pytest.mark.slow
 def test_a_refused_form_takes_the_focus_keeps_what_was_typed_and_leaves_the_console_empty(
     as_user,
     live_server,
@@ -343,6 +349,7 @@ def grown_on(dataset, depth):  # noqa: F811
     return train(asked).model.to_json()
 
 
+@pytest.mark.slow
 def test_on_a_phone_what_decides_is_in_sight(as_user, live_server, owner, staff, dataset, experiment):  # noqa: F811
     three = [
         registry.register(owner=owner, document=grown_on(dataset, depth), dataset=dataset, title=f"Of depth {depth}")
@@ -379,6 +386,7 @@ def test_on_a_phone_what_decides_is_in_sight(as_user, live_server, owner, staff,
         assert overflow(olga) <= 0
 
 
+@pytest.mark.slow
 def test_the_tab_key_goes_as_one_reads(as_user, live_server, owner, dataset):  # noqa: F811
     model = small(owner, dataset)
     page = as_user("olga")
@@ -417,6 +425,7 @@ def tab_stops(page):
     raise AssertionError(f"the Tab key does not come to an end: {stops}")
 
 
+@pytest.mark.slow
 def test_an_open_point_is_read_and_approved_with_a_note(as_user, live_server, owner, staff, second, dataset):  # noqa: F811
     better = small(owner, dataset)
     registry.approve(registry.ask_for_approval(better, by=owner, reason="For the counters."), by=staff, reason="Known.")

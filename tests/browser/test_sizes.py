@@ -16,6 +16,7 @@ from tests.octweb.noisy_runs import noisy_dataset, trained
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
 
+@pytest.mark.slow
 def test_click_on_another_size_starts_its_run(media, page, live_server, owner):
     noisy = noisy_dataset(owner)
     run = trained(owner, noisy)

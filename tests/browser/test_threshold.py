@@ -30,6 +30,7 @@ def held_threshold(owner, model, serve):  # noqa: F811
     return bench, column
 
 
+@pytest.mark.slow
 def test_a_threshold_follows_keys_and_pointer(page, live_server, owner, model, serve):  # noqa: F811
     bench, column = held_threshold(owner, model, serve)
     spread = actions.current(bench).result["spreads"]["root"]
@@ -79,6 +80,7 @@ def test_a_threshold_follows_keys_and_pointer(page, live_server, owner, model, s
     assert not page.trouble
 
 
+@pytest.mark.slow
 def test_a_refresh_does_not_replace_the_threshold_that_is_being_dragged(page, live_server, owner, model, serve):  # noqa: F811
     bench, _ = held_threshold(owner, model, serve)
     actions.edit(bench, add=["depth y 1"])  # it waits for a worker, so that the page refreshes, with the draft below
@@ -107,6 +109,7 @@ def test_a_refresh_does_not_replace_the_threshold_that_is_being_dragged(page, li
     assert not page.trouble
 
 
+@pytest.mark.slow
 def test_the_draft_is_a_picture_whose_cards_are_chosen(page, live_server, owner, model, serve):  # noqa: F811
     bench, column = held_threshold(owner, model, serve)
     signed_in(page.context, live_server.url, owner.username)

@@ -229,6 +229,7 @@ def data_file(tmp_path):
     return path
 
 
+@pytest.mark.slow
 def test_cancel_keeps_the_best_tree(page, live_server, worker, owner, tmp_path):
     """A search that would last for hours is stopped from its live page."""
     from octweb.datasets import actions

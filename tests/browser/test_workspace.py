@@ -160,6 +160,7 @@ HIDDEN = """(() => {
 })()"""
 
 
+@pytest.mark.slow
 def test_every_mode_is_accessible_and_fits(opened, small):
     """One load for each mode; the width and the theme change on the open page."""
     page = opened(small)
@@ -216,6 +217,7 @@ def opens_alone(page):
     expect(page.locator('.hit[aria-expanded="false"]')).to_have_count(1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("which", ["twenty", "wide"])
 def test_a_large_tree_is_whole_at_first_and_folds(opened, request, which):
     page = opened(request.getfixturevalue(which))
@@ -255,6 +257,7 @@ def test_a_large_tree_is_whole_at_first_and_folds(opened, request, which):
     assert first == "not evaluated" or "%" in first, "small print goes where there is little room, a fact does not"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("which", "least"), [("small", 0.7), ("planes", 0.5)])
 def test_a_small_tree_uses_its_canvas(opened, request, which, least):
     page = opened(request.getfixturevalue(which), width=1600)
@@ -330,6 +333,7 @@ def small_tree_node(page, node, side):
     )
 
 
+@pytest.mark.slow
 def test_a_cell_of_the_confusion_matrix_opens_its_rows(opened, small):
     page = opened(small, "?mode=performance")
     cell = page.locator("td.c a").nth(1)
@@ -394,6 +398,7 @@ def test_twenty_classes_are_told_apart(opened, twenty):
     )
 
 
+@pytest.mark.slow
 def test_many_columns_are_named_by_what_tells_them_apart(opened, planes):
     page = opened(planes)
     page.wait_for_selector("#inspector >> text=Weighs")
@@ -408,6 +413,7 @@ def test_many_columns_are_named_by_what_tells_them_apart(opened, planes):
     assert violations(page) == []
 
 
+@pytest.mark.slow
 def test_on_a_phone_the_inspector_stands_below_the_chosen_line(opened, wide):
     page = opened(wide, width=380)
     page.locator(".outline a.rule").nth(2).click()
@@ -422,6 +428,7 @@ def test_on_a_phone_the_inspector_stands_below_the_chosen_line(opened, wide):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", [380, 1600])
 def test_trees_are_ticked_and_stand_side_by_side(opened, small, owner, width):
     document = json.loads(small.document)
@@ -443,6 +450,7 @@ def test_trees_are_ticked_and_stand_side_by_side(opened, small, owner, width):
     assert TreeModel.objects.count() == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", [380, 1440])
 def test_fields_of_columns_with_long_names_lie_beside_each_other(opened, wide, width):
     page = opened(wide, "?mode=use", width=width)
@@ -472,6 +480,7 @@ def test_fields_of_columns_with_long_names_lie_beside_each_other(opened, wide, w
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("which", ["wide", "twenty"])
 def test_a_cold_page_is_light_and_asks_for_nothing_twice(opened, request, which):
     """What the page itself is responsible for, counted as the server of the product sends it: the test's own server packs nothing."""

@@ -311,6 +311,7 @@ MAY_ADD = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("role", ["owner", "admin", "full"])
 def test_safe_methods_change_no_row(role, things, clients):
     """GET, HEAD and OPTIONS with bodies; a stalled workbench, too, stays as it is."""
@@ -402,6 +403,7 @@ def _form_bodies(chosen: random.Random, count: int) -> list[tuple[bytes, str]]:
     return chosen.sample(found, min(count, len(found)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("routes", PARTS, ids=lambda routes: routes[0])
 def test_odd_calls_get_no_server_error_and_no_path(routes, things, clients, settings, pytestconfig):
     """Odd bodies, headers and query strings, at every address, by its owner and by an administrator."""
@@ -441,6 +443,7 @@ def _faults(client: APIClient, calls: list[tuple[str, str, bytes, str, dict[str,
     return found
 
 
+@pytest.mark.slow
 def test_no_address_changes_anything_for_a_page_of_another_site(things, owner):
     """A foreign page can send the owner's cookie, and it can send neither the token of a form nor a header of its own."""
     client = Client(enforce_csrf_checks=True, raise_request_exception=False)
@@ -465,6 +468,7 @@ def admin_addresses(things: Things) -> list[str]:
     return found
 
 
+@pytest.mark.slow
 def test_the_administration_is_closed_to_all_but_staff(things, stranger, owner):
     addresses = admin_addresses(things)
     assert len(addresses) > 30

@@ -148,6 +148,7 @@ def files_of(model, user, client, tmp_path) -> dict[str, bytes]:
     return found | {one.name: one.read_bytes() for one in folder.iterdir() if one.suffix != ".py"}
 
 
+@pytest.mark.slow
 def test_files_of_a_model_recognise_no_training_row(model, stranger, client, tmp_path):
     document = json.loads(model.document)
     assert recognised(json.dumps(with_digests(document)).encode(), document) > 430  # the attack works on old files
@@ -218,6 +219,7 @@ def test_old_dossier_is_not_given_to_others(model, owner, stranger, media):
     assert dossiers.content(job, "zip", by=owner) == packed.getvalue()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("who", "trained"), [("owner", "some"), ("stranger", None)])
 def test_training_rows_are_counted_only_for_insiders(model, request, settings, tmp_path, who, trained):
     """A count for a file of one row would tell whether this person was in the training."""

@@ -34,6 +34,7 @@ pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("open_connection")]
 CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
 
 
+@pytest.mark.slow
 def test_the_document_is_made_without_a_warning(capsys):
     call_command("spectacular", "--fail-on-warn", "--validate", "--file=/dev/null")
 
@@ -94,6 +95,7 @@ def walk(owner, media, examples: int) -> None:
     assert answered >= count // 2  # otherwise the requests do not reach what they are to test
 
 
+@pytest.mark.slow
 def test_generated_requests(owner, media, settings, monkeypatch):
     monkeypatch.setattr(api, "LONGEST_WAIT", 0.2)  # there is no worker, whose answer would be waited for
     settings.MAX_QUEUED_RUNS = 10_000

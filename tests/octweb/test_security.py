@@ -138,6 +138,7 @@ def test_the_policy_as_served(client):
     assert answer["Cross-Origin-Opener-Policy"] == "same-origin"
 
 
+@pytest.mark.slow
 def test_settings_behind_tls_pass_deployment_checks():
     environment = {k: v for k, v in os.environ.items() if k != "DJANGO_ALLOW_ASYNC_UNSAFE"} | {
         "OCTWEB_HTTPS": "1",

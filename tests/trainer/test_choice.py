@@ -61,6 +61,7 @@ def nested():
     return study, run_study(study)
 
 
+@pytest.mark.slow
 def test_every_fold_and_every_pair_is_left_out_once(nested):
     _, records = nested
     for variant in VARIANTS:

@@ -29,6 +29,7 @@ def test_stub_equals_the_declared_parameters():
     assert [m.estimator for m in METHODS] == list(ESTIMATOR_NAMES.values())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("place", ["trainer", "trainer.sklearn_api.classifiers"])
 def test_editor_shows_parameters_and_docstring(place):
     script = jedi.Script(CALL.replace("trainer", place, 1), path="notebook.py", project=jedi.Project(ROOT))
@@ -41,6 +42,7 @@ def test_editor_shows_parameters_and_docstring(place):
     assert "depth : int from 0 to 20, default 3\n" in name.docstring()
 
 
+@pytest.mark.slow
 def test_type_checker_finds_wrong_keyword_and_wrong_type(tmp_path):
     """Only the stub is read (`--follow-imports=skip`): to read what it imports takes minutes on a cold cache."""
     script = tmp_path / "use.py"

@@ -72,6 +72,7 @@ def questions_of(table, labels, weights):
     return encoding.bits(table).astype(bool), np.array([f.column for f in encoding.features])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("with_costs", [False, True])
 def test_least_priced_cost_is_found_and_proved(with_costs, count):
     """Tables with ties, equal rows, constant columns, empty cells, weights, penalties and smallest leaves."""

@@ -131,6 +131,7 @@ def checked_case(method, seed, **changes):
     return result, own, price, least_cost(answers, own, parameters["depth"], price)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["exact", "exact-numeric"])
 def test_least_cost_of_all_trees_is_found_and_proved(method, count):
     for seed in range(12 * count):
@@ -154,6 +155,7 @@ def test_least_cost_of_all_trees_is_found_and_proved(method, count):
             assert node.label == list(totals).index(min(totals))
 
 
+@pytest.mark.slow
 def test_smallest_leaf_counts_rows_beside_costs(count):
     for seed in range(100, 100 + 12 * count):
         table, labels, weights, costs, parameters = random_case(seed)
@@ -212,6 +214,7 @@ def test_errors_as_costs_give_the_tree_of_errors(method):
         assert own.certificate.correct == plain.certificate.correct
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["cart", "oc1", "exact", "exact-numeric"])
 def test_multiplied_costs_give_the_same_tree(method):
     def times(value):

@@ -82,6 +82,7 @@ def points_of(table, own):
     return X, (100 * counts).astype(np.int64)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", PLANES)
 def test_planes_reach_the_least_cost_of_all_trees(method, count, tmp_path):
     for seed in range(2 * count):
@@ -103,6 +104,7 @@ def test_planes_reach_the_least_cost_of_all_trees(method, count, tmp_path):
         assert verdict(checked(result, table, labels, tmp_path, proof)) == "refuted", seed
 
 
+@pytest.mark.slow
 def test_sets_of_rows_in_a_plane_are_counted_again_with_costs(tmp_path):
     table, labels, weights, costs, _ = random_case(0, rows=14)
     parameters = {"costs": text_of(costs), "depth": 1}
@@ -157,6 +159,7 @@ def leaves_below(tree, node):
     return [node] if v.split is None else [*leaves_below(tree, v.left), *leaves_below(tree, v.right)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("measure", ["gini", "entropy", "error"])
 def test_each_bivariate_split_is_the_best_of_its_copies(measure, count, tmp_path):
     for seed in range(3 * count):
@@ -183,6 +186,7 @@ def test_each_bivariate_split_is_the_best_of_its_copies(measure, count, tmp_path
         assert verdict(checked(result, table, labels, tmp_path)) in ("proved", "recounted"), seed
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", [m.id for m in METHODS if m.parameter("pareto")])
 def test_least_cost_by_size_is_that_of_all_planes(method, count):
     seen = 0

@@ -55,6 +55,7 @@ def session_of(method, case, **parameters):
     return WorkbenchSession(TrainRequest(table=table, labels=labels, method=method, weights=weights, parameters=asked))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", editable_ids())
 def test_wishes_keep_the_least_cost_and_are_priced_in_the_unit(method, count, tmp_path):
     for seed in range(3 * count):

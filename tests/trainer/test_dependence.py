@@ -291,6 +291,7 @@ def simulations(count: int, *, group: bool = False, time: bool = False) -> tuple
     return overstated, sum(low <= truth <= high for truth, _, (low, high) in found)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [{"group": True}, {"time": True}])
 def test_random_folds_flatter_where_rows_depend(options):
     overstated, covered = simulations(8, **options)

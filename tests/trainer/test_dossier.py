@@ -65,6 +65,7 @@ def folder(tmp_path_factory):
     return tmp_path_factory.mktemp("dossier")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES)
 def test_the_numbers_are_those_that_a_person_counts(case, folder):
     method, parameters = CASES[case]

@@ -28,6 +28,7 @@ def iris() -> tuple[np.ndarray, np.ndarray]:
     return X[:, 2:], y
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", METHODS)
 def test_cross_validation_and_a_pipeline(method, iris):
     X, y = iris
@@ -236,6 +237,7 @@ def test_a_pipeline_of_text_and_numbers_with_an_encoder():
     assert cross_val_score(steps, frame, y, cv=2, error_score="raise").min() == 1.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", METHODS)
 def test_skops_saves_and_loads(method, iris, tmp_path):
     X, y = iris

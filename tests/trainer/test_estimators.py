@@ -126,6 +126,7 @@ print(json.dumps({result["check_name"]: result["status"] for result in found}))
 """
 
 
+@pytest.mark.slow
 def test_the_check_that_needs_a_setting_of_scipy_passes_too():
     """SciPy reads the setting when it is imported, and nobody serves with it: one method, for all share what is checked."""
     command = [sys.executable, "-W", "ignore", "-c", CHECKED]
@@ -139,6 +140,7 @@ def test_the_check_that_needs_a_setting_of_scipy_passes_too():
     assert set(found.values()) == {"passed"}
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("two_classes", [False, True])
 def test_checks_pass_for_exact_method_and_two_class_method(two_classes, monkeypatch):
@@ -168,6 +170,7 @@ def test_parameters_are_those_of_the_declaration(method):
     assert type(estimator).__name__ == trainer.ESTIMATOR_NAMES[method.id]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", METHODS, ids=lambda m: m.id)
 def test_fitted_attributes_and_predictions_agree_with_the_tree(method, tmp_path):
     X, y = load_iris(return_X_y=True)
@@ -247,6 +250,7 @@ def small(method: Method, **more) -> object:
     return make_classifier(method.id, **{k: v for k, v in (wanted | more).items() if k in known})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sigma", [0.1, 3.0, 12.0])
 @pytest.mark.parametrize("method", EXACT, ids=lambda m: m.id)
 def test_exact_methods_prove_their_tree_for_weighted_rows(method, sigma):
@@ -282,6 +286,7 @@ def weighed(X, y, weights, depth) -> float:
     return float(best)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", EXACT, ids=lambda m: m.id)
 def test_ensembles_of_scikit_learn_weigh_trees_that_are_exact(method):
     X, y = load_iris(return_X_y=True)

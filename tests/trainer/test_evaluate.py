@@ -123,6 +123,7 @@ def test_a_fold_that_fails_says_so_and_is_tried_again(tmp_path):
     json.dumps(found.to_json(), allow_nan=False)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_jobs_and_threads_change_no_tree(jobs):
     study = small(variants=[variant("Bivariate", "bivariate", depth=2)], threads=(1, 2), folds=3)

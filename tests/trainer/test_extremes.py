@@ -43,6 +43,7 @@ def fitted(method: str, X: np.ndarray, y: np.ndarray):
         return model.fit(X, y)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("method", [m.id for m in METHODS])
 def test_a_tree_and_no_traceback(method, case):
@@ -72,6 +73,7 @@ def test_slopes_beyond_the_largest_number_are_no_warning(seed):
     assert (model.predict(X) == y).mean() == pytest.approx(model.certificate_.objective, abs=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", [m.id for m in METHODS])
 def test_the_unit_of_a_column_changes_no_optimum(method):
     for seed in range(2):

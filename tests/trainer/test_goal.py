@@ -81,6 +81,7 @@ def questions_of(method, table, labels, weights):
     return np.column_stack([matrix[:, [j]] <= np.unique(matrix[:, j])[:-1] for j in range(matrix.shape[1])])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("goal", GOALS)
 @pytest.mark.parametrize("method", ["exact", "exact-numeric"])
 def test_best_value_of_all_trees_is_found_and_proved(method, goal, count):

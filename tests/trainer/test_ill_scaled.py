@@ -16,6 +16,8 @@ from tests.trainer.ill_scaled import table
 from trainer import make_classifier
 from trainer.registry import METHODS
 
+pytestmark = pytest.mark.slow
+
 INSTANCES = int(os.environ.get("INSTANCES", "2"))
 BACKENDS = ("scip", "highs", "gurobi")
 OBLIQUE = ("cut-h", "cutw-h", "s-oct", "oct-h")

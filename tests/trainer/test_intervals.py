@@ -49,6 +49,7 @@ def drawn(rng, n, noise):
     return X, y
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("n", "noise"), [(100, 0.3), (300, 0.45), (300, 0.1), (300, 0.3), (60, 0.2), (600, 0.35)])
 def test_interval_of_folds_covers_the_true_accuracy(n, noise):
     """Each experiment chooses its size again without each fold; three standard errors of noise are allowed."""

@@ -102,6 +102,7 @@ def shown(package: Path, cache: Path | str, show: str = SHOW, **environment: str
     return (package / "stdout").read_text().split()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("chosen", [True, False])
 def test_a_changed_kernel_is_seen_by_those_that_call_it(package, tmp_path, chosen):
     cache = tmp_path / "cache" if chosen else ""

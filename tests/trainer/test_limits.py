@@ -55,6 +55,7 @@ def taken(method: str, X: np.ndarray, y: np.ndarray) -> tuple[float, Status]:
     return time.process_time() - begun, model.certificate_.status
 
 
+@pytest.mark.slow
 def test_a_million_pairs_of_columns_stop_at_the_limit():
     X, y = table(60, 1500)
     compiled("bivariate", X, y)
@@ -68,6 +69,7 @@ def test_pairs_of_columns_are_listed_in_order():
         assert np.array_equal(list_pairs(features), np.transpose(np.triu_indices(features, 1)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["oct", "binoct", "flowoct"])
 def test_a_model_over_thousands_of_questions_stops_at_the_limit(method):
     X, y = table(100, 4000)
@@ -86,6 +88,7 @@ def test_a_model_of_few_long_rows_hears_of_a_cancel_while_it_is_written(formulat
         formulation(instance, halted=lambda: bool(asked.append(1)) or len(asked) > 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("options", "ended"),
     [(SolveOptions(stopped=lambda: True), Termination.CANCELLED), (SolveOptions(time=1e-6), Termination.TIME)],
@@ -159,6 +162,7 @@ def test_thousands_of_columns_of_an_exact_search_are_ranked_within_the_limit():
     assert found.bound == 0
 
 
+@pytest.mark.slow
 def test_pairs_of_thousands_of_questions_are_counted_within_the_limit():
     """Counts of 32 million pairs take a while: they are given up in between, and made once only."""
     bits = np.random.default_rng(0).integers(0, 2, (40, 4000)).astype(np.uint8)

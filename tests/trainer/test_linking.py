@@ -114,11 +114,13 @@ def call(package: Path, store: str, *names: str) -> list[str]:
     return ended.stdout.splitlines()
 
 
+@pytest.mark.slow
 def test_stored_kernel_links_to_callees_in_new_process(package):
     assert call(package, "store", "outer") == ["9", "no such side", "outer large small"]
     assert call(package, "store", "outer", "large") == ["9", "7", "no such side", ""]
 
 
+@pytest.mark.slow
 def test_missing_callee_is_compiled_again_for_stored_caller(package):
     call(package, "store", "outer")
     for file in (package / "store").rglob("pair.large-*"):
@@ -126,6 +128,7 @@ def test_missing_callee_is_compiled_again_for_stored_caller(package):
     assert call(package, "store", "outer") == ["9", "no such side", "large"]
 
 
+@pytest.mark.slow
 def test_callers_of_two_stores_link_to_one_callee(package):
     """Two processes that compile at the same time overwrite each other's files, so symbols must not depend on the process."""
     call(package, "first", "outer")
@@ -146,6 +149,7 @@ def _largest(x):
     return _sorted(x)[0] + np.argsort(x)[0]
 
 
+@pytest.mark.slow
 def test_kernel_and_its_entry_are_the_only_code_emitted(monkeypatch):
     emitted = []
     finalize = CPUCodeLibrary._finalize_final_module
@@ -158,12 +162,14 @@ def test_kernel_and_its_entry_are_the_only_code_emitted(monkeypatch):
     assert set(emitted) <= {"_largest", "_sorted", "nrt"}  # the last is numba's count of references, once for a process
 
 
+@pytest.mark.slow
 def test_function_of_numba_may_call_kernels():
     plain = njit(lambda x: _sorted(x)[0] - np.argsort(x)[-1])
     assert plain(np.array([2.0, 7.0, 5.0])) == 6
     assert njit(lambda x: np.argsort(x)[-1])(np.array([2.0, 7.0, 5.0])) == 1
 
 
+@pytest.mark.slow
 def test_helper_has_code_only_if_another_function_needs_it():
     libraries = [
         library
@@ -209,6 +215,7 @@ def test_kernels_within_functions_do_not_share_symbols():
     assert [add(1)(1), add(2)(1)] == [2, 3]
 
 
+@pytest.mark.slow
 def test_large_kernel_is_not_copied_into_callers():
     @kernel
     def large(x):
@@ -242,6 +249,7 @@ def test_kept_function_of_numba_calls_no_kernel():
         assert not [one for one in stores if getattr(one, "_impl_class", None) is KernelStore], function
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", precompiled_ids())
 def test_method_compiles_few_versions_of_its_kernels(method):
     ended = subprocess.run([sys.executable, "-c", COUNT, method], cwd=ROOT, capture_output=True, text=True, check=True)

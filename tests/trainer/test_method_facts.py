@@ -34,6 +34,7 @@ def named(path: Path) -> Iterator[tuple[int, str]]:
             yield node.lineno, node.value
 
 
+@pytest.mark.slow
 def test_method_ids_stand_in_families_only():
     found = []
     for room in ROOMS:

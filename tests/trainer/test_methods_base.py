@@ -221,6 +221,7 @@ def test_decimal_numbers_are_taken_exactly(value, fraction):
     assert exact_fraction(value) == fraction
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", [m for m in METHODS if m.parameter("leaf_penalty")], ids=lambda m: m.id)
 def test_leaf_penalty_help_says_whether_tree_depends_on_it(method):
     rng = np.random.default_rng(3)

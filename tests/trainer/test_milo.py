@@ -62,6 +62,7 @@ class Pairs(Hooks):
         return False
 
 
+@pytest.mark.slow
 @backends
 @pytest.mark.parametrize("seed", range(12))
 def test_hidden_rows_are_obeyed_and_the_optimum_is_proved(name, seed):

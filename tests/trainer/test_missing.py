@@ -152,6 +152,7 @@ def test_missing_odt_has_least_cost(count):
 MANY_COLUMNS = ("oc1", "cut-h", "cutw-h", "s-oct", "oct-h")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", MANY_COLUMNS)
 def test_missing_hyperplanes_are_as_good_as_their_file_says(method, count):
     """A proved tree of hyperplanes is at least as good as all trees of thresholds that learn sides."""
@@ -265,6 +266,7 @@ BINARY = ("exact", "flowoct", "bendoct", "bendoct-accelerated", "binoct", "oct")
 SOLVED = [*((method, "scip") for method in BINARY), ("flowoct", "highs"), ("bendoct", "highs")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("limit", LIMITS)
 @pytest.mark.parametrize(("method", "solver"), SOLVED)
 def test_missing_limits_count_both_sides_as_one_column(method, limit, solver, count):

@@ -62,6 +62,7 @@ def classifier(frame):
     return make_classifier("exact-numeric", depth=2, unseen_missing="refuse").fit(frame, y)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not PYTHON.exists(), reason="the clients' environment is not there: make .venv/clients/.ready")
 def test_a_tree_is_logged_loaded_and_served(frame, classifier, tmp_path):
     classifier.tree_.save(str(tmp_path / "tree.json"))

@@ -193,6 +193,7 @@ def test_odds_of_a_challenger_equal_the_formula():
     assert challenger_evidence(183, 281) > 10_000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("icc", [0.0, 0.05])
 def test_clean_years_have_hardly_an_alarm(icc):
     """A sample of `benchmarks/monitoring.py`: 40 years of 55 rows a day, with a reference of 600 rows."""

@@ -115,6 +115,7 @@ def test_an_estimator_hands_out_a_workbench():
     assert uneven.complete(["depth root 1"]).optimal
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", sorted((ROOT / "docs" / "notebooks").glob("*.ipynb")), ids=lambda path: path.stem)
 def test_a_notebook_of_the_documents_runs(path, tmp_path, monkeypatch):
     pytest.importorskip("ipykernel")

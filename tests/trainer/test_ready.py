@@ -55,6 +55,7 @@ def compiled(folder: Path, cache: Path, processor: str = "here") -> list[str]:
     return json.loads(subprocess.run(command, cwd=ROOT, env=kept, capture_output=True, text=True, check=True).stdout)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(
     not precompiled.processor_can(), reason="this processor has fewer features than the shipped code may use"
 )

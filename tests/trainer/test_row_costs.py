@@ -42,6 +42,7 @@ def cost_of(model, X, costs):
     return costs[np.arange(len(X)), codes].sum()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", WITH_COSTS)
 def test_row_costs_are_searched_and_counted(method):
     X, y, costs = random_rows(1, classes=2)

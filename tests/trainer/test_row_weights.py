@@ -63,6 +63,7 @@ def optimum(text: str, depth: int) -> Fraction:
     return best(rows, depth) / sum(Fraction(r[3]) for r in rows)
 
 
+@pytest.mark.slow
 @seeds(300)
 def test_weighted_optimum_equals_enumeration(seed, tmp_path):
     text = csv_text(seed, rows=int(np.random.default_rng(seed).integers(4, 20)))
@@ -71,6 +72,7 @@ def test_weighted_optimum_equals_enumeration(seed, tmp_path):
     assert result.certificate.objective == pytest.approx(float(optimum(text, 1 + seed % 2)), abs=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", [method.id for method in METHODS])
 def test_every_method_counts_weights_as_repeated_rows(method, tmp_path):
     text = csv_text(5, rows=24, weights=("1", "2", "3"))

@@ -134,6 +134,7 @@ def test_file_without_claims_claims_nothing_and_is_not_refuted(claimless, array,
     assert dossier(path, rows)["claim"]["words"] == "No claim"
 
 
+@pytest.mark.slow
 def test_single_file_says_that_a_file_claims_nothing(claimless, tmp_path):
     path, rows = claimless
     checker = tmp_path / "check_octweb.py"
@@ -144,6 +145,7 @@ def test_single_file_says_that_a_file_claims_nothing(claimless, tmp_path):
     assert said.returncode == 3
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("node") is None, reason="the page of the checker needs node here")
 def test_page_says_that_a_file_claims_nothing(claimless, array, tmp_path):
     path, rows = claimless

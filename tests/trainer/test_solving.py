@@ -154,6 +154,7 @@ def test_what_routes_rows_is_there_before_the_search(monkeypatch):
     assert applied == [1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "asked", [{}, {"max_card": 1}, {"topology": "imbalanced"}, {"topology": "auto"}, {"select": "cart", "max_card": 2}]
 )

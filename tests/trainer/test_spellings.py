@@ -197,6 +197,7 @@ TRUE_FALSE = [True, False, False] * 8
 ONE_ZERO = [int(value) for value in TRUE_FALSE]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("y", "plain"),
     [

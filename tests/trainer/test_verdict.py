@@ -161,6 +161,7 @@ def test_base_rate_counts_unseen_rows_of_training_class() -> None:
     assert found.to_json() == {"class": "a", "share": 0.2, "rows": "unseen"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("evaluation", [{"test_share": 0.4}, {"folds": 4}])
 def test_single_question_is_judged_on_the_same_unseen_rows(evaluation: dict[str, Any]) -> None:
     """The class is whether x exceeds 0, with noise; a tree of depth 3 learns the noise."""

@@ -17,6 +17,7 @@ from trainer.training.warm_up import warm
 OTHERS = ROOT / "tests" / "trainer" / "other_trainings.py"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", [m.id for m in METHODS if not m.precompile])
 def test_a_method_is_soon_warm(method):
     # a daemon thread, since a training that did not end would otherwise hold the whole run of tests

@@ -35,6 +35,7 @@ def request(seed: int, rows: int = 60, **options) -> TrainRequest:
     return TrainRequest(table=numeric_table(X), labels=labels, **options)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", TAKING, ids=lambda m: m.id)
 def test_the_value_is_that_of_a_search_without_a_start(method: Method):
     slow = method.id in ("oct", "binoct", "flowoct")  # these take seconds for more

@@ -152,6 +152,7 @@ def refute(model):
     audit.record("checked", model, by=model.owner, verdict="refuted")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "column"), EDITS, ids=lambda one: getattr(one, "__name__", one))
 def test_edit_of_a_column_by_sql_is_found(model, staff, capsys, kind, column):
     assert run(capsys)[0] == 0

@@ -75,6 +75,7 @@ def test_a_killed_worker_loses_nothing(worker, new_job, hold):  # noqa: F811
     wait_for(lambda: jobs_of(process) == [])
 
 
+@pytest.mark.slow
 def test_killed_cancelled_and_deleted_jobs_end_as_documented(worker, new_job, hold):  # noqa: F811
     job = new_job()
     process = worker()

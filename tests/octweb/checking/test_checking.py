@@ -92,6 +92,7 @@ def test_a_changed_document_is_refuted(trained):
     assert any(line["verdict"] == "refuted" for line in job.lines)
 
 
+@pytest.mark.slow
 @pytest.mark.one_database
 def test_the_download_is_all_that_is_needed(trained, client, owner, tmp_path):
     model = trained()

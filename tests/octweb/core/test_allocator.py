@@ -32,6 +32,7 @@ print(resident() - before, told)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="another C library")
 def test_blocks_of_a_call_are_used_again():
     found = {

@@ -37,6 +37,7 @@ def test_a_file_that_is_not_there_is_named(arguments, tmp_path):
     assert "Errno" not in str(caught.value)
 
 
+@pytest.mark.slow
 def test_the_checker_alone_names_it_too(tmp_path):
     (tmp_path / "check_octweb.py").write_text(bundle())
     command = [sys.executable, "check_octweb.py", "gone.json", "-", "gone.csv"]
@@ -46,6 +47,7 @@ def test_the_checker_alone_names_it_too(tmp_path):
     assert done.stdout == "Verdict: cannot be judged\n"
 
 
+@pytest.mark.slow
 def test_a_database_without_tables_says_what_to_do(tmp_path):
     environment = os.environ | {
         "OCTWEB_DATA_DIR": str(tmp_path),
@@ -85,6 +87,7 @@ def environment_of_newcomer(home: Path) -> dict[str, str]:
     return kept | {"HOME": str(home), "PYTHONPATH": str(ROOT), "NUMBA_DISABLE_JIT": "1"}
 
 
+@pytest.mark.slow
 def test_unwritable_home_gives_answer_or_sentence(tmp_path):
     (tmp_path / "file").touch()  # no folder can be made below a file, whoever tries
     lines = [*WITHOUT_DATABASE, *WITH_DATABASE]
@@ -99,6 +102,7 @@ def test_unwritable_home_gives_answer_or_sentence(tmp_path):
     assert done.stdout.count("OCTWEB_DATA_DIR") == len(WITH_DATABASE)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("arguments", [["--help"], ["methods"], ["samples"], ["train", "--help"]])
 def test_commands_without_data_leave_home_empty(arguments, tmp_path):
     command = [sys.executable, "-m", "octweb", *arguments]

@@ -141,6 +141,7 @@ def test_more_connections_than_there_may_be_are_no_outage(server, said):
         one.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", PATHS)
 def test_many_calls_on_one_connection_are_answered_each(server, path):
     connection = http.client.HTTPConnection("127.0.0.1", server[1], timeout=PATIENCE)
@@ -168,6 +169,7 @@ def test_pipelined_calls_are_answered_in_order(server, path):
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", PATHS)
 def test_more_clients_than_threads_all_get_their_turn(server, path):
     counts = [0] * (3 * THREADS)
@@ -190,6 +192,7 @@ def test_more_clients_than_threads_all_get_their_turn(server, path):
     assert min(counts) > 0.1 * max(counts), counts
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", PATHS)
 def test_pipelining_client_does_not_block_others(server, path):
     address = ("127.0.0.1", server[1])
@@ -299,6 +302,7 @@ def test_only_our_proxies_may_say_that_a_call_came_over_tls(server, scheme):
         assert call(connection, b"", "/scheme", **{"X-Forwarded-Proto": "https"}) == scheme
 
 
+@pytest.mark.slow
 def test_sigterm_answers_what_is_under_way_and_ends(server, tmp_path):
     process, port = server
     idle = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
@@ -324,6 +328,7 @@ def wait_for_file(path):
         time.sleep(0.01)
 
 
+@pytest.mark.slow
 def test_after_sigkill_of_the_master_nothing_holds_the_port(server, tmp_path):
     """A call that is under way, a kept connection and one that says nothing are there when it dies."""
     process, port = server
@@ -383,6 +388,7 @@ def is_closed(connection: socket.socket) -> bool:
     return True
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("half", HALVES.values(), ids=HALVES)
 def test_half_sent_calls_leave_threads_for_others(server, half):
     """With a long deadline the server cuts slow clients off as soon as calls wait for a thread."""
@@ -397,6 +403,7 @@ def test_half_sent_calls_leave_threads_for_others(server, half):
         one.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("client_seconds", [2])
 @pytest.mark.parametrize("half", HALVES.values(), ids=HALVES)
 def test_dripping_client_is_closed_at_its_deadline(server, half):

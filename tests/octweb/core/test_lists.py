@@ -129,6 +129,7 @@ def plans_of(queries, table):
 PAGES = ["datasets", "runs", "experiments", "models", "workbenches"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("query", [{}, {"page": 6}, {"page": 40}, {"sort": "name"}])
 @pytest.mark.parametrize("address", ["/datasets/", "/models/", "/models/searches/", "/models/drafts/"])
 def test_page_of_a_large_list_reads_few_rows(client, owner, large, made, address, query):
@@ -145,6 +146,7 @@ def test_page_of_a_large_list_reads_few_rows(client, owner, large, made, address
                 assert "TEMP B-TREE" not in plan
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("query", [{}, {"page": 4}, {"page_size": 30}])
 @pytest.mark.parametrize("name", PAGES)
 def test_api_page_of_a_large_list_reads_few_rows(client_of, owner, large, made, name, query):
@@ -163,6 +165,7 @@ def test_api_page_of_a_large_list_reads_few_rows(client_of, owner, large, made, 
     assert not any('"document"' in query["sql"] for query in queries)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [*PAGES, "predictions", "tokens"])
 def test_cursors_visit_each_row_once_in_both_directions(client_of, owner, large, name):
     client = client_of(owner)
@@ -183,6 +186,7 @@ def test_cursors_visit_each_row_once_in_both_directions(client_of, owner, large,
     assert back == seen[::-1]
 
 
+@pytest.mark.slow
 def test_cursor_shows_no_row_twice_after_an_insert(client_of, owner, large):
     client = client_of(owner)
     first = client.get("/api/v1/datasets/?page_size=50").json()
@@ -204,12 +208,14 @@ def test_cursor_and_page_together_are_refused(client_of, owner):
     assert client_of(owner).get("/api/v1/runs/", {"cursor": "x", "page": 1}).status_code == 400
 
 
+@pytest.mark.slow
 def test_numbered_pages_link_to_numbered_pages(client_of, owner, large):
     page = client_of(owner).get("/api/v1/runs/?page=2").json()
     assert "page=3" in page["next"]
     assert len(page["results"]) == 50
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sort", ["newest", "oldest", "name", "dataset", "status"])
 def test_list_of_runs_is_sorted_as_in_python(owner, large, sort):
     found = MergedEntries(SOURCES, owner, sort=sort)

@@ -18,6 +18,7 @@ from tests.octweb.test_every_address import ROUTES, filled, things  # noqa: F401
 pytestmark = [pytest.mark.django_db, pytest.mark.one_database, pytest.mark.usefixtures("media")]
 
 
+@pytest.mark.slow
 def test_options_on_every_address_says_what_it_takes(client, owner, things):  # noqa: F811
     calls = APIClient(headers={"Authorization": f"Token {create_token(owner=owner)[1]}"})
     for route in [*ROUTES, "admin/", "accounts/login/", "accounts/logout/"]:
@@ -64,6 +65,7 @@ print(json.dumps([settings.STATIC_URL, get("/datasets/")[1]["Location"], get("/a
 """
 
 
+@pytest.mark.slow
 def test_below_another_address_every_link_leads_there(tmp_path):
     (tmp_path / "static").mkdir()
     (tmp_path / "static" / "icon.svg").write_text("<svg/>")

@@ -18,6 +18,7 @@ from tests.conftest import ROOT
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("media")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "address",
     [

@@ -48,6 +48,7 @@ def test_ends_long_ago_do_not_count():
     assert all(part.may_start(i * START_WINDOW / 3) for i in range(20))
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux ends a process with its parent")
 def test_parts_end_when_their_parent_is_killed():
     code = (

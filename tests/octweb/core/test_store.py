@@ -95,6 +95,7 @@ def copies(folder) -> list[str]:
     return sorted(os.listdir(folder / "copies")) if (folder / "copies").is_dir() else []
 
 
+@pytest.mark.slow
 @pytest.mark.one_database
 def test_table_is_stored_in_bucket_only_and_read_on_any_host(bucket, dataset, elsewhere):
     assert len(bucket()) == 1
@@ -141,6 +142,7 @@ def test_a_run_is_trained_where_the_table_never_was(dataset, owner, elsewhere):
     assert check_claim(run.model).agrees
 
 
+@pytest.mark.slow
 @pytest.mark.one_database
 def test_file_is_predicted_on_other_host_and_downloaded_here(bucket, owner, elsewhere, client):
     model = registry.register(owner=owner, document=trained("cart", depth=2), dataset=None, title="small")

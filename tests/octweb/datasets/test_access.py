@@ -28,6 +28,7 @@ def page_address(name, dataset, staged):
     return reverse(f"datasets:{name}", args=[(staged if name in ("preview", "discard") else dataset).pk])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [*OF_ONE, *OF_ALL])
 def test_nobody_is_sent_to_the_login(client, dataset, staged, name):
     for method in ("get", "post"):
@@ -37,6 +38,7 @@ def test_nobody_is_sent_to_the_login(client, dataset, staged, name):
     assert (Dataset.objects.count(), Upload.objects.count()) == (1, 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", OF_ONE)
 def test_a_stranger_finds_nothing(client, stranger, dataset, staged, name):
     client.force_login(stranger)
@@ -50,6 +52,7 @@ def test_a_stranger_finds_nothing(client, stranger, dataset, staged, name):
     assert (Dataset.objects.get().name, Upload.objects.count()) == ("good", 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["detail", "edit", "preview", "version"])
 def test_owner_and_staff_see_pages(client, owner, staff, dataset, staged, name):
     for user in (owner, staff):

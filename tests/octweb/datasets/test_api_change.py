@@ -76,6 +76,7 @@ def test_the_target_changes_and_the_old_one_becomes_a_feature(owner, dataset):
     assert (labels.name, table.names) == ("country", ("code", "day", "size", "label"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("change", "status"),
     [

@@ -50,6 +50,7 @@ def check_answers(owner, dataset, media) -> None:
         assert str(media) not in answer.getvalue().decode(), address
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("change", ["gone", "folder", "no name", "other content"])
 def test_damaged_file_has_clear_answers(stored, owner, media, change):
     replace_file(stored, change)

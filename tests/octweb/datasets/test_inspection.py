@@ -92,6 +92,7 @@ def test_button_merges_spellings_and_keeps_other_choices(page, media):
     assert page.get(reverse("datasets:detail", args=[dataset.pk])).context["findings"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "mend",
     ["", "[]", "{", '{"column": 3}', '{"column": "Id", "role": "target"}', '{"column": "none", "missing": ["x"]}'],
@@ -243,6 +244,7 @@ def test_row_names_of_r_stay_out_of_stored_rows(owner, media):
     assert [column.name for column in stored.load(Dataset.objects.get())[0].columns] == ["size"]
 
 
+@pytest.mark.slow
 def test_proposal_is_no_choice_after_reading_again(page, media):
     url = start(page)
     shown = page.get(url)

@@ -83,6 +83,7 @@ def _at_once(monkeypatch):
     monkeypatch.setattr(reader, "_is_small", lambda source: True)
 
 
+@pytest.mark.slow
 @pytest.mark.one_database
 def test_two_hundred_damaged_files_by_api(owner, media, django_capture_on_commit_callbacks):
     client = api(owner)
@@ -106,6 +107,7 @@ def test_two_hundred_damaged_files_by_api(owner, media, django_capture_on_commit
     assert min(seen.values()) >= 10, seen  # both ways were taken often
 
 
+@pytest.mark.slow
 @pytest.mark.one_database
 def test_every_fifth_of_them_by_page(owner, client, media, django_capture_on_commit_callbacks):
     client.force_login(owner)

@@ -41,6 +41,7 @@ def test_an_empty_list_says_what_to_do(page):
     assert reverse("datasets:new") in page.get(reverse("datasets:list")).content.decode()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("query", ["", "?sort=name", "?sort=file&all", "?sort=missing", "?sort=nothing"])
 def test_detail_shows_profile_and_rows(page, dataset, query):
     answer = page.get(address("detail", dataset) + query)
@@ -53,6 +54,7 @@ def test_detail_shows_profile_and_rows(page, dataset, query):
     assert "50.0" in text
 
 
+@pytest.mark.slow
 @pytest.mark.one_database
 def test_rows_of_parquet_have_numbers_and_no_lines(page, owner):
     content = io.BytesIO()

@@ -110,6 +110,7 @@ def test_what_is_foretold_is_what_is_stored(page):
     assert len(actions.load(made)[0].schema) == foretold.features
 
 
+@pytest.mark.slow
 def test_unstorable_choice_is_explained_and_can_be_corrected(page):
     url = start(page, b"a,b,y\n1,u,p\n2,u,q\n3,v,p\n")
     assert (
@@ -122,6 +123,7 @@ def test_unstorable_choice_is_explained_and_can_be_corrected(page):
     assert page.post(url, {"target": "y", "kind-1": "categorical", "confirm": "1"}).status_code == 302
 
 
+@pytest.mark.slow
 def test_reading_with_other_options(page):
     content = "1;2,5;f\u00fcr\n2;3,5;wider\n3;4,5;f\u00fcr\n".encode("cp1252")
     refused = page.post(

@@ -47,6 +47,7 @@ for name, file_name, content in made:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.one_database
 def test_a_bomb_takes_little_memory_even_where_nothing_stops_it(tmp_path):
     done = subprocess.run(
@@ -56,6 +57,7 @@ def test_a_bomb_takes_little_memory_even_where_nothing_stops_it(tmp_path):
     assert (done.returncode, done.stdout) == (0, ""), done.stderr[-2000:]
 
 
+@pytest.mark.slow
 @pytest.mark.one_database
 @pytest.mark.parametrize("name", ["empty lines", "Parquet of one long text"])
 def test_bombs_are_read_outside_of_the_web_process(owner, media, monkeypatch, name):
@@ -85,6 +87,7 @@ def test_a_process_that_takes_too_much_is_stopped_with_a_reason(owner, media, mo
     assert list((settings.DATA_DIR / reader.FOLDER).iterdir()) == []
 
 
+@pytest.mark.slow
 @pytest.mark.one_database
 def test_both_steps_of_a_large_file_give_what_a_small_one_gives(owner, monkeypatch):
     small = actions.create(owner=owner, file=io.BytesIO(GOOD), source_name="t.csv", target="label")

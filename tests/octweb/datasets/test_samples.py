@@ -17,6 +17,7 @@ ROWS = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 def test_all_nine_load_and_a_second_time_adds_none(owner, stranger, capsys):
     call_command("load_samples", owner.username)
     assert dict(Dataset.objects.values_list("sample", "rows")) == ROWS

@@ -14,6 +14,7 @@ pytestmark = [pytest.mark.django_db, pytest.mark.one_database]  # what a page se
 COLUMNS = 400  # Django by itself takes a form of 1,000 fields, and this one has 2,400
 
 
+@pytest.mark.slow
 def test_a_wide_upload_is_stored_with_what_its_page_sends(client, owner, media):
     client.force_login(owner)
     names = ",".join(f"c{j}" for j in range(COLUMNS))

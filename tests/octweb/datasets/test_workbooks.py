@@ -68,6 +68,7 @@ def test_verify_reads_the_workbook_with_its_own_code(model, table):
     assert json.loads(out.getvalue().splitlines()[-1])["verdict"] == "recounted"
 
 
+@pytest.mark.slow
 def test_preview_offers_the_sheets(client, owner, media):
     client.force_login(owner)
     url = client.post(reverse("datasets:new"), {"file": upload(BOOK, "t.xlsx")}).url
@@ -83,6 +84,7 @@ def test_preview_offers_the_sheets(client, owner, media):
     assert (dataset.rows, dataset.base_name) == (60, "Boxes")
 
 
+@pytest.mark.slow
 def test_api_reads_the_named_sheet_of_each_version(owner, media):
     answer = post(owner, BOOK, "t.xlsx", sheet="Data", target="class")
     assert answer.status_code == 201, answer.content
@@ -117,6 +119,7 @@ def test_file_to_predict_without_sheets_refuses_one(model, tmp_path):
         answers(model, path, sheet="Data")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["parquet", "arrow"])
 def test_api_keeps_declared_categories(owner, media, tmp_path, form):
     frame = pd.DataFrame({"region": pd.Categorical([1, 2, 3] * 20), "y": ["p", "q"] * 30})

@@ -170,6 +170,7 @@ def test_what_cannot_be_read_is_said(model, owner, client, words):
     assert "What would change" not in ask(client, model, row="99999").content.decode()
 
 
+@pytest.mark.slow
 def test_costs_decide_between_columns_and_are_said(model, owner, client):
     client.force_login(owner)
     rows = rows_of(model)
@@ -201,6 +202,7 @@ def test_costs_decide_between_columns_and_are_said(model, owner, client):
         assert words in answer.content.decode()
 
 
+@pytest.mark.slow
 def test_the_order_of_changes_is_asked_for_and_said(model, owner, client):
     client.force_login(owner)
     for place in range(0, 120, 12):
@@ -219,6 +221,7 @@ def test_the_order_of_changes_is_asked_for_and_said(model, owner, client):
     assert "is not one of columns, total" in odd.content.decode()
 
 
+@pytest.mark.slow
 def test_what_may_change_is_kept_by_the_owner_and_holds_for_everyone(model, owner, staff, stranger, client, client_of):
     client.force_login(owner)
     rows = rows_of(model)

@@ -152,6 +152,7 @@ def mutations(lines, rng):
     yield "unsigned", [line for line in lines if line["type"] != "signature"]
 
 
+@pytest.mark.slow
 def test_every_mutation_of_an_export_is_refuted(chain, count):
     erasing.erase_subject("person 3", by="t")
     lines = exported()

@@ -99,6 +99,7 @@ def test_every_door_gives_the_ids_of_its_records(recorded, client_of, owner):
     assert len(set(ids)) == len(ids) == 11
 
 
+@pytest.mark.slow
 def test_quick_answers_of_plain_numbers_are_recorded(register, staff, owner, client_of, numbers_document):
     model = register(document=numbers_document, title="Numbers")
     actions.approve(actions.ask_for_approval(model, by=owner), by=staff, recording=Recording.FULL)
@@ -268,6 +269,7 @@ while True:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 def test_no_record_is_lost_or_doubled_by_sigkill(recorded, spool, tmp_path, count):
     """Writers and collectors are killed at random moments; what a caller has seen is in the chain once."""

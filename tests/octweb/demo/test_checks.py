@@ -60,6 +60,7 @@ def test_long_trainings_are_a_warning(settings):
     refuse_unsafe()
 
 
+@pytest.mark.slow
 def test_a_command_refuses_and_the_limits_begin_small(tmp_path):
     environment = os.environ | {"OCTWEB_DEMO": "1", "OCTWEB_DEBUG": "1", "OCTWEB_DATA_DIR": str(tmp_path)}
     check = [sys.executable, str(ROOT / "manage.py"), "check"]

@@ -188,6 +188,7 @@ def test_demos_are_limited_per_network_and_in_all(settings):
 # what a visitor does
 
 
+@pytest.mark.slow
 @pytest.mark.one_database
 def test_visitor_trains_a_tree_that_the_next_cannot_see():
     first, visit = visitor()

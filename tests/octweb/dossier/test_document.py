@@ -63,6 +63,7 @@ def test_document_with_long_names_is_small_and_prints(tmp_path):
         assert rule.strip().replace("≤", "≤") in page
 
 
+@pytest.mark.slow
 def test_no_heading_is_the_last_line_of_a_printed_page(tmp_path):
     """Wherever the parts before it end: the claim and the performance begin ever lower on their page."""
     _, page = document(tmp_path, *trained(tmp_path, "exact"))

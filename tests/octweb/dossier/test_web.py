@@ -58,6 +58,7 @@ def proved(model, owner):
     return TreeModel.objects.get(pk=job.model_id)
 
 
+@pytest.mark.slow
 def test_from_the_button_to_the_signed_files(proved, client, owner, stranger, staff, client_of, tmp_path, capsys):
     model = proved
     client.force_login(owner)

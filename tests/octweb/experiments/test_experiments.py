@@ -377,6 +377,7 @@ def test_strangers_get_404(client, stranger, experiment, name, media):
     assert client.get(reverse(f"experiments:{name}", args=[experiment.pk])).status_code == 404
 
 
+@pytest.mark.slow
 def test_the_api_has_one_object(client, client_of, owner, stranger, dataset, finish):
     api = client_of(owner)
     made = api.post(

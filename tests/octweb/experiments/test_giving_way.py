@@ -60,6 +60,7 @@ def supervise(kind, job) -> str:
     return kind(job_id=str(job.pk), worker="here", stopping=threading.Event()).run()
 
 
+@pytest.mark.slow
 @pytest.mark.one_database
 def test_candidate_is_preempted_after_a_fit_and_resumes(slow, quick_run):
     run = quick_run()
@@ -78,6 +79,7 @@ def test_candidate_is_preempted_after_a_fit_and_resumes(slow, quick_run):
     assert slow.document
 
 
+@pytest.mark.slow
 def test_one_worker_does_the_run_before_the_candidate_is_done(slow, quick_run, worker):  # noqa: F811
     worker()
     wait_for(lambda: Candidate.objects.get(pk=slow.pk).status == RunStatus.RUNNING)
@@ -88,6 +90,7 @@ def test_one_worker_does_the_run_before_the_candidate_is_done(slow, quick_run, w
     assert len(Candidate.objects.get(pk=slow.pk).records) == 3
 
 
+@pytest.mark.slow
 @pytest.mark.one_database
 def test_a_stop_is_not_taken_for_giving_way(slow, quick_run, monkeypatch):
     quick_run()
@@ -103,6 +106,7 @@ def test_a_stop_is_not_taken_for_giving_way(slow, quick_run, monkeypatch):
     assert supervise(CandidateSupervisor, slow) == RunStatus.CANCELLED
 
 
+@pytest.mark.slow
 @pytest.mark.one_database
 def test_other_candidates_are_no_reason_to_give_way(new_candidate):
     first = new_candidate(0.2)

@@ -41,6 +41,7 @@ def _words(figure):
     return next(t for t in figure["data"] if t["name"] == "words")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("leaves", [1, 2, 3, 5, 6, 7, 12, 16, 17, 33, 64])
 @pytest.mark.parametrize("classes", [1, 2, 4, 9, 20])
 def test_every_node_is_drawn_once_and_apart(leaves, classes):

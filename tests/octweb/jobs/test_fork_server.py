@@ -63,6 +63,7 @@ def long_training(server, environment, folder):
     return server.start([*TRAIN, *arguments], folder, environment)
 
 
+@pytest.mark.slow
 def test_a_fork_becomes_the_command_and_the_next_one_knows_nothing_of_it(server, environment, tmp_path):
     for folder, method in ((tmp_path / "one", "cart"), (tmp_path / "two", "bivariate")):
         folder.mkdir()
@@ -97,6 +98,7 @@ def test_signals_reach_the_group_of_one_child_and_its_end_is_told(server, enviro
     assert json.loads((tmp_path / "ended" / "stdout").read_text().splitlines()[-1])["correct"] > 200
 
 
+@pytest.mark.slow
 def test_children_end_with_a_server_that_is_killed(environment, tmp_path):
     server = ForkServer(environment)
     process = long_training(server, environment, tmp_path / "job")
@@ -116,6 +118,7 @@ def test_other_commands_and_other_settings_get_a_process_of_their_own(server, en
     assert not server.takes(settings.COMMAND, environment)
 
 
+@pytest.mark.slow
 def test_a_dead_one_is_replaced(environment, tmp_path):
     (tmp_path / "rows.csv").write_text(ROWS)
     before = living(environment)

@@ -123,6 +123,7 @@ class TestVisitor:
         settings.DEMO_ITEMS = LIMIT
         return demo.begin(address="192.0.2.1").user
 
+    @pytest.mark.slow
     def test_uploads_at_once_stay_within_limit(self, visitor):
         errors = call_at_once(
             lambda: datasets.stage(owner=visitor, file=io.BytesIO(CSV.encode()), source_name="small.csv")
@@ -130,6 +131,7 @@ class TestVisitor:
         assert errors == [Conflict] * (CALLS - LIMIT)
         assert Upload.objects.count() == LIMIT
 
+    @pytest.mark.slow
     def test_data_sets_at_once_stay_within_limit(self, visitor):
         errors = call_at_once(
             lambda: datasets.create(

@@ -16,6 +16,8 @@ from octweb.runs.models import TrainingRun
 from tests.octweb.datasets.files import GOOD
 from tests.octweb.migrating import latest_originals, migrate_with_originals
 
+pytestmark = pytest.mark.slow
+
 BEFORE = [("runs", "0004_repeat_a_request")]
 
 

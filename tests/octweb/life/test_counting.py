@@ -89,6 +89,7 @@ def test_refused_rows_are_counted_by_reason_without_their_values(approved, clien
     assert found["v1", "refused_column", ""] == found["v1", "refused_row", ""] == found["v2", "refused_empty", "width"]
 
 
+@pytest.mark.slow
 def test_rows_of_a_file_are_counted_once(approved, settings, tmp_path, media, counted):
     settings.DATA_DIR = tmp_path / "data"
     content = csv_of_small_table() + "99,0,1,,a\n"
@@ -169,6 +170,7 @@ def test_writers_at_the_same_time_lose_nothing(approved):
     assert set(DailyCount.objects.values_list("number", flat=True)) == {40}
 
 
+@pytest.mark.slow
 @pytest.mark.one_database
 @pytest.mark.django_db(transaction=True)
 def test_two_processes_lose_nothing_over_a_restart(approved, owner, tmp_path):

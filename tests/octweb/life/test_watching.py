@@ -71,6 +71,7 @@ def test_second_look_changes_nothing(year):
     assert Watching.objects.get(model=year).evidence == evidence
 
 
+@pytest.mark.slow
 def test_evidence_does_not_depend_on_api_or_order_of_the_counts(year):
     before = look_at(year, today()).evidence
     rows = list(DailyCount.objects.order_by("-id"))
@@ -132,6 +133,7 @@ def test_limit_of_a_person_counts_from_the_next_day(year, owner, client_of):
     assert Watching.objects.get(model=year).limits == {}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("watch", "share"), [("leaf 999", 0.4), ("leaf", 0.4), ("", 0.4)])
 def test_limit_of_an_unknown_watch_is_refused(year, owner, client_of, watch, share):
     path = f"/api/v1/models/{year.pk}/life/limits/"
@@ -220,11 +222,13 @@ def test_life_is_for_owner_and_administrators(year, client_of, stranger, staff, 
     assert client_of(owner).post(watch).status_code == 200
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("days", ["0", "x", "99999", "-1"])
 def test_days_out_of_bounds_are_refused(year, client_of, owner, days):
     assert client_of(owner).get(f"/api/v1/models/{year.pk}/life/?days={days}").status_code == 400
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["leaves", "evidence"])
 @pytest.mark.parametrize("days", [1, 90, 365])
 def test_figures_are_drawn_from_the_record(year, client_of, owner, name, days):

@@ -94,6 +94,7 @@ def once(content: bytes):
     return answer
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("scheme", "answer", "reads", "words"),
     [

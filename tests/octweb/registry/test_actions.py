@@ -107,6 +107,7 @@ def test_versions_stay_unique_when_many_register_at_once(register, owner):
     assert sorted(TreeModel.objects.values_list("version", flat=True)) == list(range(1, 17))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("state", "verb"), list(itertools.product(State.values, actions.TRANSITIONS)))
 def test_the_state_machine(model, staff, state, verb):
     TreeModel.objects.filter(pk=model.pk).update(state=state)

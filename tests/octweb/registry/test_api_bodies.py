@@ -152,6 +152,7 @@ WRONG = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("body", "kind", "status", "words"), WRONG)
 @pytest.mark.parametrize("accept", [None, CSV])
 def test_what_is_wrong_is_said(client_of, owner, model, settings, body, kind, status, words, accept):

@@ -69,6 +69,7 @@ def upload(content: bytes, name: str = "my tree.pmml") -> SimpleUploadedFile:
     return SimpleUploadedFile(name, content)
 
 
+@pytest.mark.slow
 @pytest.mark.one_database
 def test_a_pmml_file_becomes_a_draft_is_reviewed_and_served(
     dataset, pmml, source, frame, client_of, owner, staff, tmp_path

@@ -41,6 +41,7 @@ def damaged(request, register, approved, monkeypatch):
     return approved
 
 
+@pytest.mark.slow
 def test_lists_and_administration_stay_and_say_it(damaged, client, owner, staff):
     for user, address in ((owner, reverse("registry:list")), (staff, reverse("admin:registry_treemodel_changelist"))):
         client.force_login(user)
@@ -86,6 +87,7 @@ def test_a_file_of_rows_is_not_predicted_by_it(job, monkeypatch):  # noqa: F811
     assert "damaged or changed outside" in job.error
 
 
+@pytest.mark.slow
 def test_a_table_with_other_rows_is_not_trained_on(owner, dataset, settings, tmp_path):  # noqa: F811
     settings.DATA_DIR = tmp_path / "data"
     path = dataset.file.path

@@ -84,6 +84,7 @@ def test_price_of_all_wishes_is_what_the_optimum_gains(documents, claim):
     assert read_claim(best).price_rows is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("place", PAGES)
 def test_claim_of_changed_tree_is_the_same_everywhere(place, model, claim, client, staff, request):
     actions.ask_for_approval(model, by=model.owner)

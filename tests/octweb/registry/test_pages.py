@@ -48,6 +48,7 @@ def get(client, user, model, query=""):
     return client.get(f"/models/{model.pk}/{query}")
 
 
+@pytest.mark.slow
 @pytest.mark.one_database
 @pytest.mark.parametrize(("method", "parameters"), CASES)
 def test_the_page_in_its_modes(client, register, dataset, owner, method, parameters):
@@ -369,6 +370,7 @@ def test_the_frontier_of_leaves_and_the_optimal_trees_are_on_the_page(register, 
     assert client_of(owner).get(f"/api/v1/models/{listed.pk}/figures/leaf-frontier/").status_code == 404
 
 
+@pytest.mark.slow
 @pytest.mark.one_database
 def test_a_point_of_the_frontier_of_hyperplanes_shows_its_tree(register, client_of, client, owner, stranger):
     model = register(document=trained("cut-h", depth=2, pareto=True, time_limit=6, first_trees="cart"))

@@ -92,6 +92,7 @@ def test_what_does_not_explain_is_refused(files, tmp_path):
         call_command("predict", model, data, output=str(tmp_path / "o"), cost=["width=1"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("more", [(), ("--explain",)])
 def test_plain_predictions_load_nothing_that_explains(files, more):
     script = (

@@ -74,6 +74,7 @@ def test_rows_of_a_node_are_those_that_walk_through_it(table, owner):
         assert len(scene.reaching(v.id, "training")) == v.rows
 
 
+@pytest.mark.slow
 @pytest.mark.one_database
 @pytest.mark.parametrize("sort", ["line", "actual", "predicted", "leaf", "c0", "c1", "nonsense"])
 @pytest.mark.parametrize("descending", ["", "1"])
@@ -241,6 +242,7 @@ PLACES = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.one_database
 @pytest.mark.parametrize("reader", ["shared with", "owner without data"])
 @pytest.mark.parametrize("made", [{}, {"share": 0.0, "folds": 3}])

@@ -100,6 +100,7 @@ def test_good_trees_take_costs_and_state_their_unit(capsys, data, tmp_path):
     assert refused.value.returncode == 2
 
 
+@pytest.mark.slow
 def test_evaluate_reports_cost_beside_the_best_single_answer(capsys, data, tmp_path):
     first, second, *_ = classes_of(tmp_path, capsys, data)
     asked = (

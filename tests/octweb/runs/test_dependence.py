@@ -83,6 +83,7 @@ def test_train_by_time_holds_the_last_rows_out(capsys, visits, tmp_path):
     assert "refuted" not in {f.verdict for f in verify(model, visits)}
 
 
+@pytest.mark.slow
 def test_evaluate_by_groups_has_wider_intervals(capsys, visits, tmp_path):
     plain = run(capsys, "evaluate", visits, "--folds=4")
     state = tmp_path / "state.jsonl"

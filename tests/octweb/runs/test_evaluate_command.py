@@ -32,6 +32,7 @@ def test_one_data_set_and_one_method(capsys, files):
     assert found["results"][0]["leaves"] >= 2
 
 
+@pytest.mark.slow
 def test_many_methods_write_tables_and_a_page(capsys, files, tmp_path):
     out = tmp_path / "out"
     options = ["--method=bivariate", "--method=cart", "--method=exact", "--pruned", "--depth=2", f"--output={out}"]

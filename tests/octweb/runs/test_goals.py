@@ -55,6 +55,7 @@ def test_proof_file_says_why_there_is_none(capsys, csv_file, tmp_path):
     assert "something else is maximised" in record["proof"]["reason"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("goal", NAMES)
 def test_evaluate_reports_the_score_on_unseen_rows(capsys, csv_file, tmp_path, goal):
     asked = (csv_file, "--target=class", "--method=exact", "--depth=2", "--folds=3", "--bins=4", f"--goal={goal}")

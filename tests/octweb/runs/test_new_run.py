@@ -73,6 +73,7 @@ def test_every_method_is_in_the_table_and_has_words():
     assert [title for title, _ in advice.groups_of_methods()] == ["Recommended", "Others", "Baselines"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("ask", "sure", "method"),
     [

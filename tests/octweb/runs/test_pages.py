@@ -33,6 +33,7 @@ def run(owner, dataset):
     return actions.enqueue(owner=owner, dataset=dataset, method="cart", parameters={"depth": 2})
 
 
+@pytest.mark.slow
 @pytest.mark.one_database
 @pytest.mark.parametrize("method", METHODS, ids=lambda m: m.id)
 def test_the_form_shows_what_the_method_takes_and_nothing_else(browser, dataset, method):

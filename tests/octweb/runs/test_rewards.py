@@ -279,6 +279,7 @@ def test_workbench_of_a_model_keeps_its_rewards(posted, trial, owner, monkeypatc
     assert costs[1] == pytest.approx(rewards.max(axis=1).sum() - best)
 
 
+@pytest.mark.slow
 @pytest.mark.one_database
 @pytest.mark.django_db(transaction=True)
 def test_experiment_takes_rewards(posted, trial, owner, client):

@@ -38,6 +38,7 @@ def supervised(owner, media, hard_dataset):
     return run, TrainingSupervisor(job_id=str(run.pk), worker="here", stopping=threading.Event())
 
 
+@pytest.mark.slow
 @pytest.mark.one_database
 def test_a_child_beyond_its_memory_is_killed_with_a_reason(supervised, monkeypatch):
     run, supervisor = supervised
@@ -109,6 +110,7 @@ def test_a_child_that_is_late_is_asked_to_end_and_keeps_its_tree(supervised, mon
     assert run.model.leaves >= 1
 
 
+@pytest.mark.slow
 @pytest.mark.one_database
 def test_the_first_report_is_told_at_once(supervised, monkeypatch):
     run, supervisor = supervised
@@ -322,6 +324,7 @@ def finished(run):
     return TrainingRun.objects.select_related("model__family").get(pk=run.pk)
 
 
+@pytest.mark.slow
 def test_a_model_that_was_renamed_gets_the_tree_of_the_same_run_as_its_next_version(owner, staff, dataset):
     first = finished(actions.enqueue(owner=owner, dataset=dataset, method="cart", parameters={"depth": 1}))
     registry.approve(registry.ask_for_approval(first.model, by=owner), by=staff)

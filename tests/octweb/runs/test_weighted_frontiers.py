@@ -40,6 +40,7 @@ def counts(command, record):
     return record["n"], [(p.get("leaves"), p["correct"], p["bound"]) for p in points]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", COMMANDS)
 def test_weights_count_like_repeated_rows(command, tmp_path, count):
     for seed in range(1 if command == "pareto" else 2 * count):

@@ -221,6 +221,7 @@ def test_good_trees_have_the_members_of_the_contract(csv_file):
     assert all(sum(line["answers"].values()) == record["count"] for line in rows["listed"])
 
 
+@pytest.mark.slow
 def test_filters_choose_and_leave_the_limit_as_it_is(csv_file):
     common = [str(csv_file), "--target=class", "--depth=3", "--leaf-penalty=0.01", "--slack-rows=4"]
     every = record_of("good-trees", *common)

@@ -160,6 +160,7 @@ def test_cancel_keeps_the_incumbent(worker, long_run):
     assert run.model.bound >= run.model.objective
 
 
+@pytest.mark.slow
 def test_a_child_killed_by_the_system_is_tried_again_once(worker, long_run):
     run = long_run
     process = worker()
@@ -180,6 +181,7 @@ def test_a_child_killed_by_the_system_is_tried_again_once(worker, long_run):
     assert "the system killed attempt 1" in run.log
 
 
+@pytest.mark.slow
 def test_sigkill_of_the_worker_gives_the_run_to_the_next(worker, long_run):
     run = long_run
     first = worker()
@@ -210,6 +212,7 @@ def test_sigterm_of_the_worker_gives_the_run_back(worker, long_run):
     assert DBTaskResult.objects.ready().count() == 1
 
 
+@pytest.mark.slow
 def test_two_workers_never_do_a_run_twice(worker, enqueue):
     runs = [enqueue(parameters={"depth": 2, "seed": seed}) for seed in range(3)]
     worker()

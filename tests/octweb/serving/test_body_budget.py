@@ -194,6 +194,7 @@ def test_many_bombs_at_once_stay_within_the_bound_of_one_process(tmp_path):
     )  # how many of them find room in time depends on the machine; above, refusals are tried one by one
 
 
+@pytest.mark.slow
 @pytest.mark.django_db
 def test_a_stranger_s_form_has_a_small_limit(client, settings):
     """Django reads a form before it looks at its token; 2.5 MB of `%41` take some 100 MB, and 32 MB took more than 1 GB."""

@@ -29,6 +29,7 @@ def called(owner, media, live_server) -> dict[str, str]:
     return {"OCTWEB_URL": live_server.url, "OCTWEB_TOKEN": secret, "OCTWEB_MODEL": str(model.pk)}
 
 
+@pytest.mark.slow
 def test_the_python_of_the_page(called, monkeypatch, capsys):
     for name, value in called.items():
         monkeypatch.setenv(name, value)

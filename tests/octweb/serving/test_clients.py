@@ -105,6 +105,7 @@ def labels(model, n: int = 5) -> list[str]:
     return [tree.classes[k] for k in tree.predict(table.matrix()[:n])]
 
 
+@pytest.mark.slow
 def test_mlflows_client_unchanged(live_server, approved, owner, tmp_path):
     _, secret = create_token(owner=owner, scope="predict")
     netrc = tmp_path / "netrc"
@@ -118,6 +119,7 @@ def test_mlflows_client_unchanged(live_server, approved, owner, tmp_path):
     assert found["version"]
 
 
+@pytest.mark.slow
 def test_kserves_client_unchanged(live_server, approved, owner):
     _, secret = create_token(owner=owner, scope="predict")
     cells = rows()

@@ -262,6 +262,7 @@ def trained_on(kind: str, options: dict, owner, staff, client, folder) -> Doors:
     return Doors(classifier, actions.approve(model, by=staff, reason="Tested."), client, folder)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [{}, {"missing": "refuse", "unknown": "refuse"}], ids=["lenient", "strict"])
 @pytest.mark.parametrize("kind", CHOICES)
 def test_frames_get_one_answer_at_every_door(kind, options, owner, staff, client_of, tmp_path):

@@ -86,6 +86,7 @@ def test_who_may(client, client_of, model, approved, owner):
     assert post(client_of(owner, scope="predict"), body).status_code == 200
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("body", "words"),
     [

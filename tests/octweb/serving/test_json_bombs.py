@@ -83,6 +83,7 @@ def send(client_of, owner, approved, settings):
     return one
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", random.Random(2).sample(list(BOMBS), INSTANCES))
 def test_a_bomb_of_a_megabyte_is_refused_in_time(send, name):
     start = time.thread_time()
@@ -130,6 +131,7 @@ MANY_NAMES = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("body", MANY_NAMES.values(), ids=MANY_NAMES)
 def test_many_names_are_refused_before_parsing(monkeypatch, body):
     """To build 2.5 million names takes a second under the lock of the interpreter."""

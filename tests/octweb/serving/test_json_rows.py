@@ -72,6 +72,7 @@ def test_every_character_of_a_name_counts(length):
         assert rows_matrix(text[:at] + b"#" + text[at + 1 :], (name,), 9) is None, at
 
 
+@pytest.mark.slow
 @settings(max_examples=1500, deadline=None, derandomize=True)
 @given(
     whole=st.integers(0, 10**25),

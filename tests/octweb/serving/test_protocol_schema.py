@@ -83,6 +83,7 @@ def attack(operation, headers: dict[str, str], known: dict[str, str], examples: 
     return found[:2], statuses
 
 
+@pytest.mark.slow
 def test_answers_are_those_of_the_protocol(owner, approved):
     headers = {"Authorization": f"Token {create_token(owner=owner, scope='predict')[1]}"}
     known = {"MODEL_NAME": approved.family.name, "MODEL_VERSION": str(approved.version)}

@@ -180,6 +180,7 @@ JSONS = st.recursive(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=400, deadline=None, derandomize=True)
 @given(
     cells=st.lists(st.floats(allow_nan=False, allow_infinity=False) | st.integers(-(2**60), 2**70) | JSONS, max_size=6),

@@ -151,6 +151,7 @@ def change(at, **changes):
     return {"inputs": inputs}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("body", "words"),
     [

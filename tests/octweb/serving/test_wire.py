@@ -117,6 +117,7 @@ def digest(data: bytes) -> bytes:
     return hashlib.sha256(data).hexdigest().encode()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [100, 300_000, 700_000, 2_000_000])
 def test_the_next_call_lives_though_a_body_was_not_read(line, size):
     for _ in range(3):

@@ -33,6 +33,7 @@ def replaced(document: Any, path: tuple[Any, ...], value: Any) -> Any:
     return out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("api", ["v1", "v2"])
 def test_no_wrong_type_is_a_server_error(client_of, approved, owner, api):
     client = client_of(owner)

@@ -37,6 +37,7 @@ def counted(model, owner, client, serve):
     return [tree_from_json(t["nodes"], schema=file.tree.schema, classes=file.tree.classes) for t in listed]
 
 
+@pytest.mark.slow
 def test_the_rows_that_depend_are_those_that_listed_trees_answer_differently(model, counted, client):
     rows = rows_of(model)
     said = np.array([tree.predict(rows.matrix[rows.training]) for tree in counted])
@@ -51,6 +52,7 @@ def test_the_rows_that_depend_are_those_that_listed_trees_answer_differently(mod
     assert f"{len(counted)} trees cost at most 1 row more than the best." in text
 
 
+@pytest.mark.slow
 def test_a_decision_counts_all_good_trees(model, counted, client):
     rows = rows_of(model)
     classes = model_file(model).tree.classes
@@ -67,6 +69,7 @@ def test_a_decision_counts_all_good_trees(model, counted, client):
     assert True in seen
 
 
+@pytest.mark.slow
 def test_only_owner_and_administrators_learn_of_it(model, counted, client, client_of, owner, staff, stranger):
     registry.approve(registry.ask_for_approval(model, by=owner), by=staff, reason="Known.")
     for user, known in ((owner, True), (staff, True), (stranger, False)):

@@ -21,6 +21,7 @@ def api(owner):
     return client
 
 
+@pytest.mark.slow
 @pytest.mark.one_database
 def test_a_model_is_edited_and_saved_over_the_api(api, model, serve):
     made = api.post(URL, {"model": str(model.pk)}, format="json")
@@ -54,6 +55,7 @@ def test_a_model_is_edited_and_saved_over_the_api(api, model, serve):
     assert api.delete(address).status_code == 204
 
 
+@pytest.mark.slow
 @pytest.mark.one_database
 @pytest.mark.parametrize(
     ("path", "body", "status"),
@@ -92,6 +94,7 @@ def test_each_bad_call_is_refused(api, model, owner, path, body, status):
     assert bench.steps.count() == 1  # the first tree alone: no search was queued
 
 
+@pytest.mark.slow
 @pytest.mark.one_database
 def test_good_trees_agree_with_the_tree_shown_and_treat_groups_alike(api, model, serve):
     made = api.post(URL, {"model": str(model.pk)}, format="json").json()
@@ -152,6 +155,7 @@ def test_only_post_wakes_a_stalled_workbench(api, model, method, status):
     assert bench.status == status
 
 
+@pytest.mark.slow
 @pytest.mark.one_database
 @pytest.mark.parametrize("field", ["add", "wishes"])
 def test_unreadable_wish_is_a_problem_and_no_step(api, model, serve, field):

@@ -34,6 +34,7 @@ from trainer.tree.file import from_json
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
+@pytest.mark.slow
 @pytest.mark.one_database
 def test_the_first_step_is_the_model_itself_and_edits_follow(model, owner, serve):
     bench = actions.open_for(owner=owner, model=model)
@@ -64,6 +65,7 @@ def test_the_first_step_is_the_model_itself_and_edits_follow(model, owner, serve
     assert len(good.result["trees"]) == min(3, good.result["count"])
 
 
+@pytest.mark.slow
 @pytest.mark.one_database
 def test_prices_are_in_the_unit_of_the_costs(owner, dataset, serve, client):
     table, labels = stored.load(dataset)
@@ -287,6 +289,7 @@ def hard_bench(owner, media):
     return actions.open_for(owner=owner, dataset=found, parameters={"depth": 4, "leaf_penalty": 0.01})
 
 
+@pytest.mark.slow
 def test_an_idle_session_gives_up_its_slot_at_once_where_other_work_waits_and_goes_on_when_asked(
     model, owner, dataset_queue, serve, monkeypatch
 ):
@@ -401,6 +404,7 @@ CASES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.one_database
 @pytest.mark.parametrize(("method", "parameters", "wishes"), CASES)
 def test_a_saved_version_gets_its_proof_and_is_proved(owner, dataset, serve, tmp_path, method, parameters, wishes):
@@ -424,6 +428,7 @@ def test_a_saved_version_gets_its_proof_and_is_proved(owner, dataset, serve, tmp
     assert "step" in next(f.detail for f in found if f.claim == "bound")
 
 
+@pytest.mark.slow
 @pytest.mark.one_database
 def test_a_version_without_a_proof_is_saved_all_the_same(model, owner, serve):
     """The first proof is stopped, and the version of the second is gone before it is made."""

@@ -26,6 +26,7 @@ def web(client, owner):
     return client
 
 
+@pytest.mark.slow
 def test_a_tree_is_opened_edited_priced_and_saved_on_the_page(web, model, serve):
     opened = web.post("/workbenches/new/", {"model": str(model.pk)})
     bench = Workbench.objects.get()
@@ -172,6 +173,7 @@ def test_a_contradiction_names_the_wishes_and_offers_ways_out(web, model, owner,
     assert "last good draft" in page
 
 
+@pytest.mark.slow
 def test_all_good_trees_are_counted_on_their_page(web, model, owner, serve):
     bench = actions.open_for(owner=owner, model=model)
     address = f"/workbenches/{bench.pk}/good-trees/"
@@ -245,6 +247,7 @@ def test_all_good_trees_are_counted_on_their_page(web, model, owner, serve):
     assert "names no lines" in page
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("field", "entry", "words"),
     [
@@ -309,6 +312,7 @@ def test_the_model_page_has_a_tab_with_prices(web, model, serve):
     assert web.post("/workbenches/of-model/", {"model": str(model.pk), "node": "99"}).status_code == 404
 
 
+@pytest.mark.slow
 def test_subsets_are_asked_for_and_kept_together_by_ticks(web, owner, dataset, serve):
     bench = actions.open_for(owner=owner, dataset=dataset, method="odt", parameters={"depth": 2})
     address = f"/workbenches/{bench.pk}/"
@@ -353,6 +357,7 @@ def test_page_of_a_stalled_workbench_offers_to_continue(web, model, page):
     assert Workbench.objects.get().status == "queued"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("user", ["owner", "staff"])
 def test_each_compute_uses_the_same_workbench(client, model, serve, user, request):
     client.force_login(request.getfixturevalue(user))
@@ -394,6 +399,7 @@ def test_unreadable_wish_is_refused_at_its_field(web, model, serve):
     assert bench.steps.count() == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("form", "field"),
     [
@@ -417,6 +423,7 @@ def test_each_edit_that_is_refused_changes_nothing(web, model, serve, form, fiel
     assert bench.steps.count() == 1
 
 
+@pytest.mark.slow
 def test_workbench_with_a_stored_bad_wish_recovers(web, model, serve):
     """Earlier versions stored such a wish, and each further step failed."""
     bench = actions.open_for(owner=model.owner, model=model)

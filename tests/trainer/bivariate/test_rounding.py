@@ -35,6 +35,7 @@ def proportional(rng, n):
     return np.column_stack([x, x * (2.0 if rng.random() < 0.5 else 1 / 3)])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", [derived, nearly_on_a_line, an_outlier, proportional])
 def test_no_line_that_keeps_a_margin_beats_what_is_proved(make):
     for seed in range(60):

@@ -40,11 +40,13 @@ def run(program, *arguments, folder):
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
 
 
+@pytest.mark.slow
 def test_no_command_imports_django():
     done = subprocess.run([sys.executable, "-c", LOAD_ALL], cwd=ROOT, capture_output=True, text=True)
     assert done.stdout.strip() == "[]", done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "status"),
     [
@@ -70,6 +72,7 @@ def test_wrong_arguments_end_with_usage_and_status_2(files):
         assert done.stderr.endswith("error: the following arguments are required: MODEL.json, DATA\n")
 
 
+@pytest.mark.slow
 def test_options_of_django_still_work(files):
     done = run(PROGRAMS[2], "rules", "gone.json", "--traceback", folder=files)
     assert done.returncode == 1

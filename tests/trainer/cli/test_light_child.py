@@ -9,6 +9,8 @@ import pytest
 
 from tests.conftest import ROOT
 
+pytestmark = pytest.mark.slow
+
 LOAD = """
 import sys, importlib
 importlib.import_module(sys.argv[1])

@@ -57,6 +57,7 @@ def matrix_of(tree: Tree, rows: pd.DataFrame) -> np.ndarray:
     return out
 
 
+@pytest.mark.slow
 def test_every_row_has_the_class_of_lightgbm():
     kinds = set()
     sides = set()

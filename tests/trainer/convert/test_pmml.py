@@ -34,6 +34,7 @@ def moved(before: Tree, after: Tree, matrix: np.ndarray) -> np.ndarray:
     return out
 
 
+@pytest.mark.slow
 @seeds(120)
 def test_our_own_documents_come_back_leaf_for_leaf(seed):
     tree, matrix = random_tree(seed, learn=0.0 if seed % 2 else 0.6)

@@ -25,6 +25,7 @@ def table(rng: np.random.Generator, rows: int) -> np.ndarray:
     return np.hstack([X, rng.integers(0, 2, (rows, 1)), rng.integers(-50, 50, (rows, 1)) / 10])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [DecisionTreeClassifier, ExtraTreeClassifier])
 def test_every_row_has_the_class_and_the_leaf_of_scikit_learn(kind):
     for seed in range(TREES // 2):

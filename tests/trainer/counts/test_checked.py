@@ -34,6 +34,7 @@ def judged(document: dict, folder: Path, tmp_path: Path) -> str:
     return verdict(verify(path, folder))
 
 
+@pytest.mark.slow
 def test_every_model_from_counts_is_proved_again(tmp_path, count):
     for seed in range(4 * count):
         rng = np.random.default_rng(seed)

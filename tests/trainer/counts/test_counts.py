@@ -70,6 +70,7 @@ def test_numbers_are_those_of_a_plain_count_in_their_order(questions, depth):
         )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("depth", [1, 2, 3])
 @pytest.mark.parametrize("classes", [2, 3])
 def test_trees_from_counts_are_as_good_as_trees_from_rows(tmp_path, count, depth, classes):
@@ -131,6 +132,7 @@ def _tree_of(model, nodes):
     return tree_from_json(nodes, schema=model.tree.schema, classes=model.tree.classes)
 
 
+@pytest.mark.slow
 def test_any_division_into_files_gives_the_same_numbers(tmp_path, count):
     rng = np.random.default_rng(7)
     rows = random_rows(rng, classes=3)

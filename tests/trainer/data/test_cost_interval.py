@@ -8,6 +8,7 @@ import pytest
 from trainer.data.share_interval import of_costs
 
 
+@pytest.mark.slow
 def test_cost_interval_covers_the_mean_in_most_samples():
     rng = np.random.default_rng(5)
     covered = 0

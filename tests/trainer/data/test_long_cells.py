@@ -57,6 +57,7 @@ def test_a_cell_of_a_download(head):
     assert time.process_time() - start < SECONDS
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("head", ["", "-", "(", "1"])
 def test_a_cell_of_an_upload(head):
     for end in ("", "x", ")"):

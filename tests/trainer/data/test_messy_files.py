@@ -52,6 +52,7 @@ def names_one_of(lines: list[int], text: str) -> bool:
     return not {int(line) for line in re.findall(r"[Ll]ine (\d+)", text)}.isdisjoint(lines)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("begin", range(0, FILES, 50))
 def test_messy_files_are_read_right_or_refused_with_the_line(begin):
     outcomes = [judge(messy_file(seed)) for seed in range(begin, begin + 50)]

@@ -45,6 +45,7 @@ def optimum(problem):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", range(10))
 def test_optimum_equals_that_of_the_plain_recurrence(early, part):
     for seed in range(part * 1000, part * 1000 + 20):
@@ -70,6 +71,7 @@ def stop_after(looks):
     return lambda: next(left) <= 0
 
 
+@pytest.mark.slow
 def test_larger_limit_is_never_worse_at_any_moment(early):
     for seed in range(40):
         for looks in (1, 2, 4, 6, 9, 13, 30):
@@ -80,6 +82,7 @@ def test_larger_limit_is_never_worse_at_any_moment(early):
             assert costs == sorted(costs, reverse=True), (seed, looks)
 
 
+@pytest.mark.slow
 def test_stopped_search_has_a_valid_bound(early):
     for seed in range(100):
         problem = problem_of(seed, 2 + seed % 6)
@@ -96,6 +99,7 @@ def noisy(rows=400, features=12):
     return BinaryProblem(X, y, n_classes=2, depth=12, leaf_cost=Fraction(2))
 
 
+@pytest.mark.slow
 def test_bound_rises_and_cost_falls_while_it_searches(monkeypatch):
     monkeypatch.setattr(any_depth, "SHALLOW", 2)
     monkeypatch.setattr(any_depth, "SLICE_OPERATIONS", 0)
@@ -124,6 +128,7 @@ def test_full_table_drops_entries_and_keeps_the_optimum(early, monkeypatch):
     assert small.cache_entries < whole.cache_entries
 
 
+@pytest.mark.slow
 def test_any_depth_is_claimed_only_if_no_deeper_tree_is_better(early):
     claimed = 0
     for seed in range(60):

@@ -51,6 +51,7 @@ def passes(every, tree, *, asked, column, favoured, rows, model, most_leaves, re
     return few and all(right >= share * int(every.w[own].sum()) for share in recalls.values())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("table", [random_table, empty_table])
 @pytest.mark.parametrize("part", range(3))
 def test_rates_and_agreement_choose_among_the_good_trees(part, table, count):
@@ -108,6 +109,7 @@ def test_rates_and_agreement_choose_among_the_good_trees(part, table, count):
     assert left_out > 0
 
 
+@pytest.mark.slow
 @seeds(150)
 def test_required_columns_count_alike_questions_once(seed):
     """Equal and complementary columns: a question that represents both asks either, at one place only one of them."""

@@ -44,6 +44,7 @@ def test_a_workbench_that_nobody_holds_is_gone_at_once():
         gc.enable()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("table", [random_table, empty_table])
 @pytest.mark.parametrize("part", range(5))
 def test_counts_order_and_ranges_are_those_of_enumeration(part, table, count):
@@ -95,6 +96,7 @@ def test_counts_order_and_ranges_are_those_of_enumeration(part, table, count):
             assert shares[i] == pytest.approx(counts / len(want))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("table", [random_table, empty_table])
 @pytest.mark.parametrize("part", range(3))
 def test_filters_choose_among_the_same_good_trees(part, table, count):
@@ -332,6 +334,7 @@ def partition(left):
     return frozenset({left.tobytes(), (~left).tobytes()})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("table", [random_table, empty_table])
 def test_a_ballot_answers_any_row_as_all_trees_do(table, count):
     """New rows mix the values of training rows; each good tree of the enumeration answers them by itself."""

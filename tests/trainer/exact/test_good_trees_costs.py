@@ -160,6 +160,7 @@ def test_good_trees_with_costs_are_those_of_enumeration(count):
     assert seen > count
 
 
+@pytest.mark.slow
 def test_agreement_and_rates_choose_among_the_trees_of_low_cost(count):
     chosen = 0
     for seed in range(6 * count):

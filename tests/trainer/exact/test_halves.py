@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from tests.seeds import seeds
 from tests.trainer.exact.test_sides import node_of
@@ -43,6 +44,7 @@ def least_of(g, rows, features, layout):
     return int(min(weights.sum(1).min() * layout.unit + layout.leaf, sum(of_side).min()))
 
 
+@pytest.mark.slow
 @seeds(60)
 def test_child_counts_equal_counts_of_their_rows(seed):
     rng = np.random.default_rng(seed)

@@ -43,6 +43,7 @@ def check(seed, depth, min_leaf=1, options=({},)):
         assert found.bound == cost
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", range(10))
 def test_equals_the_plain_recurrence(part):
     for seed in range(part * 100, part * 100 + 100):
@@ -79,6 +80,7 @@ def test_leaves_keep_their_smallest_size():
         check(seed, depth=1 + seed % 6, min_leaf=2 + seed % 4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dataset_cache", [True, False])
 @pytest.mark.parametrize("one_call", [True, False])
 @pytest.mark.parametrize("depth", [4, 5])

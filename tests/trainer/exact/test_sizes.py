@@ -145,6 +145,7 @@ def test_row_weights_count_in_the_choice():
     assert chosen.sizes_[0]["unseen"] == pytest.approx(share)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("rows", "parameters", "reason"),
     [

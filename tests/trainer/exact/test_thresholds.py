@@ -41,6 +41,7 @@ def assert_at_least_cart(X: np.ndarray, y: np.ndarray, depth: int) -> None:
     assert tree.score(X, y) >= make_classifier("cart", depth=depth).fit(X, y).score(X, y)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(RANDOM))
 def test_default_thresholds_on_random_rows_reach_cart(seed):
     assert_at_least_cart(*random_table(seed), 1 + seed % 3)

@@ -147,11 +147,13 @@ def test_values_prices_and_conflicts_are_those_of_enumeration(part, count):
     assert (free and contradicted) or count < 100
 
 
+@pytest.mark.slow
 @seeds(600)
 def test_held_thresholds_on_few_bins_are_those_of_enumeration(seed):
     check_completion(instance(seed, coarse_table))
 
 
+@pytest.mark.slow
 @seeds(300)
 def test_wishes_with_empty_cells_are_those_of_enumeration(seed):
     check_completion(instance(seed, empty_table))

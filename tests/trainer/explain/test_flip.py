@@ -184,11 +184,13 @@ def compared(seed, *, sums, holes=False):
     return count
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("block", range(6))
 def test_questions_of_one_column_against_every_row_of_a_grid(block):
     assert sum(compared(seed, sums=False) for seed in range(20 * block, 20 * block + 20)) > 10
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("block", range(6))
 def test_flip_of_row_with_empty_cells_equals_enumeration(block):
     assert sum(compared(seed, sums=False, holes=True) for seed in range(20 * block, 20 * block + 20)) > 10

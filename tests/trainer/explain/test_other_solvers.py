@@ -330,6 +330,7 @@ def solved(table: list[list[Fraction]]) -> list[Fraction] | None:
     return [line[n] for line in table]
 
 
+@pytest.mark.slow
 def test_continuous_change_reaches_least_vertex(count):
     """Values may be any number: the least size is an infimum, which a row just beyond a plane comes near to."""
     schema = tuple(ColumnSchema(name=f"x{j}", kind=ColumnKind.NUMERIC) for j in range(3))

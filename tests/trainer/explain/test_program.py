@@ -107,6 +107,7 @@ def random_planes(rng, depth) -> Draft:
     return DraftBranch(split=split, left=random_planes(rng, depth - 1), right=random_planes(rng, depth - 1))
 
 
+@pytest.mark.slow
 def test_joint_changes_reach_rows_exactly_on_threshold():
     several = proved = 0
     for seed in range(100):  # 42 and 51 have their smallest change exactly on a plane

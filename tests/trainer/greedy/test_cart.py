@@ -38,6 +38,7 @@ def left_impurity(leaves, y, weight, measure):
     return total
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("measure", ["gini", "entropy"])
 @pytest.mark.parametrize("block", range(4))
 def test_the_first_question_is_as_good_as_that_of_scikit_learn(block, measure):

@@ -71,6 +71,7 @@ def check(name: str, seed: int, techniques: Techniques, inst: Instance | None = 
     assert inst.value(found.tree) == found.value
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_every_technique_finds_and_proves_the_best_tree(variant):
     for seed in range(10):
@@ -93,6 +94,7 @@ def test_every_technique_on_many_instances_on_every_solver(count, name, variant)
         check(name, seed, t, affordable_instance(name, seed, bounded=t.path_bounds and t.split_bounds))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", BACKENDS)
 @pytest.mark.parametrize("depth", [2, 3])
 def test_equivalent_points_separated_if_split_bounds_leave_gap(name, depth):
@@ -119,6 +121,7 @@ def test_trees_that_are_not_cut_off_are_polished_too():
     assert inst.value(form.read(better)) == best_value(inst) > inst.value(inst.majority_leaf())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(10))
 def test_equivalent_point_rows_hold_for_every_tree(seed):
     inst = random_instance(seed, max_depth=2, max_rows=8)
@@ -132,6 +135,7 @@ def test_equivalent_point_rows_hold_for_every_tree(seed):
         assert not violated(model.model, np.array([model.assignment(tree) for tree in trees])).any()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(16))
 @pytest.mark.parametrize("form", ["basic", "chain", "recursive"])
 def test_separated_equivalent_points_say_what_stated_ones_say(seed, form):
@@ -270,6 +274,7 @@ def test_split_bounds_that_are_halted_stay_valid_and_end_at_once(monkeypatch):
     assert (halted[2:] >= whole[2:]).all()
 
 
+@pytest.mark.slow
 @seeds(30)
 def test_polishing_never_loses(seed):
     inst = random_instance(seed, max_depth=3)
@@ -317,6 +322,7 @@ def test_the_equivalent_sets_that_are_kept_lose_most(seed):
         ] == every[:limit]
 
 
+@pytest.mark.slow
 def test_equivalent_sets_are_given_up_at_a_halt():
     r = np.random.default_rng(0)
     X = r.integers(0, 2, (1_500, 12)).astype(np.uint8)
@@ -332,6 +338,7 @@ def test_equivalent_sets_are_given_up_at_a_halt():
     assert {(J.split, tuple(J.rows)) for J in found} <= every
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(10))
 def test_deep_trees_are_proved_with_bounds_of_the_exact_search(seed):
     """Depth 4 and 5, where depth-two blocks end far below the root."""

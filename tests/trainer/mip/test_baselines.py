@@ -112,6 +112,7 @@ def test_without_o11_unbranched_node_sends_rows_both_ways():
     assert best_value(inst) == -1
 
 
+@pytest.mark.slow
 @seeds(40)
 def test_every_tree_is_a_solution_of_its_value_over_ladders(seed):
     inst, ladders = numeric(seed)

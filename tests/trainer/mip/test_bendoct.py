@@ -90,6 +90,7 @@ def test_rows_with_fewer_numbers_say_what_the_printed_ones_say(seed):
         assert values[row.columns] @ row.coefficients - row.upper == pytest.approx(printed)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(10))
 def test_separation_accepts_exactly_scores_of_a_tree(seed):
     inst = random_instance(seed, max_depth=2, max_rows=8)
@@ -132,6 +133,7 @@ def meddling(form: BendOCT, points: list[np.ndarray], asked: list[int]) -> Calla
     return hooks
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", BACKENDS)
 @formulations
 def test_points_that_are_no_better_or_no_trees_do_no_harm(name, formulation):

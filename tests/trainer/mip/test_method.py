@@ -152,6 +152,7 @@ def best(holds, penalty: Fraction = PENALTY, complete: bool = False, bins: int =
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CONSTRAINTS)
 def test_the_best_tree_under_constraints_given_by_name(name):
     asked, holds = CONSTRAINTS[name]
@@ -167,6 +168,7 @@ def test_the_best_tree_under_constraints_given_by_name(name):
         assert as_shape, method
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["oct", "binoct"])
 @pytest.mark.parametrize("name", ["none", "columns", "recall", "opportunity", "pairs", "rising"])
 def test_the_baselines_take_them_too(method, name):
@@ -180,6 +182,7 @@ def test_the_baselines_take_them_too(method, name):
     assert result.certificate.objective == pytest.approx(float(wanted), abs=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("solver", ["scip", "gurobi", "highs"])
 @pytest.mark.parametrize("method", FLOW)
 def test_certificate_names_solver_and_share_of_time_in_hooks(method, solver):
@@ -321,6 +324,7 @@ def test_complete_tree_uses_a_column_even_if_none_splits_rows():
                 train(request)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["oct", *FLOW])
 @pytest.mark.parametrize("solver", ["scip", "gurobi"])
 def test_prices_finer_than_a_solver_sees_are_kept_exactly(method, solver):

@@ -53,6 +53,7 @@ def answers_and_colours(seed: int) -> str:
     return "\n".join(lines) + "\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["exact", "flowoct", "bendoct", "bendoct-accelerated", "oct", "binoct"])
 def test_columns_that_need_no_encoding_have_questions_as_well(method, tmp_path):
     result, (model, data, proof) = trained(tmp_path, answers_and_colours(3), method, depth=2, binarise="none")
@@ -89,6 +90,7 @@ def noise(seed: int) -> str:
     return "\n".join([",".join([*"uvwxyz", "class"]), *rows]) + "\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("limit", "status"), [({"mip_gap": 1.0}, "optimal"), ({"time_limit": 0.5}, "time_limit")])
 def test_a_bound_that_is_not_met_needs_no_more_than_it_says(limit, status, tmp_path):
     """The proof of the optimum would have hundreds of steps."""

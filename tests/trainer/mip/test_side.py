@@ -99,6 +99,7 @@ def check(name: str, formulation: str, seed: int) -> bool:
     return True
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("formulation", FORMULATIONS)
 @pytest.mark.parametrize("name", BACKENDS)
 def test_the_best_admitted_tree_is_found_and_proved(name, formulation):
@@ -118,6 +119,7 @@ def test_the_best_admitted_tree_of_many_instances(count, name, formulation):
     assert sum(solved) > 0.75 * wanted
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("formulation", [f for f in FORMULATIONS if not f.startswith("oct")])
 def test_exact_start_keeps_constraints_that_search_supports(formulation):
     """Its bound is never below the best value, and its tree is that best one where it carries every constraint."""
@@ -138,6 +140,7 @@ def test_exact_start_keeps_constraints_that_search_supports(formulation):
     assert whole > 7
 
 
+@pytest.mark.slow
 @seeds(25)
 def test_rows_and_judgement_agree_on_every_tree(seed):
     """A labelled tree satisfies the rows of a constraint exactly when the constraint says that it holds."""
@@ -175,6 +178,7 @@ def few_rows(seed: int) -> tuple[Instance, Judged]:
     return inst, judged(inst)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("formulation", ["oct", "flowoct", "bendoct"])
 @pytest.mark.parametrize("name", ["scip", "highs"])
 def test_tolerance_on_or_just_below_difference_is_exact(name, formulation):
@@ -203,6 +207,7 @@ def many_rows(seed: int, depth: int) -> tuple[Instance, Judged, Fraction]:
     return inst, judged(inst), EqualRates(label=1, delta=Fraction(1)).difference(inst, best)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("formulation", FORMULATIONS)
 @pytest.mark.parametrize("name", BACKENDS)
 def test_rates_of_large_groups_are_kept_exactly(name, formulation):
@@ -317,6 +322,7 @@ def check_complete(name: str, seed: int) -> bool:
     return True
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", BACKENDS)
 def test_the_best_complete_tree_that_is_admitted(name):
     assert sum(check_complete(name, seed) for seed in range(15)) > 3
@@ -346,6 +352,7 @@ def contradicting(seed: int) -> tuple[Instance, list[tuple[RelaxedConstraint, li
     return inst, found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("formulation", FORMULATIONS)
 @pytest.mark.parametrize("name", ["scip", "gurobi"])
 def test_contradicting_constraints_report_what_is_reachable(name, formulation):

@@ -117,6 +117,7 @@ def random_mixed(seed):
     )
 
 
+@pytest.mark.slow
 @seeds(360)
 def test_gap_that_is_asked_for_is_kept_and_proved(seed):
     rng, problem = random_mixed(seed)

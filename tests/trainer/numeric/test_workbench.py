@@ -62,11 +62,13 @@ def instance(seed, table=None):
     return problem, bench, texts, wishes, Brute(problem, bench, wishes, depth), rng
 
 
+@pytest.mark.slow
 @seeds(240)
 def test_values_prices_and_conflicts_are_those_of_enumeration(seed):
     check_completion(instance(seed))
 
 
+@pytest.mark.slow
 @seeds(240)
 def test_wishes_with_empty_cells_are_those_of_enumeration(seed):
     check_completion(instance(seed, empty_table))

@@ -39,6 +39,7 @@ def check(name, seed, **changes):
     assert all((frozenset(a), frozenset(b)) in known for a, b in hooks.pool)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["scip", "gurobi"])
 @pytest.mark.parametrize("first", range(0, 200, 25))
 def test_finds_and_proves_the_best_tree_of_200_instances(name, first):
@@ -102,6 +103,7 @@ def test_a_tree_written_into_the_model_keeps_its_exact_value(seed):
     assert search.value <= best_value(X, inst.counts, inst.depth, inst.kappa, complete=inst.complete)
 
 
+@pytest.mark.slow
 def test_local_search_meets_oracle_and_leaves_local_optimum():
     left = 0
     for seed in range(25):

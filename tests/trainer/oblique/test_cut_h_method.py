@@ -111,6 +111,7 @@ def test_searchable_price_orders_trees_like_requested_price():
         assert other == kappa or Lattice(kappa=other, leaves=most).step >= Fraction(1, 2 * most)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("penalty", [1e-9, 1e-7, 0.1111111111, 0.3333333333])
 @pytest.mark.parametrize("fewest", [False, True])
 def test_prices_finer_than_a_solver_sees_are_kept_exactly(penalty, fewest):

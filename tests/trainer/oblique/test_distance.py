@@ -70,6 +70,7 @@ def test_the_best_stripe_is_that_of_all_thresholds(seed):
         assert found[0] == best == gain[Z @ found[1] <= found[2]].sum()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("first", range(0, 100, 25))
 def test_search_stays_in_class_and_meets_optimum_mostly(first):
     met = 0
@@ -117,6 +118,7 @@ def test_where_memory_ends_the_tree_is_kept(method, place, monkeypatch):
     assert found.bound > found.objective
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["scip", "gurobi"])
 @pytest.mark.parametrize("first", range(0, 30, 10))
 def test_oct_h_has_the_optimum_of_its_class(name, first):

@@ -86,6 +86,7 @@ def test_a_small_objective_with_priced_coefficients_is_proved(solver, depth):
     assert found.objective == pytest.approx(0.01)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SOLVERS)
 @pytest.mark.parametrize("first", range(0, 60, 15))
 def test_no_leaf_is_smaller_than_asked(name, first):
@@ -102,6 +103,7 @@ def test_no_leaf_is_smaller_than_asked(name, first):
         assert inst.value(inst.prune(tree)) == best
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SOLVERS)
 @pytest.mark.parametrize("first", range(0, 30, 15))
 def test_routes_of_all_rows_change_no_optimum(name, first):
@@ -114,6 +116,7 @@ def test_routes_of_all_rows_change_no_optimum(name, first):
         assert values[0] == values[1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SOLVERS)
 @pytest.mark.parametrize("constants", ["data", "paper"])
 @pytest.mark.parametrize("first", range(0, 15, 15))
@@ -134,6 +137,7 @@ def soct(inst, **more):
     return SOCT(inst, CutOptions(), **more)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SOLVERS)
 @pytest.mark.parametrize("first", range(0, 24, 12))
 def test_a_coefficient_costs_its_price(name, first):
@@ -172,6 +176,7 @@ def test_trees_are_pruned_to_large_leaves_and_fit_the_models(seed):
         assert not CutHooks(form).on_integral(Point(values), "start")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["cut-h", "cutw-h", "s-oct", "oct-h"])
 @pytest.mark.parametrize("seed", range(4))
 def test_methods_respect_min_leaf_and_their_files_verify(method, seed, tmp_path):

@@ -120,6 +120,7 @@ def test_neighbours_that_are_ruled_out_change_no_errors(seed):
 METHODS = ("cut-h", "cutw-h", "s-oct", "oct-h")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(12))
 def test_points_in_one_plane_need_no_search(seed, tmp_path):
     """A third column, a mixture of the two others, changes nothing; the check counts by other means."""
@@ -162,6 +163,7 @@ def assert_verified(made, data, X, y, folder):
     assert verdicts["bound"] == verdicts["optimal"] == "proved"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "parameters", [{"min_leaf": 5}, {"balanced": True}, {"max_leaves": 3}, {"then_fewest": True}, {"pareto": True}]
 )
@@ -230,6 +232,7 @@ def test_three_questions_on_a_path_are_not_bounded_by_two(seed):
         assert inst.ceiling >= best_value(X, counts, 3, kappa, most=most)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["scip", "gurobi"])
 @pytest.mark.parametrize("first", range(0, 16, 8))
 def test_the_rows_of_planes_change_no_optimum(name, first):

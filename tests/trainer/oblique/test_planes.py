@@ -167,6 +167,7 @@ def most_correct(X, counts, depth):
     return [max(v for k, v in found.items() if k <= most) for most in range(max(found) + 1)]
 
 
+@pytest.mark.slow
 def test_coefficient_points_reach_oracle_mostly_and_never_exceed():
     met = 0
     for seed in range(6):

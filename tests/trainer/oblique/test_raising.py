@@ -75,6 +75,7 @@ def test_cases_know_the_distance_that_planes_keep(alone, method, further):
         assert found.status == "optimal", seed
 
 
+@pytest.mark.slow
 def test_the_steps_of_the_search_are_the_proof(alone, monkeypatch, tmp_path):
     again = []
     own = proof_file.planes_proof

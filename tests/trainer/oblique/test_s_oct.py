@@ -16,6 +16,7 @@ from trainer.milo.lattice import Lattice
 from trainer.training.run import TrainRequest, train
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["scip", "gurobi"])
 @pytest.mark.parametrize("first", range(0, 60, 20))
 def test_s_oct_has_the_optimum_of_cut_h(name, first):
@@ -29,6 +30,7 @@ def test_s_oct_has_the_optimum_of_cut_h(name, first):
         assert inst.value(inst.prune(form.read(outcome.values))) == best
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["scip", "gurobi", "highs"])
 @pytest.mark.parametrize("first", range(0, 24, 12))
 def test_oct_h_has_the_same_optimum_where_its_distance_is_kept(name, first):
@@ -58,6 +60,7 @@ def test_a_tree_written_into_the_models_keeps_its_exact_value(seed):
         assert inst.value(form.read(values)) >= search.value - inst.kappa * inst.size
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [*range(1, 7), 8, 9])
 def test_all_of_them_are_at_least_the_univariate_optimum(seed):
     _, counts, depth, kappa, values, y = rows_of(seed)

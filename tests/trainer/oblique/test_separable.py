@@ -68,6 +68,7 @@ def test_no_tree_is_lost_beside_columns_of_another_size(method, seed):
     assert (model.predict(X) == y).mean() == pytest.approx(model.certificate_.objective)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("share", [0.3, 1.0])
 def test_undecided_separability_loosens_bound_and_loses_no_tree(share, monkeypatch):
     rng = np.random.default_rng(3)

@@ -45,6 +45,7 @@ def bound(found):
     return next(f for f in found if f.claim == "bound")
 
 
+@pytest.mark.slow
 @seeds(60)
 def test_every_optimum_is_proved(tmp_path_factory, seed):
     folder = tmp_path_factory.mktemp("odt")
@@ -70,6 +71,7 @@ def test_other_spaces_have_no_proof_and_say_so(tmp_path, parameters):
 NAMED = re.compile(r"(.* no other columns than )\((.*?)\)(.*)")
 
 
+@pytest.mark.slow
 @seeds(40)
 def test_columns_that_cart_chose_are_a_space_of_their_own(tmp_path_factory, seed):
     folder = tmp_path_factory.mktemp("odt")
@@ -101,6 +103,7 @@ def test_columns_that_cart_chose_are_a_space_of_their_own(tmp_path_factory, seed
         assert best == document["certificate"]["objective"]
 
 
+@pytest.mark.slow
 def test_both_checkers_read_proofs_over_chosen_columns(tmp_path):
     cases = []
     holds = []
@@ -146,6 +149,7 @@ SHAPES = (
 )  # fmt: skip
 
 
+@pytest.mark.slow
 @seeds(18)
 def test_topologies_are_proved_and_nothing_better(tmp_path_factory, seed):
     folder = tmp_path_factory.mktemp("odt")

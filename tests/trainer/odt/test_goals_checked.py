@@ -23,6 +23,7 @@ GOALS = (
 SHAPE = {"depth": 2, "bins": 4, "max_card": 0}
 
 
+@pytest.mark.slow
 @seeds(18)
 def test_honest_files_are_proved(tmp_path_factory, seed):
     # two classes

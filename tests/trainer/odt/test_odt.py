@@ -89,6 +89,7 @@ def test_equals_brute_force(topology):
         assert problem.correct(tree) == brute(problem, parse(topology), 0), f"seed {seed}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("card", [1, 2])
 @pytest.mark.parametrize("heavy", [False, True])
 def test_equals_brute_force_with_small_subsets(card, heavy):
@@ -149,6 +150,7 @@ def test_topologies_of_the_paper():
     assert Shape(None, None).is_last
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("card", [0, 1, 2])
 def test_two_class_kernel_agrees_with_multiclass_kernel(card):
     """Larger groups than brute force can take: up to eight categories, thresholds, weights, both with and without a value to beat."""
@@ -171,6 +173,7 @@ def test_two_class_kernel_agrees_with_multiclass_kernel(card):
         assert SubsetSearch(groups=groups, root=shape).solve(shape, rows, value) == (value, None)
 
 
+@pytest.mark.slow
 def test_depth_three_trees_of_large_groups_have_claimed_value():
     """The value of depth 3 lies between those of its minor and of depth 2 below every category, and the tree earns it."""
     for seed in range(12):

@@ -54,6 +54,7 @@ def test_the_tree_is_the_best_over_the_chosen_columns(seed):
         assert problem.correct(tree) == brute(part, parse("[[..].]"), 0)
 
 
+@pytest.mark.slow
 def test_topology_with_best_held_out_accuracy_is_chosen():
     problem = noisy(2)
     _, certificate, _ = solved(problem, topology="auto", seed=3)

@@ -85,6 +85,7 @@ def test_the_frontier_is_that_of_all_trees(seed):
     assert sum(reached(problem, tree)) == max(tp + tn for tp, tn in expected)
 
 
+@pytest.mark.slow
 @seeds(100)
 @pytest.mark.parametrize("share", ["sensitivity", "specificity"])
 def test_a_required_share_is_kept_and_the_other_maximised(seed, share):
@@ -130,6 +131,7 @@ def test_both_shares_or_the_best_that_can_be_reached(seed):
         assert most - Fraction(1, 10**4) < said <= most  # it can be asked for
 
 
+@pytest.mark.slow
 def test_stopped_second_search_keeps_tree_of_first_search(monkeypatch):
     """Time may run out just after it is known that both shares go together."""
     solve = RateFrontierSearch.solve
@@ -216,6 +218,7 @@ class _Patience(Monitor):
         return super().stopped()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("card", [0, 1])
 def test_a_stopped_frontier_says_only_what_is_proved(card):
     """Listed as proved: pairs that no tree beats. Bounds: no tree is above. Finished: no pair is missing."""
@@ -323,6 +326,7 @@ def test_the_checker_recounts_the_goal(tmp_path):
     assert found["objective"] == found["required shares"] == found["structure"] == "recounted"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("solver", ["search", "scip"])
 def test_every_stored_subset_keeps_the_limit(tmp_path, solver):
     """Categories that do not occur at a node, and some that occur nowhere, count, too; the rows go where they went."""

@@ -44,6 +44,7 @@ def solved(problem, **settings):
     return fit(odt.METHOD, problem, values, Monitor())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("solver", BACKENDS)
 @seeds(100)
 def test_finds_the_best_tree_and_proves_it(solver, seed):
@@ -59,6 +60,7 @@ def test_finds_the_best_tree_and_proves_it(solver, seed):
     assert certificate.bound == pytest.approx(problem.correct(tree) / problem.n)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("solver", BACKENDS)
 @seeds(60)
 def test_required_shares_and_weights(solver, seed):
@@ -81,6 +83,7 @@ def test_required_shares_and_weights(solver, seed):
     assert found[1 - own] == max(pair[1 - own] for pair in pairs if pair[own] >= least * rows[own])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("solver", BACKENDS)
 @seeds(25)
 def test_more_than_two_classes(solver, seed):
@@ -119,6 +122,7 @@ def test_a_pair_that_no_tree_reaches_is_answered_by_the_best(solver):
     raise AssertionError("no such case")
 
 
+@pytest.mark.slow
 @seeds(60)
 def test_every_tree_has_an_assignment_that_the_rows_accept(seed):
     """Optimal trees of the search, with every combination of techniques; the objective is what the tree earns."""

@@ -9,6 +9,7 @@ from tests.trainer.odt.options import OPTIONS, applies, check, instance
 CASES = [(option, solver) for option in OPTIONS for solver in ("search", "scip", "gurobi") if applies(option, solver)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("option", "solver"), CASES)
 def test_equals_brute_force(option, solver):
     for seed in range(1000, 1003 if option == "topology=auto" else 1008):

@@ -73,6 +73,7 @@ def test_fronts_are_those_of_brute_force(seed):
     assert front.tolist() == [negatives - max(tn for tp, tn in pairs if positives - tp <= t) for t in range(cap + 1)]
 
 
+@pytest.mark.slow
 @seeds(120)
 def test_what_a_target_excludes_is_not_looked_for(seed):
     problem, text, card = case(seed, 2)
@@ -142,6 +143,7 @@ CLAIMS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("claim", CLAIMS, ids=str)
 def test_honest_files_are_proved_and_lower_bounds_are_refuted(tmp_path, claim):
     for seed in range(2):

@@ -337,6 +337,7 @@ def test_conflict_names_rows_if_trivial_tests_leave_room():
         assert words in found.reason
 
 
+@pytest.mark.slow
 def test_uneven_topology_has_training_optimum_and_names_no_room():
     for seed, topology in ((0, "depth-2.5"), (1, "imbalanced"), (2, "[.[[..][..]]]")):
         problem = larger(seed, classes=2)
@@ -370,6 +371,7 @@ WISHES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("classes", [2, 3])
 def test_categories_one_by_one_find_what_all_subsets_together_do(classes):
     for seed, wishes in enumerate(WISHES):

@@ -188,6 +188,7 @@ def test_question_whether_a_cell_is_empty_has_words():
     assert path_in_words(tree, 1, rows[1])[0] == "is age empty? Here empty: yes"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("block", range(6))
 def test_python_code_reaches_the_same_leaf(block):
     for seed in range(30 * block, 30 * (block + 1)):
@@ -203,6 +204,7 @@ def test_python_code_reaches_the_same_leaf(block):
             assert scope["probabilities"](record) == dict(zip(tree.classes, shares, strict=True))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("block", range(6))
 def test_sql_reaches_the_same_leaf(block):
     for seed in range(30 * block, 30 * (block + 1)):

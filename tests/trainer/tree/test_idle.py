@@ -46,6 +46,7 @@ def test_the_random_trees_have_idle_questions_below_each_other():
     assert sum(not idle for idle in found) > 10
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("method", "asked"),
     [

@@ -24,6 +24,7 @@ from trainer.tree.nodes import Tree
 ROOT = Path(__file__).resolve().parents[3]
 
 
+@pytest.mark.slow
 @seeds(60)
 def test_a_written_tree_reads_back_equal_and_predicts_the_same(seed, tmp_path):
     tree, matrix = random_tree(seed)
@@ -128,6 +129,7 @@ DAMAGES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("damage", DAMAGES, ids=range(len(DAMAGES)))
 def test_a_damaged_document_is_refused_with_a_sentence(damage, tmp_path):
     doc = copy.deepcopy(BASE)

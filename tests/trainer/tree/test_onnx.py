@@ -47,6 +47,7 @@ def check(tree: Tree, matrix: np.ndarray, outputs: list[np.ndarray]) -> None:
     assert np.array_equal(shares, tree.probabilities[expected])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("block", range(10))
 def test_every_row_reaches_its_leaf_from_one_tensor(block):
     for seed in range(20 * block, 20 * (block + 1)):
@@ -54,6 +55,7 @@ def test_every_row_reaches_its_leaf_from_one_tensor(block):
         check(tree, matrix, session(tree, "tensor", alone()).run(["label", "probabilities", "leaf"], {"X": matrix}))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("block", range(10))
 def test_every_row_reaches_its_leaf_from_columns(block):
     for seed in range(20 * block, 20 * (block + 1)):
@@ -96,6 +98,7 @@ def test_text_columns_are_own_inputs_and_empty_text_is_a_value():
     assert model.run(["label"], {name: texts})[0].tolist() == ["yes", "no", "no", "no"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("block", range(4))
 def test_sums_over_wide_ranges_reach_their_leaf(block):
     for seed in range(50 * block, 50 * (block + 1)):

@@ -25,6 +25,7 @@ TREES = 80
 SPACE = f"{{{NAMESPACE}}}"
 
 
+@pytest.mark.slow
 def test_jpmml_reaches_same_node_with_same_label_and_shares(tmp_path):
     if shutil.which("java") is None or importlib.util.find_spec("jpmml_evaluator") is None:
         pytest.skip("needs Java and the package jpmml-evaluator")

@@ -164,6 +164,7 @@ public class Run { public static void main(String[] a) throws Exception {
 """
 
 
+@pytest.mark.slow
 def test_java_with_javac(count, tmp_path):
     runtime("java", "javac")
     found = cases(min(count, MOST))
@@ -469,6 +470,7 @@ def test_c_refuses_unknown_values(tmp_path):
     assert answers[1] == "-1 none"
 
 
+@pytest.mark.slow
 def test_java_refuses_unknown_values(tmp_path):
     runtime("javac", "java")
     (tmp_path / "OctwebTree.java").write_text(to_java(refusing_tree()), encoding="utf-8")

@@ -137,6 +137,7 @@ def digits(value: float) -> int:
     return len(Decimal(repr(value)).normalize().as_tuple().digits)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", METHODS, ids=lambda m: m.id)
 def test_rules_as_text_and_as_json_answer_as_the_model_does(method):
     # any tree will do, but those of the quick methods are to be theirs on a busy machine, too

@@ -16,6 +16,7 @@ from trainer.tree.splits import Linear, Subset, Threshold, goes_left, linear, sp
 NUMBERS = (ColumnSchema(name="a", kind=ColumnKind.NUMERIC), ColumnSchema(name="b", kind=ColumnKind.NUMERIC))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("block", range(10))
 def test_kernel_twin_and_plain_python_agree_on_every_row(block):
     for seed in range(40 * block, 40 * (block + 1)):

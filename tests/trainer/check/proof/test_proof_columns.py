@@ -85,6 +85,7 @@ def test_without_room_for_searches_the_proof_is_the_same(tmp_path, monkeypatch, 
     assert verdict(found) == "proved"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("seed", "asked"),
     [(5, {"forbidden_pairs": "a+e", "max_columns": 3}), (6, {"forbidden_pairs": "a+b", "max_columns": 3})],
@@ -94,6 +95,7 @@ def test_no_step_of_a_case_is_about_a_path_that_pairs_forbid(tmp_path, seed, ask
     assert verdict(found) == "proved"
 
 
+@pytest.mark.slow
 def test_step_on_lower_trees_counts_for_same_rows(tmp_path):
     """The taller trees of the other one have smaller vectors, whose sums are those of no tree of the height."""
     _, found = proved(tmp_path, 8, depth=5, forbidden_pairs="a+e", recall="yes: 0.8", max_columns=None)

@@ -56,6 +56,7 @@ def shown_cost(files: EmptyCellFiles, lines: Lines) -> Any:
     return proved_bounds(document, load(files.rows, document).training, changed).cost
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("space", range(len(SPACES)))
 def test_both_checkers_accept_proofs_of_empty_cells(space, tmp_path, count):
     method, parameters = SPACES[space]
@@ -93,6 +94,7 @@ def test_proof_of_empty_cells_needs_version_8(change: Callable[[Lines], None], t
     assert page([(files.model.read_text(), "\n".join(map(json.dumps, lines)), files.rows.read_text())]) == [False]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["exact", "exact-numeric"])
 def test_proof_with_other_side_or_threshold_is_rejected(method, tmp_path, count):
     """A question of a step is replaced by its twin with the other side, or by another threshold; a bound that still holds is no lie."""
@@ -134,6 +136,7 @@ WISHES = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["exact", "exact-numeric", "odt"])
 @pytest.mark.parametrize("wishes", WISHES, ids=lambda wishes: wishes[0])
 def test_both_checkers_accept_wishes_about_empty_cells(method, wishes, tmp_path, count):

@@ -125,6 +125,7 @@ def test_five_levels_of_more_than_twenty_questions_are_proved():
     assert shown(space, [more, *proof.steps]) is None
 
 
+@pytest.mark.slow
 def test_no_change_makes_a_false_frontier_hold():
     tried = refused = 0
     for seed in (0, 1, 2, 3, 4, 6, 7):
@@ -162,6 +163,7 @@ TABLES: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("place", range(len(TABLES)))
 def test_the_frontier_of_a_model_is_proved_by_both_checkers(place, tmp_path):
     method, parameters = TABLES[place]
@@ -269,6 +271,7 @@ LIES: dict[str, Callable[[dict[str, Any]], object]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lie", LIES)
 def test_false_frontier_is_not_proved_by_true_proof(lie, tmp_path):
     document, data, proof = deep()
@@ -310,6 +313,7 @@ def test_frontier_without_trees_is_proved_only_by_search(tmp_path, monkeypatch):
     assert said(document, data, proof, tmp_path) == "cannot be judged"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_both_checkers_prove_frontiers_of_planes(seed, tmp_path):
     draw = np.random.default_rng(seed)

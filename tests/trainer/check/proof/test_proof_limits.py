@@ -7,6 +7,7 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
+import pytest
 
 from tests.seeds import seeds
 from tests.trainer.check.proof.test_proofs import accepted, never, with_header
@@ -87,6 +88,7 @@ def table(seed: int) -> tuple[ProofSpace, list[dict[str, Any]], int]:
     return space, with_header(proof), optimum
 
 
+@pytest.mark.slow
 @seeds(24)
 def test_proof_within_limits_shows_optimum_and_no_more(seed):
     space, lines, optimum = table(seed)

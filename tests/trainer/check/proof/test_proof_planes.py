@@ -99,6 +99,7 @@ def accepted(lines: Lines, space: PlaneSpace) -> Fraction | None:
 SEEDS = [(seed, TOUCHING) for seed in range(30)] + [(seed, FAR) for seed in range(12)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("seed", "least"), SEEDS)
 def test_the_optimum_is_proved_and_nothing_better(seed, least):
     kappa = points(seed, least)[3]
@@ -148,6 +149,7 @@ def _tuples(tree):
     return tree if isinstance(tree, int) else tuple(map(_tuples, tree))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("least", [TOUCHING, FAR])
 def test_no_change_makes_a_proof_show_what_is_false(least):
     tried = refused = 0

@@ -60,6 +60,7 @@ def trained(
     return model, file, data
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("method", "parameters"), METHODS)
 def test_an_optimum_is_proved_by_its_file_alone(tmp_path, method, parameters):
     model, file, data = trained(tmp_path, method, parameters)
@@ -89,6 +90,7 @@ def test_the_single_file_checks_such_a_proof(tmp_path):
     assert "Verdict: proved" in done.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("method", "parameters"), METHODS[:1] + METHODS[-3:-1])
 def test_both_checkers_agree_on_changed_proof_of_planes(tmp_path, method, parameters):
     model, file, data = trained(tmp_path, method, parameters | {"leaf_penalty": 0.01})

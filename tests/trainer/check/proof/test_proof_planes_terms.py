@@ -78,6 +78,7 @@ def header(space: PlaneSpace, cost: Fraction) -> dict[str, Any]:
     return {"format": "octweb-proof", "version": 7, "rows": "rows", "scale": 1, "goal": int(cost * unit(space))}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("seed", "kind", "least"), CASES)
 def test_the_optimum_is_proved_and_nothing_better(seed, kind, least):
     space = space_of(seed, kind, least)
@@ -100,6 +101,7 @@ def test_these_proofs_need_the_new_steps():
     assert min(kinds.values()) > 6, kinds
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("seed", "kind", "least"), CASES[::2])
 def test_no_change_makes_a_proof_show_what_is_false(seed, kind, least):
     space = space_of(seed, kind, least)
@@ -121,6 +123,7 @@ def test_no_change_makes_a_proof_show_what_is_false(seed, kind, least):
             assert accepted(raised, space) is None
 
 
+@pytest.mark.slow
 def test_end_of_case_does_not_hold_for_smaller_leaves():
     """The same steps for a space whose leaves may be smaller, or whose coefficients cost less, are refused."""
     refused = 0
@@ -168,6 +171,7 @@ FILES = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("method", "parameters", "step"), FILES)
 def test_both_checkers_agree_on_every_change_of_file(method, parameters, step, tmp_path):
     model, data, file = (tmp_path / name for name in ("model.json", "rows.csv", "proof.jsonl.gz"))

@@ -9,6 +9,7 @@ from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
+import pytest
 
 from tests.seeds import seeds
 from tests.trainer.check.proof.test_proof_within import judge_changes
@@ -105,6 +106,7 @@ def head(goal: int) -> Lines:
     return [{"format": "octweb-proof", "version": 6, "rows": "rows", "scale": 1, "goal": goal}]
 
 
+@pytest.mark.slow
 @seeds(60)
 def test_one_step_proves_fair_optimum_and_no_more(seed):
     space = table(seed)
@@ -148,6 +150,7 @@ def test_what_the_groups_are_and_how_far_they_lie_apart_matters(seed):
         assert (shown is not None) == (least is None or best <= least)
 
 
+@pytest.mark.slow
 def test_other_fairness_definition_is_not_proved(tmp_path):
     """The difference, the groups, the class or the kind changed, with the words of the claim written anew: refuted, or it is true as well."""
     data = csv_table(tmp_path, 4)

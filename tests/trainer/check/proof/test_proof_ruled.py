@@ -209,6 +209,7 @@ def written(seed: int, depth: int, rows: int) -> tuple[ProofSpace, Lines, Fracti
     return space_of(problem, asked), proof_lines(problem, asked, best), best
 
 
+@pytest.mark.slow
 @seeds(36)
 def test_depth_four_within_rules_is_proved_and_no_more(seed):
     """Whatever is changed in a proof, it shows no more than is true."""
@@ -221,6 +222,7 @@ def test_depth_four_within_rules_is_proved_and_no_more(seed):
             judge_changes(space, lines, best, most=1)
 
 
+@pytest.mark.slow
 @seeds(30)
 def test_limits_of_columns_and_deeper_trees_within_rules(seed):
     made = written(500 + seed, 2 + seed % 2 if seed % 3 else 5, 8)
@@ -230,6 +232,7 @@ def test_limits_of_columns_and_deeper_trees_within_rules(seed):
         assert accepted(space, [lines[0] | {"goal": lines[0]["goal"] + lines[0]["scale"]}, *lines[1:]]) is None
 
 
+@pytest.mark.slow
 def test_each_step_below_the_root_is_needed_by_most_proofs():
     tried = missed = 0
     for seed in range(100, 112):
@@ -241,6 +244,7 @@ def test_each_step_below_the_root_is_needed_by_most_proofs():
     assert missed > tried / 2, (missed, tried)
 
 
+@pytest.mark.slow
 @seeds(30)
 def test_no_step_is_about_path_forbidden_by_pairs(seed):
     """Also where the pairs cost nothing: a path with both columns of a pair is refused, and so is the whole proof."""

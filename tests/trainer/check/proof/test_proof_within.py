@@ -175,6 +175,7 @@ def lines(space: ProofSpace, steps: list[dict[str, Any]], goal: int) -> list[dic
     return [{"format": "octweb-proof", "version": 2, "rows": "rows", "scale": 1, "goal": goal}, *steps]
 
 
+@pytest.mark.slow
 @seeds(210)
 def test_one_step_proves_restricted_optimum_and_no_more(seed):
     space = table(seed)
@@ -253,6 +254,7 @@ def written(seed: int, *, wishes: bool, limited: bool, deep: bool = False) -> tu
     return space, [header, *proof.steps], found.cost
 
 
+@pytest.mark.slow
 @seeds(120)
 def test_written_proof_shows_optimum_and_no_change_shows_more(seed):
     made = written(seed, wishes=seed % 3 != 0, limited=seed % 3 != 1)

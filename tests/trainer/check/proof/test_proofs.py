@@ -126,6 +126,7 @@ def test_a_proof_shows_the_optimum_and_every_step_is_true(table, seed, depth):
         assert step["bound"] <= cost(space, unit, leaf, step["path"], step["height"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("table", "seed", "depth"), CASES)
 def test_no_change_makes_a_proof_show_what_is_false(table, seed, depth):
     space, lines, optimum = table(seed, depth)
@@ -175,6 +176,7 @@ def test_threshold_search_stopped_early_proves_its_bound(depth, looks):
     assert accepted(space, with_header(proof)) == found.bound
 
 
+@pytest.mark.slow
 @seeds(80)
 def test_threshold_search_proves_bound_in_second_pass_too(seed, monkeypatch):
     rng = np.random.default_rng(seed)
@@ -233,6 +235,7 @@ def test_deleted_and_weakened_steps_of_a_deep_proof_are_missed():
     assert missed > 0.8 * tried
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(INSTANCES))
 def test_similar_steps_hold_exactly_where_the_difference_is_paid(seed):
     space, lines, _ = questions(seed, 3)

@@ -160,6 +160,7 @@ def raised(head: dict[str, Any], more: int) -> dict[str, Any]:
     return {**head, "goal": max(0, head["goal"] + more)}
 
 
+@pytest.mark.slow
 def test_a_model_with_its_proof_is_proved(files):
     model, proof, data = files
     findings = verify(model, data, proof)
@@ -167,6 +168,7 @@ def test_a_model_with_its_proof_is_proved(files):
     assert next(f for f in findings if f.claim == "bound").verdict == "proved"
 
 
+@pytest.mark.slow
 def test_both_checkers_agree_on_every_change_of_proof(files, tmp_path):
     model, proof, data = files
     lines = [json.loads(line) for line in gzip.decompress(proof.read_bytes()).decode().splitlines()]
@@ -233,6 +235,7 @@ def test_neither_checker_takes_what_is_no_number_for_one(tmp_path):
     assert own == said == [True] + [False] * (len(changes) - 1)
 
 
+@pytest.mark.slow
 def test_both_find_the_same_best_tree_with_equal_rates(tmp_path):
     """Whatever the groups, the class, the difference and the restrictions beside them are: one step shows the best cost and no more."""
     data = table(tmp_path, 5)
@@ -286,6 +289,7 @@ def test_a_proof_for_another_table_is_refuted_at_the_fingerprint(files, tmp_path
     assert "another table" in next(f for f in found if f.claim == "proof").detail
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("files", range(WITHIN), indirect=True)
 def test_a_bound_better_than_the_proof_shows_is_not_proved(files, tmp_path):
     """The file claims more than its steps show: the verdict is not "proved"."""
@@ -310,6 +314,7 @@ runpy.run_path(sys.argv[0], run_name="__main__")
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("files", ALONE, indirect=True)
 def test_the_single_file_runs_with_numpy_alone(files, tmp_path, request):
     model, proof, data = files

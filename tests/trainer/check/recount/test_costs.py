@@ -35,6 +35,7 @@ def verdict_of(document, data, tmp_path):
         return "refuted"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", WITH_COSTS)
 def test_file_with_costs_is_proved_or_recounted(folder, tmp_path, method):
     document, data = train_with_costs(folder, method)

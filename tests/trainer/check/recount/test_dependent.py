@@ -72,6 +72,7 @@ def check(document: dict[str, Any], folder: Path, seed: int = 0) -> dict[str, st
     return {f.claim: f.verdict for f in found}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [GROUP, TIME, BOTH])
 @seeds(4)
 def test_assignment_of_messy_tables_is_repeated(tmp_path, options, seed):

@@ -16,6 +16,7 @@ Document = dict[str, Any]
 SEARCHED = ("exact", "exact-numeric", "bendoct-accelerated", "oct", "binoct", "flowoct", "bendoct")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", SEARCHED)
 def test_proof_of_table_with_empty_cells_is_accepted(method, tmp_path, count):
     rng = np.random.default_rng(431)

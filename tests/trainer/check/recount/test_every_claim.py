@@ -128,6 +128,7 @@ def folder(tmp_path_factory):
     return tmp_path_factory.mktemp("files")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("method", "asked", "share"), CASES)
 def test_no_claim_of_a_method_is_without_a_line(folder, tmp_path, method, asked, share):
     document, data = trained(folder, method, test_share=share, folds=2 if share else 0, **asked)

@@ -177,6 +177,7 @@ def test_checker_and_search_agree_on_values():
                         assert goal_value({"maximise": goal}, tp, positives, tn, negatives)[0] == own
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("goal", GOALS)
 @pytest.mark.parametrize("penalty", [0, 0.02])
 def test_lines_prove_what_no_list_of_pairs_does(tmp_path, monkeypatch, goal, penalty, count):

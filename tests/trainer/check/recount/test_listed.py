@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 
 import numpy as np
+import pytest
 
 from tests.seeds import seeds
 from trainer.check.recount import verdict, verify
 from trainer.data.reader import load
 from trainer.training.run import TrainRequest, save, train
+
+pytestmark = pytest.mark.slow
 
 SCHEMES = ("quantile-thresholds", "quantile-buckets", "all-thresholds", "none")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 import numpy as np
+import pytest
 
 from tests.seeds import seeds
 from tests.trainer.check.proof.test_proof_within import document
@@ -30,6 +31,7 @@ def objective(cost, rows):
     return 1 - Fraction(int(cost), int(rows.weights.sum()))
 
 
+@pytest.mark.slow
 @seeds(60)
 def test_search_finds_optimum_with_and_without_wishes(seed):
     model, rows, brute, asked = claim(seed)

@@ -19,6 +19,7 @@ def folder(tmp_path_factory):
     return tmp_path_factory.mktemp("files")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", [m.id for m in METHODS])
 def test_held_out_rows_and_folds_are_checked_from_upload(folder, method, tmp_path):
     document, data = trained(folder, method, test_share=0.25, folds=2, time_limit=2.0)

@@ -119,6 +119,7 @@ def judged(folder, method, **asked):
     return sentence, check
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("method", "name"), CASES)
 def test_a_restriction_is_in_the_scope(tmp_path, method, name):
     value, words = RESTRICTING[name]
