@@ -42,19 +42,23 @@ def new_version(dataset: Dataset, *, owner, file: BinaryIO, source_name: str, as
 
     Raises ChangedForms if units or spellings seem to have changed, unless `as_it_is` is set.
     """
-    version = actions.create(
+    return actions.create(
         owner=owner,
         file=file,
         source_name=source_name,
         name=_name(dataset),
         choice=choice_of(dataset.columns, dataset.target),
         reading=ReadOptions(kept=_without_counts(dataset.reading), columns=[c["name"] for c in dataset.columns]),
-        before_store=None if as_it_is else partial(_refuse_changed_forms, dataset),
+        before_store=partial(_succeed, dataset, as_it_is=as_it_is),
     )
-    version.previous = dataset
-    version.version = dataset.version + 1
-    version.save(update_fields=["previous", "version"])
-    return version
+
+
+def _succeed(before: Dataset, now: Dataset, *, as_it_is: bool) -> None:
+    """Number `now` as the version after `before`. Raises ChangedForms as `new_version` does."""
+    if not as_it_is:
+        _refuse_changed_forms(before, now)
+    now.previous = before
+    now.version = before.version + 1
 
 
 def _refuse_changed_forms(before: Dataset, now: Dataset) -> None:

@@ -140,6 +140,7 @@ def inspect_built(
     return findings_of(
         InspectedTable(
             raw=plain,
+            unparsed=raw,
             target=target,
             reading=target_reading,
             guesses=[replace(g, identifier=False) if g.name in derived else g for g in guesses],

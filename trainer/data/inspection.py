@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -15,7 +16,7 @@ from trainer.data.late_dates import late_dates
 from trainer.data.parsing.alike import alike_groups
 from trainer.data.parsing.cells import Cells
 from trainer.data.parsing.column import DATE, ColumnReading
-from trainer.data.parsing.dates import GUESSED, moment_of
+from trainer.data.parsing.dates import GUESSED, DateForm, likely_stand_ins, moment_of
 from trainer.data.parsing.draft import SAMPLE
 from trainer.data.parsing.infer import GuessedColumn, numbers_rows, stray_words
 from trainer.data.parsing.reading import ColumnParsing
@@ -84,6 +85,7 @@ class InspectedTable:
     """
 
     raw: RawTable  # parsed cells
+    unparsed: RawTable  # the cells of the file
     target: str
     reading: ColumnParsing
     guesses: Sequence[GuessedColumn]
@@ -197,6 +199,8 @@ def _sentinels(table: InspectedTable) -> Iterable[IntakeFinding]:
     for column in table.reading.columns.values():
         if column.taken_for == DATE and column.missing and not column.given and column.name != table.target:
             yield _empty_date(column)
+        if column.date is not None and column.name not in (table.target, *table.ignored):
+            yield from _lonely_dates(table, column, column.date)
     columns_with_codes = {name for column in table.reading.columns.values() for name in column.names if column.special}
     for guess in table.guesses:
         if guess.name == table.target or guess.name in table.ignored:
@@ -233,6 +237,29 @@ def _empty_date(column: ColumnReading) -> IntakeFinding:
         sentence=f"{words} among the dates {'is' if len(column.missing) == 1 else 'are'} read as empty cells, so that the column stays a date.",
         mend={"column": column.name, "kind": "text"},
         if_nothing="The cells count as empty.",
+    )
+
+
+def _lonely_dates(table: InspectedTable, column: ColumnReading, form: DateForm) -> Iterable[IntakeFinding]:
+    """Yield a finding for dates such as 1900-01-01 that may mean "no date"."""
+    cells = Cells.of(table.unparsed.column(column.name))
+    words: dict[datetime.date, dict[str, int]] = {}
+    for i in np.flatnonzero(~cells.missing):
+        moment = moment_of(cells.word(i), form.form)
+        if moment is not None and moment.date is not None and cells.word(i) not in column.missing:
+            words.setdefault(moment.date, {})[cells.word(i)] = int(cells.counts[i])
+    dates = likely_stand_ins({date: sum(rows.values()) for date, rows in words.items()})
+    if not dates:
+        return
+    spellings = {word: n for date in dates for word, n in words[date].items()}
+    yield IntakeFinding(
+        kind="sentinel",
+        column=column.name,
+        severity=MEDIUM,
+        figure=", ".join(f"{word} ({n:,})" for word, n in list(spellings.items())[:SHOWN]),
+        sentence=f"{'This date stands' if len(dates) == 1 else 'These dates stand'} apart from the others and may mean that there is none.",
+        mend={"column": column.name, "missing": list(spellings)},
+        if_nothing="A tree compares the date like a real one.",
     )
 
 

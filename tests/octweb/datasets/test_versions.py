@@ -46,6 +46,7 @@ def test_differences_are_said(first):
     assert found["colour"] == ("2 categories", "3 categories")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("change", "words"),
     [
@@ -121,6 +122,7 @@ def test_columns_may_stand_in_another_order(first):
     assert made.target == "class"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("change", "words"),
     [
@@ -191,3 +193,11 @@ def test_by_page_and_the_same_trained_again(client, first, owner, stranger):
     client.force_login(stranger)
     assert client.get(url).status_code == 404
     assert client.post(reverse("runs:on", args=[run.pk, made.pk])).status_code == 404
+
+
+def test_version_is_stored_with_its_predecessor_or_not_at_all(first, monkeypatch):
+    inserted = []
+    insert = actions._insert
+    monkeypatch.setattr(actions, "_insert", lambda dataset: (inserted.append(dataset.previous), insert(dataset)))
+    assert version(first, FIRST).previous == first
+    assert inserted == [first]

@@ -41,6 +41,9 @@ from trainer.tree.splits import Interval
         ([7, 7, 7], {}),
         ([-9, -9], {}),
         ([np.nan, -99, -99, 1, 2, 3], {-99: 2}),
+        ([*range(-2000, 2000, 50), *[-999] * 10], {-999: 10}),  # a spike among other negative numbers
+        ([*range(-2000, 2000, 50), *[-998] * 10], {}),
+        ([*range(-2000, 2000, 50), *[-999] * 9, 3, 3], {}),
     ],
 )
 def test_codes_are_guessed_from_where_they_stand(values, codes):

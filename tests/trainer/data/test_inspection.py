@@ -182,6 +182,22 @@ def test_date_with_a_stand_in_stays_a_date(tmp_path, word):
     assert [own for own in verify(tmp_path / "m.json", path) if own.verdict == "refuted"] == []
 
 
+@pytest.mark.parametrize("word", ["1900-01-01", "2099-12-31"])
+def test_date_far_from_all_others_is_proposed_as_empty(tmp_path, word):
+    days = [word if i % 9 == 0 else f"2021-{1 + i % 12:02d}-{1 + i % 28:02d}" for i in range(N)]
+    path = table_of(tmp_path / "t.csv", end=days)
+    finding = next(own for own in inspect(path, target="y") if own.kind == "sentinel")
+    assert finding.figure == f"{word} (7)"
+    assert finding.mend == {"column": "end", "missing": [word]}
+    table, _, _ = load(path, target="y", given=ParsingChoices(missing={"end": (word,)}))
+    assert table.columns[table.names.index("end month")].missing.sum() == 7
+
+
+def test_first_days_of_years_among_such_days_are_dates(tmp_path):
+    path = table_of(tmp_path / "t.csv", end=[f"{1950 + i // 6 * 10}-01-01" for i in range(N)])
+    assert ("sentinel", "end") not in kinds_of(inspect(path, target="y"))
+
+
 def test_many_dates_of_other_centuries_stay_text(tmp_path):
     days = [f"{1100 + i}-01-01" if i % 3 == 0 else f"2021-01-{1 + i % 28:02d}" for i in range(N)]
     path = table_of(tmp_path / "t.csv", end=days)

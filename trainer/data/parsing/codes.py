@@ -16,7 +16,11 @@ from trainer.tree.numbers import decimal_text, number_text
 
 BELOW = (-1.0, -7.0, -8.0, -9.0, -77.0, -88.0, -99.0, -777.0, -888.0, -999.0, -9999.0, -99999.0)
 ABOVE = (77.0, 88.0, 99.0, 777.0, 888.0, 999.0, 9999.0, 99999.0, 999999.0)
+SAME_DIGITS = tuple(v for v in (*BELOW, *ABOVE) if abs(v) >= 99 and len(set(str(int(abs(v))))) == 1)
 FEWEST_ROWS = 2
+FEWEST_IN_A_SPIKE = 5
+SPIKE = 10  # smallest ratio of the rows of a spike to the rows of the most frequent other value
+MANY_VALUES = 20
 APART = 2.0  # smallest ratio of a large code to the highest other value
 MOST = 20
 MEANING = 80  # most characters of a code's meaning
@@ -27,7 +31,8 @@ def likely_codes(values: FloatArray, rows: CountArray | None = None) -> dict[flo
 
     `values`, float64 (n,), occur in one row each, or in `rows`, int64 (n,). A number of BELOW is a code if no other
     value is negative. A number of ABOVE is a code if it is at least twice as large as all other values. Each needs at
-    least two rows.
+    least two rows. Among at least MANY_VALUES other values, a number such as −999 or 9999 is a code wherever it stands,
+    if it is SPIKE times as frequent as each of them.
     """
     finite = np.isfinite(values)
     distinct, place = np.unique(values[finite], return_inverse=True)
@@ -43,7 +48,10 @@ def likely_codes(values: FloatArray, rows: CountArray | None = None) -> dict[flo
     if codes == [-1.0] and len(ordinary) < 5:
         codes = []
     codes += [v for v in high if v >= APART * max(float(ordinary.max()), 1.0)]
-    return {code: often[code] for code in sorted(codes)}
+    if len(ordinary) >= MANY_VALUES:
+        usual = int(counts[~np.isin(distinct, [*low, *high])].max())
+        codes += [v for v in SAME_DIGITS if often.get(v, 0) >= max(FEWEST_IN_A_SPIKE, SPIKE * usual)]
+    return {code: often[code] for code in sorted(set(codes))}
 
 
 def codes_text(rows: Mapping[float, int]) -> str:
