@@ -189,11 +189,13 @@ def _useless(guessed: GuessedColumn, named: bool, others: bool) -> str:
     return "its numbers name or count the rows; choose its kind yourself to use it anyway" if others else ""
 
 
-def wrong_words(name: str, kind: ColumnKind, cells: Cells, raw: RawTable) -> tuple[str, ...]:
-    """Return a message for each place whose word does not fit a column of this kind."""
+def wrong_words(
+    name: str, kind: ColumnKind, cells: Cells, raw: RawTable, empty: BoolArray | None = None
+) -> tuple[str, ...]:
+    """Return a message for each place whose word does not fit a column of this kind; words in `empty` are empty cells."""
     if kind is ColumnKind.CATEGORICAL:
         return ()
-    values = ~cells.marks
+    values = ~(cells.marks if empty is None else empty)
     if kind is ColumnKind.BINARY:
         wrong = values & ~np.isin(cells.floats(), (0.0, 1.0))
         return places(raw, cells, wrong, f"column '{name}' is binary, but has %s; only 0, 1, true and false are binary")

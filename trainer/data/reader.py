@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from trainer.data.build import LoadReport, build, check_name, gaps, suggestion, wrong_words
+from trainer.data.build import LoadReport, build, check_name, suggestion, wrong_words
 from trainer.data.dependence import check_dependence, dependence_notes, with_dependence
 from trainer.data.formats.csv_file import read_csv
 from trainer.data.formats.file_bytes import ReadLimits
@@ -67,6 +67,7 @@ class ModelRows:
     absent_columns: tuple[str, ...]
     unknown_words: Mapping[str, Mapping[str, int]] = field(default_factory=dict)  # by column, with their cells
     respelled: Mapping[str, int] = field(default_factory=dict)  # cells with another spelling of a category, by column
+    blank_words: Mapping[str, Mapping[str, int]] = field(default_factory=dict)  # by numeric column, read as empty
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -78,6 +79,8 @@ class ModelRows:
             out.append(f"Columns that the tree does not use are missing: {', '.join(self.absent_columns)}.")
         for name, count in self.unknown.items():
             out.append(unknown_words(name, count))
+        for name, words in self.blank_words.items():
+            out.append(blank_note(name, words))
         if not self.usable.all():
             out.append(empty_words(int((~self.usable).sum()), len(self.usable)))
         return tuple(out)
@@ -93,6 +96,12 @@ def empty_words(unusable: int, rows: int) -> str:
     """Describe the handling of `unusable` of `rows` rows."""
     have, get = ("row has", "it gets") if unusable == 1 else ("rows have", "they get")
     return f"{unusable:,} of {rows:,} {have} an empty cell in a column that the tree needs, so {get} no prediction."
+
+
+def blank_note(column: str, words: Mapping[str, int]) -> str:
+    """Return the note on words such as "-" in a column of numbers, with their cells."""
+    cells = ", ".join(f"'{word}' ({count:,})" for word, count in words.items())
+    return f"Words among the numbers of '{column}' are read as empty cells: {cells}."
 
 
 def empty_cell_notes(answers: int, unseen: int, columns: Collection[str]) -> list[str]:
@@ -410,6 +419,7 @@ def rows_for_model(
     usable = np.ones(len(raw), bool)
     unknown: dict[str, Mapping[str, int]] = {}
     respelled: dict[str, int] = {}
+    blank_words: dict[str, Mapping[str, int]] = {}
     missing: dict[str, int] = {}
     problems: list[str] = []
     columns = []
@@ -422,6 +432,8 @@ def rows_for_model(
         problems += read.wrong
         if read.unknown:
             unknown[column_schema.name] = read.unknown
+        if read.blank_words and column_schema.name in needed:
+            blank_words[column_schema.name] = read.blank_words
         if read.respelled:
             respelled[column_schema.name] = read.respelled
         empty = read.column.missing
@@ -441,6 +453,7 @@ def rows_for_model(
         absent_columns=absent,
         unknown_words=unknown,
         respelled=respelled,
+        blank_words=blank_words,
     )
 
 
@@ -485,6 +498,7 @@ class ReadColumn(NamedTuple):
     unknown: Mapping[str, int] = MappingProxyType({})  # unknown words, with their cells
     respelled: int = 0  # cells with another spelling of a category
     wrong: tuple[str, ...] = ()  # messages about cells that do not fit
+    blank_words: Mapping[str, int] = MappingProxyType({})  # words such as "-" among numbers, with their cells
 
 
 def _read_column(column_schema: ColumnSchema, raw: RawTable, needed: bool) -> ReadColumn:
@@ -496,12 +510,19 @@ def _read_column(column_schema: ColumnSchema, raw: RawTable, needed: bool) -> Re
     cells = Cells.of(cells_of)
     # a model compares any number, also in a column of 0 and 1
     kind = column_schema.kind if column_schema.kind is ColumnKind.CATEGORICAL else ColumnKind.NUMERIC
-    wrong = wrong_words(column_schema.name, kind, cells, raw) if needed else ()
+    wrong = wrong_words(column_schema.name, kind, cells, raw, cells.empty_numbers) if needed else ()
     column, strange, respelled = _under_schema(column_schema, cells)
     if needed and strange.any() and column_schema.unknown is UnknownPolicy.REFUSE:
         wrong += places(raw, cells, strange, f"column '{column_schema.name}' has %s, {NOT_TRAINED}")
     unknown = {cells.word(i): int(cells.counts[i]) for i in np.flatnonzero(strange)}
-    return ReadColumn(column, unknown, int(cells.counts[respelled].sum()), wrong)
+    blank = np.flatnonzero(cells.empty_numbers & ~cells.marks) if kind is ColumnKind.NUMERIC else ()
+    return ReadColumn(
+        column,
+        unknown=unknown,
+        respelled=int(cells.counts[respelled].sum()),
+        wrong=wrong,
+        blank_words={cells.word(i): int(cells.counts[i]) for i in blank},
+    )
 
 
 def _plain_numbers(column_schema: ColumnSchema, column: pa.Array) -> FloatArray | None:
@@ -520,7 +541,7 @@ def _under_schema(column_schema: ColumnSchema, cells: Cells) -> tuple[Column, Bo
     respelled = np.zeros(len(cells.words), bool)
     if column_schema.kind is not ColumnKind.CATEGORICAL:
         values = cells.floats()
-        values[gaps(cells, column_schema.kind)] = np.nan
+        values[cells.empty_numbers] = np.nan
         return Column(schema=column_schema, values=values[cells.index]), np.zeros(len(cells.words), bool), respelled
     codes, strange = category_codes(cells.words, column_schema)
     # a category of the model is no empty cell, even if the word could mean 'missing'

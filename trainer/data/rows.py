@@ -17,6 +17,7 @@ import pyarrow as pa
 from trainer.data.build import suggestion
 from trainer.data.parsing.alike import Spellings
 from trainer.data.parsing.cells import LARGEST_EXACT, MARKS, Cells
+from trainer.data.parsing.words import is_missing_word
 from trainer.data.reader import NOT_TRAINED, refusing_columns
 from trainer.dtypes import FloatArray
 from trainer.errors import Refusal, RowError
@@ -184,12 +185,12 @@ def _numbers(column: ColumnSchema, cells: list[Any], refused: bool) -> FloatArra
 
 def numbers_of_texts(texts: Collection[str]) -> dict[str, float]:
     """Return the numbers of trimmed texts, parsed as in a file; NaN for an empty cell. Other texts are left out."""
-    words = [text for text in texts if text.isascii()]
+    words = [text for text in texts if text.isascii() or is_missing_word(text)]
     if not words:
         return {}
     cells = Cells.of(pa.array(words, pa.string()))
     values = cells.floats()
-    known = cells.marks | (~np.isnan(values) & ~cells.inexact)
+    known = cells.empty_numbers | (~np.isnan(values) & ~cells.inexact)
     return {cells.words[i]: float(values[i]) for i in np.flatnonzero(known)}
 
 

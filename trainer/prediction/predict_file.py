@@ -26,6 +26,7 @@ from trainer.data.formats.raw import RawTable
 from trainer.data.parsing import ColumnParsing, around_notes
 from trainer.data.reader import (
     ModelRows,
+    blank_note,
     check_columns,
     empty_cell_notes,
     empty_words,
@@ -292,6 +293,7 @@ class _Total:
         self.empty = self.unseen = 0
         self.outside = np.zeros(len(tree.used_columns), np.int64)  # cells outside the training range
         self.respelled: Counter[str] = Counter()
+        self.blank_words: dict[str, Counter[str]] = {}
         self.watch = FormWatch(tree)
         self.unseen_columns: set[str] = set()
         self.last: ModelRows | None = None
@@ -305,6 +307,8 @@ class _Total:
         self.labels += np.bincount(codes[rows.usable], minlength=len(self.labels))
         self.unknown.update(rows.unknown)
         self.respelled.update(rows.respelled)
+        for name, words in rows.blank_words.items():
+            self.blank_words.setdefault(name, Counter()).update(words)
         self.watch.add(rows.table.matrix(), rows.unknown_words)
         self._count_empty(rows)
         self._count_life(rows, leaves)
@@ -356,6 +360,7 @@ class _Total:
         notes += [proposal.sentence for proposal in proposals]
         for name, count in self.unknown.items():
             notes.append(unknown_words(name, count))
+        notes += [blank_note(name, words) for name, words in self.blank_words.items()]
         notes += [respelled_words(name, count) for name, count in self.respelled.items()]
         for j, count in zip(self.tree.used_columns, self.outside.tolist(), strict=True):
             if count:

@@ -15,6 +15,7 @@ import pytest
 from tests.octweb.small_models import small_table, trained
 from trainer.data.formats.file_bytes import ReadLimits
 from trainer.data.reader import load
+from trainer.data.rows import parse_rows
 from trainer.data.training_set import read_training_set
 from trainer.errors import DataError
 from trainer.prediction import predict_file as module
@@ -253,3 +254,22 @@ def test_answers_on_empty_cells_are_counted(tmp_path):
     text = " ".join(found.notes)
     assert f"{count_words(empty, 'answer')} rest on an empty cell." in text
     assert f"{count_words(unseen, 'answer')} used a side for empty cells that training never saw: b." in text
+
+
+@pytest.mark.parametrize("word", ["-", "NaT", "\\N", "unknown", "–"])
+def test_missing_words_in_a_clean_column_are_empty_at_every_door(tmp_path, word):
+    days = [f"2021-{1 + i % 12:02d}-{1 + i % 28:02d}" for i in range(60)]
+    lines = ["a,when,y", *(f"{i % 7},{days[i]},{'pq'[(i % 7 > 3) ^ (i % 12 > 6)]}" for i in range(60))]
+    (tmp_path / "t.csv").write_text("\n".join(lines) + "\n")
+    table, target, _ = load(tmp_path / "t.csv", target="y")
+    model = train(TrainRequest(table=table, labels=target, method="cart", parameters={"depth": 4})).model
+    tree = model.tree
+    (tmp_path / "n.csv").write_text(f"a,when\n{word},2021-03-05\n3,{word}\n")
+    summary = predict_file(model, tmp_path / "n.csv", tmp_path / "o.csv")
+    assert summary.predicted == 2
+    assert f"Words among the numbers of 'a' are read as empty cells: '{word}' (1)." in summary.notes
+    (tmp_path / "e.csv").write_text("a,when\n,2021-03-05\n3,\n")
+    predict_file(model, tmp_path / "e.csv", tmp_path / "p.csv")
+    assert answers(tmp_path / "o.csv") == answers(tmp_path / "p.csv")
+    schema = [column for column in tree.schema if column.name == "a"]
+    assert np.isnan(parse_rows(schema, [0], [{"a": word}]).matrix).all()

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trainer.data.formats.raw import as_text
+from trainer.data.parsing.words import is_missing_word
 from trainer.dtypes import BoolArray, FloatArray
 
 MARKS = ("NA", "N/A", "n/a", "#N/A", "NaN", "nan", "NAN", "null", "NULL", "?")
@@ -114,6 +115,14 @@ class Cells:
         if len(others) and 2 * codes >= len(others):
             return self.marks & ~self._is_in(("NA",))
         return self.marks
+
+    @cached_property
+    def empty_numbers(self) -> BoolArray:
+        """For each word, whether it means an empty cell in a column of numbers: a mark, or a word such as `-` or `unknown`."""
+        out = self.marks.copy()
+        for i in np.flatnonzero(~(out | self.numbers | self.truths)):
+            out[i] = is_missing_word(self.word(i))
+        return out
 
     def floats(self) -> FloatArray:
         """Return the value of each word, float64; NaN unless it is a number, true or false."""

@@ -157,7 +157,7 @@ class ColumnReading:
         if not pa.types.is_string(column.type) and self.date is None:
             return (column,), nothing, None  # typed numbers need no parsing
         cells = Cells.of(column)
-        marks = cells.marks if self.taken_for != PLAIN else np.zeros(len(cells.words), bool)
+        marks = cells.empty_numbers if self.taken_for != PLAIN else np.zeros(len(cells.words), bool)
         parsed = [
             ("",) * len(self.names) if mark else self.texts(word) for word, mark in zip(cells.words, marks, strict=True)
         ]
