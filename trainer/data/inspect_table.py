@@ -21,7 +21,7 @@ from trainer.data.parsing.cells import Cells
 from trainer.data.parsing.infer import infer, number_texts
 from trainer.data.profile import profile
 from trainer.data.reader import build_as_read
-from trainer.errors import DataError, UnknownColumnError
+from trainer.errors import DataError, UnknownColumnError, list_names
 from trainer.table import ColumnKind, Labels, MissingPolicy, Table
 
 TARGET = "target"
@@ -162,9 +162,12 @@ def _raw_of(X: Any) -> tuple[RawTable, list[str]]:
     """Return the rows of a frame or an array, and the names of its columns with declared categories."""
     import narwhals as nw
 
+    named = [str(name) for name in getattr(X, "columns", ())]
+    if twice := sorted({name for name in named if named.count(name) > 1}):
+        raise DataError(f"Several columns are called {list_names(twice)}. Give each column a name of its own.")
     frame = nw.from_native(X, eager_only=True, pass_through=True)
     if not isinstance(frame, nw.DataFrame):
-        values = np.asarray(X)
+        values = np.asarray(X.toarray() if hasattr(X, "toarray") else X)
         if values.ndim != 2:
             raise DataError(f"X needs two dimensions, but has {values.ndim}.")
         names = [f"x{j}" for j in range(values.shape[1])]
@@ -175,8 +178,13 @@ def _raw_of(X: Any) -> tuple[RawTable, list[str]]:
 
 
 def _frame_column(series: Any) -> pa.Array:
+    native = series.to_native()
+    if type(getattr(native, "dtype", None)).__name__ == "SparseDtype":
+        return _arrow(native.sparse.to_dense().to_numpy())
     try:
         column = series.to_arrow()
+        if pa.types.is_decimal(column.type):
+            return column.cast(pa.float64())
     except (pa.ArrowException, TypeError, ValueError):  # objects of several types
         return _arrow(series.to_list())
     return parquet_column(pa.chunked_array([column]))

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import warnings
+from decimal import Decimal
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import scipy.sparse
 from sklearn.datasets import load_iris
 
 import octweb
@@ -424,3 +427,27 @@ def test_labels_in_an_array_of_pandas_keep_their_type(dtype, classes):
     found = trainer.make_classifier("cart", depth=1).fit(X, pd.array(classes * 20, dtype=dtype)).classes_
     assert found.tolist() == classes
     assert found.dtype.kind == ("b" if dtype == "boolean" else "i")
+
+
+FORMS = {
+    "sparse matrix": lambda X: scipy.sparse.csr_matrix(X),
+    "sparse columns": lambda X: pd.DataFrame.sparse.from_spmatrix(scipy.sparse.csr_matrix(X)),
+    "decimals": lambda X: pl.DataFrame(
+        {str(j): [Decimal(repr(v)) for v in X[:, j].tolist()] for j in range(X.shape[1])}
+    ),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_form_of_numbers_has_the_findings_of_an_array(form):
+    X = np.random.default_rng(5).integers(-9, 9, (60, 3)) * (np.arange(60) % 2)[:, None] / 4
+    y = X[:, 1] > 0
+    findings = {(f.kind, f.figure) for f in inspect(FORMS[form](X), y)}
+    assert findings == {(f.kind, f.figure) for f in inspect(X, y)}
+    assert "leak" in dict(findings)
+
+
+def test_two_columns_of_one_name_are_refused_with_the_name():
+    frame = pd.DataFrame(np.zeros((20, 3)), columns=["a", "a", "b"])
+    with pytest.raises(DataError, match="Several columns are called a"):
+        inspect(frame, SIDES[:20])
