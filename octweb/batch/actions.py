@@ -64,14 +64,16 @@ def enqueue(
         raise ValidationError({"format": f"'{format[:40]}' is not one of {', '.join(Format.values)}."})
     if is_recorded(model):
         raise Conflict(
-            f"Each answer of {model} is recorded, and answers to files cannot be. Send the rows to "
+            f"{model} records each of its answers, and answers to files cannot be recorded. Send the rows to "
             f"/api/v1/models/{model.pk}/predict/, {settings.MAX_PREDICT_ROWS:,} at a time."
         )
     check(model, explain, change or {}, cost or {}, least)
     limit = settings.MAX_UPLOAD_BYTES
     size = int(file.size)
     if size > limit:
-        raise BodyTooLarge(f"The file is larger than {limit // 10**6} MB, the limit of this server.")
+        raise BodyTooLarge(
+            f"The file is larger than {limit // 10**6} MB, the limit of this server. {BatchPrediction.ADVICE}"
+        )
     _look_at(file)
     queue.check_waiting(BatchPrediction, owner)
     job = BatchPrediction(

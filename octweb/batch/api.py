@@ -125,7 +125,7 @@ class ObjectField(serializers.JSONField):
         except ValueError as error:
             raise serializers.ValidationError(f"This is not valid JSON: {error}.") from error
         if not isinstance(value, dict):
-            raise serializers.ValidationError("An object is needed: column → value.")
+            raise serializers.ValidationError("This is not an object. Send one member per column: column → value.")
         return value
 
 
@@ -148,7 +148,7 @@ class NewBatchPredictionSerializer(serializers.Serializer):
     keep_columns = serializers.BooleanField(
         required=False,
         default=False,
-        help_text="write all columns of the file, too, before the answers; the tick of the page is set at first, this is not",
+        help_text="true: put all columns of the file before the answers (the default is false here, and true on the page)",
     )
     explain = serializers.BooleanField(
         required=False,
@@ -209,7 +209,9 @@ class BatchPredictionViewSet(
             try:
                 jobs = jobs.filter(model_id=uuid.UUID(model))
             except ValueError as error:
-                raise ValidationError({"model": f"'{model[:60]}' is not an id."}) from error
+                raise ValidationError(
+                    {"model": f"'{model[:60]}' is not an id. Take the id of a model from /api/v1/models/."}
+                ) from error
         return jobs
 
     def get_object(self) -> BatchPrediction:

@@ -16,7 +16,8 @@ MEDIA_TYPES = {"csv": "text/csv; charset=utf-8", "parquet": "application/vnd.apa
 def result_file(job: BatchPrediction) -> FileResponse:
     """Return the answers as a streaming response. Raises Conflict while there are none."""
     if not job.is_ready:
-        raise Conflict(f"There is no result: the prediction is {STATES[job.status].words.lower()}.")
+        advice = "Predict the rows again." if job.is_finished else "Try again when it has finished."
+        raise Conflict(f"There is no result: the prediction is {STATES[job.status].words.lower()}. {advice}")
     try:
         stream = local_path(job.result).open("rb")
     except FileNotFoundError as error:

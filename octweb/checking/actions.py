@@ -24,6 +24,10 @@ from trainer.check.bundle import bundle as checker
 
 ENDING = "proof.jsonl.gz"
 DOUBTED_AT_ONCE = 20  # doubted models per round
+NO_ROWS = (
+    "The rows of this model are gone, so it cannot be checked here. "
+    "If you still have the file of rows, download the files of the check and run it yourself."
+)
 KEPT = timedelta(days=30)  # checks can be repeated at any time
 
 
@@ -44,7 +48,7 @@ def proof_of(model: TreeModel) -> Proof | None:
 def start(*, owner: Any, model: TreeModel) -> ModelCheck:
     """Queue a check, or return the queued one. Raises ValidationError if the rows are gone, and Conflict."""
     if model.dataset is None or not model.dataset.file:
-        raise ValidationError({"model": "The rows of this model are gone, so it cannot be checked here."})
+        raise ValidationError({"model": NO_ROWS})
     return queue.only_one(ModelCheck, owner=owner, model=model)
 
 

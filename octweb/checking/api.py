@@ -74,6 +74,9 @@ class NewComparisonSerializer(serializers.Serializer):
     )  # fmt: skip
 
 
+NOT_COMPARED = "This tree has not been compared yet. Start a comparison first: POST to comparison/."
+
+
 def own_model(request: Request, pk: uuid.UUID) -> TreeModel:
     """Return a model whose rows the caller may see, since the result reveals something about them. Raises NotFound."""
     model = readable_model(request, pk)
@@ -94,7 +97,7 @@ class ComparisonView(GenericAPIView):
         """Return the last comparison."""
         job = comparing.latest(own_model(request, pk))
         if job is None:
-            raise NotFound("This tree has not been compared yet.")
+            raise NotFound(NOT_COMPARED)
         return Response(ComparisonSerializer(job).data)
 
     @extend_schema(
@@ -123,5 +126,5 @@ class ComparisonCancel(APIView):
         """Stop the search; its incumbent stays."""
         job = comparing.latest(own_model(request, pk))
         if job is None:
-            raise NotFound("This tree has not been compared yet.")
+            raise NotFound(NOT_COMPARED)
         return Response(ComparisonSerializer(queue.cancel(job)).data)

@@ -17,7 +17,10 @@ from trainer.convert.source import METHOD
 
 KEPT = timedelta(days=30)  # comparisons can be repeated at any time
 USUAL_SECONDS = 60
-NO_ROWS = "The data set of this tree was removed, so there is nothing to compare on. Bring the tree again with another data set."
+NO_ROWS = (
+    "The data set of this tree was deleted, so there are no rows to compare on. "
+    "Bring back the data set, or bring the tree again with another one."
+)
 
 
 def is_brought(model: TreeModel) -> bool:
@@ -48,13 +51,15 @@ def start(*, owner: Any, model: TreeModel, seconds: int | None = None) -> Compar
     """
     if not is_brought(model):
         raise ValidationError(
-            {"model": "Only a tree of another program is compared: this one was trained here and says what it claims."}
+            {
+                "model": "Only a tree that you brought from another program can be compared. This one was trained here: see its own claim."
+            }
         )
     if not has_rows(model):
         raise ValidationError({"model": NO_ROWS})
     time = min(USUAL_SECONDS, longest()) if seconds is None else seconds
     if not 1 <= time <= longest():
-        raise ValidationError({"seconds": f"Give seconds from 1 to {longest():,}."})
+        raise ValidationError({"seconds": f"The search may take 1 to {longest():,} seconds; you asked for {time:,}."})
     return queue.only_one(Comparison, owner=owner, model=model, seconds=time)
 
 

@@ -90,5 +90,5 @@ def _seconds(text: str) -> int | None:
     if not text:
         return None
     if not (text.isascii() and text.isdigit() and len(text) < 10):
-        raise ValidationError({"seconds": f"'{text[:20]}' is not a whole number of seconds."})
+        raise ValidationError({"seconds": f"'{text[:20]}' is not a whole number of seconds. Write for example 60."})
     return int(text)

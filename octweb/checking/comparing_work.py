@@ -39,7 +39,8 @@ class ComparisonChild(Process):
         self.data = place_in(model.dataset.file, self.folder / "data.parquet")
         if digest(self.data) != model.dataset.sha256:
             raise JobRefused(
-                "The stored file of the data set was changed outside octweb, so the numbers would mean nothing."
+                "The stored file of the data set was changed outside octweb, so a comparison would mean nothing. "
+                "Restore the file from a backup, or bring the tree again with another data set."
             )
 
     def command(self) -> list[str]:
@@ -73,7 +74,9 @@ class ComparisonSupervisor(ResultSupervisor):
         try:
             return ComparisonChild.prepare(job)
         except FileNotFoundError as error:
-            raise JobRefused("The stored file of the data set is gone. Upload it again.") from error
+            raise JobRefused(
+                "The stored file of the data set is gone. Restore it from a backup, or bring the tree again with another data set."
+            ) from error
         except DamagedDocument as error:
             raise JobRefused(str(error)) from error
 

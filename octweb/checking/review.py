@@ -17,7 +17,7 @@ KEY = "checked"
 WORDS: dict[str, tuple[ChecklistState, str]] = {
     "proved": ("holds", "It counted every number again, and showed again that no tree of the stated scope is better."),
     "refuted": ("open", "It found something in the model file that is not true."),
-    "cannot be judged": ("cannot be said", "It could not judge the model file."),
+    "cannot be judged": ("cannot be said", "It could not judge the model file; its report says why."),
 }
 
 
@@ -40,7 +40,7 @@ def _finding(model: TreeModel) -> tuple[ChecklistState, str]:
     verdict = actions.latest_verdict(model)
     if verdict == "recounted":
         if claim_of(model).kind in ("proved", "wishes"):
-            return "cannot be said", "Every number holds. That no tree is better was not shown again."
+            return "cannot be said", "Every number holds. The check did not show again that no tree is better."
         return (
             "holds",
             "It counted every number again, and all of them hold. The file claims no proof of the whole tree.",
@@ -49,9 +49,9 @@ def _finding(model: TreeModel) -> tuple[ChecklistState, str]:
         return WORDS[verdict]
     job = actions.latest(model)
     if job is None:
-        return "cannot be said", "It has not been checked yet."
+        return "cannot be said", "It has not been checked yet. Start the check under “Proof & dossier”."
     if job.status == RunStatus.FAILED:
         return "open", f"The check failed: {job.error}"
     if job.status == RunStatus.CANCELLED:
-        return "cannot be said", "The check was stopped before it ended."
+        return "cannot be said", "The check was stopped before it ended. Start it again under “Proof & dossier”."
     return "cannot be said", "The check is under way. Open this page again in a moment."

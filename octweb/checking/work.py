@@ -60,11 +60,13 @@ class CheckSupervisor(ResultSupervisor):
 
     def prepare(self, job: ModelCheck) -> CheckChild:
         if job.model.dataset is None:
-            raise JobRefused("The rows of this model are gone, so it cannot be checked here.")
+            raise JobRefused(actions.NO_ROWS)
         try:
             return CheckChild.prepare(job)
         except FileNotFoundError as error:
-            raise JobRefused("The stored file of the data set, or the proof, is gone.") from error
+            raise JobRefused(
+                "The stored file of the data set, or the proof, is gone. Restore it from a backup, or train the model again."
+            ) from error
 
     def limits(self, job: ModelCheck) -> tuple[float, float]:
         return float(settings.MAX_BATCH_SECONDS), float(settings.MAX_TRAINING_MB)

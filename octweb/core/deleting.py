@@ -43,7 +43,8 @@ def bring_back(thing: Deletable) -> None:
     for field in thing._meta.concrete_fields:
         parent = getattr(thing, field.name) if field.is_relation and field.remote_field.on_delete is PROTECT else None
         if isinstance(parent, Deletable) and parent.deleted_at is not None:
-            raise Conflict(f"Bring back the {parent._meta.verbose_name} “{parent}” first.")
+            name = parent._meta.verbose_name
+            raise Conflict(f"This needs the {name} “{parent}”, which is deleted. Bring back the {name} first.")
     thing.deleted_at = None
     thing.save(update_fields=["deleted_at"])
 

@@ -58,7 +58,7 @@ def _invalid(field: Any, params: dict[str, Any]) -> str:
     return (
         _required_message(field, params)
         if isinstance(field, forms.FileField)
-        else f"What was sent for “{field.label}” cannot be read."
+        else f"The value of “{field.label}” cannot be read. Enter it again."
     )
 
 
@@ -71,15 +71,17 @@ def _required_message(field: Any, params: dict[str, Any]) -> str:
 def _choice(field: Any, params: dict[str, Any]) -> str:
     if isinstance(field, forms.ModelChoiceField):
         return f"What was chosen for “{field.label}” is not there any more, or is not yours. Choose again."
-    return f"“{str(params.get('value', ''))[:40]}” is not one of the choices of “{field.label}”."
+    return f"“{str(params.get('value', ''))[:40]}” is not one of the choices of “{field.label}”. Choose one that is listed."
 
 
 def _long(field: Any, params: dict[str, Any]) -> str:
-    return f"“{field.label}” has {params['show_value']:,} characters; at most {params['limit_value']:,} are possible."
+    return (
+        f"“{field.label}” has {params['show_value']:,} characters; the limit is {params['limit_value']:,}. Shorten it."
+    )
 
 
 def _null(field: Any, params: dict[str, Any]) -> str:
-    return f"“{field.label}” has a character that cannot be stored. Type it again."
+    return f"“{field.label}” contains a null character, which cannot be stored. Type it again."
 
 
 SAYS: dict[str, Says] = {

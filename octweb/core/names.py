@@ -22,9 +22,11 @@ def checked_name(text: str, *, most: int) -> str:
     if not text:
         return ""
     if not can_be_seen(text):
-        raise Unprocessable("Nothing of this name can be seen. Give it letters or digits, or leave it empty.")
+        raise Unprocessable("All characters of this name are invisible. Use letters or digits, or leave it empty.")
     if TURNING & set(text):
-        raise Unprocessable("This name has marks that change the direction of writing. Write it without them.")
+        raise Unprocessable(
+            "This name contains invisible marks that change the direction of writing. Type it again, without them."
+        )
     return " ".join(text.split())[:most].strip()
 
 

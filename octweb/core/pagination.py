@@ -41,7 +41,7 @@ class Pages(PageNumberPagination):
         """Return the page size. Raises ValidationError for an invalid one, which REST framework would ignore."""
         sent = request.query_params.get(self.page_size_query_param)
         if sent is not None and not (sent.isascii() and sent.isdigit() and 0 < len(sent) < 10 and int(sent)):
-            raise ValidationError({self.page_size_query_param: f"'{sent[:40]}' is not a whole number from 1 on."})
+            raise ValidationError({self.page_size_query_param: f"'{sent[:40]}' is not a whole number of at least 1."})
         return super().get_page_size(request)
 
     def paginate_queryset(self, queryset: QuerySet, request: Request, view: Any = None) -> list[Any]:
@@ -49,7 +49,7 @@ class Pages(PageNumberPagination):
         cursor = request.query_params.get(CURSOR)
         if "page" in request.query_params:
             if cursor is not None:
-                raise ValidationError({CURSOR: "Send either a cursor or a page."})
+                raise ValidationError({CURSOR: "A call takes a cursor or a page number, not both. Leave one out."})
             return super().paginate_queryset(queryset, request, view)
         self.by_cursor = True
         self.request = request
@@ -97,7 +97,7 @@ class Pages(PageNumberPagination):
                 raise ValueError
             return side == "before", moment, queryset.model._meta.get_field(self.key).to_python(key)
         except (ValueError, TypeError, AttributeError, RecursionError, binascii.Error, InvalidValue) as error:
-            words = f"'{cursor[:40]}' is no cursor. Take one from `next` or `previous` of an answer."
+            words = f"'{cursor[:40]}' is not a cursor. Copy one from `next` or `previous` of an answer."
             raise ValidationError({CURSOR: words}) from error
 
     def get_paginated_response(self, data: Any) -> Response:

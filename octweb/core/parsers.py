@@ -35,7 +35,7 @@ class StrictJSONParser(BaseParser):
         except ValueError as error:
             raise ParseError(f"The body is not valid JSON: {error}.{strict_json.constant_advice(body)}") from error
         except RecursionError as error:
-            raise ParseError("The body is nested too deeply.") from error
+            raise ParseError("The body is nested too deeply. Send fewer levels of lists and objects.") from error
 
 
 class BytesParser(BaseParser):

@@ -77,10 +77,10 @@ def exception_handler(error: Exception, context: dict[str, Any]) -> Response | N
         error = _count_anonymous_call(error, context)
     if isinstance(error, Http404):
         status = 404
-        detail = str(error) or "There is nothing at this address, or it is not yours."
+        detail = str(error) or "There is nothing at this address, or it is not yours. Check the address."
     elif isinstance(error, PermissionDenied):
         status = 403
-        detail = str(error) or "You may not do this."
+        detail = str(error) or "Your account may not do this. Sign in with one that may, or ask an administrator."
     elif isinstance(error, TrainerError):
         status, detail, errors = _of_trainer(error)
     elif isinstance(error, exceptions.APIException):

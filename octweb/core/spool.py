@@ -81,7 +81,9 @@ class SpoolWriter:
         """
         with self._lock:
             if self._full:
-                raise SpoolFull("The server has no room for records of decisions. Try again later.")
+                raise SpoolFull(
+                    "There is no answer, because the server has no room for its record. Try again later; tell an administrator."
+                )
             try:
                 if self._fd < 0 or time.monotonic() - self._began > PART_SECONDS or self._folder != folder():
                     self._open_next()
@@ -93,7 +95,9 @@ class SpoolWriter:
                     os.fdatasync(self._fd)
             except OSError as error:
                 log.error("a decision could not be recorded: %s", error)
-                raise SpoolFull("The server cannot record decisions now. Try again later.") from error
+                raise SpoolFull(
+                    "There is no answer, because the server cannot write its record. Try again later; tell an administrator."
+                ) from error
             self._schemas.add(schema[0])
             self._seq += rows
 

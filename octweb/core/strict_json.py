@@ -106,7 +106,7 @@ def _members(value: Any) -> int:
         value = left.pop()
         if type(value) is dict:
             if len(value) > MAX_NAMES:
-                raise TooManyValues(f"an object in it has more than {MAX_NAMES:,} names")
+                raise TooManyValues(f"an object in it has more than {MAX_NAMES:,} names; send fewer in one object")
             count += len(value)
             inner = value.values()
         elif type(value) is list:
@@ -127,5 +127,5 @@ def object_of(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(members) < len(pairs):
         seen: set[str] = set()
         twice = next(name for name, _ in pairs if name in seen or seen.add(name))  # type: ignore[func-returns-value]
-        raise DuplicateName(f"the name {twice[:60]!r} appears twice in one object")
+        raise DuplicateName(f"the name {twice[:60]!r} appears twice in one object; remove one of the two")
     return members

@@ -17,7 +17,7 @@ from octweb.core.problems import Busy
 RETRY_SECONDS = 10
 FREE_BYTES = 50_000_000  # a disk with less counts as full
 DISK_FULL = "The disk of the server is full. Nothing was changed; tell the administrator."
-LOCKED = "The database is locked by somebody else. Nothing was changed; try again in a moment."
+LOCKED = "Another process has locked the database. Nothing was changed; try again in a moment."
 NO_DATABASE = "The database does not answer. Nothing was changed; try again in a moment."
 
 

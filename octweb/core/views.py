@@ -71,7 +71,10 @@ def metrics_page(request: HttpRequest) -> HttpResponse:
     sent = request.headers.get("Authorization", "")
     user = request.user
     if not (token and constant_time_compare(sent, f"Bearer {token}")) and not (user.is_active and user.is_staff):
-        return problem(403, "Numbers are for administrators, and for Prometheus with OCTWEB_METRICS_TOKEN.")
+        return problem(
+            403,
+            "Only administrators can read the metrics. Sign in as one, or send OCTWEB_METRICS_TOKEN as a bearer token.",
+        )
     return HttpResponse(exposition(), content_type=CONTENT_TYPE_LATEST)
 
 
@@ -96,7 +99,13 @@ def _error(request: HttpRequest, status: int, heading: str, detail: str, todo: s
 
 def bad_request(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
     detail = str(exception) if isinstance(exception, BadRequest) else "The request is damaged or too large."
-    return _error(request, 400, "This request cannot be read", detail, "Go back and try again.")
+    return _error(
+        request,
+        400,
+        "This request cannot be read",
+        detail,
+        "Go back and try again. If you sent a file, choose a smaller one.",
+    )
 
 
 def forbidden(request: HttpRequest, exception: Exception | None = None, reason: str = "") -> HttpResponse:
@@ -104,8 +113,8 @@ def forbidden(request: HttpRequest, exception: Exception | None = None, reason: 
         request,
         403,
         "Not allowed",
-        reason or str(exception or "") or "You may not do this.",
-        "Sign in with an account that may, or go back.",
+        reason or str(exception or "") or "Your account may not do this.",
+        "Sign in with an account that may, or ask an administrator.",
     )
 
 
@@ -153,7 +162,7 @@ def server_error(request: HttpRequest) -> HttpResponse:
     return _error(
         request,
         500,
-        "Something broke",
-        "The server made a mistake; it has been logged.",
-        "Try again, and say what you did.",
+        "Internal error",
+        "The error is a fault of the server, and has been logged.",
+        "Try again. If it happens again, tell your administrator what you did.",
     )

@@ -228,7 +228,7 @@ def test_rows_are_explained_with_marks_and_rounded_units(
     ("more", "member", "words"),
     [
         ({"change": '{"widht": "up"}', "explain": "true"}, "change", "no such column"),
-        ({"change": '["width"]', "explain": "true"}, "change", "object is needed"),
+        ({"change": '["width"]', "explain": "true"}, "change", "not an object"),
         ({"change": "width=up", "explain": "true"}, "change", "valid JSON"),
         ({"change": '{"width": "up"}'}, "change", "explain=true"),
         ({"cost": '{"width": 0}', "explain": "true"}, "cost", "a cost is a number"),

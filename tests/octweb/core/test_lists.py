@@ -201,7 +201,7 @@ def test_cursor_shows_no_row_twice_after_an_insert(client_of, owner, large):
 def test_cursor_that_no_answer_named_is_refused(client_of, owner, cursor):
     answer = client_of(owner).get("/api/v1/runs/", {"cursor": cursor})
     assert answer.status_code == 400
-    assert "no cursor" in answer.json()["detail"]
+    assert "is not a cursor" in answer.json()["detail"]
 
 
 def test_cursor_and_page_together_are_refused(client_of, owner):

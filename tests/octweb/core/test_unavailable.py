@@ -52,9 +52,9 @@ def test_a_locked_database_is_said_by_page_and_api(page, owner, monkeypatch):
     client = api(owner)
     client.raise_request_exception = False
     monkeypatch.setattr("octweb.core.ownership.OwnedQuerySet.visible_to", locked)
-    assert "locked by somebody else" in page.get(reverse("datasets:list")).content.decode()
+    assert "Another process has locked the database" in page.get(reverse("datasets:list")).content.decode()
     answer = client.get(API)
-    assert (answer.status_code, "locked by somebody else" in answer.json()["detail"]) == (503, True)
+    assert (answer.status_code, "Another process has locked the database" in answer.json()["detail"]) == (503, True)
 
 
 @pytest.mark.skipif(connection.vendor != "sqlite", reason="another database has a disk of its own")
@@ -74,7 +74,7 @@ def test_signing_in_says_it_too(client, owner, monkeypatch):
     client.raise_request_exception = False
     monkeypatch.setattr(SessionStore, "save", locked)
     answer = client.post(reverse("login"), {"username": "olga", "password": "a long password"})
-    assert (answer.status_code, "locked by somebody else" in answer.content.decode()) == (503, True)
+    assert (answer.status_code, "Another process has locked the database" in answer.content.decode()) == (503, True)
 
 
 def test_another_fault_is_still_a_server_error(page, monkeypatch):

@@ -324,7 +324,7 @@ def wait_for(is_true, process):
 
 
 def test_file_of_rows_is_refused_for_a_recorded_model(recorded, media):
-    with pytest.raises(Conflict, match="is recorded"):
+    with pytest.raises(Conflict, match="records each of its answers"):
         batch.enqueue(owner=recorded.owner, model=recorded, file=rows_csv(), source_name="rows.csv")
 
 

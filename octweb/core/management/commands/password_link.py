@@ -18,7 +18,9 @@ class Command(BaseCommand):
     def handle(self, *args, **options):
         user = get_user_model().objects.filter(username=options["username"], is_active=True).first()
         if user is None:
-            raise CommandError(f"There is no active user called '{options['username']}'.")
+            raise CommandError(
+                f"There is no active user called '{options['username']}'. Correct the name, or activate the account."
+            )
         key = {"uidb64": urlsafe_base64_encode(force_bytes(user.pk)), "token": default_token_generator.make_token(user)}
         self.stdout.write(reverse("password_reset_confirm", kwargs=key))
         days = settings.PASSWORD_RESET_TIMEOUT / 86_400

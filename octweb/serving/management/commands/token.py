@@ -22,7 +22,9 @@ class Command(BaseCommand):
     def handle(self, *args, **options):
         user = get_user_model().objects.filter(username=options["username"], is_active=True).first()
         if user is None:
-            raise CommandError(f"There is no active user called '{options['username']}'.")
+            raise CommandError(
+                f"There is no active user called '{options['username']}'. Correct the name, or activate the account."
+            )
         try:
             _, secret = create_token(owner=user, name=options["name"], scope=options["scope"], days=options["days"])
         except APIException as error:
