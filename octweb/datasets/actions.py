@@ -209,10 +209,12 @@ def describe_with_choice(
 def apply_remedy(dataset: Dataset, mend: Mapping[str, Any]) -> Dataset:
     """Change a data set as a finding of its intake report proposes. Raises DataError if it has no such finding."""
     if mend not in [finding["mend"] for finding in findings(dataset)] or not mend:
-        raise DataError("The check of the table has no such remedy any more. Look at it again.")
+        raise DataError("The check of the table no longer proposes this change. Look at the data set again.")
     name = str(mend.get("column", ""))
     if mend.get("header") is False:
-        raise DataError("The first line can be read as a row only when the file is uploaded. Upload it again.")
+        raise DataError(
+            "Whether the first line holds names or data is decided at the upload. Upload the file again, with its first line as data."
+        )
     if "merge" in mend or "missing" in mend:
         key = "merge" if "merge" in mend else "missing"
         return update(dataset, choice=ColumnChoice(), said={key: {name: mend[key]}})

@@ -48,7 +48,7 @@ class DatasetSerializer(serializers.ModelSerializer):
     profile = serializers.DictField()
     owner = serializers.CharField(source="owner.username")
     reading = serializers.SerializerMethodField(
-        help_text="what columns of the file were taken for, with the reason and the switches"
+        help_text="how columns of the file were read, with the reason and the options that change it"
     )
 
     class Meta:
@@ -159,7 +159,9 @@ class NewDatasetSerializer(serializers.Serializer):
         try:
             codes_by_column = strict_json.loads(text.encode()) if text else {}
         except ValueError as error:
-            raise serializers.ValidationError(f"This is not a JSON object: {error}.") from error
+            raise serializers.ValidationError(
+                f'This is not a JSON object: {error}. Send for example {{"income": [-7, -8]}}.'
+            ) from error
         numbers = isinstance(codes_by_column, dict) and all(
             isinstance(codes, list)
             and len(codes) <= MOST
@@ -178,13 +180,15 @@ class NewDatasetSerializer(serializers.Serializer):
         try:
             return _kinds(strict_json.loads(text.encode()))
         except ValueError as error:
-            raise serializers.ValidationError(f"This is not a JSON object: {error}.") from error
+            raise serializers.ValidationError(
+                f'This is not a JSON object: {error}. Send for example {{"column": "categorical"}}.'
+            ) from error
 
     def validate_missing_words(self, text: str) -> dict[str, list[str]]:
         try:
             words_by_column = strict_json.loads(text.encode()) if text else {}
         except ValueError as error:
-            raise serializers.ValidationError(f"This is not JSON: {error}.") from error
+            raise serializers.ValidationError(f'This is not JSON: {error}. Send a list such as ["unknown"].') from error
         words_by_column = {EVERY: words_by_column} if isinstance(words_by_column, list) else words_by_column
         if not isinstance(words_by_column, dict) or not all(
             isinstance(words, list) and all(isinstance(word, str) for word in words)
@@ -364,7 +368,7 @@ class DatasetViewSet(
         if not (
             raw_limit.isascii() and raw_limit.isdigit() and len(raw_limit) <= 4 and int(raw_limit) <= MAX_ROWS_SHOWN
         ):
-            raise ValidationError({"limit": f"This must be a whole number from 0 to {MAX_ROWS_SHOWN}."})
+            raise ValidationError({"limit": f"'{raw_limit[:40]}' is not a whole number from 0 to {MAX_ROWS_SHOWN}."})
         names, rows = actions.first_rows(dataset, int(raw_limit))
         return Response(
             {"columns": list(names), "rows": [[None if v is None else str(v) for v in row] for row in rows]}
@@ -405,7 +409,9 @@ def _names(text: str) -> list[str]:
     try:
         names = strict_json.loads(text.encode()) if text else []
     except ValueError as error:
-        raise serializers.ValidationError(f"This is not JSON: {error}.") from error
+        raise serializers.ValidationError(
+            f'This is not JSON: {error}. Send a list of columns such as ["label"].'
+        ) from error
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
         raise serializers.ValidationError('Send a list of columns such as ["label"].')
     return names
@@ -414,7 +420,7 @@ def _names(text: str) -> list[str]:
 def _kinds(raw: Any) -> dict[str, str]:
     if not isinstance(raw, dict) or not all(isinstance(v, str) for v in raw.values()):
         raise serializers.ValidationError(
-            f'Send an object such as {{"column": "categorical"}}; kinds are {", ".join(ColumnKind)}, and number:, or date and the like.'
+            f'Send an object such as {{"column": "categorical"}}; kinds are {", ".join(ColumnKind)}, and forms such as number:,. or date:dd/mm/yyyy.'
         )
     try:
         for kind in raw.values():
@@ -451,7 +457,9 @@ def _choice(dataset: Dataset, values: dict[str, Any]) -> ColumnChoice:
         kind = known.get(change["name"], ColumnKind.CATEGORICAL)
         if change.get("unknown", UnknownPolicy.REFUSE) != UnknownPolicy.REFUSE and kind != ColumnKind.CATEGORICAL:
             raise serializers.ValidationError(
-                {"columns": f"'{change['name']}' is {kind}: a text in it is always refused. Make it categorical first."}
+                {
+                    "columns": f"Column '{change['name']}' is {kind}, so a text in it is always refused. Make it categorical first."
+                }
             )
     return ColumnChoice(
         target=values.get("target"),

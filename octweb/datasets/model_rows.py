@@ -28,7 +28,9 @@ def arrays_of(path: Path, model: ModelFile) -> tuple[dict[str, np.ndarray], bool
     raw = read_for_model(path, reading, {column.name for column in tree.schema})
     read = rows_for_model(raw, tree.schema, target=model.target, classes=tree.classes, reading=reading)
     if read.labels is None:
-        raise DataError(f"The target '{model.target}' is not in the file.")
+        raise DataError(
+            f"The file has no column '{model.target}', which this model predicts. Use the file of its training."
+        )
     keep = np.flatnonzero(read.usable & (read.labels.codes >= 0))
     table = read.table.take(keep)
     labels = read.labels.take(keep)

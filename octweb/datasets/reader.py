@@ -82,7 +82,10 @@ def on_disk(file: BinaryIO, folder: Path) -> Iterator[Path]:
 
 
 def too_large() -> BodyTooLarge:
-    return BodyTooLarge(f"The file is larger than {settings.MAX_UPLOAD_BYTES // 10**6} MB, the limit of this server.")
+    megabytes = settings.MAX_UPLOAD_BYTES // 10**6
+    return BodyTooLarge(
+        f"The file is larger than {megabytes} MB, the limit of this server. Take a sample of the rows, or send it as Parquet."
+    )
 
 
 def stage(source: Path, reading: ReadOptions, folder: Path) -> dict[str, Any]:

@@ -47,19 +47,21 @@ def publish(model: TreeModel, *, by: Any, purpose: str, contact: str, show_train
     _owner(model, by)
     if model.state != State.APPROVED:
         raise Conflict(
-            f"{model} is {model.get_state_display().lower()}; only an approved model can have a public page."
+            f"{model} is {model.get_state_display().lower()}; only an approved model can have a public page. Have it approved first."
         )
     purpose = purpose.strip()
     contact = contact.strip()
     missing = {
-        name: "Needed: people read it." for name, text in (("purpose", purpose), ("contact", contact)) if not text
+        name: "This is empty. Fill it in: everyone who opens the page reads it."
+        for name, text in (("purpose", purpose), ("contact", contact))
+        if not text
     }
     if missing:
         raise ValidationError(missing)
     if len(purpose) > MAX_PURPOSE:
-        raise ValidationError({"purpose": f"At most {MAX_PURPOSE:,} characters."})
+        raise ValidationError({"purpose": _too_long(purpose, MAX_PURPOSE)})
     if len(contact) > MAX_CONTACT:
-        raise ValidationError({"contact": f"At most {MAX_CONTACT} characters."})
+        raise ValidationError({"contact": _too_long(contact, MAX_CONTACT)})
     with transaction.atomic():
         audit.record("opened to the public", model, by=by, training_numbers=show_training)
         return _store_guidance(model, public=True, purpose=purpose, contact=contact, show_training=show_training)
@@ -71,6 +73,10 @@ def unpublish(model: TreeModel, *, by: Any) -> Guidance:
     with transaction.atomic():
         audit.record("closed to the public", model, by=by)
         return _store_guidance(model, public=False)
+
+
+def _too_long(text: str, limit: int) -> str:
+    return f"This has {len(text):,} characters; the limit is {limit:,}. Shorten it."
 
 
 def _owner(model: TreeModel, by: Any) -> None:

@@ -60,7 +60,11 @@ def end(visit: Visit) -> bool:
     except IntegrityError as error:  # a call or worker wrote rows meanwhile
         undeleted = [str(error)]
     if undeleted:
-        log.warning("the demo account %s is not deleted yet: %s", user.get_username(), "; ".join(undeleted))
+        log.warning(
+            "the demo account %s is not deleted yet, and a worker will try again: %s",
+            user.get_username(),
+            "; ".join(undeleted),
+        )
     return not undeleted
 
 

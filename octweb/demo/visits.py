@@ -31,7 +31,7 @@ def refuse(user: Any, what: str) -> None:
 
 
 def no_part_of_the_demo(what: str) -> str:
-    return f"{what} is not part of the demo: this account and all that it holds are deleted within a day."
+    return f"{what} is not part of the demo, because the account is deleted within a day. Use an octweb of your own for it."
 
 
 def refuse_more(user: Any) -> None:

@@ -25,7 +25,7 @@ from octweb.registry.document.selection import selection_of
 from octweb.registry.lifecycle import access
 from octweb.registry.lifecycle import actions as registry
 from octweb.registry.models import State, TreeModel
-from trainer.errors import DataError
+from trainer.errors import DataError, list_names
 from trainer.tree.document import publishable
 
 # texts of the owner: name, label in the document
@@ -36,6 +36,7 @@ TEXTS = {
     "contact": "Contact",
 }
 ENDS = "ends"
+NO_ROWS = "The rows of this model are gone, so there can be no dossier. Train it again on a data set that you keep."
 MAX_TEXT = 4_000
 MAX_GROUPS = 20
 KEPT = timedelta(days=30)  # the last one of a model is never removed
@@ -61,9 +62,11 @@ def start(
     Missing texts and groups are copied from the last dossier. Raises PermissionDenied, ValidationError and Conflict.
     """
     if not access.is_owner_or_staff(by, model):
-        raise PermissionDenied("Only the owner or an administrator can make a dossier: it holds counts of the rows.")
+        raise PermissionDenied(
+            "Only the owner or an administrator can make a dossier, because it holds counts of the rows. Ask one of them."
+        )
     if model.dataset is None or not model.dataset.file:
-        raise ValidationError({"model": "The rows of this model are gone, so there can be no dossier."})
+        raise ValidationError({"model": NO_ROWS})
     texts = _check_texts(said) if said is not None else {}
     return queue.only_one(
         ModelDossier,
@@ -77,8 +80,16 @@ def start(
 
 def _check_texts(texts: Mapping[str, str]) -> dict[str, str]:
     known = {*TEXTS, ENDS}
-    wrong = {name: "There is no such text." for name in texts if name not in known}
-    wrong |= {name: f"At most {MAX_TEXT:,} characters." for name, text in texts.items() if len(str(text)) > MAX_TEXT}
+    wrong = {
+        name: f"A dossier has no such text. Its texts are {', '.join((*TEXTS, ENDS))}."
+        for name in texts
+        if name not in known
+    }
+    wrong |= {
+        name: f"This has {len(str(text)):,} characters; the limit is {MAX_TEXT:,}. Shorten it."
+        for name, text in texts.items()
+        if len(str(text)) > MAX_TEXT
+    }
     if wrong:
         raise ValidationError(wrong)
     return {name: str(text).replace("\x00", "").strip() for name, text in texts.items()}
@@ -92,9 +103,10 @@ def _groups(model: TreeModel, groups: Sequence[str] | None) -> list[str]:
     known = {c["name"] for c in model.dataset.columns if c["name"] != target} if model.dataset else set()
     columns = list(dict.fromkeys(name.strip() for name in groups if name.strip()))
     if unknown := [name for name in columns if name not in known]:
-        raise ValidationError({"groups": f"There is no column '{unknown[0][:80]}' to group the rows by."})
+        message = f"There is no column '{unknown[0][:80]}' to group the rows by. There are {list_names(sorted(known))}."
+        raise ValidationError({"groups": message})
     if len(columns) > MAX_GROUPS:
-        raise ValidationError({"groups": f"At most {MAX_GROUPS} columns."})
+        raise ValidationError({"groups": f"{len(columns)} columns are too many; the limit is {MAX_GROUPS}."})
     return columns
 
 
@@ -133,7 +145,7 @@ def content(job: ModelDossier, form: str, *, by: Any) -> bytes:
         raise DataError("The stored file of the dossier is gone. Make it again.") from error
     except KeyError as error:
         raise DataError(
-            f"This dossier has no {name}: the worker that made it has no library for PDF. Print the HTML instead."
+            f"This dossier has no {name}: the worker that made it has no library for PDF. Take the HTML and print it."
         ) from error
     audit.record("exported", job.model, by=by, format=f"dossier as {form}")
     return body

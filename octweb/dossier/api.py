@@ -133,7 +133,7 @@ def _form(request: Request) -> str:
             return ACCEPTED[kind]
         if kind in ("*/*", "application/*"):
             return "json"
-    raise NotAcceptable(f"A dossier comes as {', '.join(ACCEPTED)}.")
+    raise NotAcceptable(f"A dossier does not come as '{header[:60]}'. Accept one of {', '.join(ACCEPTED)}.")
 
 
 def _wait(request: Request) -> float:
@@ -143,7 +143,7 @@ def _wait(request: Request) -> float:
     except ValueError:
         seconds = -1.0
     if not 0 <= seconds <= LONGEST_WAIT:
-        raise ValidationError({"wait": f"Give seconds from 0 to {LONGEST_WAIT:g}."})
+        raise ValidationError({"wait": f"'{text[:40]}' is not a number of seconds from 0 to {LONGEST_WAIT:g}."})
     return seconds
 
 

@@ -42,5 +42,5 @@ def _finding(model: TreeModel) -> tuple[ChecklistState, str]:
     if job is not None and job.status != RunStatus.CANCELLED:
         return "cannot be said", "The dossier is being made. Open this page again in a moment."
     if model.dataset is None or not model.dataset.file:
-        return "cannot be said", "The rows of this model are gone, so there can be no dossier."
-    return "open", "No dossier was made."
+        return "cannot be said", actions.NO_ROWS
+    return "open", "No dossier was made. Make one under “Proof & dossier”."

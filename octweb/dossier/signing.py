@@ -110,7 +110,7 @@ def read_public(pem: bytes) -> Ed25519PublicKey:
     except ValueError as error:
         raise BadKey(f"This is not a public key in PEM form: {error}.") from error
     if not isinstance(key, Ed25519PublicKey):
-        raise BadKey("This is not an Ed25519 key.")
+        raise BadKey("This key is of another kind than Ed25519.")
     return key
 
 
@@ -129,7 +129,9 @@ def check(folder: Path, *, trusted: frozenset[str]) -> Findings:
     if lacking:
         return Findings(problems=tuple(lacking))
     if (folder / MANIFEST).stat().st_size > MAX_LIST_BYTES:
-        return Findings(problems=(f"{MANIFEST} is larger than a list of files can be.",))
+        return Findings(
+            problems=(f"{MANIFEST} is larger than {MAX_LIST_BYTES:,} bytes, so it is not the list of this dossier.",)
+        )
     text = (folder / MANIFEST).read_bytes()
     try:
         key = read_public((folder / PUBLIC_KEY).read_bytes())
@@ -169,7 +171,7 @@ def _parse_checksums(text: bytes) -> tuple[dict[str, str], list[str]]:
         name = line[66:]
         plain = name and "/" not in name and name not in (".", "..", *OWN) and name not in checksums
         if gap != "  " or not plain or not all(c in "0123456789abcdef" for c in checksum):
-            return checksums, [f"{MANIFEST}, line {number}: this is not a line of the list."]
+            return checksums, [f"{MANIFEST}, line {number}: this is not a SHA-256, two spaces and a new file name."]
         checksums[name] = checksum
     return checksums, []
 

@@ -19,7 +19,7 @@ from octweb.checking.actions import ENDING, proof_of
 from octweb.core import files
 from octweb.core.files import place_in
 from octweb.dossier import signing
-from octweb.dossier.actions import about
+from octweb.dossier.actions import NO_ROWS, about
 from octweb.dossier.folder import HTML, zip_folder
 from octweb.dossier.keys import signing_key
 from octweb.dossier.models import FOLDER, ModelDossier
@@ -83,11 +83,13 @@ class DossierSupervisor(ResultSupervisor):
 
     def prepare(self, job: ModelDossier) -> DossierChild:
         if job.model.dataset is None:
-            raise JobRefused("The rows of this model are gone, so there can be no dossier.")
+            raise JobRefused(NO_ROWS)
         try:
             return DossierChild.prepare(job)
         except FileNotFoundError as error:
-            raise JobRefused("The stored file of the data set, or the proof, is gone.") from error
+            raise JobRefused(
+                "The stored file of the data set, or the proof, is gone. Restore it from a backup, or train the model again."
+            ) from error
         except (ModelFileError, signing.BadKey) as error:
             key = settings.DOSSIER_KEY
             raise JobRefused(str(error).replace(str(key), key.name)) from error

@@ -327,7 +327,7 @@ def client_page(client, dataset):
 )
 def test_remedy_that_is_not_proposed_changes_nothing(client, repairable, mend):
     before = repairable.columns
-    assert "has no such remedy" in press(client, repairable, mend)
+    assert "no longer proposes this change" in press(client, repairable, mend)
     assert repairable.columns == before
 
 

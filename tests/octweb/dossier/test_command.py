@@ -111,7 +111,7 @@ def test_a_file_that_was_put_in_and_paths_are_refused(copy, capsys):
     (copy / "more.txt").unlink()
     manifest = copy / signing.MANIFEST
     manifest.write_text(manifest.read_text().replace("  model.json", "  ../model.json"))
-    assert any("is not a line of the list" in p for p in check(copy, capsys)[1]["problems"])
+    assert any("is not a SHA-256, two spaces and a new file name" in p for p in check(copy, capsys)[1]["problems"])
 
 
 def test_a_dossier_of_another_key_is_whole_but_not_known(copy, capsys, settings, tmp_path):

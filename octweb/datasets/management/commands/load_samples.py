@@ -17,7 +17,9 @@ class Command(BaseCommand):
         try:
             owner = get_user_model().objects.get_by_natural_key(options["username"])
         except get_user_model().DoesNotExist as error:
-            raise CommandError(f"There is no user '{options['username']}'.") from error
+            raise CommandError(
+                f"There is no user '{options['username']}'. Correct the name, or create the account first."
+            ) from error
         for sample in SAMPLES:
             samples.load(owner=owner, slug=sample.slug)
         if options["verbosity"]:

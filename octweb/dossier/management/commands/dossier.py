@@ -84,7 +84,10 @@ class Command(BaseCommand):
 
     def _write(self, options: dict[str, Any]) -> None:
         if not (options["model"] and options["data"] and options["output"]):
-            raise CommandError("Give MODEL.json, DATA and --output FOLDER, or --check FOLDER.", returncode=2)
+            raise CommandError(
+                "Arguments are missing. Give MODEL.json, DATA and --output FOLDER, or only --check FOLDER.",
+                returncode=2,
+            )
         folder = _empty(Path(options["output"]))
         key = None if options["unsigned"] else keys.command_key()
         about = _about(options)
@@ -117,7 +120,9 @@ class Command(BaseCommand):
     def _check(self, options: dict[str, Any]) -> None:
         folder = Path(options["check"])
         if not folder.is_dir():
-            raise CommandError(f"{folder} is not a folder.")
+            raise CommandError(
+                f"{folder} is not a folder. Give the folder that holds {signing.MANIFEST} of the dossier."
+            )
         findings = signing.check(folder, trusted=_trusted_fingerprints(options["key"]))
         for problem in findings.problems:
             self.stdout.write(problem)
@@ -138,7 +143,9 @@ def _empty(folder: Path) -> Path:
     """Create the folder if needed, and return it. Raises CommandError if it is not empty."""
     folder.mkdir(parents=True, exist_ok=True)
     if any(folder.iterdir()):
-        raise CommandError(f"The folder {folder} is not empty. Name a new one: a dossier is signed as a whole.")
+        raise CommandError(
+            f"The folder {folder} is not empty. Name a new one, since all files of a folder are signed together."
+        )
     return folder
 
 
@@ -148,7 +155,7 @@ def _about(options: dict[str, Any]) -> dict[str, Any]:
     if options["about"]:
         texts = json.loads(Path(options["about"]).read_text(encoding="utf-8"))
         if not isinstance(texts, dict):
-            raise CommandError("The file of --about is not a JSON object.")
+            raise CommandError(f"{options['about']} is not a JSON object. Its form is in docs/dossier.md.")
     purpose = {
         label: options[name] or (texts.get("purpose") or {}).get(label, "") for name, (label, _) in TYPED.items()
     }
