@@ -60,7 +60,9 @@ def start(
     planned = plan(dataset, kinds=kinds, time_limit=time_limit)
     trials = requested or list(planned.trials)
     if len(trials) > MOST_CANDIDATES:
-        raise ParameterError({"candidates": f"an experiment has at most {MOST_CANDIDATES}; there are {len(trials)}."})
+        raise ParameterError(
+            {"candidates": f"there are {len(trials)}; an experiment has at most {MOST_CANDIDATES}. Leave some out."}
+        )
     if not trials:
         raise Unprocessable("No method fits these data with these choices. Allow other questions, or more time.")
     checked = [_check_trial(dataset, trial, time_limit, seed) for trial in trials]
@@ -81,7 +83,7 @@ def stop(experiment: Experiment) -> Experiment:
     """Cancel waiting candidates and stop running ones. Finished folds are kept. Raises Conflict."""
     waiting = list(experiment.candidates.filter(status__in=OPEN))
     if not waiting:
-        raise Conflict("The experiment has already ended.")
+        raise Conflict("The experiment has already ended, so it cannot be stopped.")
     for candidate in waiting:
         try:
             cancel(candidate)
@@ -100,7 +102,7 @@ def go_on(experiment: Experiment) -> Experiment:
             status=RunStatus.QUEUED, cancel_requested=False, error="", log="", finished=None, attempt=0
         )
         if not changed:
-            raise Conflict("Nothing was stopped: all candidates are done or under way.")
+            raise Conflict("No candidate was stopped or failed, so there is nothing to continue.")
         for candidate in Candidate.objects.filter(pk__in=ids):
             transaction.on_commit(lambda c=candidate: send(c))
     return experiment
@@ -116,7 +118,7 @@ def open_candidate(candidate: Candidate) -> TreeModel:
             Candidate.objects.select_for_update().select_related("experiment__dataset", "owner").get(pk=candidate.pk)
         )
         if not locked.is_done:
-            raise Conflict("This candidate has no tree yet.")
+            raise Conflict("This candidate has no tree. Wait until all its folds are done.")
         experiment = locked.experiment
         if experiment.chosen_id is None:
             Experiment.objects.filter(pk=experiment.pk, chosen=None).update(chosen=locked, chosen_at=timezone.now())
@@ -139,7 +141,7 @@ def open_candidate(candidate: Candidate) -> TreeModel:
 def retrain(candidate: Candidate, *, owner) -> TrainingRun:
     """Queue a run with the candidate's settings on all rows, including held-out ones."""
     if not candidate.is_done:
-        raise Conflict("This candidate has not ended yet.")
+        raise Conflict("This candidate is not done. Wait until all its folds are done.")
     run = runs.enqueue(
         owner=owner, dataset=candidate.experiment.dataset, method=candidate.method, parameters=candidate.parameters,
         folds=candidate.experiment.folds, group=candidate.experiment.group, time=candidate.experiment.time,
@@ -166,9 +168,9 @@ def _check(dataset: Dataset, kinds: Collection[str], folds: int, share: float, n
     if unknown := sorted(set(kinds) - set(KINDS)):
         errors["kinds"] = f"'{unknown[0]}' is not one of {', '.join(KINDS)}."
     if not time_limit > 0:
-        errors["time_limit"] = "must be more than 0 seconds."
+        errors["time_limit"] = f"must be more than 0 seconds; it is {time_limit:g}."
     if nested and folds < 3:
-        errors["folds"] = "nested folds need at least 3."
+        errors["folds"] = f"must be at least 3 with nested folds; it is {folds}."
     if folds < 2:
         errors["folds"] = f"must be at least 2; it is {folds}."
     if errors:

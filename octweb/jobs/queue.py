@@ -52,7 +52,8 @@ def cancel(job: Any) -> Any:
         if not running.update(cancel_requested=True):
             job.refresh_from_db()
             name = job._meta.verbose_name
-            raise Conflict(f"The {name} has already ended ({STATES[job.status].words.lower()}).")
+            state = STATES[job.status].words.lower()
+            raise Conflict(f"The {name} has already ended ({state}), so it cannot be stopped.")
     job.refresh_from_db()
     return job
 
@@ -74,7 +75,7 @@ def check_waiting(model: type[Job], owner: Any) -> None:
     if waiting >= settings.MAX_QUEUED_RUNS:
         names = model._meta.verbose_name_plural
         raise Conflict(
-            f"You have {waiting} {names} queued or running; {settings.MAX_QUEUED_RUNS} is the limit. Wait or cancel one."
+            f"You have {waiting} {names} queued or running; {settings.MAX_QUEUED_RUNS} is the limit. Wait for one, or cancel one."
         )
 
 

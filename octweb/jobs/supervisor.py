@@ -40,7 +40,7 @@ RETRIED_NOTE = (
     "note: the system killed attempt {attempt}, probably because memory ran out; the job was tried again once."
 )
 IGNORED_TERMINATION = (
-    "The {noun} process did not end within {seconds:.0f} s of being asked to, and was ended without a result."
+    "The {noun} process did not end within {seconds:.0f} s after it was asked to, so it was killed and has no result."
 )
 USER_STOP_GRACE_FACTOR = (
     6  # on a busy machine, one step of a solver may take longer than the grace of a worker that shuts down
@@ -134,7 +134,7 @@ class Supervisor(ABC):
             self._patiently(lambda: self.end(RunStatus.FAILED, error=reason))
         except Exception as error:
             log.exception("%s %s attempt %s failed in its supervisor", self._name, self.job_id, self.attempt)
-            reason = f"The worker failed: {_reason(error)}"
+            reason = f"The worker failed: {_reason(error).rstrip('.')}. Its log has the details."
             text = ""
             if child is not None:
                 child.kill()
@@ -260,7 +260,7 @@ class Supervisor(ABC):
         elif cancel or late or self.preempted or self.stopping.is_set():
             self.late = late
             if late:
-                self.end_reason = f"The {self.noun} process did not end after its time limit and was stopped."
+                self.end_reason = f"The {self.noun} process did not end by its time limit, so it was stopped."
             child.signal(signal.SIGTERM)
         else:
             return None
@@ -359,16 +359,16 @@ class ResultSupervisor(Supervisor):
             code = 0
             summary = recovered
         if code != 0 or not child.result.exists():
-            error = f"{self.end_reason or _why(code, child.log(), self.noun)} {self.lost}".strip()
+            error = f"{self.end_reason or _why(code, child.log(), self.noun, self.jobs.ADVICE)} {self.lost}".strip()
             status = RunStatus.CANCELLED if cancelled else RunStatus.FAILED
             self._patiently(lambda: self.end(status, error=error, log=self._log(child), **self.on_failure(child)))
             return
         self._patiently(lambda: self.store(job, child, summary))
 
 
-def _why(code: int, log: str, noun: str) -> str:
+def _why(code: int, log: str, noun: str, advice: str) -> str:
     """Return why a child failed: its last message, or how it ended if a signal ended it or there is no message."""
-    return _death(code, noun) if code < 0 else last_line(log) or _death(code, noun)
+    return _death(code, noun, advice) if code < 0 else last_line(log) or _death(code, noun, advice)
 
 
 def last_line(text: str) -> str:
@@ -376,9 +376,9 @@ def last_line(text: str) -> str:
     return lines[-1].removeprefix("CommandError: ") if lines else ""
 
 
-def _death(code: int, noun: str) -> str:
+def _death(code: int, noun: str, advice: str) -> str:
     if code == -signal.SIGKILL:
-        return f"The {noun} process was killed by the system, probably because memory ran out."
+        return f"The {noun} process was killed by the system, probably because memory ran out. {advice}"
     if code < 0:
-        return f"The {noun} process was ended by signal {-code} ({signal.strsignal(-code)})."
-    return f"The {noun} process ended with status {code} and no message."
+        return f"The {noun} process was ended by signal {-code} ({signal.strsignal(-code)}). Start it again."
+    return f"The {noun} process ended with status {code} and no message. Start it again; if it fails again, tell an administrator."

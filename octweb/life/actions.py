@@ -21,7 +21,9 @@ MAX_REASON = 5000
 def look_now(model: TreeModel) -> list[Alarm]:
     """Evaluate an approved model and return the new alarms. Raises Conflict if it is not approved."""
     if model.state != State.APPROVED:
-        raise Conflict(f"{model} is {model.get_state_display().lower()}; only an approved model is watched.")
+        raise Conflict(
+            f"{model} is {model.get_state_display().lower()}; only an approved model is watched. Have it approved first."
+        )
     return watch_model(model, timezone.now())
 
 
@@ -37,7 +39,7 @@ def close_alarm(model: TreeModel, number: int, *, by, reason: str) -> Alarm:
         audit.hold()
         alarm = Alarm.objects.select_for_update().filter(model=model, pk=number).first()
         if alarm is None:
-            raise ValidationError({"alarm": f"{model} has no alarm {number}."})
+            raise ValidationError({"alarm": f"{model} has no alarm {number}. Take a number from its list of alarms."})
         if alarm.closed_at is not None:
             raise Conflict(f"The alarm of {alarm.watch} is closed already.")
         alarm.closed_at = timezone.now()
@@ -66,7 +68,7 @@ def set_limit(model: TreeModel, watch: str, share: float | None, *, by) -> None:
     if watch not in known:
         raise ValidationError({"watch": f"'{watch[:60]}' is not watched. Watched are: {', '.join(known) or 'none'}."})
     if share is not None and not 0 < share < 1:
-        raise ValidationError({"share": f"{share:g} is not a share between 0 and 1."})
+        raise ValidationError({"share": f"{share:g} is not a share between 0 and 1. Write 0.35 for 35 %."})
     with transaction.atomic():
         audit.hold()
         watching, _ = Watching.objects.select_for_update().get_or_create(model=model)

@@ -107,15 +107,15 @@ def _claim_due() -> Iterable[Delivery]:
 def _try(delivery: Delivery, wish: Wish | None) -> str:
     """Send a delivery; return the error, or "" on success."""
     if delivery.tries > _max_tries(delivery):
-        return "The worker died while it sent the message."
+        return "The worker died while it sent the message, which may have arrived."
     if not delivery.owner.is_active:
         return "The account is closed."
     if delivery.way == Way.MAIL:
         return _try_mail(delivery)
     if wish is None or not wish.webhook:
-        return "There is no address any more."
+        return "The address was removed before the message was sent."
     if wish.failures >= MAX_FAILURES:
-        return "The address is switched off after too many failures."
+        return "The address is switched off after too many failures. Save it again to switch it on."
     try:
         send(wish.webhook, wish.secret, Envelope(id=str(delivery.pk), message=delivery.message))
     except Undelivered as error:
@@ -132,7 +132,7 @@ def _try_mail(delivery: Delivery) -> str:
         send_mail(subject, body, settings.DEFAULT_FROM_EMAIL, [delivery.owner.email])
     except OSError as error:
         log.warning("a mail to user %s was not sent: %s", delivery.owner_id, error)
-        return "The mail server did not take it. The log of the server says why."
+        return "The mail server refused the message. An administrator finds the cause in the log of the server."
     return ""
 
 

@@ -100,7 +100,7 @@ def send(url: str, secret: str, envelope: Envelope) -> None:
     except (OSError, ValueError) as error:
         raise Undelivered(f"No answer from {host}: {error}"[:300]) from error
     if not 200 <= status < 300:
-        raise Undelivered(f"{host} answered with status {status}.")
+        raise Undelivered(f"{host} answered with status {status}; a status from 200 to 299 is needed.")
 
 
 def parse_address(url: str) -> tuple[SplitResult, int]:
@@ -114,7 +114,9 @@ def parse_address(url: str) -> tuple[SplitResult, int]:
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise Undelivered("The address must begin with https:// or http://.")
     if parts.username or parts.password:
-        raise Undelivered("The address must not contain a password; use the signature.")
+        raise Undelivered(
+            "The address contains a password, which is not allowed. Let the receiver check the signature instead."
+        )
     if any(not 0x20 < ord(character) < 0x7F for character in url):
         raise Undelivered("The address contains a space or a control character. Write these as in %20.")
     return parts, port
@@ -148,7 +150,7 @@ def _unwrap_ipv4(address: Address) -> Address:
 def _look_up(host: str, port: int, deadline: Deadline) -> list[str]:
     """Resolve a host. Raises Undelivered if an address is not public and WEBHOOK_HOSTS does not name the host."""
     if not _lookups.acquire(blocking=False):
-        raise Undelivered("This server waits for too many name servers. The message is tried again later.")
+        raise Undelivered("This server already looks up too many hosts. It will try the message again later.")
     answer: queue.SimpleQueue[list[Any] | OSError] = queue.SimpleQueue()
 
     def ask() -> None:
@@ -165,7 +167,7 @@ def _look_up(host: str, port: int, deadline: Deadline) -> list[str]:
     except queue.Empty as error:
         raise TimeoutError from error
     if isinstance(entries, OSError):
-        raise Undelivered(f"There is no host {host}.") from entries
+        raise Undelivered(f"The host {host} has no known address. Check its spelling.") from entries
     addresses = list(dict.fromkeys(str(entry[4][0]) for entry in entries))
     if host not in settings.WEBHOOK_HOSTS and not all(is_public(address) for address in addresses):
         raise Undelivered(f"{host} is in a private network. An administrator can allow it with OCTWEB_WEBHOOK_HOSTS.")

@@ -138,7 +138,7 @@ def _digest(dataset: Dataset, method: str, parameters: Mapping[str, Any], *rest:
 def run_again(run: TrainingRun, *, owner, dataset: Dataset | None = None) -> TrainingRun:
     """Queue a run with the same settings, on the same or other data. Raises Conflict while the run is active, and as `enqueue`."""
     if run.status not in FINISHED:
-        raise Conflict("The run has not ended yet.")
+        raise Conflict("The run has not ended yet. Wait for its end, or stop it first.")
     other = dataset is not None and dataset.pk != run.dataset_id
     return enqueue(
         owner=owner,
@@ -214,7 +214,9 @@ def _check_start(method: Method, dataset: Dataset, model: TreeModel) -> None:
     """Raise ParameterError unless the method takes a start tree and the data have the tree's columns."""
     if not method.warm_start:
         raise ParameterError(
-            {"warm_start": f"'{method.id}' always builds its tree from the start and cannot begin with another tree."}
+            {
+                "warm_start": f"'{method.id}' builds every tree from the start, so it cannot begin with another one. Leave the start tree out."
+            }
         )
     tree = model_file(model).tree
     kinds = {c["name"]: c["kind"] for c in dataset.columns if c.get("role") == "feature"}
@@ -222,9 +224,8 @@ def _check_start(method: Method, dataset: Dataset, model: TreeModel) -> None:
         column = tree.schema[j]
         if kinds.get(column.name) != str(column.kind):
             difference = f"is {kinds[column.name]}" if column.name in kinds else "is not among the columns"
-            raise ParameterError(
-                {"warm_start": f"{model} reads '{column.name}' as {column.kind}; in '{dataset.name}' it {difference}."}
-            )
+            message = f"{model} reads '{column.name}' as {column.kind}; in '{dataset.name}' it {difference}."
+            raise ParameterError({"warm_start": f"{message} Choose a tree for these columns."})
 
 
 def check_settings(method: Method, checked: Settings, dataset: Dataset) -> None:
@@ -236,9 +237,15 @@ def check_settings(method: Method, checked: Settings, dataset: Dataset) -> None:
     if not classes:
         return
     if method.two_classes and len(classes) != 2:
-        raise Unprocessable(f"The method '{method.id}' needs two classes; '{dataset.target}' has {len(classes)}.")
+        raise Unprocessable(
+            f"The method '{method.id}' needs two classes; '{dataset.target}' has {len(classes)}. Choose another method."
+        )
     if checked.get("costs") == EACH_ROW:
-        raise ParameterError({"costs": f"'{EACH_ROW}' stands for an array, which a run cannot take. Write the costs."})
+        raise ParameterError(
+            {
+                "costs": f"'{EACH_ROW}' stands for an array of costs, which only the Python library takes. Write costs or rewards."
+            }
+        )
     features = [c for c in dataset.columns if c.get("role") == "feature"]
     columns = tuple(c["name"] for c in features)
     texts = tuple(c["name"] for c in features if c["kind"] == ColumnKind.CATEGORICAL)
@@ -247,7 +254,9 @@ def check_settings(method: Method, checked: Settings, dataset: Dataset) -> None:
     if rewards is not None:  # their columns are not features, and each row has its own costs
         left = tuple(name for name in columns if name not in rewards.columns)
         if not left:
-            raise ParameterError({"costs": "every column holds rewards, so there is none to ask."})
+            raise ParameterError(
+                {"costs": "every column holds rewards, so none is left for questions. Add a column to the data set."}
+            )
         names = replace(names, columns=left)
         checked = Settings(checked.to_json() | {"costs": EACH_ROW})
     method.check(checked, names)

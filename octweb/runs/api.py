@@ -39,7 +39,9 @@ def _uuid(text: str) -> uuid.UUID:
     try:
         return uuid.UUID(text)
     except ValueError as error:
-        raise ValidationError({"dataset": f"'{text[:60]}' is not an id."}) from error
+        raise ValidationError(
+            {"dataset": f"'{text[:60]}' is not an id. Take the id of a data set from /api/v1/datasets/."}
+        ) from error
 
 
 @extend_schema_view(
@@ -84,7 +86,9 @@ class RunViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, mixins.Destro
     def create(self, request: Request) -> Response:
         key = request.headers.get("Idempotency-Key", "").strip()
         if len(key) > MAX_KEY or not (key.isascii() and key.isprintable()):
-            raise ValidationError({"Idempotency-Key": f"This takes at most {MAX_KEY} visible ASCII characters."})
+            raise ValidationError(
+                {"Idempotency-Key": f"A key has at most {MAX_KEY} visible ASCII characters. Use for example a UUID."}
+            )
         form = NewRunSerializer(data=request.data, context={"request": request, "key": key})
         form.is_valid(raise_exception=True)
         return Response(RunSerializer(form.save()).data, status=201)

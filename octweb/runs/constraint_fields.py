@@ -111,8 +111,8 @@ class RecallField(forms.Field):
                 continue
             share = _hundredth(text)
             if not 0 <= share <= 1:
-                raise forms.ValidationError(f"“{label}”: {text} is not between 0 and 100 %.")
-            _refuse(label, ";", "a least recall")
+                raise forms.ValidationError(f"“{label}”: {text} is not between 0 and 100 %. Write for example 90.")
+            _refuse(label, ";", "a minimum recall")
             parts.append(f"{label}: {share:.12g}")
         return "; ".join(parts)
 
@@ -310,9 +310,11 @@ class PairsField(forms.Field):
                 missing = self.words[1] if a else self.words[0]
                 raise forms.ValidationError(f"Line {number}: choose the {missing}, too, or clear the line.")
             if a not in self.known[0] or b not in self.known[1]:
-                raise forms.ValidationError(f"Line {number}: '{a}' with '{b}' cannot be chosen.")
+                raise forms.ValidationError(
+                    f"Line {number}: '{a}' with '{b}' cannot be chosen. Choose from the two lists."
+                )
             if a == b:
-                raise forms.ValidationError(f"Line {number} names the column “{a}” twice.")
+                raise forms.ValidationError(f"Line {number} names the column “{a}” twice. Choose two columns.")
             for name in (a, b):
                 _refuse(name, ";" if self.join == " " else ";+", "this list")
             parts.append(f"{a}{self.join if self.join == ' ' else f' {self.join} '}{b}")
@@ -348,9 +350,9 @@ def _hundredth(value: Any) -> float:
     try:
         share = Decimal(text) / 100
     except InvalidOperation as error:
-        raise forms.ValidationError(f"'{str(value)[:40]}' is not a number.") from error
+        raise forms.ValidationError(f"'{str(value)[:40]}' is not a number. Write for example 90.") from error
     if not share.is_finite():
-        raise forms.ValidationError(f"'{str(value)[:40]}' is not a number.")
+        raise forms.ValidationError(f"'{str(value)[:40]}' is not a number. Write for example 90.")
     return float(share)
 
 

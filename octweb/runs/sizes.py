@@ -85,7 +85,9 @@ def open_size(model: TreeModel, leaves: int, *, owner: Any) -> TrainingRun:
         .first()
     )
     if run is None:
-        raise Conflict("This model was not trained here, so it has no other sizes.")
+        raise Conflict(
+            "This model was not trained here, so no other sizes of it are known. Train a run on its data set."
+        )
     if option is None:
         raise Conflict(f"The training did not try a tree of {leaves} leaves. Choose one of the sizes shown.")
     if option.here:

@@ -25,7 +25,7 @@ from trainer.registry import get
 
 MEMORY_SLACK = 1.25  # the child enforces its own limit; above this multiple of it the supervisor kills it
 KEEP_SECONDS = 120.0  # time limit of recovering the tree of a killed training
-NOT_KEPT = "The tree that it had found is lost: to count it again took more than the run may take."
+NOT_KEPT = "The best tree could not be recovered: counting it again took more time or memory than the run may use."
 
 
 class TrainingSupervisor(ResultSupervisor):

@@ -88,7 +88,7 @@ def run_tree(request: HttpRequest, pk: Any, line: int) -> HttpResponse:
     run = _run(request, pk)
     record = run.records.filter(attempt=run.attempt, line=line).values_list("record", flat=True).first()
     if not record or "tree" not in record:
-        return HttpResponse("This tree was not kept.", status=404)
+        return HttpResponse("The tree of this line was not stored. Choose another line.", status=404)
     return render(
         request,
         "runs/_incumbent.html",

@@ -33,7 +33,7 @@ def create_token(
         raise ValidationError({"scope": f"'{scope}' is not one of {', '.join(Scope.values)}."})
     if days is not None and not 1 <= days <= MAX_DAYS:
         raise ValidationError(
-            {"days": f"Must be between 1 and {MAX_DAYS}; leave it out for a token that does not expire."}
+            {"days": f"{days} is not between 1 and {MAX_DAYS}. Leave it out for a token that does not expire."}
         )
     name = checked_name(name, most=100)
     expiry = None if days is None else timedelta(days=days)
@@ -41,7 +41,9 @@ def create_token(
         left = made_by.expiry - timezone.now() - timedelta(seconds=1)  # time passes until the token is stored
         if expiry is not None and expiry > left:
             raise ValidationError(
-                {"days": "A token cannot make another token that expires later than itself; sign in to make it."}
+                {
+                    "days": "A token cannot make a token that expires later than itself. Ask for fewer days, or sign in to make it."
+                }
             )
         expiry = left
     if (visit := visit_of(owner)) is not None:  # it goes with the account
@@ -49,7 +51,7 @@ def create_token(
         expiry = left if expiry is None else min(expiry, left)
     if made_by is not None and made_by.scope == Scope.PREDICT and scope != Scope.PREDICT:
         raise ValidationError(
-            {"scope": "A token for predictions cannot make a token that may do more; sign in to make it."}
+            {"scope": "A token for predictions cannot make a token that may do more. Sign in to make it."}
         )
     with transaction.atomic():
         _refuse_more_tokens(owner)

@@ -35,7 +35,7 @@ class ApiTokenAuthentication(TokenAuthentication):
             over = (
                 "This token has expired. Make a new one."
                 if api_token.user.is_active
-                else "The account of this token is closed."
+                else "The account of this token is closed. Ask an administrator, or use a token of another account."
             )
             raise AuthenticationFailed(over)
         return api_token.user, api_token

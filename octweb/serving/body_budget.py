@@ -58,7 +58,9 @@ class BodyBudget:
             while self._taken + size > settings.MAX_PREDICT_BYTES:
                 left = until - time.monotonic()
                 if left <= 0 or self._waiting >= WAITING:
-                    raise BudgetExceeded("The server is already handling as many large calls as it can. Send it again.")
+                    raise BudgetExceeded(
+                        "The server is already handling as many large calls as it can. Send it again in some seconds."
+                    )
                 self._waiting += 1
                 self._changed.wait(left)
                 self._waiting -= 1

@@ -78,7 +78,9 @@ def infer(model: TreeModel, inputs: tuple[Tensor, ...], max_rows: int) -> Predic
     columns = _columns(tree, inputs)
     n = len(next(iter(columns.values()))) if columns else inputs[0].shape[0]
     if n > max_rows:
-        raise ProtocolError(f"{n:,} rows are too many; {max_rows:,} is the limit of one call.")
+        raise ProtocolError(
+            f"{n:,} rows are too many; {max_rows:,} is the limit of one call. Send them in several calls."
+        )
     if all(
         values.dtype != object and tree.schema[j].kind is not ColumnKind.CATEGORICAL for j, values in columns.items()
     ):
@@ -116,12 +118,15 @@ def _columns(tree: Tree, inputs: tuple[Tensor, ...]) -> dict[int, np.ndarray]:
         if tensor.name not in position:
             raise ProtocolError(f"There is no input '{tensor.name[:60]}'. {_needs(tree)}")
         if position[tensor.name] in columns:
-            raise ProtocolError(f"The input '{tensor.name[:60]}' appears twice.")
+            raise ProtocolError(f"The input '{tensor.name[:60]}' appears twice. Send each column once.")
         if _width(tensor) != 1:
-            raise ProtocolError(f"The input '{tensor.name[:60]}' must have the shape [rows] or [rows, 1].")
+            raise ProtocolError(
+                f"The input '{tensor.name[:60]}' has the shape {list(tensor.shape)}; use [rows] or [rows, 1]."
+            )
         columns[position[tensor.name]] = tensor.values.reshape(-1)
-    if len({len(values) for values in columns.values()}) > 1:
-        raise ProtocolError("The inputs have different numbers of rows.")
+    if len(lengths := sorted({len(values) for values in columns.values()})) > 1:
+        counts = ", ".join(f"{length:,}" for length in lengths)
+        raise ProtocolError(f"The inputs have different numbers of rows ({counts}). Send one value per row in each.")
     if lacking := [tree.schema[j].name for j in tree.used_columns if j not in columns]:
         raise ProtocolError(f"The input '{lacking[0]}' is missing. {_needs(tree)}")
     return columns
@@ -163,7 +168,7 @@ def _matrix(tree: Tree, columns: dict[int, np.ndarray], n: int) -> np.ndarray:
         if bad.any():
             i = int(np.flatnonzero(bad)[0])
             empty = Refusal.EMPTY if math.isnan(values[i]) else Refusal.VALUE
-            words = f"Row {i}: column '{column.name}' has no finite value, and the tree needs one."
+            words = f"Row {i}: column '{column.name}' has no finite value, and the tree needs one. Send a number."
             raise CellError(words, row=i, column=column.name, reason=empty)
         matrix[:, j] = values + 0.0
     return matrix

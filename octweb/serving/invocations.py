@@ -106,7 +106,11 @@ class Invocations(ScoringView):
         if not name:
             names = TreeModel.objects.served().order_by().values_list("family__name", flat=True).distinct()[:2]
             if len(names) != 1:
-                raise ValidationError({"model": WHICH} if names else {"model": "No model is served yet."})
+                raise ValidationError(
+                    {"model": WHICH}
+                    if names
+                    else {"model": "No model is served. Have one approved, and serve it under its name."}
+                )
             name = names[0]
         try:
             return served_model(request, name, version)
@@ -129,10 +133,10 @@ def _predict_body(model: TreeModel, request: Request) -> tuple[Predictions, dict
     document = _json(content)
     sent = [name for name in FORMATS if isinstance(document, dict) and name in document]
     if len(sent) != 1:
-        raise ParseError(f"The body must be a JSON object with one of {', '.join(FORMATS)}.")
+        raise ParseError(f"The body must be a JSON object with exactly one of {', '.join(FORMATS)}.")
     params = document.get("params") or {}
     if not isinstance(params, dict):
-        raise ValidationError({"params": "An object is needed."})
+        raise ValidationError({"params": 'This is not an object. Send for example {"output": "label"}.'})
     data = document[sent[0]]
     return (_split(model, data) if sent[0] == "dataframe_split" else _rows(model, data, sent[0])), params
 
@@ -144,7 +148,7 @@ def _json(content: bytes) -> Any:
         if b"NaN" not in content or isinstance(error, strict_json.TooManyValues | strict_json.DuplicateName):
             raise ParseError(f"The body is not valid JSON: {error}.") from error
     except RecursionError as error:
-        raise ParseError("The body is nested too deeply.") from error
+        raise ParseError("The body is nested too deeply. Send fewer levels of lists and objects.") from error
     try:
         # MLflow's client writes the gaps of a data frame as NaN
         return json.loads(
@@ -160,10 +164,10 @@ def _split(model: TreeModel, data: Any) -> Predictions:
     names, rows = (data.get("columns"), data.get("data")) if isinstance(data, dict) else (None, None)
     if not isinstance(names, list) or not isinstance(rows, list) or not all(isinstance(name, str) for name in names):
         raise ValidationError(
-            {"dataframe_split": "An object with 'columns' (names) and 'data' (a list of rows) is needed."}
+            {"dataframe_split": "This is not an object with 'columns' (a list of names) and 'data' (a list of rows)."}
         )
     if len(set(names)) < len(names):
-        raise ValidationError({"dataframe_split": "A column appears twice in 'columns'."})
+        raise ValidationError({"dataframe_split": "A column appears twice in 'columns'. Send each column once."})
     return _predict(model, _records(names, rows, "dataframe_split.data"))
 
 

@@ -84,14 +84,14 @@ def parse(
             f"The body is not valid JSON: {error}.{strict_json.constant_advice(body[:split])}"
         ) from error
     except RecursionError as error:
-        raise ProtocolError("The body is nested too deeply.") from error
+        raise ProtocolError("The body is nested too deeply. Send fewer levels of lists and objects.") from error
     if not isinstance(document, dict):
         raise ProtocolError("The body must be a JSON object.")
     name = document.get("id")
     if name is not None and not isinstance(name, str):
         raise ProtocolError("'id' must be a text.")
     if "inputs" not in document:
-        raise ProtocolError("'inputs' is missing: a list of tensors.")
+        raise ProtocolError("'inputs' is missing. It is a list of tensors.")
     inputs = []
     content_type = _content_type(_parameters(document, "the request"), "the request")
     unread = body[split:]
@@ -99,7 +99,9 @@ def parse(
         tensor, unread = _tensor(record, f"inputs[{i}]", unread, content_type)
         inputs.append(tensor)
     if unread:
-        raise ProtocolError(f"{len(unread)} bytes are left over after the last binary tensor.")
+        raise ProtocolError(
+            f"{len(unread)} bytes are left over after the last binary tensor. Compare binary_data_size with the bytes sent."
+        )
     if not inputs:
         raise ProtocolError("'inputs' is empty: send one tensor with all columns, or one for each column.")
     return Request(id=name, inputs=tuple(inputs), outputs=_outputs(document, known_outputs, default))

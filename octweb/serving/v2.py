@@ -80,12 +80,12 @@ def served_model(request: Request, name: str, version: str | None = None) -> Tre
     Raises Http404, also if the caller may not call it, and Gone for a retired name.
     """
     if version is not None and not (version.isascii() and version.isdigit() and len(version) < 10):
-        raise Http404(f"There is no version '{version[:20]}': versions are whole numbers.")
+        raise Http404(f"There is no version '{version[:20]}': versions are whole numbers such as 1.")
     model = model_by_name(name, None if version is None else int(version))
     if model is None or not may_call(request.user, request.auth, model, public=True):
         refuse_if_name_retired(name, None if version is None else int(version))
         which = f"model '{name[:60]}'" + (f" in version {version}" if version else "")
-        raise Http404(f"There is no approved {which} that is served.")
+        raise Http404(f"There is no approved {which} that is served. Check its name, or ask its owner to serve it.")
     return model
 
 
@@ -150,7 +150,7 @@ def _index_body(content: bytes) -> None:
     except (ValueError, RecursionError) as error:
         raise ProtocolError(f"The body is not valid JSON: {error}.") from error
     if not isinstance(document, dict) or not isinstance(document.get("ready", True), bool):
-        raise ProtocolError('The body must be empty or an object: {"ready": true}.')
+        raise ProtocolError('The body must be empty, or an object such as {"ready": true}.')
 
 
 class Infer(ProtocolView):

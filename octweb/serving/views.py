@@ -28,7 +28,7 @@ from octweb.serving.models import ApiToken, Scope
 from trainer.errors import TrainerError
 
 ERRORS = (
-    ("400", "The body is not JSON of the right shape.", 'Send {"rows": [{column: value}]}.'),
+    ("400", "The body is not JSON of the right form.", 'Send {"rows": [{column: value}]}.'),
     ("401", "No token, or a token that is unknown, revoked or expired.", "Make a new one on this page."),
     ("403", "The token may only predict, or the step is for administrators.", "Use a token for everything."),
     ("404", "There is no such object, or it is not yours and not approved.", "Check the id."),

@@ -177,7 +177,7 @@ def _read_body(environ: dict[str, Any], codings: str) -> tuple[IO[bytes], int]:
     except Exception as error:  # gunicorn's errors for a damaged chunk
         if reason := reason_of(error):
             raise BodyRefused(503, reason, ("Retry-After", str(RETRY_SECONDS))) from error
-        raise BodyRefused(400, f"The chunked body is damaged ({type(error).__name__}).") from error
+        raise BodyRefused(400, f"The chunked body is damaged ({type(error).__name__}). Send it again.") from error
 
 
 def _refuse(

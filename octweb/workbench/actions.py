@@ -46,7 +46,10 @@ from trainer.workbench.good_trees import good_request
 from trainer.workbench.requests import check_editable, check_good_request, editable_names
 
 MOST_STEPS = 5000
-NO_COUNT = "Good trees are counted for the method 'exact' only, without limits on leaves, recalls, pairs and numbers of columns."
+NO_COUNT = (
+    "Good trees are counted only for the method 'exact', without limits on leaves, recalls, pairs and numbers of columns. "
+    "Open a workbench with such a tree."
+)
 MOST_WISHES = 100
 MOST_TEXT = 1000
 EDIT_SECONDS = 60.0  # default time limit of a single answer
@@ -68,7 +71,9 @@ def open_for(
     """
     dataset = dataset if model is None else model.dataset
     if dataset is None:
-        raise Unprocessable("The data set of this model is gone; a workbench needs its rows.")
+        raise Unprocessable(
+            "The data set of this model is gone, and a workbench needs its rows. Open a workbench on another data set."
+        )
     values = dict(parameters or {})
     wishes: list[str] = []
     reasons: dict[str, str] = {}
@@ -138,12 +143,18 @@ def ask(bench: Workbench, kind: Any, *, wishes: Sequence[str], request: Mapping[
     if kind == StepKind.GOOD and not bench.counts_good_trees:
         raise Unprocessable(NO_COUNT)
     if len(wishes) > MOST_WISHES or any(len(w) > MOST_TEXT for w in wishes):
-        raise ValidationError({"wishes": f"at most {MOST_WISHES} wishes of {MOST_TEXT:,} characters are possible."})
+        raise ValidationError(
+            {
+                "wishes": f"there may be at most {MOST_WISHES} wishes, each of at most {MOST_TEXT:,} characters. Leave some out."
+            }
+        )
     with transaction.atomic():
         locked = Workbench.objects.select_for_update().get(pk=bench.pk)
         last = locked.steps.aggregate(last=Max("number"))["last"] or 0
         if last >= MOST_STEPS:
-            raise Conflict(f"A workbench holds {MOST_STEPS:,} steps. Open a new one from this model.")
+            raise Conflict(
+                f"This workbench has {MOST_STEPS:,} steps, which is the limit. Save its tree and open a new workbench from it."
+            )
         step = Step.objects.create(
             workbench=locked,
             number=last + 1,
@@ -176,7 +187,7 @@ def edit(
     if wishes is None:
         unknown = [w for w in drop if w not in current_wishes(bench)]
         if unknown:
-            raise ValidationError({"drop": f"'{unknown[0][:200]}' is not among the wishes."})
+            raise ValidationError({"drop": f"'{unknown[0][:200]}' is not among the wishes, so it cannot be dropped."})
         wishes = [w for w in readable_wishes(bench) if w not in drop]
         wishes += [w for w in add if w not in wishes]
         check_wishes(bench, "add", add)
@@ -294,7 +305,7 @@ def go_to(bench: Workbench, number: int) -> Step:
     """Go to any step with this number. Raises ValidationError if it is no request for a tree."""
     step = bench.steps.filter(kind=StepKind.COMPLETE, number=number).first()
     if step is None:
-        raise ValidationError({"number": f"There is no step {number} to go to."})
+        raise ValidationError({"number": f"There is no step {number} to go to. Choose a number from the history."})
     return _go(bench, number)
 
 
@@ -316,7 +327,7 @@ def look_at_unseen(bench: Workbench) -> dict[str, Any] | None:
     """
     step = current(bench)
     if step is None or not step.document:
-        raise Conflict("There is no tree yet.")
+        raise Conflict("There is no tree yet. Wait for the answer of the search.")
     file = from_json(json.loads(step.document))
     metrics = file.metrics.get("test")
     if metrics is not None:
@@ -437,7 +448,9 @@ def held_threshold(tree: Tree, node: int, threshold: float) -> tuple[list[str], 
     """
     split = tree.nodes[node].split if 0 <= node < len(tree.nodes) else None
     if split is None or split.cut is None or not math.isfinite(threshold):
-        raise Unprocessable("A threshold is a number, and is held at a question that has one.")
+        raise Unprocessable(
+            "This question has no threshold to hold, or the threshold is not a number. Choose a question such as “age ≤ 30?”."
+        )
     wishes = []
     for above in tree.path_to(node)[:-1]:
         asked = tree.nodes[above].split

@@ -31,7 +31,7 @@ def ask(model: TreeModel, user: Any, node: int) -> None:
     """
     tree = model_file(model).tree
     if not 0 <= node < len(tree.nodes):
-        raise Http404("The tree has no such node.")
+        raise Http404(f"The tree has the nodes 0 to {len(tree.nodes) - 1}, and no node {node}.")
     place = actions.place_of(tree, node)
     with transaction.atomic():
         TreeModel.objects.select_for_update().get(pk=model.pk)  # concurrent requests open one workbench

@@ -95,9 +95,11 @@ class NewWorkbenchSerializer(serializers.Serializer):
 
     def validate(self, values: dict[str, Any]) -> dict[str, Any]:
         if ("model" in values) == ("dataset" in values):
-            raise serializers.ValidationError({"model": "give either a model or a data set."})
+            raise serializers.ValidationError({"model": "give either a model or a data set, not both and not none."})
         if "model" in values and "method" in values:
-            raise serializers.ValidationError({"method": "it is that of the model; leave it out."})
+            raise serializers.ValidationError(
+                {"method": "the workbench takes the method of the model. Leave this out."}
+            )
         return values
 
     def create(self, validated_data: dict[str, Any]) -> Workbench:
@@ -170,7 +172,9 @@ class GoodTreesSerializer(serializers.Serializer):
 
     def validate(self, values: dict[str, Any]) -> dict[str, Any]:
         if ("slack" in values) == ("slack_rows" in values):
-            raise serializers.ValidationError({"slack": "give either a share of the least cost or a number of rows."})
+            raise serializers.ValidationError(
+                {"slack": "give either slack (a share of the least cost) or slack_rows (a number of rows)."}
+            )
         return values
 
 
@@ -244,7 +248,7 @@ class WorkbenchViewSet(
         bench = self.get_object()
         values = self._read(EditSerializer).validated_data
         if "wishes" in values and (values["add"] or values["drop"]):
-            raise ValidationError({"wishes": "give either all wishes, or what is added and dropped."})
+            raise ValidationError({"wishes": "give either wishes (all of them), or add and drop."})
         return self._answer(actions.edit(bench, **values))
 
     @extend_schema(
@@ -256,7 +260,7 @@ class WorkbenchViewSet(
         """Return one step. With `wait`, wait for its answer."""
         step_record = self.get_object().steps.filter(number=int(number)).first()
         if step_record is None:
-            raise NotFound("There is no step with this number.")
+            raise NotFound(f"There is no step {number}. The list of edits has the numbers.")
         return self._answer(step_record, 200)
 
     @extend_schema(request=PricesSerializer, responses={201: StepSerializer} | BAD, parameters=[WAIT])
@@ -296,7 +300,9 @@ class WorkbenchViewSet(
         """Plotly figure of a listed good tree; number 1 is the best."""
         tree = explore.listed_tree(self.get_object(), int(number))
         if tree is None:
-            raise NotFound("No good tree is listed under this number.")
+            raise NotFound(
+                f"No good tree has the number {int(number)}. Count good trees first, or take a smaller number."
+            )
         return Response(without_legend(tree_figure(tree)))
 
     @extend_schema(responses={200: OpenApiTypes.OBJECT} | PROBLEMS(401, 403, 404, 429))
@@ -306,14 +312,14 @@ class WorkbenchViewSet(
         bench = self.get_object()
         shown_step = actions.last_tree(bench, actions.current(bench))
         if shown_step is None:
-            raise NotFound("No tree is found yet.")
+            raise NotFound("No tree has been found yet. Wait for the first answer.")
         return Response(tree_figure(model_of(shown_step).tree))
 
     def _good(self, part: str) -> Any:
         """Return a part of the newest result on good trees. Raises NotFound without one."""
         step = explore.good_step(self.get_object())
         if step is None or not step.result.get(part):
-            raise NotFound("No good trees are counted yet.")
+            raise NotFound("No good trees have been counted yet. Count them first: POST to good-trees/.")
         return step.result[part]
 
     @extend_schema(request=None, responses={200: StepSerializer} | BAD)
@@ -366,7 +372,7 @@ class WorkbenchViewSet(
         try:
             seconds = float(self.request.query_params.get("wait") or 0)
         except ValueError:
-            raise ValidationError({"wait": "it is a number of seconds."}) from None
+            raise ValidationError({"wait": "this is not a number of seconds. Send for example 10."}) from None
         end = time.monotonic() + min(LONGEST_WAIT, seconds)
         while not step.is_finished and time.monotonic() < end:
             time.sleep(LOOK)

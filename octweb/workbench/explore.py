@@ -46,7 +46,7 @@ def request_of(form: Any) -> dict[str, Any]:
             refused |= error.errors
     both = sorted(set(request["must"]) & set(request["without"]))
     if both:
-        refused["without"] = f"'{both[0][:80]}' cannot be asked and left out at once."
+        refused["without"] = f"'{both[0][:80]}' cannot be asked and left out at once. Clear one of the two."
     if refused:
         raise ParameterError(refused)
     return request
@@ -72,9 +72,15 @@ def _recalls(form: Any, request: dict[str, Any]) -> dict[str, Any]:
     for item in filter(None, (part.strip() for part in form.get("recalls", "").split(";"))):
         name, colon, share = item.rpartition(":")
         if not colon:
-            raise ParameterError({"recalls": f"'{item[:80]}' has no share; write as in 'yes: 0.9; no: 0.8'."})
+            raise ParameterError(
+                {
+                    "recalls": f"'{item[:80]}' has no minimum recall. Write 'class: share', for example 'yes: 0.9; no: 0.8'."
+                }
+            )
         if amount(share.strip(), "recalls") > 1:
-            raise ParameterError({"recalls": f"{share.strip()[:40]} is more than all rows; write 0.9 for 90 %."})
+            raise ParameterError(
+                {"recalls": f"{share.strip()[:40]} is more than 1. Write a share of the rows, such as 0.9 for 90 %."}
+            )
         recalls[name.strip()] = share.strip()
     return {"recalls": recalls}
 

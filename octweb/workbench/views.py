@@ -223,7 +223,7 @@ def _wish(form: Any, at: str) -> str:
         return f"depth {at} {form.get('value', '').strip()}"
     wish = " ".join(form.get("wish", "").split("\n")).strip()
     if not wish:
-        raise ValueError("Write a wish, as 'ask root COLUMN'.")
+        raise ValueError("This is empty. Write a wish, such as 'ask root COLUMN'.")
     return wish
 
 
@@ -242,7 +242,9 @@ def _of_categories(verb: str, at: str, column: str, chosen: list[str]) -> str:
             "Tick two or more categories." if verb == "together" else "Tick the categories that go to yes."
         )
     if len(chosen) > 1 and any("|" in name for name in chosen):
-        raise ValueError("A category whose name has the sign | cannot be named together with others.")
+        raise ValueError(
+            "A category with the sign | in its name cannot be chosen together with others. Choose it alone, or rename it in the file."
+        )
     return f"{'ask' if verb == 'subset' else verb} {at} {column} in {'|'.join(chosen)}"
 
 
@@ -295,7 +297,9 @@ def bench_unseen(request: HttpRequest, pk: Any) -> HttpResponse:
     try:
         counts = actions.look_at_unseen(bench)
         if counts is None:
-            messages.info(request, "No rows were held out, so accuracy on unseen rows was not evaluated.")
+            messages.info(
+                request, "No rows were held out, so there are no unseen rows to check. Hold out a share in a new run."
+            )
         else:
             rate = counts["base_rate"]
             base = f" Always “{rate['class']}” is right for {points_text(rate['share'])} %." if rate else ""

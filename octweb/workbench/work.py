@@ -205,7 +205,7 @@ class EditingSupervisor(Supervisor):
         if step.kind == StepKind.PROOF:
             model = TreeModel.objects.filter(pk=step.request["model"]).first()
             if model is None:
-                self._fail(step, "The version is gone.")
+                self._fail(step, "The saved version was deleted, so it gets no proof.")
                 return None
             record["tree"] = json.loads(model.document)
         return record
@@ -282,7 +282,10 @@ class EditingSupervisor(Supervisor):
                 )
             )
         elif code not in (0, -signal.SIGKILL, -signal.SIGTERM) and not self.handed:
-            words = (child.log().strip().splitlines() or ["The process did not begin."])[-1]
+            words = (
+                child.log().strip().splitlines()
+                or ["The process ended at its start, without a message. Open the workbench again."]
+            )[-1]
             self._patiently(lambda: self._refuse(words.removeprefix("CommandError: "), child.log()))
             return
         if code != 0 and not (self.end_reason or self.idle or self.stopping.is_set()):

@@ -170,7 +170,7 @@ def test_a_start_that_does_not_fit_is_refused(api, dataset, model):
     assert "in 'Small' it is not among the columns" in str(answer.json())
     answer = start(api, dataset, model, method="cart")
     assert answer.status_code == 422
-    assert "cannot begin with another tree" in str(answer.json())
+    assert "cannot begin with another one" in str(answer.json())
 
 
 def test_a_strangers_model_is_no_start(stranger, api, dataset, model):

@@ -144,7 +144,11 @@ def test_run_over_rest_takes_costs_as_an_object(owner, dataset):
 @pytest.mark.django_db
 @pytest.mark.parametrize(
     ("cost", "words"),
-    [("2*colour", "'colour' holds no numbers"), ("2*price", "'price' is not a column"), ("rows", "cannot take")],
+    [
+        ("2*colour", "'colour' holds no numbers"),
+        ("2*price", "'price' is not a column"),
+        ("rows", "only the Python library takes"),
+    ],
 )
 def test_cost_of_an_unusable_column_is_refused_before_the_run(owner, dataset, cost, words):
     api = APIClient()

@@ -155,7 +155,7 @@ def test_who_stops_a_run_is_patient_with_it_and_reads_why_nothing_was_kept(super
     TrainingRun.objects.filter(pk=run.pk).update(cancel_requested=True)
     assert supervisor.run() == RunStatus.CANCELLED
     run.refresh_from_db()
-    assert "did not end within 1 s of being asked to" in run.error
+    assert "did not end within 1 s after it was asked to" in run.error
     supervisor.stopping.set()  # the worker itself ends, which does not wait
     assert supervisor._grace(1000) == 0.1
 
@@ -170,7 +170,7 @@ def test_a_child_that_does_not_listen_is_killed_after_its_grace(supervised, monk
     assert supervisor.run() == RunStatus.FAILED
     assert time.monotonic() - begin < 600
     run.refresh_from_db()
-    assert "did not end after its time limit" in run.error
+    assert "did not end by its time limit" in run.error
 
 
 def test_a_database_that_is_away_for_some_seconds_costs_no_run(owner, media, dataset, monkeypatch):
@@ -283,7 +283,10 @@ def test_a_child_killed_twice_has_failed(owner, media, dataset, monkeypatch):
         end = supervisor.run()
     run.refresh_from_db()
     assert (end, run.attempt) == (RunStatus.FAILED, 2)
-    assert run.error == "The training process was killed by the system, probably because memory ran out."
+    assert run.error == (
+        "The training process was killed by the system, probably because memory ran out. "
+        "Ask for less memory or a smaller depth."
+    )
 
 
 def test_error_of_a_child_names_no_folder_of_the_server(supervised, monkeypatch, settings):

@@ -337,7 +337,7 @@ def test_a_model_over_all_thresholds_is_edited_and_saved(owner, dataset, serve):
     )
     edited = actions.edit(bench, add=["ask root width <= 1.625"])
     prices = actions.ask(bench, StepKind.PRICES, wishes=edited.wishes, request={"place": "root"})
-    with pytest.raises(Unprocessable, match="method 'exact' only"):
+    with pytest.raises(Unprocessable, match="only for the method 'exact'"):
         actions.ask(bench, StepKind.GOOD, wishes=[], request={"slack": "0.2"})
     serve(bench)
     for step in (edited, prices):
@@ -445,7 +445,7 @@ def test_a_version_without_a_proof_is_saved_all_the_same(model, owner, serve):
     assert (steps[0].state, steps[0].result["made"]) == (StepState.DONE, False)
     assert "longer" in steps[0].result["reason"]
     assert proof_of(saved) is None
-    assert (steps[1].state, steps[1].error) == (StepState.FAILED, "The version is gone.")
+    assert (steps[1].state, steps[1].error) == (StepState.FAILED, "The saved version was deleted, so it gets no proof.")
 
 
 def test_a_session_is_not_idle_while_a_step_is_unanswered_however_long_a_look_takes(model, owner):

@@ -139,7 +139,7 @@ def test_wishes_are_written_as_questions_are(web, model, owner):
 def test_a_threshold_that_cannot_be_held_opens_nothing(web, model, sent):
     answer = web.post("/workbenches/new/", {"model": str(model.pk), **sent}, follow=True)
     assert answer.redirect_chain[-1][0] == f"/models/{model.pk}/"
-    assert "A threshold is a number, and is held at a question that has one." in answer.content.decode()
+    assert "This question has no threshold to hold, or the threshold is not a number." in answer.content.decode()
     assert not Workbench.objects.exists()
 
 
@@ -256,8 +256,8 @@ def test_all_good_trees_are_counted_on_their_page(web, model, owner, serve):
         ("max_leaves", "²", "is not a whole number of leaves"),
         ("max_leaves", "9" * 5000, "is not a whole number of leaves"),
         ("max_leaves", "0", "is not a whole number of leaves"),
-        ("recalls", "no", "has no share"),
-        ("recalls", "no: 1.5", "is more than all rows"),
+        ("recalls", "no", "has no minimum recall"),
+        ("recalls", "no: 1.5", "is more than 1. Write a share"),
         ("recalls", "nope: 0.9", "&#x27;nope&#x27; is not a class. Did you mean &#x27;no&#x27;?"),
         ("must", "widht", "Did you mean &#x27;width&#x27;?"),
         ("without", "widht", "Did you mean &#x27;width&#x27;?"),
