@@ -34,7 +34,7 @@ def package_bytes(name: str) -> int:
     """Return the bytes of an installed package without compiled modules. Raises PackageNotFoundError, and ValueError without a list of files."""
     files = distribution(name).files
     if files is None:
-        raise ValueError(f"{name} does not list its files")
+        raise ValueError(f"{name} does not list its files; install it from a wheel")
     paths = (Path(str(file.locate())) for file in files if "__pycache__" not in file.parts)
     return sum(path.stat().st_size for path in paths if path.is_file())
 

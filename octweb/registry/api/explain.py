@@ -133,7 +133,9 @@ def _costs(body: Any) -> dict[str, Any]:
     """Return the costs of a change by 1, column → number. Raises ValidationError if they are not an object."""
     cost = body.get("cost", {})
     if not isinstance(cost, dict):
-        raise ValidationError({"cost": "An object is needed: column → what a change of 1 costs."})
+        raise ValidationError(
+            {"cost": "This is not an object. Send one member per column: column → what a change of 1 costs."}
+        )
     return cost
 
 
@@ -148,17 +150,28 @@ def _parse_body(
         raise ParseError('The body must be an object with the member "rows": {"rows": [{"column": value}]}.')
     if unknown := set(body) - MEMBERS:
         raise ValidationError(
-            {sorted(unknown)[0][:60]: 'Not known. The members are "rows", "change", "cost", "least" and "wanted".'}
+            {
+                sorted(unknown)[0][
+                    :60
+                ]: 'The body has no such member. Its members are "rows", "change", "cost", "least" and "wanted".'
+            }
         )
     rows = rows_of({"rows": body.get("rows")})
     if len(rows) > MAX_ROWS:
-        raise BodyTooLarge(f"{len(rows):,} rows are too many to explain; {MAX_ROWS} is the limit of one call.")
+        raise BodyTooLarge(
+            f"{len(rows):,} rows are too many to explain; {MAX_ROWS} is the limit of one call. Send them in several calls."
+        )
     change = body.get("change", {})
     wanted_class = body.get("wanted")
     if not isinstance(change, dict):
-        raise ValidationError({"change": "An object is needed: column → free, up, down, whole, fill or never."})
+        raise ValidationError(
+            {
+                "change": "This is not an object. Send one member per column: column → free, up, down, whole, fill or never."
+            }
+        )
     if wanted_class is not None and wanted_class not in tree.classes:
-        raise ValidationError({"wanted": f"The model has no such class; it has {', '.join(tree.classes)}."})
+        words = f"'{str(wanted_class)[:60]}' is not a class of the model. Its classes are {', '.join(tree.classes)}."
+        raise ValidationError({"wanted": words})
     try:
         allowed = permissions(tree.schema, {**marks, **change})
     except ParameterError as error:

@@ -50,7 +50,9 @@ class CalibrationFigure(APIView):
         scene = _scene(request, pk)
         points = performance.calibration(scene)
         if not points:
-            raise Http404("No rows were held out of the training of this model.")
+            raise Http404(
+                "No rows were held out of the training of this model. Train with a test share to get this figure."
+            )
         return Response(calibration_figure(points, scene.tree.classes))
 
 
@@ -67,7 +69,7 @@ class _TwoClasses(APIView):
         positive = performance.positive_class(scene)
         curve = performance.curve_of(scene, part, positive)
         if curve is None:
-            raise Http404("There are not two classes, or no such rows.")
+            raise Http404(f"This curve needs two classes and {part} rows, and the model lacks one of them.")
         names = scene.tree.classes[positive], scene.tree.classes[1 - positive]
         tree_point = performance.tree_point(scene, part, positive)
         return Response(self.draw(curve, *names, own=tree_point, **self.marks(scene, part, positive)))

@@ -76,10 +76,14 @@ def rows_of(body: object) -> list:
     if not isinstance(body, dict):
         raise ParseError('The body must be an object with the member "rows": {"rows": [{"column": value}]}.')
     if unknown := set(body) - {"rows"}:
-        raise ValidationError({sorted(unknown)[0][:60]: 'Not known. The body has one member, "rows" or "columns".'})
+        raise ValidationError(
+            {sorted(unknown)[0][:60]: 'The body has no such member. Send only "rows", or only "columns".'}
+        )
     rows = body.get("rows")
     if not isinstance(rows, list):
-        raise ValidationError({"rows": "A list of objects is needed: one object per row, column → value."})
+        raise ValidationError({"rows": "This is not a list. Send a list of objects, one per row: column → value."})
     if len(rows) > settings.MAX_PREDICT_ROWS:
-        raise BodyTooLarge(f"{len(rows):,} rows are too many; {settings.MAX_PREDICT_ROWS:,} is the limit of one call.")
+        raise BodyTooLarge(
+            f"{len(rows):,} rows are too many; {settings.MAX_PREDICT_ROWS:,} is the limit of one call. Send them in several calls."
+        )
     return rows

@@ -94,7 +94,9 @@ def _model_of(period: Period, user) -> TreeModel:
         )
     recorded = sha256_at(period)
     if recorded is not None and recorded != model.sha256:
-        raise Conflict(f"The model file of version {period.version} is not the one that answered then.")
+        raise Conflict(
+            f"The model file of version {period.version} was changed since then, so its answers may differ. Restore it from a backup."
+        )
     return model
 
 

@@ -67,7 +67,8 @@ class TreeFigure(APIView):
                 tree = point_tree
         leaves = _numbers(request, "leaf")
         if max(leaves, default=0) >= len(tree.nodes):
-            raise ValidationError({"leaf": f"This tree has the nodes 0 to {len(tree.nodes) - 1}."})
+            words = f"There is no node {max(leaves)}. This tree has the nodes 0 to {len(tree.nodes) - 1}."
+            raise ValidationError({"leaf": words})
         width, height, levels = (_flag(request, name) for name in ("width", "height", "levels"))
         figure = tree_figure(
             tree,
@@ -111,7 +112,7 @@ class NodeFigure(APIView):
             raise Http404("The rows of this model cannot be shown: they are gone, too many, or not yours.")
         pictures = split_figures(tree, node, rows.matrix[rows.training], rows.codes[rows.training])
         if number >= len(pictures):
-            raise Http404(f"This split has {len(pictures)} pictures.")
+            raise Http404(f"This split has no picture {number}. Its pictures are 0 to {len(pictures) - 1}.")
         figure = pictures[number]["figure"]
         return Response(without_legend(figure) if _flag(request, "legend") == 0 else figure)
 

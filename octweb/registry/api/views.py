@@ -61,7 +61,9 @@ class ModelList(ListAPIView):
             try:
                 models = models.filter(dataset_id=uuid.UUID(dataset))
             except ValueError as error:
-                raise ValidationError({"dataset": f"'{dataset[:60]}' is not an id."}) from error
+                raise ValidationError(
+                    {"dataset": f"'{dataset[:60]}' is not an id. Take the id of a data set from /api/v1/datasets/."}
+                ) from error
         return models
 
     @extend_schema(
@@ -221,7 +223,7 @@ class ModelShares(GenericAPIView):
         model = self._model(pk)
         name = _clean(request.query_params.get("username", ""))
         if not name:
-            raise ValidationError({"username": "Say with whom it is no longer shared."})
+            raise ValidationError({"username": "This is empty. Name the user with whom the model is no longer shared."})
         actions.unshare(model, by=request.user, username=name)
         return Response(status=204)
 
@@ -246,5 +248,5 @@ def _bring_model(user: Any, data: Any) -> TreeModel:
 
 def _clean(text: str) -> str:
     if "\x00" in text:
-        raise ValidationError("A query parameter contains a zero byte.")
+        raise ValidationError("A query parameter contains a null character. Send it without one.")
     return text

@@ -26,7 +26,7 @@ def columns_of(model: ModelFile) -> dict[str, Any]:
         status = Status(certificate.get("status", Status.HEURISTIC))
         guarantee = Guarantee(certificate.get("guarantee", Guarantee.HEURISTIC))
     except ValueError as error:
-        raise ModelFileError(f"The certificate is damaged: {error}.") from error
+        raise ModelFileError(f"The certificate of the model file is damaged: {error}.") from error
     return {
         "status": str(status),
         "guarantee": str(guarantee),

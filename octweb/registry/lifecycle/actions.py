@@ -47,7 +47,10 @@ TRANSITIONS: dict[str, tuple[tuple[State, ...], State, str]] = {
     "retire": ((State.APPROVED, State.REJECTED), State.RETIRED, "retired"),
 }
 FOR_STAFF = {"approve", "return", "reject"}
-NEEDS_REASON = {"return": "Say what is missing: the owner reads it.", "reject": "Say why: the owner reads it."}
+NEEDS_REASON = {
+    "return": "This is empty. Say what is missing: the owner reads it.",
+    "reject": "This is empty. Say why: the owner reads it.",
+}
 
 
 def register(*, owner, document: dict[str, Any], dataset, title: str, name: str | None = None) -> TreeModel:
@@ -127,7 +130,7 @@ def set_recording(model: TreeModel, *, by, recording: str, reason: str) -> TreeM
     if recording not in Recording.values:
         raise ValidationError({"recording": f"'{recording[:40]}' is not one of {', '.join(Recording.values)}."})
     if not reason.strip():
-        raise ValidationError({"reason": "Say why: the reason becomes a record."})
+        raise ValidationError({"reason": "This is empty. Say why: the reason becomes a record."})
     with transaction.atomic():
         audit.hold()
         _set_recording(model, by, recording, reason.strip()[:5000])
@@ -146,7 +149,9 @@ def _require_reason(model: TreeModel, by, reason: str) -> None:
     if reason.strip() or "approve" not in possible_steps(model, by):
         return
     if points := open_points(model):
-        raise ValidationError({"reason": f"Open: {'; '.join(points)}. Say in a note why you approve it all the same."})
+        raise ValidationError(
+            {"reason": f"The checklist is open at: {'; '.join(points)}. Say in a note why you approve it all the same."}
+        )
 
 
 def _is_first_approval(model: TreeModel, by) -> bool:
@@ -178,7 +183,9 @@ def publish(model: TreeModel, *, by, name: str = "") -> TreeModel:
         audit.hold()
         locked = TreeModel.objects.select_for_update().select_related("family", "owner").get(pk=model.pk)
         if locked.state != State.APPROVED:
-            raise Conflict(f"{model} is {locked.get_state_display().lower()}; only an approved model can be served.")
+            raise Conflict(
+                f"{model} is {locked.get_state_display().lower()}; only an approved model can be served. Have it approved first."
+            )
         before = str(locked)
         if name and slugify(name) != locked.family.name:
             _rename(locked, name)
@@ -199,7 +206,7 @@ def stop_serving(model: TreeModel, *, by, reason: str = "") -> TreeModel:
         audit.hold()
         locked = TreeModel.objects.select_for_update().select_related("family", "owner").get(pk=model.pk)
         if locked.served_since is None:
-            raise Conflict(f"{locked} is not served.")
+            raise Conflict(f"{locked} is not served, so there is nothing to end.")
         was_default = served_version(locked.family) == locked
         TreeModel.objects.filter(pk=locked.pk).update(served_since=None)
         locked.served_since = None
@@ -243,9 +250,11 @@ def share(model: TreeModel, *, by, username: str, level: str) -> Share:
     refuse(by, "Sharing")
     person = get_user_model().objects.filter(username=username.strip(), is_active=True).first()
     if person is None:
-        raise ValidationError({"username": f"There is no account '{username.strip()[:150]}'."})
+        raise ValidationError(
+            {"username": f"There is no active account '{username.strip()[:150]}'. Check the spelling."}
+        )
     if person.pk == model.owner_id:
-        raise ValidationError({"username": "The owner has access anyway."})
+        raise ValidationError({"username": "This is the owner, who has access anyway. Name another user."})
     if level not in ShareLevel.values:
         raise ValidationError({"level": f"'{level[:20]}' is not one of {', '.join(ShareLevel.values)}."})
     with transaction.atomic():
@@ -381,7 +390,7 @@ def _refusal(model: TreeModel, verb: str, user) -> str | None:
     if verb not in FOR_STAFF:
         return None if access.is_owner_or_staff(user, model) else "Only the owner or an administrator may do this."
     if not user.is_staff:
-        return "Only an administrator may review a model."
+        return "Only an administrator may review a model. Ask one to do it."
     if verb == "approve" and user.pk == model.owner_id and needs_four_eyes():
         return "Four eyes: somebody other than the owner must approve this model."
     if verb == "approve" and settings.APPROVALS > 1 and any(e.by_id == user.pk for e in approvals(model)):

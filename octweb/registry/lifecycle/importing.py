@@ -40,7 +40,9 @@ def import_tree(
     refuse_more(owner)
     content = file.read(MAX_FILE_BYTES + 1)
     if len(content) > MAX_FILE_BYTES:
-        raise BodyTooLarge(f"The file is larger than {MAX_FILE_BYTES // 10**6} MB; such a tree is not taken.")
+        raise BodyTooLarge(
+            f"The file is larger than {MAX_FILE_BYTES // 10**6} MB, the limit for a tree. Export a smaller tree."
+        )
     name = checked_name(title, most=200) or name_of_file(source_name, most=200) or "model"
     rows = path_of(dataset.file)
     refuse_changed(dataset, rows)

@@ -23,7 +23,9 @@ def prune(model: TreeModel, *, by: Any) -> TreeModel:
     no split can be removed.
     """
     if not access.is_owner_or_staff(by, model):
-        raise PermissionDenied("Only the owner of a model and administrators make a new version of it.")
+        raise PermissionDenied(
+            "Only the owner of a model and administrators may make a new version of it. Ask one of them."
+        )
     try:
         smaller = pruned(model_file(model))
     except ModelFileError as error:

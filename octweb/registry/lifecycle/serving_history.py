@@ -97,7 +97,7 @@ def parse_moment(text: str) -> datetime:
     if moment.date() == timezone.localdate() and len(text.strip()) == len("2026-03-31"):
         return now
     if moment > now:
-        raise ValidationError({"at": f"{text[:40]} has not come yet."})
+        raise ValidationError({"at": f"{text[:40]} is in the future. Give a time up to now."})
     return moment
 
 

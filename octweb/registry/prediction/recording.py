@@ -163,7 +163,11 @@ def subject_digest(subject: str) -> str:
     """Return the HMAC-SHA-256 of a reference to a person, which is not stored itself. Raises ValidationError."""
     subject = subject.strip()
     if not 0 < len(subject) <= MAX_SUBJECT:
-        raise ValidationError({SUBJECT_HEADER: f"A reference to a person has 1 to {MAX_SUBJECT} characters."})
+        raise ValidationError(
+            {
+                SUBJECT_HEADER: f"The reference has {len(subject)} characters; a reference to a person has 1 to {MAX_SUBJECT}."
+            }
+        )
     return salted_hmac("octweb.decisions.subject", subject, algorithm="sha256").hexdigest()
 
 

@@ -47,14 +47,16 @@ def predict_columns(model: TreeModel, columns: Any) -> Predictions:
 def records_of_columns(columns: Any) -> list[dict[str, Any]]:
     """Return the rows of `{"name": [values], ...}`. Raises ValidationError and BodyTooLarge."""
     if not isinstance(columns, dict) or not columns:
-        raise ValidationError({"columns": "An object is needed: one member per column, name → list of values."})
+        raise ValidationError(
+            {"columns": "This is not an object, or it is empty. Send one member per column: name → list of values."}
+        )
     for name, cells in columns.items():
         if not isinstance(cells, list):
-            raise ValidationError({f"columns.{name[:60]}": "A list of values is needed."})
+            raise ValidationError({f"columns.{name[:60]}": "This is not a list. Send one value per row."})
     lengths = {name: len(cells) for name, cells in columns.items()}
     n = max(lengths.values())
     if short := [name for name, length in lengths.items() if length != n]:
-        text = f"The columns differ in length: {n:,} values in one, {lengths[short[0]]:,} in '{short[0][:60]}'."
+        text = f"The columns differ in length: {n:,} values in one, {lengths[short[0]]:,} in '{short[0][:60]}'. Send one value per row in each."
         raise ValidationError({"columns": text})
     check_rows(n)
     return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
@@ -63,14 +65,16 @@ def records_of_columns(columns: Any) -> list[dict[str, Any]]:
 def check_rows(n: int) -> None:
     """Raise BodyTooLarge for more rows than one call may have."""
     if n > settings.MAX_PREDICT_ROWS:
-        raise BodyTooLarge(f"{n:,} rows are too many; {settings.MAX_PREDICT_ROWS:,} is the limit of one call.")
+        raise BodyTooLarge(
+            f"{n:,} rows are too many; {settings.MAX_PREDICT_ROWS:,} is the limit of one call. Send them in several calls."
+        )
 
 
 def predict_csv(model: TreeModel, content: bytes) -> Predictions:
     """Predict the rows of a CSV text with a header line. Raises DataError with line numbers, and BodyTooLarge."""
     check_rows(max(content.count(b"\n"), content.count(b"\r")) - 1)
     if _longest_line(content) > MAX_LINE:
-        raise BodyTooLarge(f"A line of the CSV text is longer than {MAX_LINE:,} bytes.")
+        raise BodyTooLarge(f"A line of the CSV text is longer than {MAX_LINE:,} bytes. Check its quotes and line ends.")
     limits = ReadLimits(rows=settings.MAX_PREDICT_ROWS, columns=settings.MAX_COLUMNS)
     return _predict(model, read_csv(content, limits=limits))
 
@@ -90,7 +94,8 @@ def predict_arrow(model: TreeModel, content: bytes) -> Predictions:
         raise ParseError(f"The body is not a valid Arrow stream or file: {str(error)[:200]}.") from error
     names = tuple(str(name) for name in table.column_names)
     if len(set(names)) < len(names):
-        raise ParseError("The Arrow body has two columns of the same name.")
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ParseError(f"The Arrow body has two columns '{twice[:60]}'. Rename or remove one.")
     cells = tuple(_decode_column(name, column) for name, column in zip(names, table.columns, strict=True))
     lines = np.arange(1, table.num_rows + 1)
     return _predict(model, RawTable(names=names, columns=cells, line_numbers=lines, detected=PARQUET))
@@ -113,7 +118,7 @@ def _predict(model: TreeModel, raw: RawTable) -> Predictions:
         i = int(np.flatnonzero(~rows.usable)[0])
         j = next(j for j in tree.refused_columns if np.isnan(matrix[i, j]))
         where = f"{raw.place} {raw.line_numbers[i]}: column '{tree.schema[j].name}'"
-        words = f"{where} has no value, and the tree needs one."
+        words = f"{where} has no value, and the tree needs one. Fill it in."
         raise RowError(words, row=i, column=tree.schema[j].name, reason=Refusal.EMPTY)
     predictions = Predictions(tree=tree, matrix=matrix, leaves=tree.apply(matrix), notes=rows.notes)
     return predictions.with_forms(
@@ -138,7 +143,9 @@ def _arrow_table(content: bytes) -> pa.Table:
     with pa.ipc.open_stream(pa.BufferReader(content)) as reader:
         schema = reader.schema
         if len(schema) > settings.MAX_COLUMNS:
-            raise BodyTooLarge(f"{len(schema):,} columns are too many; {settings.MAX_COLUMNS:,} is the limit.")
+            raise BodyTooLarge(
+                f"{len(schema):,} columns are too many; {settings.MAX_COLUMNS:,} is the limit. Send those that the model needs."
+            )
         for batch in reader:
             rows += batch.num_rows
             check_rows(rows)
@@ -203,4 +210,6 @@ def _decode_texts(name: str, array: pa.Array) -> pa.Array:
 
 def _check_unpacked_size(name: str, size: int) -> None:
     if size > settings.MAX_PREDICT_BYTES:
-        raise BodyTooLarge(f"Column '{name[:60]}' unpacks to more than {settings.MAX_PREDICT_BYTES // 10**6} MB.")
+        raise BodyTooLarge(
+            f"Column '{name[:60]}' unpacks to more than {settings.MAX_PREDICT_BYTES // 10**6} MB. Send the rows in several calls."
+        )

@@ -145,7 +145,7 @@ WRONG = [
     (arrow(compression="zstd"), ARROW_STREAM, 400, "compressed"),
     (arrow(compression="lz4", file=True), ARROW_FILE, 400, "compressed"),
     (arrow(pa.table({"colour": pa.array(["x"]).dictionary_encode()}), compression="zstd"), ARROW_STREAM, 400, "compressed"),
-    (arrow(pa.table([[1], [2]], names=["width", "width"])), ARROW_STREAM, 400, "same name"),
+    (arrow(pa.table([[1], [2]], names=["width", "width"])), ARROW_STREAM, 400, "two columns 'width'"),
     (arrow(pa.table(columns() | {"width": [[1.0]] * 40})), ARROW_STREAM, 400, "list"),
     (arrow(pa.table(columns() | {"width": [1.0] * 39 + [None]})), ARROW_STREAM, 422, "Row 40: column 'width'"),
     (b"x", "text/plain", 415, "text/plain"),
