@@ -78,7 +78,7 @@ def test_numbers_are_not_asked_without_an_encoding(tmp_path):
     steps = gzip.decompress(proof.read_bytes()).decode()
     assert page([(said, steps, data.read_text()) for said in (model.read_text(), changed)]) == [True, False]
     model.write_text(changed)
-    with pytest.raises(ModelFileError, match="not asked as it is"):
+    with pytest.raises(ModelFileError, match="may only have the values 0 and 1"):
         verify(model, data, proof)
 
 

@@ -45,7 +45,7 @@ def read_fraction(value: object) -> Fraction:
     text = str(value).strip()
     exponent = int(text.lower().partition("e")[2] or 0)
     if len(text) > MAX_DIGITS or abs(exponent) > MAX_EXPONENT:
-        raise ValueError(f"'{text[:80]}' has too many digits")
+        raise ValueError(f"'{text[:80]}' has more than {MAX_DIGITS} digits, or an exponent over {MAX_EXPONENT}")
     return Fraction(text)
 
 

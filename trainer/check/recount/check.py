@@ -102,11 +102,15 @@ def verify(model_path: str | Path, data_path: str | Path, proof_path: str | Path
 
 def _read_text(path: Path) -> dict[str, Any]:
     def refuse(name: str) -> None:
-        raise ModelFileError(f"The model file is damaged: {name} is not a number.")
+        raise ModelFileError(
+            f"The model file is damaged: {name} is not a number of JSON. Give the file as octweb wrote it."
+        )
 
     def once(members: list[tuple[str, Any]]) -> dict[str, Any]:
         if len(by_name := dict(members)) < len(members):  # another reader may take the first of two
-            raise ModelFileError("The model file is damaged: a member appears twice in the same object.")
+            raise ModelFileError(
+                "The model file is damaged: a member appears twice in the same object. Give the file as octweb wrote it."
+            )
         return by_name
 
     try:
@@ -114,7 +118,7 @@ def _read_text(path: Path) -> dict[str, Any]:
     except ModelFileError:
         raise
     except (ValueError, RecursionError) as error:
-        raise ModelFileError(f"The model file cannot be read: {error}.") from error
+        raise ModelFileError(f"The model file is not JSON: {error}. Give the file as octweb wrote it.") from error
     if not isinstance(model, dict) or model.get("format") != "octweb-tree":
         raise ModelFileError('This is not an octweb model file: its "format" is not "octweb-tree".')
     if model.get("format_version") != 1:

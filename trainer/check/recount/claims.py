@@ -115,7 +115,7 @@ def prices(model: dict[str, Any], sizes: Sequence[int], scale: Fraction) -> Find
     if any(required.get(name) != goal.get(name) for name in ("positive", "maximise")):
         odd = "the positive class, or the goal"
     odd = odd or _goal_contradiction(model)
-    words = f"The parameters ask otherwise for {odd}." if odd else "As the parameters ask."
+    words = f"The parameters give another value for {odd}." if odd else "As the parameters ask."
     return recount_finding("what is maximised", not odd, words)
 
 

@@ -111,21 +111,23 @@ def _read_object(path: Path) -> Model:
     except (ValueError, RecursionError) as error:
         raise ModelFileError(f"'{path.name}' cannot be read: {error}.") from error
     if not isinstance(model, dict):
-        raise ModelFileError(f"'{path.name}' holds no object.")
+        raise ModelFileError(f"'{path.name}' is not a JSON object. Give the folder that the command 'count' wrote.")
     return model
 
 
 def _read_counts(folder: Path) -> CountedRows:
     record = _read_object(folder / FILES[0])
     if record.get("format") != "octweb-counts":
-        raise ModelFileError(f"'{FILES[0]}' does not describe counts.")
+        raise ModelFileError(f"'{FILES[0]}' does not describe counts. Give the folder that the command 'count' wrote.")
     with np.load(folder / FILES[1], allow_pickle=False) as arrays:
         low = arrays["low"]
         high = arrays["high"] if "high" in arrays.files else low
     sets = sum(math.comb(len(record["questions"]), size) for size in range(record["depth"] + 1))
     shape = (max(record["folds"], 1), len(record["classes"]), sets)
     if not 1 <= record["depth"] <= DEEPEST or low.shape != shape or high.shape != shape or (low > high).any():
-        raise ModelFileError("The numbers of the counts do not fit their description.")
+        raise ModelFileError(
+            f"The numbers in '{FILES[1]}' do not fit '{FILES[0]}'. Give both files of one folder of counts."
+        )
     return CountedRows(record, low, high)
 
 

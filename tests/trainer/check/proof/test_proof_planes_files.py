@@ -136,7 +136,7 @@ def test_numbers_that_cannot_be_told_apart_are_left_unproved():
         "method": "cut-h", "parameters": {"depth": 1}, "classes": ["a", "b"], "certificate": {},
         "columns": [{"name": "x", "kind": "numeric"}],
     }  # fmt: skip
-    with pytest.raises(NoProof, match="cannot be told"):
+    with pytest.raises(NoProof, match="too small to tell"):
         plane_space(model, ModelTable([near], np.array([0, 1]), one, one))
     far = plane_space(model, ModelTable([near * 0 + [0.1, 0.3]], np.array([0, 1]), one, one))
     assert [far.exactly(x) for x in (0.1, 0.3)] == [Fraction(1, 10), Fraction(3, 10)]

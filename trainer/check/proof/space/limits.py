@@ -30,7 +30,9 @@ def rates_of(model: Model, rows: ModelTable) -> RateLimit | None:
     if active_parameter(model, "fairness") == "opportunity":
         among = among & (rows.labels == label)
     elif active_parameter(model, "fairness") != "parity":
-        raise ValueError(f"no such fairness: {str(active_parameter(model, 'fairness'))[:80]!r}")
+        raise ValueError(
+            f"the fairness {str(active_parameter(model, 'fairness'))[:80]!r} is neither 'parity' nor 'opportunity'"
+        )
     group = np.full(len(rows), -1, np.int64)
     group[among] = np.unique(values[among], return_inverse=True)[1].reshape(-1)
     sizes = np.bincount(group[among], rows.weights[among]).astype(np.int64)  # below 2^53, and so exact
@@ -59,7 +61,7 @@ def question_directions(model: Model, rows: ModelTable, X: np.ndarray, columns: 
                 continue
             mixed = no.max() >= yes.min()
             if mixed or model["columns"][names.index(name)]["kind"] == "categorical":
-                raise NoProof(f"the monotone column '{name}' is not asked by thresholds")
+                raise NoProof(f"the questions about the monotone column '{name}' are not thresholds")
             directions[q] = 1 if direction == "rising" else -1
     return directions if directions.any() else None
 

@@ -34,7 +34,7 @@ def plane_space(model: Model, rows: ModelTable) -> PlaneSpace:
     """
     depth = int(model["parameters"]["depth"])
     if depth > DEEPEST:
-        raise NoProof(f"trees of hyperplanes deeper than {DEEPEST} are not checked")
+        raise NoProof(f"its trees have depth {depth}; trees of hyperplanes are checked up to depth {DEEPEST}")
     keeps_distance = has_margin(model)
     certificate = model["certificate"]
     weighted_rows = np.flatnonzero(rows.weights > 0)
@@ -92,7 +92,7 @@ def _near_decimals(columns: Sequence[np.ndarray]) -> None:
     largest = (Fraction(max(float(np.abs(values).max()), NORMAL)) for values in columns)
     moved = sum(HALF_A_UNIT * size / _unit(values, False) for size, values in zip(largest, columns, strict=True))
     if moved > BESIDE:
-        raise NoProof("the range of some column is so small that its numbers cannot be told from their neighbours")
+        raise NoProof("the range of some column is too small to tell its numbers from their neighbours")
 
 
 def _unit(values: np.ndarray, robust: bool) -> Fraction:

@@ -60,7 +60,7 @@ def _value_questions(model: Model, j: int, values: np.ndarray, weights: np.ndarr
     scheme = parameters.get("binarise", "quantile-thresholds")
     bins = int(parameters.get("bins") or 5)
     if scheme not in SCHEMES:
-        raise ValueError(f"there is no encoding {str(scheme)[:40]!r}")
+        raise ValueError(f"'binarise' is {str(scheme)[:40]!r}, which is none of {', '.join(SCHEMES)}")
     present = np.unique(values)
     if not weights.any():
         return
@@ -86,7 +86,7 @@ def _extra_thresholds(parameters: Model, name: str) -> list[float]:
     text = parameters.get("extra_thresholds")
     listed = json.loads(text).get(name, []) if text else []
     if not all(type(cut) in (int, float) and math.isfinite(cut) for cut in listed):
-        raise ValueError("a threshold of the parameters is not a number")
+        raise ValueError(f"'extra_thresholds' of column '{name}' has a threshold that is not a number")
     return [float(cut) for cut in dict.fromkeys(listed)]
 
 
@@ -176,7 +176,7 @@ def _cuts(values: np.ndarray, weights: np.ndarray, scheme: str, bins: int) -> li
         inner = [-math.inf, *edges[1:-1].tolist(), math.inf]
         return list(itertools.pairwise(inner)) if len(edges) > 1 else []
     if scheme == "none":
-        raise ValueError("a column of other numbers than 0 and 1 is not asked as it is")
+        raise ValueError("without encoding, a column may only have the values 0 and 1, and one has others")
     cuts = []
     for r in range(1, bins):
         rank, remainder = divmod((int(cumulative[-1]) - 1) * r, bins)

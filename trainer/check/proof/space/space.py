@@ -42,10 +42,10 @@ def read_space(model: Model, rows: ModelTable) -> ProofSpace:
     """Build the space of a model over its training rows; raise NoProof if the format has no steps for its method."""
     method = model["method"]
     if model["certificate"].get("goal"):
-        raise NoProof("the proof steps prove bounds of errors and leaves, and this goal is a different one")
+        raise NoProof("proof steps prove bounds on errors and leaves, and this model has another goal")
     penalty = read_fraction(model["certificate"].get("leaf_penalty") or "0")
     if method == "binoct" and penalty:
-        raise NoProof("'binoct' prices leaves in its own way")
+        raise NoProof("there are no proof steps for the leaf penalty of 'binoct'")
     return space_of(model, rows, *_question_answers(model, rows), penalty)
 
 
@@ -107,13 +107,13 @@ def topology_of(model: Model) -> Shape:
         parts = [part for part in model["certificate"].get("evidence") or () if part.get("kind") == "topology-choice"]
         text = str(parts[0].get("chosen")) if len(parts) == 1 else ""
         if text not in CHOSEN:
-            raise NoProof("the evidence does not name the topology that was chosen")
+            raise NoProof(f"the evidence does not name the chosen topology, which is one of {', '.join(CHOSEN)}")
     if len(text) > MAX_TOPOLOGY_CHARACTERS:
-        raise NoProof("its topology cannot be read")
+        raise NoProof(f"its topology has more than {MAX_TOPOLOGY_CHARACTERS} characters")
     signs = iter("".join(NAMED.get(text, text).split()))
     shape = _read_shape(next(signs), signs) if text else None
     if next(signs, "") or (text and shape is None):
-        raise NoProof("its topology cannot be read")
+        raise NoProof("its topology is not one of brackets and dots such as '[.[..]]'")
     return shape
 
 
@@ -123,7 +123,7 @@ def _read_shape(sign: str, signs: Iterator[str]) -> Shape:
         return None
     one, two = (_read_shape(next(signs, ""), signs) if sign == "[" else None for _ in range(2))
     if sign != "[" or next(signs, "") != "]":
-        raise NoProof("its topology cannot be read")
+        raise NoProof("its topology is not one of brackets and dots such as '[.[..]]'")
     return one, two
 
 
@@ -145,9 +145,9 @@ def _question_answers(model: Model, rows: ModelTable) -> tuple[np.ndarray, list[
     method = model["method"]
     if method == "odt":
         if str(active_parameter(model, "topology") or "").strip() and model["certificate"].get("wishes"):
-            raise NoProof("there are proof steps for topologies without wishes only")
+            raise NoProof("there are no proof steps for topologies with wishes")
         if active_parameter(model, "negative_weight") not in (None, "1", 1):
-            raise NoProof("the proof steps prove bounds of errors, and here those of one class count otherwise")
+            raise NoProof("proof steps count all errors alike, and here the errors of one class have another weight")
         return subsets(model, rows)
     if method in THRESHOLDS:
         if model["certificate"].get("wishes"):
@@ -155,7 +155,7 @@ def _question_answers(model: Model, rows: ModelTable) -> tuple[np.ndarray, list[
         features = list(threshold_features(model, rows))
         return answer_matrix([x for _, x in features], rows, np.float64), [j for j, _ in features]
     if method not in QUESTIONS or not model["parameters"].get("binarise"):
-        raise NoProof(f"there are no proof steps for the trees of '{method}' yet")
+        raise NoProof(f"there are no proof steps for the trees of '{method}'")
     return questions(model, rows)
 
 
@@ -175,7 +175,7 @@ def _threshold_questions(model: Model, rows: ModelTable) -> tuple[np.ndarray, li
         yes_sides = column_questions(plain, rows, j) if np.isnan(values).any() else by_column.get(j, [])
         column_answers += [(j, yes) for yes in yes_sides]
     if len(column_answers) > MOST_SUBSETS:
-        raise NoProof(f"there are more thresholds than the {MOST_SUBSETS} that are checked together with wishes")
+        raise NoProof(f"there are {len(column_answers)} thresholds; with wishes at most {MOST_SUBSETS} are checked")
     return answer_matrix([yes for _, yes in column_answers], rows), [j for j, _ in column_answers]
 
 

@@ -58,7 +58,7 @@ def subsets(model: Model, rows: ModelTable, most: int = MOST_SUBSETS) -> tuple[n
     include it, since places tell the sides apart. Raises NoProof if there are more than `most` questions.
     """
     if (usable := chosen_columns(model)) is None:
-        raise NoProof("the scope does not say unambiguously which columns the trees may ask")
+        raise NoProof("the scope does not say clearly which columns the trees may ask")
     first = 0 if model["certificate"].get("wishes") else 1
     card = int(active_parameter(model, "max_card") or 0)
     answers = list[np.ndarray]()
@@ -74,8 +74,10 @@ def subsets(model: Model, rows: ModelTable, most: int = MOST_SUBSETS) -> tuple[n
                 if not card or min(len(category_subset), k - len(category_subset)) <= card:
                     answers.append(np.isin(values, category_subset))
         else:
-            raise NoProof(f"column '{model['columns'][j]['name']}' has more subsets than the {most} that are checked")
+            raise NoProof(
+                f"column '{model['columns'][j]['name']}' has more than {most} subsets, the limit of the check"
+            )
         asks += [j] * (len(answers) - len(asks))
     if len(answers) > most:
-        raise NoProof(f"there are more subsets than the {most} that are checked")
+        raise NoProof(f"there are {len(answers)} subsets, and the limit of the check is {most}")
     return answer_matrix(answers, rows), asks

@@ -63,7 +63,7 @@ def _parse_wish(text: str, model: Model) -> ProofConstraint:
     names = [c["name"] for c in model["columns"]]
     classes = model["classes"]
     if set(wish.place) - {"y", "n"}:
-        raise ValueError(f"the wish {text[:80]!r} has no valid place")
+        raise ValueError(f"the wish {text[:80]!r} has a place that is neither 'root' nor made of y and n")
     if verb in ("forbid", "avoid") or (verb == "ask" and tail in names):
         return replace(wish, column=names.index(tail))
     if verb == "leaf":

@@ -51,7 +51,9 @@ class Counting(CountTable):
         part = self.root(columns, span)
         for literal in path:
             q, yes = divmod(literal, 2)
-            require(q < len(part.allowed) and part.allowed[q], f"question {q} may not be asked there")
+            require(
+                q < len(part.allowed) and part.allowed[q], f"its path asks question {q}, which is not allowed there"
+            )
             part = self.below(part, q, yes, part.rows & (self.X[:, q] == bool(yes)))
         return part
 
@@ -102,7 +104,7 @@ class Counting(CountTable):
 
     def check_split(self, part: ProofPart, height: int, leaves: int, bound: int, step_bound: StepBound) -> None:
         """Apply rule `split`: raise BadProof unless the leaf and every split cost at least `bound`."""
-        require(self.leaf_cost(part) >= bound, "a single leaf costs less")
+        require(self.leaf_cost(part) >= bound, f"a single leaf costs less than {bound}")
         frame = PairFrame(self, part)
         most = min(1 << (height - 1), self.groups)
         leaves = min(leaves, 2 * most)

@@ -44,4 +44,4 @@ def read_tree(value: object, depth: int, classes: int) -> Tree:
         return value
     if depth > 0 and isinstance(value, list) and len(value) == 2:
         return read_tree(value[0], depth - 1, classes), read_tree(value[1], depth - 1, classes)
-    raise BadProof("its tree of labels does not have this depth and these classes")
+    raise BadProof("its tree of labels is too deep, or has a class that the model does not have")

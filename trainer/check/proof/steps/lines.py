@@ -40,7 +40,10 @@ def read_proof(path: str | Path) -> Lines:
         stream = gzip.GzipFile(fileobj=raw) if packed else raw
         try:
             for number, line in enumerate(iter(lambda: stream.readline(MOST_LINE + 1), b"")):
-                require(len(line) <= MOST_LINE and number <= MOST_STEPS, f"line {number} is too long, or one too many")
+                require(
+                    len(line) <= MOST_LINE and number <= MOST_STEPS,
+                    f"line {number} is over {MOST_LINE} characters, or beyond the last allowed line, {MOST_STEPS}",
+                )
                 record = json.loads(line)
                 require(isinstance(record, dict), f"line {number} is not a JSON object")
                 yield number, record
@@ -60,14 +63,19 @@ def read_header(
     _, header = next(lines, (0, Record()))
     version = header.get("version")
     goals = numbers(header, "goals")
-    require(header.get("format") == FORMAT, f"the file is not a proof {kind}")
-    require(header.get("rows") == digest, "made for another table: its fingerprint is not that of these rows")
+    require(header.get("format") == FORMAT, f"the format of the file is not '{FORMAT}'")
+    require(
+        header.get("rows") == digest, "the proof was made for another table: its fingerprint is not that of these rows"
+    )
     if empty:
-        require(version == OF_EMPTY_CELLS, "some row has an empty cell, and the file is not a proof of version 8")
+        require(version == OF_EMPTY_CELLS, "some row has an empty cell, which needs a proof of version 8")
         version = header.get("like")
     require(type(version) is int and version in versions, f"the file is not a proof {kind}")
     fits = goals is None or (whole_number(header, "scale", 1) == 1 and 1 <= len(goals) <= min(most, MOST_GOALS))
-    require(fits and (version == OF_GOALS) == (goals is not None), "its goals are not those of version 4 and scale 1")
+    require(
+        fits and (version == OF_GOALS) == (goals is not None),
+        "it has goals without version 4 and scale 1, or version 4 without 1 to as many goals as leaves",
+    )
     return header, list(goals or ())
 
 
@@ -102,5 +110,5 @@ def numbers(record: Record, name: str) -> tuple[int, ...] | None:
     if value is None:
         return None
     good = isinstance(value, list) and all(type(x) is int and 0 <= x < MOST_COST for x in value)
-    require(good, f"'{name}' is not a list of whole numbers")
+    require(good, f"'{name}' is not a list of whole numbers of at least 0")
     return tuple(value)

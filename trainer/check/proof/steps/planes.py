@@ -80,7 +80,7 @@ class CaseBlock:
     def check_side(self, point: int) -> None:
         """Apply rule `side`: branch on the side of a point, once if both sides mirror each other."""
         v = self.at.get(point, 0)
-        require(not isinstance(self.trees.get(v, 0), int), f"point {point} is at no question of its block")
+        require(not isinstance(self.trees.get(v, 0), int), f"point {point} is not at a question of the open case")
         left = 2 * v
         right = 2 * v + 1
         same = self.trees[left] == self.trees[right] and not self.points_at(left) and not self.points_at(right)
@@ -90,7 +90,10 @@ class CaseBlock:
     def check_weigh(self, v: int, column: int) -> None:
         """Apply rule `weigh`: branch on whether the question at v weighs a coordinate."""
         is_unknown = not isinstance(self.trees.get(v, 0), int) and column < len(self.space.near)
-        require(is_unknown and (v, column) not in self.weighed, "whether it is weighed there is known, or no question")
+        require(
+            is_unknown and (v, column) not in self.weighed,
+            f"at place {v} there is no question, or its weight of column {column} is already decided",
+        )
         self.waiting.append(((v, column), -1, [1, 0]))
         self.next_case()
 
@@ -99,7 +102,10 @@ class CaseBlock:
         leaves = sum(isinstance(tree, int) for u, tree in self.trees.items() if _is_below(v, u))
         away = [p for p, at in self.at.items() if not _is_below(v, at) and not _is_below(at, v)]
         most = int(self.space.counts.sum() - self.space.counts[away].sum())
-        require(most < self.space.min_leaf * leaves, "enough points can come to the place, or there is no such place")
+        require(
+            most < self.space.min_leaf * leaves,
+            f"up to {most} rows can come to place {v}, which suffices for its {leaves} leaves",
+        )
         self.shown = self.shown._replace(alone=True)
         self.next_case()
 
@@ -130,9 +136,11 @@ class CaseBlock:
         right = self.points_at(2 * v + 1)
         one, two, beside = vector
         apart = (one <= left and two <= right) or (two <= left and one <= right)
-        require(apart, "the points of the vector are not on the two sides of the question")
+        require(apart, f"the points of the vector are not on the two sides of the question at place {v}")
         weighed = any(self.weighed.get((v, column), True) for column in beside)
-        require(not weighed, "the question may weigh a coordinate in which the means of the vector differ")
+        require(
+            not weighed, f"the question at place {v} may weigh a coordinate in which the means of the vector differ"
+        )
         self.next_case()
 
     def check_sum(self, parts: list[tuple[ShownBound, Any]]) -> None:
@@ -141,8 +149,11 @@ class CaseBlock:
         total = self.further_cost()
         for part, v in parts:
             disjoint = type(v) is int and v in self.trees and part.points <= self.points_at(v) - used_points
-            require(disjoint, "the sets that it adds up share points, or do not come to their place")
-            require(not part.alone and includes(part.tree, self.trees[v]), "a set that it adds up has other labels")
+            require(disjoint, "two of the sets that it adds up share a point, or a set is not at its place")
+            require(
+                not part.alone and includes(part.tree, self.trees[v]),
+                "a set that it adds up was proved for other labels than those of its place",
+            )
             used_points = used_points | part.points
             total = total + part.bound
         total += sum(self.wrong[v][p] for p, v in self.at.items() if p not in used_points)
@@ -170,7 +181,7 @@ def check_planes(lines: Lines, space: PlaneSpace) -> ProvedBounds:
     goal = Fraction(0 if goals else whole_number(header, "goal", 0), unit)
     check = _Check(space, 0 if goals else unit)
     steps = check_lines(lines, check.add)
-    require(check.block is None, "the last block has open cases")
+    require(check.block is None, "the file ends while its last block has open cases")
     if not goals:
         # a tree of t leaves costs at least the goal if it makes these errors, in rows
         check.check_goals(lambda t: max(Fraction(0), goal - space.penalty * t - space.charge * (t - 1)))
@@ -202,7 +213,9 @@ class _Check:
             self.block = self._begin_block(record)
             self.number = number
         elif block is None or reason not in ("side", "meet", "sum", "weigh", "few"):
-            raise BadProof("its reason is unknown, or not allowed at this place")
+            raise BadProof(
+                f"its reason '{str(reason)[:40]}' is unknown, or not allowed {'outside' if block is None else 'inside'} a block"
+            )
         elif reason == "side":
             block.check_side(whole_number(record, "point", 0))
         elif reason == "meet":
@@ -221,7 +234,8 @@ class _Check:
         sides = [self._weights(record, name) for name in ("left", "right")]
         beside = numbers(record, "beside") or ()
         require(
-            all(sides) and means_meet(self.space, sides[0], sides[1], beside), "the means of its two sides do not meet"
+            all(sides) and means_meet(self.space, sides[0], sides[1], beside),
+            "the weighted means of its two sides differ, or a side is empty",
         )
         left, right = sides
         return Vector(frozenset(left), frozenset(right), frozenset(beside))
@@ -230,7 +244,10 @@ class _Check:
         pairs = _pairs(record, name)
         weights = {point: int(w) if isinstance(w, str) and DIGITS.fullmatch(w) else w for point, w in pairs}
         good = all(type(w) is int and w > 0 and 0 <= point < len(self.space.counts) for point, w in weights.items())
-        require(good and len(weights) == len(pairs), f"'{name}' has a point twice, or an invalid point or weight")
+        require(
+            good and len(weights) == len(pairs),
+            f"'{name}' names a point twice or one that does not exist, or has a weight that is no positive integer",
+        )
         return weights
 
     def _begin_block(self, record: Record) -> CaseBlock:
@@ -238,7 +255,7 @@ class _Check:
         size = len(self.space.counts)
         listed = numbers(record, "points")
         every = range(size) if listed is None else listed
-        require(max(every, default=0) < size, "'points' are not points")
+        require(max(every, default=0) < size, f"'points' names a point that does not exist; the last one is {size - 1}")
         tree = read_tree(record.get("tree"), self.space.depth, self.space.counts.shape[1])
         bound = whole_number(record, "bound", 0)
         parts = self.unit if record.get("charged") is True else 0
@@ -261,7 +278,10 @@ class _Check:
             for tree in trees(space.depth, t, present) if errors > _floor(space, t) else ():
                 with_idle, without_idle = self._errors(tree)
                 enough = without_idle >= errors and next(looked) < MAX_LABEL_TREES
-                require(enough, f"nothing proves {errors} errors of trees with the labels {tree}, or they are too many")
+                require(
+                    enough,
+                    f"nothing proves {errors} errors for trees with the labels {tree}, or more than {MAX_LABEL_TREES} label trees need proof",
+                )
                 idle = idle and with_idle >= errors
 
     def _errors(self, tree: Tree) -> list[int | Fraction]:
@@ -284,7 +304,7 @@ def _floor(space: PlaneSpace, leaves: int) -> int:
 def _earlier_line(earlier: dict[int, Any], number: Any) -> Any:
     """Return the vector or bound of an earlier line."""
     before = type(number) is int and number in earlier
-    require(before, "the line that it names does not come before it, or is of another kind")
+    require(before, "a line that it names in 'of' does not come before it, or is of another kind")
     return earlier[number]
 
 
@@ -292,7 +312,7 @@ def _pairs(record: Record, name: str) -> list[list[Any]]:
     """Read a list of pairs that begin with an integer."""
     pairs: Any = record.get(name)
     good = isinstance(pairs, list) and all(isinstance(p, list) and len(p) == 2 and type(p[0]) is int for p in pairs)
-    require(good, f"'{name}' is not a list of pairs")
+    require(good, f"'{name}' is not a list of pairs that begin with an integer")
     return pairs
 
 

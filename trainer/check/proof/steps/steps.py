@@ -59,7 +59,7 @@ def check_proof(lines: Lines, space: ProofSpace) -> ProvedBounds:
     for t, goal in enumerate(goals, start=1):
         last = largest if t == len(goals) else t  # the last goal is one of all larger trees
         proved = max(check.step_bound(engine.root(), height, last), engine.floor(engine.root(), height, last))
-        require(proved >= goal, f"nothing proves {goal} errors of trees with at most {last} leaves")
+        require(proved >= goal, f"no step proves {goal} errors for all trees with at most {last} leaves")
     if goals:
         return ProvedBounds(cost_of(goals, space.penalty), steps, tuple(goals))
     require(check.case_bound(None, (), height) >= goal, f"no step proves the goal {goal} for all rows")
@@ -72,10 +72,16 @@ def _prices(header: Record, space: ProofSpace, errors: bool) -> tuple[int, int, 
     """Return unit, leaf and scale, without a penalty if only `errors` count; raise BadProof if they are too large."""
     scale = whole_number(header, "scale", 1)
     penalty = Fraction(0) if errors else space.penalty
-    require(scale == 1 or scale > 1 << space.depth, "the scale must exceed the number of leaves")
+    require(
+        scale == 1 or scale > 1 << space.depth,
+        f"the scale is {scale}; it must be 1, or exceed {1 << space.depth}, the most leaves",
+    )
     unit = scale * penalty.denominator
     leaf = scale * penalty.numerator + (scale > 1)
-    require(unit * int(space.weights.sum()) + (leaf << min(space.depth, 62)) < MOST_COST, "the scale is too large")
+    require(
+        unit * int(space.weights.sum()) + (leaf << min(space.depth, 62)) < MOST_COST,
+        f"the scale {scale} is too large for exact sums",
+    )
     return unit, leaf, scale
 
 
@@ -139,10 +145,10 @@ class _Check:
         reason = record.get("by")
         path = numbers(record, "path")
         if path is None:
-            raise BadProof("it has no path")
+            raise BadProof("'path', the list of its literals, is missing")
         height = whole_number(record, "height", 0)
         bound = whole_number(record, "bound", 0)
-        require(bound < MOST_COST and height <= 1000, "its bound or height is too large")
+        require(bound < MOST_COST and height <= 1000, f"its bound is {MOST_COST} or more, or its height is over 1000")
         # no tree is higher than `deepest`, so that a step of this height holds for any
         valid_height = height if height < self.engine.deepest else ALWAYS
         listed = numbers(record, "columns")
@@ -153,7 +159,7 @@ class _Check:
             return self._check_cases(record, path, columns, height, valid_height, bound)
         follow = partial(self.engine.follow, path, columns, self._class_span(record))
         part = follow()
-        require(part.rows.any(), "no row follows its path")
+        require(part.rows.any(), "no row follows its path, so it proves nothing")
         if reason == "within":
             return self._check_within(record, part, height, valid_height, bound)
         most = 1 << min(height, 62)
@@ -173,7 +179,10 @@ class _Check:
             return engine.count(part, height, leaves, bound)
         if reason == "similar":
             return self._similar_bound(record, part, height, leaves)
-        require(reason == "split" and height > 0, "its reason is unknown, or not allowed at this height")
+        require(
+            reason == "split" and height > 0,
+            f"its reason '{str(reason)[:40]}' is unknown, or not allowed at height {height}",
+        )
         engine.check_split(part, height, leaves, bound, self.step_bound)
         return bound
 
@@ -181,12 +190,12 @@ class _Check:
         """Apply rule `similar`: return the bound of an earlier step minus the weight of its additional rows."""
         other = self.steps.get(whole_number(record, "of", 1))
         if other is None:
-            raise BadProof("the step that it names does not come before it")
+            raise BadProof("the step that it names in 'of' does not come before it")
         base = other.follow()
         more = other.height >= height and other.leaves >= leaves and not (part.allowed & ~base.allowed).any()
-        require(more, "the step that it names covers fewer trees")
+        require(more, "the step that it names in 'of' is about fewer trees")
         lacks = self.space.min_leaf > 1 and (part.rows & ~base.rows).any()
-        require(not lacks, "the step that it names lacks rows, and leaves have a smallest size")
+        require(not lacks, "the step that it names in 'of' lacks rows, which a smallest leaf does not allow")
         return other.bound - self.engine.unit * self.engine.weight_of(base.rows & ~part.rows)
 
     def _column_set(self, columns: set[int]) -> Columns:
@@ -197,7 +206,7 @@ class _Check:
         classes = numbers(record, "classes")
         if classes is None:
             return ANY
-        require(len(classes) == 2 and classes[0] <= classes[1], "'classes' are not a first and a last class")
+        require(len(classes) == 2 and classes[0] <= classes[1], "'classes' is not a pair of a first and a last class")
         return classes[0], classes[1] if classes[1] < self.space.classes - 1 else INFINITE_COST
 
     def _check_within(self, record: Record, part: ProofPart, height: int, valid_height: int, bound: int) -> None:
@@ -207,9 +216,9 @@ class _Check:
         rows = record.get("vectors", [])
         entries = self.within.entries
         if not isinstance(rows, list) or len(rows) > MOST_VECTORS:
-            raise BadProof(f"its vectors are no list, or more than {MOST_VECTORS}")
+            raise BadProof(f"'vectors' is not a list of at most {MOST_VECTORS} vectors")
         vectors = [numbers({"vectors": v}, "vectors") or () for v in rows]
-        require(all(len(v) == entries for v in vectors), f"its vectors are not lists of {entries} whole numbers")
+        require(all(len(v) == entries for v in vectors), f"a vector of 'vectors' does not have {entries} whole numbers")
         cover = bound, np.array(vectors, np.int64).reshape(len(rows), entries)
         self.within.check(part, height, cover, self.step_cover, self.step_bound)
         self.covers[part.restricted_key].append((min(valid_height, part.max_height), cover))
@@ -221,10 +230,13 @@ class _Check:
         required = tuple(sorted(set(numbers(record, "with") or ())))
         column = whole_number(record, "column", 0)
         require(
-            not path and self.space.max_columns is not None, "cases need an empty path and a model with max_columns"
+            not path and self.space.max_columns is not None,
+            "the reason 'cases' needs an empty path and a model with max_columns",
         )
         usable = set(self.columns if columns is None else columns)
-        require(column in usable and column not in required, "its column has no question, or stands in 'with'")
+        require(
+            column in usable and column not in required, f"no question asks column {column}, or 'with' already has it"
+        )
         for columns_of_case, with_columns in (
             (columns, tuple(sorted({*required, column}))),
             (self._column_set(usable - {column}), required),

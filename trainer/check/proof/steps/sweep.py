@@ -22,7 +22,7 @@ class Sweep(CountTable):
 
     def __init__(self, space: ProofSpace, unit: int, leaf: int) -> None:
         free = space.min_leaf == 1 and space.max_leaves is None
-        require(free, "the steps over thresholds allow no smallest leaf and no limit of leaves")
+        require(free, "steps over thresholds are not possible with a smallest leaf or a limit of leaves")
         n, columns = space.X.shape
         K = space.classes
         self.allowed = space.allowed
@@ -43,7 +43,10 @@ class Sweep(CountTable):
         super().__init__((unit, leaf), (int(self.starts[-1]), K), (space.labels, space.weights, group.reshape(-1)))
 
     def root(self, columns: Sequence[int] | None = None, span: Span = ANY) -> ProofPart:
-        require(columns is None and span == ANY, "the steps over thresholds are about all columns and classes")
+        require(
+            columns is None and span == ANY,
+            "steps over thresholds are about all columns and classes, and this one names some",
+        )
         return ProofPart(np.ones(len(self.weight), bool), self.allowed)
 
     def follow(self, path: Sequence[int], columns: Sequence[int] | None = None, span: Span = ANY) -> ProofPart:
@@ -51,7 +54,7 @@ class Sweep(CountTable):
         part = self.root(columns, span)
         for literal in path:
             q, yes = divmod(literal, 2)
-            require(q < self.starts[-1], f"there is no question {q}")
+            require(q < self.starts[-1], f"its path asks question {q}, which does not exist")
             f = int(np.searchsorted(self.starts, q, side="right")) - 1
             part = self.side(part, f, int(q - self.starts[f]), yes)
         self.seen.add(self.weight_of(part.rows))
@@ -106,7 +109,7 @@ class Sweep(CountTable):
 
     def check_split(self, part: ProofPart, height: int, leaves: int, bound: int, step_bound: StepBound) -> None:
         """Apply rule `split`: raise BadProof unless the leaf and every split cost at least `bound`."""
-        require(self.leaf_cost(part) >= bound, "a single leaf costs less")
+        require(self.leaf_cost(part) >= bound, f"a single leaf costs less than {bound}")
         total = self.weight_of(part.rows)
         most = 1 << (height - 1)
         for f in np.flatnonzero(self.allowed).tolist():

@@ -36,8 +36,8 @@ def costs_at_least(c: Counting, part: ProofPart, shape: Shape, bound: int) -> bo
         return FrameSides(c, frame, 2, list(dict.fromkeys([sizes, sizes[::-1]]))).unproved_question(bound) is None
     small, large = sorted(shape, key=depth_of)
     if depth_of(small) > 2 or depth > 4 or c.X.shape[1] > MOST_QUESTIONS:
-        words = "topologies of four questions are checked with a side of at most two"
-        raise NoProof(f"{words}, and up to {MOST_QUESTIONS} questions")
+        words = "topologies are checked up to depth four, and those of depth four only with a side of depth two"
+        raise NoProof(f"{words} and at most {MOST_QUESTIONS} yes/no questions")
     sides = FrameSides(c, frame, 3, [(1, 1)])
     # the small side is counted; the large one must cost the difference
     for q, yes in itertools.product(range(len(frame.columns)), (0, 1)):

@@ -125,7 +125,9 @@ def _read_rows(model: dict[str, Any], pieces: Iterable[Piece], cells: list[list[
         if column.get("missing") != "learn":
             full &= ~np.isnan(column_values)
     if not full.any():
-        raise DataError("Every row of the file has a gap in a column of the model.")
+        raise DataError(
+            "Every row of the file has a gap in a column of the model. Give the file that the model was trained on."
+        )
     gaps = {
         c["name"]: int(np.isnan(column_values).sum()) for c, column_values in zip(model["columns"], values, strict=True)
     }
@@ -174,7 +176,7 @@ def _values(model: dict[str, Any], pieces: Iterable[Piece]) -> tuple[list[np.nda
                 else _numbers(cells, column["name"])
             )
     if not len(codes[-1]):
-        raise DataError("The file of rows has a header but no row.")
+        raise DataError("The file of rows has a header but no row. Give the file that the model was trained on.")
     values: list[np.ndarray] = []
     for column, words_of_column, cells in zip(schema, words, codes, strict=True):
         if cells.typecode == "i":
@@ -203,7 +205,9 @@ def _number(cell: str, name: str) -> float:
         return TRUTH[cell]
     value = float(cell) if NUMBER.fullmatch(cell) else math.nan
     if not math.isfinite(value):
-        raise DataError(f"Column '{name}' holds numbers in the model; the file has '{cell[:60]}' there.")
+        raise DataError(
+            f"Column '{name}' holds numbers in the model; the file has '{cell[:60]}' there. Give the file that the model was trained on."
+        )
     return value + 0.0
 
 

@@ -56,7 +56,7 @@ def candidate_readings(
         yield _arrow_pieces(path, requested, arrow=head == b"ARRO"), None
         return
     if not head:
-        raise DataError("The file of rows is empty.")
+        raise DataError("The file of rows is empty. Give the file that the model was trained on.")
     for without in [skipped, frozenset[int]()] if skipped else [skipped]:
         for opened, delimiters in _sources(path, head, encoding_hint):
             for delimiter in delimiters:
@@ -102,7 +102,7 @@ def _sheets(path: Path) -> Iterator[str]:
                     row[column] = rows[first][column]
             yield _sheet_text(rows)
     except CalamineError as error:
-        raise DataError(f"The workbook cannot be read: {error}.") from error
+        raise DataError(f"The workbook cannot be read: {error}. Give the rows as CSV.") from error
 
 
 def _sheet_text(rows: list[list[Any]]) -> str:
@@ -193,7 +193,9 @@ def _csv_pieces(
             for piece in _pieces(records if skip else itertools.chain([first], records)):
                 width = len(first) + row_names
                 if wrong := next((r for r in piece if len(r) != width), None):
-                    raise DataError(f"A row of the file has {len(wrong)} values, the first one has {width}.")
+                    raise DataError(
+                        f"A row of the file has {len(wrong)} values, the first one has {width}. Give the file as it was uploaded."
+                    )
                 yield [[record[j].replace(BREAK, "\n").strip() for record in piece] for j in places]
         except (UnicodeError, csv.Error, EOFError, gzip.BadGzipFile) as error:
             raise DataError(f"The file of rows cannot be read as text: {error}.") from error
