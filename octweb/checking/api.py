@@ -81,7 +81,7 @@ def own_model(request: Request, pk: uuid.UUID) -> TreeModel:
     """Return a model whose rows the caller may see, since the result reveals something about them. Raises NotFound."""
     model = readable_model(request, pk)
     if not access.is_owner_or_staff(request.user, model):
-        raise NotFound("There is no model with this id, or it is not yours.")
+        raise NotFound("There is no model with this id, or it is not yours. Check the id.")
     return model
 
 

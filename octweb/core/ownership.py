@@ -37,7 +37,9 @@ class OwnedQuerySet(models.QuerySet):
         try:
             return self.visible_to(user).get(pk=pk)
         except (self.model.DoesNotExist, ValidationError, ValueError, TypeError) as error:
-            raise Http404(f"There is no {self.model._meta.verbose_name} with this id, or it is not yours.") from error
+            raise Http404(
+                f"There is no {self.model._meta.verbose_name} with this id, or it is not yours. Check the id."
+            ) from error
 
 
 class Owned(models.Model):

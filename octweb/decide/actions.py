@@ -81,7 +81,7 @@ def _too_long(text: str, limit: int) -> str:
 
 def _owner(model: TreeModel, by: Any) -> None:
     if not access.is_owner_or_staff(by, model):
-        raise PermissionDenied("Only the owner or an administrator may do this.")
+        raise PermissionDenied("Only the owner or an administrator may do this. Ask one of them.")
 
 
 def _store_guidance(model: TreeModel, **changes: Any) -> Guidance:

@@ -38,7 +38,7 @@ def safe(**_: Any) -> list[CheckMessage]:
         messages.append(
             Error(
                 "OCTWEB_DEMO=1 with OCTWEB_HTTPS=1 and OCTWEB_PROXIES=0: every visitor would have the address of your "
-                "proxy, and the limits for each address would apply to all of them together.",
+                "proxy. The limits for each address would then apply to all visitors together.",
                 hint="Set OCTWEB_PROXIES to the number of your proxies in front of octweb.",
                 id="octweb.demo.E003",
             )

@@ -45,8 +45,8 @@ def refuse_more(user: Any) -> None:
     count = count_objects(user)
     if count >= settings.DEMO_ITEMS:
         raise Conflict(
-            f"You have {count} data sets, runs, models and other things in this demo; {settings.DEMO_ITEMS} is the limit, "
-            "and what was deleted counts until the demo ends. You can end the demo and begin another one."
+            f"You have {count} data sets, runs, models and other things in this demo; {settings.DEMO_ITEMS} is the limit. "
+            "What was deleted counts until the demo ends. You can end the demo and begin another one."
         )
 
 

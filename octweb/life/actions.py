@@ -41,7 +41,7 @@ def close_alarm(model: TreeModel, number: int, *, by, reason: str) -> Alarm:
         if alarm is None:
             raise ValidationError({"alarm": f"{model} has no alarm {number}. Take a number from its list of alarms."})
         if alarm.closed_at is not None:
-            raise Conflict(f"The alarm of {alarm.watch} is closed already.")
+            raise Conflict(f"The alarm of {alarm.watch} is closed already, so its reason stays as it is.")
         alarm.closed_at = timezone.now()
         alarm.closed_by = by
         alarm.reason = reason

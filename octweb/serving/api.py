@@ -79,7 +79,7 @@ class TokenDetail(APIView):
     def delete(self, request: Request, key: str) -> Response:
         token = ApiToken.objects.filter(user=request.user, token_key=key).first()
         if token is None:
-            raise Http404("No token of yours begins with this.")
+            raise Http404(f"No token of yours begins with '{key[:20]}'. Take a key from the list of your tokens.")
         actions.revoke_token(token)
         return Response(status=204)
 

@@ -175,7 +175,7 @@ def _rows(model: TreeModel, data: Any, place: str) -> Predictions:
     if isinstance(data, dict):
         return _predict(model, records_of_columns(data))
     if not isinstance(data, list) or not data:
-        raise ValidationError({place: "A list of rows, or an object of columns, is needed."})
+        raise ValidationError({place: "This is neither a list of rows nor an object of columns, or it is empty."})
     check_rows(len(data))
     if isinstance(data[0], list):
         return predict_rows(model, _records([c.name for c in model_file(model).tree.schema], data, place))
@@ -208,7 +208,9 @@ def _records(names: list[str], rows: list[Any], place: str) -> list[dict[str, An
     for i, row in enumerate(rows):
         if not isinstance(row, list) or len(row) != len(names):
             raise ValidationError(
-                {f"{place}[{i}]": f"A list of {len(names)} values is needed, in this order: {', '.join(names)}."}
+                {
+                    f"{place}[{i}]": f"This is not a list of {len(names)} values. Send them in this order: {', '.join(names)}."
+                }
             )
     return [dict(zip(names, row, strict=True)) for row in rows]
 

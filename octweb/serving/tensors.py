@@ -86,7 +86,7 @@ def parse(
     except RecursionError as error:
         raise ProtocolError("The body is nested too deeply. Send fewer levels of lists and objects.") from error
     if not isinstance(document, dict):
-        raise ProtocolError("The body must be a JSON object.")
+        raise ProtocolError('The body is not a JSON object. Send one with the member "inputs".')
     name = document.get("id")
     if name is not None and not isinstance(name, str):
         raise ProtocolError("'id' must be a text.")
@@ -192,7 +192,9 @@ def _decode_text(text: str | None, i: int, place: str) -> str | None:
     try:
         raw = base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError) as error:
-        raise ProtocolError(f"{place}: text {i} is not base64, as its content type says.") from error
+        raise ProtocolError(
+            f"{place}: text {i} is not base64, as its content type says. Encode it, or send it without that content type."
+        ) from error
     return _utf8(raw, i, place)
 
 
@@ -248,10 +250,10 @@ def _texts(blob: bytes | bytearray, size: int, place: str) -> np.ndarray:
     at = 0
     while at < len(blob):
         if at + 4 > len(blob):
-            raise ProtocolError(f"{place}: text {len(texts)} is cut off.")
+            raise ProtocolError(f"{place}: text {len(texts)} is cut off: fewer bytes follow than its length says.")
         (length,) = struct.unpack_from("<I", blob, at)
         if at + 4 + length > len(blob):
-            raise ProtocolError(f"{place}: text {len(texts)} is cut off.")
+            raise ProtocolError(f"{place}: text {len(texts)} is cut off: fewer bytes follow than its length says.")
         texts.append(_utf8(blob[at + 4 : at + 4 + length], len(texts), place))
         at += 4 + length
     if len(texts) != size:
@@ -265,7 +267,7 @@ def _utf8(raw: bytes | bytearray, i: int, place: str) -> str:
     try:
         return raw.decode()
     except UnicodeDecodeError as error:
-        raise ProtocolError(f"{place}: text {i} is not UTF-8.") from error
+        raise ProtocolError(f"{place}: text {i} is not UTF-8. Encode it as UTF-8.") from error
 
 
 def _objects(values: list[Any]) -> np.ndarray:

@@ -289,7 +289,7 @@ def undo(bench: Workbench) -> Step:
     """Return to the step that was edited, without a new search. Raises Conflict if there is none."""
     step = current(bench)
     if step is None or not step.parent:
-        raise Conflict("There is nothing to undo.")
+        raise Conflict("There is nothing to undo, because this is the first step.")
     return _go(bench, step.parent)
 
 
@@ -297,7 +297,7 @@ def redo(bench: Workbench) -> Step:
     """Go to the newest later step that was edited from this one. Raises Conflict if there is none."""
     step = bench.steps.filter(kind=StepKind.COMPLETE, parent=bench.position, number__gt=bench.position).last()
     if step is None:
-        raise Conflict("There is nothing to redo.")
+        raise Conflict("There is nothing to redo, because no step after this one was undone.")
     return _go(bench, step.number)
 
 

@@ -104,6 +104,6 @@ class ThresholdFigure(APIView):
         scene = _scene(request, pk, node=str(node))
         cut_costs = thresholds.costs(scene) if node < len(scene.tree.nodes) else None
         if cut_costs is None or scene.node.split is None:
-            raise Http404(f"This tree has no question with a threshold at node {node}.")
+            raise Http404(f"This tree has no question with a threshold at node {node}. Choose another node.")
         column = scene.tree.schema[scene.node.split.used[0]]
         return Response(threshold_figure(cut_costs, f"{column.name} ({column.unit})" if column.unit else column.name))

@@ -59,7 +59,7 @@ def _get_document(
     models = TreeModel.objects.select_related("family")
     model = (models if document else models.defer("document")).filter(pk=pk).first()
     if model is None or not may(request.user, request.auth, model):
-        raise Http404("There is no model with this id, or it is not yours and not approved.")
+        raise Http404("There is no model with this id, or it is not yours and not approved. Check the id.")
     return model
 
 

@@ -63,7 +63,9 @@ class TreeFigure(APIView):
             if (number := _flag(request, size)) is not None:
                 point_tree = frontier_tree(model, size, number)
                 if point_tree is None:
-                    raise Http404(f"No frontier of this model has a tree with {number} {size}.")
+                    raise Http404(
+                        f"No frontier of this model has a tree with {number} {size}. Choose a size that a frontier lists."
+                    )
                 tree = point_tree
         leaves = _numbers(request, "leaf")
         if max(leaves, default=0) >= len(tree.nodes):
@@ -106,7 +108,7 @@ class NodeFigure(APIView):
         tree = model_file(model).tree
         number = _flag(request, "picture") or 0
         if node >= len(tree.nodes) or tree.nodes[node].is_leaf:
-            raise Http404(f"This tree has no split at node {node}.")
+            raise Http404(f"This tree has no split at node {node}. Choose a node that is not a leaf.")
         rows = data_of(model, inside=access.is_owner_or_staff(request.user, model))
         if rows is None:
             raise Http404("The rows of this model cannot be shown: they are gone, too many, or not yours.")

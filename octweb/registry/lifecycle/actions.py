@@ -275,7 +275,7 @@ def unshare(model: TreeModel, *, by, username: str) -> None:
 
 def _require_owner(model: TreeModel, user) -> None:
     if not access.is_owner_or_staff(user, model):
-        raise PermissionDenied("Only the owner or an administrator may do this.")
+        raise PermissionDenied("Only the owner or an administrator may do this. Ask one of them.")
 
 
 def _rename(model: TreeModel, name: str) -> None:
@@ -388,7 +388,11 @@ def _refusal(model: TreeModel, verb: str, user) -> str | None:
     if verb == "ask" and visit_of(user) is not None:
         return no_part_of_the_demo("Approval")
     if verb not in FOR_STAFF:
-        return None if access.is_owner_or_staff(user, model) else "Only the owner or an administrator may do this."
+        return (
+            None
+            if access.is_owner_or_staff(user, model)
+            else "Only the owner or an administrator may do this. Ask one of them."
+        )
     if not user.is_staff:
         return "Only an administrator may review a model. Ask one to do it."
     if verb == "approve" and user.pk == model.owner_id and needs_four_eyes():
