@@ -46,7 +46,7 @@ def test_policies_are_by_column_or_for_all(table):
 
 
 def test_a_policy_that_cannot_hold_is_refused(table):
-    with pytest.raises(DataError, match="'age' is numeric, so a text in it is always refused"):
+    with pytest.raises(DataError, match="'age' is numeric: a text in it is always refused"):
         load(table, target="class", unknown={"age": UnknownPolicy.BRANCH})
     with pytest.raises(DataError, match="There is no column 'twn'"):
         load(table, target="class", unknown={"twn": UnknownPolicy.REFUSE})
