@@ -291,6 +291,7 @@ SPECTACULAR_SETTINGS = {
         "ModelState": "octweb.registry.models.State",
         "RunStatus": "octweb.jobs.models.RunStatus",
         "BatchFormat": "octweb.batch.models.Format",
+        "ObjectionState": "octweb.decisions.listing.OBJECTIONS",
     },
 }
 

@@ -72,6 +72,7 @@ urlpatterns = [
     path("api/v1/", include("octweb.life.api_urls")),
     path("api/v1/", include("octweb.decide.api_urls")),
     path("api/v1/", include("octweb.dossier.api_urls")),
+    path("api/v1/", include("octweb.decisions.api_urls")),
     path("api/v1/", include("octweb.serving.api_urls")),
     path("api/v1/", include("octweb.batch.api_urls")),
     path("v2", include("octweb.serving.v2_urls")),

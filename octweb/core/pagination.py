@@ -29,7 +29,8 @@ CURSOR_HELP = (
 class Pages(PageNumberPagination):
     """`?page_size=20` with `next` and `previous` by cursor, or `?page=2`.
 
-    A view with a unique field that may be shown, other than the primary key, names it in `cursor_key`.
+    A view with a unique field that may be shown, other than the primary key, names it in `cursor_key`. A view of rows
+    without `created` names the field of their time in `cursor_time`.
     """
 
     page_size_query_param = "page_size"
@@ -54,15 +55,16 @@ class Pages(PageNumberPagination):
         self.by_cursor = True
         self.request = request
         self.key = getattr(view, "cursor_key", "id")
+        self.time = getattr(view, "cursor_time", "created")
         return self._rows_by_cursor(queryset, self.get_page_size(request), cursor)
 
     def _rows_by_cursor(self, queryset: QuerySet, size: int, cursor: str | None) -> list[Any]:
         self.count = queryset.count()
         backward = False
-        rows = queryset.order_by("-created", f"-{self.key}")
+        rows = queryset.order_by(f"-{self.time}", f"-{self.key}")
         if cursor is not None:
-            backward, created, key = self._read(queryset, cursor)
-            rows = self._beyond(rows, created, key, backward=backward)
+            backward, moment, key = self._read(queryset, cursor)
+            rows = self._beyond(rows, moment, key, backward=backward)
         page_rows = list(rows[: size + 1])
         more = len(page_rows) > size
         page_rows = page_rows[:size]
@@ -74,26 +76,28 @@ class Pages(PageNumberPagination):
         )
         return page_rows
 
-    def _beyond(self, rows: QuerySet, created: datetime, key: Any, *, backward: bool) -> QuerySet:
+    def _beyond(self, rows: QuerySet, moment: Any, key: Any, *, backward: bool) -> QuerySet:
         """Return the rows past a position. The first condition bounds the range that the index reads."""
         if backward:
-            rows = rows.order_by("created", self.key).filter(created__gte=created)
-            return rows.filter(Q(created__gt=created) | Q(**{f"{self.key}__gt": key}))
-        return rows.filter(created__lte=created).filter(Q(created__lt=created) | Q(**{f"{self.key}__lt": key}))
+            rows = rows.order_by(self.time, self.key).filter(**{f"{self.time}__gte": moment})
+            return rows.filter(Q(**{f"{self.time}__gt": moment}) | Q(**{f"{self.key}__gt": key}))
+        rows = rows.filter(**{f"{self.time}__lte": moment})
+        return rows.filter(Q(**{f"{self.time}__lt": moment}) | Q(**{f"{self.key}__lt": key}))
 
     def _write(self, row: Any, side: str) -> str:
-        place = json.dumps([side, row.created.isoformat(), str(getattr(row, self.key))])
+        moment = row._meta.get_field(self.time).value_to_string(row)
+        place = json.dumps([side, moment, str(getattr(row, self.key))])
         return base64.urlsafe_b64encode(place.encode()).decode().rstrip("=")
 
-    def _read(self, queryset: QuerySet, cursor: str) -> tuple[bool, datetime, Any]:
+    def _read(self, queryset: QuerySet, cursor: str) -> tuple[bool, Any, Any]:
         try:
             if len(cursor) > MAX_CURSOR:
                 raise ValueError
-            side, created, key = json.loads(base64.b64decode(cursor + "=" * (-len(cursor) % 4), b"-_", validate=True))
-            if side not in ("before", "after") or not key.isprintable():
+            side, moment, key = json.loads(base64.b64decode(cursor + "=" * (-len(cursor) % 4), b"-_", validate=True))
+            if side not in ("before", "after") or not key.isprintable() or not moment.isprintable():
                 raise ValueError
-            moment = datetime.fromisoformat(created)
-            if moment.tzinfo is None:
+            moment = queryset.model._meta.get_field(self.time).to_python(moment)
+            if moment is None or (isinstance(moment, datetime) and moment.tzinfo is None):
                 raise ValueError
             return side == "before", moment, queryset.model._meta.get_field(self.key).to_python(key)
         except (ValueError, TypeError, AttributeError, RecursionError, binascii.Error, InvalidValue) as error:

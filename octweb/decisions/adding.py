@@ -72,15 +72,20 @@ def add(head: DecisionHead, drafts: Iterable[EntryDraft]) -> list[int]:
 
 def add_later(kind: str, by: str, *, about: ChainEntry | None = None, **members: Any) -> int:
     """Add one record about a decision, or about the chain, in its own transaction; return its number."""
+    with transaction.atomic():
+        return add(hold(), [later_draft(kind, by, about, members)])[0]
+
+
+def later_draft(kind: str, by: str, about: ChainEntry | None, members: Mapping[str, Any]) -> EntryDraft:
+    """Return a record of now about a decision, or about the chain. The member `label` gets a column, too."""
     now = time.time_ns()
     key = uuid.UUID(bytes=new_id(now))
-    payload = {"kind": str(kind), "id": str(key), "at": now, "by": by} | members
-    values: dict[str, Any] = {}
+    payload = {"kind": str(kind), "id": str(key), "at": now, "by": by} | dict(members)
+    values: dict[str, Any] = {"label": members.get("label")}
     if about is not None:
         payload["decision"] = str(about.key)
-        values = {"about": about.key, "model": about.model}
-    with transaction.atomic():
-        return add(hold(), [EntryDraft(kind, key, now, payload, values)])[0]
+        values |= {"about": about.key, "model": about.model}
+    return EntryDraft(kind, key, now, payload, values)
 
 
 def seal(head: DecisionHead, now: int) -> list[Block]:

@@ -50,7 +50,7 @@ def erase_subject(subject: str, *, by: str, why: str = "request") -> list[uuid.U
 
 
 def erase_old(now: datetime) -> int:
-    """Erase the records of blocks older than OCTWEB_RECORD_KEEP_DAYS; return how many."""
+    """Erase the records of blocks older than OCTWEB_RECORD_KEEP_DAYS, and later ones about their decisions; return how many."""
     before = int((now - timedelta(days=settings.RECORD_KEEP_DAYS)).timestamp()) * 10**9
     with transaction.atomic():
         head = hold()
@@ -62,8 +62,11 @@ def erase_old(now: datetime) -> int:
         first = entries.values_list("number", flat=True).first()
         if first is None:
             return 0
-        count = _clear(entries)
-        adding.add(head, [_record("", "retention", {"range": [first, last]})])
+        keys = ChainEntry.objects.filter(number__range=(first, last), kind=Kind.DECISION).order_by().values("key")
+        later = _erasable(ChainEntry.objects.filter(number__gt=last, about__in=keys))
+        numbers = list(later.values_list("number", flat=True))
+        count = _clear(entries) + _clear(later)
+        adding.add(head, [_record("", "retention", {"range": [first, last], "numbers": numbers})])
     _clean_files()
     return count
 

@@ -46,7 +46,7 @@ class ChainEntry(models.Model):
     class Meta:
         ordering = ["number"]
         indexes = [
-            models.Index(fields=["model", "kind", "-number"], name="entries_of_model"),
+            models.Index(fields=["model", "kind", "-at", "-number"], name="entries_by_time"),
             models.Index(fields=["subject"], condition=~models.Q(subject=""), name="entries_of_subject"),
         ]
         constraints = [models.UniqueConstraint(fields=["stream", "seq"], name="one_entry_a_place_in_a_stream")]

@@ -6,7 +6,7 @@ import json
 import math
 import struct
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
@@ -18,6 +18,7 @@ from octweb.decisions.adding import add_later
 from octweb.decisions.models import ChainEntry, Kind
 from octweb.registry.document.model_files import model_file
 from octweb.registry.models import TreeModel
+from trainer.dtypes import FloatArray
 from trainer.tree.nodes import Tree
 
 CHUNK = 4096
@@ -52,7 +53,7 @@ def replay(name: str, since: str, sample: int | None) -> Replayed:
     same = 0
     different: list[str] = []
     for part in _chunks(entries.values_list("payload", flat=True).iterator(chunk_size=CHUNK)):
-        wrong = _differences(part)
+        wrong = differences(part)
         different += wrong
         same += len(part) - len(wrong)
     if same or different:
@@ -71,7 +72,8 @@ def _chunks(payloads: Iterable[str]) -> Iterable[list[dict[str, Any]]]:
         yield part
 
 
-def _differences(records: list[dict[str, Any]]) -> list[str]:
+def differences(records: list[dict[str, Any]]) -> list[str]:
+    """Predict recorded decisions again; return the ids of those that differ or whose version is gone."""
     by_version: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for record in records:
         by_version.setdefault((record["model"], record["version_sha256"]), []).append(record)
@@ -82,10 +84,7 @@ def _differences(records: list[dict[str, Any]]) -> list[str]:
             wrong += [record["id"] for record in decisions]
             continue
         tree = model_file(stored_model).tree
-        matrix = np.full((len(decisions), len(tree.schema)), math.nan)
-        for i, record in enumerate(decisions):
-            for j in tree.used_columns:
-                matrix[i, j] = _value(tree, j, record["values"][tree.schema[j].name])
+        matrix = np.stack([row_of(tree, record["values"]) for record in decisions])
         for record, leaf in zip(decisions, tree.apply(matrix).tolist(), strict=True):
             bits = tree.probabilities[leaf].astype(">f8").tobytes().hex()
             if (leaf, int(tree.labels[leaf]), bits) != (
@@ -95,6 +94,14 @@ def _differences(records: list[dict[str, Any]]) -> list[str]:
             ):
                 wrong.append(record["id"])
     return wrong
+
+
+def row_of(tree: Tree, values: Mapping[str, Any]) -> FloatArray:
+    """Return the recorded row as the kernel read it, float64 (columns,). Columns without a question are NaN."""
+    row = np.full(len(tree.schema), math.nan)
+    for j in tree.used_columns:
+        row[j] = _value(tree, j, values[tree.schema[j].name])
+    return row
 
 
 def _value(tree: Tree, column: int, cell: Any) -> float:

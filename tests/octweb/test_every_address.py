@@ -12,6 +12,8 @@ import os
 import random
 import re
 import tempfile
+import time
+import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -34,9 +36,11 @@ from rest_framework.test import APIClient
 from octweb.batch import actions as batch
 from octweb.core.throttles import WINDOWS
 from octweb.datasets import actions as datasets
+from octweb.decisions import adding
 from octweb.demo.models import Visit
 from octweb.experiments import actions as experiments
 from octweb.registry.lifecycle import actions as registry
+from octweb.registry.models import TreeModel
 from octweb.runs import actions as runs
 from octweb.serving.actions import create_token
 from octweb.workbench import actions as workbenches
@@ -132,6 +136,7 @@ def things(owner, media) -> Things:
     runs.delete(gone)
     ended = runs.cancel(runs.enqueue(owner=owner, dataset=dataset, method="cart"))
     workbench = workbenches.open_for(owner=owner, dataset=dataset)
+    decision = refused_decision(model)
     return Things(
         by_prefix={
             "deleted/": str(gone.pk),
@@ -146,9 +151,23 @@ def things(owner, media) -> Things:
             "predictions/": str(prediction.pk),
             "workbenches/": str(workbench.pk),
             "tokens/": create_token(owner=owner, name="other")[0].token_key,
+            "decisions/": str(decision),
         },
         family=model.family.name,
     )
+
+
+def refused_decision(model: TreeModel) -> uuid.UUID:
+    """Put a refused row of the model into the chain of decisions and return its id."""
+    key = uuid.uuid4()
+    at = time.time_ns()
+    payload = {
+        "kind": "decision", "id": str(key), "at": at, "call": "", "row": 0, "model": str(model.pk), "version_sha256": model.sha256, "name": "",
+        "api": 1, "by": "", "subject": "", "values": {}, "noted": [["width", "empty"]], "refused": "empty",
+    }  # fmt: skip
+    with transaction.atomic():
+        adding.add(adding.hold(), [adding.EntryDraft("decision", key, at, payload, {"model": model.pk})])
+    return key
 
 
 def filled(route: str, things: Things) -> tuple[str, bool]:
@@ -161,7 +180,10 @@ def filled(route: str, things: Things) -> tuple[str, bool]:
         if name == "kind":
             address = address.replace(placeholder, "run")
             continue
-        if name in {"pk", "id", "key"}:
+        if name == "decision":
+            value = things.by_prefix["decisions/"]
+            private = True
+        elif name in {"pk", "id", "key"}:
             assert own is not None, f"{route}: whose object is this? Add it to Things."
             value = own
             private = True
@@ -307,6 +329,7 @@ MAY_ADD = {
     "models/<uuid:pk>/download/<slug:name>/": {"audit.head", "audit.record"},
     "models/<uuid:pk>/check/files/": {"audit.head", "audit.record"},
     "api/v1/models/<uuid:pk>/dossier/": {"dossier.modeldossier"},
+    "api/v1/decisions/<uuid:decision>/": {"decisions.chainentry", "decisions.decisionhead"},  # each look is a record
     "dossier-key/": {"dossier.signingkey"},  # of the server, registered at its first use
 }
 

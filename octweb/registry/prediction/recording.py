@@ -154,9 +154,18 @@ def call_of(request: Any, model: TreeModel, api: str, name: str) -> RecordedCall
 
 def caller_of_call(meta: Mapping[str, Any], user: Any, token: Any, name: str) -> Caller:
     """Return the caller, from the user, token and headers of a call. Raises ValidationError for an invalid subject."""
-    by = f"token {token.token_key}" if token is not None else f"user {user.pk}"
     subject = meta.get(SUBJECT_KEY, "")
-    return Caller(by, name[:MAX_NAME], meta.get(REQUEST_KEY, "")[:64], subject_digest(subject) if subject else "")
+    return Caller(
+        by_text(user, token),
+        name[:MAX_NAME],
+        meta.get(REQUEST_KEY, "")[:64],
+        subject_digest(subject) if subject else "",
+    )
+
+
+def by_text(user: Any, token: Any) -> str:
+    """Return who acts, as records name it: the key of the token, else the id of the user."""
+    return f"token {token.token_key}" if token is not None else f"user {user.pk}"
 
 
 def subject_digest(subject: str) -> str:

@@ -1,0 +1,323 @@
+"""API of decisions on record for owners and administrators, below /api/v1/."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework import serializers
+from rest_framework.generics import GenericAPIView
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from octweb.core.api import PROBLEMS
+from octweb.core.parsers import StrictJSONParser
+from octweb.decisions import later
+from octweb.decisions.bulk import members_of, rows_of_body
+from octweb.decisions.explaining import explanation_json
+from octweb.decisions.later import LaterRow, add_later_rows
+from octweb.decisions.listing import FILTERS, OBJECTIONS, decisions_of, summaries, versions_of
+from octweb.decisions.models import ChainEntry, Kind
+from octweb.decisions.reading import decision_json, find_decision, later_json, models_of, record_look
+from octweb.registry.models import TreeModel
+from octweb.registry.prediction.recording import SUBJECT_HEADER, SUBJECT_KEY, by_text
+from octweb.registry.prediction.responses import CsvParser
+
+SUBJECT = OpenApiParameter(
+    SUBJECT_HEADER,
+    str,
+    OpenApiParameter.HEADER,
+    description="your own reference to a person: only decisions that were asked for with it. A header, so that no log has it.",
+)
+PARAMETERS = [OpenApiParameter(name, str, description=text) for name, text in FILTERS.items()]
+
+
+class DecisionSummarySerializer(serializers.Serializer):
+    """A decision in a list, without the values of its row."""
+
+    decision = serializers.UUIDField()
+    at = serializers.DateTimeField()
+    model = serializers.UUIDField()
+    version = serializers.IntegerField()
+    leaf = serializers.IntegerField(allow_null=True)
+    label = serializers.CharField(allow_null=True, help_text="the answer; null: refused or erased")
+    refused = serializers.CharField(help_text="why no answer was given; empty: there was one")
+    erased = serializers.BooleanField()
+    outcome = serializers.CharField(allow_null=True, help_text="what came true, by the last record")
+    override = serializers.CharField(allow_null=True, help_text="what a person decided, by the last record")
+    objection = serializers.ChoiceField(OBJECTIONS, allow_null=True, help_text="state by the last record")
+
+
+class NotedSerializer(serializers.Serializer):
+    """An unusual cell."""
+
+    column = serializers.CharField()
+    kind = serializers.CharField(help_text="empty, unknown, below or above (the training range)")
+
+
+class LaterSerializer(serializers.Serializer):
+    """A record about a decision. An erased one has only the first four members."""
+
+    id = serializers.UUIDField()
+    number = serializers.IntegerField(help_text="its place in the chain")
+    kind = serializers.ChoiceField([str(Kind.OUTCOME), str(Kind.OVERRIDE), str(Kind.OBJECTION), str(Kind.LOOK)])
+    at = serializers.DateTimeField()
+    by = serializers.CharField(required=False, help_text="`user` and an id, or `token` and its key")
+    value = serializers.CharField(required=False, help_text="outcome: the class")
+    known_at = serializers.CharField(required=False, help_text="outcome: as it was sent")
+    source = serializers.CharField(required=False, help_text="outcome")
+    label = serializers.CharField(required=False, help_text="override: the class")
+    reason = serializers.CharField(required=False, help_text="override, objection")
+    received = serializers.CharField(required=False, help_text="objection: as it was sent")
+    text_ref = serializers.CharField(required=False, help_text="objection: your reference to the letter")
+    state = serializers.ChoiceField(OBJECTIONS, required=False, help_text="objection")
+    answer = serializers.CharField(required=False, help_text="objection")
+    page = serializers.CharField(required=False, help_text="look: api, page or letter")
+
+
+class ErasureSerializer(serializers.Serializer):
+    """The erasure of the content of a record."""
+
+    at = serializers.DateTimeField(allow_null=True)
+    why = serializers.CharField()
+    number = serializers.IntegerField(allow_null=True, help_text="place of the record of the erasure")
+
+
+class DecisionBlockSerializer(serializers.Serializer):
+    """The sealed block of a record, with the proof that the block holds it (RFC 9162)."""
+
+    number = serializers.IntegerField()
+    header = serializers.CharField(help_text="the text whose SHA-256 is the hash of the block; it has the root")
+    sha256 = serializers.CharField()
+    index = serializers.IntegerField(help_text="place of the record in the block, from 0")
+    path = serializers.ListField(child=serializers.CharField(), help_text="hashes from the record to the root")
+    is_signed = serializers.BooleanField(help_text="it, or a later block, is signed")
+
+
+class DecisionPlaceSerializer(serializers.Serializer):
+    """The place of a record in the chain. SHA-256(0x00, salt, payload) is the commitment."""
+
+    number = serializers.IntegerField()
+    commitment = serializers.CharField()
+    salt = serializers.CharField(allow_null=True)
+    payload = serializers.CharField(allow_null=True, help_text="the record, verbatim")
+    block = DecisionBlockSerializer(allow_null=True, help_text="null: not sealed yet")
+
+
+class DecisionSerializer(serializers.Serializer):
+    """A decision on record, as it was given, and what was recorded about it later."""
+
+    decision = serializers.UUIDField()
+    at = serializers.DateTimeField()
+    model = serializers.UUIDField()
+    name = serializers.CharField()
+    version = serializers.IntegerField()
+    version_sha256 = serializers.CharField(allow_null=True, help_text="of the model file that answered")
+    asked_as = serializers.CharField(allow_null=True, help_text="name or id in the call")
+    api = serializers.CharField(allow_null=True, help_text="v1, v2 or invocations")
+    call = serializers.CharField(allow_null=True, help_text="X-Request-ID, or an id")
+    row = serializers.IntegerField(allow_null=True, help_text="place in the call, from 0")
+    by = serializers.CharField(allow_null=True)
+    has_subject = serializers.BooleanField(help_text="the caller named a person")
+    values = serializers.DictField(
+        help_text="cells that the tree tests, as the kernel read them; null: empty or unknown"
+    )
+    noted = NotedSerializer(many=True)
+    refused = serializers.CharField(help_text="why no answer was given; empty: there was one")
+    leaf = serializers.IntegerField(allow_null=True)
+    label = serializers.CharField(allow_null=True)
+    probabilities = serializers.DictField(allow_null=True)
+    explanation = serializers.DictField(
+        allow_null=True,
+        help_text="as by `explain` with the version that answered: path, rule of the leaf, smallest changes; "
+        "null: refused, erased, or its file is not the registered one",
+    )
+    answered_again = serializers.ChoiceField(
+        ["same", "different"], allow_null=True, help_text="the row predicted again now, compared bit for bit"
+    )
+    outcome = LaterSerializer(allow_null=True, help_text="the last one")
+    override = LaterSerializer(allow_null=True, help_text="the last one")
+    objection = LaterSerializer(allow_null=True, help_text="the last one")
+    later = LaterSerializer(many=True, help_text="all records about it in order; at most 50 looks")
+    looks = serializers.IntegerField(help_text="how often it was read before")
+    erased = ErasureSerializer(allow_null=True)
+    chain = DecisionPlaceSerializer()
+
+
+def _optional(most: int, words: str) -> serializers.CharField:
+    return serializers.CharField(required=False, allow_blank=True, allow_null=True, max_length=most, help_text=words)
+
+
+class OutcomeSerializer(serializers.Serializer):
+    """What came true."""
+
+    value = serializers.CharField(help_text="a class of the model")
+    known_at = _optional(40, "a date or a time")
+    source = _optional(later.MAX_SOURCE, "where it is known from")
+
+
+class OverrideSerializer(serializers.Serializer):
+    """What a person decided instead, and why."""
+
+    label = serializers.CharField(help_text="a class of the model")
+    reason = serializers.CharField(max_length=later.MAX_REASON)
+
+
+class ObjectionSerializer(serializers.Serializer):
+    """An objection of the person. What is left out stays as in the last objection to this decision."""
+
+    received = _optional(40, "a date or a time; today if it is left out")
+    reason = _optional(later.MAX_REASON, "what the person objects to; needed once")
+    text_ref = _optional(later.MAX_REFERENCE, "your reference to the letter")
+    state = serializers.ChoiceField(OBJECTIONS, required=False, help_text="open if it is left out")
+    answer = _optional(later.MAX_REASON, "what the person is answered; needed with upheld and refused")
+
+
+class BulkSerializer(serializers.Serializer):
+    """Many records: each row has `decision` and the members of the single call."""
+
+    rows = serializers.ListField(child=serializers.DictField())
+
+
+class AddedSerializer(serializers.Serializer):
+    """What a bulk call has added."""
+
+    added = serializers.IntegerField()
+    unchanged = serializers.IntegerField(help_text="rows whose content was already the last record")
+
+
+class ModelDecisions(GenericAPIView):
+    """Decisions of a model on record, the newest first."""
+
+    serializer_class = DecisionSummarySerializer
+    query_parameters = frozenset({*FILTERS, "page_size", "page", "cursor"})
+    cursor_key = "number"
+    cursor_time = "at"
+
+    def get_object(self) -> TreeModel:
+        model: TreeModel = models_of(self.request.user).get_visible(self.request.user, self.kwargs["pk"])
+        return model
+
+    @extend_schema(
+        operation_id="models_decisions",
+        parameters=[*PARAMETERS, SUBJECT],
+        responses={200: DecisionSummarySerializer(many=True)} | PROBLEMS(400, 401, 403, 404, 429),
+    )
+    def get(self, request: Request, pk: uuid.UUID) -> Response:
+        model = self.get_object()
+        query = request.query_params
+        models = {m.pk: m for m in versions_of(request.user, model, query.get("version", ""))}
+        entries = decisions_of(request.user, model, query, request.META.get(SUBJECT_KEY, ""))
+        page = self.paginate_queryset(entries.order_by("-at", "-number"))
+        return self.get_paginated_response(summaries(page or [], models))
+
+
+class Decision(APIView):
+    """One decision on record. Each call becomes a record itself."""
+
+    @extend_schema(
+        operation_id="decisions_retrieve", responses={200: DecisionSerializer} | PROBLEMS(401, 403, 404, 429)
+    )
+    def get(self, request: Request, decision: uuid.UUID) -> Response:
+        record = find_decision(request.user, decision)
+        answer = decision_json(record) | {"explanation": explanation_json(record, request.user)}
+        record_look(record, by_text(request.user, request.auth), "api")
+        return Response(DecisionSerializer(answer).data)
+
+
+class _LaterView(APIView):
+    """Base of the views that add one record about a decision."""
+
+    parser_classes = [StrictJSONParser]
+    kind = ""
+
+    def add(self, request: Request, decision: uuid.UUID) -> Response:
+        """Add the record, or nothing if the last one has the same content; return the last one."""
+        rows = [LaterRow(decision, members_of(self.kind, request.data))]
+        added = add_later_rows(self.kind, rows, user=request.user, by=by_text(request.user, request.auth))
+        record = find_decision(request.user, decision)
+        entry = ChainEntry.objects.filter(about=decision, kind=self.kind).latest("number")
+        return Response(LaterSerializer(later_json(entry, record.tree)).data, status=201 if added.added else 200)
+
+
+STATUSES = (400, 401, 403, 404, 410, 413, 415, 429)
+LATER = {200: LaterSerializer, 201: LaterSerializer} | PROBLEMS(*STATUSES)
+
+
+class DecisionOutcome(_LaterView):
+    """Record what came true. The same outcome again adds nothing; another one corrects it, and both stay."""
+
+    kind = str(Kind.OUTCOME)
+
+    @extend_schema(operation_id="decisions_outcome", request=OutcomeSerializer, responses=LATER)
+    def post(self, request: Request, decision: uuid.UUID) -> Response:
+        return self.add(request, decision)
+
+
+class DecisionOverride(_LaterView):
+    """Record what a person decided instead."""
+
+    kind = str(Kind.OVERRIDE)
+
+    @extend_schema(operation_id="decisions_override", request=OverrideSerializer, responses=LATER)
+    def post(self, request: Request, decision: uuid.UUID) -> Response:
+        return self.add(request, decision)
+
+
+class DecisionObjection(_LaterView):
+    """Record an objection, or its answer."""
+
+    kind = str(Kind.OBJECTION)
+
+    @extend_schema(operation_id="decisions_objection", request=ObjectionSerializer, responses=LATER)
+    def post(self, request: Request, decision: uuid.UUID) -> Response:
+        return self.add(request, decision)
+
+
+class _BulkView(APIView):
+    """Base of the views that add many records, all or none."""
+
+    parser_classes = [StrictJSONParser, CsvParser]
+    kind = ""
+
+    def add(self, request: Request) -> Response:
+        rows = rows_of_body(self.kind, request.data)
+        added = add_later_rows(self.kind, rows, user=request.user, by=by_text(request.user, request.auth))
+        return Response(added._asdict())
+
+
+BULK: Any = {"application/json": BulkSerializer, "text/csv": OpenApiTypes.STR}
+ADDED: Any = {200: AddedSerializer} | PROBLEMS(400, 401, 403, 413, 415, 429)
+
+
+class Outcomes(_BulkView):
+    """Record many outcomes: JSON, or CSV with the columns decision, outcome, known_at, source."""
+
+    kind = str(Kind.OUTCOME)
+
+    @extend_schema(operation_id="outcomes_create", request=BULK, responses=ADDED)
+    def post(self, request: Request) -> Response:
+        return self.add(request)
+
+
+class Overrides(_BulkView):
+    """Record many overrides: JSON, or CSV with the columns decision, label, reason."""
+
+    kind = str(Kind.OVERRIDE)
+
+    @extend_schema(operation_id="overrides_create", request=BULK, responses=ADDED)
+    def post(self, request: Request) -> Response:
+        return self.add(request)
+
+
+class Objections(_BulkView):
+    """Record many objections: JSON, or CSV with the columns decision, received, reason, text_ref, state, answer."""
+
+    kind = str(Kind.OBJECTION)
+
+    @extend_schema(operation_id="objections_create", request=BULK, responses=ADDED)
+    def post(self, request: Request) -> Response:
+        return self.add(request)

@@ -1,0 +1,16 @@
+"""API of decisions on record, below /api/v1/."""
+
+from django.urls import path
+
+from octweb.decisions import api
+
+urlpatterns = [
+    path("models/<uuid:pk>/decisions/", api.ModelDecisions.as_view(), name="api-model-decisions"),
+    path("decisions/<uuid:decision>/", api.Decision.as_view(), name="api-decision"),
+    path("decisions/<uuid:decision>/outcome/", api.DecisionOutcome.as_view(), name="api-decision-outcome"),
+    path("decisions/<uuid:decision>/override/", api.DecisionOverride.as_view(), name="api-decision-override"),
+    path("decisions/<uuid:decision>/objection/", api.DecisionObjection.as_view(), name="api-decision-objection"),
+    path("outcomes/", api.Outcomes.as_view(), name="api-outcomes"),
+    path("overrides/", api.Overrides.as_view(), name="api-overrides"),
+    path("objections/", api.Objections.as_view(), name="api-objections"),
+]

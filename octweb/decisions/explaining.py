@@ -1,0 +1,55 @@
+"""Explain a decision on record with the version that answered."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from octweb.decide.asked import DecisionRequest, record
+from octweb.decide.facts import SECONDS
+from octweb.decisions.reading import DecisionRecord
+from octweb.registry import hooks
+from octweb.registry.document import units
+from octweb.registry.page.scene import ModelScene
+from trainer.explain.flip import Flipper
+from trainer.explain.least import COLUMNS
+from trainer.explain.permission import permissions
+from trainer.explain.record import explain_row
+from trainer.tree.rules import rules_of
+
+
+def request_of(decision: DecisionRecord, user: Any) -> tuple[ModelScene, DecisionRequest] | None:
+    """Return the scene and the request of the page that explains the recorded row; None if there is no answer.
+
+    The permitted changes are those that the owner of the model has marked until now.
+    """
+    row = decision.row
+    if row is None:
+        return None
+    scene = ModelScene(model=decision.model, user=user, inside=True)
+    change = dict(hooks.column_permissions(decision.model))
+    request = DecisionRequest(
+        title=f"Decision {decision.entry.key}",
+        row=row,
+        values=record(scene, row),
+        change=change,
+        cost={},
+        least=COLUMNS,
+        allowed=permissions(scene.tree.schema, change),
+        wanted=None,
+    )
+    return scene, request
+
+
+def explanation_json(decision: DecisionRecord, user: Any) -> dict[str, Any] | None:
+    """Return path, rule of the leaf and smallest changes of a recorded row; None if there is no answer."""
+    asked = request_of(decision, user)
+    if asked is None:
+        return None
+    scene, request = asked
+    assert request.row is not None
+    statistics, source = units.statistics_of(scene.model, inside=True)
+    flipper = Flipper(scene.tree, statistics, request.allowed, seconds=SECONDS, least=request.least)
+    found = explain_row(flipper, request.row, 0)
+    del found["row"]
+    rule = next((rule.words for rule in rules_of(scene.tree) if rule.leaf == found["leaf"]), ())
+    return {"measured_on": source, "rule": list(rule)} | found

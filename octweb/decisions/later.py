@@ -1,0 +1,185 @@
+"""Record outcomes, overrides and objections, one or many in one transaction.
+
+A correction is one more record; the last one of a kind counts. The same content as the last one adds nothing.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime, time, timedelta
+from typing import Any, NamedTuple
+
+from django.db import transaction
+from django.http import Http404
+from rest_framework.exceptions import ValidationError
+
+from octweb.core.problems import Conflict, Gone
+from octweb.decisions import adding
+from octweb.decisions.adding import EntryDraft, hold
+from octweb.decisions.listing import OBJECTIONS, moment_in
+from octweb.decisions.models import ChainEntry, Kind
+from octweb.decisions.reading import ABSENT, CHUNK_KEYS, later_by_decision, models_of, standing_of
+from octweb.registry.document.model_files import model_file
+from octweb.registry.models import TreeModel
+
+MAX_ROWS = 10_000  # of one call
+MAX_ERRORS = 20
+MAX_SOURCE = 80  # characters, as MAX_REFERENCE
+MAX_REFERENCE = 80
+MAX_REASON = 5_000
+OPEN = OBJECTIONS[0]
+CLOCK_SKEW = timedelta(minutes=5)  # tolerated between the caller's clock and ours
+
+
+class LaterRow(NamedTuple):
+    """A record about a decision as a caller sends it; `members` as in the API."""
+
+    decision: uuid.UUID
+    members: Mapping[str, Any]
+
+
+class Added(NamedTuple):
+    """Number of new records, and of rows whose content was already the last one."""
+
+    added: int
+    unchanged: int
+
+
+def add_later_rows(kind: str, rows: Sequence[LaterRow], *, user: Any, by: str) -> Added:
+    """Add records about decisions of the user's models; all or none.
+
+    Raises ValidationError that names the rows. For a single row, raises Http404, Gone and Conflict as well.
+    """
+    with transaction.atomic():
+        head = hold()
+        batch = _Batch(kind, rows, user, by)
+        drafts = [draft for place, row in enumerate(rows) if (draft := batch.draft(place, row)) is not None]
+        if batch.errors:
+            raise ValidationError(batch.errors)
+        adding.add(head, drafts)
+    return Added(len(drafts), len(rows) - len(drafts))
+
+
+class _Batch:
+    """The decisions, models and standing records that the rows of a call are about."""
+
+    def __init__(self, kind: str, rows: Sequence[LaterRow], user: Any, by: str) -> None:
+        self.kind = str(kind)
+        self.by = by
+        self.errors: dict[str, str] = {}
+        self._is_single = len(rows) == 1
+        keys = sorted({row.decision for row in rows})
+        self._entries: dict[uuid.UUID, ChainEntry] = {}
+        for start in range(0, len(keys), CHUNK_KEYS):
+            found = ChainEntry.objects.filter(key__in=keys[start : start + CHUNK_KEYS], kind=Kind.DECISION)
+            self._entries |= {entry.key: entry for entry in found}
+        ids = {entry.model for entry in self._entries.values()}
+        self._models: dict[uuid.UUID, TreeModel] = {model.pk: model for model in models_of(user).filter(pk__in=ids)}
+        self._standing = {key: standing_of(later) for key, later in later_by_decision(keys).items()}
+
+    def draft(self, place: int, row: LaterRow) -> EntryDraft | None:
+        """Return the record of a row; None if it changes nothing or is invalid, which goes to `errors`."""
+        try:
+            entry, model = self._find(row.decision)
+            standing = self._standing.setdefault(row.decision, {}).get(self.kind, {})
+            members = CONTENTS[self.kind](row.members, model, standing)
+        except (Http404, Conflict, Gone, ValidationError) as error:
+            if self._is_single:
+                raise
+            self._refuse(place, error)
+            return None
+        if standing and members == {name: standing.get(name) for name in members}:
+            return None
+        draft = adding.later_draft(self.kind, self.by, entry, members)
+        self._standing[row.decision][self.kind] = draft.payload
+        return draft
+
+    def _find(self, key: uuid.UUID) -> tuple[ChainEntry, TreeModel]:
+        entry = self._entries.get(key)
+        model = None if entry is None or entry.model is None else self._models.get(entry.model)
+        if entry is None or model is None:
+            raise Http404(ABSENT)
+        if not entry.payload:
+            raise Gone("The content of this decision was erased, so nothing more is recorded about it.")
+        return entry, model
+
+    def _refuse(self, place: int, error: Exception) -> None:
+        if len(self.errors) >= MAX_ERRORS:
+            return
+        detail = getattr(error, "detail", str(error))
+        if not isinstance(detail, dict):
+            detail = {"decision": str(detail)}
+        self.errors |= {f"rows[{place}].{name}": str(text) for name, text in detail.items()}
+
+
+def _outcome(members: Mapping[str, Any], model: TreeModel, standing: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "label": _class_code("value", members.get("value", ""), model),
+        "known_at": _past_moment("known_at", members.get("known_at", "")),
+        "source": _text("source", members.get("source", ""), MAX_SOURCE),
+    }
+
+
+def _override(members: Mapping[str, Any], model: TreeModel, standing: Mapping[str, Any]) -> dict[str, Any]:
+    reason = _text("reason", members.get("reason", ""), MAX_REASON)
+    if not reason:
+        raise ValidationError({"reason": "Say why a person decides otherwise: the reason becomes a record."})
+    return {"label": _class_code("label", members.get("label", ""), model), "reason": reason}
+
+
+def _objection(members: Mapping[str, Any], model: TreeModel, standing: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the content of an objection. What is left out stays as the last record has it."""
+    state = members.get("state") or OPEN
+    if state not in OBJECTIONS:
+        raise ValidationError({"state": f"'{state[:20]}' is not one of {', '.join(OBJECTIONS)}."})
+    reason = _text("reason", members.get("reason") or standing.get("reason", ""), MAX_REASON)
+    if not reason:
+        raise ValidationError({"reason": "Say what the person objects to."})
+    answer = _text("answer", members.get("answer") or "", MAX_REASON)
+    if state != OPEN and not answer:
+        raise ValidationError({"answer": f"Say what the person is answered: the objection is {state}."})
+    today = datetime.now(UTC).date().isoformat()
+    received = _past_moment("received", members.get("received") or standing.get("received", today))
+    return {
+        "received": received,
+        "reason": reason,
+        "text_ref": _text("text_ref", members.get("text_ref") or standing.get("text_ref", ""), MAX_REFERENCE),
+        "state": state,
+        "answer": answer,
+    }
+
+
+CONTENTS: dict[str, Callable[[Mapping[str, Any], TreeModel, Mapping[str, Any]], dict[str, Any]]] = {
+    str(Kind.OUTCOME): _outcome,
+    str(Kind.OVERRIDE): _override,
+    str(Kind.OBJECTION): _objection,
+}
+
+
+def _class_code(name: str, value: str, model: TreeModel) -> int:
+    classes = model_file(model).tree.classes
+    if value not in classes:
+        words = f"'{value[:60]}' is no class of the model. It has {', '.join(classes)}."
+        raise ValidationError({name: words})
+    return classes.index(value)
+
+
+def _text(name: str, value: str, most: int) -> str:
+    text = value.strip()
+    if len(text) > most:
+        raise ValidationError({name: f"At most {most:,} characters; these are {len(text):,}."})
+    return text
+
+
+def _past_moment(name: str, value: str) -> str:
+    """Return a date or time as it was written, "" if left out. Raises ValidationError for other texts and future times."""
+    text = value.strip()
+    if not text:
+        return ""
+    moment = moment_in(text[:40], time.min)
+    if moment is None:
+        raise ValidationError({name: f"'{text[:40]}' is neither a date nor a time. Use 2026-03-31."})
+    if moment > datetime.now(UTC) + CLOCK_SKEW:
+        raise ValidationError({name: f"{text[:40]} has not come yet."})
+    return text

@@ -1,0 +1,251 @@
+"""Read decisions on record, and what was recorded about them later."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import numpy as np
+from django.contrib.auth import get_user_model
+from django.db.models import Q
+from django.http import Http404
+
+from octweb.decisions import hashing
+from octweb.decisions.adding import add_later
+from octweb.decisions.models import Block, ChainEntry, DecisionHead, Kind
+from octweb.decisions.replaying import differences, row_of
+from octweb.registry.document.model_files import model_file
+from octweb.registry.models import TreeModel
+from octweb.registry.prediction.recording import APIS
+from octweb.serving.models import ApiToken
+from trainer.dtypes import FloatArray
+from trainer.errors import TrainerError
+from trainer.tree.nodes import Tree
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+STANDING_KINDS = (Kind.OUTCOME, Kind.OVERRIDE, Kind.OBJECTION)  # the last record of each kind counts
+MAX_LOOKS = 50  # listed looks of a decision
+CHUNK_KEYS = 500  # per SQL statement
+ABSENT = "There is no decision with this id, or it is not yours. A decision can be read some seconds after its answer."
+
+
+@dataclass(frozen=True)
+class DecisionRecord:
+    """A decision on record with its model and all later records about it, in order. An erased one has no payload."""
+
+    entry: ChainEntry
+    model: TreeModel
+    payload: Mapping[str, Any]
+    later: list[ChainEntry]
+
+    @property
+    def standing(self) -> dict[str, dict[str, Any]]:
+        """The last outcome, override and objection, by kind."""
+        return standing_of(self.later)
+
+    @property
+    def is_erased(self) -> bool:
+        return not self.payload
+
+    @property
+    def tree(self) -> Tree | None:
+        """The tree that answered; None if the stored model file is another one or cannot be read."""
+        if self.is_erased or self.model.sha256 != self.payload["version_sha256"]:
+            return None
+        try:
+            return model_file(self.model).tree
+        except TrainerError:
+            return None
+
+    @property
+    def row(self) -> FloatArray | None:
+        """The row as the kernel read it, float64 (columns,); None for refused, erased and unreadable ones."""
+        tree = self.tree
+        return None if tree is None or self.payload["refused"] else row_of(tree, self.payload["values"])
+
+
+def moment_of(nanoseconds: int) -> datetime:
+    """Return the time, in UTC, of a record."""
+    return EPOCH + timedelta(microseconds=nanoseconds // 1000)
+
+
+def models_of(user: Any) -> Any:
+    """Return the models whose decisions the user may read: their own, all for administrators."""
+    return TreeModel.objects.visible_to(user).select_related("family", "owner", "dataset")
+
+
+def find_decision(user: Any, key: uuid.UUID) -> DecisionRecord:
+    """Return a decision on record. Raises the same Http404 if it does not exist and if the user may not read it."""
+    entry = ChainEntry.objects.filter(key=key, kind=Kind.DECISION).first()
+    model = None if entry is None else models_of(user).filter(pk=entry.model).first()
+    if entry is None or model is None:
+        raise Http404(ABSENT)
+    payload = json.loads(entry.payload) if entry.payload else {}
+    return DecisionRecord(entry, model, payload, list(ChainEntry.objects.filter(about=key)))
+
+
+def record_look(record: DecisionRecord, by: str, page: str) -> None:
+    """Record who read a decision. `page` says where: api, page or letter."""
+    if not record.is_erased:
+        add_later(str(Kind.LOOK), by, about=record.entry, page=page)
+
+
+def later_by_decision(keys: Iterable[uuid.UUID]) -> dict[uuid.UUID, list[ChainEntry]]:
+    """Return outcomes, overrides and objections of decisions in order, by the id of the decision."""
+    later: dict[uuid.UUID, list[ChainEntry]] = {}
+    keys = list(keys)
+    for start in range(0, len(keys), CHUNK_KEYS):
+        part = keys[start : start + CHUNK_KEYS]
+        for entry in ChainEntry.objects.filter(about__in=part, kind__in=STANDING_KINDS):
+            assert entry.about is not None
+            later.setdefault(entry.about, []).append(entry)
+    return later
+
+
+def standing_of(later: Iterable[ChainEntry]) -> dict[str, dict[str, Any]]:
+    """Return the content of the last outcome, override and objection, by kind."""
+    standing = {}
+    for entry in sorted(later, key=lambda entry: entry.number):
+        if entry.kind in STANDING_KINDS and entry.payload:
+            standing[str(entry.kind)] = json.loads(entry.payload)
+    return standing
+
+
+def class_text(tree: Tree | None, label: int | None) -> str | None:
+    """Return the name of a class; None without a class or without the tree."""
+    return None if tree is None or label is None else tree.classes[label]
+
+
+def values_of(record: DecisionRecord) -> dict[str, Any]:
+    """Return the recorded cells as texts and numbers; None if empty or unknown."""
+    tree = record.tree
+    row = record.row
+    if tree is None or row is None:
+        return {}
+    cells: dict[str, Any] = {}
+    for j in tree.used_columns:
+        column = tree.schema[j]
+        value = float(row[j])
+        if column.categories:
+            cells[column.name] = column.categories[int(value)] if 0 <= value < len(column.categories) else None
+        else:
+            cells[column.name] = None if value != value else value
+    return cells
+
+
+def later_json(entry: ChainEntry, tree: Tree | None) -> dict[str, Any]:
+    """Return a later record with class names instead of codes."""
+    payload = json.loads(entry.payload) if entry.payload else {}
+    words = {name: value for name, value in payload.items() if name not in ("decision", "label", "at", "id", "kind")}
+    if "label" in payload:
+        words["value" if entry.kind == Kind.OUTCOME else "label"] = class_text(tree, payload["label"])
+    head = {"id": str(entry.key), "number": entry.number, "kind": str(entry.kind), "at": moment_of(entry.at)}
+    return head | words
+
+
+def decision_json(record: DecisionRecord) -> dict[str, Any]:
+    """Return a decision on record as the API does, without its explanation."""
+    entry = record.entry
+    payload = record.payload
+    tree = record.tree
+    standing = record.standing
+    looks = [later for later in record.later if later.kind == Kind.LOOK]
+    listed = [later for later in record.later if later.kind != Kind.LOOK] + looks[-MAX_LOOKS:]
+    last = {later.kind: later for later in record.later if str(later.kind) in standing and later.payload}
+    return {
+        "decision": str(entry.key),
+        "at": moment_of(entry.at),
+        "model": str(record.model.pk),
+        "name": record.model.family.name,
+        "version": record.model.version,
+        "version_sha256": payload.get("version_sha256"),
+        "asked_as": payload.get("name"),
+        "api": APIS[payload["api"]] if payload else None,
+        "call": payload.get("call"),
+        "row": payload.get("row"),
+        "by": payload.get("by"),
+        "has_subject": bool(payload.get("subject")),
+        "values": values_of(record),
+        "noted": [{"column": column, "kind": kind} for column, kind in payload.get("noted", ())],
+        "refused": payload.get("refused", ""),
+        "leaf": payload.get("leaf"),
+        "label": class_text(tree, payload.get("label")),
+        "probabilities": probabilities_of(payload, tree),
+        "answered_again": answered_again(record),
+        **{str(kind): later_json(last[kind], tree) if kind in last else None for kind in STANDING_KINDS},
+        "later": [later_json(later, tree) for later in sorted(listed, key=lambda later: later.number)],
+        "looks": len(looks),
+        "erased": erasure_of(entry),
+        "chain": place_of(entry),
+    }
+
+
+def probabilities_of(payload: Mapping[str, Any], tree: Tree | None) -> dict[str, float] | None:
+    """Return the shares of the classes in the answer; None without an answer or without the tree."""
+    bits = "".join(payload.get("probability", ()))
+    if tree is None or not bits:
+        return None
+    return dict(zip(tree.classes, np.frombuffer(bytes.fromhex(bits), ">f8").tolist(), strict=True))
+
+
+def answered_again(record: DecisionRecord) -> str | None:
+    """Predict the recorded row again: "same" or "different" bits; None if there was no answer, or it is erased."""
+    if record.is_erased or record.payload["refused"]:
+        return None
+    return "different" if differences([dict(record.payload)]) else "same"
+
+
+def erasure_of(entry: ChainEntry) -> dict[str, Any] | None:
+    """Return when and why the content of a record was erased; None if it is there."""
+    if entry.payload:
+        return None
+    for erased in ChainEntry.objects.filter(model=None, kind=Kind.ERASED, number__gt=entry.number).order_by("-number"):
+        payload = json.loads(erased.payload)
+        first, last = payload.get("range", (1, 0))
+        if entry.number in payload.get("numbers", ()) or first <= entry.number <= last:
+            return {"at": moment_of(erased.at), "why": payload["why"], "number": erased.number}
+    return {"at": None, "why": "unknown", "number": None}
+
+
+def place_of(entry: ChainEntry) -> dict[str, Any]:
+    """Return the place of a record in the chain, with the proof that its block holds it.
+
+    The commitment, the hashes of `path` (RFC 9162) and the header are enough to check it without octweb.
+    """
+    place: dict[str, Any] = {
+        "number": entry.number,
+        "commitment": entry.commitment,
+        "salt": entry.salt or None,
+        "payload": entry.payload or None,
+        "block": None,
+    }
+    block = Block.objects.filter(first__lte=entry.number).order_by("-first").first()
+    if block is None or entry.number >= block.first + block.records:
+        return place
+    numbers = Q(number__gte=block.first, number__lt=block.first + block.records)
+    commitments = list(ChainEntry.objects.filter(numbers).order_by("number").values_list("commitment", flat=True))
+    head = DecisionHead.objects.first()
+    place["block"] = {
+        "number": block.number,
+        "header": block.header,
+        "sha256": block.digest,
+        "index": entry.number - block.first,
+        "path": hashing.inclusion(commitments, entry.number - block.first),
+        "is_signed": head is not None and head.signed >= block.number,
+    }
+    return place
+
+
+def names_of(texts: Iterable[str]) -> dict[str, str]:
+    """Return user names for what records say of who acted ("user 5", "token abc"), in two queries."""
+    texts = set(texts)
+    ids = {int(text.removeprefix("user ")) for text in texts if text.startswith("user ") and text[5:].strip().isdigit()}
+    keys = {text.removeprefix("token ") for text in texts if text.startswith("token ")}
+    names = {f"user {user.pk}": user.get_username() for user in get_user_model().objects.filter(pk__in=ids)}
+    for token in ApiToken.objects.filter(token_key__in=keys).select_related("user"):
+        names[f"token {token.token_key}"] = f"{token.user.get_username()} (token {token.name or token.token_key})"
+    return {text: names.get(text, text) for text in texts}
