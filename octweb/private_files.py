@@ -33,7 +33,11 @@ def protect_folder(folder: Path) -> None:
         return
     refused = sum(not _take_rights(path) for path in (folder, *folder.rglob("*")))
     if refused:
-        log.warning("%s files in %s belong to another user: others may read them.", refused, folder)
+        log.warning(
+            "%s files in %s belong to another user, so others may read them. Give them to the user that runs octweb.",
+            refused,
+            folder,
+        )
 
 
 def _take_rights(path: Path) -> bool:

@@ -70,10 +70,8 @@ def asked_of(scene: ModelScene, form: QueryDict, marks: Mapping[str, Any]) -> De
     cost, trouble = _cost(scene, form)
     least = form.get("least", COLUMNS)
     if least not in ORDERS:
-        least, trouble = (
-            COLUMNS,
-            f"Smallest change: '{least[:40]}' is not one of {', '.join(ORDERS)}. Choose one of them.",
-        )
+        trouble = f"Smallest change: '{least[:40]}' is not one of {', '.join(ORDERS)}. Choose one of them."
+        least = COLUMNS
     wishes: dict[str, Any] = {
         "change": change,
         "cost": cost,
@@ -160,10 +158,8 @@ def _cost(scene: ModelScene, form: QueryDict) -> tuple[dict[str, float], str]:
         if text := form.get(f"cost-{j}", "").strip():
             price = typed_number(text)
             if isinstance(price, str):
-                return (
-                    {},
-                    f"The cost of {label(scene.tree.schema[j].name)}, '{text[:40]}', is not a number. Write for example 0.5.",
-                )
+                name = label(scene.tree.schema[j].name)
+                return {}, f"The cost of {name}, '{text[:40]}', is not a number. Write for example 0.5."
             prices[scene.tree.schema[j].name] = float(price)
     try:
         with_costs(scene.tree.schema, statistics_of_model(scene.tree), prices)

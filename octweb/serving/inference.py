@@ -15,7 +15,7 @@ from octweb.registry.models import TreeModel
 from octweb.registry.prediction.predictions import MISSING, OUTSIDE, UNSEEN, Predictions, predict_matrix, predict_rows
 from octweb.serving.tensors import TEXT, CellError, ProtocolError, Tensor
 from trainer.data.rows import numbers_of_texts
-from trainer.errors import Refusal
+from trainer.errors import Refusal, list_names
 from trainer.table import ColumnKind, ColumnSchema
 from trainer.tree.nodes import Tree
 
@@ -125,7 +125,7 @@ def _columns(tree: Tree, inputs: tuple[Tensor, ...]) -> dict[int, np.ndarray]:
             )
         columns[position[tensor.name]] = tensor.values.reshape(-1)
     if len(lengths := sorted({len(values) for values in columns.values()})) > 1:
-        counts = ", ".join(f"{length:,}" for length in lengths)
+        counts = list_names([f"{length:,}" for length in lengths], 5)
         raise ProtocolError(f"The inputs have different numbers of rows ({counts}). Send one value per row in each.")
     if lacking := [tree.schema[j].name for j in tree.used_columns if j not in columns]:
         raise ProtocolError(f"The input '{lacking[0]}' is missing. {_needs(tree)}")

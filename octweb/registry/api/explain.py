@@ -149,13 +149,8 @@ def _parse_body(
     if not isinstance(body, dict):
         raise ParseError('The body must be an object with the member "rows": {"rows": [{"column": value}]}.')
     if unknown := set(body) - MEMBERS:
-        raise ValidationError(
-            {
-                sorted(unknown)[0][
-                    :60
-                ]: 'The body has no such member. Its members are "rows", "change", "cost", "least" and "wanted".'
-            }
-        )
+        words = 'The body has no such member. Its members are "rows", "change", "cost", "least" and "wanted".'
+        raise ValidationError({sorted(unknown)[0][:60]: words})
     rows = rows_of({"rows": body.get("rows")})
     if len(rows) > MAX_ROWS:
         raise BodyTooLarge(
@@ -164,11 +159,8 @@ def _parse_body(
     change = body.get("change", {})
     wanted_class = body.get("wanted")
     if not isinstance(change, dict):
-        raise ValidationError(
-            {
-                "change": "This is not an object. Send one member per column: column → free, up, down, whole, fill or never."
-            }
-        )
+        words = "This is not an object. Send one member per column: column → free, up, down, whole, fill or never."
+        raise ValidationError({"change": words})
     if wanted_class is not None and wanted_class not in tree.classes:
         words = f"'{str(wanted_class)[:60]}' is not a class of the model. Its classes are {', '.join(tree.classes)}."
         raise ValidationError({"wanted": words})

@@ -172,11 +172,8 @@ def subject_digest(subject: str) -> str:
     """Return the HMAC-SHA-256 of a reference to a person, which is not stored itself. Raises ValidationError."""
     subject = subject.strip()
     if not 0 < len(subject) <= MAX_SUBJECT:
-        raise ValidationError(
-            {
-                SUBJECT_HEADER: f"The reference has {len(subject)} characters; a reference to a person has 1 to {MAX_SUBJECT}."
-            }
-        )
+        words = f"The reference has {len(subject)} characters; a reference to a person has 1 to {MAX_SUBJECT}."
+        raise ValidationError({SUBJECT_HEADER: words})
     return salted_hmac("octweb.decisions.subject", subject, algorithm="sha256").hexdigest()
 
 

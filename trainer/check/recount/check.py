@@ -87,7 +87,7 @@ def verify(model_path: str | Path, data_path: str | Path, proof_path: str | Path
     if any(f.verdict == "refuted" for f in findings):
         return [
             *findings,
-            unjudged_finding(REST, "They describe a tree, but this is not a tree, or not a tree of this method."),
+            unjudged_finding(REST, "They were not checked, since the nodes form no tree, or no tree of this method."),
         ]
     with damage():
         data = load(Path(data_path), model)

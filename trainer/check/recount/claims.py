@@ -399,7 +399,7 @@ def _in_table(model: dict[str, Any]) -> list[Place]:
 
 
 def _unknown_finding(name: str) -> Finding:
-    return unjudged_finding(name, "This checker does not know what it claims.")
+    return unjudged_finding(name, "This checker does not know this member, so it was not checked.")
 
 
 def provenance(model: dict[str, Any]) -> list[Finding]:

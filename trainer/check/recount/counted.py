@@ -99,7 +99,12 @@ def verify_counts(model: Model, folder: str | Path) -> list[Finding]:
     with damage():
         findings = structure(model)
     if any(f.verdict == "refuted" for f in findings):
-        return [*findings, unjudged_finding("all further claims", "This is not a tree, or not a tree of this method.")]
+        return [
+            *findings,
+            unjudged_finding(
+                "all further claims", "They were not checked, since the nodes form no tree, or no tree of this method."
+            ),
+        ]
     with damage():
         counts = _read_counts(Path(folder))
         return [*findings, *_check_counts(model, counts)]
@@ -136,7 +141,9 @@ def _check_counts(model: Model, counts: CountedRows) -> list[Finding]:
     record = counts.record
     digest = counts.sha256
     if certificate.get("counts") != digest or record["sha256"] != digest:
-        words = "The model was trained from other counts, or one of the two was changed."
+        words = (
+            "The model was trained from other counts, or one of the two was changed. Give the counts of the training."
+        )
         return [recount_finding("counts file", False, words, "basis")]
     names = ("target", "classes", "columns")
     same = [model[name] for name in names] == [record[name] for name in names]

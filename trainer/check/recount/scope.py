@@ -55,7 +55,7 @@ def scope(model: dict[str, Any], rows: ModelTable) -> Finding:
     if model.get("rows") is None and not stated.startswith(tuple(LEAD.values())):
         return unjudged_finding(
             "scope",
-            f"Words that this checker does not know; the parameters count. The file says: {stated[:200] or 'nothing'}.",
+            f"This checker does not know these words; it checked what the parameters say. The file says: {stated[:200] or 'nothing'}.",
         )
     if model["method"] == "converted":
         return recount_finding(

@@ -99,7 +99,9 @@ def weights_finding(model: dict[str, Any], column: np.ndarray, weights: np.ndarr
         f"{int((weights > 0).sum())} rows of weight {float(total):.6g}; {int((weights == 0).sum())} rows count nothing."
     )
     if step <= 0 or ((weights == 0) != (column == 0)).any():
-        return recount_finding("weights", False, "Other rows weigh nothing in the file.", "basis")
+        return recount_finding(
+            "weights", False, "The rows of weight 0 are not those of the file, or the step is not above 0.", "basis"
+        )
     if stated == 0:
         same = bool((weights[trains] * step.numerator / step.denominator == column[trains]).all())
         return recount_finding("weights", same, words, "basis")
@@ -147,13 +149,13 @@ def held_out_finding(
     claim = "rows held out"
     train = ~held_out & ~aside
     if not held_out.any() or not train.any():
-        return recount_finding(claim, False, "One side has no row.")
+        return recount_finding(claim, False, "No row was held out, or no row trains.")
     if trouble := _find_leak(dependence, train, held_out):
         return recount_finding(claim, False, f"{trouble} on both sides.")
     if aside.any() and (
         dependence.groups is None or dependence.times is None or not _all_grouped(dependence.groups, aside, held_out)
     ):
-        return recount_finding(claim, False, "Rows are left out that are in no held-out group.")
+        return recount_finding(claim, False, "Some rows neither train nor are held out, and are in no held-out group.")
     if dependence.times is not None:
         expected = _time_blocks(dependence.times, 2, share) == 1
         shared = (
@@ -223,7 +225,7 @@ def _judge(claim: str, words: str, *, same: bool) -> Finding:
     if same:
         return recount_finding(claim, True, words)
     return unjudged_finding(
-        claim, words + " The seed of the file gives other ones, so that who chose them is not known."
+        claim, words + " The seed of the file gives other rows, so it is not known who chose these."
     )
 
 

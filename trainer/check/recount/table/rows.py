@@ -353,7 +353,9 @@ def _read_roles(model: dict[str, Any], labels: np.ndarray, file_rows: int, depen
         )
     roles = RowRoles(role == 1, role == 0, fold, weights, [])
     if (weights < 0).any() or not weights.sum(dtype=np.float64) < MAX_WEIGHT_SUM:
-        roles.findings.append(recount_finding("weights", False, "They are below 0, or too large.", "basis"))
+        roles.findings.append(
+            recount_finding("weights", False, "A weight is below 0, or their sum is 2^53 or more.", "basis")
+        )
         return roles
     roles.findings.append(recount_finding("rows", True, f"{n} of {file_rows} rows have no gaps, as listed.", "basis"))
     if dependence.weights is not None:
@@ -389,7 +391,13 @@ def _weighted_roles(
     assert dependence.weights is not None
     roles.findings.append(weights_finding(model, dependence.weights, roles.weights, roles.trains))
     if not weighted.any() or (role[~weighted] != 2).any() or (roles.fold[~weighted] >= 0).any():
-        roles.findings.append(recount_finding("rows held out", False, "A row of weight 0 trains, or is tested."))
+        roles.findings.append(
+            recount_finding(
+                "rows held out",
+                False,
+                "A row of weight 0 trains, is held out or is in a fold, or all rows have weight 0.",
+            )
+        )
         return roles
     weighted_roles = RowRoles(
         roles.held_out[weighted], roles.trains[weighted], roles.fold[weighted], roles.weights[weighted], []
@@ -403,7 +411,7 @@ def _held_out_finding(labels: np.ndarray, dependence: Dependence, roles: RowRole
     if dependence.groups is not None or dependence.times is not None:
         return held_out_finding(labels, dependence, held_out, ~held_out & ~roles.trains, share, seed)
     if (held_out == roles.trains).any():
-        return recount_finding("rows held out", False, "Rows neither trained nor were held out.")
+        return recount_finding("rows held out", False, "Some row neither trained nor was held out, or did both.")
     every = np.bincount(labels)
     out = np.bincount(labels[held_out], minlength=len(every))
     right = all(b == min(m - 1, round(share * m)) for m, b in zip(every.tolist(), out.tolist(), strict=True) if m)
@@ -431,7 +439,7 @@ def _choice_finding(claim: str, right: bool, words: str, *, same: bool) -> Findi
     if same or not right:
         return recount_finding(claim, right, words)
     return unjudged_finding(
-        claim, words + " The seed of the file gives other ones, so that who chose them is not known."
+        claim, words + " The seed of the file gives other rows, so it is not known who chose these."
     )
 
 
@@ -469,7 +477,7 @@ def row_weights(model: dict[str, Any], labels: np.ndarray, plain: np.ndarray, tr
     """Return the weights of rows: `plain`, or the least integers that make the classes equally heavy if they are balanced."""
     asks = (model.get("parameters") or {}).get("class_weight")
     if asks not in (None, "", "none", "balanced"):
-        raise ValueError(f"there are no class weights {str(asks)[:40]!r}")
+        raise ValueError(f"'class_weight' is {str(asks)[:40]!r}, which is neither 'none' nor 'balanced'")
     if asks != "balanced":
         return plain
     sizes = [int(plain[training & (labels == k)].sum()) for k in range(len(model["classes"]))]
