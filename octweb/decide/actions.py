@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from django.core.exceptions import PermissionDenied
@@ -10,16 +12,19 @@ from django.db import transaction
 from rest_framework.exceptions import ValidationError
 
 from octweb.audit import actions as audit
+from octweb.audit.models import Record
 from octweb.core.problems import Conflict
 from octweb.decide.models import Guidance
 from octweb.registry.document.model_files import model_file
 from octweb.registry.lifecycle import access
+from octweb.registry.lifecycle.audit_trail import AuditFindings
 from octweb.registry.models import State, TreeModel
 from trainer.errors import ParameterError
 from trainer.explain.permission import permissions
 
 MAX_PURPOSE = 4_000
 MAX_CONTACT = 300
+STEPS = ("marked columns", "opened to the public", "closed to the public")
 
 
 def guidance_of(model: TreeModel) -> Guidance:
@@ -39,7 +44,7 @@ def mark(model: TreeModel, *, by: Any, change: Mapping[str, Any]) -> Guidance:
         permissions(model_file(model).tree.schema, change)
     except ParameterError as error:
         raise ValidationError({"change": str(error)}) from error
-    return _store_guidance(model, change=dict(change))
+    return _store_guidance(model, by, "marked columns", change=dict(change))
 
 
 def publish(model: TreeModel, *, by: Any, purpose: str, contact: str, show_training: bool) -> Guidance:
@@ -62,17 +67,14 @@ def publish(model: TreeModel, *, by: Any, purpose: str, contact: str, show_train
         raise ValidationError({"purpose": _too_long(purpose, MAX_PURPOSE)})
     if len(contact) > MAX_CONTACT:
         raise ValidationError({"contact": _too_long(contact, MAX_CONTACT)})
-    with transaction.atomic():
-        audit.record("opened to the public", model, by=by, training_numbers=show_training)
-        return _store_guidance(model, public=True, purpose=purpose, contact=contact, show_training=show_training)
+    changes = {"public": True, "purpose": purpose, "contact": contact, "show_training": show_training}
+    return _store_guidance(model, by, "opened to the public", **changes)
 
 
 def unpublish(model: TreeModel, *, by: Any) -> Guidance:
     """Close the public page; its address answers 404 from now on. Raises PermissionDenied."""
     _owner(model, by)
-    with transaction.atomic():
-        audit.record("closed to the public", model, by=by)
-        return _store_guidance(model, public=False)
+    return _store_guidance(model, by, "closed to the public", public=False)
 
 
 def _too_long(text: str, limit: int) -> str:
@@ -84,6 +86,34 @@ def _owner(model: TreeModel, by: Any) -> None:
         raise PermissionDenied("Only the owner or an administrator may do this. Ask one of them.")
 
 
-def _store_guidance(model: TreeModel, **changes: Any) -> Guidance:
+@transaction.atomic
+def _store_guidance(model: TreeModel, by: Any, what: str, **changes: Any) -> Guidance:
+    """Store changes of the guidance, with a record of the step."""
+    audit.hold()
     guidance, _ = Guidance.objects.update_or_create(model=model, defaults=changes)
+    audit.record(what, model, by=by, training_numbers=guidance.show_training, guidance=digest(guidance))
     return guidance
+
+
+def digest(guidance: Guidance) -> str:
+    """Return the SHA-256 of what people rely on. The secret key is part of it, so that nobody can guess a contact from it."""
+    texts = [guidance.purpose, guidance.contact, guidance.public, guidance.show_training, guidance.change]
+    text = json.dumps([str(guidance.key), *texts], sort_keys=True, ensure_ascii=False)
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def audit_guidance(models: Iterable[TreeModel]) -> AuditFindings:
+    """Compare the permitted changes and the public page of these models with the audit trail."""
+    report = AuditFindings([], [])
+    for guidance in Guidance.objects.filter(model__in=[model.pk for model in models]).select_related("model__family"):
+        steps = Record.objects.filter(subject="model", subject_id=guidance.model_id, what__in=STEPS)
+        last = steps.order_by("number").last()
+        if last is None and guidance.public:
+            report.problems.append(f"{guidance.model} has a public page, but no record says so.")
+        elif last is None or "guidance" not in last.details:
+            report.unchecked.append(f"{guidance.model}: its permitted changes and the texts of its public page.")
+        elif last.details["guidance"] != digest(guidance):
+            report.problems.append(
+                f"record {last.number}: the permitted changes or the public page of {guidance.model} are others."
+            )
+    return report

@@ -18,6 +18,8 @@ from octweb.audit.models import Head, Record
 from octweb.checking import actions as checking
 from octweb.datasets import actions as datasets
 from octweb.datasets.models import Dataset
+from octweb.decide.actions import mark, publish
+from octweb.decide.models import Guidance
 from octweb.registry.lifecycle import actions
 from octweb.registry.models import Doubt, ReviewEvent, Share, TreeModel
 from trainer.training.run import TrainRequest, train
@@ -261,3 +263,31 @@ def forget_details(names: set[str]) -> None:
         record.save()
         before = record.digest
     Head.objects.update(digest=before)
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        "purpose = 'other'",
+        "contact = 'other'",
+        "public = NOT public",
+        "show_training = NOT show_training",
+        "change = '{}'",
+    ],
+)
+def test_edit_of_permitted_changes_or_public_page_by_sql_is_found(model, owner, capsys, edit):
+    mark(model, by=owner, change={"a": "never"})
+    publish(model, by=owner, purpose="Loans", contact="loans@example.org", show_training=False)
+    assert run(capsys)[0] == 0
+    with connection.cursor() as cursor:
+        cursor.execute(f"UPDATE {Guidance._meta.db_table} SET {edit}")
+    status, _, err = run(capsys)
+    assert status == 1
+    assert "the public page" in err
+
+
+def test_public_page_without_a_record_is_found(model, capsys):
+    Guidance.objects.create(model=model, public=True, purpose="Loans", contact="loans@example.org")
+    status, _, err = run(capsys)
+    assert status == 1
+    assert "has a public page, but no record says so" in err

@@ -12,6 +12,7 @@ from django.core.management.base import BaseCommand, CommandError
 from octweb.audit import actions as audit
 from octweb.audit.models import Record
 from octweb.datasets.models import Dataset
+from octweb.decide.actions import audit_guidance
 from octweb.decisions.audited import DecisionAudit, audit_decisions
 from octweb.registry.lifecycle.audit_trail import audit_datasets, audit_models
 from octweb.registry.models import TreeModel
@@ -42,8 +43,9 @@ class Command(BaseCommand):
         models = _models(options["model"])
         about_models = audit_models(models)
         about_data = audit_datasets(_datasets(options["model"], models))
-        problems = audit.broken() + about_models.problems + about_data.problems
-        unchecked = about_models.unchecked + about_data.unchecked
+        about_pages = audit_guidance(models)
+        problems = audit.broken() + about_models.problems + about_data.problems + about_pages.problems
+        unchecked = about_models.unchecked + about_data.unchecked + about_pages.unchecked
         if options["holds"] and not Record.objects.filter(digest=options["holds"].strip().lower()).exists():
             problems.append(f"No record has the hash {options['holds'][:64]}: the chain was rewritten since.")
         records = _records(options["model"], models)
