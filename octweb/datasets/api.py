@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from itertools import chain
 from typing import Any
 
@@ -26,7 +27,7 @@ from octweb.core import strict_json
 from octweb.core.api import PROBLEMS, Name, StrictTextField
 from octweb.core.attachments import as_file
 from octweb.core.parsers import StrictJSONParser
-from octweb.datasets import actions
+from octweb.datasets import actions, versions
 from octweb.datasets.choice import ColumnChoice, ReadOptions
 from octweb.datasets.models import Dataset
 from trainer.data.inspection import SEVERITIES
@@ -66,6 +67,8 @@ class DatasetSerializer(serializers.ModelSerializer):
             "created",
             "owner",
             "reading",
+            "version",
+            "previous",
         ]
         read_only_fields = fields
 
@@ -268,6 +271,37 @@ class DatasetChangeSerializer(serializers.Serializer):
     columns = ColumnChangeSerializer(many=True, required=False)
 
 
+class NewVersionSerializer(serializers.Serializer):
+    """A file with the columns of a data set."""
+
+    file = serializers.FileField(allow_empty_file=True)
+    as_it_is = serializers.BooleanField(
+        required=False, default=False, help_text="true: store it even if units or spellings seem to have changed"
+    )
+
+
+class DifferenceSerializer(serializers.Serializer):
+    """A difference from the version before."""
+
+    where = serializers.CharField(help_text="a column, or `rows`")
+    before = serializers.CharField()
+    now = serializers.CharField()
+
+
+class VersionSerializer(DatasetSerializer):
+    """A version of a data set with its differences from the version before."""
+
+    differences = serializers.SerializerMethodField()
+
+    class Meta(DatasetSerializer.Meta):
+        fields = [*DatasetSerializer.Meta.fields, "differences"]
+        read_only_fields = fields
+
+    @extend_schema_field(DifferenceSerializer(many=True))
+    def get_differences(self, dataset: Dataset) -> list[dict[str, Any]]:
+        return [asdict(difference) for difference in versions.changes(dataset)]
+
+
 class RowsSerializer(serializers.Serializer):
     """The first rows as they were read."""
 
@@ -294,7 +328,8 @@ class DatasetViewSet(
 
     def get_parsers(self):
         # one content type per operation, so that the OpenAPI document lists only what works
-        if getattr(self, "action_map", {}).get(self.request.method.lower() if self.request else "post") == "create":
+        operation = getattr(self, "action_map", {}).get(self.request.method.lower() if self.request else "post")
+        if operation in ("create", "new_version"):
             return [MultiPartParser()]
         return [StrictJSONParser()]
 
@@ -373,6 +408,38 @@ class DatasetViewSet(
         return Response(
             {"columns": list(names), "rows": [[None if v is None else str(v) for v in row] for row in rows]}
         )
+
+    @extend_schema(
+        request={"multipart/form-data": NewVersionSerializer},
+        responses={201: VersionSerializer} | PROBLEMS(400, 401, 403, 404, 413, 415, 422, 429),
+    )
+    @action(detail=True, methods=["post"], url_path="versions")
+    def new_version(self, request: Request, pk: str) -> Response:
+        """Store the next version: a file with the same columns, read in the same way.
+
+        422 if its columns differ, or if values seem to have another form, such as another unit. Nothing is stored then.
+        """
+        dataset = self.get_object()
+        form = NewVersionSerializer(data=request.data)
+        form.is_valid(raise_exception=True)
+        file = form.validated_data["file"]
+        try:
+            version = versions.new_version(
+                dataset,
+                owner=request.user,
+                file=file,
+                source_name=file.name or "file.csv",
+                as_it_is=form.validated_data["as_it_is"],
+            )
+        except versions.ChangedForms as error:
+            raise DataError(f"{error} Send `as_it_is` to store it as it is.", problems=error.problems) from error
+        return Response(VersionSerializer(version).data, status=201)
+
+    @extend_schema(responses={200: VersionSerializer(many=True)} | PROBLEMS(401, 403, 404, 429))
+    @new_version.mapping.get
+    def list_versions(self, request: Request, pk: str) -> Response:
+        """Return this version and those before it, the newest first."""
+        return Response(VersionSerializer(versions.history(self.get_object()), many=True).data)
 
     @extend_schema(responses={200: FindingSerializer(many=True)} | PROBLEMS(401, 403, 404, 422, 429))
     @action(detail=True, methods=["get"], pagination_class=None)

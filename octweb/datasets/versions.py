@@ -61,6 +61,14 @@ def _succeed(before: Dataset, now: Dataset, *, as_it_is: bool) -> None:
     now.version = before.version + 1
 
 
+def history(dataset: Dataset) -> list[Dataset]:
+    """Return the data set and the versions before it that its owner has not deleted, the newest first."""
+    versions = [dataset]
+    while (previous := versions[-1].previous) is not None and previous.deleted_at is None:
+        versions.append(previous)
+    return versions
+
+
 def _refuse_changed_forms(before: Dataset, now: Dataset) -> None:
     """Raise ChangedForms if a column or the target matches the previous version only in another form."""
     old = {c["name"]: c for c in before.profile.get("columns") or ()}

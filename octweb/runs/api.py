@@ -16,11 +16,18 @@ from rest_framework.views import APIView
 
 from octweb.audit import actions as audit
 from octweb.core.api import PROBLEMS
+from octweb.datasets.models import Dataset
 from octweb.jobs.models import RunStatus
 from octweb.runs import actions
 from octweb.runs.chart import chart
 from octweb.runs.models import TrainingRun
-from octweb.runs.serializers import MethodSerializer, NewRunSerializer, ProgressSerializer, RunSerializer
+from octweb.runs.serializers import (
+    MethodSerializer,
+    NewRunSerializer,
+    ProgressSerializer,
+    RunAgainSerializer,
+    RunSerializer,
+)
 from trainer.registry import METHODS
 
 PROGRESS_PAGE = 1000
@@ -102,6 +109,20 @@ class RunViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, mixins.Destro
     @action(detail=True, methods=["post"])
     def cancel(self, request: Request, pk: str) -> Response:
         return Response(RunSerializer(actions.cancel(self.get_object())).data)
+
+    @extend_schema(
+        request=RunAgainSerializer,
+        responses={201: RunSerializer} | PROBLEMS(400, 401, 403, 404, 409, 413, 415, 422, 429),
+    )
+    @action(detail=True, methods=["post"])
+    def again(self, request: Request, pk: str) -> Response:
+        """Queue a run with the same settings, on the same data set or on another one, such as its next version."""
+        run = self.get_object()
+        form = RunAgainSerializer(data=request.data)
+        form.is_valid(raise_exception=True)
+        other = form.validated_data.get("dataset")
+        dataset = None if other is None else Dataset.objects.get_visible(request.user, other)
+        return Response(RunSerializer(actions.run_again(run, owner=request.user, dataset=dataset)).data, status=201)
 
     @extend_schema(
         responses={200: ProgressSerializer} | PROBLEMS(400, 401, 403, 404, 429),

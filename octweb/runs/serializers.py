@@ -88,6 +88,12 @@ class NewRunSerializer(serializers.Serializer):
         return actions.enqueue(owner=user, dataset=dataset, warm_start=model, key=key, **validated_data)
 
 
+class RunAgainSerializer(serializers.Serializer):
+    """The data set of a repeated run."""
+
+    dataset = serializers.UUIDField(required=False, help_text="its id; without it, the data set of the run")
+
+
 class ProgressSerializer(serializers.Serializer):
     """Progress lines after `since`; `next` is the `since` of the next call."""
 

@@ -201,3 +201,48 @@ def test_version_is_stored_with_its_predecessor_or_not_at_all(first, monkeypatch
     monkeypatch.setattr(actions, "_insert", lambda dataset: (inserted.append(dataset.previous), insert(dataset)))
     assert version(first, FIRST).previous == first
     assert inserted == [first]
+
+
+def test_versions_over_the_api_and_the_same_run_again(first, owner, client):
+    client.force_login(owner)
+    address = f"/api/v1/datasets/{first.pk}/versions/"
+    grown = FIRST + "3,r,p\n"
+    answer = client.post(address, {"file": SimpleUploadedFile("b.csv", grown.encode())})
+    assert answer.status_code == 201
+    made = answer.json()
+    assert (made["version"], made["previous"]) == (2, str(first.pk))
+    assert {"where": "rows", "before": "60", "now": "61"} in made["differences"]
+    assert [v["version"] for v in client.get(f"/api/v1/datasets/{made['id']}/versions/").json()] == [2, 1]
+    run = runs.enqueue(owner=owner, dataset=first, method="cart", parameters={"depth": 2})
+    again = f"/api/v1/runs/{run.pk}/again/"
+    body = {"dataset": made["id"]}
+    assert client.post(again, body, content_type="application/json").status_code == 409  # it has not ended
+    TrainingRun.objects.filter(pk=run.pk).update(status=RunStatus.SUCCEEDED)
+    repeated = client.post(again, body, content_type="application/json")
+    assert repeated.status_code == 201
+    assert repeated.json()["dataset"] == made["id"]
+    assert repeated.json()["parameters"]["depth"] == 2
+
+
+def test_api_refuses_a_version_in_another_unit_unless_told(first, owner, client):
+    client.force_login(owner)
+    lines = [f"{i % 10 * 1000},{'rg'[i % 2]},{'pq'[i % 3 == 0]}\n" for i in range(60)]
+    text = "size,colour,class\n" + "".join(lines)
+
+    def send(**form):
+        file = SimpleUploadedFile("b.csv", text.encode())
+        return client.post(f"/api/v1/datasets/{first.pk}/versions/", {"file": file, **form})
+
+    refused = send()
+    assert refused.status_code == 422
+    assert "divided by 1000" in refused.json()["detail"]
+    assert "as_it_is" in refused.json()["detail"]
+    assert Dataset.objects.count() == 1
+    assert send(as_it_is="true").status_code == 201
+
+
+def test_versions_of_another_owner_are_not_there(first, stranger, client):
+    client.force_login(stranger)
+    address = f"/api/v1/datasets/{first.pk}/versions/"
+    assert client.get(address).status_code == 404
+    assert client.post(address, {"file": SimpleUploadedFile("b.csv", FIRST.encode())}).status_code == 404
