@@ -35,7 +35,7 @@ def parameter_type(parameter: Parameter) -> str:
         kinds.append('Literal["auto"]')
     if parameter.name == "class_weight":
         kinds.append("Mapping[Any, float]")
-    if parameter.default is None or parameter.name == "class_weight":
+    if parameter.default is None or parameter.unlimited or parameter.name == "class_weight":
         kinds.append("None")
     return " | ".join(kinds)
 

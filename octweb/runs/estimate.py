@@ -20,7 +20,7 @@ from trainer.data.encoding import Scheme, encode_binary
 from trainer.data.folds import held_out_of
 from trainer.errors import TrainerError
 from trainer.methods.base import Method
-from trainer.methods.cost import WIDTH, ProblemSize
+from trainer.methods.cost import ASSUMED_DEPTH, WIDTH, ProblemSize
 from trainer.solver_common.thresholds import (
     COUNTED_CELLS,
     MOST_QUESTIONS,
@@ -157,13 +157,13 @@ def _residuals(
 
 def _size_of_run(run: TrainingRun, method: Method, rows: int) -> ProblemSize:
     F = run.summary.get("encoded_features") or len(run.dataset.columns)
-    depth = run.parameters.get("depth")
+    depth = run.parameters.get("depth", 3)
     return ProblemSize(
         n=rows,
         p=int(run.summary.get("features") or 1),
         F=int(F) if method.binary else int(run.summary.get("features") or 1),
         K=max(2, len(run.summary.get("classes") or (0, 0))),
-        d=3 if depth is None else int(depth),
+        d=ASSUMED_DEPTH if depth is None else int(depth),
     )
 
 

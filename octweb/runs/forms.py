@@ -72,6 +72,8 @@ HELP = {
     "class_weight": "Balanced: every class counts the same, no matter how many rows it has.",
 }
 PLACEHOLDER = "chosen by the data"
+UNLIMITED = "no limit"
+HELP_UNLIMITED = "Empty: no limit; then a leaf must win a share of the rows above 0."
 HELP_SIZE = "Empty: the data choose how many leaves help on rows that the training sets aside."
 HELP_COSTS = (
     "What an answer costs in one row: a number, or a number times a column. Empty cells count as shown. With costs the "
@@ -114,13 +116,16 @@ def field_of(parameter: Parameter, dataset: Dataset) -> forms.Field:
         "label": parameter.label if is_reported else LABELS.get(parameter.name, parameter.label),
         "help_text": parameter.help if is_reported else _help_of(parameter),
         "required": parameter.default is not None
-        and not parameter.automatic
+        and not (parameter.automatic or parameter.unlimited)
         and parameter.type not in {"boolean", "text"},
         "initial": _default(parameter),
     }
     field = _of_names(parameter, dataset, common) or _of_type(parameter, common)
     if parameter.automatic:
         field.widget.attrs["placeholder"] = PLACEHOLDER
+    if parameter.unlimited:
+        field.widget.attrs["placeholder"] = UNLIMITED
+        field.help_text = f"{field.help_text} {HELP_UNLIMITED}"
     field.unit = UNITS.get(parameter.name, parameter.unit)  # type: ignore[attr-defined]
     field.advanced = parameter.advanced  # type: ignore[attr-defined]
     return field

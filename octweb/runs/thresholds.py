@@ -41,7 +41,9 @@ def chooses(method: Method) -> bool:
 
 def chosen_bins(*, dataset: Dataset, method: Method, values: Mapping[str, Any]) -> BinCount:
     """Return the choice for a run with these values. Missing values have their defaults."""
-    parameters = {p.name: p.default for p in method.parameters} | {k: v for k, v in values.items() if v is not None}
+    unlimited = {p.name for p in method.parameters if p.unlimited}
+    stated = {k: v for k, v in values.items() if v is not None or k in unlimited}
+    parameters = {p.name: p.default for p in method.parameters} | stated
     choice = threshold_choice(dataset, method, parameters, dataset.rows)
     return BinCount(
         scheme=choice.scheme, bins=choice.bins, why=_reason(dataset, method, parameters, choice.scheme, choice.bins)

@@ -34,8 +34,8 @@ MOST_CLASSES = 4  # classes up to which each is named with its rows
 def run_name(dataset: str, method: Method, parameters: Mapping[str, Any]) -> str:
     """Return a name from data set, method, depth, penalty and other settings that are not defaults."""
     parts = [dataset, method.title]
-    if parameters.get("depth") is not None and not parameters.get("topology"):
-        parts.append(f"depth {parameters['depth']}")
+    if "depth" in parameters and not parameters.get("topology"):
+        parts.append("any depth" if parameters["depth"] is None else f"depth {parameters['depth']}")
     if penalty := stated_penalty(parameters):
         parts.append(f"penalty {100 * penalty:.4g}{NARROW}%")
     implied = {"class_weight"} if parameters.get("goal") == "balanced" else set()  # the goal says it
@@ -162,16 +162,22 @@ def in_words(
 
 def _headline(method: Method, values: Mapping[str, Any]) -> str:
     depth = values.get("depth")
-    size = (
-        "of the topology"
-        if values.get("topology")
-        else f"with at most {_count(depth, 'question')} on a path{_leaves(values)}"
-    )
+    size = f"with at most {_count(depth, 'question')} on a path{_leaves(values)}"
+    if values.get("topology"):
+        size = "of the topology"
+    elif is_unlimited(method, values):
+        size = "with any number of questions on a path"
     if method.guarantee is Guarantee.TREE:
         return f"Finds the best tree {size}"
     if method.guarantee is Guarantee.SPLITS:
         return f"Builds a tree {size}, each question the best one for its rows"
     return f"Builds a tree {size}, step by step"
+
+
+def is_unlimited(method: Method, values: Mapping[str, Any]) -> bool:
+    """Return whether the values state that there is no limit of depth."""
+    parameter = method.parameter("depth")
+    return parameter is not None and parameter.unlimited and values.get("depth", 0) is None
 
 
 def _leaves(values: Mapping[str, Any]) -> str:

@@ -111,7 +111,10 @@ def _of_model(model: TreeModel, changes: Mapping[str, Any]) -> tuple[dict[str, A
     """Return the settings of a model, with `changes`, and its share of held-out rows."""
     method = _editable_method(model.method)
     file = model_file(model)
-    parameters = {k: v for k, v in file.parameters.items() if method.parameter(k) is not None and v is not None}
+    declared = {p.name: p for p in method.parameters}
+    parameters = {
+        k: v for k, v in file.parameters.items() if k in declared and (v is not None or declared[k].unlimited)
+    }
     if parameters.get("costs") == EACH_ROW and (run := TrainingRun.objects.filter(model=model).first()) is not None:
         parameters["costs"] = run.parameters["costs"]  # the rewards from which the costs of each row were computed
     parameters["time_limit"] = EDIT_SECONDS

@@ -103,7 +103,10 @@ def _frontier_parameters(method: Method, options: Options) -> dict[str, Any]:
     raw = checked_parameters(method, options)
     if count_goal(raw):
         raise ParameterError({"goal": "the frontier counts errors. Leave the goal out, or use 'train'."})
-    most = min(1 << method.settings(raw)["depth"], MOST_LEAVES)
+    depth = method.settings(raw)["depth"]
+    if depth is None:
+        raise ParameterError({"depth": "the frontier needs a number of questions, not 'none'."})
+    most = min(1 << depth, MOST_LEAVES)
     return {"leaf_penalty": 0.0} | raw | {"max_leaves": raw.get("max_leaves") or most}
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from trainer.errors import ParameterError
-from trainer.methods.base import MAX_TEXT, Method, Parameter
+from trainer.methods.base import MAX_TEXT, NO_LIMIT, Method, Parameter
 from trainer.registry import METHODS
 
 PROOF_SECONDS = 60.0  # after the search of a job; the command line can write longer proofs
@@ -82,11 +82,13 @@ def _costs(options: dict[str, Any]) -> dict[str, str]:
 def arguments_of(parameters: Iterable[tuple[str, Any]]) -> list[str]:
     """Return the command line of checked parameters, the inverse of `parameters_of`."""
     flags = flag_parameters()
+    unlimited = {p.name for method in METHODS for p in method.parameters if p.unlimited}
     arguments = []
     for name, value in parameters:
-        if value is None:
+        if value is None and name not in unlimited:
             continue
-        text = str(value).lower() if isinstance(value, bool) else str(value)
+        text = NO_LIMIT if value is None else str(value)
+        text = text.lower() if isinstance(value, bool) else text
         if name in flags:
             arguments.append(f"--{name.replace('_', '-')}={text}")
         else:

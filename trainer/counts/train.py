@@ -114,7 +114,7 @@ def _settings(counts: Counts, parameters: Mapping[str, Any], method: Method) -> 
             else "needs rows: train from the table"
         )
         raise ParameterError({parameter.name: f"it {reason}. From counts: {', '.join(KEPT)}."})
-    if settings["depth"] > counts.depth:
+    if settings["depth"] is None or settings["depth"] > counts.depth:
         raise ParameterError(
             {"depth": f"choose at most {counts.depth}, the depth of the counts, not {settings['depth']}."}
         )

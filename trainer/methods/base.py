@@ -40,6 +40,7 @@ from trainer.tree.numbers import count_words, percent_text
 
 Value = int | float | bool | str | None
 AUTO = "auto"  # the value of a parameter that the training chooses
+NO_LIMIT = "none"  # how a limit that does not apply is written; its value is None
 MAX_TEXT = 10_000  # characters of a parameter
 # limits of a number that is read exactly
 MAX_DIGITS = 60
@@ -69,6 +70,8 @@ class Parameter:
         Whether it counts rows. A search with costs counts copies of rows, so it must then have its default.
     automatic : bool
         Whether it accepts 'auto', a value that the training chooses.
+    unlimited : bool
+        Whether it accepts 'none', no limit; its value is then None.
     """
 
     name: str
@@ -88,11 +91,14 @@ class Parameter:
     one_leaf: bool = False
     counts_rows: bool = False
     automatic: bool = False
+    unlimited: bool = False
 
     def parse(self, raw: Any) -> Value:
         """Parse `raw` (text or JSON). Raises ValueError with the allowed values."""
         if self.automatic and (raw is None or str(raw).strip() in ("", AUTO)):
             return AUTO
+        if self.unlimited and (raw is None or str(raw).strip().lower() == NO_LIMIT):
+            return None
         if raw is None or (isinstance(raw, str) and raw.strip() == "" and self.type != "text"):
             if self.default is None:
                 return None
@@ -132,7 +138,8 @@ class Parameter:
 
     def describe_allowed(self) -> str:
         """Return the allowed values in words."""
-        return f"{self._describe_allowed()}, or {AUTO}" if self.automatic else self._describe_allowed()
+        words = [AUTO] * self.automatic + [NO_LIMIT] * self.unlimited
+        return ", or ".join([self._describe_allowed(), *words])
 
     def _describe_allowed(self) -> str:
         if self.type == "choice":
@@ -162,6 +169,7 @@ class Parameter:
             "unit": self.unit,
             "advanced": self.advanced,
             "automatic": self.automatic,
+            "unlimited": self.unlimited,
         }
 
 
@@ -481,7 +489,7 @@ def coefficient_penalty(settings: Mapping[str, Any]) -> Fraction:
 DEPTH = Parameter(
     name="depth", type="integer", default=3, minimum=0, maximum=20, flag=True, label="Depth",
     help="The largest number of questions between the root and a leaf.", unit="questions",
-    restricts=lambda s: [f"depth ≤ {s['depth']}"],
+    restricts=lambda s: [] if s["depth"] is None else [f"depth ≤ {s['depth']}"],
 )  # fmt: skip
 
 

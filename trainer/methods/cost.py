@@ -9,6 +9,7 @@ START_SECONDS = 0.3  # of any fit
 WIDTH = 1.28  # standard deviations; four runs in five are within this distance
 PROGRAM_MEGABYTES = 300  # memory of the program itself
 SOLVER_MEGABYTES = 75  # additional memory of methods that solve mixed-integer programs
+ASSUMED_DEPTH = 5  # of a search without a limit of depth, which proves this depth first
 CELL_BYTES = 100.0  # memory of a cell while a table is read, as text and as number
 
 

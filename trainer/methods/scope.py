@@ -21,6 +21,7 @@ LEAD = {
     Guarantee.SPLITS: "for each question that is marked as proved, all questions on at most two columns, in a tree with",
     Guarantee.HEURISTIC: "one tree, built step by step, with",
 }
+ANY_DEPTH_LEAD = "all trees of any depth with"
 
 
 def scope_of(method: Method, problem: Problem, settings: Settings, space: str = "", wishes: Sequence[str] = ()) -> str:
@@ -40,7 +41,8 @@ def scope_sentence(method: Method, settings: Settings, space: str, wishes: Seque
     """Return the sentence made of the search space and the restrictions of the settings."""
     parts = [*_restrictions(method, settings), *(f"the wish '{wish}'" for wish in wishes)]
     first = 1 if parts and parts[0].startswith("depth") else 0
-    return f"{LEAD[method.guarantee]} {', '.join([*parts[:first], *([space] if space else []), *parts[first:]])}"
+    lead = LEAD[method.guarantee] if settings.get("depth", 0) is not None else ANY_DEPTH_LEAD
+    return f"{lead} {', '.join([*parts[:first], *([space] if space else []), *parts[first:]])}"
 
 
 def _restrictions(method: Method, settings: Settings) -> list[str]:

@@ -266,13 +266,15 @@ class BivariateTreeClassifier(TreeClassifier):
 class ExactTreeClassifier(TreeClassifier):
     """The best tree of a small depth, proved: dynamic programming with branch and bound over yes/no questions.
 
-    Proves that no tree of this depth over the same questions has a higher objective. Depth 3 with hundreds of
-    thousands of rows or hundreds of questions, depth 4 with hundreds of questions.
+    Proves that no tree of this depth, or of any depth without a limit, over the same questions has a higher
+    objective. Depth 3 with hundreds of thousands of rows or hundreds of questions, depth 4 with hundreds of
+    questions.
 
     Parameters
     ----------
-    depth : int from 0 to 20, default 3
-        The largest number of questions between the root and a leaf.
+    depth : int from 0 to 20 or None, default 3
+        The largest number of questions between the root and a leaf. 'none': no limit; a leaf must then win
+        something, so leaf_penalty must be a number above 0.
     leaf_penalty : float from 0 to 0.999 or 'auto', default 'auto'
         Subtracted from the training accuracy for every leaf: 0.01 means that a leaf must win 1 % of the rows.
         'auto': chosen by folds inside the training rows, so that the tree has as many leaves as help on unseen
@@ -344,7 +346,7 @@ class ExactTreeClassifier(TreeClassifier):
     def __init__(
         self,
         *,
-        depth: int = 3,
+        depth: int | None = 3,
         leaf_penalty: float | Literal["auto"] = "auto",
         max_leaves: int | None = None,
         min_leaf: int = 1,

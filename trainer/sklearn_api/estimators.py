@@ -494,7 +494,7 @@ def _type_words(parameter: Parameter) -> str:
     words = names[parameter.type]
     if parameter.minimum is not None and parameter.maximum is not None:
         words = f"{words} from {parameter.minimum:,.10g} to {parameter.maximum:,.10g}"
-    return f"{words} or 'auto'" if parameter.automatic else words
+    return words + " or 'auto'" * parameter.automatic + " or None" * parameter.unlimited
 
 
 def _fill(text: str, indent: str = "") -> str:

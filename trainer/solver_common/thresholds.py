@@ -18,7 +18,7 @@ from trainer.data.problem import Problem, extra_thresholds_text
 from trainer.errors import TrainerError
 from trainer.methods.base import MAX_TEXT, Method, Settings
 from trainer.methods.capabilities import Role
-from trainer.methods.cost import ProblemSize, upper_seconds
+from trainer.methods.cost import ASSUMED_DEPTH, ProblemSize, upper_seconds
 from trainer.methods.monitor import Monitor
 from trainer.solver_common import cross_family
 from trainer.table import ColumnKind, Table
@@ -120,7 +120,7 @@ def with_chosen_thresholds(problem: Problem, settings: Settings) -> Problem:
     """Return the problem with the chosen thresholds and those of a CART tree of the same depth."""
     searched = problem.searched
     method = cross_family.method_for(Role.ONE_PROVED)
-    depth = settings["depth"]
+    depth = ASSUMED_DEPTH if settings["depth"] is None else settings["depth"]
     size = ProblemSize(
         n=len(searched.table), p=max(1, len(problem.table.columns)), F=1, K=max(2, problem.n_classes), d=depth
     )
@@ -138,7 +138,7 @@ def _cart_thresholds(problem: Problem, settings: Settings, size: ProblemSize) ->
     cart = cross_family.method_for(Role.ONE_QUICK)
     if upper_seconds(cart.cost, size) > PROOF_SECONDS:
         return []
-    cart_settings = cart.settings({"depth": settings["depth"], "min_leaf": settings["min_leaf"], "pruning": "0"})
+    cart_settings = cart.settings({"depth": size.d, "min_leaf": settings["min_leaf"], "pruning": "0"})
     level: list[Draft] = [cart.solve(replace(problem, warm_start=None), cart_settings, Monitor(Limits())).draft]
     thresholds = []
     while level:

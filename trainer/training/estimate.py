@@ -10,7 +10,15 @@ from typing import Any
 from trainer.certificate import Guarantee
 from trainer.data.encoding import Scheme
 from trainer.methods.base import AUTO, Method
-from trainer.methods.cost import CELL_BYTES, PROGRAM_MEGABYTES, SOLVER_MEGABYTES, START_SECONDS, WIDTH, ProblemSize
+from trainer.methods.cost import (
+    ASSUMED_DEPTH,
+    CELL_BYTES,
+    PROGRAM_MEGABYTES,
+    SOLVER_MEGABYTES,
+    START_SECONDS,
+    WIDTH,
+    ProblemSize,
+)
 from trainer.solver_common.thresholds import LADDER, CountQuestions, choose_bins, count_questions
 from trainer.table import Table
 from trainer.tree.numbers import THIN, duration_text
@@ -62,9 +70,9 @@ def range_of_seconds(method: Method, size: ProblemSize) -> tuple[float, float]:
 
 def problem_size(values: Mapping[str, Any], rows: int, columns: int, classes: int) -> ProblemSize:
     """Return the size of a problem whose binary features are not counted yet."""
-    depth = values.get("depth")
+    depth = values.get("depth", 3)
     p = max(1, columns)
-    return ProblemSize(n=rows, p=p, F=p, K=max(2, classes), d=3 if depth is None else int(depth))
+    return ProblemSize(n=rows, p=p, F=p, K=max(2, classes), d=ASSUMED_DEPTH if depth is None else int(depth))
 
 
 def with_features(method: Method, values: Mapping[str, Any], count: CountQuestions, size: ProblemSize) -> ProblemSize:

@@ -37,6 +37,7 @@ from trainer.solver_common.binary_problem import BinaryProblem
 FORMAT = "octweb-proof"
 WITHIN = {"within", "cases"}  # reasons of version 2
 NARROW = {"few", "weigh"}  # reasons of version 7, in proofs about hyperplanes
+OF_ANY_HEIGHT = 9
 OF_EMPTY_CELLS = 8  # version for tables with empty cells, which names the actual version in 'like'
 RATES = "fairness"  # needs version 6, whose vectors have groups
 SEARCHED = {"monotone", RATES}  # constraints that the checker supports and the exact search does not
@@ -196,7 +197,9 @@ def _lines(problem: Problem, proof: ProofSteps, *, planes: bool, rates: bool) ->
     within = any(step["by"] in WITHIN or "columns" in step for step in proof.steps)
     goal = {"goal": proof.goal} if proof.goals is None else {"goals": proof.goals}
     narrow = any(step["by"] in NARROW or "charged" in step for step in proof.steps)
-    if by_shape:
+    if any(step.get("height", 0) is None for step in proof.steps):
+        version = OF_ANY_HEIGHT
+    elif by_shape:
         version = 5
     elif proof.goals:
         version = 4

@@ -109,7 +109,7 @@ def _obstacle(method: Method, problem: Problem, settings: Settings) -> str:
         return "All training rows have one class."
     if len(problem.table) < FEWEST_ROWS:
         return f"There are {len(problem.table)} training rows; folds inside them need at least {FEWEST_ROWS}."
-    if not 1 <= settings["depth"] <= DEEPEST:
+    if settings["depth"] is None or not 1 <= settings["depth"] <= DEEPEST:
         return f"Sizes are chosen for depths from 1 to {DEEPEST}."
     return ""
 

@@ -119,6 +119,8 @@ def good_trees_method() -> Method:
 
 def counts_good_trees(method: str, parameters: Mapping[str, Any]) -> bool:
     """Return whether all good trees are counted with these settings."""
+    if parameters.get("depth", 0) is None:
+        return False
     return method == good_trees_method().id and not any(parameters.get(name) for name in (*LIMITS, "costs"))
 
 

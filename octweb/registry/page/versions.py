@@ -64,7 +64,8 @@ def asked_back(scene: ModelScene) -> ReviewEvent | None:
 
 
 def _settings(parameters: dict[str, Any]) -> list[str]:
-    return [
+    unlimited = ["any depth"] if parameters.get("depth", 0) is None else []
+    return unlimited + [
         f"{name.replace('_', ' ')} {parameters[name]}" for name in SETTINGS if parameters.get(name) not in (None, "")
     ]
 

@@ -91,11 +91,14 @@ class ProofSpace:
     shape: Shape = None  # the topology, where it is given
     rates: RateLimit | None = None
     empty: bool = False  # some row has an empty cell
+    any_depth: bool = False  # without a limit; `depth` is then one that no tree exceeds
     rising: np.ndarray | None = None  # int (m,): 1 if yes must not predict lower classes than no, -1 if not higher ones
 
     def most_leaves(self, height: int) -> int:
         """Return the most leaves of a tree of this height."""
         most = 1 << min(height, 62)
+        if self.any_depth:  # each leaf has a row
+            most = min(most, len(self.X))
         return most if self.max_leaves is None else min(most, self.max_leaves)
 
     @property

@@ -25,6 +25,7 @@ LEAD = {
     "splits": "for each question that is marked as proved, all questions on at most two columns, in a tree with",
     "heuristic": "one tree, built step by step, with",
 }
+ANY_DEPTH_LEAD = "all trees of any depth with"
 MADE = "one tree, made by another program"
 PLANES = "questions that weigh all columns at once, "
 NEAR = PLANES + "each parting its rows by at least 1e-7 (columns scaled to [0, 1])"
@@ -52,7 +53,7 @@ ROUNDED = (
 def scope(model: dict[str, Any], rows: ModelTable) -> Finding:
     """Check that the scope of the file is that of its parameters, with all restrictions."""
     stated = _replace_older_words(str(model["certificate"].get("scope") or ""))
-    if model.get("rows") is None and not stated.startswith(tuple(LEAD.values())):
+    if model.get("rows") is None and not stated.startswith((*LEAD.values(), ANY_DEPTH_LEAD)):
         return unjudged_finding(
             "scope",
             f"This checker does not know these words; it checked what the parameters say. The file says: {stated[:200] or 'nothing'}.",
@@ -62,6 +63,8 @@ def scope(model: dict[str, Any], rows: ModelTable) -> Finding:
             "scope", stated == MADE, f"The file says: {stated or 'nothing'}; '{MADE}' is all that is known."
         )
     lead = LEAD[METHODS[model["method"]][0]]
+    if model["method"] == "exact" and model["parameters"]["depth"] is None:
+        lead = ANY_DEPTH_LEAD
     expected = [
         f"{lead} {', '.join([*_depth_words(model), *space, *_limit_words(model)])}"
         for space in _spaces(model, rows, stated)
@@ -82,7 +85,8 @@ def _replace_older_words(sentence: str) -> str:
 
 
 def _depth_words(model: dict[str, Any]) -> list[str]:
-    return [] if model["method"] == "odt" else [f"depth ≤ {model['parameters']['depth']}"]
+    depth = model["parameters"]["depth"]
+    return [] if model["method"] == "odt" or depth is None else [f"depth ≤ {depth}"]
 
 
 def _spaces(model: dict[str, Any], rows: ModelTable, stated: str) -> list[list[str]]:

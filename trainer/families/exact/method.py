@@ -15,8 +15,9 @@ from trainer.constraints.leaves import LEAVES
 from trainer.constraints.text import split_items
 from trainer.data.problem import Problem, SettingNames
 from trainer.dtypes import BitArray
-from trainer.errors import ParameterError, SolverError
+from trainer.errors import ParameterError, SolverError, list_names
 from trainer.families.exact.instance import build_instance
+from trainer.families.exact.proofs.any_depth import prove_any_depth
 from trainer.families.exact.proofs.editing import constrained_bench, restricted_proof
 from trainer.families.exact.proofs.frontier import frontier_proof
 from trainer.families.exact.proofs.limits import limited_proof
@@ -30,9 +31,11 @@ from trainer.families.exact.search.pareto import Constraints
 from trainer.families.exact.search.priced import ColumnPrices, solve_priced
 from trainer.families.exact.search.search import ExactSearch
 from trainer.families.exact.search.solve import ExactOptions, ExactResult, evaluate, prove_binary, solve_binary
-from trainer.families.exact.workbench import exact_bench
+from trainer.families.exact.workbench import check_depth, exact_bench
+from trainer.goal import GOAL_NAMES, count_goal
 from trainer.methods.base import (
     ANSWER_COSTS,
+    AUTO,
     AUTO_BINS,
     AUTO_LEAF_PENALTY,
     BINARISE,
@@ -63,6 +66,8 @@ from trainer.tree.nodes import Draft, DraftLeaf
 from trainer.tree.shapes import LabelledShape, Shape
 from trainer.version import VERSION
 
+# parameters that need a depth, with the values that switch them off
+NEEDS_DEPTH = {"optimal_trees": 0, "column_price": "", **dict.fromkeys(LIMITS)}
 ANY_DEPTH = "The search proved more than the claim: no deeper tree over these questions has a higher objective, either."
 
 
@@ -96,7 +101,7 @@ def solve(problem: Problem, settings: Settings, monitor: Monitor) -> Solution:
         solver_version=VERSION,
         warm_start_objective=None if result.start is None else _objective(result.start, problem),
         evidence=(_evidence(result), *evidence),
-        note=ANY_DEPTH if result.any_depth else "",
+        note=ANY_DEPTH if result.any_depth and settings["depth"] is not None else "",
         proof=_proof(problem, settings, constraints, result, points),
     )
 
@@ -129,7 +134,8 @@ def _proof(
     if constraints is not None or settings["max_leaves"] or problem.column_prices:
         return _constrained_proof(problem, settings, constraints, result, points)
     binary = _binary_problem(problem, settings)
-    return lambda stop: prove_binary(binary, result.bound, stop=stop)
+    prove = prove_binary if settings["depth"] is not None else prove_any_depth
+    return lambda stop: prove(binary, result.bound, stop=stop)
 
 
 def _constrained_proof(
@@ -187,11 +193,13 @@ def _cases_proof(
 
 
 def _binary_problem(problem: Problem, settings: Settings) -> BinaryProblem:
+    bits = problem.binary.bits(problem.table)
+    depth = settings["depth"]
     return BinaryProblem(
-        problem.binary.bits(problem.table),
+        bits,
         problem.y,
         n_classes=problem.n_classes,
-        depth=settings["depth"],
+        depth=bits.shape[1] if depth is None else depth,  # no path tests a feature twice
         leaf_cost=problem.kappa,
         weights=problem.weights,
         min_leaf=settings["min_leaf"],
@@ -321,6 +329,24 @@ def _prices(problem: Problem) -> ColumnPrices:
     return ColumnPrices(np.array([f.column for f in problem.binary.features]), problem.column_prices)
 
 
+def _check_depth(settings: Settings, names: SettingNames) -> None:
+    """Raise ParameterError for settings that a search without a limit of depth does not support."""
+    if settings["depth"] is not None:
+        return
+    penalty = settings["leaf_penalty"]
+    if penalty == AUTO or not penalty:
+        words = (
+            "it must be a number above 0 without a limit of depth. If a leaf costs nothing, a tree may ask until it has "
+            "separated all rows. Say what a leaf must win, for example 0.01, or set a depth."
+        )
+        raise ParameterError({"leaf_penalty": words})
+    limits = [name for name, off in NEEDS_DEPTH.items() if settings[name] not in (off, "", None)]
+    if goal := count_goal(settings):
+        limits.append(f"the goal {GOAL_NAMES[goal]}")
+    if limits:
+        raise ParameterError({"depth": f"it needs a number of questions with {list_names(limits)}, not 'none'."})
+
+
 def _check_optima(settings: Settings, constraints: Constraints | None) -> None:
     if settings["optimal_trees"] and (constraints is not None or settings["max_leaves"]):
         *others, last = LIMITS
@@ -421,9 +447,13 @@ METHOD = Method(
     warm_start=True,
     size_hint="Depth 3 with hundreds of thousands of rows or hundreds of questions, depth 4 with hundreds of questions.",
     good_for="Depth 3 with hundreds of questions, depth 4 with fewer.",
-    claim="Proves that no tree of this depth over the same questions has a higher objective.",
+    claim="Proves that no tree of this depth, or of any depth without a limit, over the same questions has a higher objective.",
     parameters=(
-        DEPTH,
+        having(
+            DEPTH, unlimited=True, check=_check_depth,
+            help="The largest number of questions between the root and a leaf. 'none': no limit; a leaf must then win something, so "
+            "leaf_penalty must be a number above 0.",
+        ),
         AUTO_LEAF_PENALTY,
         having(
             LEAVES, maximum=1 << 20, label="Most leaves", unit="leaves", advanced=False,
@@ -457,7 +487,7 @@ METHOD = Method(
         seconds=_seconds, spread=0.5, search_bytes=_pair_bytes, unmodelled=("optimal_trees", "forbidden", "column_price", *LIMITS)
     ),
     precompile=({"depth": 4}, {"depth": 5}, {"max_leaves": 5}, {"recall": "a: 1"}, {"optimal_trees": 2}),
-    workbench=WorkbenchSupport(build=exact_bench, overrides={"optimal_trees": 0}, good_trees=True),
+    workbench=WorkbenchSupport(build=exact_bench, check=check_depth, overrides={"optimal_trees": 0}, good_trees=True),
     leaf_frontier=True,
     sizes=SizeSearch(best=best_by_leaves, without=(*KEEP, "column_price")),
     chooses_bins=True,

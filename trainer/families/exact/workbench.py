@@ -155,8 +155,16 @@ class Workbench(Bench):
         return optimum.lower // self.space.instance.scale
 
 
+def check_depth(settings: Settings) -> None:
+    """Raise ParameterError for settings without a limit of depth."""
+    if settings["depth"] is None:
+        words = f"the workbench and good trees need a number of questions from 0 to {MOST_DEPTH}, not 'none'."
+        raise ParameterError({"depth": words})
+
+
 def exact_bench(problem: Problem, settings: Settings) -> Workbench:
     """Build a workbench with the settings of the method. Raises ParameterError for limits that no row can satisfy."""
+    check_depth(settings)
     constraints = exact_constraints(problem, settings)
     if constraints is None and settings["max_leaves"]:
         constraints = Constraints(max_leaves=settings["max_leaves"])

@@ -64,12 +64,16 @@ def space_of(model: Model, rows: ModelTable, X: np.ndarray, asks: list[int], pen
         for w in wishes
     )
     weighted = rows.weights > 0
-    wide = model["method"] in THRESHOLDS and not wishes
+    method = model["method"]
+    wide = method in THRESHOLDS and not wishes
     limits = {
         name: None if active_parameter(model, name) is None else int(active_parameter(model, name)) for name in LIMITS
     }
     shape = topology_of(model)
     rates = rates_of(model, rows)
+    limit = model["parameters"]["depth"]
+    any_depth = limit is None and method == "exact"
+    deepest = max(0, min(X.shape[1], int(weighted.sum()) - 1)) if any_depth else int(limit)
     banned = set(split_items(active_parameter(model, "forbidden")))
     return ProofSpace(
         kind="thresholds" if wide else "questions",
@@ -77,7 +81,8 @@ def space_of(model: Model, rows: ModelTable, X: np.ndarray, asks: list[int], pen
         labels=rows.labels[weighted],
         weights=rows.weights[weighted],
         classes=len(model["classes"]),
-        depth=int(model["parameters"]["depth"]) if shape is None else depth_of(shape),
+        depth=deepest if shape is None else depth_of(shape),
+        any_depth=any_depth,
         penalty=penalty * int(rows.weights.sum()),
         min_leaf=int(active_parameter(model, "min_leaf") or 1),
         max_leaves=limits["max_leaves"],

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from trainer.check.proof.steps.parts import ANY, INFINITE_COST, CountTable, ProofPart, Span, StepBound
+from trainer.check.proof.steps.parts import ALWAYS, ANY, INFINITE_COST, CountTable, ProofPart, Span, StepBound
 from trainer.check.proof.subject import ProofConstraint, ProofSpace, require
 
 
@@ -100,6 +100,11 @@ class Counting(CountTable):
             finite, leaves * self.leaf + self.unit * np.where(finite, errors, 0).astype(np.int64), INFINITE_COST
         )
 
+    def any_count(self, part: ProofPart) -> int:
+        """Apply rule `count` at any height: a tree deeper than two has at least four leaves."""
+        excess = np.asarray(self.excess[part.rows].sum())
+        return min(int(self.counts(part, 2)[3]), int(self.many_leaves(self.totals(part), excess, 4)))
+
     # -- splits ----------------------------------------------------------------------------------------------------------
 
     def check_split(self, part: ProofPart, height: int, leaves: int, bound: int, step_bound: StepBound) -> None:
@@ -116,6 +121,20 @@ class Counting(CountTable):
             sides.look_up(step_bound)
         short = sides.unproved_question(bound, countable=height <= 3)
         require(short is None, f"the two sides of question {frame.columns[short or 0]} are not proved to cost {bound}")
+
+    def check_any_split(self, part: ProofPart, bound: int, step_bound: StepBound) -> int:
+        """Apply rule `split` at any height: return `bound`, or raise BadProof if the leaf or a split may cost less."""
+        require(self.leaf_cost(part) >= bound, "a single leaf costs less")
+        frame = PairFrame(self, part)
+        if not len(frame.columns):
+            return bound
+        sides = FrameSides(self, frame, ALWAYS, [(self.groups, self.groups)])
+        sides.count_stumps()
+        sides.look_up(step_bound)
+        sides.close_small()
+        short = sides.unproved_question(bound, countable=False)
+        require(short is None, f"the two sides of question {frame.columns[short or 0]} are not proved to cost {bound}")
+        return bound
 
 
 class PairFrame:
@@ -161,6 +180,12 @@ class PairFrame:
             np.matmul(answers.T, answers if self.plain else self.scaled[s][side_rows], out=smaller[k])
         larger = self.pairs - smaller
         return (larger, smaller) if yes else (smaller, larger)
+
+    def common_weights(self) -> np.ndarray:
+        """Return the common weight of any two sides, by both answers and both questions, int64 of shape (2, 2, m, m)."""
+        yes = np.diagonal(self.both)
+        one = yes[:, None] - self.both  # yes to the first, no to the second
+        return np.array([[self.total - yes[:, None] - yes[None, :] + self.both, one.T], [one, self.both]])
 
     def side_costs(self) -> np.ndarray:
         """Return the least costs of the no and the yes side of each question with at most one more question, shape (2, m)."""
@@ -227,7 +252,7 @@ class FrameSides:
         self.leaves = sorted({t for plan in plans for t in plan})
         self.at = [(self.leaves.index(a), self.leaves.index(b)) for a, b in plans]
         self.done: set[int] = set()
-        limits = [min(t, 1 << height) for t in self.leaves]
+        limits = [min(t, 1 << min(height, 62)) for t in self.leaves]
         sides = zip(frame.sides, frame.excess, strict=True)
         self.bounds = np.array([[counting.floors(*side, t) for t in limits] for side in sides])  # (2, leaves, m)
 
@@ -268,6 +293,24 @@ class FrameSides:
             step_bounds = np.array([step_bound(side, self.height, t) for t in self.leaves], np.int64)
             if step_bounds.any():
                 self.learn(q, yes, step_bounds)
+
+    def count_stumps(self) -> None:
+        """Bound all sides at any height by their best stumps and the trees of more leaves, then by similarity."""
+        frame = self.frame
+        more = [self.c.many_leaves(*side, 3) for side in zip(frame.sides, frame.excess, strict=True)]
+        bounds = np.maximum(self.bounds[:, 0], np.minimum(frame.side_costs(), more))
+        sizes = frame.sides.sum(axis=1)
+        common = frame.common_weights()
+        for yes, other in itertools.product((0, 1), (0, 1)):
+            gained = bounds[yes][:, None] - self.c.unit * (sizes[yes][:, None] - common[yes, other])
+            if self.c.min_leaf > 1:  # leaving out rows may make a leaf too small
+                gained[sizes[other][None, :] != common[yes, other]] = 0
+            self.bounds[other, 0] = np.maximum(self.bounds[other, 0], gained.max(axis=0))
+
+    def close_small(self) -> None:
+        """Close questions with a side that costs at least its leaf: without them a tree is not dearer and has fewer leaves."""
+        lightest = self.frame.sides.sum(axis=1).min(axis=0)
+        self.bounds[:, :, self.c.unit * lightest <= self.c.leaf] = INFINITE_COST // 2
 
     def count(self, q: int) -> None:
         """Count both sides of question q."""

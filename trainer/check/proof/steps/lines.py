@@ -15,6 +15,7 @@ from trainer.check.proof.subject import BadProof, require
 # the version that counts errors for each number of leaves
 FORMAT = "octweb-proof"
 OF_GOALS = 4
+OF_ANY_HEIGHT = 9  # version whose steps may have no limit of height
 OF_EMPTY_CELLS = 8  # another version is named by 'like'
 MOST_LINE = 1 << 20  # characters of a line
 MOST_STEPS = 5_000_000

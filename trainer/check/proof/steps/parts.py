@@ -11,6 +11,7 @@ import numpy as np
 from trainer.check.proof.subject import ProofConstraint
 
 INFINITE_COST = 1 << 61
+ALWAYS = 1 << 20  # a height, at which a step holds for any
 Span = tuple[int, int]  # the first and the last class that leaves may predict
 ANY: Span = (0, INFINITE_COST)
 StepBound = Callable[["ProofPart", int, int], int]  # part, height, leaves → the best bound that a step proves, or 0
@@ -85,4 +86,14 @@ class CountTable:
     def floor(self, part: ProofPart, height: int, leaves: int) -> int:
         """Apply rule `floor`: return the bound that a part has without a step."""
         excess = np.asarray(self.excess[part.rows].sum())
-        return int(self.floors(self.totals(part), excess, min(leaves, 1 << height)))
+        return int(self.floors(self.totals(part), excess, min(leaves, 1 << min(height, 62))))
+
+    def many_leaves(self, sizes: np.ndarray, excess: np.ndarray, least: int) -> np.ndarray:
+        """Return lower bounds of trees with at least so many leaves, for many parts as in `floors`."""
+        top = np.cumsum(-np.sort(-sizes, axis=0), axis=0)
+        total = sizes.sum(axis=0)
+        best = np.full(excess.shape, INFINITE_COST, np.int64)
+        for t in range(least, max(least, len(sizes)) + 1):
+            errors = np.maximum(excess, total - top[min(t, len(sizes)) - 1])
+            best = np.minimum(best, min(t * self.leaf, INFINITE_COST // 2) + self.unit * errors)
+        return best

@@ -17,6 +17,7 @@ import numpy as np
 from trainer.check.proof.steps.counting import Counting
 from trainer.check.proof.steps.lines import (
     MOST_COST,
+    OF_ANY_HEIGHT,
     Lines,
     ProvedBounds,
     Record,
@@ -26,15 +27,14 @@ from trainer.check.proof.steps.lines import (
     read_header,
     whole_number,
 )
-from trainer.check.proof.steps.parts import ANY, INFINITE_COST, ProofPart, Span
+from trainer.check.proof.steps.parts import ALWAYS, ANY, INFINITE_COST, ProofPart, Span
 from trainer.check.proof.steps.sweep import Sweep
 from trainer.check.proof.steps.topology import costs_at_least
 from trainer.check.proof.steps.within import Cover, VectorRecursion
 from trainer.check.proof.subject import BadProof, ProofSpace, require
 
-VERSIONS = (1, 2, 4, 5, 6)
+VERSIONS = (1, 2, 4, 5, 6, OF_ANY_HEIGHT)
 MOST_VECTORS = 100_000
-ALWAYS = 1 << 20  # a height, at which a step holds for any
 Columns = tuple[int, ...] | None
 
 
@@ -48,10 +48,11 @@ class _Step(NamedTuple):
 def check_proof(lines: Lines, space: ProofSpace) -> ProvedBounds:
     """Check a proof against a space and return the bounds that it proves; raise BadProof with the first invalid line."""
     most = space.most_leaves(space.depth)
-    header, goals = read_header(lines, VERSIONS, "of version 1, 2, 4, 5 or 6", space.digest, most, empty=space.empty)
+    header, goals = read_header(lines, VERSIONS, "of version 1, 2, 4, 5, 6 or 9", space.digest, most, empty=space.empty)
     unit, leaf, scale = _prices(header, space, bool(goals))
     goal = 0 if goals else whole_number(header, "goal", 0)
     check = _Check(space, (Sweep if space.kind == "thresholds" else Counting)(space, unit, leaf))
+    check.any_height = OF_ANY_HEIGHT in (header["version"], header.get("like"))
     steps = check_lines(lines, check.add)
     engine = check.engine
     height = min(space.depth, engine.deepest)
@@ -72,14 +73,12 @@ def _prices(header: Record, space: ProofSpace, errors: bool) -> tuple[int, int, 
     """Return unit, leaf and scale, without a penalty if only `errors` count; raise BadProof if they are too large."""
     scale = whole_number(header, "scale", 1)
     penalty = Fraction(0) if errors else space.penalty
-    require(
-        scale == 1 or scale > 1 << space.depth,
-        f"the scale is {scale}; it must be 1, or exceed {1 << space.depth}, the most leaves",
-    )
+    most = min(1 << space.depth, len(space.X)) if space.any_depth else 1 << space.depth
+    require(scale == 1 or scale > most, f"the scale is {scale}; it must be 1, or exceed {most}, the most leaves")
     unit = scale * penalty.denominator
     leaf = scale * penalty.numerator + (scale > 1)
     require(
-        unit * int(space.weights.sum()) + (leaf << min(space.depth, 62)) < MOST_COST,
+        unit * int(space.weights.sum()) + leaf * min(most, 1 << 62) < MOST_COST,
         f"the scale {scale} is too large for exact sums",
     )
     return unit, leaf, scale
@@ -91,6 +90,7 @@ class _Check:
     def __init__(self, space: ProofSpace, engine: Counting | Sweep) -> None:
         self.space = space
         self.engine = engine
+        self.any_height = False  # whether the height of a step may be null
         self.steps: dict[int, _Step] = {}  # about trees without the restrictions
         self.steps_by_rows: defaultdict[bytes, list[tuple[np.ndarray, _Step]]] = defaultdict(list)
         # covers of trees within the restrictions, and bounds of cases of columns, both with their heights
@@ -146,8 +146,10 @@ class _Check:
         path = numbers(record, "path")
         if path is None:
             raise BadProof("'path', the list of its literals, is missing")
-        height = whole_number(record, "height", 0)
         bound = whole_number(record, "bound", 0)
+        if self.any_height and record.get("height", 0) is None:
+            return self._check_any_height(number, record, path, bound)
+        height = whole_number(record, "height", 0)
         require(bound < MOST_COST and height <= 1000, f"its bound is {MOST_COST} or more, or its height is over 1000")
         # no tree is higher than `deepest`, so that a step of this height holds for any
         valid_height = height if height < self.engine.deepest else ALWAYS
@@ -168,6 +170,29 @@ class _Check:
         require(proved >= bound, f"the reason '{reason}' proves {proved}, not {bound}")
         self.steps[number] = _Step(follow, valid_height, leaves if leaves < most else MOST_COST, bound)
         return self.steps_by_rows[part.rows_key].append((part.allowed, self.steps[number]))
+
+    def _check_any_height(self, number: int, record: Record, path: tuple[int, ...], bound: int) -> None:
+        """Check a step about trees of any height and store it. See "Any height" in docs/proof-format.md."""
+        engine = self.engine
+        if not isinstance(engine, Counting) or engine.apart is not None or self.space.wishes:
+            raise BadProof("a step of any height needs yes/no questions without forbidden pairs or wishes")
+        require(bound < MOST_COST, "its bound is too large")
+        require("leaves" not in record and "columns" not in record, "a step of any height has no leaves and columns")
+        follow = partial(engine.follow, path)
+        part = follow()
+        require(part.rows.any(), "no row follows its path")
+        reason = record.get("by")
+        rules: dict[object, Callable[[], int]] = {
+            "floor": lambda: engine.floor(part, ALWAYS, MOST_COST),
+            "count": lambda: engine.any_count(part),
+            "similar": lambda: self._similar_bound(record, part, ALWAYS, MOST_COST),
+            "split": lambda: engine.check_any_split(part, bound, self.step_bound),
+        }
+        require(isinstance(reason, str) and reason in rules, "its reason is unknown, or not allowed at any height")
+        proved = rules[reason]()
+        require(proved >= bound, f"the reason '{reason}' proves {proved}, not {bound}")
+        self.steps[number] = _Step(follow, ALWAYS, MOST_COST, bound)
+        self.steps_by_rows[part.rows_key].append((part.allowed, self.steps[number]))
 
     def _reason_bound(self, record: Record, part: ProofPart, height: int, leaves: int, bound: int) -> int:
         """Return the bound that the reason of a step proves; the search stops at `bound`."""

@@ -226,7 +226,7 @@ def optimal_trees(model: dict[str, Any], rows: ModelTable) -> int | None:
     space = _full_space(model, rows, penalty(model))
     if space is None:
         return None
-    scale = (1 << space.depth) + 1  # more than the leaves of a tree, so that leaves only break ties
+    scale = min(1 << space.depth, len(space.X)) + 1  # more than the leaves of a tree, so that leaves only break ties
     counting = Counting(space, scale * space.penalty.denominator, scale * space.penalty.numerator + 1)
     try:
         return Optima(counting, VISITS).of(counting.root(), _height(space, counting))[1]
@@ -347,7 +347,8 @@ def _height(space: ProofSpace, counting: Counting) -> int:
 def _listed_space(model: dict[str, Any], rows: ModelTable) -> tuple[np.ndarray, list[int], int, bool] | None:
     """Return answers, their columns, the depth, and whether these are all questions of the space."""
     method = model["method"]
-    depth = int(model["parameters"]["depth"])
+    limit = model["parameters"]["depth"]
+    depth = max(0, len(rows) - 1) if limit is None and method == "exact" else int(limit)
     if method in QUESTIONS:
         return *questions(model, rows), depth, True
     if method == "odt":

@@ -92,7 +92,7 @@ def _most_leaves(height):
 
 
 @kernel
-def _sort(counts):
+def sort_descending(counts):
     """Sort in place, descending."""
     for k in range(1, len(counts)):
         value = counts[k]
@@ -104,7 +104,7 @@ def _sort(counts):
 
 
 @kernel
-def _bounds_from_counts(context, node, children, height):
+def side_bounds(context, node, children, height):
     """Bound both children of each split by pair counts; exact where the best stump is optimal."""
     unit = context.costs[0]
     leaf = context.costs[1]
@@ -118,7 +118,7 @@ def _bounds_from_counts(context, node, children, height):
             for k in range(classes):
                 counts[k] = node.ones[k, p] if s else node.totals[k] - node.ones[k, p]
                 size += counts[k]
-            _sort(counts)
+            sort_descending(counts)
             upper = (size - counts[0]) * unit + leaf
             depth = 0
             below = height if height == ANY_HEIGHT else height - 1
@@ -217,7 +217,7 @@ def _look_up_sides(context, node, gathered, most, sides, keys):
 
 
 @kernel
-def _depth2_bounds(context, node, as_leaf, height, e):
+def two_level_bounds(context, node, as_leaf, height, e):
     """Return the best tree of depth two and a bound of trees with more leaves."""
     unit = context.costs[0]
     leaf = context.costs[1]
@@ -232,7 +232,7 @@ def _depth2_bounds(context, node, as_leaf, height, e):
     lower = upper
     if height > 2:
         counts = node.totals.astype(np.int64)
-        _sort(counts)
+        sort_descending(counts)
         lower = min(upper, more_leaves(counts, node.equal, 4, _most_leaves(height), unit, leaf))
     return Bounds(lower, upper, choice, depth)
 
@@ -346,9 +346,9 @@ def refine(context, rows, key, height, target, lower):
     pair_counts(node, P)
     e = np.empty(4, np.int64)
     children = node_errors_by_leaves(node, P, context.costs[2], e)
-    best = _initial_bounds(context.table, key, _depth2_bounds(context, node, as_leaf, height, e), lower)
+    best = _initial_bounds(context.table, key, two_level_bounds(context, node, as_leaf, height, e), lower)
     if best.lower < min(target, best.upper):
-        sides = _bounds_from_counts(context, node, children, height)
+        sides = side_bounds(context, node, children, height)
         bound_children_by_node(node, best.lower, unit, sides.lower)
         keys = np.empty((2, m, len(key)), np.uint64)
         _look_up_sides(context, node, gathered, best.upper, sides, keys)

@@ -205,13 +205,13 @@ class AnyDepthSearch:
         self.key[-1] = height
         lower = self._root_bounds(height)
         g = self.instance
-        self.work[1] = self.work[0] + self._visits_per_slice()
+        self.work[1] = self.work[0] + self.visits_per_slice()
         context = RefineContext(g.data, self.allowed, self.costs, self.table, self.work, self.limits.flag)
         bounds = refine(context, self.rows, self.key, height, 1 << 62, lower)
         if bounds[1] < self.best(height).cost:
             self.add_tree(self._read(self.rows, self.key, height, int(bounds[1])))
         if is_full(self.table):
-            self._grow()
+            self.grow()
         if height == ANY_HEIGHT:
             self.any_lower = max(self.any_lower, int(bounds[0]))
         return int(bounds[0])
@@ -224,13 +224,13 @@ class AnyDepthSearch:
         store(self.table, self.key, lower, best.cost, NOT_IN_TABLE, best.depth)
         return lower
 
-    def _visits_per_slice(self) -> int:
+    def visits_per_slice(self) -> int:
         """Return the visits of about 50 ms. They depend on the data alone, so the search is reproducible."""
         words = len(self.rows) // 64 + len(self.instance.segments)
         pairs = max(1, int(self.allowed.sum())) ** 2
         return max(16, min(1 << 11, SLICE_OPERATIONS // (pairs * words + 10_000)))
 
-    def _grow(self) -> None:
+    def grow(self) -> None:
         """Enlarge the table; beyond the memory limit evict entries whose trees can be computed from their rows."""
         places = len(self.table.lower)
         words = self.table.keys.shape[1]
@@ -251,7 +251,7 @@ class AnyDepthSearch:
     def _root_key(self) -> np.ndarray:
         words = self.instance.rows.shape[1]
         key = np.zeros(2 * words + 1, np.uint64)
-        _write_rows(self.instance, self.rows, key)
+        write_rows(self.instance, self.rows, key)
         return key
 
     def _read(self, rows: np.ndarray, key: np.ndarray, height: int, cost: int) -> Shape:
@@ -272,7 +272,7 @@ class AnyDepthSearch:
     def _read_side(self, rows: np.ndarray, height: int) -> Shape:
         """Read the best known tree of a child."""
         key = np.zeros_like(self.key)
-        _write_rows(self.instance, rows, key)
+        write_rows(self.instance, rows, key)
         costs = []
         for tallest in (height, ANY_HEIGHT):
             at = self._find(key, tallest)
@@ -353,7 +353,7 @@ class AnyDepthSearch:
         )
 
 
-def _write_rows(instance: ExactInstance, rows: np.ndarray, key: np.ndarray) -> None:
+def write_rows(instance: ExactInstance, rows: np.ndarray, key: np.ndarray) -> None:
     """Write the features that are 1 in all rows, then those that are 0 in all rows."""
     words = instance.rows.shape[1]
     bits = instance.rows[rows]
