@@ -145,7 +145,9 @@ class ColumnSchema:
                 meanings={str(code): str(text) for code, text in dict(record.get("meanings") or {}).items()},
             )
         except (LookupError, TypeError, ValueError) as error:
-            raise DataError(f"The contract of column '{self.name}' is damaged: {error}.") from error
+            raise DataError(
+                f"The contract of column '{self.name}' is damaged ({type(error).__name__}: {error}). Write the model file again."
+            ) from error
 
     @classmethod
     def from_json(cls, record: dict[str, Any]) -> ColumnSchema:
@@ -164,7 +166,9 @@ class ColumnSchema:
                 fill_seen=record.get("fill_seen") is not False,
             )
         except (KeyError, ValueError) as error:
-            raise DataError(f"The schema of a column is damaged: {error}.") from error
+            raise DataError(
+                f"The schema of a column is damaged ({type(error).__name__}: {error}). It needs at least 'name' and a known 'kind'."
+            ) from error
 
 
 @dataclass(frozen=True, kw_only=True)

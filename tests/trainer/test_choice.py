@@ -47,7 +47,7 @@ def test_chosen_variant_is_the_simplest_within_one_error(seed):
 
 
 def test_nothing_to_choose_from_is_an_error():
-    with pytest.raises(ParameterError, match="nothing to choose"):
+    with pytest.raises(ParameterError, match="no scores to choose"):
         choose([])
 
 

@@ -166,7 +166,7 @@ def test_stopped_search_with_prices_has_a_valid_bound(rows):
     ("asked", "name", "words"),
     [
         ({"column_price": "lab=3"}, "column_price", "not a column"),
-        ({"column_price": "x0"}, "column_price", "names no column and price"),
+        ({"column_price": "x0"}, "column_price", "does not name a column and a price"),
         ({"column_price": "x0=cheap"}, "column_price", "has no price"),
         ({"column_price": "x0=-1"}, "column_price", "not negative"),
         ({"column_price": "x0=1; x0=2"}, "column_price", "named twice"),

@@ -179,7 +179,7 @@ def test_a_refuted_file_and_other_rows_have_no_dossier(tmp_path):
     document, data = trained(tmp_path, "cart", test_share=0.4)
     other = tmp_path / "other.csv"
     other.write_text(csv_text(seed=6))
-    with pytest.raises(ModelFileError, match="so there is no dossier"):
+    with pytest.raises(ModelFileError, match="so no dossier is written"):
         made(document, other, tmp_path)
     document["metrics"]["test"]["correct"] += 1
     with pytest.raises(ModelFileError, match="metrics test"):

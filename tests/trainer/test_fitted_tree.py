@@ -41,7 +41,7 @@ def test_change_keeps_fixed_columns_and_reaches_wanted_class(fitted):
     rows = FRAME.head(20)
     for own in fitted.explain(rows, wanted=1, change={"age": "never"}):
         assert own["flip"] is None or (set(own["flip"]["changes"]) == {"town"} and own["flip"]["label"] == "1")
-    with pytest.raises(ValueError, match=r"wanted: 2 is no class. The classes are: 0, 1\."):
+    with pytest.raises(ValueError, match=r"wanted: 2 is not a class. The classes are: 0, 1\."):
         fitted.explain(rows, wanted=2)
     with pytest.raises(ParameterError, match="no such column"):
         fitted.explain(rows, change={"aeg": "up"})

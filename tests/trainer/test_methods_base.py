@@ -92,7 +92,7 @@ def test_endless_numbers_and_texts_do_not_hold_up_a_check():
     for text in ("1e10000000", "1/0"):
         with pytest.raises(ParameterError, match="is neither a number nor"):
             odt.check(odt.settings({"negative_weight": text}), names)
-    with pytest.raises(ParameterError, match="the text has 10,001 characters; 10,000 are possible"):
+    with pytest.raises(ParameterError, match="the text has 10,001 characters, but at most 10,000 are possible"):
         get("exact").settings({"forbidden": "x" * 10_001})
 
 
@@ -120,18 +120,18 @@ def test_every_bad_parameter_is_named_at_once():
 # a setting that its own range allows, and what the data or another setting make of it
 BESIDE = {
     "class": ("bendoct", {"recall": "maybe: 0.5"}, {"recall": "'maybe' is not a class. Classes: no, yes."}),
-    "share": ("exact", {"recall": "yes: 1.5"}, {"recall": "1.5 is not between 0 and 1."}),
-    "no share": ("exact", {"recall": "yes"}, {"recall": "'yes' has no minimum recall; write for example 'yes: 0.9; no: 0.8'."}),
-    "pair": ("flowoct", {"forbidden_pairs": "a"}, {"forbidden_pairs": "'a' is not a pair; write two columns with a + between them."}),
+    "share": ("exact", {"recall": "yes: 1.5"}, {"recall": "1.5 is not between 0 and 1. Write a share such as 0.9."}),
+    "no share": ("exact", {"recall": "yes"}, {"recall": "'yes' has no minimum recall. Write 'class: share', for example 'yes: 0.9; no: 0.8'."}),
+    "pair": ("flowoct", {"forbidden_pairs": "a"}, {"forbidden_pairs": "'a' is not a pair of columns. Write two columns with a + between them, as in 'age + income'."}),
     "column of a pair": ("exact", {"forbidden_pairs": "a + c"}, {"forbidden_pairs": "'c' is not a column. Columns: a, b."}),
     "groups": ("oct", {"fairness": "parity"}, {"fairness_column": "'' is not a column. Columns: a, b."}),
     "favoured class": (
         "binoct", {"fairness": "opportunity", "fairness_column": "a", "fairness_class": "x"},
         {"fairness_class": "'x' is not a class. Classes: no, yes."},
     ),
-    "direction": ("bendoct", {"monotone": "a"}, {"monotone": "'a' has no direction; write 'column up' or 'column down'."}),
+    "direction": ("bendoct", {"monotone": "a"}, {"monotone": "'a' has no direction. Write 'column up' or 'column down'."}),
     "monotone and deep": (
-        "bendoct-accelerated", {"monotone": "a up", "depth": 5}, {"monotone": "Monotone columns need a depth of at most 4."},
+        "bendoct-accelerated", {"monotone": "a up", "depth": 5}, {"monotone": "Monotone columns are possible up to depth 4, but 'depth' is 5. Set a lower depth, or leave 'monotone' empty."},
     ),
     "two at once": (
         "bendoct", {"monotone": "z up", "recall": "x: 1"},
@@ -140,29 +140,29 @@ BESIDE = {
     "not asked": ("exact", {"forbidden": "a; z"}, {"forbidden": "'z' is not a column. Columns: a, b."}),
     "thresholds inside": (
         "oct", {"thresholds": "variables", "max_leaves": 3},
-        {"thresholds": "Constraints need one variable per question; leave this at 'questions', or drop the constraints."},
+        {"thresholds": "must be 'questions' with constraints, which need one variable per question. Change it, or leave the constraints out."},
     ),
     "rows of questions": (
         "oct", {"thresholds": "variables", "single_features": True},
-        {"single_features": "Thresholds as variables have no questions to write rows for."},
+        {"single_features": "must be off when 'thresholds' is 'variables', which has no questions to write rows for."},
     ),
     "pruning by zero": ("oc1", {"pruning": "1/0"}, {"pruning": "'1/0' is neither 'cross-validation' nor a number from 0 to 1."}),
     "pruning": ("cart", {"pruning": "much"}, {"pruning": "'much' is neither 'cross-validation' nor a number from 0 to 1."}),
     "balanced": (
         "cut-h", {"balanced": True, "pareto": True, "min_leaf": 2},
         {
-            "pareto": "Balanced trees of a depth all have the same size; leave one of the two out.",
-            "min_leaf": "A balanced tree may have leaves without rows; leave one of the two out.",
+            "pareto": "has no use with 'balanced', since balanced trees of one depth all have the same size. Leave one of the two out.",
+            "min_leaf": "must be 1 with 'balanced', since balanced trees may have leaves without rows. Leave one of the two out.",
         },
     ),
     "full proof": (
-        "cutw-h", {"then_fewest": True, "mip_gap": 0.1}, {"then_fewest": "The fewest leaves need a full proof; leave mip_gap at 0."},
+        "cutw-h", {"then_fewest": True, "mip_gap": 0.1}, {"then_fewest": "needs a full proof. Set mip_gap to 0, or leave then_fewest out."},
     ),
     "positive": ("odt", {"positive": "x"}, {"positive": "'x' is not a class. Classes: no, yes."}),
-    "weight": ("odt", {"negative_weight": "much"}, {"negative_weight": "'much' is neither a number nor 'balanced'."}),
+    "weight": ("odt", {"negative_weight": "much"}, {"negative_weight": "'much' is neither a number nor 'balanced'. Write a number from 0 to 1000, or 'balanced'."}),
     "weight and share": (
         "odt", {"negative_weight": "2", "sensitivity": 0.5},
-        {"negative_weight": "Has no effect if one share is required and the other is maximised."},
+        {"negative_weight": "has no effect if one share is required and the other is maximised. Leave it at 1."},
     ),
     "topology": (
         "odt", {"topology": "[[.]"},
@@ -170,12 +170,12 @@ BESIDE = {
     ),
     "topology and share": (
         "odt", {"topology": "auto", "sensitivity": 0.0},
-        {"topology": "'auto' compares accuracies; choose a topology if a share is required."},
+        {"topology": "'auto' compares accuracies, but a share is required here. Choose a topology."},
     ),
     "frontier": (
-        "odt", {"frontier": True, "solver": "highs"}, {"frontier": "Only solver=search finds the whole frontier."},
+        "odt", {"frontier": True, "solver": "highs"}, {"frontier": "Only solver=search finds the whole frontier. Choose it, or leave the frontier out."},
     ),
-    "technique": ("odt", {"without": "magic"}, {"without": "'magic' is not a technique. Known: anchor, relax, strengthen."}),
+    "technique": ("odt", {"without": "magic"}, {"without": "'magic' is not a technique. Choose among anchor, relax and strengthen."}),
 }  # fmt: skip
 
 
@@ -193,7 +193,9 @@ def test_what_needs_two_classes_says_so(parameters):
     odt = get("odt")
     with pytest.raises(ParameterError) as found:
         odt.check(odt.settings(parameters), SettingNames(columns=("a",), classes=("x", "y", "z")))
-    assert found.value.errors == dict.fromkeys(parameters, "Needs two classes; this target has 3.")
+    assert found.value.errors == dict.fromkeys(
+        parameters, "needs two classes, but the target has 3. Leave it out, or choose another target."
+    )
 
 
 @pytest.mark.parametrize("method", METHODS, ids=lambda m: m.id)

@@ -114,7 +114,7 @@ def test_methods_that_build_anew_refuse_a_start():
     start = train(request(0, method="cart", parameters={"depth": 1})).tree
     for method in METHODS:
         if not method.warm_start:
-            with pytest.raises(ParameterError, match="builds its tree from the start"):
+            with pytest.raises(ParameterError, match="cannot begin with another tree"):
                 train(request(0, method=method.id, warm_start=start))
 
 
@@ -142,9 +142,9 @@ def test_categories_and_classes_are_matched_by_name():
 
 def test_a_missing_column_or_another_kind_is_refused():
     tree, labels = tree_over(colours(("blue", "green"), [0, 1, 1, 0]), Subset(feature=0, codes=(0,)))
-    with pytest.raises(ParameterError, match="do not have"):
+    with pytest.raises(ParameterError, match="these data lack"):
         adapt(tree, colours(("blue", "green"), [0, 1, 1, 0], name="shade"), labels)
-    with pytest.raises(ParameterError, match="categorical; in these data it is numeric"):
+    with pytest.raises(ParameterError, match="categorical, but in these data it is numeric"):
         adapt(tree, colours((), [0, 1, 1, 0], kind=ColumnKind.NUMERIC), labels)
 
 

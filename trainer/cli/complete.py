@@ -65,7 +65,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--no-prices",
         action="store_true",
-        help="say only what the best tree with the wishes is; prices of large problems are not checked by a proof",
+        help="report the best tree with the wishes, without their prices; a proof does not check the prices of large problems",
     )
 
 

@@ -76,7 +76,9 @@ def _convert(options: Options, interrupts: Interrupts) -> None:
         record: dict[str, Any] = {"counted": False}
     else:
         if source.form == "lightgbm" and not options["target"]:
-            raise ParameterError({"target": "LightGBM does not keep it: say which column of --data has the classes."})
+            raise ParameterError(
+                {"target": "LightGBM does not store it. Name the column of --data that has the classes."}
+            )
         raw, reading = _read_rows(options)
         model = count_rows(source, raw, reading, target=options["target"] or "", name=options["name"])
         counts = model.certificate
@@ -103,7 +105,9 @@ def _convert(options: Options, interrupts: Interrupts) -> None:
 def _read_source(options: Options) -> ConvertedTree:
     path = Path(options["source"])
     if path.stat().st_size > MOST_BYTES:
-        raise ConversionError(f"{path} is larger than {MOST_BYTES // 10**6} MB and is not read.")
+        raise ConversionError(
+            f"The file '{path}' is larger than the limit of {MOST_BYTES // 10**6} MB. Give a model of one smaller tree."
+        )
     content = path.read_bytes()
     classes = [name.strip() for name in options["classes"].split(",")] if options["classes"] else None
     return convert(content, options["form"] or form_of(content), classes=classes)

@@ -60,7 +60,7 @@ def run(options: Options) -> int:
     for reason, rows in counts.left_out.items():
         note(f"{count_words(rows, 'row')} left out: {reason}")
     for column, cells in counts.unknown.items():
-        note(f"{count_words(cells, 'cell')} of '{column}' hold a category that no question knows")
+        note(f"{count_words(cells, 'cell')} of '{column}' have a category that no question names")
     sample = counts.questions.asked
     if sample.get("from_rows") != sample.get("of_rows"):
         note(f"thresholds come from {sample['from_rows']:,} of {sample['of_rows']:,} rows; the counts are of all rows")
@@ -76,7 +76,7 @@ def run(options: Options) -> int:
 
 def _merge(options: Options) -> Counts:
     if options["source"] or options["suppress"]:
-        raise ParameterError({"merge": "it adds folders of counts up, and takes no SOURCE and no --suppress."})
+        raise ParameterError({"merge": "--merge adds up folders of counts. Leave SOURCE and --suppress out."})
     counts = merge([read_counts(folder) for folder in options["folders"]])
     write_counts(counts, Path(options["output"]))
     return counts
@@ -90,7 +90,11 @@ def _count(options: Options) -> Counts:
     if target is None:
         raise ParameterError({"target": "name the column to predict."})
     if questions is not None and target != questions.target:
-        raise ParameterError({"target": f"the questions are about '{questions.target}'."})
+        raise ParameterError(
+            {
+                "target": f"the file of --questions is for the target '{questions.target}'. Name it, or leave --target out."
+            }
+        )
     request = CountRequest(
         source=Path(options["source"]),
         target=target,
@@ -133,7 +137,9 @@ def _questions(options: Options) -> CountedQuestions | None:
     try:
         return CountedQuestions.from_json(read_record(options["questions"]))
     except (LookupError, TypeError, ValueError) as error:
-        raise DataError(f"The file of --questions is damaged: {error}.") from error
+        raise DataError(
+            f"The file of --questions is damaged: {error}. Give the counts.json of an earlier count."
+        ) from error
 
 
 def _record(counts: Counts) -> dict[str, Any]:

@@ -100,7 +100,7 @@ def _evaluate(options: Options) -> None:
     exit_with_parent()
     variants = _variants(options)
     if options["model"] and (len(variants) > 1 or len(options["data"]) > 1):
-        raise ParameterError({"model": "one model is written: give one data set and one method."})
+        raise ParameterError({"model": "--model writes one model. Give one data set and one method."})
     study = Study(
         datasets=_datasets(options),
         variants=variants,
@@ -133,7 +133,7 @@ def _evaluate(options: Options) -> None:
     for cell in failed:
         note(f"{cell.variant} on {cell.dataset}: {cell.failed} folds failed: {cell.error}")
     if len(failed) == len(comparison.cells):
-        raise CommandError("no fold of any method ended with a tree")
+        raise CommandError("no fold of any method ended with a tree. The notes above state the reasons")
 
 
 def _print_fold(record: FoldRecord, finished: int, total: int) -> None:
@@ -196,7 +196,11 @@ def _variants(options: Options) -> list[Variant]:
         owner, dot, parameter = name.rpartition(".")
         takers = [m for m in methods if not dot or m.id == owner]
         if not any(m.parameter(parameter.replace("-", "_")) for m in takers):
-            raise ParameterError({"set": f"no method of this comparison takes '{name}'."})
+            raise ParameterError(
+                {
+                    "set": f"no method of this comparison has the parameter '{name}'. Correct the name, or compare a method that has it."
+                }
+            )
     return [v for variant in [*variants, *pruned] for v in _sweep(variant, options["sweep"], methods)]
 
 
@@ -208,7 +212,9 @@ def _sweep(variant: Variant, sweeps: list[str], methods: list[Method]) -> list[V
         name, equals, values = sweep.partition("=")
         name = name.strip().replace("-", "_")
         if not equals or not any(m.parameter(name) for m in methods):
-            raise ParameterError({"sweep": f"'{sweep}' must be NAME=V1,V2,… with a parameter of these methods."})
+            raise ParameterError(
+                {"sweep": f"'{sweep[:80]}' must be NAME=V1,V2,… with a parameter of these methods, as in depth=2,3."}
+            )
         if method.parameter(name) is None:
             continue
         texts = list(dict.fromkeys(value.strip() for value in values.split(",")))
@@ -259,7 +265,9 @@ def _from_manifest(options: Options) -> list[StudyDataset]:
     try:
         entries = {entry["name"]: entry for entry in json.loads(path.read_text(encoding="utf-8"))}
     except (ValueError, TypeError, KeyError) as error:
-        raise DataError(f"{path} is not a JSON list of data sets with names: {error}.") from error
+        raise DataError(
+            f"{path} is not a JSON list of data sets with names: {error}. Write objects with name and file."
+        ) from error
     datasets = []
     for name in options["data"]:
         if name not in entries:
@@ -304,13 +312,15 @@ def _dask(address: str | None) -> Iterator[None]:
         from dask.distributed import Client
     except ImportError as error:
         raise ParameterError(
-            {"dask": "dask.distributed is not installed: pip install -r requirements-hosts.txt."}
+            {"dask": "dask.distributed is not installed. Install it with pip install -r requirements-hosts.txt."}
         ) from error
     import joblib
 
     try:
         client = Client(address, timeout=CONNECT_SECONDS)
     except (OSError, ValueError) as error:
-        raise DataError(f"There is no dask scheduler at {address}.") from error
+        raise DataError(
+            f"There is no dask scheduler at {address}. Start it, or correct the address of --dask."
+        ) from error
     with client, joblib.parallel_config(backend="dask"):
         yield

@@ -72,7 +72,9 @@ def _explain(options: Options) -> tuple[list[dict[str, Any]], str]:
     rows = rows_to_explain(model, options["data"], limits=OWN_FILES, **file_options(options))
     numbers = options["row"] or range(1, len(rows.matrix) + 1)
     if outside := [n for n in numbers if not 1 <= n <= len(rows.matrix)]:
-        raise DataError(f"There is no row {outside[0]}: the file has the rows 1 to {len(rows.matrix)}.")
+        raise DataError(
+            f"There is no row {outside[0]}: the file has the rows 1 to {len(rows.matrix)}. Choose --row among them."
+        )
     costs = dict(split_cost(text) for text in options["cost"])
     flipper = Flipper(tree, with_costs(tree.schema, rows.statistics, costs), allowed, least=least)
     return [explain_row(flipper, rows.matrix[n - 1], n, target) for n in numbers], rows.source
@@ -84,6 +86,8 @@ def _class_code(name: str | None, classes: tuple[str, ...]) -> int | None:
         return None
     if name not in classes:
         raise ParameterError(
-            {"wanted": f"the model has no class '{name[:60]}'; it has {', '.join(classes)}.{closest(name, classes)}"}
+            {
+                "wanted": f"the model has no class '{name[:60]}'.{closest(name, classes)} Its classes are: {', '.join(classes)}."
+            }
         )
     return classes.index(name)

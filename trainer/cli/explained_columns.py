@@ -30,7 +30,9 @@ def explained_columns(model: ModelFile, options: dict[str, Any], limits: ReadLim
     if options["units_from"]:
         rows = rows_to_explain(model, options["units_from"], limits=limits)
         if not rows.trained:
-            raise DataError(f"The file '{Path(options['units_from']).name}' is not the one that trained the model.")
+            raise DataError(
+                f"The file '{Path(options['units_from']).name}' is not the one that trained the model. Give that file to --units-from, or leave the option out."
+            )
         statistics = rows.statistics
         source = rows.source
     cost = dict(split_cost(text) for text in options["cost"])

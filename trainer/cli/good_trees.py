@@ -158,7 +158,7 @@ def _print(record: dict[str, Any], table: Table, pays_for_leaves: bool) -> None:
 
 def _at_least_one(most: int | None) -> int | None:
     if most is not None and most < 1:
-        raise ParameterError({"max_leaves": f"a tree has at least one leaf; {most} is too few."})
+        raise ParameterError({"max_leaves": f"must be at least 1, since every tree has a leaf. It is {most}."})
     return most
 
 
@@ -167,6 +167,6 @@ def _recalls(texts: list[str]) -> dict[str, str]:
     for text in texts:
         name, equals, share = text.rpartition("=")
         if not equals:
-            raise ParameterError({"recall": f"'{text}' is not CLASS=SHARE."})
+            raise ParameterError({"recall": f"'{text[:80]}' does not look like CLASS=SHARE, as in yes=0.9."})
         recalls[name] = share
     return recalls

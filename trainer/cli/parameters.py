@@ -75,7 +75,12 @@ def _costs(options: dict[str, Any]) -> dict[str, str]:
     with open(path, encoding="utf-8") as stream:
         text = stream.read(MAX_TEXT + 1).strip()
     if not text.startswith("{"):
-        raise ParameterError({"costs": f"'{path}' is not a JSON object of costs."})
+        raise ParameterError(
+            {
+                "costs": f"'{path}' is not a JSON object of costs. Write an object such as "
+                '{"costs": {"bad": {"good": 5}}}.'
+            }
+        )
     return {"costs": text}
 
 
@@ -101,6 +106,6 @@ def _assignments(pairs: list[str]) -> dict[str, str]:
     for pair in pairs:
         name, equals, value = pair.partition("=")
         if not equals or not name.strip():
-            raise ParameterError({"set": f"'{pair}' is not NAME=VALUE."})
+            raise ParameterError({"set": f"'{pair[:80]}' does not look like NAME=VALUE, as in bins=8."})
         values[name.strip().replace("-", "_")] = value
     return values

@@ -57,7 +57,9 @@ def _print_front(options: Options, interrupts: Interrupts) -> None:
     method = get(options["method"])
     raw = checked_parameters(method, options, pareto=True)
     if raw.get("costs") and options["output"]:
-        raise ParameterError({"output": "a model file has no frontier of costs. Leave it out, or use --json."})
+        raise ParameterError(
+            {"output": "a model file cannot hold a frontier of costs. Leave --output out, and use --json."}
+        )
     table, labels, _ = read_data(options)
     request, earned = as_costs(TrainRequest(table=table, labels=labels, method=method.id, parameters=raw))
     if raw.get("costs"):

@@ -112,13 +112,11 @@ def run(options: Options) -> int:
 
 def _check_usage(options: Options) -> None:
     if options["json"] and not options["output"]:
-        raise CommandError("--json needs --output, because the predictions go to standard output otherwise", USAGE)
+        raise CommandError("--json needs --output, because both would go to standard output. Add --output FILE", USAGE)
     if options["explain"]:
         return
     if any(options[name] for name in ("change", "cost", "least", "units_from")):
-        raise CommandError(
-            "--change, --cost, --least and --units-from say how rows are explained: add --explain", USAGE
-        )
+        raise CommandError("--change, --cost, --least and --units-from only affect explanations. Add --explain", USAGE)
 
 
 def _predict(options: Options) -> PredictionSummary:
@@ -159,7 +157,7 @@ def _training_rows(model: ModelFile, path: str | None) -> TrainingSet | None:
         note(f"{name} was not compared: {error_text(error)}")
         return None
     if rows is None:
-        note(f"{name} is not the file that trained the model.")
+        note(f"{name} is not the file that trained the model, so its rows were not compared.")
     return rows
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
-from argparse import ArgumentParser
+from argparse import ArgumentParser, ArgumentTypeError
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -109,7 +109,9 @@ def reading_of_file(options: dict[str, Any]) -> ColumnParsing | None:
     try:
         return ColumnParsing.from_json(json.loads(Path(options["reading"]).read_text(encoding="utf-8")))
     except (ValueError, AttributeError) as error:
-        raise ModelFileError(f"The file of --reading holds no reading: {error}.") from error
+        raise ModelFileError(
+            f"The file of --reading is not the JSON of a reading: {error}. Give the JSON of an earlier reading."
+        ) from error
 
 
 def policy_of(options: dict[str, Any]) -> MissingPolicy:
@@ -189,7 +191,6 @@ def _kinds(options: dict[str, Any]) -> dict[str, str]:
 
 
 def _count(text: str) -> int:
-    number = int(text)
-    if number < 0:
-        raise ValueError(text)
-    return number
+    if not text.isdecimal():
+        raise ArgumentTypeError(f"'{text[:40]}' is not a number of lines. Write 0 or a larger whole number.")
+    return int(text)

@@ -177,12 +177,20 @@ def _train_from_counts(options: Options, interrupts: Interrupts) -> None:
     """Train from a folder of counts; raise ParameterError for options that need rows."""
     method = get(options["method"])
     if method.id != COUNTED:
-        raise ParameterError({"method": f"'{method.id}' needs rows. From counts: {COUNTED}."})
+        raise ParameterError(
+            {
+                "method": f"'{method.id}' needs rows, and a folder of counts has none. Choose '{COUNTED}', or train on the table."
+            }
+        )
     if options_of_rows := [name for name in NEED_ROWS if options[name]]:
-        raise ParameterError({options_of_rows[0]: "it needs rows; a folder of counts has none."})
+        raise ParameterError(
+            {options_of_rows[0]: "needs rows, and a folder of counts has none. Leave it out, or train on the table."}
+        )
     counts = read_counts(options["data"])
     if options["target"] not in (None, counts.questions.target):
-        raise ParameterError({"target": f"the counts are about '{counts.questions.target}'."})
+        raise ParameterError(
+            {"target": f"the counts are for the target '{counts.questions.target}'. Name it, or leave --target out."}
+        )
     result = train_counts(counts, checked_parameters(method, options), name=options["name"])
     if options["output"]:
         save(result.model, options["output"])

@@ -169,7 +169,9 @@ def with_schema(reading: dict[str, Any], path: str) -> dict[str, Any]:
         meanings = {str(record["name"]): dict(record["meanings"]) for record in records if record.get("meanings")}
         unknown = {str(record["name"]): UnknownPolicy(record["unknown"]) for record in records if record.get("unknown")}
     except (ValueError, TypeError, AttributeError) as error:
-        raise ModelFileError(f"The schema file is not a JSON list of columns: {error}.") from error
+        raise ModelFileError(
+            f"The file of --schema is not a JSON list of columns: {str(error).rstrip('.')}. Write objects with name, kind, missing, unit and role."
+        ) from error
     features = [schema for schema, role in columns if role == "feature"]
     return reading | {
         "kinds": {c.name: c.kind for c in features},
@@ -219,4 +221,8 @@ def _column_and_codes(item: str) -> tuple[str, str]:
 def _check_folder(output: str) -> None:
     folder = Path(output).resolve().parent
     if not folder.is_dir() or not os.access(folder, os.W_OK):
-        raise ParameterError({"output": f"the folder of '{output}' does not exist or cannot be written to."})
+        raise ParameterError(
+            {
+                "output": f"the folder of '{output}' does not exist or cannot be written to. Create it, or choose another path."
+            }
+        )

@@ -18,7 +18,9 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(options: Options) -> int:
     known = precompiled_ids()
     if unknown := set(options["methods"]) - set(known):
-        raise CommandError(f"Nothing is compiled for {', '.join(sorted(unknown))}; there are {', '.join(known)}.")
+        raise CommandError(
+            f"No kernels are compiled for {', '.join(sorted(unknown))}. Choose among: {', '.join(known)}."
+        )
     for method in known:
         if method in (options["methods"] or known):
             warm(method)

@@ -22,7 +22,9 @@ def read_fairness(settings: Settings, names: SettingNames) -> tuple[str, str] | 
     if settings["fairness"] == "none":
         return None
     if settings["fairness"] == "parity" and len(names.classes) > 2:
-        raise ParameterError({"fairness": "Parity needs two classes; choose 'opportunity' for more."})
+        raise ParameterError(
+            {"fairness": f"'parity' needs two classes, but the target has {len(names.classes)}. Choose 'opportunity'."}
+        )
     name = settings["fairness_class"].strip()
     return (
         names.column(settings["fairness_column"].strip(), "fairness_column"),
@@ -38,7 +40,7 @@ def group_codes(problem: Problem, settings: Settings) -> np.ndarray | None:
     column = problem.table.columns[problem.table.names.index(fairness[0])]
     values, codes = np.unique(column.values, return_inverse=True)
     if len(values) > MAX_GROUPS:
-        words = f"'{fairness[0]}' has {len(values)} values; groups must be at most {MAX_GROUPS}. Choose another."
+        words = f"'{fairness[0]}' has {len(values)} values, but at most {MAX_GROUPS} groups can be compared. Choose another column."
         raise ParameterError({"fairness_column": words})
     return codes.astype(np.int32)
 

@@ -19,9 +19,13 @@ def directions(settings: Settings, names: SettingNames) -> list[tuple[str, bool]
     for text in split_items(settings["monotone"]):
         name, _, direction = text.rpartition(" ")
         if direction not in ("up", "down"):
-            raise ParameterError({"monotone": f"'{text}' has no direction; write 'column up' or 'column down'."})
+            raise ParameterError({"monotone": f"'{text[:80]}' has no direction. Write 'column up' or 'column down'."})
         if settings["depth"] > MAX_DEPTH:
-            raise ParameterError({"monotone": f"Monotone columns need a depth of at most {MAX_DEPTH}."})
+            raise ParameterError(
+                {
+                    "monotone": f"Monotone columns are possible up to depth {MAX_DEPTH}, but 'depth' is {settings['depth']}. Set a lower depth, or leave 'monotone' empty."
+                }
+            )
         columns.append((names.column(name.strip(), "monotone"), direction == "down"))
     return columns
 

@@ -18,7 +18,9 @@ def forbidden_pairs(settings: Settings, names: SettingNames) -> list[tuple[str, 
         pair = [names.column(name.strip(), "forbidden_pairs") for name in text.split("+")]
         if len(pair) != 2:
             raise ParameterError(
-                {"forbidden_pairs": f"'{text}' is not a pair; write two columns with a + between them."}
+                {
+                    "forbidden_pairs": f"'{text[:80]}' is not a pair of columns. Write two columns with a + between them, as in 'age + income'."
+                }
             )
         pairs.append((pair[0], pair[1]))
     return pairs

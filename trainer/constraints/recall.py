@@ -20,7 +20,9 @@ def recalls(settings: Settings, names: SettingNames) -> list[tuple[str, Fraction
         name, colon, share = text.rpartition(":")
         if not colon:
             raise ParameterError(
-                {"recall": f"'{text[:80]}' has no minimum recall; write for example 'yes: 0.9; no: 0.8'."}
+                {
+                    "recall": f"'{text[:80]}' has no minimum recall. Write 'class: share', for example 'yes: 0.9; no: 0.8'."
+                }
             )
         minimum_recalls.append((names.label(name.strip(), "recall"), _share(share)))
     return minimum_recalls
@@ -31,10 +33,10 @@ def _share(text: str) -> Fraction:
         share = exact_fraction(text.strip())
     except ValueError:
         raise ParameterError(
-            {"recall": f"'{text[:80]}' is not a share; write for example 'yes: 0.9; no: 0.8'."}
+            {"recall": f"'{text[:80]}' is not a share. Write 'class: share', for example 'yes: 0.9; no: 0.8'."}
         ) from None
     if not 0 <= share <= 1:
-        raise ParameterError({"recall": f"{text.strip()} is not between 0 and 1."})
+        raise ParameterError({"recall": f"{text.strip()[:80]} is not between 0 and 1. Write a share such as 0.9."})
     return share
 
 

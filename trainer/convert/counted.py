@@ -40,7 +40,9 @@ def fitted_to(tree: Tree, raw: RawTable, reading: ColumnParsing, target: str) ->
     )
     absent = [place[j] for j in tree.used_columns if place[j] not in table.names]
     if absent:
-        raise DataError(f"Column '{absent[0]}', which the tree asks about, has no value in the file.")
+        raise DataError(
+            f"Column '{absent[0]}' has no value in the file, but the tree asks about it. Give a file that has values there."
+        )
     present = [j for j in place if place[j] in table.names]
     columns = [_with_source_categories(tree.schema[j], table.columns[table.names.index(place[j])]) for j in present]
     fitted_table = replace(table, columns=tuple(columns))
@@ -125,11 +127,13 @@ def _places(tree: Tree, names: Sequence[str]) -> dict[int, str]:
     if lacking:
         raise DataError(
             f"The file lacks {len(lacking)} of the {len(tree.used_columns)} columns that the tree asks about: {list_names(lacking)}."
-            f"{closest(lacking[0], names)} Its columns are: {list_names(names, 12)}.",
+            f"{closest(lacking[0], names)} Its columns are: {list_names(names, 12)}. Give a file with the columns of the tree.",
             problems=tuple(f"Column '{name}' is missing." for name in lacking),
         )
     if len(set(names_in_file.values())) < len(names_in_file):
-        raise DataError("Two columns of the tree fit the same column of the file. Rename them.")
+        raise DataError(
+            "Two columns of the tree match the same column of the file. Rename them, so that each column has one match."
+        )
     return names_in_file
 
 
@@ -155,7 +159,7 @@ def _labels(labels: Labels, classes: Sequence[str]) -> Labels:
         place |= {name: place[text] for text, name in numbers.items()}
     elif strange:
         raise DataError(
-            f"The target '{labels.name}' has classes that the tree does not know: {list_names(strange, 10)}. Its classes are: "
+            f"The target '{labels.name}' has classes that the tree lacks: {list_names(strange, 10)}. Classes of the tree: "
             f"{list_names(classes, 10)}. Name them as in the file, in the order of the source (--classes no,yes)."
         )
     new = np.array([place[name] for name in labels.classes], np.int32)

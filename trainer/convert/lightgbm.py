@@ -63,7 +63,9 @@ def from_lightgbm(text: str | bytes, classes: Sequence[str] | None = None) -> Tr
     `classes`: the names of classes 0 and 1, which LightGBM does not keep; "0" and "1" by default. Raises ConversionError.
     """
     if len(text) > MOST_BYTES:
-        raise ConversionError(f"The model is larger than {MOST_BYTES // 10**6} MB and is not read.")
+        raise ConversionError(
+            f"The model is larger than the limit of {MOST_BYTES // 10**6} MB. Give a model of one smaller tree."
+        )
     try:
         plain = text.decode("utf-8") if isinstance(text, bytes) else text
         model = _read_json(plain) if plain.lstrip().startswith("{") else _read_text(plain)
@@ -75,7 +77,9 @@ def from_lightgbm(text: str | bytes, classes: Sequence[str] | None = None) -> Tr
         ) from error
     class_names = ["0", "1"] if classes is None else [str(c) for c in classes]
     if len(class_names) != 2:
-        raise ConversionError(f"The model has two classes; {len(class_names)} names were given.")
+        raise ConversionError(
+            f"The model has two classes, but you gave {len(class_names)} names. Name both classes in the order of the source, such as no,yes."
+        )
     return tree_of(_draft(model), _schema(model), class_names)
 
 
@@ -85,12 +89,16 @@ def from_lightgbm(text: str | bytes, classes: Sequence[str] | None = None) -> Tr
 def _read_text(text: str) -> _Model:
     head, *trees = re.split(r"^Tree=\d+$", text, flags=re.MULTILINE)
     if not head.startswith("tree") or "end of trees" not in text:
-        raise ConversionError('This is not the text of a LightGBM model: it begins with "tree" and has "end of trees".')
+        raise ConversionError(
+            'This is not the text of a LightGBM model: it must begin with "tree" and contain "end of trees". Give the file of save_model.'
+        )
     header = _pairs(head)
     _one_tree(len(trees), int(header["num_tree_per_iteration"]))
     tree_values = _pairs(trees[0].split("end of trees")[0])
     if int(tree_values.get("is_linear") or 0):
-        raise ConversionError("The leaves of this LightGBM tree are linear models; a leaf here is a class.")
+        raise ConversionError(
+            "The leaves of this LightGBM tree are linear models, but each leaf needs one class. Train with linear_tree=false."
+        )
     names = header["feature_names"].split(" ")
     infos = header.get("feature_infos", "").split(" ")
     levels = {
@@ -127,7 +135,9 @@ def _root_of_text(tree_values: Mapping[str, str]) -> _Leaf | _Branch:
     def visit(node: int, depth: int) -> _Leaf | _Branch:
         too_deep(depth)
         if node in visited:
-            raise ConversionError(f"Node {node} of the LightGBM tree has two parents.")
+            raise ConversionError(
+                f"The LightGBM model is damaged: node {node} of its tree has two parents. Write it again with save_model."
+            )
         visited.add(node)
         if node < 0:
             return _Leaf(value=values[~node])
@@ -157,7 +167,7 @@ def _root_of_text(tree_values: Mapping[str, str]) -> _Leaf | _Branch:
 def _read_json(text: str) -> _Model:
     record = json.loads(text)
     if "tree_info" not in record:
-        raise ConversionError('This JSON is not a LightGBM model: it has no "tree_info".')
+        raise ConversionError('This JSON is not a LightGBM model: it has no "tree_info". Give the JSON of dump_model.')
     _one_tree(len(record["tree_info"]), int(record["num_tree_per_iteration"]))
     names = list(record["feature_names"])
     infos = record.get("feature_infos") or {}
@@ -176,13 +186,19 @@ def _root_of_json(node: Mapping[str, Any], depth: int) -> _Leaf | _Branch:
     too_deep(depth)
     if "split_feature" not in node:
         if "leaf_coeff" in node:
-            raise ConversionError("The leaves of this LightGBM tree are linear models; a leaf here is a class.")
+            raise ConversionError(
+                "The leaves of this LightGBM tree are linear models, but each leaf needs one class. Train with linear_tree=false."
+            )
         return _Leaf(value=float(node["leaf_value"]))
     codes = node["decision_type"] == "=="
     if not codes and node["decision_type"] != "<=":
-        raise ConversionError(f"A decision of the type '{str(node['decision_type'])[:20]}' is not known.")
+        raise ConversionError(
+            f"The tree has the decision type '{str(node['decision_type'])[:20]}', which is neither '<=' nor '=='. Write the model again with dump_model."
+        )
     if node["missing_type"] not in MISSING:
-        raise ConversionError(f"The missing type '{str(node['missing_type'])[:20]}' is not known.")
+        raise ConversionError(
+            f"The missing type '{str(node['missing_type'])[:20]}' is not one of {', '.join(MISSING)}. Write the model again with dump_model."
+        )
     return _Branch(
         feature=int(node["split_feature"]),
         left=_root_of_json(node["left_child"], depth + 1),
@@ -197,12 +213,12 @@ def _root_of_json(node: Mapping[str, Any], depth: int) -> _Leaf | _Branch:
 def _one_tree(trees: int, classes: int) -> None:
     if classes > 1:
         raise ConversionError(
-            f"This LightGBM model has a tree for each of {classes} classes; one tree that names the class is needed. "
-            "Train it with the objective 'binary'."
+            f"This LightGBM model has a tree for each of {classes} classes, but one tree is needed. "
+            "Train it on two classes with the objective 'binary'."
         )
     if trees != 1:
         raise ConversionError(
-            f"This LightGBM model has {trees} trees; one is needed. Train it with n_estimators=1, or save one tree with "
+            f"This LightGBM model has {trees} trees, but one is needed. Train it with n_estimators=1, or save one tree with "
             "save_model(…, num_iteration=1)."
         )
 
@@ -242,8 +258,8 @@ def _levels(model: _Model) -> dict[int, dict[int, str]]:
     if model.pandas:
         if len(columns) != len(model.pandas):
             raise ConversionError(
-                "The file does not tell which of the columns are those whose categories pandas named. Give the text of save_model, "
-                "and make every categorical column a category of pandas."
+                "The file does not state which columns have the categories that it lists. Give the text of save_model, "
+                "and give every categorical column the pandas dtype 'category'."
             )
         for j, values in zip(columns, model.pandas, strict=True):
             names_of_codes[j] = {code: class_text(value) for code, value in enumerate(values)}
@@ -253,7 +269,9 @@ def _levels(model: _Model) -> dict[int, dict[int, str]]:
             names_of_codes[j] = {code: str(code) for code in sorted(codes)}
     for j, names in names_of_codes.items():
         if MISSING_CATEGORY in names.values() or len(set(names.values())) < len(names):
-            raise ConversionError(f"Column '{model.names[j]}' has two categories that would have the same name.")
+            raise ConversionError(
+                f"Column '{model.names[j]}' has two categories that would have the same name in octweb. Rename one of them, and train again."
+            )
     return names_of_codes
 
 
@@ -267,7 +285,7 @@ def _walk(node: _Leaf | _Branch, see: Callable[[_Branch], Any]) -> None:
 def _draft(model: _Model) -> Draft:
     if not OBJECTIVE.match(model.objective):
         raise ConversionError(
-            f"The objective of this LightGBM model is '{model.objective[:40] or 'not stated'}'; a tree here classifies, which needs 'binary'."
+            f"The objective of this LightGBM model is '{model.objective[:40] or 'not stated'}', but a classification tree needs 'binary'. Train it with the objective 'binary'."
         )
     slope = SIGMOID.search(model.objective)
     sigmoid = float(slope[1]) if slope else 1.0
@@ -298,11 +316,13 @@ def _branch(node: _Branch, left: Draft, right: Draft, model: _Model, places: Map
         codes = tuple(sorted(places_of_column[c] for c in node.members if c in places_of_column))
         return DraftBranch(split=Subset(feature=node.feature, codes=codes), left=left, right=right)
     if node.feature in places:
-        raise ConversionError(f"Column '{name}' is categorical, and yet the tree compares it with a number.")
+        raise ConversionError(
+            f"Column '{name}' is categorical, but the tree compares it with a number. Write the model again with save_model."
+        )
     # 0 as missing is exact only if the comparison sends all values near 0 to the default side
     if node.missing == "Zero" and not (node.cut >= ZERO if node.default_left else node.cut < -ZERO):
         raise ConversionError(
-            f"LightGBM takes 0 for missing in column '{name}' and sends it to a side of its own, which no split here does. "
+            f"The model treats 0 in column '{name}' as missing, which octweb does not support. "
             "Train with zero_as_missing=false."
         )
     # without a missing type LightGBM compares a missing value as 0

@@ -39,25 +39,33 @@ def from_pmml(content: bytes) -> Tree:
 def read_pmml(content: bytes) -> ConvertedTree:
     """Return the tree of a PMML document and its target; raises ConversionError."""
     if len(content) > MOST_BYTES:
-        raise ConversionError(f"The document is larger than {MOST_BYTES // 10**6} MB and is not read.")
+        raise ConversionError(
+            f"The document is larger than the limit of {MOST_BYTES // 10**6} MB. Give a document of one smaller tree."
+        )
     root = parse(content)
     if root.name != "PMML" or not str(root.get("version", "")).startswith("4"):
-        raise ConversionError(f"This is not PMML of version 4: it begins with {root}, version {root.get('version')}.")
+        raise ConversionError(
+            f"This is not PMML of version 4: it begins with {root}, version {root.get('version')}. Export the tree as PMML 4."
+        )
     if odd := next((child for child in root.children if child.name not in ASIDE), None):
-        raise ConversionError(f"{odd} is not a TreeModel. One tree is needed, not a model made of other parts.")
+        raise ConversionError(f"{odd} is not a TreeModel. Export one tree, not a model made of several parts.")
     model = _only(root, "TreeModel")
     if model.get("functionName") != "classification":
-        raise ConversionError(f"{model} has the function '{model.get('functionName')}'; a tree here classifies.")
+        raise ConversionError(
+            f"{model} has the function '{model.get('functionName')}', but only trees with the function 'classification' are converted. Export a classification tree."
+        )
     if odd := next((child for child in model.children if child.name not in OF_MODEL), None):
-        raise ConversionError(f"{odd} cannot be expressed by a tree of this program.")
+        raise ConversionError(f"{odd} cannot be converted. Export one plain classification tree without it.")
     if (strategy := model.get("missingValueStrategy", "none")) not in STRATEGIES:
-        raise ConversionError(f"{model} has the missingValueStrategy '{strategy}', which no single path can follow.")
+        raise ConversionError(
+            f"{model} has the missingValueStrategy '{strategy}'. Only these are converted: {', '.join(sorted(STRATEGIES))}. Export the tree with one of them."
+        )
     fields = fields_of(root, model)
     classes = _classes(model, fields)
     reader = _Reader(fields, classes, model.get("noTrueChildStrategy", "returnNullPrediction") or "", strategy)
     top = _only(model, "Node")
     if _predicate(top).name != "True":
-        raise ConversionError(f"{top} is the root and has a condition of its own; it needs <True/>.")
+        raise ConversionError(f"{top} is the root and has a condition. Give the root the predicate <True/>.")
     tree = tree_of(reader.node(top, 0), fields.schema, reader.classes)
     return ConvertedTree(tree=_with_policies(tree), target=fields.target, form="pmml")
 
@@ -75,7 +83,9 @@ def _with_policies(tree: Tree) -> Tree:
 def _only(parent: Element, name: str) -> Element:
     elements = list(parent.all(name))
     if len(elements) != 1:
-        raise ConversionError(f"{parent} has {len(elements)} elements <{name}>; one is needed.")
+        raise ConversionError(
+            f"{parent} has {len(elements)} elements <{name}>, but needs exactly one. Export the document again."
+        )
     return elements[0]
 
 
@@ -84,9 +94,13 @@ def _predicate(node: Element) -> Element:
         child for child in node.children if child.name.endswith("Predicate") or child.name in ("True", "False")
     ]
     if len(predicates) != 1:
-        raise ConversionError(f"{node} has {len(predicates)} predicates; one is needed.")
+        raise ConversionError(
+            f"{node} has {len(predicates)} predicates, but needs exactly one. Export the document again."
+        )
     if predicates[0].name not in PREDICATES:
-        raise ConversionError(f"{predicates[0]} is a predicate that is not known here.")
+        raise ConversionError(
+            f"{predicates[0]} is a predicate that cannot be converted. Known are: {', '.join(PREDICATES)}."
+        )
     return predicates[0]
 
 
@@ -119,7 +133,7 @@ class _Reader:
         """Return the draft of the subtree at a node."""
         too_deep(depth)
         if odd := next((c for c in node.all("Partition", "Regression", "DecisionTree")), None):
-            raise ConversionError(f"{odd} cannot be expressed by a tree of this program.")
+            raise ConversionError(f"{odd} cannot be converted. Export one plain classification tree without it.")
         children = list(node.all("Node"))
         if not children:
             return self._leaf(node)
@@ -162,8 +176,8 @@ class _Reader:
             return self._chain(node, others, depth + 1)
         if self.no_child != "returnLastPrediction":
             raise ConversionError(
-                f"{node} has rows that no child takes and that get no prediction (noTrueChildStrategy returnNullPrediction); "
-                "a tree here answers every row."
+                f"{node} gives no prediction for rows that no child accepts (noTrueChildStrategy returnNullPrediction). "
+                "Add a last child with the predicate <True/>, or export with returnLastPrediction."
             )
         return DraftLeaf(label=self._label(node))
 
@@ -172,7 +186,7 @@ class _Reader:
         for j, column in enumerate(self.fields.schema):
             if column.categories:
                 return Subset(feature=j, codes=())
-        raise ConversionError(f"{predicate}: no row passes it, and no question here can express that. Remove its node.")
+        raise ConversionError(f"{predicate} accepts no row, and no question can express that. Remove its node.")
 
     def _leaf(self, node: Element) -> CountedLeaf:
         counts = [0] * len(self.classes)
@@ -189,5 +203,7 @@ class _Reader:
             return self.code[score]
         shares = [(float(s.get("recordCount") or 0), str(s.get("value"))) for s in node.all("ScoreDistribution")]
         if not shares:
-            raise ConversionError(f"{node} has neither a score nor a ScoreDistribution.")
+            raise ConversionError(
+                f"{node} names no class: it has neither a score nor a ScoreDistribution. Add the score."
+            )
         return self.code[max(shares, key=lambda share: share[0])[1]]

@@ -51,7 +51,9 @@ class Fields:
         for j, column in enumerate(self.schema):
             if column.name == name:
                 return j
-        raise ConversionError(f"{place} asks the field '{name}', which is not a column of the model.")
+        raise ConversionError(
+            f"{place} uses the field '{name}', which is not an active field of the MiningSchema. Add it there, or export the document again."
+        )
 
 
 def fields_of(root: Element, model: Element) -> Fields:
@@ -59,7 +61,9 @@ def fields_of(root: Element, model: Element) -> Fields:
     dictionary = root.first("DataDictionary")
     mining = model.first("MiningSchema")
     if dictionary is None or mining is None:
-        raise ConversionError("The document has no DataDictionary, or its model no MiningSchema.")
+        raise ConversionError(
+            "The document has no DataDictionary, or its model has no MiningSchema. Export the document again."
+        )
     data = {field.get("name"): field for field in dictionary.all("DataField")}
     words = _words_of(model)
     schema: list[ColumnSchema] = []
@@ -69,7 +73,9 @@ def fields_of(root: Element, model: Element) -> Fields:
     for field in mining.all("MiningField"):
         name = field.get("name")
         if name not in data:
-            raise ConversionError(f"{field} names the field '{name}', which is not in the DataDictionary.")
+            raise ConversionError(
+                f"{field} names the field '{name}', which the DataDictionary lacks. Add a DataField for it."
+            )
         if field.get("usageType", "active") in TARGETS:
             target = str(name)
             classes = tuple(_values(data[name]))
@@ -109,7 +115,7 @@ def array_of(predicate: Element) -> list[str]:
     """Return the words in the array of a set predicate; blanks separate them, and quotes enclose words with blanks."""
     array = predicate.first("Array")
     if array is None:
-        raise ConversionError(f"{predicate} has no <Array>.")
+        raise ConversionError(f"{predicate} has no <Array> of values. Add it, or export the document again.")
     words: list[str] = []
     text = array.text
     i = 0
@@ -124,7 +130,9 @@ def array_of(predicate: Element) -> list[str]:
             words.append(text[i:end])
             i = end
     if array.get("n") is not None and str(len(words)) != array.get("n"):
-        raise ConversionError(f"{array} says that it has {array.get('n')} values, and has {len(words)}.")
+        raise ConversionError(
+            f"{array} states {array.get('n')} values, but has {len(words)}. Correct its 'n', or put values with blanks in quotes."
+        )
     return words
 
 
@@ -141,7 +149,7 @@ def _read_quoted(text: str, start: int, array: Element) -> tuple[str, int]:
         else:
             word.append(text[i])
             i += 1
-    raise ConversionError(f"{array} has a quote that is not closed.")
+    raise ConversionError(f'{array} has a quote that is not closed. Close it, or write \\" for a quote inside a value.')
 
 
 def _column(data: Element, mining: Element, words: list[str]) -> ColumnSchema:
@@ -149,7 +157,7 @@ def _column(data: Element, mining: Element, words: list[str]) -> ColumnSchema:
     kind = data.get("optype")
     if data.get("isCyclic", "0") != "0" or mining.get("outliers", "asIs") != "asIs":
         raise ConversionError(
-            f"{mining}: outliers are changed, or the field '{name}' is cyclic; neither can be said here."
+            f"{mining}: the field '{name}' is cyclic or changes outliers, and neither can be converted. Export the tree without this."
         )
     instead = mining.get("missingValueReplacement")
     if kind == "continuous" and data.get("dataType") in NUMBERS and instead is None:
@@ -165,10 +173,10 @@ def _column(data: Element, mining: Element, words: list[str]) -> ColumnSchema:
             )
     if instead is not None:
         raise ConversionError(
-            f"{mining} puts '{instead[:40]}' in the place of a missing '{name}'; here such a row gets no answer."
+            f"{mining} replaces a missing '{name}' by '{instead[:40]}', which cannot be converted. Remove missingValueReplacement."
         )
     raise ConversionError(
-        f"{data}: the field '{name}' is {kind} of the type {data.get('dataType')}, which cannot be a column here."
+        f"{data}: the field '{name}' has the optype {kind} and the dataType {data.get('dataType')}, which cannot be converted. Use a continuous number or a categorical text."
     )
 
 
@@ -179,7 +187,7 @@ def _derived_fields(parent: Element | None) -> list[Element]:
     if parent is None:
         return []
     if odd := next((c for c in parent.children if c.name not in ("DerivedField", "Extension")), None):
-        raise ConversionError(f"{odd} cannot be expressed by a tree of this program.")
+        raise ConversionError(f"{odd} cannot be converted. Export one plain classification tree without it.")
     return list(parent.all("DerivedField"))
 
 
@@ -188,14 +196,18 @@ def _with_sums(bare: Fields, derived: list[Element]) -> Fields:
     for field in derived:
         elements = [child for child in field.children if child.name != "Extension"]
         if len(elements) != 1 or field.get("dataType") != "double":
-            raise ConversionError(f"{field} is not a weighted sum of columns in double precision.")
+            raise ConversionError(
+                f"{field} is not a weighted sum of columns with the dataType double. Only such derived fields can be converted."
+            )
         weighted_sum = _read_sum(elements[0], bare, sums)
         open_ends = [
             j for (j, level, _), fill in zip(*weighted_sum, strict=True) if level == VALUE and math.isnan(fill)
         ]
         if weighted_sum.has_fills and open_ends:
             name = bare.schema[open_ends[0]].name
-            raise ConversionError(f"{field} says what an empty cell counts as for some columns, and not for '{name}'.")
+            raise ConversionError(
+                f"{field} replaces empty cells of some columns, but not of '{name}'. Replace them in all columns of the sum, or in none."
+            )
         sums[str(field.get("name"))] = weighted_sum
     return replace(bare, schema=_with_fills(bare.schema, sums), sums=sums)
 
@@ -207,7 +219,7 @@ def _with_fills(schema: tuple[ColumnSchema, ...], sums: Mapping[str, WeightedSum
         for (j, _, _), fill in zip(*weighted_sum, strict=True):
             if not math.isnan(fill) and fills.setdefault(j, fill) != fill:
                 raise ConversionError(
-                    f"An empty cell of '{schema[j].name}' counts as {fills[j]!r} in one sum and as {fill!r} in another one."
+                    f"An empty cell of '{schema[j].name}' counts as {fills[j]!r} in one sum and as {fill!r} in another. Use one value in all sums."
                 )
     return tuple(replace(column, fill=fills[j]) if j in fills else column for j, column in enumerate(schema))
 
@@ -230,7 +242,7 @@ def _read_sum(element: Element, bare: Fields, sums: Mapping[str, WeightedSum]) -
     if choice and (_number(parts[1]), _number(parts[2])) == (1.0, 0.0):
         return WeightedSum(((_missing_column(parts[0], bare), EMPTY, 1.0),), (math.nan,))
     raise ConversionError(
-        f"{element} is not part of a weighted sum of columns, the only derived field that a split can ask."
+        f"{element} is not part of a weighted sum of columns. Only such derived fields can be converted."
     )
 
 
@@ -240,7 +252,7 @@ def _category(element: Element, bare: Fields) -> Term:
     value = element.get("value")
     column = bare.schema[j]
     if value not in column.categories or element.get("mapMissingTo") != "0":
-        raise ConversionError(f"{element} must be 1 for one known category and 0 for all others, with mapMissingTo 0.")
+        raise ConversionError(f'{element} needs a category that the field lists, and mapMissingTo="0". Correct it.')
     return j, column.categories.index(value), 1.0
 
 
@@ -254,7 +266,7 @@ def _factor(element: Element, bare: Fields, sums: Mapping[str, WeightedSum]) -> 
         if term[1] == VALUE and _missing_column(parts[0], bare) == term[0]:
             return term, _number(parts[1])
     raise ConversionError(
-        f"{element} is neither a column nor a column whose missing values are replaced by a constant."
+        f"{element} is neither a column nor a column with a constant for missing values. Only these can be terms of a sum."
     )
 
 
@@ -262,10 +274,12 @@ def _missing_column(element: Element, bare: Fields) -> int:
     """Return the column that an `isMissing` element names."""
     parts = element.children
     if element.get("function") != "isMissing" or [p.name for p in parts] != ["FieldRef"]:
-        raise ConversionError(f"{element} does not ask whether a column is missing.")
+        raise ConversionError(f"{element} does not test whether a column is missing. Use isMissing with one FieldRef.")
     j = bare.column(parts[0].get("field"), parts[0])
     if bare.schema[j].kind is ColumnKind.CATEGORICAL:
-        raise ConversionError(f"{element}: '{bare.schema[j].name}' is not a number.")
+        raise ConversionError(
+            f"{element}: '{bare.schema[j].name}' is not a column of numbers. Test only columns of numbers with isMissing."
+        )
     return j
 
 
@@ -275,10 +289,14 @@ def _reference(element: Element, bare: Fields, sums: Mapping[str, WeightedSum]) 
         terms = sums[name].terms
         if len(terms) == 1 and terms[0][1] != VALUE and terms[0][2] == 1.0:
             return terms[0]
-        raise ConversionError(f"{element} is a sum in a sum.")
+        raise ConversionError(
+            f"{element} is a sum inside a sum, which cannot be converted. Write all terms into one sum."
+        )
     j = bare.column(name, element)
     if bare.schema[j].kind is ColumnKind.CATEGORICAL or j in bare.single:
-        raise ConversionError(f"{element}: '{name}' is not a number in double precision.")
+        raise ConversionError(
+            f"{element}: '{name}' is not a number with the dataType double. Declare it as double, or leave it out of the sum."
+        )
     return j, VALUE, 1.0
 
 
@@ -286,4 +304,4 @@ def _number(element: Element) -> float:
     try:
         return float(element.text)
     except ValueError as error:
-        raise ConversionError(f"{element} is not a number: '{element.text[:40]}'.") from error
+        raise ConversionError(f"{element} has '{element.text[:40]}', which is not a number. Correct it.") from error

@@ -64,9 +64,7 @@ def split_of_predicate(predicate: Element, fields: Fields, *, closed: bool) -> P
     operator = str(predicate.get("operator"))
     if fields.schema[j].kind is ColumnKind.CATEGORICAL:
         if operator not in ("equal", "notEqual"):
-            raise ConversionError(
-                f"{predicate} compares the category '{name}' with {operator}; equal and notEqual are known."
-            )
+            raise ConversionError(f"{predicate} compares the category '{name}' with {operator}. Use equal or notEqual.")
         return _among(j, [str(predicate.get("value"))], operator == "notEqual", predicate, fields)
     return _number(j, operator, predicate, fields, closed)
 
@@ -77,7 +75,9 @@ def _number(j: int, operator: str, predicate: Element, fields: Fields, closed: b
     if operator == "isNotMissing":
         return PredicateSplit(split=Interval(feature=j, low=-math.inf, high=math.inf, missing=EmptySide.RIGHT))
     if operator not in ("lessOrEqual", "lessThan", "greaterThan", "greaterOrEqual", "equal"):
-        raise ConversionError(f"{predicate} asks {operator} of a number, which no split here does.")
+        raise ConversionError(
+            f"{predicate} compares a number with {operator}, which cannot be converted. Use lessOrEqual, lessThan, greaterThan, greaterOrEqual or equal."
+        )
     value = _value(predicate)
     at = _at_most(value, j in fields.single)
     below = _below(value, j in fields.single)
@@ -110,7 +110,9 @@ def _single(value: float) -> float:
 def _among(j: int, words: Sequence[str], swapped: bool, predicate: Element, fields: Fields) -> PredicateSplit:
     column = fields.schema[j]
     if column.kind is not ColumnKind.CATEGORICAL:
-        raise ConversionError(f"{predicate} asks the number '{column.name}' for a set of categories.")
+        raise ConversionError(
+            f"{predicate} compares the number '{column.name}' with a set of categories. Declare the field as categorical."
+        )
     place = {word: code for code, word in enumerate(column.categories)}
     # words that the field does not list cannot occur
     codes = tuple(sorted({place[word] for word in words if word in place}))
@@ -133,14 +135,16 @@ def _read_compound(predicate: Element, fields: Fields) -> PredicateSplit:
             high = min(f.high for f in flat)
             return PredicateSplit(split=Interval(feature=flat[0].feature, low=low, high=high))
     raise ConversionError(
-        f"{predicate} combines predicates with '{operator}' in a way that no split here does: "
-        "'or' of categories of one field and 'and' of two ends of one number are known."
+        f"{predicate} combines predicates with '{operator}' in a way that cannot be converted. "
+        "Use 'or' for categories of one field, or 'and' for the two ends of one number."
     )
 
 
 def _read_sum(predicate: Element, fields: Fields) -> Linear:
     if predicate.name != "SimplePredicate" or predicate.get("operator") != "lessOrEqual":
-        raise ConversionError(f"{predicate} asks a derived field otherwise than by lessOrEqual.")
+        raise ConversionError(
+            f"{predicate} does not compare its derived field with lessOrEqual, which is the only possible operator. Use lessOrEqual."
+        )
     weighted_sum = fields.sums[str(predicate.get("field"))]
     return Linear(
         features=tuple(j for j, _, _ in weighted_sum.terms),
@@ -157,10 +161,10 @@ def _value(predicate: Element) -> float:
         value = float(str(predicate.get("value")))
     except ValueError as error:
         raise ConversionError(
-            f"{predicate} compares with '{str(predicate.get('value'))[:40]}', which is not a number."
+            f"{predicate} compares with '{str(predicate.get('value'))[:40]}', which is not a number. Correct the value."
         ) from error
     if not math.isfinite(value):
-        raise ConversionError(f"{predicate} compares with {value}; a finite number is needed.")
+        raise ConversionError(f"{predicate} compares with {value}, which is not a finite number. Correct the value.")
     return value
 
 

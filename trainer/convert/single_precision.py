@@ -19,7 +19,9 @@ def double_threshold(threshold: float) -> float:
     T.
     """
     if math.isnan(threshold) or threshold < -MAX_FLOAT32:
-        raise ConversionError(f"A threshold is {threshold!r}, and no number in single precision is at or below it.")
+        raise ConversionError(
+            f"The tree has the threshold {threshold!r}, and no number in single precision is at or below it. Remove this split at the source."
+        )
     threshold = min(threshold, MAX_FLOAT32)  # values beyond are refused before any comparison
     single = np.float32(threshold)
     if float(single) > threshold:
@@ -33,7 +35,7 @@ def double_threshold(threshold: float) -> float:
         middle = math.nextafter(middle, -math.inf)
     if not _passes(middle, threshold) or _passes(math.nextafter(middle, math.inf), threshold):
         raise ConversionError(
-            f"No threshold in double precision separates the same values as the threshold {threshold!r} in single precision."
+            f"The threshold {threshold!r} in single precision has no exact equivalent in double precision. Change it at the source."
         )
     return middle
 

@@ -55,14 +55,20 @@ def _names(estimator: Any, requested: Sequence[str] | None) -> list[str]:
     if not hasattr(estimator, "tree_") or not hasattr(estimator, "classes_"):
         if hasattr(estimator, "get_depth") and hasattr(estimator, "predict_proba") and not hasattr(estimator, "tree_"):
             raise ConversionError(f"This {kind} has not been fitted. Call fit first.")
-        raise ConversionError(f"{kind} is not a fitted classifier of one tree, such as DecisionTreeClassifier.")
+        raise ConversionError(
+            f"{kind} is not a classifier of one tree. Give a fitted DecisionTreeClassifier or ExtraTreeClassifier."
+        )
     if int(estimator.n_outputs_) != 1:
-        raise ConversionError(f"This {kind} predicts {estimator.n_outputs_} columns; a tree here predicts one.")
+        raise ConversionError(
+            f"This {kind} predicts {estimator.n_outputs_} columns, but a tree predicts one. Fit it on one column of classes."
+        )
     width = int(estimator.n_features_in_)
     names = list(requested) if requested is not None else list(getattr(estimator, "feature_names_in_", []))
     names = [str(name) for name in names] or [f"x{j}" for j in range(width)]
     if len(names) != width:
-        raise ConversionError(f"feature_names has {len(names)} names; the classifier was fitted on {width} columns.")
+        raise ConversionError(
+            f"feature_names has {len(names)} names, but the classifier was fitted on {width} columns. Give one name for each column."
+        )
     return names
 
 

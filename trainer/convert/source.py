@@ -38,7 +38,9 @@ class ConvertedTree:
 def tree_of(draft: Draft, schema: Sequence[ColumnSchema], classes: Sequence[str]) -> Tree:
     """Build the tree of a draft with the counts of its leaves, all 0 if one leaf has none; raise ConversionError."""
     if not classes or len(set(classes)) != len(classes):
-        raise ConversionError(f"The names of the classes must differ; they are: {', '.join(classes)[:200]}.")
+        raise ConversionError(
+            f"The classes need different names, but these are: {', '.join(classes)[:200]}. Give one distinct name for each class."
+        )
     names = [column.name for column in schema]
     if len(set(names)) != len(names):
         raise ConversionError("Two columns of the model have the same name. Rename one of them at its source.")
@@ -63,7 +65,9 @@ def _counts(draft: Draft, classes: int) -> list[list[int]]:
         if isinstance(item, DraftBranch):
             queue += (item.left, item.right)
     if len(order) > MOST_NODES:
-        raise ConversionError(f"The tree has {len(order):,} nodes; at most {MOST_NODES:,} are supported.")
+        raise ConversionError(
+            f"The tree has {len(order):,} nodes, but at most {MOST_NODES:,} can be converted. Train a smaller tree."
+        )
     counts = [[0] * classes for _ in order]
     if any(isinstance(item, DraftLeaf) and not getattr(item, "counts", ()) for item in order):
         return counts
@@ -79,7 +83,9 @@ def _counts(draft: Draft, classes: int) -> list[list[int]]:
 def too_deep(depth: int) -> None:
     """Raise ConversionError beyond the supported depth."""
     if depth > MOST_DEPTH:
-        raise ConversionError(f"The tree is deeper than {MOST_DEPTH} questions; such a tree is not taken.")
+        raise ConversionError(
+            f"The tree is deeper than {MOST_DEPTH} questions, the limit for conversion. Train a tree of less depth."
+        )
 
 
 def class_text(value: Any) -> str:

@@ -25,7 +25,9 @@ def form_of(content: bytes) -> str:
         return "octweb"
     if head.startswith((b"{", b"tree\n", b"tree\r\n")):
         return "lightgbm"
-    raise ConversionError("This is neither PMML, nor the text or JSON of a LightGBM model, nor a model file of octweb.")
+    raise ConversionError(
+        "This is neither PMML, nor the text or JSON of a LightGBM model, nor a model file of octweb. Give one of these files."
+    )
 
 
 def convert(content: bytes, form: str, *, classes: Sequence[str] | None = None) -> ConvertedTree:
@@ -33,7 +35,7 @@ def convert(content: bytes, form: str, *, classes: Sequence[str] | None = None) 
     if form == "lightgbm":
         return ConvertedTree(tree=from_lightgbm(content, classes), target="class", form=form)
     if form not in FORMS:
-        raise ConversionError(f"'{form[:40]}' is not one of {', '.join(FORMS)}.")
+        raise ConversionError(f"'{form[:40]}' is not one of {', '.join(FORMS)}. Choose one of these forms.")
     converted = read_pmml(content) if form == "pmml" else _read_octweb(content)
     return converted if classes is None else replace(converted, tree=_rename_classes(converted.tree, classes))
 
@@ -41,7 +43,9 @@ def convert(content: bytes, form: str, *, classes: Sequence[str] | None = None) 
 def _read_octweb(content: bytes) -> ConvertedTree:
     """Return the tree and target of a model file of octweb, without its claims."""
     if len(content) > MOST_BYTES:
-        raise ConversionError(f"The model file is larger than {MOST_BYTES // 10**6} MB and is not read.")
+        raise ConversionError(
+            f"The model file is larger than the limit of {MOST_BYTES // 10**6} MB. Give a model file of a smaller tree."
+        )
     try:
         model = from_json(json.loads(content, parse_constant=_refuse_constant))
     except (ValueError, RecursionError) as error:

@@ -53,13 +53,17 @@ def parse(content: bytes) -> Element:
         nonlocal count
         count += 1
         if len(stack) > MOST_DEPTH or count > MOST_ELEMENTS:
-            raise ConversionError("The XML has too many elements, or elements nested too deeply.")
+            raise ConversionError(
+                f"The XML has more than {MOST_ELEMENTS:,} elements, or elements nested deeper than {MOST_DEPTH:,}. Export a smaller tree."
+            )
         element = Element(name=name.split("\n")[-1], attributes=attributes, line=parser.CurrentLineNumber)
         stack[-1].children.append(element)
         stack.append(element)
 
     def refuse(*_: object) -> None:
-        raise ConversionError("The XML has a document type (<!DOCTYPE …>), which is not read. Remove that line.")
+        raise ConversionError(
+            "The XML has a document type (<!DOCTYPE …>), which is refused for safety. Remove that line."
+        )
 
     parser.StartElementHandler = start
     parser.EndElementHandler = lambda _: stack.pop()
@@ -69,5 +73,5 @@ def parse(content: bytes) -> Element:
     try:
         parser.Parse(content, True)
     except (expat.ExpatError, ValueError, LookupError) as error:
-        raise ConversionError(f"This is not well-formed XML: {error}.") from error
+        raise ConversionError(f"This is not well-formed XML: {error}. Export the document again.") from error
     return stack[0].children[0]

@@ -249,7 +249,7 @@ def _labels(target: str, cells: Cells, keep: BoolArray) -> Labels:
     n = int(keep.sum())
     if len(classes) < 2:
         raise DataError(
-            f"The target '{target}' has only one class ('{classes[0]}') in the {n} remaining rows; a tree needs two. "
+            f"The target '{target}' has only one class ('{classes[0]}') in the {n} remaining rows, but a tree needs two. "
             "Choose another target, or look at the rows that were dropped."
         )
     if len(classes) > MOST_CLASSES or (len(classes) > TOO_MANY_FOR_ROWS and 2 * len(classes) > n):

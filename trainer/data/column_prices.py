@@ -24,7 +24,9 @@ def read_column_prices(text: str, columns: tuple[str, ...]) -> dict[int, Fractio
             raise ParameterError({"column_price": f"'{name[:80]}' is not a column. {FORM}."})
         if not NUMBER.fullmatch(value):
             raise ParameterError(
-                {"column_price": f"'{name}={value[:60]}' has no price. A price is a number that is not negative."}
+                {
+                    "column_price": f"'{name}={value[:60]}' has no price. Write a number that is not negative, such as 12.5."
+                }
             )
         if columns.index(name) in prices:
             raise ParameterError({"column_price": f"'{name}' is named twice. Remove one of the two."})
@@ -39,7 +41,7 @@ def _items(text: str) -> list[str]:
 def _pair(item: str, columns: tuple[str, ...]) -> tuple[str, str]:
     name, sign, value = item.rpartition("=")
     if not sign:
-        raise ParameterError({"column_price": f"'{item[:80]}' names no column and price. {FORM}."})
+        raise ParameterError({"column_price": f"'{item[:80]}' does not name a column and a price. {FORM}."})
     return name.strip(), value.strip()
 
 
@@ -47,5 +49,5 @@ def _from_json(text: str) -> list[tuple[str, str]]:
     try:
         record = json.loads(text, parse_float=str, parse_int=str)
     except (ValueError, RecursionError) as error:
-        raise ParameterError({"column_price": f"this is not JSON: {error}."}) from None
+        raise ParameterError({"column_price": f"this is not JSON: {error}. {FORM}."}) from None
     return [(name, str(value).strip()) for name, value in record.items()]

@@ -60,7 +60,9 @@ def read_costs(settings: Mapping[str, Any], names: SettingNames) -> CostTable | 
 def _checked_unit(unit: str) -> str:
     if len(unit) > MOST_UNIT:
         raise ParameterError(
-            {"cost_unit": f"a unit has at most {MOST_UNIT} characters; '{unit[:40]}' has {len(unit)}."}
+            {
+                "cost_unit": f"the unit '{unit[:40]}' has {len(unit)} characters, but at most {MOST_UNIT} are possible. Shorten it."
+            }
         )
     return unit
 
@@ -104,7 +106,7 @@ def _from_json(text: str, names: SettingNames) -> tuple[Given, str]:
     try:
         record = json.loads(text, parse_float=str, parse_int=str)
     except (ValueError, RecursionError) as error:
-        raise ParameterError({"costs": f"this is not JSON: {error}."}) from None
+        raise ParameterError({"costs": f"this is not JSON: {error}. Correct it, or write 'bad>good=5'."}) from None
     if "rewards" in record and "rewards" not in names.classes:
         raise ParameterError(
             {"costs": "rewards work in commands and runs. In Python, use fit(X, y, costs=trainer.regrets(rewards))."}
@@ -112,7 +114,9 @@ def _from_json(text: str, names: SettingNames) -> tuple[Given, str]:
     by_class = record.get("costs", record)
     if not isinstance(by_class, dict) or not all(isinstance(row, dict) for row in by_class.values()):
         example = '{"unit": "EUR", "costs": {"bad": {"good": 5}}}'
-        raise ParameterError({"costs": f"a JSON object of true classes is needed, each with its answers: {example}."})
+        raise ParameterError(
+            {"costs": f"the JSON is not an object of true classes with their answers. Write, for example, {example}."}
+        )
     costs: Given = {}
     for true, row in by_class.items():
         names.label(true, "costs")

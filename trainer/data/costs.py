@@ -308,7 +308,11 @@ def _check_cells(name: str, cells: np.ndarray) -> None:
             }
         )
     if len(cells) and cells.min() < 0:
-        raise ParameterError({"costs": f"'{name}' is negative ({cells.min():g}) in a row whose cost it gives."})
+        raise ParameterError(
+            {
+                "costs": f"'{name}' is negative ({cells.min():g}) in a row whose cost it gives. Costs must be 0 or more: correct the cell."
+            }
+        )
 
 
 def _steps(blocks: list[CostBlock]) -> Iterator[Fraction]:

@@ -169,7 +169,9 @@ def _raw_of(X: Any) -> tuple[RawTable, list[str]]:
     if not isinstance(frame, nw.DataFrame):
         values = np.asarray(X.toarray() if hasattr(X, "toarray") else X)
         if values.ndim != 2:
-            raise DataError(f"X needs two dimensions, but has {values.ndim}.")
+            raise DataError(
+                f"X needs two dimensions, but has {values.ndim}. Give one row for each case, and one column for each feature."
+            )
         names = [f"x{j}" for j in range(values.shape[1])]
         return _raw_table(names, [_arrow(column) for column in values.T]), []
     columns = [_frame_column(series) for series in frame.iter_columns()]
@@ -202,7 +204,7 @@ def _arrow(cells: Sequence[Any] | np.ndarray) -> pa.Array:
 
 def _raw_table(names: Sequence[str], columns: Sequence[pa.Array]) -> RawTable:
     if not columns or not len(columns[0]):
-        raise DataError("The table has no row or no column.")
+        raise DataError("The table has no row or no column. Give a table with both.")
     return RawTable(
         names=tuple(names), columns=tuple(columns), line_numbers=np.arange(1, len(columns[0]) + 1), detected=PARQUET
     )
@@ -214,7 +216,7 @@ def _with_target(raw: RawTable, y: Any, target: str) -> RawTable:
     series = nw.from_native(y, series_only=True, pass_through=True)
     classes = _frame_column(series) if isinstance(series, nw.Series) else _arrow(np.asarray(y))
     if len(classes) != len(raw):
-        raise DataError(f"X has {len(raw):,} rows, but y has {len(classes):,} classes.")
+        raise DataError(f"X has {len(raw):,} rows, but y has {len(classes):,} classes. Give one class for each row.")
     if target in raw.names:
         raise DataError(f"X has a column '{target}' already. Give y another name with target=...")
     return replace(raw, names=(*raw.names, target), columns=(*raw.columns, classes))

@@ -126,7 +126,7 @@ class Problem:
                 "Only columns with the policy 'learn' may have empty cells; apply the missing policy first."
             )
         if not 0 <= self.leaf_penalty < 1:
-            raise DataError(f"The leaf penalty must lie in [0, 1); it is {self.leaf_penalty}.")
+            raise DataError(f"The leaf penalty must be at least 0 and below 1. It is {self.leaf_penalty}.")
 
     @property
     def n(self) -> int:
@@ -300,7 +300,7 @@ def class_weighted(settings: Mapping[str, Any], labels: Labels, weights: CountAr
     if settings.get("class_weight") != "balanced":
         return weights
     if int(settings.get("min_leaf") or 1) > 1:
-        raise ParameterError({"min_leaf": "it must be 1 when class_weight is 'balanced'."})
+        raise ParameterError({"min_leaf": "must be 1 when class_weight is 'balanced'."})
     return balanced_weights(labels, weights)
 
 

@@ -107,7 +107,9 @@ def split_rewards(table: Table, rewards: RewardTable) -> tuple[Table, FloatArray
         values[:, answer] = np.array(products)[place.reshape(-1)]
     features = tuple(column for column in table.columns if column.schema.name not in rewards.columns)
     if not features:
-        raise ParameterError({"costs": "every column holds rewards, so there is none to ask."})
+        raise ParameterError(
+            {"costs": "every column holds rewards, so there is none to ask. Give a table with further columns."}
+        )
     return replace(table, columns=features), values
 
 

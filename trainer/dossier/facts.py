@@ -117,12 +117,12 @@ def _refuse_refuted(findings: Sequence[Finding]) -> None:
     if refuted(findings):
         line = next(f for f in findings if f.verdict == "refuted")
         raise ModelFileError(
-            f"The check refutes a line of the model file, so there is no dossier: {line.claim}: {line.detail}"
+            f"The check refutes the line '{line.claim}' of the model file, so no dossier is written: {line.detail}"
         )
     if verdict(findings) == "cannot be judged":
         line = next(f for f in findings if f.verdict == "cannot be judged")
         raise ModelFileError(
-            f"The model cannot be checked on these rows, so there is no dossier: {line.claim}: {line.detail}"
+            f"The check cannot judge the line '{line.claim}' on these rows, so no dossier is written: {line.detail}"
         )
 
 

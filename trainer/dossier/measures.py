@@ -196,5 +196,5 @@ def group_columns(rows: DossierRows, requested: Sequence[str], most: int) -> lis
     used = list(dict.fromkeys(tree.schema[j].name for v in tree.branches if v.split is not None for j in v.split.used))
     for name in requested:
         if name == rows.model.target:
-            raise DataError(f"Rows cannot be grouped by the target '{name}'.")
+            raise DataError(f"Rows cannot be grouped by the target '{name}'. Choose another column.")
     return list(dict.fromkeys([*requested, *([fair] if fair in rows.raw.names else []), *used[:most]]))

@@ -100,7 +100,11 @@ class Bench:
         try:
             self.completer.spot(read, tree, word)
         except KeyError:
-            raise ParameterError({"place": f"the tree has no place '{place}'."}) from None
+            raise ParameterError(
+                {
+                    "place": f"the tree has no place '{place[:40]}'. Write 'root', or the answers from the root as in 'yn'."
+                }
+            ) from None
         return self.completer.price_list(read, tree, word)
 
     def tree(self, shape: LabelledShape) -> Tree:

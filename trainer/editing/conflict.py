@@ -100,7 +100,7 @@ def reason(prefix: Prefix, conflict: Sequence[EditConstraint]) -> str:
         room = f"{space.depth} question{'s' if space.depth != 1 else ''}"
         return f"A question at {place_name(deepest.place)} is number {len(deepest.place) + 1} on its path; trees have at most {room} on a path."
     if not prefix.admits_branches({i.place for i in asks}):
-        return "The topology has no room for questions at all these places."
+        return "No tree of the topology has questions at all these places."
     twice = [w for w in conflict if w.item.verb == "ask" and sum(i.place == w.place for i in asks) > 1]
     if len(twice) > 1:
         return f"'{twice[0].text}' and '{twice[1].text}' ask two questions at one place."
@@ -123,8 +123,8 @@ def reason(prefix: Prefix, conflict: Sequence[EditConstraint]) -> str:
             if item.number >= 0 and questions.is_barred(item.number, frozenset({w.item.number}))
         ]
         if separated:
-            return f"The question '{questions.text(item.number)}' parts what '{separated[0].text}' keeps together."
-    return _rows_reason(prefix, conflict) if asks else "Each of them can be kept, but no tree keeps them all."
+            return f"The question '{questions.text(item.number)}' separates categories that '{separated[0].text}' keeps together."
+    return _rows_reason(prefix, conflict) if asks else "A tree can keep each wish alone, but no tree keeps all of them."
 
 
 def _rows_reason(prefix: Prefix, conflict: Sequence[EditConstraint]) -> str:
@@ -147,11 +147,11 @@ def _rows_reason(prefix: Prefix, conflict: Sequence[EditConstraint]) -> str:
     column = space.problem.table.names[last.column]
     counts = np.sort(space.counts(rows))[::-1]
     if place != last.place:
-        return f"Below {place_name(place)}, where {total:,} rows arrive, no question makes room for '{column}' at {place_name(last.place)}."
+        return f"Below {place_name(place)}, where {total:,} rows arrive, no question allows one about '{column}' at {place_name(last.place)}."
     what = (
         f"the question '{space.questions.text(last.number)}'" if last.number >= 0 else f"no question about '{column}'"
     )
-    verb = "does not part" if last.number >= 0 else "parts"
+    verb = "does not separate" if last.number >= 0 else "separates"
     least = f" into sides of at least {space.min_leaf}" if space.min_leaf > 1 else ""
     pure = " (all of one class)" if len(counts) > 1 and counts[1] == 0 else ""
     return f"At {place_name(last.place)} {what} {verb} the {total:,} rows{pure} that arrive{least}."

@@ -23,8 +23,8 @@ from trainer.tree.shapes import LabelledShape
 from trainer.tree.splits import Split, Subset, goes_left
 
 ONE_CATEGORY = (
-    "'together' is a wish about questions that ask for sets of categories, as those of the method 'odt' do; here "
-    "a question names one category of '{name}'. Forbid the column instead."
+    "'together' needs questions about sets of categories, as the method 'odt' has them. Here a question names one "
+    "category of '{name}'. Forbid the column instead."
 )
 
 

@@ -95,7 +95,7 @@ def read_wish(text: str, schema: Sequence[ColumnSchema], classes: Sequence[str])
     if words[0] == "together":
         column, split = _question(rest, schema, text)
         if split is None or len(split.among) < 2:
-            raise _bad(text, "'together' names two or more categories, as 'together root COLUMN in A|B'.")
+            raise _bad(text, "'together' needs two or more categories, as in 'together root COLUMN in A|B'.")
         return ParsedEdit("together", place, column, split)
     if words[0] in ("forbid", "avoid"):
         verb: Verb = "forbid" if words[0] == "forbid" else "avoid"
@@ -103,7 +103,7 @@ def read_wish(text: str, schema: Sequence[ColumnSchema], classes: Sequence[str])
     if words[0] == "leaf":
         return ParsedEdit("leaf", place, number=_label(rest, classes, text))
     if not re.fullmatch(r"\d{1,4}", rest):
-        raise _bad(text, "'depth' takes a whole number of questions, as 'depth y 1'.")
+        raise _bad(text, "'depth' needs a whole number of questions, as in 'depth y 1'.")
     return ParsedEdit("depth", place, number=int(rest))
 
 
@@ -128,7 +128,7 @@ def _with_empty_sides(split: Split, problem: Problem, text: str) -> list[Split]:
     if not column.missing.any():
         if split.missing is EmptySide.REFUSE:
             return [split]
-        raise _bad(text, f"No training row has an empty cell in '{column.name}': leave out the words on empty cells.")
+        raise _bad(text, f"No training row has an empty cell in '{column.name}'. Leave out 'empty yes' or 'empty no'.")
     if split.missing is EmptySide.REFUSE:
         return [split.with_empty(side) for side in (EmptySide.RIGHT, EmptySide.LEFT)]
     return [split]
@@ -137,7 +137,7 @@ def _with_empty_sides(split: Split, problem: Problem, text: str) -> list[Split]:
 def parse_all(texts: Sequence[str], questions: Questions) -> tuple[EditConstraint, ...]:
     """Parse wishes and drop duplicates."""
     if len(texts) > MOST_WISHES:
-        raise ParameterError({"wish": f"{len(texts)} wishes are too many; at most {MOST_WISHES} are possible."})
+        raise ParameterError({"wish": f"{len(texts)} wishes are too many. Give at most {MOST_WISHES}."})
     return tuple({wish.item: wish for wish in (parse(text, questions) for text in texts)}.values())
 
 
@@ -198,7 +198,7 @@ def _place(word: str, text: str) -> str:
     if word == "root":
         return ""
     if not re.fullmatch(f"[yn]{{1,{MOST_PLACE}}}", word):
-        raise _bad(text, f"'{word[:40]}' is not a place: write 'root', or the answers from the root as in 'yn'.")
+        raise _bad(text, f"'{word[:40]}' is not a place. Write 'root', or the answers from the root as in 'yn'.")
     return word
 
 
@@ -267,9 +267,9 @@ def _number(word: str, text: str) -> float:
     try:
         value = float(word)
     except ValueError:
-        raise _bad(text, f"'{word[:40]}' is not a number.") from None
+        raise _bad(text, f"'{word[:40]}' is not a number. Write a number such as 5.5.") from None
     if math.isnan(value):
-        raise _bad(text, "A question compares with a number.")
+        raise _bad(text, f"'{word[:40]}' is not a number. Write a number such as 5.5.")
     return value
 
 
@@ -279,7 +279,7 @@ def _threshold(column: int, tail: str, schema: ColumnSchema, text: str) -> Split
     number, side = _empty_side(tail)
     value = _number(number, text)
     if math.isinf(value):
-        raise _bad(text, "A threshold must be a finite number.")
+        raise _bad(text, f"'{number[:40]}' is not a finite number. Write a number such as 5.5.")
     return Threshold(feature=column, threshold=value, missing=side)
 
 
@@ -287,15 +287,17 @@ def _interval(column: int, tail: str, schema: ColumnSchema, text: str) -> Split:
     ends, side = _empty_side(tail)
     low, word, high = ends.partition(" and ")
     if not word or schema.kind is ColumnKind.CATEGORICAL:
-        raise _bad(text, "Two numbers are needed: 'COLUMN between LOW and HIGH' is LOW < x <= HIGH.")
+        raise _bad(
+            text, "'between' needs a column of numbers and two ends: 'COLUMN between LOW and HIGH' is LOW < x <= HIGH."
+        )
     return Interval(feature=column, low=_number(low, text), high=_number(high, text), missing=side)
 
 
 def _subset(column: int, tail: str, schema: ColumnSchema, text: str) -> Split:
     if schema.kind is not ColumnKind.CATEGORICAL:
         if text.split(None, 1)[0] == "together":
-            raise _bad(text, f"'{schema.name}' is a number, which has no categories that could stay together.")
-        raise _bad(text, f"'{schema.name}' is a number: write '{schema.name} <= VALUE'.")
+            raise _bad(text, f"'{schema.name}' has numbers, but 'together' needs a column of categories.")
+        raise _bad(text, f"'{schema.name}' has numbers: write '{schema.name} <= VALUE'.")
     names = [tail] if tail in schema.categories else [word.strip() for word in tail.split("|")]
     for name in names:
         if name not in schema.categories:

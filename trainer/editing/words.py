@@ -45,10 +45,12 @@ def check_reasons(reasons: Mapping[str, str], wishes: Iterable[str]) -> dict[str
     for wish, text in reasons.items():
         words = " ".join(text.split())
         if wish.strip() not in wish_texts:
-            raise ParameterError({"reasons": f"there is no wish '{wish[:120]}' that this reason could be for."})
+            raise ParameterError(
+                {"reasons": f"there is no wish '{wish[:120]}' for this reason. Write the wish as it was given."}
+            )
         if not words or len(words) > MOST_REASON:
             raise ParameterError(
-                {"reasons": f"a reason has 1 to {MOST_REASON} characters; that for '{wish[:120]}' has {len(words)}."}
+                {"reasons": f"the reason for '{wish[:120]}' has {len(words)} characters. Write 1 to {MOST_REASON}."}
             )
         out[wish.strip()] = words
     return out

@@ -84,7 +84,7 @@ def choose(scores: Sequence[Score]) -> OneStandardErrorChoice:
     with the highest mean, `highest` is the one with the smallest standard error, then the first. Raises ParameterError for no scores.
     """
     if not scores:
-        raise ParameterError({"scores": "There is nothing to choose from."})
+        raise ParameterError({"scores": "there are no scores to choose from. Give at least one."})
     most = max(s.mean for s in scores)
     tied = [s for s in scores if s.mean >= most - ROUNDING]
     highest = min(tied, key=lambda s: s.error)  # so that a tie never widens what counts as equally accurate

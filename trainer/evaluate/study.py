@@ -104,13 +104,19 @@ class Study:
     def __post_init__(self) -> None:
         check_evaluation(self.test_share, 0, max((len(d.table) for d in self.datasets), default=0))
         if self.nested and self.folds < 3:
-            raise ParameterError({"folds": "Nested folds need at least 3: one is left out, one chooses, one trains."})
+            raise ParameterError(
+                {
+                    "folds": f"must be at least 3 with nested folds: one is left out, one chooses, one trains. It is {self.folds}."
+                }
+            )
         if not 2 <= self.folds <= MOST_FOLDS:
-            raise ParameterError({"folds": f"must be from 2 to {MOST_FOLDS}; it is {self.folds}."})
+            raise ParameterError({"folds": f"must be from 2 to {MOST_FOLDS}. It is {self.folds}."})
         for dataset in self.datasets:
             if len(dataset.table) < self.folds:
                 raise ParameterError(
-                    {"folds": f"'{dataset.name}' has {len(dataset.table)} rows, too few for {self.folds} folds."}
+                    {
+                        "folds": f"'{dataset.name}' has {len(dataset.table)} rows, too few for {self.folds} folds. Choose fewer folds."
+                    }
                 )
             _assign(dataset, self.folds, self.seed, self.test_share)
         for variant in self.variants:
@@ -118,7 +124,9 @@ class Study:
         for what, names in (("data set", self.datasets), ("variant", self.variants)):
             labels = [n.name if isinstance(n, StudyDataset) else n.label for n in names]
             if len(set(labels)) < len(labels):
-                raise ParameterError({"study": f"two {what}s have the same name: {', '.join(labels)}."})
+                raise ParameterError(
+                    {"study": f"two {what}s have the same name: {', '.join(labels)}. Rename one of them."}
+                )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -251,7 +259,9 @@ def read_records(path: Path) -> Iterable[FoldRecord]:
             yield FoldRecord(**{name: value for name, value in values.items() if name in names})
         except (ValueError, TypeError, AttributeError) as error:
             if number < len(lines):
-                raise DataError(f"Line {number} of {path} is not a record of a study: {error}.") from error
+                raise DataError(
+                    f"Line {number} of {path} is not a record of a study: {error}. Remove the line, or choose another file."
+                ) from error
 
 
 def _append(path: Path, record: FoldRecord) -> None:
@@ -297,7 +307,11 @@ def _fold(task: _Task) -> FoldRecord:
     inside = rows[folds.training(task.fold, task.second)]
     outside = rows[folds.validation(task.fold, task.second)]
     if not len(inside) or not len(outside):
-        return FoldRecord(**task.head, error="No row is left to train on, or to judge the tree on.", status="failed")
+        return FoldRecord(
+            **task.head,
+            error="The fold has no row to train on, or none to judge the tree on. Choose fewer folds.",
+            status="failed",
+        )
     method = get(task.variant.method)
     parameters = dict(task.variant.parameters)
     if method.parameter("threads") is not None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from trainer.errors import ParameterError, closest
+from trainer.errors import ParameterError, closest, list_names
 from trainer.table import MISSING_CATEGORY, ColumnKind, ColumnSchema
 
 WORDS = ("free", "up", "down", "whole", "fill", "never")
@@ -76,7 +76,7 @@ def _permission(column: ColumnSchema, words: Any) -> Permission:
     if strange := sorted(parts - set(WORDS)):
         raise ValueError(f"'{strange[0][:60]}' is not one of {', '.join(WORDS)}.")
     if "never" in parts and parts & {"free", "up", "down", "fill"}:
-        raise ValueError("'never' cannot be combined with another word.")
+        raise ValueError("'never' cannot be combined with another word. Use it alone.")
     if column.kind is ColumnKind.CATEGORICAL and parts & {"up", "down", "whole", "fill"}:
         raise ValueError("a column of categories takes free, never or a list of categories.")
     if "never" in parts:
@@ -92,10 +92,14 @@ def _permission(column: ColumnSchema, words: Any) -> Permission:
 
 def _reachable(column: ColumnSchema, names: list[Any]) -> Permission:
     if column.kind is not ColumnKind.CATEGORICAL:
-        raise ValueError("a list of categories needs a column of categories.")
+        raise ValueError(
+            "the column has numbers, so it takes no list of categories. Use free, up, down, whole, fill or never."
+        )
     for name in names:
         if name not in column.categories:
-            raise ValueError(f"'{str(name)[:60]}' is not a category.{closest(str(name), column.categories)}")
+            raise ValueError(
+                f"'{str(name)[:60]}' is not a category.{closest(str(name), column.categories)} Categories: {list_names(column.categories)}."
+            )
     return Permission(codes=tuple(sorted({column.categories.index(name) for name in names})))
 
 

@@ -98,14 +98,14 @@ def split_cost(text: str) -> tuple[str, float]:
     try:
         return name, float(number)
     except ValueError as error:
-        raise ParameterError({text: "write COLUMN=NUMBER."}) from error
+        raise ParameterError({text: "write COLUMN=NUMBER, as in income=0.001."}) from error
 
 
 def _odd_cost(column: ColumnSchema | None, value: Any) -> str:
     if column is None:
         return "the model has no such column."
     if column.kind is ColumnKind.CATEGORICAL:
-        return "a change of category counts 1; only numbers have a cost per unit."
+        return "a column of categories has no cost per unit, since each change counts 1. Leave this cost out."
     if isinstance(value, bool) or not isinstance(value, int | float) or not 1e-9 <= value <= 1e9:
         return "a cost is a number from 0.000000001 to 1,000,000,000."
     return ""

@@ -45,6 +45,7 @@ MAX_TEXT = 10_000  # characters of a parameter
 # limits of a number that is read exactly
 MAX_DIGITS = 60
 MAX_EXPONENT = 400
+CHECKER_SEARCHES = "The checker can still verify small search spaces by enumeration."  # beside a missing proof
 Type = Literal["integer", "number", "boolean", "choice", "text"]
 
 
@@ -112,7 +113,7 @@ class Parameter:
         if self.type == "text":
             raw = json.dumps(raw) if isinstance(raw, Mapping) else raw
             if len(str(raw)) > MAX_TEXT:
-                raise ValueError(f"the text has {len(str(raw)):,} characters; {MAX_TEXT:,} are possible")
+                raise ValueError(f"the text has {len(str(raw)):,} characters, but at most {MAX_TEXT:,} are possible")
             return str(raw)
         number = self._number(raw)
         low = self.minimum
@@ -422,7 +423,9 @@ class Method:
                 if beside and parameter.counts_rows and settings[parameter.name] != parameter.default:
                     off = "empty" if parameter.default in ("", None) else parameter.default
                     raise ParameterError(
-                        {parameter.name: f"it must be {off} with {beside}, which is searched over copies of rows."}
+                        {
+                            parameter.name: f"must be {off} with {beside}: this setting counts rows, and the search uses weighted copies of rows."
+                        }
                     )
             except ParameterError as error:
                 errors |= error.errors
@@ -552,9 +555,7 @@ MIN_LEAF = Parameter(
 def _check_class_weight(settings: Settings, names: SettingNames) -> None:
     """Raise ParameterError for class weights with costs, since costs can be multiplied by the weights."""
     if settings.get("costs") and settings["class_weight"] != "none":
-        words = (
-            "costs say what an error of each class costs. Set none, and multiply the costs of a class by its weight."
-        )
+        words = "must be 'none' with costs. Multiply the costs of a class by its weight instead."
         raise ParameterError({"class_weight": words})
 
 
@@ -570,7 +571,11 @@ def _check_costs(settings: Settings, names: SettingNames) -> None:
     if read_costs(settings, names) is None:
         return
     if settings.get("pruning") == "cross-validation" and len(names.classes) > 2:
-        raise ParameterError({"pruning": "'cross-validation' takes two classes with costs. Give a number instead."})
+        raise ParameterError(
+            {
+                "pruning": f"'cross-validation' with costs needs two classes, but the target has {len(names.classes)}. Give a number instead."
+            }
+        )
 
 
 COSTS = Parameter(
@@ -601,7 +606,9 @@ def _check_prices(settings: Settings, names: SettingNames) -> None:
     if off:
         name, value = next(iter(off.items()))
         raise ParameterError(
-            {name: f"'{str(value)[:40]}' is not possible with prices of columns. Leave one of the two out."}
+            {
+                name: f"'{str(value)[:40]}' is not possible with prices of columns (column_price). Leave one of the two out."
+            }
         )
 
 
@@ -632,16 +639,18 @@ def _check_goal(settings: Settings, names: SettingNames) -> None:
             {"goal": f"'{goal}' ignores the costs of answers. Leave the costs out, or choose 'costs'."}
         )
     if goal not in (AUTO, "balanced") and settings.get("class_weight") == "balanced":
-        raise ParameterError({"class_weight": f"it must be 'none' with the goal '{goal}', which sets the weights."})
+        raise ParameterError({"class_weight": f"must be 'none' with the goal '{goal}', which sets the weights itself."})
     if not count_goal(settings):
         return
     name = GOAL_NAMES[goal]
     if len(names.classes) != 2:
-        raise ParameterError({"goal": f"{name} takes two classes; this target has {len(names.classes)}."})
+        raise ParameterError(
+            {"goal": f"{name} needs two classes, but the target has {len(names.classes)}. Choose another goal."}
+        )
     if float(settings.get("mip_gap") or 0):
-        raise ParameterError({"mip_gap": f"it must be 0 with {name}, which rests on several full searches."})
+        raise ParameterError({"mip_gap": f"must be 0 with {name}, whose search needs full proofs."})
     if "max_leaves" not in settings and float(settings["leaf_penalty"] or 0):
-        raise ParameterError({"leaf_penalty": f"it must be 0 with {name}. 'exact' takes a leaf penalty with it."})
+        raise ParameterError({"leaf_penalty": f"must be 0 with {name}. Set it to 0, or choose the method 'exact'."})
 
 
 def _check_positive(settings: Settings, names: SettingNames) -> None:
@@ -697,7 +706,11 @@ def _check_extra_thresholds(settings: Settings, names: SettingNames) -> None:
         read_extra_thresholds(settings["extra_thresholds"], names)
         and settings["binarise"] != Scheme.QUANTILE_THRESHOLDS
     ):
-        raise ParameterError({"extra_thresholds": "it must be empty unless 'binarise' is quantile-thresholds."})
+        raise ParameterError(
+            {
+                "extra_thresholds": "must be empty unless 'binarise' is quantile-thresholds. Leave it empty, or change 'binarise'."
+            }
+        )
 
 
 EXTRA_THRESHOLDS = Parameter(

@@ -35,5 +35,5 @@ def backend(name: str = "auto") -> Backend:
     if name == "auto":
         return TABLE["gurobi" if licence() == "full" else "scip"]()
     if name not in TABLE:
-        raise ParameterError({"solver": f"'{name}' is not a solver. Known: auto, {', '.join(TABLE)}."})
+        raise ParameterError({"solver": f"'{name}' is not a solver. Choose one of: auto, {', '.join(TABLE)}."})
     return TABLE[name]()

@@ -80,7 +80,7 @@ class HighsSession:
             found["mip_max_nodes"] = options.nodes
         for name, value in (found | options.parameters).items():
             if solver.setOptionValue(name, value) != highspy.HighsStatus.kOk:
-                raise SolverError(f"HiGHS refuses the option {name}={value}.")
+                raise SolverError(f"HiGHS refuses the option {name}={value}. Correct its name or value.")
 
     def _build(self) -> None:
         model = self.exchange.model

@@ -42,7 +42,7 @@ class TreePredictor:
         """
         output = (params or {}).get("output", "labels")
         if output not in ("labels", "probabilities"):
-            raise DataError(f"'{str(output)[:40]}' is not an output; there are labels and probabilities.")
+            raise DataError(f"'{str(output)[:40]}' is not an output. Choose labels or probabilities.")
         tree = self.model.tree
         matrix = self._matrix(_records(model_input))
         if output == "probabilities":
@@ -96,7 +96,9 @@ def _file_of(model: Any) -> Iterator[Path]:
     """Write a model file in a temporary folder and yield its path; raises DataError for other kinds of objects."""
     source = model if isinstance(model, str | Path | Tree | ModelFile) else _fitted_file(model)
     if source is None:
-        raise DataError(f"{type(model).__name__} is neither a fitted classifier, nor a tree, nor a model file.")
+        raise DataError(
+            f"{type(model).__name__} is neither a fitted classifier, nor a tree, nor a model file. Give one of these."
+        )
     if isinstance(source, str | Path):
         source = read_model(source)
     with tempfile.TemporaryDirectory() as folder:

@@ -95,7 +95,9 @@ def read_rows(estimator: Any, X: Any, schema: tuple[ColumnSchema, ...]) -> Input
     frame = _frame(X)
     if frame is None:
         if any(column.kind is ColumnKind.CATEGORICAL for column in schema):
-            raise ValueError("The model was trained on a data frame with text columns; give a data frame again.")
+            raise ValueError(
+                "The model was trained on a data frame with text columns, so it cannot read this input. Give a data frame."
+            )
         _refuse_large(X)
         return InputRows(
             sklearn_validate(estimator, X, dtype=np.float64, reset=False, ensure_all_finite="allow-nan"), {}
@@ -148,15 +150,15 @@ def read_row_costs(costs: Any, y: np.ndarray) -> FloatArray:
         raise ValueError("costs must be an array of numbers, one row for each row of X.") from None
     if values.shape != (len(y), len(classes)):
         raise ValueError(
-            f"costs has the shape {values.shape}; ({len(y)}, {len(classes)}) is needed: a row for each row of X, "
+            f"costs has the shape {values.shape}, but needs ({len(y)}, {len(classes)}): a row for each row of X, "
             f"and a column for each of {list_names([str(label) for label in classes])}, in this order."
         )
     usable = np.isfinite(values) & (values >= 0)
     if not usable.all():
         row, place = np.argwhere(~usable)[0]
         raise ValueError(
-            f"costs has {values[row, place]:g} in row {row}, column {place}. Costs are finite numbers that are not negative; "
-            "adding the same number to all costs of a row changes no tree."
+            f"costs has {values[row, place]:g} in row {row}, column {place}. Costs must be finite and not negative. "
+            "Adding the same number to all costs of a row changes no tree."
         )
     return values
 
@@ -335,7 +337,7 @@ def _fit_column(name: str, series: nw.Series) -> Column:
     if any(text is None for text in texts):
         if MISSING_CATEGORY in categories:
             raise ValueError(
-                f"Column '{name}' has the text '{MISSING_CATEGORY}' and empty cells, which would become one category."
+                f"Column '{name}' has the text '{MISSING_CATEGORY}' and empty cells, which would become one category. Replace this text."
             )
         categories = [*categories, MISSING_CATEGORY]
     code = {category: float(c) for c, category in enumerate(categories)}
@@ -426,7 +428,7 @@ def _numbers(name: str, series: nw.Series) -> FloatArray:
         values = series.cast(nw.Float64).to_numpy().astype(np.float64) if objects is None else objects
     except Exception as error:  # each frame library has its own
         raise ValueError(
-            f"Column '{name}' was numeric in training and now contains something else: {error}."
+            f"Column '{name}' was numeric in training and now contains something else: {error}. Give numbers, or empty cells."
         ) from error
     if np.isinf(values).any():
         row = int(np.flatnonzero(np.isinf(values))[0])
@@ -509,13 +511,15 @@ def apply_policy(table: Table, policy: Any) -> tuple[Table, np.ndarray]:
         empty = column.missing if code is None else column.values == code
         if column_policy is MissingPolicy.REFUSE and empty.any():
             raise ValueError(
-                f"Input X contains NaN: column '{column.name}', row {int(empty.argmax())}, and 'missing' is 'refuse'."
+                f"Input X contains NaN: column '{column.name}', row {int(empty.argmax())}, and 'missing' is 'refuse'. Fill the cell, or choose missing='learn'."
             )
         training_rows &= ~empty
         categories = tuple(c for c in column.schema.categories if code is None or c != MISSING_CATEGORY)
         columns.append(replace(column, schema=replace(column.schema, missing=column_policy, categories=categories)))
     if not training_rows.any():
-        raise ValueError("Every row has an empty cell in a column whose rows are dropped, so none is left to train on.")
+        raise ValueError(
+            "Every row has an empty cell in a column whose rows are dropped, so none is left to train on. Fill cells, or choose missing='learn'."
+        )
     training_table = replace(table, columns=tuple(columns))
     return training_table if training_rows.all() else training_table.take(training_rows), training_rows
 
@@ -526,5 +530,5 @@ def refuse_empty(matrix: FloatArray, tree: Tree) -> None:
         empty = np.isnan(matrix[:, j])
         if empty.any():
             raise ValueError(
-                f"Input X contains NaN: column '{tree.schema[j].name}', row {int(empty.argmax())}. The model does not answer empty cells there."
+                f"Input X contains NaN: column '{tree.schema[j].name}', row {int(empty.argmax())}. The model gives no answer for empty cells there. Fill the cell."
             )

@@ -167,7 +167,11 @@ class TreeClassifier(FittedTree, ClassifierMixin, BaseEstimator):
             If the folder is damaged.
         """
         if self._method.id != COUNTED:
-            raise ParameterError({"method": f"'{self._method.id}' needs rows. From counts: {COUNTED}."})
+            raise ParameterError(
+                {
+                    "method": f"'{self._method.id}' needs rows, and counts have none. Use the classifier of '{COUNTED}', or fit to rows."
+                }
+            )
         values = {p.name: getattr(self, p.name) for p in self._method.parameters}
         changed = {p.name: values[p.name] for p in self._method.parameters if values[p.name] != p.default}
         training = train_counts(read_counts(folder), changed)
@@ -525,13 +529,13 @@ def _apply_class_weights(
 ) -> np.ndarray:
     """Return the row weights, float64 (n,), multiplied by the class weights; a class that is not named has weight 1."""
     if int(settings.get("min_leaf") or 1) > 1:
-        raise ParameterError({"min_leaf": "it must be 1 with class weights."})
+        raise ParameterError({"min_leaf": "must be 1 with class weights. Set it to 1, or leave class_weight out."})
     classes, codes = np.unique(y, return_inverse=True)
     unknown = [repr(label) for label in by_class if label not in set(classes.tolist())]
     if unknown:
         raise ParameterError(
             {
-                "class_weight": f"no training row has the label {list_names(unknown)}; known: {list_names([repr(c) for c in classes.tolist()])}."
+                "class_weight": f"no training row has the label {list_names(unknown)}. The labels are: {list_names([repr(c) for c in classes.tolist()])}."
             }
         )
     try:
@@ -558,7 +562,7 @@ def _integer_weights(sample_weight: Any, n: int) -> WholeWeights | None:
         return None
     weights = _check_sample_weight(sample_weight, np.empty((n, 1)), dtype=np.float64, ensure_non_negative=True)
     if not weights.any():
-        raise ValueError("Every sample weight is 0, so there is no row to train on.")
+        raise ValueError("Every sample weight is 0, so there is no row to train on. Give some rows a positive weight.")
     return whole_weights(weights)
 
 

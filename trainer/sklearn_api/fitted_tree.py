@@ -77,7 +77,9 @@ class FittedTree:
         matrix = self._matrix(X)
         code = None if wanted is None else np.flatnonzero(self.classes_ == wanted)
         if code is not None and not len(code):
-            raise ValueError(f"wanted: {wanted!r} is no class. The classes are: {', '.join(map(str, self.classes_))}.")
+            raise ValueError(
+                f"wanted: {wanted!r} is not a class. The classes are: {', '.join(map(str, self.classes_))}."
+            )
         allowed = permissions(self.tree_.schema, change or {})
         flipper = Flipper(self.tree_, statistics_of_model(self.tree_), allowed)
         return [explain_row(flipper, row, i, None if code is None else int(code[0])) for i, row in enumerate(matrix)]

@@ -59,7 +59,8 @@ def pose(
         check_weights(table.weights, settings)
     costs = costs_of(table, labels, settings, weights=weights, given_costs=given_costs, even=even, neutral=neutral)
     if costs is not None and not np.ptp(costs.values, axis=1).any():
-        raise ParameterError({"costs": "all answers cost the same in every row, so there is nothing to learn."})
+        message = "all answers cost the same in every row, so there is nothing to learn. Give them different costs."
+        raise ParameterError({"costs": message})
     weighted = class_weighted(settings, labels, weights)
     plain = np.ones(len(table), np.int64) if weights is None and weighted is not None else weights
     penalty = leaf_penalty(settings, len(table) if weighted is None else int(weighted.sum()))
@@ -117,7 +118,9 @@ def check_weights(weights: RowWeights, settings: Mapping[str, Any]) -> None:
         return
     if settings.get("costs"):
         raise ParameterError(
-            {"weight": f"'{weights.column}' must hold whole numbers with costs. Multiply other weights into the costs."}
+            {
+                "weight": f"'{weights.column}' must contain only whole numbers if there are costs. Multiply other weights into the costs."
+            }
         )
     if int(settings.get("min_leaf") or 1) > 1:
         raise ParameterError({"min_leaf": f"must be 1, since the weights in '{weights.column}' are not whole numbers."})

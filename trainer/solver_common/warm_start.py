@@ -31,12 +31,16 @@ def adapt(tree: Tree, table: Table, labels: Labels) -> Draft:
         old = tree.schema[j]
         if old.name not in columns:
             raise ParameterError(
-                {"warm_start": f"the start tree asks for the column '{old.name}', which these data do not have."}
+                {
+                    "warm_start": f"the start tree asks the column '{old.name}', which these data lack. Choose another start tree, or none."
+                }
             )
         new = table.schema[columns[old.name]]
         if new.kind is not old.kind:
             raise ParameterError(
-                {"warm_start": f"the start tree reads '{old.name}' as {old.kind}; in these data it is {new.kind}."}
+                {
+                    "warm_start": f"the start tree reads '{old.name}' as {old.kind}, but in these data it is {new.kind}. Choose the same kind, or another start tree."
+                }
             )
     known = {name: code for code, name in enumerate(labels.classes)}
     drafts: dict[int, Draft] = {}

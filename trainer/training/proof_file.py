@@ -30,7 +30,7 @@ from trainer.families.exact.search.constraints import LIMITS
 from trainer.families.exact.search.solve import prove_binary
 from trainer.families.oblique.fewest import with_smaller
 from trainer.families.oblique.proving import build_proof as planes_proof
-from trainer.methods.base import Method, NotProved, ProofSteps, Settings, Solution
+from trainer.methods.base import CHECKER_SEARCHES, Method, NotProved, ProofSteps, Settings, Solution
 from trainer.methods.capabilities import ProofKind
 from trainer.solver_common.binary_problem import BinaryProblem
 
@@ -89,13 +89,11 @@ def _proof(
     problem: Problem, method: Method, settings: Settings, solution: Solution, stop: Callable[[], bool]
 ) -> ProofSteps:
     if solution.bound is None:
-        raise NotProved("The proof steps prove bounds of errors and leaves, and this method claims no such bound.")
+        raise NotProved("This training claims no bound, so there is nothing to prove.")
     if solution.goal is not None:
-        words = "The proof steps count the errors of all rows, and something else is maximised here."
-        raise NotProved(f"{words} A check searches these trees by itself, as far as that takes seconds.")
+        raise NotProved(f"Proofs are supported only for accuracy. {CHECKER_SEARCHES}")
     if problem.column_prices:
-        words = "The proof steps know errors and leaves, and no prices of columns."
-        raise NotProved(f"{words} A check searches these trees by itself, as far as that takes seconds.")
+        raise NotProved(f"Proof steps do not support prices of columns. {CHECKER_SEARCHES}")
     if method.proof is ProofKind.HYPERPLANES:
         own_proof = None if solution.proof is None else solution.proof(stop)
         proof = own_proof or planes_proof(problem, settings, Fraction(solution.bound), stop)
@@ -106,9 +104,9 @@ def _proof(
     elif method.proof is ProofKind.SAME_TREES and "binarise" in settings:
         proof = _of_same_trees(problem, settings, solution, stop)
     else:
-        raise NotProved(f"There are no proof steps yet for what '{method.id}' was asked to do.")
+        raise NotProved(f"No proof steps exist for '{method.id}' with these settings.")
     if proof is None:
-        raise NotProved("The proof would have been larger, or taken longer, than is allowed.")
+        raise NotProved("The proof would be larger, or take longer, than its limits allow.")
     if settings.get("then_fewest") and solution.finished and proof.goals is None:  # goals: one per number of leaves
         return with_smaller(problem, settings, proof, problem.tree(solution.draft).n_leaves, stop)
     return proof
@@ -144,7 +142,7 @@ def _within_rules(
     The checker itself searches trees of depth three. Raise NotProved if there is no proof.
     """
     if unknown := sorted(beyond - SEARCHED):
-        raise NotProved(f"There are no proof steps yet for {' and '.join(unknown)}, which raises this bound.")
+        raise NotProved(f"No proof steps exist for {' and '.join(unknown)}, on which the bound depends.")
     if settings["depth"] > 3 or settings["max_columns"] is not None:
         return ruled_proof(problem, settings, cost, stop)
     price = problem.kappa
@@ -236,10 +234,10 @@ def _write(path: Path, lines: Iterator[dict[str, Any]], most: int) -> tuple[int,
             for k, line in enumerate(lines):
                 text = json.dumps(line, separators=(",", ":")).encode() + b"\n"
                 if len(text) > LONGEST_LINE:
-                    raise NotProved("A step of the proof would be longer than a checker reads.")
+                    raise NotProved("A step of the proof would be longer than the checker reads.")
                 stream.write(text)
                 if k % 1000 == 0 and raw.tell() > most:
-                    raise NotProved(f"The proof would be larger than {most // 1_000_000} MB.")
+                    raise NotProved(f"The proof would be larger than its limit of {most // 1_000_000} MB.")
         draft.replace(path)
     finally:
         draft.unlink(missing_ok=True)

@@ -21,8 +21,8 @@ from trainer.training.supervised_thread import demands_more
 from trainer.tree.nodes import Tree, tree_from_json
 
 NOTE = (
-    "The training process was killed before it could end. The tree is the last one that it had reported, counted again on the rows; "
-    "the bound is the last one that it had reported."
+    "The training process was killed. The tree is the last one that it reported, counted again on the rows. "
+    "The bound is the last one that it reported."
 )
 SAME = 1e-9  # objectives that differ by less are equal
 UNPROVED = "whether the search would have agreed, since it was killed"
@@ -67,14 +67,18 @@ def left_in(progress: Path, start: Tree | None = None) -> RecoveredRun:
 def solution_from_progress(method: Method, problem: Problem, settings: Settings, left: RecoveredRun) -> Solution:
     """Return the solution of a killed training; raise SolverError if only the search could evaluate its tree."""
     if demands_more(method, settings) or method.unsearched(problem, settings):
-        raise SolverError("The tree that it had found is lost: only the search itself can say what it is worth.")
+        raise SolverError(
+            "The best tree could not be recovered: only the search itself can evaluate it. Train again with a higher limit."
+        )
     try:
         draft = adapt(left.tree, problem.table, problem.labels)
     except ParameterError as error:
-        raise SolverError("The tree that it had found is lost: its columns are not those of the table.") from error
+        raise SolverError(
+            "The best tree could not be recovered: its columns are not those of the table. Give the file of the training."
+        ) from error
     if left.worth is not None and abs(problem.objective(problem.tree(draft)) - left.worth) > SAME:
         raise SolverError(
-            "The tree that it had found is lost: it was not written down, and is not the one that it began with."
+            "The best tree could not be recovered: it was never saved and differs from the start tree. Train again."
         )
     return Solution(
         draft=draft,
@@ -103,12 +107,12 @@ def _tree(record: dict[str, Any]) -> Tree:
         schema = [ColumnSchema.from_json(column) for column in record["columns"]]
         return tree_from_json(record["tree"], schema=schema, classes=record["classes"])
     except (TrainerError, KeyError, TypeError, ValueError) as error:
-        raise SolverError("The tree that it had found is lost: it cannot be read from the progress.") from error
+        raise SolverError("The best tree could not be recovered: the progress file is damaged. Train again.") from error
 
 
 def _lost_tree_message(worth: float | None, leaves: int | None) -> str:
     if worth is None and leaves is None:
-        return "It had found no tree yet."
+        return "The training had found no tree yet. Give it more time or memory."
     if leaves is None:
-        return "The tree that it had found is lost: it was not written down."
-    return f"The tree that it had found, of {leaves:,} leaves, is lost: the progress holds smaller trees only."
+        return "The best tree could not be recovered: it was never saved. Train again."
+    return f"The best tree, of {leaves:,} leaves, could not be recovered: only smaller trees were saved. Train again."

@@ -262,7 +262,11 @@ def fit(
     `left` is the state of a killed run, which replaces the search.
     """
     if method.two_classes and problem.n_classes > 2:  # one class is possible: a leaf
-        raise ParameterError({"method": f"'{method.id}' takes two classes; this target has {problem.n_classes}."})
+        raise ParameterError(
+            {
+                "method": f"'{method.id}' needs two classes, but the target has {problem.n_classes}. Choose another method or target."
+            }
+        )
     if problem.n_classes > 1:
         method.check(settings, problem.names)
     solution = (
@@ -283,7 +287,7 @@ def fit(
         simpler = problem.tree(simplify(tree))
         if problem.gain(simpler) < problem.gain(tree):
             raise SolverError(
-                "Simplifying the tree lost correct rows; this is a defect of the program, not of the data."
+                "Simplifying the tree lost correct rows, which is a defect of octweb. Report it with the data and the settings."
             )
         tree = simpler
     tree = problem.finish(tree)
@@ -316,7 +320,7 @@ def certify(
     if bound is not None:
         if bound < objective - TOLERANCE:
             raise SolverError(
-                f"The solver's bound {bound:.9g} lies below the objective {objective:.9g} of its own tree. Nothing is stored."
+                f"The solver's bound {bound:.9g} lies below the objective {objective:.9g} of its own tree. The result was discarded. Train again with another solver or seed, or report this."
             )
         bound = max(bound, objective)
     status = solution.status(method.guarantee, monitor)
@@ -330,7 +334,8 @@ def certify(
         status = Status.OPTIMAL
     elif status is Status.OPTIMAL:
         raise SolverError(
-            "The solver ended without reaching a limit, but its bound does not prove the tree that it returned."
+            "The solver ended without reaching a limit, but its bound does not prove its tree. "
+            "The result was discarded. Train again with another solver or seed, or report this."
         )
     splits = [v for v in tree.branches if v.impurity is not None]
     proved = [v for v in splits if v.split_proved]
@@ -435,7 +440,10 @@ def objective_of(problem: Problem, tree: Tree, goal: Goal | None) -> float:
     tn = int(weights[~positive & ~predicted_positive].sum())
     counts = (tp, int(weights[positive].sum()), tn, int(weights[~positive].sum()))
     if not goal.admits(*counts):
-        raise SolverError("The tree does not reach the required sensitivity or specificity. Nothing is stored.")
+        raise SolverError(
+            "The tree of the solver lacks the required sensitivity or specificity. "
+            "The result was discarded. Train again with another solver or seed, or report this."
+        )
     return float(goal.value(*counts) - problem.leaf_penalty * tree.n_leaves)
 
 
@@ -488,7 +496,7 @@ def _check_start(request: TrainRequest, method: Method) -> None:
         able = ", ".join(m.id for m in METHODS if m.warm_start)
         raise ParameterError(
             {
-                "warm_start": f"'{method.id}' always builds its tree from the start and cannot begin with another tree. Methods that can: {able}."
+                "warm_start": f"'{method.id}' cannot begin with another tree. Leave the start tree out, or choose one of these methods: {able}."
             }
         )
 

@@ -26,8 +26,8 @@ from trainer.tree.nodes import DraftLeaf
 TICK = 0.05
 COMPILER_GRACE_SECONDS = 0.4  # a compiler may continue for this long after the end of the run
 LEFT = (
-    "The {end} while kernels were still compiled, before the search had its time. The tree is {tree}. "
-    "`manage.py warm` compiles all kernels once, so that later runs begin with the search."
+    "The {end} while kernels were compiling, before the search had its time. The tree is {tree}. "
+    "Run `manage.py warm` once to compile all kernels, so that later runs begin with the search."
 )
 # settings that replace accuracy as the objective
 DEMANDS = ("sensitivity", "specificity", "negative_weight", "frontier", "pareto")

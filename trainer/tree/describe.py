@@ -83,10 +83,10 @@ def path_in_words(tree: Tree, leaf: int, row: FloatArray) -> list[str]:
     """
     row = np.asarray(row, np.float64).reshape(-1)
     if not 0 <= leaf < len(tree.nodes) or not tree.nodes[leaf].is_leaf:
-        raise DataError(f"Node {leaf} is not a leaf of this tree.")
+        raise DataError(f"Node {leaf} is not a leaf of this tree. Give the id of a leaf.")
     reached = int(tree.apply(row.reshape(1, -1))[0])
     if reached != leaf:
-        raise DataError(f"The row reaches leaf {reached}, not leaf {leaf}.")
+        raise DataError(f"The row reaches leaf {reached}, not leaf {leaf}. Give leaf {reached}, or another row.")
     path = tree.path_to(leaf)
     sentences = []
     for node, following in itertools.pairwise(path):

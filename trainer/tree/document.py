@@ -76,7 +76,7 @@ def check(document: Any) -> None:
         raise ModelFileError(f'This is not an octweb model file: its "format" is not "{FORMAT}".')
     if document.get("format_version") != FORMAT_VERSION:
         raise ModelFileError(
-            f"The file has format version {document.get('format_version')}; this program reads version {FORMAT_VERSION}."
+            f"The file has format version {document.get('format_version')}; this program reads version {FORMAT_VERSION}. Use the version of octweb that wrote the file."
         )
     error = jsonschema.exceptions.best_match(jsonschema.Draft202012Validator(json_schema()).iter_errors(document))
     if error is not None:
@@ -92,7 +92,9 @@ def columns_of(document: Mapping[str, Any]) -> tuple[ColumnSchema, ...]:
     except DataError as error:
         raise ModelFileError(str(error)) from error
     if len({column.name for column in schema}) != len(schema):
-        raise ModelFileError("Two columns of the model have the same name.")
+        raise ModelFileError(
+            "The model file is damaged: two of its columns have the same name. Rename one, and train again."
+        )
     return schema
 
 
@@ -106,11 +108,13 @@ def read_document(path: str | Path) -> dict[str, Any]:
     """Read and check a model file; raise ModelFileError if it is not one, and OSError if it cannot be opened."""
     path = Path(path)
     if path.stat().st_size > MAX_BYTES:
-        raise ModelFileError(f"The model file is larger than {MAX_BYTES // 10**6} MB and is not read.")
+        raise ModelFileError(
+            f"The model file is larger than the limit of {MAX_BYTES // 10**6} MB. Give a model file of a smaller tree."
+        )
     try:
         record = json.loads(path.read_bytes(), parse_constant=_refuse_constant)
     except (UnicodeDecodeError, ValueError, RecursionError) as error:
-        raise ModelFileError(f"The model file is not JSON: {error}.") from error
+        raise ModelFileError(f"The model file is not JSON: {error}. Download or export it again.") from error
     check(record)
     return without_row_digests(record)
 

@@ -26,7 +26,9 @@ def python_number(value: float) -> str:
 def python_value(column: ColumnSchema) -> str:
     """Return the expression of the number in a column of `row`; raise DataError for a categorical column."""
     if column.kind is ColumnKind.CATEGORICAL:
-        raise DataError(f"A linear split reads the categorical column '{column.name}' as a number.")
+        raise DataError(
+            f"The model file is damaged: a linear split reads the categorical column '{column.name}' as a number."
+        )
     return f"number(row, {python_text(column.name)})"
 
 

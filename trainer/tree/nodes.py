@@ -489,17 +489,21 @@ def tree_from_json(
 ) -> Tree:
     """Read the tree from the nodes of a model file; raise ModelFileError unless they form a binary tree with root 0."""
     if not records or len(records) > MAX_NODES:
-        raise ModelFileError(f"A tree needs 1 to {MAX_NODES} nodes; the file has {len(records)}.")
+        raise ModelFileError(f"A tree needs 1 to {MAX_NODES:,} nodes, but the file has {len(records):,}.")
     code = {label: k for k, label in enumerate(classes)}
     nodes: list[Node] = []
     # a branch without rows has the class of its parent, as in `grow`
     fallback = [0] * len(records)
     for i, record in enumerate(records):
         if record.get("id", i) != i:
-            raise ModelFileError(f"Node {i} has the id {record.get('id')}; ids must be the positions in the list.")
+            raise ModelFileError(
+                f"Node {i} has the id {record.get('id')}, but each id must be the position in the list."
+            )
         counts = tuple(int(c) for c in record["counts"])
         if len(counts) != len(classes):
-            raise ModelFileError(f"Node {i} has {len(counts)} counts for {len(classes)} classes.")
+            raise ModelFileError(
+                f"Node {i} has {len(counts)} counts for {len(classes)} classes. It needs one for each class."
+            )
         if "split" in record:
             left = int(record["left"])
             right = int(record["right"])
@@ -526,7 +530,7 @@ def tree_from_json(
             nodes.append(Node(id=i, counts=counts, label=code[record["class"]]))
     child_ids = [c for v in nodes if not v.is_leaf for c in (v.left, v.right)]
     if sorted(child_ids) != list(range(1, len(nodes))):
-        raise ModelFileError("The nodes do not form one tree: a node has no parent or more than one.")
+        raise ModelFileError("The nodes do not form one tree: some node has no parent, or more than one.")
     return Tree(schema=tuple(schema), classes=tuple(classes), nodes=tuple(nodes))
 
 

@@ -90,7 +90,7 @@ def _refuse_other_goals(settings: Settings) -> None:
     if settings.get("column_price"):
         raise ParameterError(
             {
-                "column_price": "wishes and good trees know no prices of columns. Leave them out, or train without wishes."
+                "column_price": "wishes and good trees do not support prices of columns. Leave the prices out, or train without wishes."
             }
         )
     if goal := count_goal(settings):
@@ -102,7 +102,7 @@ def _refuse_other_goals(settings: Settings) -> None:
 
 def _support(method: Method) -> WorkbenchSupport:
     if method.workbench is None:
-        raise ParameterError({"method": f"wishes need the method {editable_names('or')}; this is '{method.id}'."})
+        raise ParameterError({"method": f"'{method.id}' does not support wishes. Choose {editable_names('or')}."})
     return method.workbench
 
 
@@ -410,7 +410,7 @@ class WorkbenchSession:
         agrees: the tree whose answers are kept on `request.agree_rows`. `report` receives the record once all but the slow parts are known.
         """
         if not all(0 <= number <= MOST_LISTED for number in (request.listed, request.disputed, request.sample)):
-            raise ParameterError({"list": f"0 to {MOST_LISTED:,} trees and rows can be listed or drawn."})
+            raise ParameterError({"list": f"choose 0 to {MOST_LISTED:,} trees or rows to list or draw."})
         return run_in_thread(lambda: self._good_trees(request, monitor, agrees, report), monitor, self.bench)
 
     def _good_trees(
@@ -422,14 +422,14 @@ class WorkbenchSession:
     ) -> dict[str, Any]:
         bench = self.bench
         if not isinstance(bench, Workbench):
-            words = f"good trees are counted for the method '{good_trees_method().id}' only; this is '{self.request.method}'."
+            words = f"'{self.request.method}' cannot count good trees. Choose the method '{good_trees_method().id}'."
             raise ParameterError({"method": words})
         if self.problem.costs is not None:
             bench = self._good_bench
         check_slack(request, self.problem.costs is not None)
         if (request.agree_rows is None) != (agrees is None):
             raise ParameterError(
-                {"agree_rows": "give a tree to agree with, and the rows on which trees agree with it."}
+                {"agree_rows": "give a tree to agree with and the rows on which to agree, or neither."}
             )
         weights = self.problem.table.weights
         if weights is not None and request.slack_rows is not None:  # given as a weight, counted in steps
@@ -479,9 +479,9 @@ class WorkbenchSession:
         for lines in line_ranges(text, most=max(place)):
             listed_rows = [place[line] for line in lines if line in place]
             if not listed_rows:
-                words = f"line {lines.start:,} of the file holds no row that trains."
+                words = f"line {lines.start:,} of the file has no training row. Choose other lines, or write 'all'."
                 if len(lines) > 1:
-                    words = f"lines {lines.start:,} to {lines.stop - 1:,} of the file hold no row that trains."
+                    words = f"lines {lines.start:,} to {lines.stop - 1:,} of the file have no training row. Choose other lines, or write 'all'."
                 raise ParameterError({"agree_rows": words})
             rows |= dict.fromkeys(listed_rows)
         return list(rows)
@@ -511,14 +511,14 @@ def check_slack(request: GoodRequest, has_costs: bool) -> None:
         return
     if request.slack_rows is not None:
         raise ParameterError(
-            {"slack_rows": "trees are compared by their costs. Give a share, or an amount in slack_cost."}
+            {"slack_rows": "with costs, trees are compared by cost. Give a share, or an amount in slack_cost."}
         )
     if request.recalls:
         raise ParameterError(
-            {"recalls": "least recalls are not counted beside costs. Give errors of this class a higher cost."}
+            {"recalls": "minimum recalls are not possible with costs. Give errors of this class a higher cost."}
         )
     if request.difference is not None and request.rate != RATES[0]:
-        raise ParameterError({"rate": f"'{request.rate}' is not counted beside costs. Choose {RATES[0]}."})
+        raise ParameterError({"rate": f"'{request.rate}' is not possible with costs. Choose {RATES[0]}."})
 
 
 def line_ranges(text: str, *, most: int) -> list[range]:
@@ -528,12 +528,16 @@ def line_ranges(text: str, *, most: int) -> list[range]:
         first, dash, last = (part.strip() for part in item.partition("-"))
         if not first.isdecimal() or (dash and not last.isdecimal()):
             raise ParameterError(
-                {"agree_rows": f"'{item.strip()[:40]}' is not a line number; write 'all', or lines as in '3, 10-20'."}
+                {"agree_rows": f"'{item.strip()[:40]}' is not a line number. Write 'all', or lines as in '3, 10-20'."}
             )
         low = int(first[:12])
         high = int((last or first)[:12])
         if not low <= high <= most:
-            raise ParameterError({"agree_rows": f"'{item.strip()[:40]}' names no lines from 1 to {most:,}."})
+            raise ParameterError(
+                {
+                    "agree_rows": f"'{item.strip()[:40]}' is not a range of lines from 1 to {most:,}. Write lines as in '3, 10-20'."
+                }
+            )
         out.append(range(low, high + 1))
     return out
 

@@ -234,7 +234,7 @@ def test_rows_are_explained_with_marks_and_rounded_units(
         ({"cost": '{"width": 0}', "explain": "true"}, "cost", "a cost is a number"),
         ({"least": "total"}, "least", "explain=true"),
         ({"least": "money", "explain": "true"}, "least", "not a valid choice"),
-        ({"cost": '{"colour": 1}', "explain": "true"}, "cost", "change of category counts 1"),
+        ({"cost": '{"colour": 1}', "explain": "true"}, "cost", "no cost per unit"),
     ],
 )
 def test_odd_wishes_are_refused_by_their_names(media, model, client_of, owner, more, member, words):

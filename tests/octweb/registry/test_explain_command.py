@@ -147,7 +147,7 @@ def test_the_smallest_total_is_another_change_than_the_fewest_columns(tmp_path):
         (("--least", "money"), "is not one of columns, total"),
         (("--cost", "agee=2"), "no such column"),
         (("--cost", "age=dear"), "write COLUMN=NUMBER"),
-        (("--cost", "colour=2"), "change of category counts 1"),
+        (("--cost", "colour=2"), "no cost per unit"),
     ],
 )
 def test_what_cannot_be_is_refused_in_words(files, more, words):

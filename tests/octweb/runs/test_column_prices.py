@@ -52,7 +52,7 @@ def test_proof_file_says_why_there_is_none(capsys, csv_file, tmp_path):
     asked = [f"--proof={tmp_path / 'proof'}", f"--output={tmp_path / 'm.json'}", "--json"]
     record = train(capsys, csv_file, "--column-price=width=0.01", *asked)
     assert record["proof"]["made"] is False
-    assert "no prices of columns" in record["proof"]["reason"]
+    assert "do not support prices of columns" in record["proof"]["reason"]
 
 
 @pytest.mark.django_db

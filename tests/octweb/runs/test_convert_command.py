@@ -137,7 +137,7 @@ def test_a_search_that_was_stopped_says_so(folder, monkeypatch):
         ("rows.csv", ["--from", "pmml"], "well-formed"),
         ("nothing.txt", [], "No such file"),
         ("model.txt", ["--compare"], "needs --data"),
-        ("model.txt", ["--data", "{rows}"], "say which column"),
+        ("model.txt", ["--data", "{rows}"], "Name the column of --data"),
         ("model.txt", ["--data", "{rows}", "--target", "edible"], "--classes no,yes"),
         ("model.txt", ["--data", "{rows}", "--target", "eddible"], "Did you mean 'edible'"),
         ("model.txt", ["--time-limit", "0"], "more than 0"),

@@ -108,8 +108,8 @@ def test_two_sites_add_up_to_the_tree_of_the_pooled_rows(tmp_path):
         (("count", "{table}", "--target", "clas", "--output", "x"), 1, "has no column 'clas'"),
         (("count", "{table}", "--target", "class", "--depth", "4", "--output", "x"), 2, "a depth of 1 to 3"),
         (("train", "{counts}", "--method", "cart"), 2, "'cart' needs rows"),
-        (("train", "{counts}", "--method", "exact", "--test-share", "0.2"), 2, "test_share: it needs rows"),
-        (("train", "{counts}", "--method", "exact", "--target", "other"), 2, "the counts are about 'class'"),
+        (("train", "{counts}", "--method", "exact", "--test-share", "0.2"), 2, "test_share: needs rows"),
+        (("train", "{counts}", "--method", "exact", "--target", "other"), 2, "the counts are for the target 'class'"),
         (("train", "{table}", "--method", "exact"), 2, "target: name the column to predict"),
     ],
 )

@@ -171,7 +171,7 @@ def test_a_model_of_all_rows_has_its_folds_as_after_a_training_with_folds(capsys
 
 
 def test_one_model_needs_one_method(files, tmp_path):
-    with pytest.raises(CommandError, match="one model is written"):
+    with pytest.raises(CommandError, match="writes one model"):
         call_command("evaluate", files[0], "--method=cart", "--method=exact", f"--model={tmp_path / 'm.json'}")
 
 

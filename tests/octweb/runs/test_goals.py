@@ -52,7 +52,7 @@ def test_proof_file_says_why_there_is_none(capsys, csv_file, tmp_path):
         capsys, csv_file, "--goal=mcc", f"--proof={tmp_path / 'proof'}", f"--output={tmp_path / 'm.json'}", "--json"
     )
     assert record["proof"]["made"] is False
-    assert "something else is maximised" in record["proof"]["reason"]
+    assert "supported only for accuracy" in record["proof"]["reason"]
 
 
 @pytest.mark.slow

@@ -292,7 +292,7 @@ def test_shares_that_no_tree_keeps_are_answered_by_what_can_be_reached(browser, 
     run.method = "odt"
     run.parameters = {"sensitivity": 0.95, "specificity": 0.9, "depth": 2}
     run.status = "failed"
-    run.error = "With a sensitivity of at least 0.95 a specificity of 0.9 is not reachable, the best is 0.87."
+    run.error = "With a sensitivity of at least 0.95, no tree reaches a specificity of 0.9: the best is 0.87."
     run.summary = {"status": INFEASIBLE, "best": 0.87}
     run.save()
     text = browser.get(reverse("runs:detail", args=[run.pk])).content.decode()

@@ -119,5 +119,5 @@ def test_costs_give_the_least_cost_for_each_size(rows, tmp_path):
     text = run(str(rows), *ARGUMENTS, "--cost=yes>no=3", "--cost-unit=EUR")
     assert "cost EUR" in text
     assert "Always answering yes costs 8 EUR." in text
-    with pytest.raises(CommandError, match="no frontier of costs"):
+    with pytest.raises(CommandError, match="cannot hold a frontier of costs"):
         run(str(rows), *ARGUMENTS, "--cost=yes>no=3", f"--output={tmp_path / 'model.json'}")

@@ -81,7 +81,7 @@ def test_a_tree_that_was_not_written_down_is_said_to_be_lost(supervised, monkeyp
     with_command(supervisor, monkeypatch, "sh", "-c", f"echo '{line}' > {PROGRESS}; kill -9 $$")
     assert supervisor.run() == RunStatus.FAILED
     run.refresh_from_db()
-    assert run.error.endswith("of 700 leaves, is lost: the progress holds smaller trees only.")
+    assert run.error.endswith("of 700 leaves, could not be recovered: only smaller trees were saved. Train again.")
 
 
 @pytest.mark.one_database

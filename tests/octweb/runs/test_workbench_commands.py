@@ -174,7 +174,7 @@ def test_wishes_that_contradict_each_other_are_named(csv_file):
         (["--set=recall=maybe:0.5"], "recall"),
         (["--depth=99"], "depth"),
         (["--wish=together root colour in red|blue"], "method 'odt'"),
-        (["--method=odt", "--wish=together root width in 1|2"], "no categories"),
+        (["--method=odt", "--wish=together root width in 1|2"], "has numbers"),
         (["--method=odt", "--wish=together root colour in red"], "two or more"),
         (["--method=odt", "--wish=together root colour in red|blue", "--set=max_card=1"], "max_card"),
         (["--method=odt", "--set=select=cart"], "all columns"),
@@ -260,7 +260,7 @@ def test_good_trees_agree_with_a_model_file_on_some_lines_and_treat_groups_alike
         "--favoured=yes",
     )
     assert fair["count"] < every["count"]
-    with pytest.raises(CommandError, match="line 1 of the file holds no row"):
+    with pytest.raises(CommandError, match="line 1 of the file has no training row"):
         run("good-trees", *common, "--slack=0.2", f"--agrees-with={model}", "--agree-rows=1")
     with pytest.raises(CommandError, match="give a tree"):
         run("good-trees", *common, "--slack=0.2", "--agree-rows=3")

@@ -364,7 +364,7 @@ def test_a_model_over_subsets_is_edited_and_saved(owner, dataset, serve):
     bench = actions.open_for(owner=owner, model=model)
     edited = actions.edit(bench, add=["together root colour in red|green", "ask y colour"])
     prices = actions.ask(bench, StepKind.PRICES, wishes=edited.wishes, request={"place": "y"})
-    with pytest.raises(ParameterError, match="has no categories"):
+    with pytest.raises(ParameterError, match="has numbers"):
         actions.edit(bench, add=["together root width in red|green"])
     serve(bench)
     for step in (edited, prices):

@@ -244,7 +244,7 @@ def test_all_good_trees_are_counted_on_their_page(web, model, owner, serve):
     serve(bench)
     page = web.get(address).content.decode()
     assert 'id="agree_rows-error"' in page
-    assert "names no lines" in page
+    assert "is not a range of lines" in page
 
 
 @pytest.mark.slow

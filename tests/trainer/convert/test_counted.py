@@ -96,7 +96,7 @@ def test_a_converted_file_cannot_claim_to_be_optimal(frame, text, tmp_path):
     [
         (lambda f: f.rename(columns={"odor": "odour"}), "lacks 1 of the . columns that the tree asks about: odor. Did you mean 'odour'"),
         (lambda f: f.assign(**{"cap width": "wide"}), "column 'cap width' is numeric, but has 'wide'"),
-        (lambda f: f.assign(edible=np.where(f["edible"] == "yes", "ja", "no")), "classes that the tree does not know: ja"),
+        (lambda f: f.assign(edible=np.where(f["edible"] == "yes", "ja", "no")), "classes that the tree lacks: ja"),
         (lambda f: f.drop(columns="edible"), "no target 'edible'"),
     ],
 )  # fmt: skip

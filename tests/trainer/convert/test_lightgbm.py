@@ -146,7 +146,7 @@ def test_zero_as_missing_is_read_if_it_follows_the_comparison():
     rows = np.array([[0.0], [1e-36], [1.5], [2.5], [-1.0], [threshold]])
     own = lightgbm.Booster(model_str=left).predict(rows, pred_leaf=True)[:, 0]
     assert (from_lightgbm(left).apply(rows) == own + 1).all()
-    with pytest.raises(ConversionError, match="0 for missing"):
+    with pytest.raises(ConversionError, match="treats 0 in column"):
         from_lightgbm(right)
 
 

@@ -103,7 +103,7 @@ def test_sums_that_fill_empty_cells_answer_every_row():
 
 
 def test_sum_that_fills_one_column_of_two_is_refused():
-    with pytest.raises(ConversionError, match="for some columns, and not for 'z'"):
+    with pytest.raises(ConversionError, match="of some columns, but not of 'z'"):
         from_pmml(filled({"x": "4", "z": ""}))
 
 
@@ -204,7 +204,7 @@ def test_children_are_asked_in_order_and_last_score_answers():
     tree = from_pmml(document(nodes, model='noTrueChildStrategy="returnLastPrediction"'))
     rows = np.array([[1.0, 2], [2.0, 2], [3.0, 2], [3.0, 0]])
     assert [tree.classes[k] for k in tree.predict(rows)] == ["no", "yes", "no", "perhaps"]
-    with pytest.raises(ConversionError, match=r"<Node> in line \d+ has rows that no child takes"):
+    with pytest.raises(ConversionError, match=r"<Node> in line \d+ gives no prediction for rows that no child accepts"):
         from_pmml(document(nodes))
 
 
@@ -234,7 +234,7 @@ def test_counts_and_missing_scores_come_from_the_shares():
         (b"<PMML version='3.2'/>", "not PMML of version 4"),
         (b'<!DOCTYPE PMML [<!ENTITY a "b">]><PMML version="4.4">&a;</PMML>', "document type"),
         (b'<!DOCTYPE PMML SYSTEM "file:///etc/passwd"><PMML version="4.4"/>', "document type"),
-        (b"<PMML version='4.4'>" + b"<a>" * 5000, "nested too deeply"),
+        (b"<PMML version='4.4'>" + b"<a>" * 5000, "nested deeper than"),
         (b"<PMML version='4.4'><DataDictionary/><MiningModel/></PMML>", "<MiningModel>"),
         (two("<True/>", "<True/>").replace(b'"classification"', b'"regression"'), "regression"),
         (two("<True/>", "<True/>", model='missingValueStrategy="weightedConfidence"'), "weightedConfidence"),
@@ -242,9 +242,9 @@ def test_counts_and_missing_scores_come_from_the_shares():
         (two(simple("lessOrEqual", "inf"), "<True/>"), "finite"),
         (two(simple("notEqual", "1"), "<True/>"), "notEqual"),
         (two(simple("lessOrEqual", "a", "c"), "<True/>"), "compares the category 'c'"),
-        (two(simple("lessOrEqual", "1", "z"), "<True/>"), "'z', which is not a column"),
+        (two(simple("lessOrEqual", "1", "z"), "<True/>"), "'z', which is not an active field"),
         (two(f'<CompoundPredicate booleanOperator="surrogate">{simple("lessOrEqual", 1)}</CompoundPredicate>', "<True/>"), "<CompoundPredicate>.*surrogate"),
-        (two(simple("lessOrEqual", 1), simple("greaterThan", 2)), "no child takes"),
+        (two(simple("lessOrEqual", 1), simple("greaterThan", 2)), "no child accepts"),
         (two("<Whatever/>", "<True/>"), "0 predicates"),
         (document("<Node score='yes'>" + simple("lessThan", 1) + "</Node>"), "is the root"),
         (document("<Node><True/></Node>"), "neither a score"),
@@ -262,7 +262,7 @@ def test_another_value_in_the_place_of_a_missing_one_is_refused():
     content = two(simple("lessOrEqual", 1), "<True/>").replace(
         b'<MiningField name="x"/>', b'<MiningField name="x" missingValueReplacement="3"/>'
     )
-    with pytest.raises(ConversionError, match=r"<MiningField> in line \d+ puts '3' in the place of a missing 'x'"):
+    with pytest.raises(ConversionError, match=r"<MiningField> in line \d+ replaces a missing 'x' by '3'"):
         from_pmml(content)
 
 

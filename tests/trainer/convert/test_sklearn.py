@@ -124,8 +124,8 @@ def test_what_is_no_classifier_of_one_tree_is_refused():
     y = np.arange(8) % 2
     for estimator, words in (
         (DecisionTreeClassifier(), "not been fitted"),
-        (DecisionTreeRegressor().fit(X, y), "not a fitted classifier"),
-        (RandomForestClassifier(n_estimators=2).fit(X, y), "not a fitted classifier"),
+        (DecisionTreeRegressor().fit(X, y), "not a classifier of one tree"),
+        (RandomForestClassifier(n_estimators=2).fit(X, y), "not a classifier of one tree"),
         (DecisionTreeClassifier().fit(X, np.column_stack([y, y])), "predicts 2 columns"),
     ):
         with pytest.raises(ConversionError, match=words):

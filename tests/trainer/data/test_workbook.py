@@ -164,7 +164,7 @@ def test_what_is_no_workbook_is_refused(write, content, words):
 def test_unpacked_size_is_limited(write):
     path = write(workbook({"s": [["a"]] + [["0" * 5000]] * 2000}))
     assert path.stat().st_size < 200_000
-    with pytest.raises(DataError, match="unpacks to more than 1000000 bytes"):
+    with pytest.raises(DataError, match="unpacks to more than 1,000,000 bytes"):
         read_table(path, limits=ReadLimits(unpacked_bytes=10**6))
     with pytest.raises(DataError, match="rows"):
         read_table(path, limits=ReadLimits(rows=100))

@@ -199,4 +199,4 @@ def test_category_of_all_rows_is_not_taken_for_another_question(turn, wish):
     )
     found = NumericWorkbench(problem, depth=1).complete([wish])
     assert [w.text for w in found.conflict] == [wish]
-    assert f"'c 0 is {wish[-1]}' does not part the 3 rows" in found.reason
+    assert f"'c 0 is {wish[-1]}' does not separate the 3 rows" in found.reason

@@ -331,7 +331,7 @@ def test_conflict_names_rows_if_trivial_tests_leave_room():
     wishes = ["ask root c 0 in b", "ask ny c 1", "ask nn c 1"]
     for topology, words in (
         ("[[..][.[[..][..]]]]", "3 rows arrive"),
-        ("[[..][.[..]]]", "no room for questions at all"),
+        ("[[..][.[..]]]", "No tree of the topology"),
     ):
         found = SubsetWorkbench(Problem(table=table(columns), labels=labels), shape=parse(topology)).complete(wishes)
         assert words in found.reason
@@ -347,7 +347,7 @@ def test_uneven_topology_has_training_optimum_and_names_no_room():
         assert bench.complete().cost == round(problem.n * (1 - trained.bound))
     found = SubsetWorkbench(larger(0, classes=2), shape=parse("[.[..]]")).complete(["ask y c 0", "ask n c 1"])
     assert {w.text for w in found.conflict} == {"ask y c 0", "ask n c 1"}
-    assert "no room for questions at all these places" in found.reason
+    assert "has questions at all these places" in found.reason
 
 
 def larger(seed, *, classes, rows=60):
@@ -429,7 +429,7 @@ def test_too_many_subsets_are_refused_and_name_the_column(monkeypatch):
     ("wish", "word"),
     [
         ("together root c 0 in a|g", "does not occur"),
-        ("together root c 2 in 1|2", "no categories"),
+        ("together root c 2 in 1|2", "has numbers"),
         ("together root c 0", "two or more"),
         ("together root c 0 in a", "two or more"),
         ("together root c 0 in a|z", "no category"),
@@ -459,10 +459,13 @@ def test_shallow_trees(depth):
 @pytest.mark.parametrize(
     ("wishes", "words"),
     [
-        (["together root c 0 in a|b", "ask y c 0 in a|c"], "parts what 'together root c 0 in a|b' keeps together"),
+        (
+            ["together root c 0 in a|b", "ask y c 0 in a|c"],
+            "separates categories that 'together root c 0 in a|b' keeps together",
+        ),
         (["ask root c 0", "ask root c 1"], "two questions at one place"),
-        (["leaf root k", "leaf root l"], "no tree keeps them all"),
-        (["ask root c 0 in a", "ask y c 0 in a"], "does not part the"),
+        (["leaf root k", "leaf root l"], "no tree keeps all of them"),
+        (["ask root c 0 in a", "ask y c 0 in a"], "does not separate the"),
     ],
 )
 def test_a_contradiction_is_explained(wishes, words):

@@ -253,9 +253,13 @@ def _excess(excess: Excess, limits: ReadLimits) -> DataError:
         return DataError(
             f"The file has more than {limits.rows:,} rows; at most {limits.rows:,} are read. Take a sample of the rows."
         )
-    why = "a quote opens in it and is not closed" if excess.quoted else "is it a table of rows at all?"
+    why = (
+        "a quote opens in it and is not closed. Close it"
+        if excess.quoted
+        else "it may not be a table of rows. Write one row in each line"
+    )
     return DataError(
-        f"Line {excess.line} is longer than {limits.line_bytes:,} bytes, which is the limit: {why}.",
+        f"Line {excess.line} is longer than {limits.line_bytes:,} bytes, the limit: {why}.",
         problems=(f"Line {excess.line}: longer than {limits.line_bytes:,} bytes.",),
     )
 

@@ -85,7 +85,7 @@ def read_bytes(path: Path, limits: ReadLimits) -> bytes:
         raise DataError("The file is empty. Choose a file with a header line and rows.")
     if len(content) > limits.bytes:
         raise DataError(
-            f"The file is larger than {limits.bytes} bytes. Take a sample of the rows, or leave columns out."
+            f"The file is larger than {limits.bytes:,} bytes. Take a sample of the rows, or leave columns out."
         )
     return _unpack(content, limits) if content[:2] == GZIP_MAGIC else content
 
@@ -118,7 +118,7 @@ def _unpack_member(content: bytes, at: int, pieces: io.BytesIO, limits: ReadLimi
             raise DataError("The gzip file ends too early. Upload it again, or compress it again.")
         if pieces.tell() + len(piece) > limits.unpacked_bytes:
             raise DataError(
-                f"The file unpacks to more than {limits.unpacked_bytes} bytes and is not read. Take a sample of the rows."
+                f"The file unpacks to more than {limits.unpacked_bytes:,} bytes, the limit. Take a sample of the rows."
             )
         pieces.write(piece)
     return at - len(member.unused_data)

@@ -56,7 +56,9 @@ def _check_parquet(file: pq.ParquetFile, limits: ReadLimits) -> None:
     _check_shape(file.metadata.num_rows, len(file.schema_arrow.names), limits)
     size = sum(file.metadata.row_group(g).total_byte_size for g in range(file.metadata.num_row_groups))
     if size > limits.unpacked_bytes:
-        raise DataError(f"The file unpacks to {size:,} bytes; at most {limits.unpacked_bytes:,} are read.")
+        raise DataError(
+            f"The file unpacks to {size:,} bytes; at most {limits.unpacked_bytes:,} are read. Leave rows or columns out."
+        )
 
 
 def _check_shape(rows: int, width: int, limits: ReadLimits) -> None:
@@ -88,7 +90,7 @@ def _begins_with(path: Path, magic: bytes) -> bool:
 def read_parquet(path: Path, limits: ReadLimits) -> RawTable:
     """Read a whole Parquet file; raise DataError if it is damaged or too large."""
     if path.stat().st_size > limits.bytes:
-        raise DataError(f"The file is larger than {limits.bytes} bytes. Leave rows or columns out.")
+        raise DataError(f"The file is larger than {limits.bytes:,} bytes. Leave rows or columns out.")
     with _damaged_file(), pq.ParquetFile(path, pre_buffer=False) as file:
         _check_parquet(file, limits)
         return _raw_table(_with_categories(file.read(use_threads=False), file), PARQUET)
@@ -115,7 +117,7 @@ def _declared_categories(file: pq.ParquetFile) -> frozenset[str]:
 def read_arrow(path: Path, limits: ReadLimits) -> RawTable:
     """Read an Arrow file (Feather version 2); raise DataError if it is damaged or too large."""
     if path.stat().st_size > limits.bytes:
-        raise DataError(f"The file is larger than {limits.bytes} bytes. Leave rows or columns out.")
+        raise DataError(f"The file is larger than {limits.bytes:,} bytes. Leave rows or columns out.")
     batches = []
     rows = 0
     size = 0
@@ -127,7 +129,9 @@ def read_arrow(path: Path, limits: ReadLimits) -> RawTable:
             size += batch.nbytes
             _check_shape(rows, len(file.schema.names), limits)
             if size > limits.unpacked_bytes:
-                raise DataError(f"The file unpacks to more than {limits.unpacked_bytes:,} bytes, the limit.")
+                raise DataError(
+                    f"The file unpacks to more than {limits.unpacked_bytes:,} bytes, the limit. Leave rows or columns out."
+                )
             batches.append(batch)
         return _raw_table(pa.Table.from_batches(batches, file.schema), ARROW)
 
@@ -233,7 +237,9 @@ def _schema_problems(schema: pa.Schema, rows: int) -> list[str]:
     if problems:
         return problems
     if len(schema) == 0 or rows == 0:
-        problems.append(f"The file has {len(schema)} columns and {rows} rows: there is nothing to learn from.")
+        problems.append(
+            f"The file has {len(schema)} columns and {rows} rows: there is nothing to learn from. Choose a file with rows and columns."
+        )
     for place, name in enumerate(schema.names, 1):
         if not name.strip():
             problems.append(f"The name of column {place} is empty. Give the column a name.")

@@ -57,7 +57,9 @@ def load_parquet(path: str | Path) -> tuple[Table, Labels | None]:
         stored = pq.read_table(Path(path))
         record = json.loads((stored.schema.metadata or {})[KEY])
         if record["format_version"] != FORMAT_VERSION:
-            raise DataError(f"The stored table has format {record['format_version']}, which this program cannot read.")
+            raise DataError(
+                f"The stored table has format {record['format_version']}, which this version of octweb cannot read. Upload the file again."
+            )
         columns = tuple(
             Column(schema=ColumnSchema.from_json(column_record), values=_array(stored, str(j), np.float64))
             for j, column_record in enumerate(record["columns"])
@@ -77,7 +79,9 @@ def load_parquet(path: str | Path) -> tuple[Table, Labels | None]:
             raise
         raise DataError(f"The stored table is damaged: {error}. Upload the file again.") from error
     if fingerprint(table, labels) != expected:
-        raise DataError("The stored table does not have the content that was stored. Upload the file again.")
+        raise DataError(
+            "The stored table was changed: its content does not match its fingerprint. Upload the file again."
+        )
     return table, labels
 
 

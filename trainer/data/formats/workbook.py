@@ -121,7 +121,7 @@ def read_workbook(
         If the file is damaged or too large, or has no such sheet.
     """
     if path.stat().st_size > limits.bytes:
-        raise DataError(f"The file is larger than {limits.bytes} bytes. Leave rows or columns out.")
+        raise DataError(f"The file is larger than {limits.bytes:,} bytes. Leave rows or columns out.")
     with _damaged_workbook(), zipfile.ZipFile(path) as archive, tempfile.NamedTemporaryFile(suffix=".xlsx") as copy:
         sheets = _sheets(archive)
         sheet_part = _chosen_sheet(sheets, sheet)
@@ -247,7 +247,7 @@ def _copy_parts(archive: zipfile.ZipFile, sheet: str, target: Any, limits: ReadL
                     left -= len(piece)
                     if left < 0:
                         raise DataError(
-                            f"The file unpacks to more than {limits.unpacked_bytes} bytes and is not read. Take a sample of the rows."
+                            f"The file unpacks to more than {limits.unpacked_bytes:,} bytes, the limit. Take a sample of the rows."
                         )
                     sink.write(piece)
                     if part == sheet:

@@ -75,7 +75,9 @@ def parse_codes(text: str, column: str) -> tuple[float, ...]:
             )
         codes.append(number + 0.0)
     if len(codes) > MOST:
-        raise DataError(f"Column '{column}' has {len(codes)} special values; at most {MOST} can be declared.")
+        raise DataError(
+            f"Column '{column}' has {len(codes)} special values, but at most {MOST} are possible. Declare fewer."
+        )
     return tuple(sorted(set(codes)))
 
 
@@ -98,7 +100,7 @@ def check_meanings(meanings: Mapping[str, str], codes: Iterable[float], column: 
             code = np.nan
         if code not in declared:
             code_list = ", ".join(map(decimal_text, sorted(declared))) or "none"
-            raise DataError(f"'{word[:40]}' is no code of column '{column}'. Its codes are: {code_list}.")
+            raise DataError(f"'{word[:40]}' is not a code of column '{column}'. Its codes are: {code_list}.")
         meanings_by_code[decimal_text(code)] = " ".join(re.sub(r"[,;]", " / ", meaning).split())[:MEANING]
     return meanings_by_code
 

@@ -120,7 +120,9 @@ class ColumnReading:
         bad = bad or (number is not None and (number.decimal not in DECIMALS or number.thousands not in THOUSANDS))
         bad = bad or (number is not None and number.negative not in NEGATIVE)
         if bad or (number is not None and number.decimal == number.thousands):
-            raise DataError(f"The reading of column '{name}' is damaged: {str(record)[:200]}.")
+            raise DataError(
+                f"The reading of column '{name}' is damaged: {str(record)[:200]}. Write the file that has it again."
+            )
         return cls(
             name=name,
             taken_for=taken_for,

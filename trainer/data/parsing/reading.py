@@ -168,7 +168,7 @@ class ColumnParsing:
                 problems += places(raw, cells, bad, f"column '{name}' is read as {reading.words}, but has %s")
         if problems:
             more = f" ({len(problems)} places are listed.)" if len(problems) > 1 else ""
-            raise DataError(problems[0] + more, problems=tuple(problems))
+            raise DataError(f"{problems[0]}{more} Correct these cells.", problems=tuple(problems))
         _refuse_twins(names, target_parsing)
         return replace(raw, names=tuple(names), columns=tuple(columns))
 
@@ -212,7 +212,9 @@ class ColumnParsing:
                 given=ParsingChoices.from_json(record.get("given", {})),
             )
         except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise DataError(f"The reading of the table is damaged: {error}.") from error
+            raise DataError(
+                f"The reading of the table is damaged: {error}. Write the file that has it again."
+            ) from error
 
 
 def reading_of(raw: RawTable, choices: ParsingChoices | None = None) -> ColumnParsing:

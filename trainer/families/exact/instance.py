@@ -94,13 +94,13 @@ def build_packed(
     """Return the instance of packed rows (`pack_bits`), or of any words that are equal for equal rows."""
     weights = np.ones(len(y), np.int64) if weights is None else np.asarray(weights, np.int64)
     if len(y) == 0 or int(weights.sum()) <= 0:
-        raise DataError("No row has a positive weight.")
+        raise DataError("No row has a positive weight. Give at least one row a weight above 0.")
     if weights.min() < 0:
-        raise DataError("Weights must not be negative.")
+        raise DataError(f"The weight {weights.min()} is negative. Give weights of at least 0.")
     total = int(weights.sum())
     if total > MOST_WEIGHT:
         raise DataError(
-            f"The weights add up to {total}. The exact search takes at most {MOST_WEIGHT}; scale the weights down."
+            f"The weights add up to {total:,}, but the exact search takes at most {MOST_WEIGHT:,}. Scale the weights down."
         )
     used = weights > 0
     bits = bits[used]

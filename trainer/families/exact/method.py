@@ -351,7 +351,9 @@ def _check_optima(settings: Settings, constraints: Constraints | None) -> None:
     if settings["optimal_trees"] and (constraints is not None or settings["max_leaves"]):
         *others, last = LIMITS
         raise ParameterError(
-            {"optimal_trees": f"optimal trees can be counted only without {', '.join(others)} and {last}."}
+            {
+                "optimal_trees": f"optimal trees can be counted only without {', '.join(others)} and {last}. Set it to 0, or leave these limits out."
+            }
         )
 
 

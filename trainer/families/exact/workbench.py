@@ -69,7 +69,7 @@ class Workbench(Bench):
         memory: int = 1 << 30,
     ) -> None:
         if not 0 <= depth <= MOST_DEPTH:
-            raise ParameterError({"depth": f"it must lie between 0 and {MOST_DEPTH}; it is {depth}."})
+            raise ParameterError({"depth": f"must lie between 0 and {MOST_DEPTH}. It is {depth}."})
         banned = frozenset(problem.names.columns.index(problem.names.column(name, "without")) for name in without)
         space = ExactSpace(problem, depth=depth, min_leaf=min_leaf, banned=banned, memory=memory)
         prefix = Prefix(space)
@@ -112,7 +112,9 @@ class Workbench(Bench):
             The time limit or `stop` ended the search.
         """
         if (slack is None) == (slack_rows is None):
-            raise ParameterError({"slack": "give either a share of the least cost or a number of rows."})
+            raise ParameterError(
+                {"slack": "give exactly one of slack (a share of the least cost) and slack_rows (a number of rows)."}
+            )
         filters = filters_of(self.problem, choice)
         self.space.begin(time_limit, stop)
         share = None if slack is None else amount(slack, "slack")

@@ -32,7 +32,11 @@ def solve(problem: Problem, settings: Settings, monitor: Monitor) -> Solution:
 
 def _check_rows(settings: Settings, names: SettingNames) -> None:
     if settings["single_features"] and settings["thresholds"] == "variables":
-        raise ParameterError({"single_features": "Thresholds as variables have no questions to write rows for."})
+        raise ParameterError(
+            {
+                "single_features": "must be off when 'thresholds' is 'variables', which has no questions to write rows for."
+            }
+        )
 
 
 METHOD = declare_method(

@@ -23,7 +23,7 @@ def threshold_parameter(inside: str, instead: str) -> Parameter:
 
 def _without_constraints(settings: Settings, names: SettingNames) -> None:
     if settings["thresholds"] != "questions" and active_constraints(settings):
-        message = "Constraints need one variable per question; leave this at 'questions', or drop the constraints."
+        message = "must be 'questions' with constraints, which need one variable per question. Change it, or leave the constraints out."
         raise ParameterError({"thresholds": message})
 
 
@@ -33,7 +33,7 @@ def numeric_ladders(problem: Problem, instance: Instance) -> Ladders:
     most = max((len(rungs) for rungs in ladders.rungs), default=0)
     if most > MAX_RUNGS:
         message = (
-            f"A column has {most:,} thresholds; the limit is {MAX_RUNGS:,}. "
+            f"A column has {most:,} thresholds, but the limit is {MAX_RUNGS:,}. "
             "Set 'binarise' to quantile-thresholds and choose 'bins'."
         )
         raise ParameterError({"thresholds": message})

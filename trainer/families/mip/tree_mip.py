@@ -57,7 +57,7 @@ from trainer.solver_common.tree_model import TreeHooks, TreeProgram, drive, opti
 from trainer.tree.nodes import Draft, DraftLeaf
 
 NOTHING_FOUND = (
-    "No tree that satisfies the constraints was found before the search ended. Allow more time, or relax one of them."
+    "The search ended before it found a tree that satisfies the constraints. Allow more time, or relax one of them."
 )
 
 

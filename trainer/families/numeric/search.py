@@ -382,7 +382,9 @@ def _rows_with_weight(
     y = np.ascontiguousarray(y[used], dtype=np.int32)
     weight = np.ascontiguousarray(weight[used])
     if len(y) == 0 or int(weight.sum()) > MOST_WEIGHT:
-        raise DataError(f"The weights add up to {int(weight.sum())}; this search takes 1 to {MOST_WEIGHT}.")
+        raise DataError(
+            f"The weights add up to {int(weight.sum()):,}, but this search takes 1 to {MOST_WEIGHT:,}. Scale the weights."
+        )
     return X, y, weight
 
 

@@ -48,19 +48,21 @@ def solve(problem: Problem, settings: Settings, monitor: Monitor) -> Solution:
 def _check_balanced(settings: Settings, names: SettingNames) -> None:
     if not settings["balanced"]:
         return
-    same = "Balanced trees of a depth all have the same size; leave one of the two out."
+    same = "has no use with 'balanced', since balanced trees of one depth all have the same size. Leave one of the two out."
     errors = {name: same for name in ("pareto", "then_fewest", "max_leaves", "leaf_penalty") if settings[name]}
     if settings["paper_lambda"]:
         errors["paper_lambda"] = same
     if settings["min_leaf"] > 1:
-        errors["min_leaf"] = "A balanced tree may have leaves without rows; leave one of the two out."
+        errors["min_leaf"] = (
+            "must be 1 with 'balanced', since balanced trees may have leaves without rows. Leave one of the two out."
+        )
     if errors:
         raise ParameterError(errors)
 
 
 def _full_proof(settings: Settings, names: SettingNames) -> None:
     if settings["then_fewest"] and settings["mip_gap"] and not settings["pareto"]:  # pareto proves every size by itself
-        raise ParameterError({"then_fewest": "The fewest leaves need a full proof; leave mip_gap at 0."})
+        raise ParameterError({"then_fewest": "needs a full proof. Set mip_gap to 0, or leave then_fewest out."})
 
 
 CUTS = (

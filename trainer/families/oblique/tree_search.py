@@ -289,7 +289,7 @@ class Run:
         return (
             f"A tree of questions on single columns is better: {best_correct} of {n} rows correct with {best.leaves} leaves, against {correct} with "
             f"{claimed.leaves}. The hyperplanes of this method keep a distance of {self.plan.least} from the rows, and single columns "
-            "need not; use cart, exact or cut-h."
+            "need not. Use cart, exact or cut-h."
         )
 
     def _packing_evidence(self) -> Sequence[dict[str, Any]]:

@@ -17,10 +17,9 @@ import numpy as np
 from trainer.dtypes import BitArray
 from trainer.families.odt.groups import Groups
 from trainer.families.odt.topology import Shape
-from trainer.methods.base import NotProved, ProofSteps
+from trainer.methods.base import CHECKER_SEARCHES, NotProved, ProofSteps
 
 MAX_QUESTIONS = 1000  # the checker counts pairs of them
-CHECKER_SEARCHES = "The checker can still verify small search spaces by enumeration."
 MAX_QUESTIONS_DEPTH_4 = 100  # for topologies of depth four
 ROUNDING_TOLERANCE = Fraction(1, 10**6)  # largest rounding error in a number of errors
 
@@ -62,7 +61,7 @@ def topology_proof(groups: Groups, shape: Shape, bound: float, total: int) -> Pr
     check_question_count(groups)
     small = min(0 if side is None else side.depth for side in (shape.left, shape.right))
     if shape.depth > 4 or (shape.depth == 4 and (small > 2 or count_questions(groups) > MAX_QUESTIONS_DEPTH_4)):
-        raise NotProved(f"Topologies of this depth have no proof step that can be checked fast. {CHECKER_SEARCHES}")
+        raise NotProved(f"No proof step for topologies of this depth can be checked fast. {CHECKER_SEARCHES}")
     goal = max(0, math.ceil((1 - Fraction(bound)) * total - ROUNDING_TOLERANCE))
     return ProofSteps(scale=1, goal=goal, steps=[{"path": [], "height": shape.depth, "bound": goal, "by": "topology"}])
 
@@ -70,4 +69,6 @@ def topology_proof(groups: Groups, shape: Shape, bound: float, total: int) -> Pr
 def check_question_count(groups: Groups) -> None:
     """Raise NotProved if there are more splits than a proof may number."""
     if count_questions(groups) > MAX_QUESTIONS:
-        raise NotProved(f"A proof numbers all subsets, and the limit is {MAX_QUESTIONS:,}. {CHECKER_SEARCHES}")
+        raise NotProved(
+            f"A proof numbers all subsets, {count_questions(groups):,} here, and the limit is {MAX_QUESTIONS:,}. {CHECKER_SEARCHES}"
+        )

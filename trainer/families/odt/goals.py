@@ -41,9 +41,16 @@ def parse_goal(settings: Settings, names: SettingNames) -> tuple[str, dict[str, 
         return None
     if len(names.classes) != 2:
         parameters = required or ({"frontier": True} if settings["frontier"] else {"negative_weight": text})
-        raise ParameterError({name: f"Needs two classes; this target has {len(names.classes)}." for name in parameters})
+        raise ParameterError(
+            {
+                name: f"needs two classes, but the target has {len(names.classes)}. Leave it out, or choose another target."
+                for name in parameters
+            }
+        )
     if len(required) == 1 and text != "1":
-        raise ParameterError({"negative_weight": "Has no effect if one share is required and the other is maximised."})
+        raise ParameterError(
+            {"negative_weight": "has no effect if one share is required and the other is maximised. Leave it at 1."}
+        )
     return positive, {name: str(exact_fraction(least)) for name, least in required.items()}, weight
 
 
@@ -51,12 +58,16 @@ def _weight(text: str) -> Fraction:
     try:
         weight = exact_fraction(text)
     except ValueError:
-        raise ParameterError({"negative_weight": f"'{text[:80]}' is neither a number nor 'balanced'."}) from None
+        raise ParameterError(
+            {
+                "negative_weight": f"'{text[:80]}' is neither a number nor 'balanced'. Write a number from 0 to 1000, or 'balanced'."
+            }
+        ) from None
     if not 0 <= weight <= 1000:
-        raise ParameterError({"negative_weight": f"{text} is not from 0 to 1000."})
+        raise ParameterError({"negative_weight": f"{text[:80]} is not from 0 to 1000. Write a number in this range."})
     if not weight and Fraction(text):
         raise ParameterError(
-            {"negative_weight": f"{text} is too small to be distinguished from 0; use at most twelve decimals."}
+            {"negative_weight": f"{text[:80]} is too small to be distinguished from 0. Use at most twelve decimals."}
         )
     return weight
 
@@ -154,7 +165,9 @@ class RateGoalSearch:
         self.positives, self.negatives = (int(oriented.w[oriented.y == k].sum()) for k in (1, 0))
         if self.positives > MAX_POSITIVE:
             raise ParameterError(
-                {"sensitivity": f"The rows of the class weigh {self.positives}; {MAX_POSITIVE} is the limit."}
+                {
+                    "sensitivity": f"The rows of the positive class weigh {self.positives:,}, but the limit is {MAX_POSITIVE:,}. Use fewer rows, or lower weights."
+                }
             )
         least = needed_rows(goal.specificity if self.mirrored else goal.sensitivity, self.positives)
         single = goal.maximise != "accuracy" and not all_entries
@@ -211,7 +224,7 @@ class RateGoalSearch:
         if pair is None:
             self._raise_if_unreachable()
             raise SolverError(
-                "No tree with the required shares was found before the search ended. Allow more time, or relax one of them."
+                "The search ended before it found a tree with the required shares. Allow more time, or relax one of them."
             )
         assert bound is not None
         return relabel(self.search.tree(pair.tp), self.classes), max(bound, self.goal.value(*self._counts(pair)))
@@ -225,9 +238,9 @@ class RateGoalSearch:
         best = share(self.search.at(least_p).tn, self.negatives)
         prefix = "" if self.search.at(least_p).proved else "at least "
         raise InfeasibleError(
-            f"With a sensitivity of at least {required_text(self.goal.sensitivity or '0')} a specificity of "
-            f"{required_text(self.goal.specificity or '0')} is not reachable, the best is {prefix}{downwards(best)}. "
-            "Relax one of them or allow a larger topology.",
+            f"With a sensitivity of at least {required_text(self.goal.sensitivity or '0')}, no tree reaches a specificity of "
+            f"{required_text(self.goal.specificity or '0')}: the best is {prefix}{downwards(best)}. "
+            "Relax one of them, or allow a larger topology.",
             best=float(best),
             of="specificity",
         )

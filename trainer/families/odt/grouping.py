@@ -126,7 +126,7 @@ def _groups_of(j: int, column: Column, full_column: Column, bins: int) -> list[C
     plain = ColumnGroup(column=j, codes=codes, values=values, ordered=not nominal)
     if plain.size > MAX_CATEGORIES:
         raise DataError(
-            f"Column '{column.name}' has {plain.size} categories; the limit of odt is {MAX_CATEGORIES}. Leave it out or merge rare ones."
+            f"Column '{column.name}' has {plain.size} categories, but odt takes at most {MAX_CATEGORIES}. Merge rare categories, or leave the column out."
         )
     if not full_column.missing.any():
         return [plain] if plain.size > 1 else []

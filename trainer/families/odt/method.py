@@ -76,7 +76,7 @@ def _topology(settings: Settings) -> Shape | None:
     text = settings["topology"].strip()
     if text == AUTO:
         if settings["frontier"] or any(settings[name] is not None for name in ("sensitivity", "specificity")):
-            message = "'auto' compares accuracies; choose a topology if a share is required."
+            message = "'auto' compares accuracies, but a share is required here. Choose a topology."
             raise ParameterError({"topology": message})
         return None
     return parse(text) if text else complete(settings["depth"])
@@ -91,13 +91,17 @@ def _space(problem: Problem, settings: Settings) -> str:
 
 def _check_topology(settings: Settings, names: SettingNames) -> None:
     if settings["topology"].strip() == AUTO and settings["costs"]:
-        raise ParameterError({"topology": "'auto' compares accuracies; choose a topology if answers have costs."})
+        raise ParameterError(
+            {"topology": "'auto' compares accuracies, but answers have costs here. Choose a topology."}
+        )
     _topology(settings)
 
 
 def _check_solver(settings: Settings, names: SettingNames) -> None:
     if settings["frontier"] and settings["solver"] not in ("auto", "search"):
-        raise ParameterError({"frontier": "Only solver=search finds the whole frontier."})
+        raise ParameterError(
+            {"frontier": "Only solver=search finds the whole frontier. Choose it, or leave the frontier out."}
+        )
 
 
 def _solve(

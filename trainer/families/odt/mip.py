@@ -35,7 +35,9 @@ def parse_techniques(text: str) -> ModelTechniques:
     out = [word.strip() for word in text.split(",") if word.strip()]
     unknown = [word for word in out if word not in ("anchor", "relax", "strengthen")]
     if unknown:
-        raise ParameterError({"without": f"'{unknown[0]}' is not a technique. Known: anchor, relax, strengthen."})
+        raise ParameterError(
+            {"without": f"'{unknown[0]}' is not a technique. Choose among anchor, relax and strengthen."}
+        )
     return ModelTechniques(**dict.fromkeys(out, False))
 
 
@@ -173,7 +175,7 @@ def solve_mip(
         raise _unreachable_error(task, lambda one: _best_share(one, shape, settings, monitor)) from None
     if program.draft is None or program.best is None:
         raise SolverError(
-            "No tree with the required shares was found before the search ended. Allow more time, or relax one of them."
+            "The search ended before it found a tree with the required shares. Allow more time, or relax one of them."
         )
     outcome = driven.outcome
     optimal = driven.bound == program.best
@@ -246,14 +248,14 @@ def _unreachable_error(task: SolverTask, best_of: Callable[[SolverTask], int | N
     task_left.top = task.rows[0]
     best = best_of(task_left)
     message = (
-        f"With a sensitivity of at least {required_text(goal.sensitivity or '0')} a specificity of "
-        f"{required_text(goal.specificity or '0')} is not reachable"
+        f"With a sensitivity of at least {required_text(goal.sensitivity or '0')}, no tree reaches a specificity of "
+        f"{required_text(goal.specificity or '0')}"
     )
     if best is None:
-        return InfeasibleError(f"{message}. Relax one of them or allow a larger topology.")
+        return InfeasibleError(f"{message}. Relax one of them, or allow a larger topology.")
     reached = share(best, task.rows[0])
     return InfeasibleError(
-        f"{message}, the best is {downwards(reached)}. Relax one of them or allow a larger topology.",
+        f"{message}: the best is {downwards(reached)}. Relax one of them, or allow a larger topology.",
         best=float(reached),
         of="specificity",
     )
@@ -263,7 +265,7 @@ def _check_size(groups: Groups, shape: Shape) -> None:
     rows = 2 * len(groups.y) * shape.nodes
     if rows > MAX_CELLS:
         raise ParameterError(
-            {"solver": f"The model would have about {rows:,} rows; {MAX_CELLS:,} is the limit. Use solver=search."}
+            {"solver": f"The model would have about {rows:,} rows, but the limit is {MAX_CELLS:,}. Use solver=search."}
         )
 
 

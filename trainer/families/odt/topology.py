@@ -135,7 +135,11 @@ def parse(text: str) -> Shape:
     if place != len(code) or shape is None:
         raise _error(text)
     if shape.nodes > MAX_NODES:
-        raise ParameterError({"topology": f"The topology has {shape.nodes} decision nodes; {MAX_NODES} is the limit."})
+        raise ParameterError(
+            {
+                "topology": f"The topology has {shape.nodes} questions, but at most {MAX_NODES} are possible. Choose a smaller one."
+            }
+        )
     return shape
 
 

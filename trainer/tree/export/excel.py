@@ -43,7 +43,9 @@ def formula(tree: Tree, row: int = 2, *, leaf: bool = False) -> str:
     It gives #N/A for an unknown value that the contract refuses.
     """
     if tree.depth > MAX_DEPTH:
-        raise DataError(f"The tree has depth {tree.depth}; formulas nest up to {MAX_DEPTH}.")
+        raise DataError(
+            f"The tree has depth {tree.depth}, but formulas nest only up to {MAX_DEPTH}. Train a shallower tree or choose another export."
+        )
     dialect = Sheet(tree, row)
 
     def visit(node: int) -> str:
@@ -58,7 +60,9 @@ def formula(tree: Tree, row: int = 2, *, leaf: bool = False) -> str:
         conditions = [f'{dialect.cells[j]}=""', *(f"EXACT({dialect.cells[j]},{quote(word)})" for word in words)]
         expression = f"IF(OR({','.join(conditions)}),{expression},NA())"
     if len(expression) > MAX_LENGTH:
-        raise DataError(f"The formula has {len(expression):,} characters; spreadsheets read {MAX_LENGTH:,}.")
+        raise DataError(
+            f"The formula has {len(expression):,} characters, but spreadsheets read at most {MAX_LENGTH:,}. Train a smaller tree or choose another export."
+        )
     return expression
 
 
@@ -124,7 +128,9 @@ def number(value: float) -> str:
     """Write a number of at most 15 digits; raise DataError for others."""
     text = f"{value:.{DIGITS}G}"
     if float(text) != value or (value and not MIN_EXCEL_NUMBER <= abs(value) <= MAX_EXCEL_NUMBER):
-        raise DataError(f"Spreadsheets keep {DIGITS} digits; the number {value!r} needs more.")
+        raise DataError(
+            f"Spreadsheets keep {DIGITS} digits, but the number {value!r} needs more. Choose another export."
+        )
     return text
 
 

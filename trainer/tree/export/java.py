@@ -29,7 +29,9 @@ def to_java(tree: Tree, name: str = "OctwebTree") -> str:
     refuses. Raise DataError for a tree that is too deep, or too large for a method.
     """
     if len(tree.nodes) > MAX_NODES:
-        raise DataError(f"The tree has {len(tree.nodes):,} nodes; a method of Java holds about {MAX_NODES:,}.")
+        raise DataError(
+            f"The tree has {len(tree.nodes):,} nodes, but a method of Java holds about {MAX_NODES:,}. Train a smaller tree or choose another export."
+        )
     classes = ", ".join(map(json_text, tree.classes))
     lines = ["// A classification tree: leaf(row), predict(row), probabilities(row); row is a map of columns."]
     lines += ["import java.util.Map;", "", f"public final class {name} {{", f"    private {name}() {{}}", ""]

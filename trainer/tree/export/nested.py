@@ -71,7 +71,9 @@ class Braces:
             return self.flag(self._category(column, level))
         if self.schema[column].kind is ColumnKind.CATEGORICAL:
             name = self.schema[column].name
-            raise DataError(f"A linear split reads the categorical column '{name}' as a number.")
+            raise DataError(
+                f"The model file is damaged: a linear split reads the categorical column '{name}' as a number."
+            )
         value = self.number(column)
         return value if math.isnan(fill) else self.choose(self.empty(value), self.literal(fill), value)
 
@@ -106,7 +108,9 @@ def by_name(
 def nested_code(tree: Tree, dialect: Braces, *, indent: str = "    ", level: int = 1, end: str = ";") -> list[str]:
     """Return the tests as lines of if and else that return the leaf; raise DataError for a tree that is too deep."""
     if tree.depth > MAX_DEPTH:
-        raise DataError(f"The tree has depth {tree.depth}; programs are written up to {MAX_DEPTH}.")
+        raise DataError(
+            f"The tree has depth {tree.depth}, but programs can be written only to a depth of {MAX_DEPTH}. Train a shallower tree or choose another export."
+        )
     lines: list[str] = []
     stack: list[tuple[int | str, int]] = [(0, level)]
     while stack:

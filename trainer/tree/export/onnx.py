@@ -50,7 +50,7 @@ def to_onnx(tree: Tree, inputs: Inputs = "auto") -> bytes:
     try:
         import onnx
     except ImportError as error:
-        raise DataError("The ONNX export needs the package 'onnx': pip install onnx.") from error
+        raise DataError("The ONNX export needs the package 'onnx'. Install it with pip install onnx.") from error
     refuse_refusing(tree, "ONNX")
     builder = _Builder(tree=tree, by_column=_by_column(tree, inputs))
     builder.build()

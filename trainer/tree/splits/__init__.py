@@ -63,5 +63,7 @@ def split_from_json(record: Mapping[str, Any], schema: Schema) -> Split:
     """Return the split of a dictionary; raise ModelFileError if it does not fit the schema or its kind is not known."""
     kind = KINDS.get(str(record.get("kind")))
     if kind is None:
-        raise ModelFileError(f"The kind of split '{record.get('kind')}' is not known to this version.")
+        raise ModelFileError(
+            f"The kind of split '{record.get('kind')}' is not known to this version. Use the version of octweb that wrote the file."
+        )
     return kind.from_json(record, schema)

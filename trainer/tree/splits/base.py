@@ -248,7 +248,7 @@ class Split(ABC):
 
     def wish(self, schema: Schema) -> str:
         """Return the test as an exact wish of the workbench; raise DataError if wishes cannot express it."""
-        raise DataError(f"A question of the kind '{self.kind}' cannot be wished for.")
+        raise DataError(f"A wish cannot express a question of the kind '{self.kind}'. Choose another question.")
 
     @property
     def many(self) -> bool:
@@ -346,7 +346,9 @@ def read_empty(record: Mapping[str, Any]) -> dict[str, Any]:
     """Return the arguments `missing` and `missing_seen` of a split; raise ModelFileError for an unknown side."""
     word = record.get("missing", "refuse")
     if word not in {str(side) for side in EmptySide}:
-        raise ModelFileError(f"A split sends empty cells to '{word}'; it must be 'left', 'right', 'fill' or 'refuse'.")
+        raise ModelFileError(
+            f"A split sends empty cells to '{word}', which must be 'left', 'right', 'fill' or 'refuse'."
+        )
     return {"missing": EmptySide(word), "missing_seen": record.get("missing_seen") is not False}
 
 

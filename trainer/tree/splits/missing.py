@@ -66,7 +66,7 @@ class Missing(Split):
         feature = column_index(record["feature"], schema)
         if schema[feature].kind is ColumnKind.CATEGORICAL:
             raise ModelFileError(
-                f"A question whether a cell is empty needs a numeric column; '{schema[feature].name}' is categorical."
+                f"A question whether a cell is empty needs a numeric column, but '{schema[feature].name}' is categorical."
             )
         return cls(feature=feature)
 

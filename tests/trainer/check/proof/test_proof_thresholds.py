@@ -53,7 +53,7 @@ def test_more_thresholds_than_are_proved_are_named(monkeypatch):
     monkeypatch.setattr(numeric, "MOST_QUESTIONS", 1)
     bench = NumericWorkbench(random_table(3, max_rows=9), depth=4)
     number = bench.space.questions.encoded
-    with pytest.raises(NotProved, match=f"up to 1 thresholds of all columns together, not with {number}"):
+    with pytest.raises(NotProved, match=f"at most 1 thresholds of all columns together, but there are {number}"):
         numeric_proof(bench, Fraction(1), 4)
 
 

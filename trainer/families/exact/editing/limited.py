@@ -131,7 +131,7 @@ class LimitedCompleter(Completer):
             return replace(completion, reason="stopped")
         if conflict == completion.conflict and not self.feasible(frozenset(w.item for w in conflict) | stay):
             return completion
-        reason = "Together with the limits on the whole tree no tree is left."
+        reason = "No tree keeps these wishes and the limits on the whole tree."
         return replace(completion, conflict=conflict, reason=reason)
 
     def _possible(self, items: Items) -> bool:

@@ -101,7 +101,9 @@ class _Writer:
             if best.cost < INFINITE_COST:
                 unused = {self.space.questions.columns[q] for q in asked_questions(best.tree)} - required
                 if full or not unused:
-                    raise NotProved("The search found a better tree than the bound allows.")
+                    raise NotProved(
+                        "The proof found a better tree than the claimed bound allows. Report this model with its data."
+                    )
                 column = min(unused)
                 self.cases(required | {column}, usable, goal)
                 self.cases(required, usable - {column}, goal)

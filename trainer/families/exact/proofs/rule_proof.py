@@ -45,7 +45,9 @@ def ruled_proof(problem: Problem, settings: Settings, bound: Fraction, stop: Cal
         words = (
             f"{space.questions.encoded} questions are too many for depth {settings['depth']} within these restrictions"
         )
-        raise NotProved(f"A check of the proof would take too long: {words}.") from None
+        raise NotProved(
+            f"A check of the proof would take too long: {words}. Ask fewer questions, or set a lower depth."
+        ) from None
     return ProofSteps(scale=g.scale, goal=goal, steps=writer.steps)
 
 
@@ -74,7 +76,9 @@ class _Writer:
         if len(front.vectors):
             used = {int(c) for c in front.columns[front.vectors[:, 0].argmin()].nonzero()[0]}
             if self.most is None or full or not used - required:
-                raise NotProved("The search found a better tree than the bound allows.")
+                raise NotProved(
+                    "The proof found a better tree than the claimed bound allows. Report this model with its data."
+                )
             return self._split_case(required, usable, min(used - required), goal)
         self.columns = None if within == self.every else sorted(within)
         return self.prove(top, [], goal)

@@ -101,7 +101,7 @@ def amount(value: Fraction | str | int, name: str) -> Fraction:
     except ValueError:
         raise ParameterError({name: f"'{str(value)[:60]}' is not a number. Write a number such as 0.05."}) from None
     if number < 0:
-        raise ParameterError({name: f"it must not be negative; it is {value}. Use 0 or more."})
+        raise ParameterError({name: f"must not be negative. It is {value}."})
     return number
 
 
@@ -115,7 +115,7 @@ def _rates(problem: Problem, choice: GoodTreeFilter) -> RateFilter | None:
     column = problem.table.columns[names.columns.index(groups)]
     values, codes = np.unique(column.values, return_inverse=True)
     if len(values) > MAX_GROUPS:
-        words = f"'{groups}' has {len(values)} values; groups must be at most {MAX_GROUPS}. Choose another column."
+        words = f"'{groups}' has {len(values)} values, but at most {MAX_GROUPS} groups can be compared. Choose another column."
         raise ParameterError({"groups": words})
     last = int(problem.y[problem.row_weights > 0].max())
     return RateFilter(

@@ -76,7 +76,7 @@ class Keys:
         bits = len(filters.must)
         room = math.prod(self.sizes) if self.detailed else 1 << (KEY_BITS - bits)
         if room.bit_length() + bits > KEY_BITS + 1:
-            words = "this many classes, groups, rows and columns do not fit into one key. Leave out recalls, groups or columns."
+            words = "there are too many classes, groups, rows and columns for these filters together. Leave out recalls, groups or columns."
             raise ParameterError({"filters": words})
         shift = KEY_BITS - bits
         marks = {column: 1 << (shift + j) for j, column in enumerate(filters.must)}

@@ -97,6 +97,10 @@ def answers_of(problem: Problem, origin: np.ndarray, required: dict[int, int]) -
     by_group = np.full(int(same.max()) + 1, ANY, np.int64)
     for row, label in required.items():
         if by_group[same[row]] not in (ANY, label):
-            raise ParameterError({"agrees": "rows with the same values get the same answer from every tree."})
+            raise ParameterError(
+                {
+                    "agrees": "two rows with the same values have different answers, which no tree gives. Choose other rows."
+                }
+            )
         by_group[same[row]] = label
     return by_group[same[origin]]

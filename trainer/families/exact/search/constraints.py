@@ -19,7 +19,7 @@ def _recall(problem: Problem, settings: Settings) -> dict[str, Any]:
     for name, share in recalls(settings, names):
         code = names.classes.index(name)
         if not (problem.row_weights[problem.y == code] > 0).any():
-            raise ParameterError({"recall": f"No training row has the class '{name}'."})
+            raise ParameterError({"recall": f"No training row has the class '{name}'. Leave this class out."})
         required.append((code, share))
     return {"recalls": tuple(required)} if required else {}
 

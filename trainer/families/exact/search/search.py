@@ -68,8 +68,8 @@ def _check_pairs(classes: int, features: int, depth: int, memory: int) -> None:
     needed_bytes = 4 * classes * features**2
     if depth >= 2 and needed_bytes > memory:
         raise DataError(
-            f"{features} questions and {classes} classes need {needed_bytes // 1_000_000} MB to count pairs of questions; "
-            f"{memory // 1_000_000} MB are allowed. Use fewer bins, leave columns out, or raise the memory limit."
+            f"{features} questions and {classes} classes need {needed_bytes // 1_000_000} MB to count pairs of questions, "
+            f"but {memory // 1_000_000} MB are allowed. Use fewer bins, leave columns out, or raise the memory limit."
         )
 
 

@@ -53,7 +53,7 @@ class NamedIndices:
         """Return the index of a class. Raises ParameterError if no training row has it."""
         place = np.flatnonzero(self.instance.labels == self.problem.names.classes.index(name))
         if not len(place):
-            raise ParameterError({parameter: f"No training row has the class '{name}'."})
+            raise ParameterError({parameter: f"No training row has the class '{name}'. Choose another class."})
         return int(place[0])
 
 

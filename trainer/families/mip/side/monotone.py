@@ -64,7 +64,9 @@ def monotone_constraints(at: NamedIndices, settings: Settings) -> Iterator[SideC
         tests = {f: at.problem.binary.features[int(at.instance.features[f])].test for f in features}
         compared = tuple(f for f in features if tests[f] is not Test.EMPTY)
         if any(tests[f] is not Test.ABOVE for f in compared):
-            message = f"'{name}' is not encoded by thresholds; use a number with binarise=quantile-thresholds."
+            message = (
+                f"'{name}' is not encoded by thresholds. Use a column of numbers with binarise=quantile-thresholds."
+            )
             raise ParameterError({"monotone": message})
         if compared:
             yield Monotone(features=compared, decreasing=falls)

@@ -23,7 +23,7 @@ def numeric_proof(bench: NumericWorkbench, bound: Fraction, depth: int) -> Proof
     space = bench.space
     if number > MOST_QUESTIONS:
         raise NotProved(
-            f"Wishes are proved with up to {MOST_QUESTIONS} thresholds of all columns together, not with {number}."
+            f"Wishes are proved with at most {MOST_QUESTIONS} thresholds of all columns together, but there are {number}."
         )
     if depth > DEEPEST:
         return None

@@ -39,7 +39,9 @@ class NumericSpace(editing.EditingSpace):
         weights = problem.row_weights
         self.origin = np.flatnonzero(weights > 0)
         if not len(self.origin) or int(weights.sum()) > MOST_WEIGHT:
-            raise DataError(f"The weights add up to {int(weights.sum())}; this search takes 1 to {MOST_WEIGHT}.")
+            raise DataError(
+                f"The weights add up to {int(weights.sum()):,}, but this search takes 1 to {MOST_WEIGHT:,}. Scale the weights."
+            )
         self.problem = problem
         self.questions = ThresholdQuestions(problem, self.origin)
         self.depth = depth

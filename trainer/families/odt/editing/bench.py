@@ -23,7 +23,7 @@ from trainer.methods.base import Settings
 from trainer.tree.shapes import LabelledShape
 
 SEARCHES = ("auto", "search")
-ACCURACY = "wishes maximise the number of correct rows; leave '{}' out."
+ACCURACY = "is not possible with wishes, which maximise the number of correct rows. Leave '{}' out."
 
 
 class TopologyCompleter(ColumnCompleter):
@@ -99,7 +99,7 @@ def subset_bench(problem: Problem, settings: Settings) -> SubsetWorkbench:
 def check_wishes(settings: Settings) -> None:
     """Raise ParameterError if the settings do not support editing."""
     if settings["solver"] not in SEARCHES:
-        message = f"'{settings['solver']}' does not support wishes; choose 'auto' or 'search'."
+        message = f"'{settings['solver']}' does not support wishes. Choose 'auto' or 'search'."
         raise ParameterError({"solver": message})
     for name in ("sensitivity", "specificity", "frontier"):
         if settings[name] is not None and settings[name] is not False:
@@ -107,7 +107,7 @@ def check_wishes(settings: Settings) -> None:
     if settings["negative_weight"].strip() not in ("", "1"):
         raise ParameterError({"negative_weight": ACCURACY.format("negative_weight")})
     if settings["select"] != "none":
-        message = "wishes are about all columns; choose 'none', and forbid columns by wishes as 'forbid root COLUMN'."
+        message = "must be 'none' with wishes, which are about all columns. Leave a column out by the wish 'forbid root COLUMN'."
         raise ParameterError({"select": message})
     _shape(settings)
 
@@ -116,6 +116,6 @@ def _shape(settings: Settings) -> Shape | None:
     """Return the topology of the settings; None: all trees of the depth. Raises ParameterError for `auto`."""
     text = settings["topology"].strip()
     if text == AUTO:
-        message = "'auto' does not support wishes; name a topology, or leave it empty and choose a depth."
+        message = "'auto' does not support wishes. Name a topology, or leave it empty and choose a depth."
         raise ParameterError({"topology": message})
     return parse(text) if text else None

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from trainer.families.odt.as_questions import CHECKER_SEARCHES
 from trainer.families.odt.editing.bench import SubsetWorkbench
 from trainer.families.odt.topology import complete
-from trainer.methods.base import NotProved, ProofSteps
+from trainer.methods.base import CHECKER_SEARCHES, NotProved, ProofSteps
 
 DEEPEST = 3
 MOST_QUESTIONS = 300
@@ -20,10 +19,11 @@ def subset_proof(bench: SubsetWorkbench, bound: Fraction) -> ProofSteps:
     """
     depth = bench.space.depth
     if bench.space.shape != complete(depth):
-        raise NotProved(f"Wishes within a topology that is not complete have no step of a proof. {CHECKER_SEARCHES}")
+        raise NotProved(f"No proof step covers wishes in a topology that is not complete. {CHECKER_SEARCHES}")
     if depth > DEEPEST or bench.space.questions.encoded > MOST_QUESTIONS:
         raise NotProved(
-            f"Wishes over subsets are proved up to depth {DEEPEST} and {MOST_QUESTIONS} subsets of all columns together."
+            f"Wishes over subsets are proved up to depth {DEEPEST} and {MOST_QUESTIONS} subsets. "
+            f"Here the depth is {depth}, and all columns together have {bench.space.questions.encoded} subsets."
         )
     goal = -(-bound.numerator // bound.denominator)
     return ProofSteps(scale=1, goal=goal, steps=[{"path": [], "height": depth, "bound": goal, "by": "within"}])

@@ -148,7 +148,7 @@ class SubsetQuestions(Questions):
         if self.groups.card:
             raise ParameterError(
                 {
-                    "wish": "'together' needs subsets of any size, and 'max_card' limits them; leave 'max_card' at 0 or this wish out."
+                    "wish": "'together' needs subsets of any size, but 'max_card' limits them. Set 'max_card' to 0, or leave this wish out."
                 }
             )
         group_set = (g, self._mask(g, split))

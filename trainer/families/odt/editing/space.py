@@ -53,7 +53,7 @@ class SubsetSpace(editing.EditingSpace):
         super().__init__()
         self.origin = np.flatnonzero(groups.w > 0)
         if not len(self.origin):
-            raise DataError("The weights of all rows are zero.")
+            raise DataError("The weights of all rows are zero. Give at least one row a positive weight.")
         _check_size(problem, groups)
         self.problem = problem
         self.questions = SubsetQuestions(problem, groups)
@@ -225,8 +225,8 @@ def _check_size(problem: Problem, groups: Groups) -> None:
     if sum(counts.values()) > MAX_QUESTIONS:
         worst = max(counts, key=lambda column: counts[column])
         raise DataError(
-            f"The columns have {sum(counts.values()):,} subsets of categories, '{problem.table.names[worst]}' alone {counts[worst]:,}; "
-            f"the limit for wishes is {MAX_QUESTIONS:,}. Merge rare categories or leave the column out."
+            f"The columns have {sum(counts.values()):,} subsets of categories, '{problem.table.names[worst]}' alone {counts[worst]:,}. "
+            f"The limit for wishes is {MAX_QUESTIONS:,}. Merge rare categories or leave the column out."
         )
 
 
