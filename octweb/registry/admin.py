@@ -120,7 +120,7 @@ class TreeModelAdmin(ReadOnly):
     readonly_fields = tuple(name for _, part in fieldsets for name in part["fields"])
 
     class Media:
-        css: ClassVar = {"all": ["tokens.css", "admin.css"]}
+        css: ClassVar = {"all": ["font.css", "tokens.css", "admin.css"]}
         js = ("vendor/plotly.min.js", Script("figures.js", type="module"), Script("admin.js", type="module"))
 
     def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:

@@ -23,6 +23,17 @@ def test_static_files_have_hashed_names_and_gzip(settings, tmp_path):
         assert len(style.name.split(".")) > 2
         squeezed = style.with_name(style.name + ".gz")
         assert gzip.decompress(squeezed.read_bytes()) == style.read_bytes()
+    for sheet in tmp_path.glob("font.*.css"):
+        text = sheet.read_text(encoding="utf-8")
+        assert "font-display: swap" in text
+        assert (tmp_path / re.findall(r'url\("([^"]+)"\)', text)[0]).read_bytes()[:4] == b"wOF2"
+    assert "SIL OPEN FONT LICENSE" in (tmp_path / "fonts" / "LICENSE.txt").read_text(encoding="utf-8")
+
+
+def test_templates_with_tokens_link_the_font():
+    texts = [path.read_text(encoding="utf-8") for path in (ROOT / "templates").rglob("*.html")]
+    assert [text for text in texts if "'tokens.css'" in text]
+    assert not [text for text in texts if "'tokens.css'" in text and "'font.css'" not in text]
 
 
 def test_plotly_bundle_matches_recipe_and_has_used_traces():
