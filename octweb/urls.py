@@ -13,6 +13,7 @@ from octweb.decide.public import public_page
 from octweb.dossier.views import public_key
 from octweb.home import trash
 from octweb.home.documentation import documentation
+from octweb.home.example import example_tree
 from octweb.home.glossary import glossary_page
 from octweb.home.search import search_page
 from octweb.home.start import start_sample
@@ -79,7 +80,7 @@ urlpatterns = [
     path("invocations", invocations.Invocations.as_view(), name="invocations"),
     path("ping", invocations.Ping.as_view(), name="ping"),
     path("version", invocations.version, name="version"),
-    path("accounts/login/", auth.LoginView.as_view(), name="login"),
+    path("accounts/login/", auth.LoginView.as_view(extra_context={"live": example_tree}), name="login"),
     path("accounts/logout/", auth.LogoutView.as_view(), name="logout"),
     path("accounts/password/", passwords.PasswordChange.as_view(), name="password_change"),
     path("accounts/password/done/", auth.PasswordChangeDoneView.as_view(), name="password_change_done"),

@@ -7,8 +7,8 @@ from typing import Any
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.http import Http404, HttpRequest, HttpResponse
-from django.shortcuts import redirect
-from django.views.decorators.http import require_POST
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_http_methods
 
 from octweb.core.limits import server_limits
 from octweb.core.problems import Conflict
@@ -39,11 +39,18 @@ def first_run() -> dict[str, Any]:
 
 
 @login_required
-@require_POST
+@require_http_methods(["GET", "HEAD", "POST"])
 def start_sample(request: HttpRequest, slug: str) -> HttpResponse:
-    """Store a sample and train an optimal small tree on it."""
+    """Ask whether to train on a sample, for visitors who signed in for it; on POST, train. 404 for an unknown sample."""
     if slug not in FIRST_SAMPLES:
         raise Http404("There is no such sample.")
+    if request.method != "POST":
+        return render(request, "home/start.html", {"sample": next(s for s in first_samples() if s.slug == slug)})
+    return train_on_sample(request, slug)
+
+
+def train_on_sample(request: HttpRequest, slug: str) -> HttpResponse:
+    """Store a sample for the user, train an optimal small tree on it, and open the run."""
     dataset = None
     try:
         dataset = samples.load(owner=request.user, slug=slug)

@@ -9,6 +9,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 
 from octweb.datasets.models import Dataset
+from octweb.home.example import example_tree
 from octweb.home.start import first_samples
 from octweb.jobs.models import RunStatus
 from octweb.registry.document.model_files import model_file
@@ -24,7 +25,7 @@ def home(request: HttpRequest) -> HttpResponse:
     """Show an introduction with a live example, or, signed in, running and recent work."""
     user: Any = request.user
     if not user.is_authenticated:
-        return render(request, "home/welcome.html", _example())
+        return render(request, "home/welcome.html", {"live": example_tree(), **_approved_model()})
     models = TreeModel.objects.visible_to(user).defer("document").select_related("family", "owner")
     waiting = models.filter(state=State.IN_REVIEW) if user.is_staff else models.none()
     runs = TrainingRun.objects.visible_to(user).filter(status__in=ACTIVE).select_related("dataset")
@@ -38,6 +39,8 @@ def home(request: HttpRequest) -> HttpResponse:
     }
     context["has_data"] = bool(context["datasets"])
     context["is_new"] = not models.filter(owner=user).exists() and not runs.exists()
+    if context["is_new"]:
+        context["live"] = example_tree()
     return render(request, "home/home.html", context)
 
 
@@ -58,8 +61,8 @@ def _running(run: TrainingRun) -> dict[str, Any]:
     return {"run": run, "gap": (run.progress or {}).get("gap"), "left": left}
 
 
-def _example() -> dict[str, Any]:
-    """Return the newest approved model as an example. Visitors without an account see it here."""
+def _approved_model() -> dict[str, Any]:
+    """Return the newest approved model, which visitors without an account see, too."""
     model = TreeModel.objects.approved().select_related("family").order_by("-created").first()
     if model is None:
         return {"model": None}

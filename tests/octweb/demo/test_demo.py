@@ -62,6 +62,11 @@ def visitor() -> tuple[Client, Visit]:
     return browser, Visit.objects.latest("pk")
 
 
+def test_sample_button_begins_demo_and_training():
+    answer = Client().post(BEGIN, {"sample": "iris"})
+    assert answer["Location"] == reverse("runs:detail", args=[TrainingRun.objects.get().pk])
+
+
 def trained(browser: Client) -> TrainingRun:
     """The run of the first page's button, trained to its end."""
     answer = browser.post(reverse("start", args=["iris"]))
