@@ -108,6 +108,7 @@ class Outlook:
     rows_read: int
     rows_kept: int = 0
     classes: int = 0
+    class_rows: Sequence[Sequence[Any]] = ()  # label and rows, in the order of the labels
     features: int = 0
     notes: tuple[str, ...] = ()
     refusal: str = ""

@@ -202,6 +202,7 @@ def _outlook(raw: RawTable, choice: ColumnChoice, reading: TableReading) -> dict
     table, labels, report = built
     return record | _checks(raw, target, choice, reading, built) | {
         "rows_kept": len(table), "classes": len(labels.classes), "features": len(table.schema),
+        "class_rows": [[label, int(rows)] for label, rows in zip(labels.classes, labels.counts(), strict=True)],
         "notes": replace(report, reading_notes=()).notes,  # parsing has its own card
     }  # fmt: skip
 

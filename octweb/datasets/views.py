@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -49,6 +49,8 @@ from trainer.tree.render.palette import swatch
 
 SIGNS = {"delimiters": DELIMITERS, "encodings": ENCODINGS, "decimals": DECIMALS, "thousands_signs": THOUSANDS_SIGNS}
 PREVIEW_ROWS = FIRST_LINES
+SHOWN_ROWS = 10  # of the preview, so that the rest is near
+KIND_WORDS = {ColumnKind.NUMERIC: "number", ColumnKind.CATEGORICAL: "category", ColumnKind.BINARY: "0 or 1"}
 COLUMNS_SHOWN = 30
 LIST_SORTS = {
     "newest": ("newest first", "-created"),
@@ -142,24 +144,31 @@ def dataset_preview(request: HttpRequest, pk: Any) -> HttpResponse:
         if isinstance(answer, HttpResponse):
             return answer
         context |= answer
-    guessed, reason = guess_target(guesses)
+    guessed = guess_target(guesses)[0]
     guessed = guessed if guessed in staged.names else upload.found["target"]
     outlook = actions.outlook(upload, choice)
     chosen_kinds = dict(reading.given.get("kinds", {}))
     records = column_records(staged.reading.columns.values(), staged.names, chosen_kinds)
+    columns = _choices(
+        guesses, choice, choice.target or guessed, staged.reading.units(), reading.given.get("missing", {})
+    )
+    kind_words = {column["name"]: _kind_words(column, choice.target or guessed) for column in columns}
     context |= {
         "raw": staged,
+        "heads": [
+            {"name": t["name"], "words": kind_words.get(t["name"], t["words"]), "open": t["open"]} for t in records
+        ],
+        "classes": _classes([label for label, _ in outlook.class_rows], [rows for _, rows in outlook.class_rows]),
         "target_names": staged.names,
         "taken_told": [t for t in records if not t["plain"] or t["said"]],
         "taken_plain": [t for t in records if t["plain"] and not t["said"]],
+        "asks": any(t["open"] for t in records),
         "around": [*around_notes(staged.detected.top, staged.detected.bottom), *staged.detected.remarks],
-        "rows": list(zip(staged.lines, first, strict=True)),
+        "rows": list(zip(staged.lines, first, strict=True))[:SHOWN_ROWS],
         "called": "line" if staged.detected.format == "csv" else "row",
-        "columns": _choices(
-            guesses, choice, choice.target or guessed, staged.reading.units(), reading.given.get("missing", {})
-        ),
+        "columns": columns,
+        "has_column_problems": any(column["problems"] for column in columns),
         "target": choice.target or guessed,
-        "target_reason": reason,
         "kinds": list(ColumnKind),
         "policies": list(MissingPolicy),
         "name": request.POST.get("name") or upload.source_name.split(".")[0],
@@ -257,7 +266,7 @@ def dataset_detail(request: HttpRequest, pk: Any) -> HttpResponse:
     context = {
         "dataset": dataset,
         "profile": dataset.profile,
-        "classes": _classes(dataset),
+        "classes": _classes(dataset.profile.get("classes", ()), dataset.profile.get("class_counts", ())),
         "columns": columns if everything else columns[:COLUMNS_SHOWN],
         "more": 0 if everything else max(0, len(columns) - COLUMNS_SHOWN),
         "sorts": SORTS,
@@ -390,12 +399,16 @@ def _choices(
     ]
 
 
-def _classes(dataset: Dataset) -> list[dict[str, Any]]:
+def _kind_words(column: Mapping[str, Any], target: str) -> str:
+    """Return what the preview says above a column of the table."""
+    if column["name"] == target:
+        return "to predict"
+    return "left out" if column["role"] == "ignored" else KIND_WORDS[ColumnKind(column["kind"])]
+
+
+def _classes(classes: Sequence[str], counts: Sequence[int]) -> list[dict[str, Any]]:
     """Return classes by size, with the width of each in the bar."""
-    classes = dataset.profile.get("classes", ())
-    pairs = sorted(
-        zip(dataset.profile.get("class_counts", ()), classes, range(1000), strict=False), key=lambda p: -p[0]
-    )
+    pairs = sorted(zip(counts, classes, range(1000), strict=False), key=lambda p: -p[0])
     total = max(1, sum(count for count, _, _ in pairs))
     out = []
     start = 0.0

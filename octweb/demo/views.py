@@ -14,14 +14,13 @@ from octweb.core.throttles import client_address
 from octweb.core.views import too_many
 from octweb.demo import actions
 from octweb.demo.visits import visit_of
-from octweb.home.start import FIRST_SAMPLES, train_on_sample
 
 BACKEND = "django.contrib.auth.backends.ModelBackend"
 
 
 @require_POST
 def begin(request: HttpRequest) -> HttpResponse:
-    """Create an account for a day and sign the visitor in; with `sample`, train on it. Signed-in users go home."""
+    """Create an account for a day and sign the visitor in. Signed-in users are redirected home."""
     if not settings.DEMO:
         raise Http404("This server has no demo.")
     if request.user.is_authenticated:
@@ -36,8 +35,7 @@ def begin(request: HttpRequest) -> HttpResponse:
     request.session.save()
     visit.session = request.session.session_key or ""
     visit.save(update_fields=["session"])
-    sample = request.POST.get("sample", "")
-    return train_on_sample(request, sample) if sample in FIRST_SAMPLES else redirect("home")
+    return redirect("home")
 
 
 @require_POST

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.conf import settings
 from django.contrib import messages
-from django.contrib.auth.decorators import login_required
+from django.contrib.auth.views import redirect_to_login
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods
@@ -13,6 +14,7 @@ from django.views.decorators.http import require_http_methods
 from octweb.core.limits import server_limits
 from octweb.core.problems import Conflict
 from octweb.datasets import samples
+from octweb.demo.views import begin
 from octweb.runs import actions
 from trainer.data.samples import SAMPLES, Sample
 from trainer.methods.capabilities import Role
@@ -38,18 +40,26 @@ def first_run() -> dict[str, Any]:
     return FIRST_RUN | {"parameters": FIRST_RUN["parameters"] | {"time_limit": limit}}
 
 
-@login_required
 @require_http_methods(["GET", "HEAD", "POST"])
 def start_sample(request: HttpRequest, slug: str) -> HttpResponse:
-    """Ask whether to train on a sample, for visitors who signed in for it; on POST, train. 404 for an unknown sample."""
+    """Ask whether to train on a sample, for visitors who signed in for it; on POST, train. 404 for an unknown sample.
+
+    Where there is a demo, a POST without an account begins one.
+    """
     if slug not in FIRST_SAMPLES:
         raise Http404("There is no such sample.")
+    if request.method == "POST" and settings.DEMO and not request.user.is_authenticated:
+        begun = begin(request)
+        if not request.user.is_authenticated:
+            return begun
+    if not request.user.is_authenticated:
+        return redirect_to_login(request.get_full_path())
     if request.method != "POST":
         return render(request, "home/start.html", {"sample": next(s for s in first_samples() if s.slug == slug)})
-    return train_on_sample(request, slug)
+    return _train(request, slug)
 
 
-def train_on_sample(request: HttpRequest, slug: str) -> HttpResponse:
+def _train(request: HttpRequest, slug: str) -> HttpResponse:
     """Store a sample for the user, train an optimal small tree on it, and open the run."""
     dataset = None
     try:

@@ -27,6 +27,7 @@ from octweb.runs.incumbents import incumbents, outline
 from octweb.runs.models import TrainingRun
 from octweb.runs.reachable import reachable
 from octweb.runs.sizes import open_size, size_options
+from octweb.runs.standing import standing
 from octweb.runs.words import objective_words, setting_words
 from trainer.methods.monitor import COMPILING
 from trainer.registry import get
@@ -201,6 +202,7 @@ def _context(request: HttpRequest, run: TrainingRun, wait: Wait | None) -> dict[
     at = _line(request)
     latest = next((r for r in reversed(records) if "tree" in r), None)
     shown_record = next((r for r in records if at is not None and r["line"] == at and "tree" in r), None)
+    best = standing(run, method, latest)
     latest = shown_record or latest
     picked = shown_record is not None
     clock = _clock(run)
@@ -218,6 +220,7 @@ def _context(request: HttpRequest, run: TrainingRun, wait: Wait | None) -> dict[
         "run": run,
         "method": method,
         "records": records,
+        "standing": best,
         "trees": trees,
         "latest": latest,
         "outline": outline(run, latest) if latest else None,

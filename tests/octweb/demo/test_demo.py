@@ -63,7 +63,7 @@ def visitor() -> tuple[Client, Visit]:
 
 
 def test_sample_button_begins_demo_and_training():
-    answer = Client().post(BEGIN, {"sample": "iris"})
+    answer = Client().post(reverse("start", args=["iris"]))
     assert answer["Location"] == reverse("runs:detail", args=[TrainingRun.objects.get().pk])
 
 

@@ -1,0 +1,77 @@
+"""Say in counts of rows how good the best tree of a run is, and how much better one could still be."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from octweb.core.templatetags.octweb import percent
+from octweb.runs.models import TrainingRun
+from trainer.certificate import Guarantee
+from trainer.goal import count_goal
+from trainer.methods.base import AUTO, Method, stated_penalty
+from trainer.tree.numbers import count_words
+
+PROVED = 1e-9  # difference of bound and objective below which they are equal
+ROUNDING = 1e-6  # rows by which a difference of two objectives can be wrong
+# parameters with which a training maximises something other than correct rows less a price of leaves
+OTHER_AIMS = ("costs", "column_price", "sensitivity", "specificity", "coefficient_penalty", "paper_lambda")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Standing:
+    """Correct training rows of the best tree, and what is known of better ones, as two sentences."""
+
+    right: str
+    more: str
+
+
+def standing(run: TrainingRun, method: Method, latest: Mapping[str, Any] | None) -> Standing:
+    """Describe the best tree of a run; `latest` is its newest record with a tree, None without one."""
+    facts = run.summary
+    if facts.get("correct") is not None:
+        return _sentences(run, method, facts, rows=int(facts["n"]), bound=facts.get("bound"))
+    if latest is None or latest.get("correct") is None:
+        return Standing(right="No tree yet." if run.finished is None else "No tree.", more="")
+    facts = {"objective": latest.get("incumbent"), "correct": latest["correct"], "leaves": latest.get("leaves")}
+    return _sentences(run, method, facts, rows=sum(latest["tree"][0]["counts"]), bound=run.progress.get("bound"))
+
+
+def _sentences(run: TrainingRun, method: Method, facts: Mapping[str, Any], *, rows: int, bound: Any) -> Standing:
+    leaves = facts.get("leaves")
+    size = f" with {count_words(leaves, 'leaf', 'leaves')}" if leaves else ""
+    right = f"Right for {int(facts['correct']):,} of {rows:,} training rows{size}."
+    if method.guarantee is Guarantee.SPLITS:
+        return Standing(right=right, more="Each question is the best for its rows; nothing is proved of the whole tree.")
+    if method.guarantee is not Guarantee.TREE:
+        return Standing(right=right, more="How many more are possible is not known: this method proves nothing.")
+    objective = facts.get("objective")
+    if bound is None or objective is None:
+        return Standing(right=right, more=f"How many more are possible is not known{'' if run.finished else ' yet'}.")
+    return Standing(right=right, more=_more(run, float(bound) - float(objective), float(objective), rows))
+
+
+def _more(run: TrainingRun, difference: float, objective: float, rows: int) -> str:
+    """Return what a better tree could win; `difference` is between bound and objective."""
+    if difference <= PROVED:
+        return "Proved: no tree of the search is better."
+    if run.weight or not counts_rows(run.parameters):
+        return f"Could be at most {percent(difference / objective, 2)} better." if objective > 0 else ""
+    most = math.floor(difference * rows + ROUNDING)
+    # a tree with more leaves may get more rows right and yet be worth less
+    as_few = " without more leaves" if prices_leaves(run.parameters) else ""
+    return f"Could be at most {most:,} more{as_few}." if most else f"No tree gets more right{as_few}."
+
+
+def counts_rows(parameters: Mapping[str, Any]) -> bool:
+    """Return whether the training maximises the number of correct rows, less a price of leaves."""
+    weighted = "balanced" in (parameters.get("class_weight"), parameters.get("goal"))
+    weighted = weighted or str(parameters.get("negative_weight") or "1") != "1"
+    return not (weighted or count_goal(parameters) or any(parameters.get(name) for name in OTHER_AIMS))
+
+
+def prices_leaves(parameters: Mapping[str, Any]) -> bool:
+    """Return whether leaves have a price, or may get one that the training chooses."""
+    return parameters.get("leaf_penalty") == AUTO or stated_penalty(parameters) > 0

@@ -1,0 +1,82 @@
+"""The sentences of the live page about the best tree, compared with all trees of small random cases."""
+
+from __future__ import annotations
+
+import random
+import re
+
+import pytest
+from django.utils import timezone
+
+from octweb.runs.models import TrainingRun
+from octweb.runs.standing import standing
+from trainer.registry import get
+
+
+def sentences(*, method: str = "exact", parameters=None, summary=None, progress=None, tree=None, finished=False, weight=""):
+    run = TrainingRun(
+        method=method, parameters=parameters or {}, summary=summary or {}, progress=progress or {}, weight=weight,
+        finished=timezone.now() if finished else None,
+    )  # fmt: skip
+    best = standing(run, get(method), tree)
+    return f"{best.right} {best.more}".strip()
+
+
+def record(correct: int, wrong: int, **members):
+    return {"correct": correct, "leaves": 4, "tree": [{"id": 0, "counts": [correct, wrong]}]} | members
+
+
+def test_search_without_leaf_price_says_rows():
+    text = sentences(progress={"bound": 287 / 297}, tree=record(284, 13, incumbent=284 / 297))
+    assert text == "Right for 284 of 297 training rows with four leaves. Could be at most 3 more."
+
+
+def test_bound_below_one_row_says_no_tree_is_right_more_often():
+    text = sentences(progress={"bound": 284.9 / 297}, tree=record(284, 13, incumbent=284 / 297))
+    assert text.endswith("No tree gets more right.")
+
+
+def test_closed_gap_is_proved():
+    summary = {"correct": 284, "n": 297, "leaves": 4, "objective": 0.95, "bound": 0.95}
+    assert sentences(summary=summary, finished=True).endswith("Proved: no tree of the search is better.")
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({}, "No tree yet."),
+        ({"finished": True}, "No tree."),
+        ({"tree": record(8, 2)}, "How many more are possible is not known yet."),
+        ({"method": "cart", "tree": record(8, 2)}, "this method proves nothing."),
+        ({"method": "bivariate", "tree": record(8, 2)}, "nothing is proved of the whole tree."),
+        ({"weight": "w", "progress": {"bound": 0.9}, "tree": record(8, 2, incumbent=0.8)}, "at most 12.50\u202f% better."),
+        (
+            {"parameters": {"goal": "f1"}, "progress": {"bound": 0.9}, "tree": record(8, 2, incumbent=0.8)},
+            "at most 12.50\u202f% better.",
+        ),
+    ],
+)
+def test_other_states_claim_no_rows(changes, words):
+    text = sentences(**changes)
+    assert text.endswith(words)
+    assert "Could be at most 1 more" not in text
+
+
+def test_no_tree_of_random_searches_has_more_rows_than_said():
+    chance = random.Random(7)
+    for _ in range(300):
+        rows = chance.randint(5, 60)
+        price = chance.choice([0, 0, 0.01, 0.02, 0.1])
+        trees = [(chance.randint(0, rows), chance.randint(1, 6)) for _ in range(8)]
+        worth = [right / rows - price * leaves for right, leaves in trees]
+        (right, leaves), objective = trees[0], worth[0]
+        text = sentences(
+            parameters={"leaf_penalty": price},
+            progress={"bound": max(worth)},
+            tree=record(right, rows - right, leaves=leaves, incumbent=objective),
+        )
+        said = re.search(r"at most (\d+) more", text)
+        most = int(said[1]) if said else 0
+        compared = [r for r, size in trees if not price or size <= leaves]
+        assert max(compared) - right <= most, text
+        assert price or max(compared) - right == most, text
