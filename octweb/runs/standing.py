@@ -44,7 +44,9 @@ def _sentences(run: TrainingRun, method: Method, facts: Mapping[str, Any], *, ro
     size = f" with {count_words(leaves, 'leaf', 'leaves')}" if leaves else ""
     right = f"Right for {int(facts['correct']):,} of {rows:,} training rows{size}."
     if method.guarantee is Guarantee.SPLITS:
-        return Standing(right=right, more="Each question is the best for its rows; nothing is proved of the whole tree.")
+        return Standing(
+            right=right, more="Each question is the best for its rows; nothing is proved of the whole tree."
+        )
     if method.guarantee is not Guarantee.TREE:
         return Standing(right=right, more="How many more are possible is not known: this method proves nothing.")
     objective = facts.get("objective")

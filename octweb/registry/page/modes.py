@@ -147,6 +147,7 @@ def _history(scene: ModelScene) -> dict[str, Any]:
     model = scene.model
     return {
         "versions": versions.version_records(scene),
+        "changes": versions.version_changes(scene),
         "events": list(model.events.select_related("by")) if scene.inside else [],
         "possible": actions.possible_steps(model, scene.user),
         "run": getattr(model, "run", None) if scene.inside else None,

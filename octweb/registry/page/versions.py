@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
+from octweb.core.faults import DamagedDocument
 from octweb.core.methods import title_of
 from octweb.registry.document.claims import claim_badges
 from octweb.registry.document.model_files import model_file
+from octweb.registry.lifecycle import access
 from octweb.registry.lifecycle.actions import return_step
 from octweb.registry.models import ReviewEvent, State, TreeModel
 from octweb.registry.page.scene import ModelScene
+from octweb.registry.review.difference import compare_with_served
+from trainer.tree.changes import tree_changes
 
 SHOWN = 30
+CHANGES_SHOWN = 10
+ROWS_COUNTED = 3  # pairs of versions: each reads the rows of two models
 SETTINGS = ("depth", "max_leaves", "leaf_penalty", "bins", "min_leaf", "topology")
 
 
@@ -37,6 +44,22 @@ def version_records(scene: ModelScene) -> list[dict[str, Any]]:
             }
         )
     return records
+
+
+def version_changes(scene: ModelScene) -> list[dict[str, Any]]:
+    """Return for each version, newest first, what differs from the version before: in words, and in rows if the user may see them."""
+    models = list(_visible(scene).select_related("family", "dataset").order_by("-version")[: CHANGES_SHOWN + 1])
+    changes = []
+    for place, (model, before) in enumerate(itertools.pairwise(models)):
+        try:
+            words = tree_changes(model_file(before).tree, model_file(model).tree)
+        except DamagedDocument:
+            continue
+        inside = all(access.is_owner_or_staff(scene.user, version) for version in (model, before))
+        counted = inside and words and place < ROWS_COUNTED
+        rows = compare_with_served(model, before) if counted else None
+        changes.append({"model": model, "before": before, "words": words, "rows": rows})
+    return changes
 
 
 def smaller(scene: ModelScene) -> TreeModel | None:

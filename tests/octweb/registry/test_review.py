@@ -47,6 +47,17 @@ def page(client, user, model):
     return client.get(f"/models/{model.pk}/review/")
 
 
+def test_history_says_what_changed_in_words_and_rows(client, owner, second):
+    client.force_login(owner)
+    answer = client.get(f"/models/{second.pk}/?mode=history")
+    change = answer.context["changes"][0]
+    text = " ".join(answer.content.decode().split())
+    assert "has two leaves instead of" in text
+    rows = change["rows"].training
+    assert f"{rows.different} of {rows.rows} training rows" in text
+    assert rows.different > 0
+
+
 def test_the_reviewer_sees_why_and_what_changes(client, staff, second, served):
     answer = page(client, staff, second)
     text = answer.content.decode()

@@ -13,7 +13,9 @@ from octweb.runs.standing import standing
 from trainer.registry import get
 
 
-def sentences(*, method: str = "exact", parameters=None, summary=None, progress=None, tree=None, finished=False, weight=""):
+def sentences(
+    *, method: str = "exact", parameters=None, summary=None, progress=None, tree=None, finished=False, weight=""
+):
     run = TrainingRun(
         method=method, parameters=parameters or {}, summary=summary or {}, progress=progress or {}, weight=weight,
         finished=timezone.now() if finished else None,
@@ -49,7 +51,10 @@ def test_closed_gap_is_proved():
         ({"tree": record(8, 2)}, "How many more are possible is not known yet."),
         ({"method": "cart", "tree": record(8, 2)}, "this method proves nothing."),
         ({"method": "bivariate", "tree": record(8, 2)}, "nothing is proved of the whole tree."),
-        ({"weight": "w", "progress": {"bound": 0.9}, "tree": record(8, 2, incumbent=0.8)}, "at most 12.50\u202f% better."),
+        (
+            {"weight": "w", "progress": {"bound": 0.9}, "tree": record(8, 2, incumbent=0.8)},
+            "at most 12.50\u202f% better.",
+        ),
         (
             {"parameters": {"goal": "f1"}, "progress": {"bound": 0.9}, "tree": record(8, 2, incumbent=0.8)},
             "at most 12.50\u202f% better.",

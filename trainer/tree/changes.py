@@ -1,0 +1,74 @@
+"""Say in words what differs between two trees."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from trainer.tree.describe import split_text
+from trainer.tree.nodes import Tree
+from trainer.tree.numbers import count_words, label
+
+MOST_NAMED = 5  # columns
+
+
+def tree_changes(old: Tree, new: Tree) -> list[str]:
+    """Return what is different in `new`, the most telling first, as clauses with a verb; empty for the same rules."""
+    if _rules(old) == _rules(new):
+        return []
+    changes = _root_changes(old, new)
+    before = _column_names(old)
+    after = _column_names(new)
+    if added := [name for name in after if name not in {*before, *_root_names(new)}]:
+        changes.append(f"also asks {_name_list(added)}")
+    if removed := [name for name in before if name not in {*after, *_root_names(old)}]:
+        changes.append(f"no longer asks {_name_list(removed)}")
+    if old.n_leaves != new.n_leaves:
+        number = count_words(old.n_leaves, "leaf", "leaves").split()[0]
+        changes.append(f"has {count_words(new.n_leaves, 'leaf', 'leaves')} instead of {number}")
+    if changes:
+        return changes
+    questions = _questions(new)
+    other = len(questions - _questions(old))
+    if other:
+        return [f"has {other} of {count_words(len(questions), 'question')} that the version before did not ask"]
+    return ["gives other answers to the same questions"]
+
+
+def _rules(tree: Tree, node: int = 0) -> list[str]:
+    """Return questions and answers in preorder, without the rows, which differ after each training."""
+    v = tree.nodes[node]
+    if v.split is None:
+        return [f"answer {tree.classes[v.label]}"]
+    return [split_text(v.split, tree.schema), *_rules(tree, v.left), *_rules(tree, v.right)]
+
+
+def _root_changes(old: Tree, new: Tree) -> list[str]:
+    before = _root_names(old)
+    after = _root_names(new)
+    if not after:
+        return ["asks nothing: one answer for all rows"] if before else []
+    if not before:
+        return [f"asks {_name_list(after)} at the root instead of giving one answer to all rows"]
+    if before != after:
+        return [f"asks {_name_list(after)} instead of {_name_list(before)} at the root"]
+    texts = [split_text(tree.nodes[0].split, tree.schema) for tree in (old, new) if tree.nodes[0].split is not None]
+    return [] if texts[0] == texts[1] else [f"asks “{texts[1]}” instead of “{texts[0]}” at the root"]
+
+
+def _root_names(tree: Tree) -> list[str]:
+    split = tree.nodes[0].split
+    return [] if split is None else [tree.schema[j].name for j in split.used]
+
+
+def _column_names(tree: Tree) -> list[str]:
+    return [tree.schema[j].name for j in tree.used_columns]
+
+
+def _questions(tree: Tree) -> set[str]:
+    return {split_text(v.split, tree.schema) for v in tree.branches if v.split is not None}
+
+
+def _name_list(names: Iterable[str]) -> str:
+    shown = [label(name) for name in names]
+    more = f" and {len(shown) - MOST_NAMED} more" if len(shown) > MOST_NAMED else ""
+    return ", ".join(shown[:MOST_NAMED]) + more
