@@ -48,3 +48,14 @@ def name_of_file(text: str, *, most: int) -> str:
     """Return the name of an uploaded file without its extensions; "" if nothing of it is visible."""
     stem = PurePosixPath(file_name(text)).name.split(".")[0]
     return " ".join(stem.split())[:most].strip() if can_be_seen(stem) else ""
+
+
+def split_name(name: str, method: str) -> tuple[str, str]:
+    """Return a name without settings, and the settings. Automatic names are data set, title of the method and settings.
+
+    A name that a user gave stays whole.
+    """
+    dataset, found, settings = name.partition(f", {method}")
+    if not method or not dataset or not found or settings[:1] not in ("", ","):
+        return name, ""
+    return dataset, f"{method}{settings}"

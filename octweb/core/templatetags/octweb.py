@@ -14,6 +14,7 @@ from django.utils.safestring import SafeString, mark_safe
 from octweb.core import badges
 from octweb.core.badges import Badge
 from octweb.core.methods import title_of
+from octweb.core.names import split_name
 from octweb.core.navigation import places
 from octweb.core.words import sentence
 from trainer.training import claims
@@ -88,6 +89,13 @@ def breakable(name: str) -> SafeString:
 def beside(unit: str | None, label: str) -> str:
     """Return the unit to show beside a label; empty if the label contains it ("Most leaves")."""
     return unit if unit and unit.casefold() not in label.casefold().split() else ""
+
+
+@register.inclusion_tag("_named.html")
+def named_link(url: str, name: Any, method: str) -> dict[str, str]:
+    """Render a link to a run or model; the settings of an automatic name stand beside it."""
+    plain, settings = split_name(str(name), title_of(method))
+    return {"url": url, "name": plain, "settings": settings}
 
 
 @register.simple_tag
