@@ -110,6 +110,7 @@
     const live = document.getElementById("live");
     if (!live || !running || live.dataset.finished !== "1") return;
     running = false;
+    document.dispatchEvent(new CustomEvent("octweb:ended"));
     const name = live.dataset.name || document.title;
     const ended = live.querySelector(".head .badge")?.textContent.trim() || "Ended"; // in the words of the page
     document.title = `${ended}: ${document.title}`;

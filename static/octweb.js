@@ -76,3 +76,25 @@ document.addEventListener("toggle", (event) => {
 
 // focus the first invalid field of a refused form
 if (document.activeElement === document.body) document.querySelector("main .invalid :is(input:not([type=hidden]), select, textarea)")?.focus();
+
+// After a page change by keyboard, focus the main action, or the empty field that it needs. Steps that end, approve or serve something
+// are marked: a second press of Enter must not take them.
+(() => {
+  const ACTION = "main .btn.primary:not([disabled]):not([data-deliberate] *)";
+  const isVisible = (e) => e.getClientRects().length > 0;
+  let byKeys = false;
+  const focusAction = () => {
+    if (document.activeElement !== document.body) return;
+    const action = [...document.querySelectorAll(ACTION)].find(isVisible);
+    const empty = [...(action?.form?.elements ?? [])].find((e) => e.required && !e.value && isVisible(e));
+    (empty ?? action)?.focus({ preventScroll: true });
+  };
+  document.addEventListener("keydown", () => { byKeys = true; }, true);
+  document.addEventListener("pointerdown", () => { byKeys = false; }, true);
+  document.addEventListener("octweb:ended", () => { if (byKeys) focusAction(); });
+  try {
+    window.addEventListener("pagehide", () => sessionStorage.setItem("by keys", byKeys ? "1" : ""));
+    byKeys = sessionStorage.getItem("by keys") === "1";
+    if (byKeys && !window.location.hash) focusAction();
+  } catch { /* as above */ }
+})();

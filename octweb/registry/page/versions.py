@@ -8,12 +8,12 @@ from typing import Any
 from octweb.core.faults import DamagedDocument
 from octweb.core.methods import title_of
 from octweb.registry.document.claims import claim_badges
+from octweb.registry.document.difference import compare_with_served
 from octweb.registry.document.model_files import model_file
 from octweb.registry.lifecycle import access
 from octweb.registry.lifecycle.actions import return_step
 from octweb.registry.models import ReviewEvent, State, TreeModel
 from octweb.registry.page.scene import ModelScene
-from octweb.registry.review.difference import compare_with_served
 from trainer.tree.changes import tree_changes
 
 SHOWN = 30

@@ -9,13 +9,13 @@ from typing import Any, Literal
 
 from octweb.core.faults import DamagedDocument, StoreUnavailable
 from octweb.registry.document import claims
+from octweb.registry.document.difference import ChangedAnswers, Difference, compare_with_served
 from octweb.registry.document.model_files import model_file
 from octweb.registry.hooks import column_permissions, item_sources
 from octweb.registry.models import ReviewEvent, State, TreeModel
 from octweb.registry.page import performance
 from octweb.registry.page.node import path_rules
 from octweb.registry.page.scene import UNSEEN, ModelScene
-from octweb.registry.review.difference import ChangedAnswers, Difference, compare_with_served
 from trainer.errors import TrainerError
 from trainer.tree.numbers import THIN, points_text
 

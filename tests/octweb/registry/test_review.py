@@ -14,13 +14,13 @@ from octweb.datasets import actions as datasets
 from octweb.datasets import versions
 from octweb.dossier.actions import about
 from octweb.dossier.models import ModelDossier
+from octweb.registry.document.difference import compare_with_served
 from octweb.registry.document.model_files import model_file
 from octweb.registry.document.rows import rows_of
 from octweb.registry.lifecycle import actions
 from octweb.registry.lifecycle.audit_trail import audit_models
 from octweb.registry.lifecycle.model_cache import model_by_name
 from octweb.registry.models import Family, Share, ShareLevel, State, TreeModel
-from octweb.registry.review.difference import compare_with_served
 from tests.octweb.registry.test_pages import dataset  # noqa: F401 (a fixture)
 from tests.octweb.runs.conftest import CSV
 from tests.octweb.small_models import trained
