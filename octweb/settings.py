@@ -286,6 +286,7 @@ SPECTACULAR_SETTINGS = {
     "POSTPROCESSING_HOOKS": [
         "drf_spectacular.hooks.postprocess_schema_enums",
         "octweb.core.parameters.document_refusals",
+        "octweb.serving.summaries.add_summaries",
     ],
     "ENUM_NAME_OVERRIDES": {
         "ModelState": "octweb.registry.models.State",

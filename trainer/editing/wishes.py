@@ -191,7 +191,7 @@ def _height(tree: LabelledShape) -> int:
 
 
 def _bad(text: str, reason: str) -> ParameterError:
-    return ParameterError({"wish": f"'{text[:120]}' cannot be understood. {reason}"})
+    return ParameterError({"wish": f"We did not understand '{text[:120]}'. {reason}"})
 
 
 def _place(word: str, text: str) -> str:

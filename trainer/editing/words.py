@@ -21,16 +21,23 @@ def in_words(wish: str) -> str:
     words = wish.split(None, 2)
     if len(words) < 2:
         return wish
-    place = "the root" if words[1] == "root" else f"place {words[1]}"
+    place = "At the root" if words[1] == "root" else f"After {_answers(words[1])}"
     tail = words[2] if len(words) == 3 else ""
     return {
-        "ask": f"At {place}: ask {_question(tail)}",
-        "forbid": f"At {place} and below: never ask {tail}",
-        "avoid": f"At {place}: do not ask {tail}, it may be asked below",
-        "together": f"At {place} and below: never part {' and '.join(tail.rsplit(' in ', 1)[-1].split('|'))} of {tail.rsplit(' in ', 1)[0]}",
-        "leaf": f"At {place}: a leaf" + (f" that says {tail}" if tail else ""),
-        "depth": f"At {place}: at most {tail} more question{'s' if tail != '1' else ''} on a path",
+        "ask": f"{place}: ask {_question(tail)}",
+        "forbid": f"{place} and below: never ask {tail}",
+        "avoid": f"{place}: do not ask {tail}, it may be asked below",
+        "together": f"{place} and below: never part {' and '.join(tail.rsplit(' in ', 1)[-1].split('|'))} of {tail.rsplit(' in ', 1)[0]}",
+        "leaf": f"{place}: " + (f"always “{tail}”" if tail else "one answer for all rows"),
+        "depth": f"{place}: at most {tail} more question{'s' if tail != '1' else ''} on a path",
     }.get(words[0], wish)
+
+
+def _answers(place: str) -> str:
+    """Return the answers that lead to a place: "no, no, yes" for "nny"; another text stays as it is."""
+    if set(place) - {"y", "n"}:
+        return place
+    return ", ".join("yes" if answer == "y" else "no" for answer in place)
 
 
 def _question(text: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -160,6 +161,16 @@ def gap_words(gap: float | None) -> str:
 def scope_words(certificate: Mapping[str, Any]) -> str:
     """Return the scope of the claim, with wishes in words."""
     return wishes_in_words(str(certificate.get("scope") or ""), certificate)
+
+
+def plain_scope(certificate: Mapping[str, Any]) -> str:
+    """Return the searched trees in plain words: their questions in a row, and the wishes; empty if the scope has no depth."""
+    depth = re.match(r"all trees with depth ≤ (\d+)", str(certificate.get("scope") or ""))
+    if depth is None:
+        return ""
+    words = f"all trees of at most {count_words(int(depth[1]), 'question')} in a row"
+    wishes = [f"“{in_words(record['wish'])}”" for record in certificate.get("wishes") or ()]
+    return f"{words} that keep {'this wish' if len(wishes) == 1 else 'these wishes'}: {', '.join(wishes)}" if wishes else words
 
 
 def wishes_in_words(text: str, certificate: Mapping[str, Any]) -> str:

@@ -24,7 +24,7 @@ from octweb.registry.page.try_row import follow, try_context
 from trainer.convert.source import METHOD
 from trainer.evaluate.verdict import training_base_words
 from trainer.registry import editable_ids
-from trainer.training.claims import goal_sentence, goal_words, price_sentence
+from trainer.training.claims import goal_sentence, goal_words, plain_scope, price_sentence
 from trainer.training.unseen import unseen_words
 from trainer.tree.render.names import LEGEND_LENGTH, short_names
 from trainer.tree.render.outline import tree_outline
@@ -115,6 +115,7 @@ def _proof(scene: ModelScene) -> dict[str, Any]:
         "goal_words": goal_words(certificate),
         "goal_sentence": goal_sentence(certificate, scene.file.parameters),
         "price_sentence": price_sentence(certificate),
+        "plain_scope": plain_scope(certificate),
         "checked": check_claim(model) if scene.inside else None,
         "splits": content.splits(model),
         "reach": frontier_context(model),

@@ -9,6 +9,7 @@ import pytest
 from octweb.datasets import actions as datasets
 from octweb.registry.document.claims import claim_badges
 from octweb.registry.lifecycle import actions
+from trainer.training.claims import plain_scope
 from trainer.training.run import TrainRequest, train
 
 
@@ -26,3 +27,20 @@ def test_a_badge_names_the_scope(method, owner, media):
     assert scope.endswith("at most 3 leaves" if method == "bendoct" else "at least 4 rows in a leaf")
     model = actions.register(owner=owner, document=document, dataset=table, title="T")
     assert [scope in claim.tip for claim in claim_badges(model)].count(True) == 1
+
+
+@pytest.mark.parametrize(
+    ("certificate", "words"),
+    [
+        ({"scope": "all trees with depth ≤ 3, 98 thresholds"}, "all trees of at most three questions in a row"),
+        ({"scope": "all trees with depth ≤ 1"}, "all trees of at most one question in a row"),
+        (
+            {"scope": "all trees with depth ≤ 2", "wishes": [{"wish": "forbid root sex"}]},
+            "all trees of at most two questions in a row that keep this wish: “At the root and below: never ask sex”",
+        ),
+        ({"scope": ""}, ""),
+        ({}, ""),
+    ],
+)
+def test_scope_is_said_in_plain_words(certificate, words):
+    assert plain_scope(certificate) == words

@@ -54,7 +54,7 @@ def test_a_reason_stays_with_its_wish_and_the_checker_reads_past_it(csv_file, tm
     assert findings["wish 'leaf n yes'"] == "recounted"
     assert findings["price of the wish 'leaf n yes'"] == "proved"
     facts = dossier(output, csv_file)
-    assert facts["claim"]["wishes"][0]["words"] == "At place n: a leaf that says yes"
+    assert facts["claim"]["wishes"][0]["words"] == "After no: always “yes”"
     assert facts["claim"]["wishes"][0]["reason"] == "the law says so"
     assert "(reason: the law says so)" in run(
         "complete", str(csv_file), *given, "--reason", "leaf n yes", "the law says so"

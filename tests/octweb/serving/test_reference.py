@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from octweb.serving.reference import groups, skeleton, type_words
+from octweb.serving.summaries import SUMMARIES
 
 pytestmark = pytest.mark.django_db
 
@@ -15,6 +16,9 @@ def test_every_call_of_the_document_is_on_the_page(client, media):
     calls = [(m.upper(), path, call) for path, ops in document["paths"].items() for m, call in ops.items()]
     shown = {(c["method"], c["path"]): c for group in groups() for c in group["calls"]}
     assert len(calls) == len(shown) > 40
+    summaries = [call["summary"] for call in shown.values()]
+    assert len(set(summaries)) == len(summaries)
+    assert {call["operationId"] for _, _, call in calls} >= SUMMARIES.keys()
     for method, path, call in calls:
         assert f'<b class="verb">{method}</b> <code>{path}</code>' in page
         found = shown[method, path]

@@ -46,7 +46,7 @@ def test_a_tree_is_opened_edited_priced_and_saved_on_the_page(web, model, serve)
     serve(bench)
     page = web.get(f"{address}?at=n").content.decode()
     assert "Best with 2 wishes" in page
-    assert "At place y: a leaf that says no" in page
+    assert "After yes: always “no”" in page
     assert "because: the panel &lt;decided&gt; so" in page
     web.post(
         f"{address}edit/", {"at": "root", "verb": "wish", "wish": "forbid root colour", "reason": "a proxy of age"}
@@ -124,7 +124,7 @@ def test_wishes_are_written_as_questions_are(web, model, owner):
     shown = web.get(f"/workbenches/{bench.pk}/").content.decode()
     assert shown.count("At the root: ask width ≤ −0.5") >= 2, "among the wishes and in the history"
     assert 'value="ask root width &lt;= -0.5"' in shown, "the wish itself stays as it is typed"
-    assert in_words("ask y a <= b <= 1e-05") == "At place y: ask a <= b ≤ 1e-05"
+    assert in_words("ask y a <= b <= 1e-05") == "After yes: ask a <= b ≤ 1e-05"
 
 
 @pytest.mark.parametrize(
@@ -326,7 +326,7 @@ def test_subsets_are_asked_for_and_kept_together_by_ticks(web, owner, dataset, s
     serve(Workbench.objects.get())
     page = " ".join(web.get(f"{address}?at=root").content.decode().split())
     assert "Best with 2 wishes" in page
-    assert "At place y and below: never part green and blue of colour" in page
+    assert "After yes and below: never part green and blue of colour" in page
     assert 'value="red" checked' in page
     assert 'value="blue">' in page
     assert "Never part these, here and below" in page
@@ -338,7 +338,7 @@ def test_subsets_are_asked_for_and_kept_together_by_ticks(web, owner, dataset, s
     web.post(f"{address}prices/", {"at": "root"})
     serve(Workbench.objects.get())
     page = web.get(f"{address}?at=root").content.decode()
-    assert "At place y: do not ask width, it may be asked below" in page
+    assert "After yes: do not ask width, it may be asked below" in page
     assert "Ask this" in page
     assert "Good trees are counted for the method exact only" in page
 

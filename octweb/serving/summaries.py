@@ -1,0 +1,51 @@
+"""Summarise each API call in a few words, where the description of its resource would say the same for all verbs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+SUMMARIES = {
+    "datasets_list": "List your tables.",
+    "datasets_create": "Upload a table.",
+    "datasets_retrieve": "Show a table: its columns, classes and versions.",
+    "datasets_partial_update": "Rename a table, or change its target and columns.",
+    "datasets_destroy": "Delete a table.",
+    "datasets_download_retrieve": "Download the rows of a table.",
+    "datasets_rows_retrieve": "Read the first rows of a table.",
+    "experiments_list": "List your experiments.",
+    "experiments_create": "Start an experiment: many methods and sizes on the same folds.",
+    "experiments_retrieve": "Show an experiment with its candidates.",
+    "experiments_destroy": "Delete an experiment.",
+    "experiments_continue_create": "Continue a stopped experiment.",
+    "experiments_stop_create": "Stop an experiment, and keep its results.",
+    "models_shares_retrieve": "List the users who may use a model besides its owner.",
+    "models_shares_create": "Share a model with a user.",
+    "models_shares_destroy": "Stop sharing a model with a user.",
+    "predictions_list": "List your predicted files.",
+    "predictions_create": "Predict a file in the background.",
+    "predictions_retrieve": "Show the state of a predicted file.",
+    "predictions_destroy": "Delete a predicted file.",
+    "predictions_cancel_create": "Cancel the prediction of a file.",
+    "predictions_result_retrieve": "Download a predicted file.",
+    "runs_list": "List your training runs.",
+    "runs_create": "Train a tree.",
+    "runs_retrieve": "Show a run and its result.",
+    "runs_destroy": "Delete a run.",
+    "runs_cancel_create": "Stop a run, and keep its best tree.",
+    "runs_progress_retrieve": "Read the progress of a run.",
+    "tokens_list": "List your tokens.",
+    "tokens_create": "Make a token.",
+    "workbenches_list": "List your workbenches.",
+    "workbenches_create": "Open a model on a workbench.",
+    "workbenches_retrieve": "Show a workbench with its current tree.",
+    "workbenches_destroy": "Delete a workbench.",
+}
+
+
+def add_summaries(result: dict[str, Any], **_: Any) -> dict[str, Any]:
+    """Add the summaries to the OpenAPI document. drf-spectacular calls this."""
+    for operations in result["paths"].values():
+        for call in operations.values():
+            if summary := SUMMARIES.get(call.get("operationId", "")):
+                call["summary"] = summary
+    return result
