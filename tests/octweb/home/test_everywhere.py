@@ -70,12 +70,12 @@ def test_search_shows_nothing_of_others(client, stranger, run, register):
 
 def test_new_user_trains_a_sample_in_one_click(browser):
     text = browser.get("/").content.decode()
-    assert "Three steps" in text
+    assert "Your first tree, in one click" in text
     answer = browser.post(reverse("start", args=["iris"]))
     run = TrainingRun.objects.get()
     assert answer.url == reverse("runs:detail", args=[run.pk])
     assert (run.method, run.dataset.sample, run.test_share) == ("exact", "iris", 0.25)
-    assert "Three steps" not in browser.get("/").content.decode()
+    assert "Your first tree, in one click" not in browser.get("/").content.decode()
     assert browser.post(reverse("start", args=["digits"])).status_code == 404
 
 

@@ -236,7 +236,7 @@ def test_clock_stands_still_while_kernels_compile(browser, run):
         status=RunStatus.RUNNING, attempt=1, started=timezone.now(), progress=record | {"received": received}
     )
     page = browser.get(f"/runs/{run.pk}/").content.decode()
-    assert "compiling apart: 7.4" in page
+    assert "Getting ready took 7.4" in page
     assert "data-clock" not in page
     run.refresh_from_db()
     assert search_seconds(run) == 0.2
