@@ -170,7 +170,9 @@ def plain_scope(certificate: Mapping[str, Any]) -> str:
         return ""
     words = f"all trees of at most {count_words(int(depth[1]), 'question')} in a row"
     wishes = [f"“{in_words(record['wish'])}”" for record in certificate.get("wishes") or ()]
-    return f"{words} that keep {'this wish' if len(wishes) == 1 else 'these wishes'}: {', '.join(wishes)}" if wishes else words
+    if not wishes:
+        return words
+    return f"{words} that keep {'this wish' if len(wishes) == 1 else 'these wishes'}: {', '.join(wishes)}"
 
 
 def wishes_in_words(text: str, certificate: Mapping[str, Any]) -> str:
