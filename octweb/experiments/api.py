@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from django.db import transaction
@@ -98,6 +99,12 @@ class CandidateSerializer(serializers.Serializer):
     accuracy = serializers.FloatField(allow_null=True)
     standard_error = serializers.FloatField(allow_null=True)
     cost_per_row = serializers.FloatField(allow_null=True, help_text="of unseen rows; null without costs of answers")
+    cost_interval = serializers.ListField(
+        child=serializers.FloatField(), allow_null=True, help_text="95 % interval of the cost per unseen row"
+    )
+    cost_standard_error = serializers.FloatField(
+        allow_null=True, help_text="of the mean cost per row of the folds; null unless candidates are ranked by cost"
+    )
     constant_cost_per_row = serializers.FloatField(
         allow_null=True, help_text="what the best single answer of the training rows costs there"
     )
@@ -139,11 +146,14 @@ class ExperimentSerializer(serializers.Serializer):
     time_limit = serializers.FloatField()
     tried = serializers.IntegerField()
     seconds = serializers.FloatField(allow_null=True)
-    recommended = serializers.UUIDField(
-        allow_null=True, help_text="the simplest within one standard error of the highest"
+    ranked_by = serializers.ChoiceField(
+        ["accuracy", "cost_per_row"], help_text="cost_per_row if all candidates have the same costs of answers"
     )
-    highest = serializers.UUIDField(allow_null=True, help_text="of several with the same accuracy one; see `tied`")
-    tied = serializers.ListField(child=serializers.UUIDField(), help_text="all candidates with the highest accuracy")
+    recommended = serializers.UUIDField(allow_null=True, help_text="the simplest within one standard error of the best")
+    highest = serializers.UUIDField(
+        allow_null=True, help_text="the best: highest accuracy or lowest cost; of several one, see `tied`"
+    )
+    tied = serializers.ListField(child=serializers.UUIDField(), help_text="all candidates that are equally good")
     base_rate = serializers.FloatField(
         allow_null=True, help_text="accuracy on the same rows if all get the most frequent class; null while not known"
     )
@@ -151,7 +161,7 @@ class ExperimentSerializer(serializers.Serializer):
     others = OtherSerializer(many=True, help_text="why each other finished candidate is not recommended")
     estimate = serializers.DictField(
         allow_null=True,
-        help_text="correct, n, accuracy and its 95 % interval on rows that took no part in the choice; null while not known",
+        help_text="correct, n, accuracy and its 95 % interval on rows that took no part in the choice; with costs also cost_per_row and cost_interval; null while not known",
     )
     estimate_words = serializers.CharField()
     skipped = serializers.ListField(child=serializers.DictField())
@@ -170,9 +180,13 @@ def as_json(experiment: Experiment) -> dict[str, Any]:
             "accuracy": leaderboard.honest.accuracy,
         }
         estimate["interval"] = leaderboard.honest.interval
+        if leaderboard.honest.cost_per_row is not None:
+            estimate["cost_per_row"] = leaderboard.honest.cost_per_row
+            estimate["cost_interval"] = leaderboard.honest.cost_interval
     elif test := held_out(experiment):
         estimate = {name: test[name] for name in ("correct", "n", "accuracy")}
         estimate["interval"] = interval_of(test)
+        estimate |= {name: test[name] for name in ("cost_per_row", "cost_interval") if name in test}
     members = (
         "id",
         "name",
@@ -192,6 +206,7 @@ def as_json(experiment: Experiment) -> dict[str, Any]:
         "status": leaderboard.status,
         "tried": leaderboard.tried,
         "seconds": elapsed(experiment, leaderboard.lines),
+        "ranked_by": leaderboard.measure.name,
         "recommended": leaderboard.chosen.label if leaderboard.chosen else None,
         "highest": leaderboard.highest.label if leaderboard.highest else None,
         "tied": [line.label for line in leaderboard.tied],
@@ -211,8 +226,9 @@ def _candidate_json(line: BoardLine) -> dict[str, Any]:
     return {
         "id": candidate.pk, "name": candidate.name, "method": candidate.method, "parameters": candidate.parameters,
         "asks": line.asks, "status": candidate.status, "fits_done": line.done, "accuracies": line.accuracies,
-        "accuracy": score and score.mean, "standard_error": score and score.error,
+        "accuracy": score and score.accuracy, "standard_error": score and replace(score, costs=()).error,
         "cost_per_row": line.cost and line.cost.per_row, "constant_cost_per_row": line.cost and line.cost.constant_per_row,
+        "cost_interval": line.cost and line.cost.interval, "cost_standard_error": score.error if score and score.costs else None,
         "cost_unit": line.cost.unit if line.cost else "", "leaves": line.leaves,
         "fold_leaves": line.fold_leaves, "train_accuracy": line.train_accuracy, "claim": line.claim, "seconds": line.seconds,
         "recommended": line.recommended, "error": line.failed, "model": candidate.model_id, "run": candidate.retrained_id,
@@ -282,9 +298,9 @@ class ExperimentViewSet(mixins.DestroyModelMixin, viewsets.GenericViewSet):
     @extend_schema(responses={200: OpenApiTypes.OBJECT} | PROBLEMS(401, 403, 404, 429))
     @action(detail=True, methods=["get"], url_path="figures/accuracy")
     def accuracy(self, request: Request, pk: str) -> Response:
-        """Plotly figure: accuracy on unseen rows against leaves, one point per candidate, with the band of one standard error."""
+        """Plotly figure: accuracy or cost per unseen row against leaves, one point per candidate, with the band of one standard error."""
         leaderboard = board(self.get_object())
-        return Response(experiment_figure(points(leaderboard), leaderboard.base_rate))
+        return Response(experiment_figure(points(leaderboard), leaderboard.base, leaderboard.measure))
 
     def _candidate(self, key: str) -> Candidate:
         candidates = Candidate.objects.filter(experiment=self.get_object()).select_related(

@@ -14,10 +14,12 @@ from django.utils import timezone
 
 from octweb.core.templatetags.octweb import NARROW, percent
 from octweb.experiments.models import Candidate, Experiment
+from octweb.figures.measure import ACCURACY, Measure
 from octweb.jobs.models import FINISHED, RunStatus
 from octweb.runs import advice
 from trainer.evaluate import FoldRecord, NestedEstimate, OneStandardErrorChoice, Score, choose, honest
 from trainer.evaluate.intervals import Interval, wilson
+from trainer.evaluate.tables import cost_interval_of
 from trainer.registry import get
 from trainer.training.claims import read_claim, splits_claim, splits_words
 from trainer.tree.file import from_json
@@ -25,21 +27,27 @@ from trainer.tree.numbers import number_text, points_text
 from trainer.tree.render.outline import tree_outline
 
 COLUMNS = {"one column": 1, "groups of categories": 1, "two columns": 2, "many columns": 3}
-SORTS = {"accuracy": "Accuracy", "leaves": "Leaves", "time": "Time", "queue": "Queue"}
+SORTS = ("accuracy", "leaves", "time", "queue")  # the first one follows the measure
 
 
 class UnseenCost(NamedTuple):
-    """Cost per unseen row of the tree, and of the best single answer of the training rows."""
+    """Cost per unseen row of the tree with its 95 % interval, and of the best single answer of the training rows."""
 
     per_row: float
     constant_per_row: float
     unit: str
+    interval: Interval | None = None
 
     @property
     def words(self) -> str:
         """Both costs in a short sentence."""
         unit = f" {self.unit}" if self.unit else ""
-        return f"{number_text(self.per_row)}{unit} a row; always one answer: {number_text(self.constant_per_row)}{unit}"
+        return f"{number_text(self.per_row)}{unit} a row; {self.constant_words}"
+
+    @property
+    def constant_words(self) -> str:
+        unit = f" {self.unit}" if self.unit else ""
+        return f"always one answer: {number_text(self.constant_per_row)}{unit}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,6 +67,7 @@ class BoardLine:
     seconds: float | None
     base_rate: float | None = None
     cost: UnseenCost | None = None
+    measure: Measure = ACCURACY
     recommended: bool = False
     failed: str = ""
 
@@ -67,8 +76,24 @@ class BoardLine:
         return str(self.candidate.pk)
 
     @property
-    def error_points(self) -> str:
-        return f"{100 * self.score.error:.1f}" if self.score else ""
+    def mean_words(self) -> str:
+        """The mean of the measure over the folds; "" while unknown."""
+        return self.measure.text(self.score.mean) if self.score else ""
+
+    @property
+    def error_words(self) -> str:
+        return self.measure.error(self.score.error) if self.score else ""
+
+    @property
+    def more_words(self) -> str:
+        """What stands below the measure: the cost beside the accuracy, or the interval and the accuracy beside the cost."""
+        if self.cost is None or self.score is None:
+            return ""
+        if not self.measure.by_cost:
+            return self.cost.words
+        low_high = () if self.cost.interval is None else map(number_text, self.cost.interval)
+        interval = f"95{NARROW}% interval {' to '.join(low_high)}; " if self.cost.interval else ""
+        return f"{interval}{self.cost.constant_words}; right for {percent(self.score.accuracy)}"
 
     @property
     def next_fit(self) -> int:
@@ -94,6 +119,19 @@ class Board:
     choice: OneStandardErrorChoice | None
     honest: NestedEstimate | None
     status: str
+    measure: Measure = ACCURACY
+
+    @property
+    def sorts(self) -> dict[str, str]:
+        """The orders of the leaderboard and their titles."""
+        return {name: name.capitalize() for name in SORTS} | {SORTS[0]: self.measure.title}
+
+    @property
+    def base(self) -> float | None:
+        """The measure on the same unseen rows of always giving one answer."""
+        if not self.measure.by_cost:
+            return self.base_rate
+        return next((line.cost.constant_per_row for line in self.lines if line.cost is not None), None)
 
     @property
     def chosen(self) -> BoardLine | None:
@@ -105,7 +143,7 @@ class Board:
 
     @property
     def tied(self) -> list[BoardLine]:
-        """All lines with the highest accuracy."""
+        """All lines with the highest accuracy, or the lowest cost."""
         labels = self.choice.tied if self.choice else ()
         return [line for line in self.lines if line.label in labels]
 
@@ -131,11 +169,11 @@ class Board:
         return next((line for line in self.lines if line.label == label), None)
 
     def sorted(self, by: str) -> list[BoardLine]:
-        """Return the lines by accuracy, leaves or time, unknown ones last; otherwise in the order of the queue."""
+        """Return the lines by the measure ("accuracy"), leaves or time, unknown ones last; otherwise in the order of the queue."""
         keys = {
-            "accuracy": lambda x: -x.score.mean,
-            "leaves": lambda x: (x.leaves, -x.score.mean),
-            "time": lambda x: (x.seconds or 0.0, -x.score.mean),
+            "accuracy": lambda x: x.score.loss,
+            "leaves": lambda x: (x.leaves, x.score.loss),
+            "time": lambda x: (x.seconds or 0.0, x.score.loss),
         }
         if by not in keys:
             return list(self.lines)
@@ -153,7 +191,8 @@ def board(experiment: Experiment) -> Board:
     """Score and compare the candidates of an experiment."""
     prefetched = getattr(experiment, "shown_candidates", None)
     candidates = list(experiment.candidates.defer(*UNSHOWN)) if prefetched is None else prefetched
-    lines = [_line(candidate, experiment) for candidate in candidates]
+    measure = _measure_of(candidates)
+    lines = [_line(candidate, experiment, measure) for candidate in candidates]
     scores = [line.score for line in lines if line.score is not None and line.candidate.is_done]
     choice = choose(scores) if scores else None
     chosen = choice.chosen.label if choice else ""
@@ -162,9 +201,20 @@ def board(experiment: Experiment) -> Board:
         experiment=experiment,
         lines=tuple(lines),
         choice=choice,
-        honest=_honest(experiment, lines),
+        honest=_honest(experiment, lines, measure),
         status=status_of(candidates),
+        measure=measure,
     )
+
+
+def _measure_of(candidates: Sequence[Candidate]) -> Measure:
+    """Return the cost per row if all candidates have the same costs, and all records have sums of costs; else the accuracy."""
+    costs = {json.dumps([c.parameters.get(name) or "" for name in ("costs", "cost_unit")]) for c in candidates}
+    has_costs = bool(candidates) and all(c.parameters.get("costs") for c in candidates)
+    records = [r for c in candidates for r in c.records if not r.get("error")]
+    if len(costs) != 1 or not has_costs or not all(r.get("cost_sums") for r in records):
+        return ACCURACY
+    return Measure(by_cost=True, unit=next((str(r["cost_unit"]) for r in records if r.get("cost_unit")), ""))
 
 
 def status_of(candidates: Sequence[Candidate]) -> str:
@@ -200,7 +250,11 @@ def reasons(leaderboard: Board) -> list[str]:
     most = f"It asks at most {depth} question{'s' if depth != 1 else ''}, {leaderboard.chosen.asks} at a time"
     if not depth:
         most = "It asks nothing: no question is worth its leaves"
-    sentences = [f"{most}, and is right for {percent(chosen.mean)} of unseen rows."]
+    measure = leaderboard.measure
+    accurate = f"is right for {percent(chosen.accuracy)} of unseen rows"
+    sentences = [f"{most}, and {accurate}."]
+    if measure.by_cost:
+        sentences = [f"{most}. Its answers cost {measure.text(chosen.mean)} per unseen row. It {accurate}."]
     if chosen.label in leaderboard.choice.tied:
         sentences.append(_best_words(leaderboard, leaderboard.chosen))
         simpler = [
@@ -211,28 +265,29 @@ def reasons(leaderboard: Board) -> list[str]:
         if simpler:
             sentences.append("All smaller trees are worse by more than one standard error.")
     else:
-        behind = points_text(highest.mean - chosen.mean)
-        error = points_text(highest.error)
+        behind = measure.difference(abs(highest.mean - chosen.mean))
         sentences.append(
-            f"{_highest_words(leaderboard)}. The difference of {behind} points is no larger than the standard error of {error} points."
+            f"{_highest_words(leaderboard)}. The difference of {behind} is no larger than the standard error of {measure.difference(highest.error)}."
         )
     return sentences
 
 
 def _best_words(leaderboard: Board, chosen: BoardLine) -> str:
-    """State that no candidate is more accurate, and name those that tie with the chosen one."""
+    """State that no candidate is better, and name those that tie with the chosen one."""
+    measure = leaderboard.measure
     others = [line.candidate.name for line in leaderboard.tied if line is not chosen]
     if not others:
-        return "No other candidate is more accurate."
-    return f"It ties with {_and(others)} for the highest accuracy; the rule below decided."
+        return f"No other candidate is {measure.better}."
+    what = f"{measure.best} {'cost' if measure.by_cost else 'accuracy'}"
+    return f"It ties with {_and(others)} for the {what}; the rule below decided."
 
 
 def _highest_words(leaderboard: Board) -> str:
     highest = leaderboard.tied[0]
-    share = percent(highest.score.mean) if highest.score else ""
+    best = leaderboard.measure.best
     if len(leaderboard.tied) == 1:
-        return f"The highest, {share}, has {highest.leaves} leaves"
-    return f"{_and([line.candidate.name for line in leaderboard.tied])} tie for the highest, {share}"
+        return f"The {best}, {highest.mean_words}, has {highest.leaves} leaves"
+    return f"{_and([line.candidate.name for line in leaderboard.tied])} tie for the {best}, {highest.mean_words}"
 
 
 def _and(names: Sequence[str]) -> str:
@@ -240,30 +295,37 @@ def _and(names: Sequence[str]) -> str:
 
 
 def reasons_against(leaderboard: Board) -> list[dict[str, str]]:
-    """Return why each other finished candidate is not recommended, the most accurate first."""
+    """Return why each other finished candidate is not recommended, the best first."""
     if leaderboard.choice is None:
         return []
     scored = [(line, line.score) for line in leaderboard.lines if line.score is not None and line.candidate.is_done]
     return [
-        {"id": line.label, "name": line.candidate.name, "reason": _why_not(leaderboard.choice, score)}
-        for line, score in sorted(scored, key=lambda pair: -pair[1].mean)
+        {
+            "id": line.label,
+            "name": line.candidate.name,
+            "reason": _why_not(leaderboard.choice, score, leaderboard.measure),
+        }
+        for line, score in sorted(scored, key=lambda pair: pair[1].loss)
         if not line.recommended
     ]
 
 
-def _why_not(choice: OneStandardErrorChoice, score: Score) -> str:
+def _why_not(choice: OneStandardErrorChoice, score: Score, measure: Measure) -> str:
     """Return the first rule of `choose` that excludes the candidate, as a sentence."""
     chosen = choice.chosen
+    about = "costs about as much" if measure.by_cost else "about as accurate"
+    same = f"{about} and is as large" if measure.by_cost else f"{about} and as large"
     if score.label not in choice.within:
-        behind = points_text(choice.highest.mean - score.mean)
-        return f"{behind} points below the highest, more than its standard error of {points_text(choice.highest.error)} points"
+        behind = measure.difference(abs(choice.highest.mean - score.mean))
+        side = "above" if measure.by_cost else "below"
+        return f"{behind} {side} the {measure.best}, more than its standard error of {measure.difference(choice.highest.error)}"
     if score.leaves != chosen.leaves:
-        return f"about as accurate, but {number_text(score.leaves)} leaves in the folds instead of {number_text(chosen.leaves)}"
+        return f"{about}, but {number_text(score.leaves)} leaves in the folds instead of {number_text(chosen.leaves)}"
     if score.columns != chosen.columns:
-        return "about as accurate and as large, but it asks more columns in one question"
+        return f"{same}, but it asks more columns in one question"
     if score.claim != chosen.claim:
-        return "about as accurate and as large, but less is proved of it"
-    return "as large, and not more accurate"
+        return f"{same}, but less is proved of it"
+    return f"as large, and not {measure.better}"
 
 
 def honest_words(leaderboard: Board) -> str:
@@ -275,20 +337,32 @@ def honest_words(leaderboard: Board) -> str:
         same = sum(
             pick == (leaderboard.chosen.label if leaderboard.chosen else "") for pick in leaderboard.honest.picks
         )
-        return (
-            f"Expect {percent(leaderboard.honest.accuracy)} right on new rows ({leaderboard.honest.correct:,} of {leaderboard.honest.n:,}{span(leaderboard.honest.interval)}). "
-            f"{_repeated_words(same, len(leaderboard.honest.picks))}"
-        )
+        return f"{_expected_words(leaderboard.honest, leaderboard.measure)} {_repeated_words(same, len(leaderboard.honest.picks))}"
     if experiment.chosen_id is None:
         about = "About " if experiment.group or experiment.time else ""
         return f"{about}{experiment.held_out_rows:,} rows were kept out of all of this. They are measured once, when you open the first tree."
     test = held_out(experiment)
     if test is None:
         return "No rows were held out."
-    return (
-        f"Expect {percent(test['accuracy'])} right on new rows: of {test['n']:,} rows that took no part in any of this, the tree that you "
-        f"opened first is right for {test['correct']:,}{span(interval_of(test))}."
+    took_no_part = (
+        f"of {test['n']:,} rows that took no part in any of this, the tree that you opened first is right for"
     )
+    right = f"{test['correct']:,}{span(interval_of(test))}"
+    if leaderboard.measure.by_cost and test.get("cost_per_row") is not None:
+        cost = leaderboard.measure.text(test["cost_per_row"])
+        interval = cost_span(test.get("cost_interval"))
+        return f"Expect costs of {cost} per new row{interval}: {took_no_part} {right}."
+    return f"Expect {percent(test['accuracy'])} right on new rows: {took_no_part} {right}."
+
+
+def _expected_words(estimate: NestedEstimate, measure: Measure) -> str:
+    """Return what to expect of the choice on new rows, from nested folds."""
+    right = f"{percent(estimate.accuracy)} right"
+    counts = f"({estimate.correct:,} of {estimate.n:,}{span(estimate.interval)})"
+    if estimate.cost_per_row is None:
+        return f"Expect {right} on new rows {counts}."
+    cost = f"{measure.text(estimate.cost_per_row)} per new row{cost_span(estimate.cost_interval)}"
+    return f"Expect costs of {cost}, and {right} {counts}."
 
 
 def _repeated_words(same: int, choices: int) -> str:
@@ -329,7 +403,7 @@ def points(leaderboard: Board) -> list[dict[str, Any]]:
     """Return the points for `experiment_figure`."""
     return [
         {
-            "id": line.label, "name": line.candidate.name, "leaves": line.leaves, "accuracy": line.score.mean,
+            "id": line.label, "name": line.candidate.name, "leaves": line.leaves, "mean": line.score.mean,
             "error": line.score.error, "proved": bool(line.claim and line.claim["kind"] == "proved"),
             "recommended": line.recommended, "highest": line in leaderboard.tied, "tied": len(leaderboard.tied) > 1,
         }
@@ -338,7 +412,7 @@ def points(leaderboard: Board) -> list[dict[str, Any]]:
     ]  # fmt: skip
 
 
-def _line(candidate: Candidate, experiment: Experiment) -> BoardLine:
+def _line(candidate: Candidate, experiment: Experiment, measure: Measure) -> BoardLine:
     method = get(candidate.method)
     fold_records = sorted((r for r in candidate.records if r.get("second", -1) < 0), key=lambda r: r["fold"])
     good = [r for r in fold_records if not r.get("error")]
@@ -354,6 +428,7 @@ def _line(candidate: Candidate, experiment: Experiment) -> BoardLine:
             leaves=float(summary.get("leaves") or sum(leaves) / len(leaves)),
             columns=COLUMNS[advice.split_phrase(method)],
             claim={"proved": 0, "gap": 1}.get(claim["kind"] if claim else "", 2),
+            costs=tuple(r["cost"] / r["n"] for r in good) if measure.by_cost else (),
         )
     broken = next((r["error"] for r in fold_records if r.get("error")), "")
     return BoardLine(
@@ -370,6 +445,7 @@ def _line(candidate: Candidate, experiment: Experiment) -> BoardLine:
         seconds=summary.get("seconds"),
         base_rate=_base_rate(good) if score is not None else None,
         cost=_cost(good) if score is not None else None,
+        measure=measure,
         failed=broken or (candidate.error if candidate.status == RunStatus.FAILED else ""),
     )
 
@@ -387,7 +463,9 @@ def _cost(records: Sequence[dict[str, Any]]) -> UnseenCost | None:
         return None
     n = sum(r["n"] for r in records)
     sums = [sum(r[name] for r in records) / n for name in ("cost", "constant_cost")]
-    return UnseenCost(sums[0], sums[1], str(records[0].get("cost_unit") or ""))
+    return UnseenCost(
+        sums[0], sums[1], str(records[0].get("cost_unit") or ""), cost_interval_of([_fold_record(r) for r in records])
+    )
 
 
 def _claim(candidate: Candidate) -> dict[str, Any] | None:
@@ -408,18 +486,28 @@ def _mark_recommended(line: BoardLine) -> BoardLine:
     return replace(line, recommended=True)
 
 
-def _honest(experiment: Experiment, lines: Sequence[BoardLine]) -> NestedEstimate | None:
+def _honest(experiment: Experiment, lines: Sequence[BoardLine], measure: Measure) -> NestedEstimate | None:
     """Return the estimate by nested folds once all candidates have ended."""
     if not experiment.nested or any(not line.candidate.is_finished for line in lines):
         return None
-    known = {f.name for f in fields(FoldRecord)}
     records = {
-        line.label: [FoldRecord(**{k: v for k, v in r.items() if k in known}) for r in line.candidate.records]
-        for line in lines
-        if line.score is not None
+        line.label: [_fold_record(r) for r in line.candidate.records] for line in lines if line.score is not None
     }
     kinds = {line.label: (line.score.columns, line.score.claim) for line in lines if line.score is not None}
-    return honest(records, kinds, experiment.folds)
+    return honest(records, kinds, experiment.folds, by_cost=measure.by_cost)
+
+
+def _fold_record(record: dict[str, Any]) -> FoldRecord:
+    """Return a stored record of a fold, without members of other versions."""
+    known = {f.name for f in fields(FoldRecord)}
+    return FoldRecord(**{name: value for name, value in record.items() if name in known})
+
+
+def cost_span(interval: Sequence[float] | None) -> str:
+    """Return the interval of a cost in words, in brackets; "" for None."""
+    if interval is None:
+        return ""
+    return f" (95{NARROW}% interval {number_text(interval[0])} to {number_text(interval[1])})"
 
 
 def span(interval: tuple[float, float] | None) -> str:

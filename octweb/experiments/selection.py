@@ -8,7 +8,7 @@ from django.db.models import Q
 from django.urls import reverse
 
 from octweb.core.templatetags.octweb import percent
-from octweb.experiments.board import Board, board, held_out, interval_of, span
+from octweb.experiments.board import Board, board, cost_span, held_out, interval_of, span
 from octweb.experiments.models import Candidate, Experiment
 from octweb.registry.document.selection import Selection
 from octweb.registry.models import TreeModel
@@ -54,6 +54,9 @@ def _nested_estimate(candidate: Candidate, leaderboard: Board) -> dict[str, Any]
         "n": honest.n,
     }
     worth = f"right for {percent(honest.accuracy)} of the rows of that fold ({honest.correct:,} of {honest.n:,}{span(honest.interval)})"
+    if honest.cost_per_row is not None:
+        cost = leaderboard.measure.text(honest.cost_per_row)
+        worth = f"{worth}, and its answers cost {cost} per row{cost_span(honest.cost_interval)}"
     if leaderboard.chosen is not None and leaderboard.chosen.candidate.pk == candidate.pk:
         words = f"It was chosen by its folds. {TOO_HIGH} {AGAIN} {worth}."
         return known | {"words": words}

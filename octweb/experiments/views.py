@@ -17,7 +17,6 @@ from octweb.core.refusals import refusals_said
 from octweb.datasets.models import Dataset
 from octweb.experiments import actions
 from octweb.experiments.board import (
-    SORTS,
     Board,
     board,
     elapsed,
@@ -102,9 +101,9 @@ def experiment_live(request: HttpRequest, pk: Any) -> HttpResponse:
 @login_required
 @require_GET
 def experiment_chart(request: HttpRequest, pk: Any) -> HttpResponse:
-    """Return Plotly JSON of accuracy against leaves."""
+    """Return Plotly JSON of accuracy, or cost per row, against leaves."""
     leaderboard = board(_experiment(request, pk))
-    return JsonResponse(experiment_figure(points(leaderboard), leaderboard.base_rate))
+    return JsonResponse(experiment_figure(points(leaderboard), leaderboard.base, leaderboard.measure))
 
 
 @login_required
@@ -159,9 +158,9 @@ def _context(request: HttpRequest, experiment: Experiment) -> dict[str, Any]:
         "board": leaderboard,
         "lines": [{"line": line, "bar": _bar(line, scale)} for line in lines],
         "band": _band(leaderboard, scale),
-        "scale": scale,
+        "scale_words": [leaderboard.measure.text(end) for end in scale],
         "sort": sort,
-        "sorts": SORTS,
+        "sorts": leaderboard.sorts,
         "reasons": reasons(leaderboard),
         "others": reasons_against(leaderboard),
         "honest": honest_words(leaderboard),
@@ -180,10 +179,13 @@ def _context(request: HttpRequest, experiment: Experiment) -> dict[str, Any]:
 
 
 def _scale(leaderboard: Board) -> tuple[float, float]:
-    """Return the ends of the small axis beside the accuracies."""
+    """Return the ends of the small axis beside the accuracies, or the costs per row."""
     scores = [line.score for line in leaderboard.lines if line.score is not None]
     low = min((s.mean - s.error for s in scores), default=0.0)
     high = max((s.mean + s.error for s in scores), default=1.0)
+    if leaderboard.measure.by_cost:
+        margin = 0.1 * (high - low) or 0.1 * high or 1.0
+        return max(0.0, low - margin), high + margin
     margin = max(0.005, 0.1 * (high - low))
     return max(0.0, low - margin), min(1.0, high + margin)
 
@@ -201,11 +203,10 @@ def _bar(line: Any, scale: tuple[float, float]) -> dict[str, float] | None:
 def _band(leaderboard: Board, scale: tuple[float, float]) -> dict[str, float] | None:
     if leaderboard.choice is None:
         return None
-    low = _place(leaderboard.choice.floor, scale)
-    high = _place(leaderboard.choice.highest.mean, scale)
+    low, high = sorted(_place(end, scale) for end in (leaderboard.choice.floor, leaderboard.choice.highest.mean))
     return {"start": low, "width": round(high - low, 2)}
 
 
 def _place(value: float, scale: tuple[float, float]) -> float:
-    """Map a share to a position from 0 to 120 on the axis of the bars."""
+    """Map a mean to a position from 0 to 120 on the axis of the bars."""
     return round(120 * (value - scale[0]) / (scale[1] - scale[0]), 2)

@@ -1,4 +1,4 @@
-"""Figure of accuracy against leaves of an experiment's candidates."""
+"""Figure of accuracy, or cost per row, against leaves of an experiment's candidates."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from trainer.tree.numbers import points_text
+from octweb.figures.measure import ACCURACY, Measure
 from trainer.tree.render.palette import axis, escape, frame, short
 
 ASIDE = 1.05  # distance of neighbouring candidates of the same size, as a factor of leaves
@@ -19,14 +19,16 @@ ROUND = 24
 AWAY = 14  # pixels from a bar to its label, which clear the ring of a short bar
 
 
-def experiment_figure(points: Sequence[dict[str, Any]], base_rate: float | None = None) -> dict[str, Any]:
-    """Return Plotly JSON with the band of one standard error below the highest accuracy.
+def experiment_figure(
+    points: Sequence[dict[str, Any]], base: float | None = None, measure: Measure = ACCURACY
+) -> dict[str, Any]:
+    """Return Plotly JSON with the band of one standard error from the best candidate.
 
-    A point has `name`, `leaves`, `accuracy` and `error` in [0, 1], `proved`, `recommended`, `highest` and `id`.
-    `base_rate` is the accuracy on the same rows of always predicting the most frequent class. A line shows it.
-    Ticks of leaves double. Without points there are only axes and a sentence.
+    A point has `name`, `leaves`, `mean` and `error` of the measure, `proved`, `recommended`, `highest` and `id`. `base` is the
+    measure of always giving one answer on the same rows. A line shows it. Ticks of leaves double. Without points there are
+    only axes and a sentence.
     """
-    placed = _place_points(points)
+    placed = _place_points(points, measure)
     largest = max([4, *(p["leaves"] for p in placed)])
     ticks = [2**k for k in range(math.ceil(math.log2(max(2, largest))) + 1)]
     layout = frame(
@@ -36,25 +38,25 @@ def experiment_figure(points: Sequence[dict[str, Any]], base_rate: float | None 
             "leaves (doubling scale)", type="log", tickvals=ticks, ticktext=[f"{t:,}" for t in ticks],
             range=[-0.12, math.log10(max(2, largest)) + 0.15],
         ),
-        yaxis=axis("accuracy on unseen rows, %", ticksuffix="\u202f%"),
+        yaxis=axis(_axis_title(measure), ticksuffix="" if measure.by_cost else measure.suffix),
         hovermode="closest",
     )  # fmt: skip
     if not placed:
         layout["annotations"] = [_sentence("the first points appear when<br>a candidate has all its folds")]
-        layout["yaxis"] |= {"range": [50, 100]}
+        layout["yaxis"] |= {"range": [0, 1] if measure.by_cost else [50, 100]}
         return {"data": [], "layout": layout}
-    layout["shapes"], layout["annotations"] = _band(placed)
-    leaders, words = _labels(placed)
+    layout["shapes"], layout["annotations"] = _band(placed, measure)
+    leaders, words = _labels(placed, measure)
     layout["shapes"] += leaders
     layout["annotations"] += words
     low = min(_low(p) for p in placed)
     high = max(_high(p) for p in placed)
-    if base_rate is not None:
-        low = min(low, 100 * base_rate)
-        high = max(high, 100 * base_rate)
-        layout["shapes"].append(_base_line(base_rate))
-        layout["annotations"].append(_base_words(base_rate))
-    air = AIR * max(high - low, 1.0)
+    if base is not None:
+        low = min(low, measure.factor * base)
+        high = max(high, measure.factor * base)
+        layout["shapes"].append(_base_line(measure.factor * base))
+        layout["annotations"].append(_base_words(base, measure))
+    air = AIR * (high - low or 1.0) if measure.by_cost else AIR * max(high - low, 1.0)
     layout["yaxis"] |= {"range": [low - air, high + air]}
     data = [_trace(placed, proved) for proved in (True, False)]
     data = [trace for trace in data if trace["x"]]
@@ -63,9 +65,14 @@ def experiment_figure(points: Sequence[dict[str, Any]], base_rate: float | None 
     return {"data": data, "layout": layout}
 
 
-def _base_line(base_rate: float) -> dict[str, Any]:
-    """Return the horizontal line of the base rate, over the whole width."""
-    height = 100 * base_rate
+def _axis_title(measure: Measure) -> str:
+    if not measure.by_cost:
+        return "accuracy on unseen rows, %"
+    return f"cost per unseen row, {measure.unit}" if measure.unit else "cost per unseen row"
+
+
+def _base_line(height: float) -> dict[str, Any]:
+    """Return the horizontal line of always giving one answer, over the whole width."""
     line = {"color": "var(--ink-3)", "width": 1.25, "dash": "dash"}
     return {
         "type": "line",
@@ -79,38 +86,43 @@ def _base_line(base_rate: float) -> dict[str, Any]:
     }
 
 
-def _base_words(base_rate: float) -> dict[str, Any]:
+def _base_words(base: float, measure: Measure) -> dict[str, Any]:
+    answer = "one answer" if measure.by_cost else "the most frequent class"
     return {
-        "text": f"always the most frequent class: {points_text(base_rate)}\u202f%",
+        "text": f"always {answer}: {escape(measure.text(base))}",
         "xref": "paper",
         "x": 1,
         "xanchor": "right",
-        "y": 100 * base_rate,
+        "y": measure.factor * base,
         "yanchor": "bottom",
         "showarrow": False,
         "font": {"color": "var(--ink-2)", "size": 12},
     }
 
 
-def _place_points(points: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the points by size, each with its position `x`; points of equal size stand beside each other."""
-    ordered = sorted(points, key=lambda p: (p["leaves"], -p["accuracy"]))
+def _place_points(points: Sequence[dict[str, Any]], measure: Measure) -> list[dict[str, Any]]:
+    """Return the points by size, each with its position; points of equal size stand beside each other, the best first."""
+    sign = 1 if measure.by_cost else -1
+    ordered = sorted(points, key=lambda p: (p["leaves"], sign * p["mean"]))
     alike = Counter(p["leaves"] for p in ordered)
     seen: Counter[int] = Counter()
     placed = []
     for p in ordered:
         aside = seen[p["leaves"]] - (alike[p["leaves"]] - 1) / 2
         seen[p["leaves"]] += 1
-        placed.append({**p, "x": p["leaves"] * ASIDE**aside})
+        place = {"x": p["leaves"] * ASIDE**aside, "y": measure.factor * p["mean"], "half": measure.factor * p["error"]}
+        placed.append(
+            {**p, **place, "words": f"{measure.value(p['mean'])} ± {measure.error(p['error'])}{measure.suffix}"}
+        )
     return placed
 
 
 def _low(p: dict[str, Any]) -> float:
-    return 100 * float(p["accuracy"] - p["error"])
+    return float(p["y"] - p["half"])
 
 
 def _high(p: dict[str, Any]) -> float:
-    return 100 * float(p["accuracy"] + p["error"])
+    return float(p["y"] + p["half"])
 
 
 def _trace(placed: Sequence[dict[str, Any]], proved: bool) -> dict[str, Any]:
@@ -120,9 +132,9 @@ def _trace(placed: Sequence[dict[str, Any]], proved: bool) -> dict[str, Any]:
         "mode": "markers",
         "name": "proved optimal" if proved else "not proved as a whole",
         "x": [p["x"] for p in trace_points],
-        "y": [100 * p["accuracy"] for p in trace_points],
+        "y": [p["y"] for p in trace_points],
         "error_y": {
-            "type": "data", "array": [100 * p["error"] for p in trace_points], "color": "var(--ink-3)", "thickness": 1.25, "width": 0,
+            "type": "data", "array": [p["half"] for p in trace_points], "color": "var(--ink-3)", "thickness": 1.25, "width": 0,
         },
         "cliponaxis": False,
         "customdata": [p["id"] for p in trace_points],
@@ -141,7 +153,7 @@ def _ring(p: dict[str, Any]) -> dict[str, Any]:
         "mode": "markers",
         "name": "recommended",
         "x": [p["x"]],
-        "y": [100 * p["accuracy"]],
+        "y": [p["y"]],
         "hoverinfo": "skip",
         "marker": {
             "color": "var(--proved)",
@@ -152,33 +164,32 @@ def _ring(p: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _band(placed: Sequence[dict[str, Any]]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Return the band from one standard error below the highest up to it, and its label."""
+def _band(placed: Sequence[dict[str, Any]], measure: Measure) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Return the band from the best to one standard error from it, and its label."""
     top = next((p for p in placed if p["highest"]), None)
     if top is None:
         return [], []
-    high = 100 * top["accuracy"]
-    low = 100 * (top["accuracy"] - top["error"])
+    ends = (top["y"], _high(top)) if measure.by_cost else (_low(top), top["y"])
     band = {
-        "type": "rect", "xref": "paper", "x0": 0, "x1": 1, "yref": "y", "y0": low, "y1": high,
+        "type": "rect", "xref": "paper", "x0": 0, "x1": 1, "yref": "y", "y0": ends[0], "y1": ends[1],
         "fillcolor": "var(--proved-bg)", "line": {"width": 0}, "layer": "below",
     }  # fmt: skip
     words = {
-        "text": "band: within one standard error of the highest", "showarrow": False, "xref": "paper", "x": 0, "xanchor": "left",
+        "text": f"band: within one standard error of the {measure.best}", "showarrow": False, "xref": "paper", "x": 0, "xanchor": "left",
         "xshift": -52, "yref": "paper", "y": 1, "yanchor": "bottom", "yshift": 14, "font": {"size": 12, "color": "var(--ink-2)"},
     }  # fmt: skip
     return [band], [words]
 
 
-def _labels(placed: Sequence[dict[str, Any]]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Return leaders and labels of the highest and the recommended candidate.
+def _labels(placed: Sequence[dict[str, Any]], measure: Measure) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Return leaders and labels of the best and the recommended candidate.
 
-    The label of the highest stands above all bars that it spans, the other one below them.
+    The label of the best stands above all bars that it spans, the other one below them.
     """
     labels = []
     for p in placed:
         if p["highest"]:
-            rank = "tied for the highest" if p.get("tied") else "the highest"
+            rank = f"tied for the {measure.best}" if p.get("tied") else f"the {measure.best}"
             plain = f"{rank.removeprefix('the ')}, {_leaves(p)}"
             labels.append((p, f"<b>recommended</b>, {rank}" if p["recommended"] else plain, True))
         elif p["recommended"]:
@@ -217,14 +228,14 @@ def _label_trace(p: dict[str, Any], text: str, side: str, end: float, *, above: 
 def _leader(p: dict[str, Any], end: float) -> dict[str, Any]:
     """Return a dotted line from a candidate to its label, for labels that other bars moved away."""
     return {
-        "type": "line", "x0": p["x"], "x1": p["x"], "y0": 100 * p["accuracy"], "y1": end, "layer": "below",
+        "type": "line", "x0": p["x"], "x1": p["x"], "y0": p["y"], "y1": end, "layer": "below",
         "line": {"color": "var(--ink-2)", "width": 1.5, "dash": "dot"},
     }  # fmt: skip
 
 
 def _hover(p: dict[str, Any]) -> str:
     name = escape(short(str(p["name"]), 60))
-    return f"<b>{name}</b><br>{points_text(p['accuracy'])} ± {100 * p['error']:.1f}\u202f%<br>{_leaves(p)}"
+    return f"<b>{name}</b><br>{escape(p['words'])}<br>{_leaves(p)}"
 
 
 def _leaves(p: dict[str, Any]) -> str:

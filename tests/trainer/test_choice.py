@@ -46,6 +46,90 @@ def test_chosen_variant_is_the_simplest_within_one_error(seed):
     assert (chosen.leaves, chosen.columns, chosen.claim, -round(chosen.mean, 12)) == order
 
 
+@seeds(50)
+def test_chosen_variant_by_cost_is_simplest_within_one_error(seed):
+    draw = np.random.default_rng(seed)
+    scores = [
+        Score(
+            label=str(i),
+            accuracies=(0.5,) * 5,
+            leaves=float(draw.integers(1, 4)),
+            costs=tuple(draw.integers(0, 9, 5) / 4),
+        )
+        for i in range(int(draw.integers(1, 7)))
+    ]
+    choice = choose(scores)
+    least = min(np.mean(s.costs) for s in scores)
+    error = min(np.std(s.costs, ddof=1) / 5**0.5 for s in scores if np.mean(s.costs) <= least + 1e-9)
+    allowed = [s for s in scores if np.mean(s.costs) <= least + error + 1e-9]
+    assert choice.floor == pytest.approx(least + error)
+    assert set(choice.within) == {s.label for s in allowed}
+    assert choice.chosen.leaves == min(s.leaves for s in allowed)
+
+
+def test_scores_with_and_without_costs_are_not_compared():
+    scores = [Score(label="a", accuracies=(0.5,), leaves=1.0, costs=costs) for costs in ((), (2.0,))]
+    with pytest.raises(ParameterError, match="cannot be compared"):
+        choose(scores)
+
+
+@pytest.fixture(scope="module")
+def priced():
+    """Return a nested study with costs, and its records."""
+    table, labels = small_table()
+    costs = {"costs": f"{labels.classes[0]}>{labels.classes[1]}=5", "cost_unit": "EUR"}
+    variants = [Variant(label=f"depth {d}", method="cart", parameters={"depth": d} | costs) for d in (1, 3)]
+    study = Study(
+        datasets=[StudyDataset(name="small", table=table, labels=labels)], variants=variants, folds=3, nested=True
+    )
+    return study, run_study(study)
+
+
+def test_records_have_the_costs_of_both_folds(priced):
+    study, records = priced
+    dataset = study.datasets[0]
+    fold = stratified_folds(dataset.labels.codes, 3, 0)
+    cost = np.ones((len(dataset.labels.classes),) * 2)
+    np.fill_diagonal(cost, 0)
+    cost[0, 1] = 5
+    for record in records:
+        inside = np.flatnonzero((fold != record.fold) & (fold != record.second))
+        variant = next(v for v in study.variants if v.label == record.variant)
+        request = TrainRequest(
+            table=dataset.table.take(inside),
+            labels=dataset.labels.take(inside),
+            method="cart",
+            parameters=variant.parameters,
+        )
+        tree = train(request).tree
+        for place, stated in ((record.fold, record.cost), (record.second, record.second_cost)):
+            out = np.flatnonzero(fold == place)
+            each = cost[dataset.labels.codes[out], tree.predict(dataset.table.take(out).matrix())] if len(out) else None
+            assert stated == (None if each is None else pytest.approx(each.sum()))
+            if place == record.fold:
+                assert record.cost_sums == pytest.approx([each @ each, each.sum(), len(out), len(out)])
+
+
+def test_nested_estimate_by_cost_chooses_by_cost(priced):
+    study, records = priced
+    by = {v.label: [r for r in records if r.variant == v.label] for v in study.variants}
+    kinds = dict.fromkeys(by, (1, 2))
+    estimate = honest(by, kinds, 3, by_cost=True)
+    total = 0.0
+    for o in range(3):
+        scores = []
+        for label, own in by.items():
+            pairs = [r for r in own if r.second >= 0 and o in (r.fold, r.second)]
+            costs = [r.cost / r.n if r.second == o else r.second_cost / r.second_n for r in pairs]
+            leaves = float(np.mean([r.leaves for r in pairs]))
+            scores.append(Score(label=label, accuracies=(0.0,) * 2, leaves=leaves, costs=tuple(costs)))
+        pick = choose(scores).chosen.label
+        assert estimate.picks[o] == pick
+        total += next(r.cost for r in by[pick] if (r.fold, r.second) == (o, -1))
+    assert estimate.cost_per_row == pytest.approx(total / estimate.n)
+    assert estimate.cost_interval[0] < estimate.cost_per_row < estimate.cost_interval[1]
+
+
 def test_nothing_to_choose_from_is_an_error():
     with pytest.raises(ParameterError, match="no scores to choose"):
         choose([])

@@ -216,6 +216,64 @@ def of_costs(costs: FloatArray, n: FloatArray, *, least: float = 0.0) -> Interva
     return max(least, mean - factor * (mean - float(low))), mean + factor * (float(high) - mean)
 
 
+@dataclass(frozen=True, kw_only=True)
+class CostSums:
+    """Sums over rows, or over groups of dependent rows: of costs, weights, their squares and products, and the number of groups."""
+
+    cost: float
+    n: float
+    squares: float
+    products: float
+    n_squares: float
+    count: int
+
+    @classmethod
+    def of(cls, costs: FloatArray, n: FloatArray) -> CostSums:
+        """Return the sums over groups of these costs and weights, float64 (groups,)."""
+        return cls(
+            cost=float(costs.sum()),
+            n=float(n.sum()),
+            squares=float(costs @ costs),
+            products=float(costs @ n),
+            n_squares=float(n @ n),
+            count=int((n > 0).sum()),
+        )
+
+    def __add__(self, other: CostSums) -> CostSums:
+        """Return the sums over the groups of both."""
+        return CostSums(
+            cost=self.cost + other.cost,
+            n=self.n + other.n,
+            squares=self.squares + other.squares,
+            products=self.products + other.products,
+            n_squares=self.n_squares + other.n_squares,
+            count=self.count + other.count,
+        )
+
+
+def of_cost_sums(sums: CostSums, folds: int = 0) -> Interval | None:
+    """Return the interval of a cost per row from sums over rows or groups; `folds` widens it as in `of_folds`, 0 for held-out rows.
+
+    Notes
+    -----
+    The variance of the ratio is that by linearisation, and the quantile is Student's t with groups − 1 degrees of freedom. The
+    interval ends at 0. None for fewer than two groups, for equal costs, and for a single fold.
+    """
+    from scipy.special import stdtrit  # slow to import, and only needed if answers have costs
+
+    if sums.count < 2 or folds == 1:
+        return None
+    mean = sums.cost / sums.n
+    spread = sums.squares - 2 * mean * sums.products + mean * mean * sums.n_squares
+    if spread <= 1e-12 * sums.squares:  # equal costs, up to rounding
+        return None
+    variance = sums.count / (sums.count - 1) * spread / sums.n**2
+    if folds:
+        variance *= 1 + folds / (folds - 1)
+    half = float(stdtrit(sums.count - 1, TAIL)) * math.sqrt(variance)
+    return max(0.0, mean - half), mean + half
+
+
 def _resample(total: FloatArray, n: FloatArray) -> FloatArray:
     """Return the ratio of the sums of `total` and `n` over resampled groups, float64 (RESAMPLES,)."""
     rng = np.random.default_rng(0)

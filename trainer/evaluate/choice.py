@@ -1,7 +1,7 @@
 """Choose a variant and estimate its accuracy on new rows.
 
-The rule takes the simplest variant within one standard error of the highest mean accuracy (Breiman et al., 1984). The highest
-accuracy of many variants overestimates. Two estimates are unbiased by the choice: rows held out of the whole study, and nested
+The rule takes the simplest variant within one standard error of the best one (Breiman et al., 1984): the highest mean accuracy or,
+if answers have costs, the least mean cost per row. The best of many variants looks better than it is. Two estimates are unbiased by the choice: rows held out of the whole study, and nested
 folds, which repeat the choice without the fold that measures it (Stone, 1974).
 """
 
@@ -16,16 +16,17 @@ import numpy as np
 from trainer.errors import ParameterError
 from trainer.evaluate.intervals import Interval
 from trainer.evaluate.study import FoldRecord
-from trainer.evaluate.tables import interval_of
+from trainer.evaluate.tables import cost_interval_of, interval_of
 
-ROUNDING = 1e-12  # shares that agree up to this are equal
+ROUNDING = 1e-12  # shares, and costs relative to the least one, that agree up to this are equal
 
 
 @dataclass(frozen=True, kw_only=True)
 class Score:
     """A variant by its folds: accuracies in [0, 1], mean number of leaves, columns that a question asks, strength of its claim.
 
-    `columns`: 1 for one column, 2 for two, more for weighted sums; `claim`: 0 proved, 1 with a gap, 2 heuristic.
+    `columns`: 1 for one column, 2 for two, more for weighted sums; `claim`: 0 proved, 1 with a gap, 2 heuristic. `costs`: the costs
+    per row of the folds, if variants are compared by cost.
     """
 
     label: str
@@ -33,23 +34,38 @@ class Score:
     leaves: float
     columns: int = 1
     claim: int = 2
+    costs: tuple[float, ...] = ()
 
     @property
     def mean(self) -> float:
+        """The mean of the folds: the cost per row if there are costs, else the accuracy."""
+        return float(np.mean(self.costs or self.accuracies))
+
+    @property
+    def accuracy(self) -> float:
         """The mean accuracy of the folds."""
         return float(np.mean(self.accuracies))
 
     @property
+    def loss(self) -> float:
+        """The mean cost per row, or the negative mean accuracy: lower is better."""
+        return self.mean if self.costs else -self.mean
+
+    @property
     def error(self) -> float:
         """The standard error of the mean over the folds; 0 for a single fold."""
-        if len(self.accuracies) < 2:
+        values = self.costs or self.accuracies
+        if len(values) < 2:
             return 0.0
-        return float(np.std(self.accuracies, ddof=1)) / math.sqrt(len(self.accuracies))
+        return float(np.std(values, ddof=1)) / math.sqrt(len(values))
 
 
 @dataclass(frozen=True, kw_only=True)
 class OneStandardErrorChoice:
-    """The highest score, the chosen one, the labels of all that share the highest mean, and of all within one standard error of it."""
+    """The best score, the chosen one, the labels of all that share the best mean, and of all within one standard error of it.
+
+    `highest` is the best score: the highest accuracy, or the least cost. `floor` is the mean one standard error worse.
+    """
 
     highest: Score
     chosen: Score
@@ -62,7 +78,8 @@ class OneStandardErrorChoice:
 class NestedEstimate:
     """What the choice is worth on rows that took no part in it: `correct` of `n`, and what each outer fold chose and reached.
 
-    `interval` is the 95 % interval over the outer folds, by groups where rows have groups; None for a single fold.
+    `interval` is the 95 % interval over the outer folds, by groups where rows have groups; None for a single fold. `cost_per_row`
+    and `cost_interval` are known if the choice follows costs.
     """
 
     correct: int
@@ -70,6 +87,8 @@ class NestedEstimate:
     picks: tuple[str, ...]
     accuracies: tuple[float, ...]
     interval: Interval | None = None
+    cost_per_row: float | None = None
+    cost_interval: Interval | None = None
 
     @property
     def accuracy(self) -> float:
@@ -78,36 +97,49 @@ class NestedEstimate:
 
 
 def choose(scores: Sequence[Score]) -> OneStandardErrorChoice:
-    """The fewest leaves within one standard error of the highest mean accuracy.
+    """The fewest leaves within one standard error of the highest mean accuracy, or of the least mean cost.
 
-    Ties go to fewer columns per question, then to the stronger claim, then to the higher accuracy, then to the first. Of several
-    with the highest mean, `highest` is the one with the smallest standard error, then the first. Raises ParameterError for no scores.
+    Ties go to fewer columns per question, then to the stronger claim, then to the better mean, then to the first. Of several
+    with the best mean, `highest` is the one with the smallest standard error, then the first. Raises ParameterError for no scores,
+    and if only some of them have costs.
     """
     if not scores:
         raise ParameterError({"scores": "there are no scores to choose from. Give at least one."})
-    most = max(s.mean for s in scores)
-    tied = [s for s in scores if s.mean >= most - ROUNDING]
-    highest = min(tied, key=lambda s: s.error)  # so that a tie never widens what counts as equally accurate
-    floor = highest.mean - highest.error
-    within = [s for s in scores if s.mean >= floor - ROUNDING]
-    chosen = min(within, key=lambda s: (s.leaves, s.columns, s.claim, -s.mean))
+    if len({bool(s.costs) for s in scores}) > 1:
+        raise ParameterError(
+            {
+                "scores": "some scores have costs and others have none, so they cannot be compared. Give all of them costs, or none."
+            }
+        )
+    least = min(s.loss for s in scores)
+    rounding = ROUNDING * max(1.0, abs(least))
+    tied = [s for s in scores if s.loss <= least + rounding]
+    highest = min(tied, key=lambda s: s.error)  # so that a tie never widens what counts as equally good
+    limit = highest.loss + highest.error
+    within = [s for s in scores if s.loss <= limit + rounding]
+    chosen = min(within, key=lambda s: (s.leaves, s.columns, s.claim, s.loss))
     return OneStandardErrorChoice(
         highest=highest,
         chosen=chosen,
-        floor=floor,
+        floor=abs(limit),
         tied=tuple(s.label for s in tied),
         within=tuple(s.label for s in within),
     )
 
 
 def honest(
-    records: Mapping[str, Sequence[FoldRecord]], kinds: Mapping[str, tuple[int, int]], folds: int
+    records: Mapping[str, Sequence[FoldRecord]],
+    kinds: Mapping[str, tuple[int, int]],
+    folds: int,
+    *,
+    by_cost: bool = False,
 ) -> NestedEstimate | None:
     """The estimate by nested folds, from the records of a nested study by variant; None while records are missing.
 
     For each outer fold o every variant is scored on the folds i ≠ o by trees grown without o and i; the rule of `choose` picks one,
     and the tree of that variant grown without o alone is measured on o. Where folds follow time, only folds before o choose, so the
-    first one judges nothing. `kinds` has (columns, claim) of each variant.
+    first one judges nothing. `kinds` has (columns, claim) of each variant. With `by_cost`, variants are chosen by the cost per row,
+    which all records must have.
     """
     complete = {label: _by_folds(by_fold) for label, by_fold in records.items()}
     required = {(o, -1) for o in range(folds)} | {(o, i) for o in range(folds) for i in range(o + 1, folds)}
@@ -121,7 +153,8 @@ def honest(
     measured = []
     for o in range(int(forward), folds):
         scores = [
-            _inner(label, by_fold, o, o if forward else folds, kinds[label]) for label, by_fold in complete.items()
+            _inner(label, by_fold, o, o if forward else folds, kinds[label], by_cost)
+            for label, by_fold in complete.items()
         ]
         pick = choose(scores).chosen.label
         outer = complete[pick][o, -1]
@@ -131,7 +164,13 @@ def honest(
         picks.append(pick)
         accuracies.append(outer.correct / outer.n)
     return NestedEstimate(
-        correct=correct, n=n, picks=tuple(picks), accuracies=tuple(accuracies), interval=interval_of(measured)
+        correct=correct,
+        n=n,
+        picks=tuple(picks),
+        accuracies=tuple(accuracies),
+        interval=interval_of(measured),
+        cost_per_row=sum(r.cost or 0.0 for r in measured) / n if by_cost else None,
+        cost_interval=cost_interval_of(measured) if by_cost else None,
     )
 
 
@@ -140,19 +179,33 @@ def _by_folds(records: Sequence[FoldRecord]) -> dict[tuple[int, int], FoldRecord
 
 
 def _inner(
-    label: str, by_fold: Mapping[tuple[int, int], FoldRecord], o: int, folds: int, kind: tuple[int, int]
+    label: str,
+    by_fold: Mapping[tuple[int, int], FoldRecord],
+    o: int,
+    folds: int,
+    kind: tuple[int, int],
+    by_cost: bool,
 ) -> Score:
     """Score a variant on the first `folds` folds except o, by trees that were trained on neither o nor the measuring fold."""
     accuracies = []
+    costs = []
     leaves = []
     for i in range(folds):
         if i == o:
             continue
         record = by_fold[min(o, i), max(o, i)]
         # the first fold of a pair is `fold`, the other `second`; i is the one that is not o
-        correct, n = (record.second_correct, record.second_n) if o < i else (record.correct, record.n)
-        accuracies.append(correct / n)
+        is_second = o < i
+        n = record.second_n if is_second else record.n
+        accuracies.append((record.second_correct if is_second else record.correct) / n)
+        if by_cost:
+            costs.append(((record.second_cost if is_second else record.cost) or 0.0) / n)
         leaves.append(record.leaves)
     return Score(
-        label=label, accuracies=tuple(accuracies), leaves=float(np.mean(leaves)), columns=kind[0], claim=kind[1]
+        label=label,
+        accuracies=tuple(accuracies),
+        leaves=float(np.mean(leaves)),
+        columns=kind[0],
+        claim=kind[1],
+        costs=tuple(costs),
     )

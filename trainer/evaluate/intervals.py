@@ -12,8 +12,10 @@ import numpy as np
 
 from trainer.data.share_interval import (
     Z95,
+    CostSums,
     Interval,
     WeightSums,
+    of_cost_sums,
     of_folds,
     of_groups,
     of_rows,
@@ -24,11 +26,13 @@ from trainer.data.share_interval import (
 from trainer.dtypes import BoolArray, CountArray
 
 __all__ = [
+    "CostSums",
     "Interval",
     "PairedDifference",
     "WeightSums",
     "difference",
     "mcnemar",
+    "of_cost_sums",
     "of_folds",
     "of_groups",
     "of_mean",

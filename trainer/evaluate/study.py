@@ -23,7 +23,7 @@ import numpy as np
 
 from trainer.data.costs import RowCosts
 from trainer.data.folds import MOST_FOLDS, Folds, assign_folds, check_evaluation, group_sums, holdout
-from trainer.data.share_interval import WeightSums
+from trainer.data.share_interval import CostSums, WeightSums
 from trainer.dtypes import FloatArray
 from trainer.errors import DataError, ParameterError, TrainerError
 from trainer.goal import score_name, stated_goal
@@ -164,6 +164,8 @@ class FoldRecord:
     cost: float | None = None  # of the answers to the judged rows, where they have costs
     constant_cost: float | None = None  # of the best single answer of the training rows
     cost_unit: str = ""
+    cost_sums: list[float] = field(default_factory=list)  # of `CostSums` of the judged rows, without cost and n
+    second_cost: float | None = None
     goal: str = ""  # balanced, f1 or mcc
     goal_name: str = ""
     positive: int = 0  # index of the goal's positive class
@@ -306,6 +308,7 @@ def _fold(task: _Task) -> FoldRecord:
     rows, folds = _assign(task.dataset, task.folds, task.seed, task.test_share)
     inside = rows[folds.training(task.fold, task.second)]
     outside = rows[folds.validation(task.fold, task.second)]
+    second = rows[folds.validation(task.second, task.fold)] if task.second >= 0 else rows[:0]
     if not len(inside) or not len(outside):
         return FoldRecord(
             **task.head,
@@ -330,12 +333,8 @@ def _fold(task: _Task) -> FoldRecord:
         if everyone.get("positive"):
             parameters["positive"] = everyone["positive"]
         row_costs = costed_request.costs
-        costs = costs_of(
-            unseen,
-            dataset.labels.take(outside),
-            method.settings(parameters),
-            given_costs=None if row_costs is None else row_costs[outside],
-        )
+        costs = _costs_of_rows(dataset, outside, method.settings(parameters), row_costs)
+        second_costs = _costs_of_rows(dataset, second, method.settings(parameters), row_costs)
         result = train(
             TrainRequest(
                 table=dataset.table.take(inside),
@@ -350,7 +349,6 @@ def _fold(task: _Task) -> FoldRecord:
     correct = _correct(result.tree, dataset, outside)
     weights = dataset.weights(outside)
     n = int(weights.sum())
-    second = rows[folds.validation(task.second, task.fold)] if task.second >= 0 else rows[:0]
     certificate = result.certificate
     return FoldRecord(
         **task.head,
@@ -368,7 +366,8 @@ def _fold(task: _Task) -> FoldRecord:
         second_correct=_correct(result.tree, dataset, second),
         second_n=int(dataset.weights(second).sum()),
         base_correct=int(weights[codes[outside] == _most_frequent(dataset, inside)].sum()),
-        **_cost_record(result, costs, unseen.matrix()),
+        **_cost_record(result, costs, unseen),
+        second_cost=_cost(result.tree, second_costs, dataset.table.take(second)),
         **_goal_record(result, unseen.matrix(), codes[outside], weights),
         tree=_tree_record(result.tree) if task.second < 0 and not task.test_share else [],
         by_group=_by_group(result.tree, dataset, outside),
@@ -416,15 +415,35 @@ def _weight_sums(tree: Tree, dataset: StudyDataset, rows: np.ndarray) -> dict[st
     return {"rows": len(rows), "squares": [sums.squares, sums.correct_squares]}
 
 
-def _cost_record(result: TrainResult, costs: RowCosts | None, matrix: FloatArray) -> dict[str, Any]:
+def _costs_of_rows(
+    dataset: StudyDataset, rows: np.ndarray, settings: Settings, row_costs: FloatArray | None
+) -> RowCosts | None:
+    """Return the costs of some rows; None without costs or rows."""
+    if not len(rows):
+        return None
+    given_costs = None if row_costs is None else row_costs[rows]
+    return costs_of(dataset.table.take(rows), dataset.labels.take(rows), settings, given_costs=given_costs)
+
+
+def _cost(tree: Tree, costs: RowCosts | None, table: Table) -> float | None:
+    """Return the cost of the tree's answers to the rows of a table; None without costs."""
+    return None if costs is None else costs.in_unit(costs.total(tree.predict(table.matrix())))
+
+
+def _cost_record(result: TrainResult, costs: RowCosts | None, table: Table) -> dict[str, Any]:
     """Return the costs of the tree's answers and of the best single answer on held-out rows; empty without costs."""
     if costs is None or result.certificate.costs is None:
         return {}
     constant = result.tree.classes.index(result.certificate.costs["best_constant"]["answer"])
+    answers = result.tree.predict(table.matrix())
+    groups = np.arange(len(table)) if table.groups is None else table.groups.codes
+    each = costs.weighted[np.arange(len(table)), answers] * float(costs.step)
+    sums = CostSums.of(group_sums(each, groups), group_sums(costs.weights.astype(np.float64), groups))
     return {
-        "cost": costs.in_unit(costs.total(result.tree.predict(matrix))),
+        "cost": costs.in_unit(costs.total(answers)),
         "constant_cost": costs.in_unit(costs.constants[constant]),
         "cost_unit": costs.matrix.unit,
+        "cost_sums": [sums.squares, sums.products, sums.n_squares, sums.count],
     }
 
 

@@ -12,12 +12,23 @@ from typing import Any
 
 import numpy as np
 
-from trainer.evaluate.intervals import Interval, WeightSums, of_folds, of_groups, of_weights, widest
+from trainer.evaluate.intervals import (
+    CostSums,
+    Interval,
+    WeightSums,
+    of_cost_sums,
+    of_folds,
+    of_groups,
+    of_weights,
+    widest,
+)
 from trainer.evaluate.statistics import VariantComparison, compare
 from trainer.evaluate.study import FoldRecord, Study
 from trainer.goal import goal_score
 from trainer.tree.numbers import points_text
 
+COST_MEMBERS = ("cost", "cost_per_row", "constant_cost", "cost_unit", "cost_interval")
+COST_MEASURE = "cost_per_row"  # compared as well, if all cells of a group have costs
 MEASURES = {  # field of a cell: (title, whether more is better)
     "accuracy": ("accuracy", True),
     "leaves": ("leaves", False),
@@ -33,6 +44,7 @@ class Cell:
     if every row gets the class that is most frequent among the training rows of its fold; None for records without it.
     `seconds` has the mean induction time by number of threads. `limited` folds ended at a limit, `failed` ones have no tree;
     `cost` is that of the answers to the unseen rows, where they have costs, and `constant_cost` that of the best single answer of each training.
+    `cost_interval` is the 95 % interval of the cost per row.
     `score` is the balanced accuracy, F1 or MCC of all unseen rows together, where the training optimised it; `goal` is its name.
     `proved` is the share of splits, or of trees, that are proved (None for a heuristic).
     """
@@ -60,6 +72,7 @@ class Cell:
     cost_per_row: float | None = None
     constant_cost: float | None = None
     cost_unit: str = ""
+    cost_interval: tuple[float, float] | None = None
     goal: str = ""
     score: float | None = None
 
@@ -108,7 +121,7 @@ class StudyReport:
                 for name in ("accuracy", "deviation", "accuracies", "interval", "base_rate", "leaves", "seconds")
             }
             if only["cost"] is not None:
-                document |= {name: only[name] for name in ("cost", "cost_per_row", "constant_cost", "cost_unit")}
+                document |= {name: only[name] for name in COST_MEMBERS}
             if only["score"] is not None:
                 document |= {name: only[name] for name in ("goal", "score")}
         return document
@@ -120,13 +133,13 @@ class StudyReport:
         threads = sorted({t for cell in self.cells for t in cell.seconds})
         writer.writerow(
             ["dataset", "group", "variant", "folds", "accuracy", "deviation", "interval_low", "interval_high", "base_rate", "train_accuracy", "leaves", "leaves_deviation",
-             *(f"seconds_{t}_threads" for t in threads), "folds_limited", "folds_failed", "proved", "cost", "constant_cost", "cost_unit", "goal", "score"]
+             *(f"seconds_{t}_threads" for t in threads), "folds_limited", "folds_failed", "proved", "cost", "constant_cost", "cost_unit", "cost_interval_low", "cost_interval_high", "goal", "score"]
         )  # fmt: skip
         for c in self.cells:
             writer.writerow(
                 [c.dataset, c.group, c.variant, c.folds, c.accuracy, c.deviation, *(c.interval or ("", "")), "" if c.base_rate is None else c.base_rate, c.train_accuracy, c.leaves,
                  c.leaves_deviation, *(c.seconds.get(t, "") for t in threads), c.limited, c.failed, c.proved,
-                 "" if c.cost is None else c.cost, "" if c.constant_cost is None else c.constant_cost, c.cost_unit,
+                 "" if c.cost is None else c.cost, "" if c.constant_cost is None else c.constant_cost, c.cost_unit, *(c.cost_interval or ("", "")),
                  c.goal, "" if c.score is None else c.score]
             )  # fmt: skip
         return out.getvalue()
@@ -179,8 +192,13 @@ class StudyReport:
             cells = [self.cell(dataset, variant) for variant in variants]
             constants = [c.constant_cost / c.n for c in cells if c.constant_cost is not None]
             texts = [f"{constants[0]:.4g}" if constants else ""]
-            texts += ["" if c.cost_per_row is None else f"{c.cost_per_row:.4g}" for c in cells]
+            texts += [_cost_text(c) for c in cells]
             lines.append(f"| {dataset} | " + " | ".join(texts) + " |")
+        comparison = self.comparisons.get(group, {}).get(COST_MEASURE)
+        if comparison is not None:
+            ranks = dict(zip(comparison.labels, comparison.ranks, strict=True))
+            lines.append("| *average rank* | | " + " | ".join(f"*{ranks[v]:.2f}*" for v in variants) + " |")
+            lines += ["", sentence(comparison)]
         return ["\n".join(lines)]
 
     def _score_table(self, group: str, variants: Sequence[str]) -> list[str]:
@@ -232,6 +250,8 @@ def report(study: Study, records: Sequence[FoldRecord]) -> StudyReport:
         complete = [d for d in bare.datasets if all(bare.cell(d, v).failed == 0 for v in variants)]
         if len(variants) > 1 and complete:
             comparisons[group] = {m: _compare(bare, complete, variants, m) for m in MEASURES}
+            if all(bare.cell(d, v).cost_per_row is not None for d in complete for v in variants):
+                comparisons[group][COST_MEASURE] = _compare(bare, complete, variants, COST_MEASURE)
     return StudyReport(cells=cells, comparisons=comparisons, folds=study.folds, seed=study.seed)
 
 
@@ -316,6 +336,26 @@ def interval_of(records: Sequence[FoldRecord]) -> Interval | None:
     return of_folds(sum(r.correct for r in records), sum(r.n for r in records), folds)
 
 
+def cost_interval_of(records: Sequence[FoldRecord]) -> Interval | None:
+    """Return the 95 % interval of the cost per row over the folds; None without costs, or if it is not defined.
+
+    It is over groups if rows have groups, else over rows; the wider one of this and folds that follow time.
+    """
+    if not records or any(r.cost is None or not r.cost_sums for r in records):
+        return None
+    folds = len(records)
+    costs = np.array([r.cost for r in records], np.float64)
+    n = np.array([r.n for r in records], np.float64)
+    sums = [
+        CostSums(cost=cost, n=weight, squares=s[0], products=s[1], n_squares=s[2], count=int(s[3]))
+        for cost, weight, s in zip(costs.tolist(), n.tolist(), (r.cost_sums for r in records), strict=True)
+    ]
+    intervals = [of_cost_sums(reduce(add, sums), folds)]
+    if any(r.time for r in records):
+        intervals.append(of_cost_sums(CostSums.of(costs, n), folds))
+    return widest(intervals)
+
+
 def _costs(records: Sequence[FoldRecord], n: int) -> dict[str, Any]:
     """Return the costs of all folds; empty if a fold has none."""
     costs = [r.cost for r in records if r.cost is not None]
@@ -327,6 +367,7 @@ def _costs(records: Sequence[FoldRecord], n: int) -> dict[str, Any]:
         "cost_per_row": sum(costs) / n,
         "constant_cost": sum(constants),
         "cost_unit": records[0].cost_unit,
+        "cost_interval": cost_interval_of(records),
     }
 
 
@@ -356,7 +397,15 @@ def _compare(report: StudyReport, datasets: Sequence[str], variants: Sequence[st
         return cell.seconds[min(cell.seconds)] if measure == "seconds" else float(getattr(cell, measure))
 
     values = np.array([[value(d, v) for v in variants] for d in datasets])
-    return compare(variants, values, higher_is_better=MEASURES[measure][1])
+    return compare(variants, values, higher_is_better=measure in MEASURES and MEASURES[measure][1])
+
+
+def _cost_text(cell: Cell) -> str:
+    """Return the cost per unseen row with its interval; "" without costs."""
+    if cell.cost_per_row is None:
+        return ""
+    interval = cell.cost_interval
+    return f"{cell.cost_per_row:.4g}" + ("" if interval is None else f" ({interval[0]:.4g} to {interval[1]:.4g})")
 
 
 def _mean(values: np.ndarray) -> float:

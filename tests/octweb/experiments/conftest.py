@@ -24,14 +24,30 @@ def experiment(owner, dataset):  # noqa: F811
 
 
 @pytest.fixture
-def finish(cart_document):
-    """A function that ends a candidate with these accuracies of folds and this number of leaves."""
+def priced_experiment(owner, dataset):  # noqa: F811
+    classes = dataset.profile["classes"]
+    costs = {"costs": f"{classes[0]}>{classes[1]}=5", "cost_unit": "EUR"}
+    candidates = [one | {"parameters": one["parameters"] | costs} for one in TWO]
+    return actions.start(owner=owner, dataset=dataset, candidates=candidates, folds=3, test_share=0.25)
 
-    def end(candidate: Candidate, accuracies, leaves=2, **summary):
+
+@pytest.fixture
+def finish(cart_document):
+    """A function that ends a candidate with these accuracies, or costs, of folds and this number of leaves."""
+
+    def end(candidate: Candidate, accuracies, leaves=2, costs=(), **summary):
         candidate.records = [
             {"fold": f, "second": -1, "accuracy": a, "correct": round(30 * a), "n": 30, "leaves": leaves, "error": ""}
             for f, a in enumerate(accuracies)
         ]
+        study = {"dataset": "", "fingerprint": "", "variant": "", "key": "", "folds": 3, "seed": 0, "threads": 1}
+        for record, cost in zip(candidate.records, costs, strict=bool(costs)):
+            record |= study | {
+                "cost": cost,
+                "constant_cost": 60.0,
+                "cost_unit": "EUR",
+                "cost_sums": [5 * cost, cost, 30, 30],
+            }
         test = {"n": 30, "correct": 24, "accuracy": 0.8}
         candidate.summary = {
             "leaves": leaves, "depth": 1, "train_accuracy": 0.9, "seconds": 0.5, "status": "heuristic", "gap": None,

@@ -420,7 +420,7 @@ def test_picture_has_axes_first_and_band_after_first_point():
         "id": "a",
         "name": "A",
         "leaves": 4,
-        "accuracy": 0.7,
+        "mean": 0.7,
         "error": 0.01,
         "proved": True,
         "recommended": True,
@@ -434,10 +434,10 @@ def test_picture_has_axes_first_and_band_after_first_point():
 
 
 def test_labels_of_equal_size_candidates_do_not_overlap():
-    high = {"id": "a", "name": "A", "leaves": 4, "accuracy": 0.71, "error": 0.02, "proved": False, "highest": True}
+    high = {"id": "a", "name": "A", "leaves": 4, "mean": 0.71, "error": 0.02, "proved": False, "highest": True}
     points = [
         high | {"recommended": False},
-        high | {"id": "b", "accuracy": 0.7, "error": 0.0, "proved": True, "recommended": True, "highest": False},
+        high | {"id": "b", "mean": 0.7, "error": 0.0, "proved": True, "recommended": True, "highest": False},
     ]
     layout = experiment_figure(points)["layout"]
     words = {a["yanchor"]: a for a in layout["annotations"] if "leaves" in a["text"]}

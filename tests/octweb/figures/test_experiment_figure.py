@@ -1,10 +1,12 @@
 """Words in the picture of an experiment: none covers a candidate."""
 
+import pytest
+
 from octweb.figures.experiment import experiment_figure
 
 
 def point(name, leaves, accuracy, **more):
-    base = {"name": name, "leaves": leaves, "accuracy": accuracy, "error": 0.004, "proved": False, "id": name}
+    base = {"name": name, "leaves": leaves, "mean": accuracy, "error": 0.004, "proved": False, "id": name}
     return base | {"recommended": False, "highest": False} | more
 
 
@@ -20,7 +22,7 @@ def test_recommended_label_is_below_overlapped_candidate():
         point("best", 60, 0.803, highest=True),
     ]
     figure = experiment_figure(shown)
-    assert words_of(figure, "recommended")["y"] == 100 * (0.795 - 0.004)
+    assert words_of(figure, "recommended")["y"] == pytest.approx(79.1)
     assert words_of(figure, "<b>recommended")["yanchor"] == "top"
     leader = [s for s in figure["layout"]["shapes"] if s["type"] == "line"]
     assert [(s["x0"], s["y0"]) for s in leader] == [(4, 80.0)]
@@ -33,5 +35,5 @@ def test_recommended_label_is_below_overlapped_candidate():
 
 def test_words_with_nothing_in_their_way_stand_at_their_own_bar():
     figure = experiment_figure([point("small", 2, 0.8, recommended=True), point("best", 500, 0.803, highest=True)])
-    assert words_of(figure, "recommended")["y"] == 100 * (0.8 - 0.004)
+    assert words_of(figure, "recommended")["y"] == pytest.approx(79.6)
     assert all(s["type"] == "rect" for s in figure["layout"]["shapes"])

@@ -304,8 +304,11 @@ def test_experiment_takes_rewards(posted, trial, owner, client):
     assert line.cost.per_row == pytest.approx(lost / sum(record["n"] for record in alone))
     assert line.cost.constant_per_row > 0
     client.force_login(owner)
-    told = client.get(f"/api/v1/experiments/{experiment.pk}/").json()["candidates"][0]
+    body = client.get(f"/api/v1/experiments/{experiment.pk}/").json()
+    told = body["candidates"][0]
     assert (told["cost_per_row"], told["cost_unit"]) == (line.cost.per_row, "EUR")
+    assert told["cost_interval"][0] < line.cost.per_row < told["cost_interval"][1]
+    assert body["ranked_by"] == "cost_per_row"
     page = client.get(f"/experiments/{experiment.pk}/").content.decode()
-    assert line.cost.words in page
-    assert "The order and the recommendation follow accuracy, not the cost of answers." in page
+    assert line.cost.constant_words in page
+    assert "The order and the recommendation follow the cost of answers per row, not accuracy." in page
