@@ -43,7 +43,7 @@ from trainer.table import ColumnSchema
 from trainer.tree.file import from_json
 from trainer.tree.nodes import Tree
 from trainer.workbench.good_trees import good_request
-from trainer.workbench.requests import check_editable, check_good_request, editable_names
+from trainer.workbench.requests import check_editable, check_good_request, check_slack, editable_names
 
 MOST_STEPS = 5000
 NO_COUNT = (
@@ -228,9 +228,8 @@ def ask_good_trees(bench: Workbench, request: Mapping[str, Any]) -> Step:
     """
     request = {k: v for k, v in request.items() if v not in (None, "")}
     if bench.counts_good_trees:
-        schema, classes = _names(bench)
-        names = SettingNames(columns=tuple(column.name for column in schema), classes=tuple(classes))
-        check_good_request(good_request(request), names)
+        check_good_request(good_request(request), setting_names_of(bench))
+        check_slack(good_request(request), bool(bench.parameters.get("costs")))
     if request.get("agree_rows"):
         shown_step = last_tree(bench, current(bench))
         if shown_step is None:
@@ -276,6 +275,12 @@ def _refusals(bench: Workbench, wishes: Sequence[str]) -> dict[str, str]:
         except ParameterError as error:
             refused[wish] = error.errors["wish"]
     return refused
+
+
+def setting_names_of(bench: Workbench) -> SettingNames:
+    """Return the names of the columns and classes that settings of the workbench may use."""
+    schema, classes = _names(bench)
+    return SettingNames(columns=tuple(column.name for column in schema), classes=tuple(classes))
 
 
 def _names(bench: Workbench) -> tuple[Sequence[ColumnSchema], Sequence[str]]:

@@ -12,10 +12,12 @@ from octweb.workbench import actions
 from octweb.workbench.models import Step, StepKind, StepState, Workbench
 from trainer.dtypes import FloatArray
 from trainer.errors import TrainerError
+from trainer.tree.numbers import percent_text
 from trainer.workbench.ballot import MOST_TREES, ballot_from_json
 from trainer.workbench.requests import counts_good_trees
 
 SHARE = 100  # a good tree costs at most 1 / SHARE of the training rows more than the best
+COST_SHARE = "0.01"  # if answers have costs: at most this share of the least cost more
 
 
 def ask(model: TreeModel, user: Any) -> Step:
@@ -31,8 +33,10 @@ def ask(model: TreeModel, user: Any) -> Step:
             return step
         open_bench = Workbench.objects.kept().filter(base=model, owner=user).order_by("created").last()
         bench = open_bench or actions.open_for(owner=user, model=model)
-        rows = max(1, model_file(model).tree.nodes[0].rows // SHARE)
-        return actions.ask_good_trees(bench, {"slack_rows": str(rows), "ballot": MOST_TREES})
+        file = model_file(model)
+        rows = max(1, file.tree.nodes[0].rows // SHARE)
+        slack = {"slack": COST_SHARE} if file.parameters.get("costs") else {"slack_rows": str(rows)}
+        return actions.ask_good_trees(bench, slack | {"ballot": MOST_TREES})
 
 
 def agreement(model: TreeModel) -> dict[str, Any] | None:
@@ -54,15 +58,20 @@ def agreement(model: TreeModel) -> dict[str, Any] | None:
         return {"state": "too many", "bench": str(step.workbench_id)}
     numbers = {
         "trees": count,
-        "slack_rows": int(step.request["slack_rows"]),
+        "slack_rows": int(step.request["slack_rows"]) if "slack_rows" in step.request else None,
+        "slack": step.request.get("slack"),
         "depends": rows["depends"],
         "of": rows["of"],
     }
     return {"state": "counted", **numbers, "sentence": _sentence(**numbers), "bench": str(step.workbench_id)}
 
 
-def _sentence(*, trees: int, slack_rows: int, depends: int, of: int) -> str:
-    limit = f"at most {slack_rows:,} {'row' if slack_rows == 1 else 'rows'} more than the best"
+def _sentence(*, trees: int, slack_rows: int | None, slack: str | None, depends: int, of: int) -> str:
+    if slack is not None:
+        most = percent_text(float(slack))
+    else:
+        most = f"{slack_rows:,} {'row' if slack_rows == 1 else 'rows'}"
+    limit = f"at most {most} more than the best"
     if trees == 1:
         return f"No other tree of this size costs {limit}."
     if not depends:
@@ -91,7 +100,7 @@ def votes(model: TreeModel, row: FloatArray) -> dict[str, Any] | None:
     answers = {label: n for label, n in zip(tree.classes, counts, strict=True) if n}
     number = step.result["count"]
     return {
-        "counted": number, "at_least": None, "listed": number, "slack": None, "slack_rows": step.request["slack_rows"],
+        "counted": number, "at_least": None, "listed": number, "slack": step.request.get("slack"), "slack_rows": step.request.get("slack_rows"),
         "answers": answers, "depends": len(answers) > 1, "all_listed": True,
     }  # fmt: skip
 

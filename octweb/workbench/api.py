@@ -131,10 +131,13 @@ class PricesSerializer(serializers.Serializer):
 
 
 class GoodTreesSerializer(serializers.Serializer):
-    """The tolerance of good trees, `slack` (share of the least cost) or `slack_rows`, as decimal text, and filters."""
+    """The tolerance of good trees, `slack` (share of the least cost), `slack_rows` or `slack_cost`, as decimal text, and filters."""
 
     slack = serializers.CharField(required=False, max_length=40)
-    slack_rows = serializers.CharField(required=False, max_length=40)
+    slack_rows = serializers.CharField(required=False, max_length=40, help_text="without costs of answers")
+    slack_cost = serializers.CharField(
+        required=False, max_length=40, help_text="in the unit of the costs, if answers have costs"
+    )
     must = WishesField(default=list)
     without = WishesField(default=list)
     max_leaves = serializers.IntegerField(required=False, allow_null=True, min_value=1)
@@ -171,9 +174,11 @@ class GoodTreesSerializer(serializers.Serializer):
     )
 
     def validate(self, values: dict[str, Any]) -> dict[str, Any]:
-        if ("slack" in values) == ("slack_rows" in values):
+        if sum(name in values for name in ("slack", "slack_rows", "slack_cost")) != 1:
             raise serializers.ValidationError(
-                {"slack": "give either slack (a share of the least cost) or slack_rows (a number of rows)."}
+                {
+                    "slack": "give one of slack (a share of the least cost), slack_rows (a number of rows) and slack_cost (an amount)."
+                }
             )
         return values
 

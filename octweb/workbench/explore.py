@@ -6,16 +6,18 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from octweb.workbench.actions import current, last_tree
+from octweb.workbench.actions import current, last_tree, setting_names_of
 from octweb.workbench.minis import legend, picture
 from octweb.workbench.models import Step, Workbench
 from octweb.workbench.models import StepKind as StepKind
+from trainer.data.cost_text import read_costs
 from trainer.errors import ParameterError
-from trainer.families.exact.rashomon.chosen import amount
+from trainer.families.exact.rashomon.chosen import RATES, amount
 from trainer.table import ColumnKind, ColumnSchema
 from trainer.tree.describe import split_text
 from trainer.tree.file import from_json
 from trainer.tree.nodes import Tree
+from trainer.tree.numbers import number_text
 from trainer.tree.splits import split_from_json
 
 LISTED = 24
@@ -23,14 +25,18 @@ DEFAULT_SLACK = "0.01"
 ROUNDING = 1e-9  # rows by which equal objectives may differ
 # in the order of the form
 FIELDS = (
-    "slack", "max_leaves", "must", "without", "recalls", "agree_rows", "groups", "difference", "favoured", "rate",
+    "slack", "slack_cost", "max_leaves", "must", "without", "recalls", "agree_rows", "groups", "difference", "favoured", "rate",
 )  # fmt: skip
 RATE_WORDS = {"parity": "among all rows of a group", "opportunity": "among the rows of that class"}
 
 
 def request_of(form: Any) -> dict[str, Any]:
     """Return the request in a form. Raises ParameterError with a sentence for each invalid field."""
-    request: dict[str, Any] = {"slack": form.get("slack", "").strip() or DEFAULT_SLACK, "listed": LISTED}
+    request: dict[str, Any] = {"listed": LISTED}
+    if form.get("slack_cost", "").strip():
+        request["slack_cost"] = form["slack_cost"].strip()
+    else:
+        request["slack"] = form.get("slack", "").strip() or DEFAULT_SLACK
     request["must"] = [name for name in form.getlist("must") if name]
     request["without"] = [name for name in form.getlist("without") if name]
     for name in ("difference", "groups", "agree_rows"):
@@ -53,7 +59,9 @@ def request_of(form: Any) -> dict[str, Any]:
 
 
 def _slack(form: Any, request: dict[str, Any]) -> dict[str, Any]:
-    amount(request["slack"], "slack")
+    for name in ("slack", "slack_cost"):
+        if name in request:
+            amount(request[name], name)
     return {}
 
 
@@ -125,6 +133,7 @@ def context(bench: Workbench) -> dict[str, Any]:
     step = good_step(bench)
     kinds = {c["name"]: c["kind"] for c in bench.dataset.columns if c.get("role") == "feature"}
     columns = list(kinds)
+    costs = _costs_of(bench)
     line = "row" if bench.dataset.source_name.lower().endswith(".parquet") else "line"
     if step is None:
         return {
@@ -132,8 +141,9 @@ def context(bench: Workbench) -> dict[str, Any]:
             "columns": columns,
             "slack": DEFAULT_SLACK,
             "request": {},
-            "rates": RATE_WORDS,
+            "rates": _rates(costs),
             "line": line,
+            "costs": costs,
         } | field_errors({})
     result = step.result
     first = list((result.get("first_questions") or {}).items())
@@ -141,10 +151,12 @@ def context(bench: Workbench) -> dict[str, Any]:
     return {
         "step": step,
         "columns": columns,
-        "slack": step.request.get("slack", DEFAULT_SLACK),
+        "slack": step.request.get("slack", "" if "slack_cost" in step.request else DEFAULT_SLACK),
         "request": step.request,
-        "rates": RATE_WORDS,
+        "rates": _rates(costs),
         "line": line,
+        "costs": costs,
+        "tolerance_words": _tolerance_words(step.request, costs),
         "recalls": "; ".join(f"{name}: {share}" for name, share in (step.request.get("recalls") or {}).items()),
         "found": result,
         "working": not step.is_finished,
@@ -153,7 +165,7 @@ def context(bench: Workbench) -> dict[str, Any]:
         "need": [
             {
                 "name": name, "trees": v["trees"], "least": 100 * v["asked_least"], "most": 100 * v["asked_most"],
-                "width": 100 * (v["asked_most"] - v["asked_least"]), "lost": _importance_range(v),
+                "width": 100 * (v["asked_most"] - v["asked_least"]), "lost": _importance_range(v, costs),
             }
             for name, v in sorted((result.get("columns") or {}).items(), key=lambda item: -item[1]["trees"])
             if v["trees"]
@@ -162,11 +174,12 @@ def context(bench: Workbench) -> dict[str, Any]:
         "chips": _chips(step.request),
         "funnel": _funnel(result),
         "trees": [
-            _outline(tree, kinds) | {"number": k, "picture": picture(tree["nodes"]), "more": _extra_errors(tree, result)}
+            _outline(tree, kinds) | {"number": k, "picture": picture(tree["nodes"]), "title": _title(k, tree, result, costs)}
             for k, tree in enumerate(result.get("trees") or (), start=1)
         ],
         "legend": legend(result.get("trees") or []),
         "within": _slack_rows(result),
+        "within_cost": _excess(result.get("limit_cost"), result),
     } | field_errors(refused_by(step))  # fmt: skip
 
 
@@ -205,7 +218,9 @@ def _fields(request: Mapping[str, Any], left: tuple[str, Any]) -> list[tuple[str
     name, value = left
     groups = () if name == "difference" else ("difference", "groups", "rate", "favoured")
     fields = [
-        (n, str(request[n])) for n in ("slack", "max_leaves", "agree_rows", *groups) if request.get(n) and n != name
+        (n, str(request[n]))
+        for n in ("slack", "slack_cost", "max_leaves", "agree_rows", *groups)
+        if request.get(n) and n != name
     ]
     fields += [(n, c) for n in ("without", "must") for c in request.get(n) or () if (n, c) != left]
     recalls = [
@@ -269,11 +284,43 @@ def _number(text: str, most: int) -> int | None:
     return int(text) if text.isdecimal() and len(text) < 6 and 1 <= int(text) <= most else None
 
 
-def _importance_range(column: dict[str, Any]) -> tuple[float, float] | None:
-    """Return the least and largest importance of a column in percent of the rows; None if it was not computed."""
+def _importance_range(column: dict[str, Any], costs: dict[str, str] | None) -> str:
+    """Return the least and largest importance of a column in words, in percent of the rows or in costs; "" if it was not computed."""
     least = column.get("importance_least")
     most = column.get("importance_most")
-    return None if least is None or most is None else (100 * least, 100 * most)
+    if least is None or most is None:
+        return ""
+    if costs is not None:
+        return f"{number_text(least)} to {number_text(most)} {costs['unit']}"
+    return f"{100 * least:.1f} to {100 * most:.1f} %"
+
+
+def _costs_of(bench: Workbench) -> dict[str, str] | None:
+    """Return the unit of the costs of the answers, "" for none; None if answers have no costs."""
+    if not bench.parameters.get("costs"):
+        return None
+    try:
+        costs = read_costs(bench.parameters, setting_names_of(bench))
+    except ParameterError:  # rewards, whose columns are not asked
+        return {"unit": str(bench.parameters.get("cost_unit") or "")}
+    return None if costs is None else {"unit": costs.unit}
+
+
+def _rates(costs: dict[str, str] | None) -> dict[str, str]:
+    """Return the rates that may be compared between groups; costs count no rows of a class."""
+    return RATE_WORDS if costs is None else {RATES[0]: RATE_WORDS[RATES[0]]}
+
+
+def _tolerance_words(request: Mapping[str, Any], costs: dict[str, str] | None) -> str:
+    if costs is not None and "slack_cost" in request:
+        return f"{request['slack_cost']} {costs['unit']}".strip()
+    return str(request.get("slack") or request.get("slack_rows") or "")
+
+
+def _excess(cost: float | None, result: Mapping[str, Any]) -> float | None:
+    """Return a cost above the least cost, leaves included; None if they are unknown."""
+    least = result.get("optimum_cost")
+    return None if cost is None or least is None else max(0.0, cost - least)
 
 
 def _disputed_rows(result: dict[str, Any]) -> dict[str, Any] | None:
@@ -290,6 +337,18 @@ def _disputed_rows(result: dict[str, Any]) -> dict[str, Any] | None:
         for line in rows["listed"]
     ]  # fmt: skip
     return {"depends": rows["depends"], "of": rows["of"], "lines": lines}
+
+
+def _title(number: int, tree: dict[str, Any], result: dict[str, Any], costs: dict[str, str] | None) -> str:
+    """Return the heading of a listed tree: its cost, or by how many rows it is worse than the best."""
+    if costs is not None and "cost" in tree:
+        return f"{number}. {number_text(tree['cost'], 5)} {costs['unit']}".rstrip()
+    more = _extra_errors(tree, result)
+    if more is None:
+        return f"{number}."
+    if not more:
+        return "Optimal"
+    return "under +0.1 rows" if more < 0.05 else f"+{more:.1f} rows"
 
 
 def _extra_errors(tree: dict[str, Any], result: dict[str, Any]) -> float | None:

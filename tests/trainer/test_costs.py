@@ -12,7 +12,7 @@ from trainer import make_classifier
 from trainer.certificate import Status
 from trainer.data.costs import MOST_COPIES
 from trainer.errors import ParameterError
-from trainer.registry import METHODS, get
+from trainer.registry import METHODS, editable_ids, get
 from trainer.solver_common.problem_setup import pose
 from trainer.table import Column, ColumnKind, ColumnSchema, Labels, Table
 from trainer.training.run import TrainRequest, train
@@ -365,7 +365,34 @@ def test_weights_beside_costs_must_be_whole():
         model.fit(X, y, sample_weight=np.full(len(y), 0.5))
 
 
-def test_workbench_refuses_costs():
+@pytest.mark.parametrize("method", editable_ids())
+def test_workbench_of_estimator_counts_in_the_unit_of_costs(method):
     X, y = estimator_rows()
-    with pytest.raises(ParameterError, match="wishes and good trees count errors"):
-        make_classifier("exact", depth=2, costs="bad>good=5").workbench(X, y)
+    estimator = make_classifier(method, depth=1, costs="bad>good=5").fit(X, y)
+    stated = estimator.certificate_.costs
+    bench = estimator.workbench(X, y)
+    free = bench.complete()
+    assert bench.cost(free.cost) == pytest.approx(stated["least"])
+    tree = bench.tree(free.tree)
+    assert sum(tree.nodes[0].counts) == len(y)  # rows, not copies
+    wished = bench.complete(["leaf root good"])
+    always_good = 5 * int((y == "bad").sum())
+    assert bench.cost(wished.cost) == pytest.approx(always_good)
+    assert bench.price(wished.prices[0].price) == pytest.approx(always_good - stated["least"])
+    each = np.where(y[:, None] == np.unique(y), 0, np.where(y[:, None] == "bad", 5, 1))
+    by_row = make_classifier(method, depth=1).workbench(X, y, costs=each)
+    assert by_row.cost(by_row.complete().cost) == pytest.approx(stated["least"])
+
+
+def test_good_trees_of_estimator_take_an_amount_of_costs():
+    X, y = estimator_rows()
+    bench = make_classifier("exact", depth=1, costs="bad>good=5").workbench(X, y)
+    least = bench.complete().cost
+    dearest = Fraction(bench.good_trees(slack_cost="3").limit, bench.space.instance.Q)
+    assert bench.cost(least) + 2 < bench.cost(dearest) <= bench.cost(least) + 3 + 1e-9  # in whole steps
+    by_share = Fraction(bench.good_trees(slack="0.5").limit, bench.space.instance.Q)
+    assert bench.cost(by_share) <= 1.5 * bench.cost(least) + 1e-9
+    with pytest.raises(ParameterError, match="compared by their costs"):
+        bench.good_trees(slack_rows=1)
+    with pytest.raises(ParameterError, match="no answer has a cost"):
+        make_classifier("exact", depth=1).workbench(X, y).good_trees(slack_cost="3")

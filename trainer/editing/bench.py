@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from fractions import Fraction
 
+from trainer.data.costs import RowCosts
 from trainer.data.problem import Problem
 from trainer.editing.complete import Completer, Completion, QuestionPrice
 from trainer.editing.space import NONE_BANNED, EditingSpace
@@ -109,4 +111,27 @@ class Bench:
 
     def tree(self, shape: LabelledShape) -> Tree:
         """Convert a shape (question, yes, no) to a tree in the units of the columns, with counts of the training rows."""
-        return self.problem.settle(self.problem.tree(self.space.questions.draft(shape)))
+        rows = self.problem.source or self.problem
+        return rows.settle(rows.tree(self.space.questions.draft(shape)))
+
+    def cost(self, cost: Fraction | int) -> float:
+        """Convert the cost or bound of a completion to the unit of the costs, leaves included; in rows without costs."""
+        costs = self._costs
+        return float(cost) if costs is None else costs.in_unit(costs.cost_of(1 - Fraction(cost) / self.problem.n))
+
+    def price(self, price: Fraction | int) -> float:
+        """Convert the price of a wish or question to the unit of the costs; in rows without costs."""
+        costs = self._costs
+        return float(price) if costs is None else costs.in_unit(costs.price_of(Fraction(price) / self.problem.n))
+
+    @property
+    def rows_beyond(self) -> Fraction:
+        """A tree's cost beyond the weight of its wrong copies, in that weight: 0 without costs, negative if it costs less."""
+        costs = self._costs
+        return (
+            Fraction(0) if costs is None else costs.cost_of(Fraction(1)) / costs.price_of(Fraction(1)) * self.problem.n
+        )
+
+    @property
+    def _costs(self) -> RowCosts | None:
+        return None if self.problem.source is None else self.problem.source.costs

@@ -51,7 +51,7 @@ from trainer.sklearn_api.estimator_input import (
 from trainer.sklearn_api.fitted_tree import FittedTree
 from trainer.sklearn_api.notebook import watch_training
 from trainer.sklearn_api.saving import FitRecord, fitted_file, save_fitted, target_name
-from trainer.solver_common.problem_setup import limits_of, pose
+from trainer.solver_common.problem_setup import limits_of, pose, searched_settings
 from trainer.table import ClassType, Labels, with_unknown
 from trainer.training.claims import claim_words, cost_sentence, goal_sentence, limit_warning, price_sentence
 from trainer.training.run import fit as run_fit
@@ -218,9 +218,12 @@ class TreeClassifier(FittedTree, ClassifierMixin, BaseEstimator):
         return state | {"_search": None} if "_search" in state else state
 
     def _problem(
-        self, X: Any, y: Any, sample_weight: Any, costs: Any = None, groups: Any = None
+        self, X: Any, y: Any, sample_weight: Any, costs: Any = None, groups: Any = None, edits: bool = False
     ) -> tuple[Problem, Settings, WholeWeights | None]:
-        """Return problem, settings and rounded weights of `fit`; set `classes_` and the names and number of features."""
+        """Return problem, settings and rounded weights of `fit`; set `classes_` and the names and number of features.
+
+        `edits`: for a workbench, see `RowCosts.neutral`; good trees count rows (`RowCosts.even`).
+        """
         parameters = self.get_params(deep=False)
         policy = parameters.pop("missing")
         unknown = unknown_policy(parameters.pop("unknown"))
@@ -276,37 +279,32 @@ class TreeClassifier(FittedTree, ClassifierMixin, BaseEstimator):
             codes=codes.astype(np.int32),
             type=_class_type(self.classes_),
         )
-        problem = pose(table, labels, settings, weights=weights, given_costs=row_costs)
+        even = edits and self._method.workbench is not None and self._method.workbench.good_trees
+        problem = pose(table, labels, settings, weights=weights, given_costs=row_costs, even=even, neutral=edits)
         return problem, settings, integer_weights
 
     @available_if(lambda self: self._method.workbench is not None)
-    def workbench(self, X: Any, y: Any, sample_weight: Any = None) -> Bench:
+    def workbench(self, X: Any, y: Any, sample_weight: Any = None, costs: Any = None) -> Bench:
         """Return an editing session for this estimator's search space.
 
         It completes partial trees, prices constraints and counts good trees. Limits on leaves, recalls, pairs and numbers
-        of columns bind completions and prices; good trees cannot be counted within them.
+        of columns bind completions and prices; good trees cannot be counted within them. With costs, the session counts the
+        weight of copies of the rows: `Bench.cost` and `Bench.price` convert to the unit of the costs.
 
         Parameters
         ----------
-        X, y, sample_weight : array
-            Rows, labels and weights as in `fit`.
+        X, y, sample_weight, costs : array
+            Rows, labels, weights and costs as in `fit`.
 
         Returns
         -------
         Bench
             The session. Only the classifier of `exact` counts good trees.
-
-        Raises
-        ------
-        ParameterError
-            If answers have costs.
         """
-        problem, settings, _ = clone(self)._problem(X, y, sample_weight)  # a clone, so that the fitted state stays
-        if problem.costs is not None:
-            words = "wishes and good trees count errors here. Leave the costs out, or use `complete --cost`."
-            raise ParameterError({"costs": words})
+        # a clone, so that the fitted state stays
+        problem, settings, _ = clone(self)._problem(X, y, sample_weight, costs, edits=True)
         self._method.check(settings, problem.names)
-        return bench_of(self._method, problem, settings)
+        return bench_of(self._method, problem.searched, searched_settings(problem, settings))
 
     def predict(self, X: Any) -> np.ndarray:
         """Predict the class of each row.

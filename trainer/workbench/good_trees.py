@@ -230,7 +230,7 @@ class GoodRecord:
     def _tolerance(self) -> list[list[float | int]]:
         """Return excess costs as shares of the least cost, each with its number of trees; fewer than 2 MOST_STEPS, and the last."""
         numbers = self.good.numbers()
-        least = self.good.least + rows_beyond(self.problem) * self.Q
+        least = self.good.least + self.bench.rows_beyond * self.Q
         steps = numbers[:: max(1, len(numbers) // MOST_STEPS)]
         steps += numbers[-1:] if numbers and steps[-1] != numbers[-1] else []
         return [[float((cost - self.good.least) / least) if least else 0.0, number] for cost, number in steps]
@@ -243,7 +243,7 @@ class GoodRecord:
                 number = self.good.count
             else:
                 number = self.bench.good_trees(
-                    slack=self.request.slack, slack_rows=self.request.slack_rows, beyond=rows_beyond(self.problem),
+                    slack=self.request.slack, slack_rows=self.request.slack_rows, slack_cost=self.request.slack_cost,
                     time_limit=monitor.remaining(), stop=monitor.stopped,
                     **choice_of(with_filters(self.request, filters[:k]), None, None),
                 ).count  # fmt: skip
@@ -336,11 +336,3 @@ def rows_of_copies(problem: Problem) -> CountArray:
     assert problem.costs is not None
     rows: CountArray = np.nonzero(problem.costs.copies)[0]
     return rows
-
-
-def rows_beyond(problem: Problem) -> Fraction:
-    """Return a tree's cost beyond the weight of its wrong copies, in that weight: 0 without costs, negative if it costs less."""
-    costs = problem.costs
-    return (
-        Fraction(0) if costs is None else costs.cost_of(Fraction(1)) / costs.price_of(Fraction(1)) * problem.searched.n
-    )

@@ -51,7 +51,7 @@ from trainer.training.summary import summary_of
 from trainer.tree.file import ModelFile
 from trainer.tree.nodes import Tree, to_draft
 from trainer.version import VERSION
-from trainer.workbench.good_trees import GoodRecord, GoodRequest, choice_of, rows_beyond, rows_of_copies
+from trainer.workbench.good_trees import GoodRecord, GoodRequest, choice_of, rows_of_copies
 
 TICK = 0.05
 MEMORY_TICKS = 10
@@ -121,7 +121,7 @@ def counts_good_trees(method: str, parameters: Mapping[str, Any]) -> bool:
     """Return whether all good trees are counted with these settings."""
     if parameters.get("depth", 0) is None:
         return False
-    return method == good_trees_method().id and not any(parameters.get(name) for name in (*LIMITS, "costs"))
+    return method == good_trees_method().id and not any(parameters.get(name) for name in (*LIMITS, "column_price"))
 
 
 class WorkbenchSession:
@@ -435,16 +435,12 @@ class WorkbenchSession:
         if weights is not None and request.slack_rows is not None:  # given as a weight, counted in steps
             request = replace(request, slack_rows=str(amount(request.slack_rows, "slack_rows") / weights.step))
         problem = self._good_problem
-        costs = problem.costs
-        if costs is not None and request.slack_cost is not None:
-            slack = amount(request.slack_cost, "slack_cost") / costs.step / costs.price_of(Fraction(1))
-            request = replace(request, slack_rows=slack * problem.searched.n)
         rows = self.agree_rows(request)
-        choice = choice_of(request, agrees, rows if rows is None or costs is None else self._copies(rows))
+        choice = choice_of(request, agrees, rows if rows is None or problem.costs is None else self._copies(rows))
         try:
             good = bench.good_trees(
-                slack=request.slack, slack_rows=request.slack_rows, beyond=rows_beyond(problem), time_limit=monitor.remaining(),
-                stop=monitor.stopped, **choice,
+                slack=request.slack, slack_rows=request.slack_rows, slack_cost=request.slack_cost,
+                time_limit=monitor.remaining(), stop=monitor.stopped, **choice,
             )  # fmt: skip
         except SearchStopped:
             raise SolverError("The search was stopped before the best tree was known. Give it more time.") from None

@@ -172,7 +172,12 @@ class GoodTreesRecordSerializer(serializers.Serializer):
 
     state = serializers.CharField(help_text="counted")
     trees = serializers.IntegerField(help_text="how many good trees there are")
-    slack_rows = serializers.IntegerField(help_text="rows that a good tree costs at most more than the best")
+    slack_rows = serializers.IntegerField(
+        allow_null=True, help_text="rows that a good tree costs at most more than the best; null with costs of answers"
+    )
+    slack = serializers.CharField(
+        allow_null=True, help_text="with costs of answers: the largest excess, as a share of the least cost"
+    )
     depends = serializers.IntegerField(help_text="training rows that not all good trees answer alike")
     of = serializers.IntegerField()
     sentence = serializers.CharField()

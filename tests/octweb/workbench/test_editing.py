@@ -11,6 +11,7 @@ import threading
 import time
 import zipfile
 
+import numpy as np
 import pytest
 from django.utils import timezone
 
@@ -22,7 +23,7 @@ from octweb.jobs import reaper
 from octweb.jobs.models import RunStatus
 from octweb.jobs.supervisor import LostLease
 from octweb.registry.lifecycle import actions as registry
-from octweb.workbench import actions, work
+from octweb.workbench import actions, agreement, work
 from octweb.workbench.models import Step, StepKind, StepState, Workbench
 from octweb.workbench.work import EditingSupervisor
 from tests.octweb.small_models import trained
@@ -30,6 +31,7 @@ from trainer.check.recount import verdict, verify
 from trainer.errors import ParameterError
 from trainer.training.run import TrainRequest, train
 from trainer.tree.file import from_json
+from trainer.tree.nodes import tree_from_json
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -67,7 +69,7 @@ def test_the_first_step_is_the_model_itself_and_edits_follow(model, owner, serve
 
 @pytest.mark.slow
 @pytest.mark.one_database
-def test_prices_are_in_the_unit_of_the_costs(owner, dataset, serve, client):
+def test_prices_and_good_trees_are_in_the_unit_of_costs(owner, dataset, serve, client, client_of):
     table, labels = stored.load(dataset)
     first, second = labels.classes[:2]
     asked = {"depth": 2, "costs": f"{first}>{second}=5", "cost_unit": "EUR"}
@@ -77,8 +79,20 @@ def test_prices_are_in_the_unit_of_the_costs(owner, dataset, serve, client):
     free = actions.current(bench)
     edited = actions.edit(bench, add=[f"leaf root {second}"])
     prices = actions.ask(bench, StepKind.PRICES, wishes=[], request={"place": "root"})
+    api = client_of(owner)
+    address = f"/api/v1/workbenches/{bench.pk}/good-trees/"
+    answer = api.post(address, {"slack_cost": "2.5", "listed": 50}, format="json")
+    good = bench.steps.get(number=answer.json()["number"])
+    for status, request in (
+        (422, {"slack_rows": "1"}),
+        (422, {"slack": "0.1", "recalls": {first: "0.9"}}),
+        (400, {"slack": "0.1", "slack_cost": "1"}),
+    ):
+        assert api.post(address, request, format="json").status_code == status, request
+    count = agreement.ask(model, owner)
+    assert count.workbench == bench
     assert serve(bench) == RunStatus.SUCCEEDED
-    for step in (free, edited, prices):
+    for step in (free, edited, prices, good, count):
         step.refresh_from_db()
         assert step.state == StepState.DONE, step.error
     assert free.result["cost"] == document["certificate"]["costs"]["cost"]
@@ -94,7 +108,28 @@ def test_prices_are_in_the_unit_of_the_costs(owner, dataset, serve, client):
     client.force_login(owner)
     text = client.get(f"/workbenches/{bench.pk}/").content.decode()
     assert f"+{price:g} EUR" in text
-    assert not bench.counts_good_trees
+    matrix = table.matrix()
+    found = good.result
+    price_of_leaf = document["certificate"]["costs"]["leaf_price"]
+    assert found["optimum_cost"] == pytest.approx(document["certificate"]["costs"]["least"])
+    assert found["optimum_cost"] + 1.5 < found["limit_cost"] <= found["optimum_cost"] + 2.5  # in whole steps
+    assert len(found["trees"]) == min(50, found["count"])
+    for tree in found["trees"]:
+        answers = tree_from_json(tree["nodes"], schema=table.schema, classes=labels.classes).predict(matrix)
+        each = np.where(answers == labels.codes, 0, np.where((labels.codes == 0) & (answers == 1), 5, 1))
+        assert tree["cost"] == each.sum()
+        assert each.sum() + tree["leaves"] * price_of_leaf <= found["limit_cost"] + 1e-9
+    page = " ".join(client.get(f"/workbenches/{bench.pk}/good-trees/").content.decode().split())
+    assert "Cost with leaves" in page
+    assert f"1. {found['trees'][0]['cost']:g} EUR" in page
+    told = agreement.agreement(model)
+    assert told["state"] == "counted"
+    assert "more than the best" in told["sentence"]
+    assert (told["slack"], told["slack_rows"]) == ("0.01", None)
+    assert f"{told['trees']:,}" in told["sentence"] or told["trees"] == 1
+    posted = client.post(f"/workbenches/{bench.pk}/good-trees/", {"slack_cost": "-1"})
+    assert 'id="slack_cost"' in posted.content.decode()
+    assert "Nothing was counted" in posted.content.decode()
 
 
 @pytest.mark.one_database

@@ -84,19 +84,18 @@ class Workbench(Bench):
         *,
         slack: Fraction | str | None = None,
         slack_rows: Fraction | str | int | None = None,
-        beyond: Fraction = Fraction(0),
+        slack_cost: Fraction | str | int | None = None,
         time_limit: float | None = None,
         stop: Callable[[], bool] | None = None,
         **choice: Unpack[GoodTreeFilter],
     ) -> GoodTrees:
-        """Return all trees whose cost is within a share `slack` of the least cost, or within `slack_rows` rows of it.
+        """Return all trees whose cost is within a share `slack` of the least cost, or within an amount of it.
 
         Parameters
         ----------
-        slack, slack_rows : Fraction or str
-            Exactly one of both. Decimals are exact, so floats are not accepted.
-        beyond : Fraction
-            Additional rows of cost of every tree; negative if trees cost less than their rows show.
+        slack, slack_rows, slack_cost : Fraction or str
+            Exactly one of the three: a share, a number of rows or, if answers have costs, an amount in their unit. Decimals
+            are exact, so floats are not accepted.
         time_limit : float, optional
             In seconds.
         stop : callable, optional
@@ -111,14 +110,26 @@ class Workbench(Bench):
         SearchStopped
             The time limit or `stop` ended the search.
         """
-        if (slack is None) == (slack_rows is None):
+        costs = self._costs
+        if sum(given is not None for given in (slack, slack_rows, slack_cost)) != 1:
             raise ParameterError(
-                {"slack": "give exactly one of slack (a share of the least cost) and slack_rows (a number of rows)."}
+                {
+                    "slack": "give exactly one of slack (a share of the least cost), slack_rows (a number of rows) and slack_cost (an amount)."
+                }
             )
+        if slack_rows is not None and costs is not None:
+            raise ParameterError(
+                {"slack_rows": "trees are compared by their costs. Give a share, or an amount in slack_cost."}
+            )
+        if slack_cost is not None and costs is None:
+            raise ParameterError({"slack_cost": "no answer has a cost. Give costs, or a share or a number of rows."})
         filters = filters_of(self.problem, choice)
         self.space.begin(time_limit, stop)
         share = None if slack is None else amount(slack, "slack")
         rows = None if slack_rows is None else amount(slack_rows, "slack_rows")
+        if slack_cost is not None and costs is not None:
+            rows = amount(slack_cost, "slack_cost") / costs.step / costs.price_of(Fraction(1)) * self.problem.n
+        beyond = self.rows_beyond
 
         @cache
         def limit(least: int) -> int:  # called twice for each split of the root
