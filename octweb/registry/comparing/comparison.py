@@ -9,19 +9,29 @@ from octweb.registry.document.model_files import model_file
 from octweb.registry.models import TreeModel
 from octweb.registry.page.performance import unseen_base_rate, unseen_interval
 from octweb.registry.page.scene import ModelScene
-from trainer.tree.numbers import points_text
+from trainer.tree.numbers import number_text, points_text
 
 
 def compare_models(models: list[TreeModel]) -> dict[str, Any]:
-    """Return rows for the table and the chart, best on unseen rows first, with the findings and counts."""
+    """Return rows for the table and the chart, best on unseen rows first, with the findings and counts.
+
+    Trees are ranked by the cost per unseen row if all of them have the same costs of answers and held-out rows, else by accuracy.
+    """
     rows = [_row(model) for model in models]
-    rows.sort(key=lambda r: (-(r["unseen"] if r["unseen"] is not None else -1), r["leaves"]))
+    by_cost = bool(rows) and all(
+        r["cost"] is not None and r["cost"]["stated"] == rows[0]["cost"]["stated"] for r in rows
+    )
+    for row in rows:
+        row["loss"] = row["cost"]["per_row"] if by_cost else -(-1 if row["unseen"] is None else row["unseen"])
+    rows.sort(key=lambda r: (r["loss"], r["leaves"]))
     evaluated = [r for r in rows if r["unseen"] is not None]
     for row in rows:
         row["frontier"] = row["unseen"] is not None and not any(_dominates(other, row) for other in evaluated)
     return {
         "rows": rows,
-        "findings": findings(rows),
+        "by_cost": by_cost,
+        "has_costs": any(r["cost"] is not None for r in rows),
+        "findings": cost_findings(rows) if by_cost else findings(rows),
         "evaluated": len(evaluated),
         "folds": sum(r["deviation"] is not None for r in rows),
         "held_out": sum(r["deviation"] is None for r in evaluated),
@@ -35,6 +45,7 @@ def _row(model: TreeModel) -> dict[str, Any]:
         "model": model,
         "claims": claim_badges(model),
         "unseen": model.unseen_accuracy,
+        "cost": _unseen_cost(model),
         "interval": unseen_interval(scene),
         "base_rate": unseen_base_rate(scene),
         "deviation": crossed.get("deviation") if crossed.get("accuracy") is not None else None,
@@ -45,6 +56,24 @@ def _row(model: TreeModel) -> dict[str, Any]:
     }
 
 
+def _unseen_cost(model: TreeModel) -> dict[str, Any] | None:
+    """Return the cost per held-out row with its interval and that of the best constant answer; None without costs or such rows."""
+    file = model_file(model)
+    stated = file.certificate.get("costs")
+    test = file.metrics.get("test") or {}
+    if not stated or test.get("cost_per_row") is None:
+        return None
+    unit = f" {stated['unit']}" if stated["unit"] else ""
+    interval = test.get("cost_interval")
+    return {
+        "stated": (stated["unit"], stated["costs"] or str(model.pk)),  # costs of an array are compared with none
+        "per_row": test["cost_per_row"],
+        "words": f"{number_text(test['cost_per_row'])}{unit}",
+        "interval": "" if interval is None else f"{number_text(interval[0])} to {number_text(interval[1])}",
+        "constant": f"{number_text(test['constant_cost'] / test['n'])}{unit}",
+    }
+
+
 def _span(row: dict[str, Any]) -> str:
     """Return the 95 % interval in words; empty if unknown."""
     interval = row["interval"]
@@ -52,9 +81,9 @@ def _span(row: dict[str, Any]) -> str:
 
 
 def _dominates(other: dict[str, Any], row: dict[str, Any]) -> bool:
-    """Return whether `other` is at least as small and accurate, and better in one of the two."""
-    no_worse = other["leaves"] <= row["leaves"] and other["unseen"] >= row["unseen"]
-    return no_worse and (other["leaves"] < row["leaves"] or other["unseen"] > row["unseen"])
+    """Return whether `other` is at least as small and as accurate or cheap, and better in one of the two."""
+    no_worse = other["leaves"] <= row["leaves"] and other["loss"] <= row["loss"]
+    return no_worse and (other["leaves"] < row["leaves"] or other["loss"] < row["loss"])
 
 
 def _tied_with_best(evaluated: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -70,6 +99,23 @@ def _best_words(evaluated: list[dict[str, Any]]) -> str:
     if len(names) == 1:
         return f"{names[0]} has the highest accuracy on unseen rows {value}"
     return f"{', '.join(names[:-1])} and {names[-1]} tie for the highest accuracy on unseen rows {value}"
+
+
+def cost_findings(rows: list[dict[str, Any]]) -> dict[str, str]:
+    """Return the result in words (`main`), and advice on its reliability (`rest`), for trees that are ranked by cost."""
+    best = rows[0]
+    names = [
+        f"{r['model'].title} (version {r['model'].version})"
+        for r in rows
+        if r["cost"]["words"] == best["cost"]["words"]
+    ]
+    span = f", 95 % interval {best['cost']['interval']}" if best["cost"]["interval"] else ""
+    verb = "has" if len(names) == 1 else "tie for"
+    main = f"{' and '.join(names)} {verb} the lowest cost per unseen row ({best['cost']['words']}{span})."
+    main += (
+        f" Always giving the best single answer of the training rows costs {best['cost']['constant']} on the same rows."
+    )
+    return {"main": main, "rest": "Costs whose intervals overlap widely may differ by chance."}
 
 
 def findings(rows: list[dict[str, Any]]) -> dict[str, str]:

@@ -73,6 +73,32 @@ def test_performance_page_says_saving_and_interval(model, document, client, owne
     assert f"{low:.3g} to {high:.3g}" in text
 
 
+def test_comparison_ranks_by_cost_if_all_trees_have_the_same(model, document, owner, dataset, client):  # noqa: F811
+    dearer = json.loads(json.dumps(document))
+    test = dearer["metrics"]["test"]
+    test |= {
+        "cost": test["cost"] + test["n"],
+        "cost_per_row": test["cost_per_row"] + 1,
+        "accuracy": 1.0,
+        "correct": test["n"],
+    }
+    actions.register(owner=owner, document=dearer, dataset=dataset, title="Dearer")
+    client.force_login(owner)
+    answer = client.get("/models/compare/")
+    text = visible(answer.content.decode())
+    assert [row["model"].title for row in answer.context["rows"]] == ["Cheapest", "Dearer"]
+    assert [row["frontier"] for row in answer.context["rows"]] == [True, False]
+    per_row = document["metrics"]["test"]["cost_per_row"]
+    assert f"Cheapest (version 1) has the lowest cost per unseen row ({per_row:.3g} EUR" in text
+    assert "they are ranked by the cost per held-out row" in text
+    other = json.loads(json.dumps(dearer))
+    other["certificate"]["costs"]["costs"]["no"]["yes"] = "7"
+    actions.register(owner=owner, document=other, dataset=dataset, title="Other costs")
+    answer = client.get("/models/compare/")
+    assert answer.context["rows"][-1]["model"].title == "Cheapest"
+    assert "The costs of answers differ, so trees are ranked by accuracy." in visible(answer.content.decode())
+
+
 def test_html_file_says_what_answers_cost(model, client, owner):
     client.force_login(owner)
     text = visible(client.get(f"/models/{model.pk}/download/html/").content.decode())

@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 from django.core.management import CommandError, call_command
 from rest_framework.test import APIClient
+from scipy.optimize import linprog
 
 from octweb.datasets import actions as datasets
 from octweb.experiments import actions as experiments
@@ -210,6 +211,36 @@ def test_frontier_of_rewards_ends_with_the_highest(trial, called):
     assert record["best_reward"] - record["points"][-1]["cost"] == pytest.approx(best)
     assert record["best_reward"] - record["points"][0]["cost"] == pytest.approx(rewards.sum(axis=0).max())
     assert "A cost is what the best answer of a row earns more" in called("frontier", "--method=exact")[0]
+
+
+def highest_reward_of_one_plane(X, rewards):
+    """Return the highest reward of a tree with one hyperplane, over all pairs of sets that a hyperplane separates."""
+    cells, cell = np.unique(X, axis=0, return_inverse=True)
+    totals = np.array([rewards[cell == c].sum(axis=0) for c in range(len(cells))])
+    found = totals.sum(axis=0).max()
+    for bits in range(1, 2 ** len(cells) - 1):
+        yes = (bits >> np.arange(len(cells))) & 1 == 1
+        sign = np.where(yes, 1, -1)
+        sides = linprog(
+            np.zeros(X.shape[1] + 1), A_ub=-sign[:, None] * np.column_stack((cells, np.ones(len(cells)))),
+            b_ub=-np.ones(len(cells)), bounds=(None, None),
+        )  # fmt: skip
+        if sides.status == 0:
+            found = max(found, totals[yes].sum(axis=0).max() + totals[~yes].sum(axis=0).max())
+    return found
+
+
+def test_pareto_front_of_rewards_equals_enumeration(trial, called):
+    asked = ("--depth=1", "--set=first_trees=cart", "--set=search_seconds=1", "--time-limit=60")
+    record = json.loads(called("pareto", *asked, "--json")[-1])
+    rewards = rewards_of(trial)
+    assert record["best_reward"] == pytest.approx(rewards.max(axis=1).sum())
+    earned = [record["best_reward"] - point["cost"] for point in record["branchings"]]
+    assert earned[0] == pytest.approx(rewards.sum(axis=0).max())
+    assert earned[-1] == pytest.approx(highest_reward_of_one_plane(trial[["p", "q", "r"]].to_numpy(), rewards))
+    assert all(point["proved"] for point in record["branchings"])
+    assert record["coefficients"][-1]["cost"] == pytest.approx(record["branchings"][-1]["cost"])
+    assert "A cost is what the best answer of a row earns more" in "".join(called("pareto", *asked))
 
 
 def test_good_trees_of_rewards_lie_around_the_highest(trial, called):
