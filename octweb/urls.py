@@ -58,6 +58,7 @@ urlpatterns = [
     path("models/", include("octweb.life.urls")),
     path("models/", include("octweb.decide.urls")),
     path("models/", include("octweb.dossier.urls")),
+    path("models/", include("octweb.decisions.urls")),
     path("dossier-key/", public_key, name="dossier-key"),
     path("public/<uuid:key>/", public_page, name="public-page"),
     path("predictions/", include("octweb.batch.urls")),

@@ -9,8 +9,11 @@ class DecisionsConfig(AppConfig):
     name = "octweb.decisions"
 
     def ready(self) -> None:
+        from octweb.decisions.mode import MODE
         from octweb.jobs.signals import beside
+        from octweb.registry.page.mode import register_mode
 
+        register_mode(MODE, after="life")
         beside.connect(_on_beside, dispatch_uid="decisions")
 
 

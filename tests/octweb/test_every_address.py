@@ -324,12 +324,15 @@ BODY = {
     "scope": "full", "method": "cart", "slack": "0.1", "place": "root", "days": 3, "rows": [{"width": 1}],
 }  # fmt: skip
 # what reading may add: downloads are recorded, and the owner's first call makes the dossier, as docs/dossier.md says
+LOOK = {"decisions.chainentry", "decisions.decisionhead"}  # who looked at a decision is a record
 MAY_ADD = {
     "api/v1/models/<uuid:pk>/download/": {"audit.head", "audit.record"},
     "models/<uuid:pk>/download/<slug:name>/": {"audit.head", "audit.record"},
     "models/<uuid:pk>/check/files/": {"audit.head", "audit.record"},
     "api/v1/models/<uuid:pk>/dossier/": {"dossier.modeldossier"},
-    "api/v1/decisions/<uuid:decision>/": {"decisions.chainentry", "decisions.decisionhead"},  # each look is a record
+    "api/v1/decisions/<uuid:decision>/": LOOK,
+    "models/<uuid:pk>/decisions/<uuid:decision>/": LOOK,
+    "models/<uuid:pk>/decisions/<uuid:decision>/letter/": LOOK,
     "dossier-key/": {"dossier.signingkey"},  # of the server, registered at its first use
 }
 

@@ -11,6 +11,7 @@ from octweb.core.spool import WRITER
 from octweb.decisions import collecting
 from octweb.registry.lifecycle import actions
 from octweb.registry.models import Recording
+from tests.octweb.decisions.rows import record_rows
 from trainer.table import Column, ColumnKind, ColumnSchema, Labels, Table
 from trainer.training.run import TrainRequest, train
 
@@ -47,3 +48,9 @@ def numbers_document():
     labels = Labels(name="y", classes=("no", "yes"), codes=codes)
     table = Table(columns=columns, row_numbers=np.arange(1, 81))
     return json.loads(json.dumps(train(TrainRequest(table=table, labels=labels, method="cart")).model.to_json()))
+
+
+@pytest.fixture
+def ids(recorded):
+    """Twenty decisions of five persons, oldest first."""
+    return record_rows(recorded, 5)

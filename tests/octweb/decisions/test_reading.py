@@ -8,7 +8,6 @@ import random
 import uuid
 from datetime import UTC, datetime, timedelta
 
-import numpy as np
 import pytest
 from django.db import transaction
 
@@ -19,31 +18,11 @@ from octweb.decisions.models import ChainEntry
 from octweb.registry.document.model_files import model_file
 from octweb.registry.lifecycle import actions
 from octweb.registry.models import Recording
-from octweb.registry.prediction.recording import Caller, recorder_of, subject_digest
 from tests.octweb.decisions.conftest import ROW
+from tests.octweb.decisions.rows import record_rows
 from tests.octweb.decisions.test_erasing import check_decisions
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def ids(recorded):
-    """Twenty decisions of five persons, oldest first."""
-    return record_rows(recorded, 5)
-
-
-def record_rows(model, calls):
-    tree = model_file(model).tree
-    rng = np.random.default_rng(3)
-    found = []
-    for i in range(calls):
-        matrix = np.stack(
-            [rng.integers(0, 20, 4) / 2, rng.normal(size=4), rng.integers(0, 2, 4), rng.integers(0, 3, 4)], 1
-        )
-        caller = Caller("token x", "small", "", subject_digest(f"person {i}"))
-        found += recorder_of(model).record("v1", caller, matrix, tree.apply(matrix)).texts()
-    collecting.collect()
-    return found
 
 
 @pytest.fixture

@@ -1,0 +1,187 @@
+"""Pages of decisions on record: the list of a model, one decision, and the letter for the person."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from typing import Any
+
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_http_methods, require_safe
+from rest_framework.exceptions import APIException
+from rest_framework.request import Request
+
+from octweb.core.pagination import Pages
+from octweb.core.problems import flatten
+from octweb.decide.actions import guidance_of
+from octweb.decide.page import context as decide_context
+from octweb.decisions.bulk import MEMBERS, members_of
+from octweb.decisions.explaining import request_of
+from octweb.decisions.later import MAX_REASON, MAX_REFERENCE, LaterRow, add_later_rows
+from octweb.decisions.listing import ALL, OBJECTIONS, OUTCOME, OVERRIDE, decisions_of, summaries, versions_of
+from octweb.decisions.models import ChainEntry, Kind
+from octweb.decisions.reading import DecisionRecord, decision_json, find_decision, models_of, names_of, record_look
+from octweb.registry.document.model_files import model_file
+from octweb.registry.models import TreeModel
+from octweb.registry.prediction.recording import by_text, is_recorded
+from trainer.tree.render.palette import swatch
+
+PAGE_ROWS = 50
+PERSON_ROWS = 500  # of one person, on one page
+MAX_REASONS = 4  # smallest changes in a letter
+FILTER_NAMES = ("since", "until", "answer", "refused", "leaf", "version", "outcome", "overridden", "objection")
+KEPT_MEMBERS = ("received", "reason", "text_ref")  # of an objection, when it is answered
+NOTED_WORDS = {
+    "empty": "was empty",
+    "unknown": "has a value that training did not have",
+    "below": "is below the range of training",
+    "above": "is above the range of training",
+    "value": "has a value of the wrong kind",
+    "column": "is not a column of the model",
+    "row": "is not a row",
+}
+
+
+class _RowsOfPage(Pages):
+    """Pages of a list, without the parameter `page`."""
+
+    cursor_key = "number"
+    cursor_time = "at"
+
+
+@login_required
+@require_http_methods(["GET", "HEAD", "POST"])
+@never_cache
+def decision_list(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
+    """List the decisions of a model. POST finds those of a person, so that no address or log has the reference."""
+    model: TreeModel = models_of(request.user).get_visible(request.user, pk)
+    query = {name: request.GET[name] for name in FILTER_NAMES if request.GET.get(name)}
+    subject = request.POST.get("subject", "").strip() if request.method == "POST" else ""
+    pages = _RowsOfPage()
+    pages.page_size = PERSON_ROWS if subject else PAGE_ROWS
+    context: dict[str, Any] = {"trouble": "", "rows": [], "count": 0, "newer": None, "older": None}
+    try:
+        models = {m.pk: m for m in versions_of(request.user, model, query.get("version", ""))}
+        entries = decisions_of(request.user, model, query, subject)
+        rows = pages.paginate_queryset(entries, Request(request), pages)
+        context |= {
+            "rows": [row | {"look": _look(model, row["label"])} for row in summaries(rows, models)],
+            "count": pages.count,
+            "newer": None if subject else pages.previous_cursor,
+            "older": None if subject else pages.next_cursor,
+        }
+    except APIException as error:
+        context["trouble"] = "; ".join(e["detail"] for e in flatten(error.detail))
+    return render(request, "decisions/list.html", context | _list_context(request, model, query, subject))
+
+
+def _list_context(request: HttpRequest, model: TreeModel, query: Mapping[str, str], subject: str) -> dict[str, Any]:
+    own = ChainEntry.objects.filter(model=model.pk).order_by()
+    return {
+        "model": model,
+        "query": query,
+        "subject": subject,
+        "is_recorded": is_recorded(model),
+        "classes": model_file(model).tree.classes,
+        "leaves": [leaf.id for leaf in model_file(model).tree.leaves],
+        "versions": [m.version for m in versions_of(request.user, model, ALL)],
+        "objections": OBJECTIONS,
+        "total": own.filter(kind=Kind.DECISION).count(),
+        "with_outcome": _about(own, OUTCOME),
+        "overridden": _about(own, OVERRIDE),
+        "objected": own.filter(kind=Kind.OBJECTION).exclude(payload="").values("about").distinct().count(),
+    }
+
+
+def _about(own: Any, kind: str) -> int:
+    """Count the decisions with a record of this kind that is not erased."""
+    return int(own.filter(kind=kind, label__isnull=False).values("about").distinct().count())
+
+
+def _look(model: TreeModel, label: str | None) -> str | None:
+    classes = model_file(model).tree.classes
+    return swatch(classes.index(label), len(classes)) if label in classes else None
+
+
+@login_required
+@require_http_methods(["GET", "HEAD", "POST"])
+@never_cache
+def recorded_decision(request: HttpRequest, pk: uuid.UUID, decision: uuid.UUID) -> HttpResponse:
+    """Show a decision as it was given. POST records an outcome, an override or an objection."""
+    record = _own_record(request, pk, decision)
+    typed: Mapping[str, str] = {}
+    if request.method == "POST":
+        kind = request.POST.get("kind", "")
+        typed = {name: request.POST.get(name, "") for name in MEMBERS.get(kind, ())} | {"kind": kind}
+        if _add(request, record, kind):
+            return redirect("records:decision", pk, decision)
+    context = _record_context(request, record)
+    record_look(record, by_text(request.user, None), "page")
+    last = context["facts"]["objection"] or {}
+    objection = typed if typed.get("kind") == Kind.OBJECTION else {name: last.get(name, "") for name in KEPT_MEMBERS}
+    return render(request, "decisions/decision.html", context | {"typed": typed, "objection": objection})
+
+
+def _add(request: HttpRequest, record: DecisionRecord, kind: str) -> bool:
+    """Record what the form says, and return whether it was accepted; else say why."""
+    if kind not in MEMBERS:
+        messages.error(request, f"'{kind[:20]}' is none of {', '.join(MEMBERS)}.")
+        return False
+    try:
+        members = members_of(kind, {name: request.POST[name] for name in MEMBERS[kind] if request.POST.get(name)})
+        rows = [LaterRow(record.entry.key, members)]
+        added = add_later_rows(kind, rows, user=request.user, by=by_text(request.user, None)).added
+    except APIException as error:
+        messages.error(request, "; ".join(e["detail"] for e in flatten(error.detail)))
+        return False
+    messages.success(request, f"The {kind} is on record." if added else f"This {kind} was on record already.")
+    return True
+
+
+@login_required
+@require_safe
+@never_cache
+def letter(request: HttpRequest, pk: uuid.UUID, decision: uuid.UUID) -> HttpResponse:
+    """Show the letter that tells the person the answer, its reasons and how to object."""
+    record = _own_record(request, pk, decision)
+    context = _record_context(request, record)
+    record_look(record, by_text(request.user, None), "letter")
+    guidance = guidance_of(record.model)
+    flips = (context["explained"] or {}).get("flips", ())
+    return render(request, "decisions/letter.html", context | {"guidance": guidance, "reasons": flips[:MAX_REASONS]})
+
+
+def _own_record(request: HttpRequest, pk: uuid.UUID, decision: uuid.UUID) -> DecisionRecord:
+    record = find_decision(request.user, decision)
+    if record.model.pk != pk:
+        raise Http404("This decision was given by another model.")
+    return record
+
+
+def _record_context(request: HttpRequest, record: DecisionRecord) -> dict[str, Any]:
+    """Return the record, its explanation as the decision page shows it, and who acted."""
+    facts = decision_json(record)
+    asked = request_of(record, request.user)
+    explained = decide_context(*asked) if asked is not None else None
+    names = names_of([facts["by"] or "", *(later.get("by", "") for later in facts["later"])])
+    for entry in [facts, *facts["later"]]:
+        entry["who"] = names.get(entry.get("by") or "", "")
+    history = [later for later in facts["later"] if later["kind"] != Kind.LOOK]
+    return {
+        "model": record.model,
+        "facts": facts,
+        "explained": explained,
+        "shown": explained["decision"] if explained else None,
+        "tree_classes": record.tree.classes if record.tree is not None else (),
+        "history": history[::-1],
+        "looks": [later for later in facts["later"] if later["kind"] == Kind.LOOK][::-1],
+        "noted": [f"{n['column'] or 'The row'} {NOTED_WORDS.get(n['kind'], n['kind'])}" for n in facts["noted"]],
+        "objections": OBJECTIONS,
+        "max_reason": MAX_REASON,
+        "max_reference": MAX_REFERENCE,
+        "inside": True,  # _certainty.html explains less to others
+    }

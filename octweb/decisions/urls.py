@@ -1,0 +1,12 @@
+"""Pages of decisions on record, below those of models."""
+
+from django.urls import path
+
+from octweb.decisions import pages
+
+app_name = "records"
+urlpatterns = [
+    path("<uuid:pk>/decisions/", pages.decision_list, name="list"),
+    path("<uuid:pk>/decisions/<uuid:decision>/", pages.recorded_decision, name="decision"),
+    path("<uuid:pk>/decisions/<uuid:decision>/letter/", pages.letter, name="letter"),
+]
