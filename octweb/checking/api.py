@@ -74,7 +74,7 @@ class NewComparisonSerializer(serializers.Serializer):
     )  # fmt: skip
 
 
-NOT_COMPARED = "This tree has not been compared yet. Start a comparison first: POST to comparison/."
+NOT_COMPARED = "This tree has not been compared yet. Start a comparison first: POST to /api/v1/models/ID/comparison/."
 
 
 def own_model(request: Request, pk: uuid.UUID) -> TreeModel:

@@ -324,7 +324,9 @@ class WorkbenchViewSet(
         """Return a part of the newest result on good trees. Raises NotFound without one."""
         step = explore.good_step(self.get_object())
         if step is None or not step.result.get(part):
-            raise NotFound("No good trees have been counted yet. Count them first: POST to good-trees/.")
+            raise NotFound(
+                "No good trees have been counted yet. Count them first: POST to /api/v1/workbenches/ID/good-trees/."
+            )
         return step.result[part]
 
     @extend_schema(request=None, responses={200: StepSerializer} | BAD)

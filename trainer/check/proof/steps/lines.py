@@ -75,7 +75,7 @@ def read_header(
     fits = goals is None or (whole_number(header, "scale", 1) == 1 and 1 <= len(goals) <= min(most, MOST_GOALS))
     require(
         fits and (version == OF_GOALS) == (goals is not None),
-        "it has goals without version 4 and scale 1, or version 4 without 1 to as many goals as leaves",
+        "goals go with version 4 and scale 1, and there is at least one, and at most one for each number of leaves",
     )
     return header, list(goals or ())
 
