@@ -61,7 +61,7 @@ def run(options: Options) -> int:
     except Cancelled as error:
         raise CommandError("cancelled") from error
     except MemoryError as error:
-        raise CommandError("out of memory; give fewer rows") from error
+        raise CommandError("out of memory. Give fewer rows") from error
     return 0
 
 

@@ -56,7 +56,7 @@ def run(options: Options) -> int:
     try:
         counts = _merge(options) if options["folders"] else _count(options)
     except MemoryError as error:
-        raise CommandError("out of memory; ask fewer questions, or split the CSV files") from error
+        raise CommandError("out of memory. Ask fewer questions, or split the CSV files") from error
     for reason, rows in counts.left_out.items():
         note(f"{count_words(rows, 'row')} left out: {reason}")
     for column, cells in counts.unknown.items():

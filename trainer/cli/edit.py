@@ -152,7 +152,7 @@ class RequestLoop:
             self._write({"step": number, "error": " ".join(str(error).split())})
             return
         except MemoryError:
-            self._write({"step": number, "error": "out of memory; set a smaller depth or a lower slack"})
+            self._write({"step": number, "error": "out of memory. Set a smaller depth or a lower slack"})
             return
         self._write({"step": number, "result": result, "document": document})
 

@@ -296,9 +296,7 @@ def _threads(options: Options) -> tuple[int, ...]:
 
 def _jobs(options: Options) -> int:
     if options["jobs"] == 0 or options["jobs"] < -1:
-        raise ParameterError(
-            {"jobs": f"must be a number of processes, or -1 for all processors; got {options['jobs']}."}
-        )
+        raise ParameterError({"jobs": f"must be at least 1, or -1 for all processors. It is {options['jobs']}."})
     return -1 if options["dask"] else int(options["jobs"])
 
 

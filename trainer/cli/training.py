@@ -70,7 +70,7 @@ def run_training(train: Train, options: Options) -> int:
     except Cancelled as error:
         raise CommandError("cancelled before a tree was found") from error
     except MemoryError as error:
-        raise CommandError("out of memory; set a lower memory limit or a smaller depth") from error
+        raise CommandError("out of memory. Set a lower memory limit or a smaller depth") from error
     return 0
 
 

@@ -249,7 +249,7 @@ def _join_arrays(name: str, arrays: list[pa.Array]) -> pa.Array:
         arrays = [array.cast(pa.float64()) for array in arrays]
     elif len(types) > 1:
         words = " and ".join(sorted(map(str, types)))
-        raise DataError(f"Column '{name}' is {words} in different files. Give it one type.")
+        raise DataError(f"Column '{name}' has the types {words} in different files. Write it with one type.")
     return pa.concat_arrays(arrays)
 
 

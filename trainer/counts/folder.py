@@ -218,8 +218,8 @@ def check_size(questions: int, classes: int, folds: int, depth: int) -> int:
     if numbers > MOST_NUMBERS:
         raise ParameterError(
             {
-                "depth": f"{questions:,} questions in sets of {depth} are {numbers:,} numbers for {classes} classes and "
-                f"{max(folds, 1)} folds; at most {MOST_NUMBERS:,} are counted. Ask fewer questions (--bins), or a smaller depth."
+                "depth": f"{questions:,} questions in sets of {depth}, with {classes} classes and {max(folds, 1)} folds, need {numbers:,} "
+                f"counts, but at most {MOST_NUMBERS:,} are possible. Ask fewer questions (--bins), or set a smaller depth."
             }
         )
     return numbers
@@ -231,9 +231,9 @@ def suppress_small(counts: Counts, least: int) -> Counts:
     Entries of `left_out` and `unknown` below `least` are removed.
     """
     if least < 2:
-        raise ParameterError({"suppress": f"numbers below {least} are to be kept secret: name at least 2."})
+        raise ParameterError({"suppress": f"must be at least 2. It is {least}."})
     if counts.suppress:
-        raise ParameterError({"suppress": "small numbers of these counts are secret already."})
+        raise ParameterError({"suppress": "small numbers of these counts are secret already. Leave suppress out."})
     secret = (counts.low > 0) & (counts.low < least)
     low = counts.low.copy()
     low[secret] = 1
@@ -320,13 +320,15 @@ def read_record(path: str | Path) -> dict[str, Any]:
     path = Path(path)
     path = path / RECORD if path.is_dir() else path
     if path.stat().st_size > MOST_RECORD:
-        raise DataError(f"'{path.name}' is larger than {MOST_RECORD // 10**6} MB and is not read.")
+        raise DataError(
+            f"'{path.name}' is larger than the limit of {MOST_RECORD // 10**6} MB. Give the counts.json of a count."
+        )
     try:
         record = json.loads(path.read_text(encoding="utf-8"))
     except (ValueError, RecursionError) as error:
-        raise DataError(f"'{path.name}' is not JSON: {error}.") from error
+        raise DataError(f"'{path.name}' is not JSON: {error}. Count again.") from error
     if not isinstance(record, dict) or record.get("format") != FORMAT or record.get("format_version") != 1:
-        raise DataError(f"'{path.name}' does not describe counts of version 1.")
+        raise DataError(f"'{path.name}' does not describe counts of version 1. Give the counts.json of a count.")
     return record
 
 

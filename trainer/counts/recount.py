@@ -58,7 +58,9 @@ def recount(model: ModelFile, source: Source) -> Recount:
             refused=tree.refused_columns, only_used=True, reading=reading,
         )  # fmt: skip
         if rows.labels is None:
-            raise DataError(f"{source.name(piece.file)} has no column '{model.target}', so nothing can be compared.")
+            raise DataError(
+                f"{source.name(piece.file)} has no column '{model.target}', so nothing can be compared. Give files with this column."
+            )
         has_class = rows.labels.codes >= 0
         keep = has_class & rows.usable
         no_class += int((~has_class).sum())

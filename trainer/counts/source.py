@@ -53,11 +53,13 @@ class Source:
         if self.path.is_file():
             return (self.path,)
         if not self.path.is_dir():
-            raise DataError(f"There is no file or folder '{self.path}'.")
+            raise DataError(f"There is no file or folder '{self.path}'. Correct the path.")
         paths = sorted(p for p in self.path.rglob("*") if p.is_file() and p.name.lower().endswith(ENDINGS))
         visible = tuple(p for p in paths if not any(s.startswith((".", "_")) for s in p.relative_to(self.path).parts))
         if not visible:
-            raise DataError(f"The folder '{self.path.name}' has no file that ends in {', '.join(ENDINGS)}.")
+            raise DataError(
+                f"The folder '{self.path.name}' has no file that ends in {', '.join(ENDINGS)}. Give a folder with such files."
+            )
         return visible
 
     @cached_property
@@ -67,7 +69,7 @@ class Source:
             return frozenset()
         empty_files = frozenset(place for place, path in enumerate(self.files) if _has_no_rows(path, self.structure))
         if len(empty_files) == len(self.files):
-            raise DataError(f"No file of the folder '{self.path.name}' has a row.")
+            raise DataError(f"No file of the folder '{self.path.name}' has a row. Give a folder with rows.")
         return empty_files
 
     def digest(self, file: int) -> str:

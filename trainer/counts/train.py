@@ -71,7 +71,7 @@ def train_counts(counts: Counts, parameters: Mapping[str, Any] | None = None, *,
     best = search.best
     leaves = cheapest(best, penalty, counts.rows, settings["max_leaves"])
     if best.correct[leaves - 1] < 0:
-        raise InfeasibleError("No tree has so many rows in each leaf. Allow fewer rows per leaf.")
+        raise InfeasibleError(f"No tree has {settings['min_leaf']} rows or more in each leaf. Set a lower min_leaf.")
     tree = tree_of(search.shape(leaves), counts)
     upper = best if high is low else _search(counts, settings, high, low).best
     certificate = _certificate(counts, method, settings, tree, penalty, upper, time.monotonic() - start)
@@ -113,7 +113,9 @@ def _settings(counts: Counts, parameters: Mapping[str, Any], method: Method) -> 
             if parameter.name in ASKED
             else "needs rows: train from the table"
         )
-        raise ParameterError({parameter.name: f"it {reason}. From counts: {', '.join(KEPT)}."})
+        raise ParameterError(
+            {parameter.name: f"it {reason}. With counts, only these settings are possible: {', '.join(KEPT)}."}
+        )
     if settings["depth"] is None or settings["depth"] > counts.depth:
         raise ParameterError(
             {"depth": f"choose at most {counts.depth}, the depth of the counts, not {settings['depth']}."}

@@ -282,9 +282,9 @@ def check_evaluation(test_share: float, folds: int, rows: int) -> None:
     """Raise ParameterError unless the share and the number of folds (0: none) are possible for `rows` rows."""
     errors = {}
     if not 0 <= test_share <= MOST_HELD_OUT:
-        errors["test_share"] = f"must lie between 0 and {MOST_HELD_OUT:g}; it is {test_share:g}."
+        errors["test_share"] = f"must lie between 0 and {MOST_HELD_OUT:g}. It is {test_share:g}."
     if folds and not 2 <= folds <= min(MOST_FOLDS, rows):
-        errors["folds"] = f"must be 0 or from 2 to {min(MOST_FOLDS, rows)}; it is {folds}."
+        errors["folds"] = f"must be 0 or from 2 to {min(MOST_FOLDS, rows)}. It is {folds}."
     if errors:
         raise ParameterError(errors)
 

@@ -340,8 +340,8 @@ def _numbered_columns(raw: RawTable, reading: ColumnParsing, target: str | None)
     names = [f"column {place}" for place in range(1, reading.width + 1)]
     if target not in names or width != reading.width - 1:
         raise DataError(
-            f"The file has {width:,} columns and no header line; the training file had {reading.width:,}. "
-            f"Give all of its columns, in its order; only the classes ('{target}') may be left out."
+            f"The file has {width:,} columns and no header line, but the training file had {reading.width:,}. "
+            f"Give all of its columns, in its order. Only the classes ('{target}') may be left out."
         )
     names.remove(target)
     return replace(raw, names=tuple(names))

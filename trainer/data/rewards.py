@@ -179,7 +179,9 @@ def _term(value: str, answer: str, names: SettingNames) -> CostTerm:
     number, star, column = value.partition("*")
     if not SIGNED.fullmatch(number.strip()):
         raise ParameterError(
-            {"costs": f"the reward '{value[:60]}' of '{answer}' is not a number, a column, or a number times a column."}
+            {
+                "costs": f"the reward '{value[:60]}' of '{answer}' is not a number, a column, or a number times a column. Write, for example, 0.2*amount."
+            }
         )
     factor = Fraction(number.strip())
     return CostTerm(factor=factor, column=names.number_column(column.strip(), "costs") if star else None)

@@ -153,7 +153,7 @@ def _check_rows(
         raise RowError("'rows' must be a list of objects, one per row.", row=0, reason=Refusal.ROW)
     for i, row in enumerate(rows):
         if type(row) is not dict:
-            words = f"rows[{i}] must be an object of column names and values; it is {_describe_value(row)}."
+            words = f"rows[{i}] must be an object of column names and values, but is {_describe_value(row)}."
             raise RowError(words, row=i, reason=Refusal.ROW)
         if not row.keys() <= known:
             strange = next(name for name in row if name not in known)

@@ -42,7 +42,9 @@ def permissions(schema: Sequence[ColumnSchema], words_of: Mapping[str, Any]) -> 
     """
     names = [column.name for column in schema]
     errors = {
-        str(name): f"the model has no such column.{closest(str(name), names)}" for name in words_of if name not in names
+        str(name): f"the model has no such column.{closest(str(name), names)} Columns: {list_names(names)}."
+        for name in words_of
+        if name not in names
     }
     parsed = []
     for column in schema:
@@ -66,7 +68,8 @@ def split_argument(text: str, schema: Sequence[ColumnSchema]) -> tuple[str, str 
     name, equals, _ = text.rpartition("=")
     if not equals:
         raise ParameterError({text: "write COLUMN=free, up, down, whole, fill or never."})
-    raise ParameterError({name: f"the model has no such column.{closest(name, [c.name for c in schema])}"})
+    names = [column.name for column in schema]
+    raise ParameterError({name: f"the model has no such column.{closest(name, names)} Columns: {list_names(names)}."})
 
 
 def _permission(column: ColumnSchema, words: Any) -> Permission:

@@ -64,7 +64,7 @@ class Backend(ABC):
         limit = self.capabilities.max_size
         if limit is not None and max(model.size, len(model.rows)) > limit:
             raise SolverError(
-                f"The problem has {model.size} variables and {len(model.rows)} rows; this licence of {self.name} takes at "
+                f"The problem has {model.size} variables and {len(model.rows)} rows, but this licence of {self.name} takes at "
                 f"most {limit} of each. Choose solver=scip, or install a full licence."
             )
         exchange = Exchange(model, hooks or Hooks(), options or SolveOptions())

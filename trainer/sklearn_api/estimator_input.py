@@ -432,7 +432,7 @@ def _numbers(name: str, series: nw.Series) -> FloatArray:
         ) from error
     if np.isinf(values).any():
         row = int(np.flatnonzero(np.isinf(values))[0])
-        raise ValueError(f"Input X contains infinity: column '{name}', row {row}.")
+        raise ValueError(f"Input X contains infinity: column '{name}', row {row}. Replace it by a finite number.")
     return values
 
 

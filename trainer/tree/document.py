@@ -73,14 +73,18 @@ def check(document: Any) -> None:
     import jsonschema  # takes 0.1 s to import, and prediction from a checked file does not need it
 
     if not isinstance(document, dict) or document.get("format") != FORMAT:
-        raise ModelFileError(f'This is not an octweb model file: its "format" is not "{FORMAT}".')
+        raise ModelFileError(
+            f'This is not an octweb model file: its "format" is not "{FORMAT}". Give a file that octweb wrote.'
+        )
     if document.get("format_version") != FORMAT_VERSION:
         raise ModelFileError(
-            f"The file has format version {document.get('format_version')}; this program reads version {FORMAT_VERSION}. Use the version of octweb that wrote the file."
+            f"The file has format version {document.get('format_version')}, but this program reads only version {FORMAT_VERSION}. Use the version of octweb that wrote the file."
         )
     error = jsonschema.exceptions.best_match(jsonschema.Draft202012Validator(json_schema()).iter_errors(document))
     if error is not None:
-        raise ModelFileError(f"The model file is damaged at {error.json_path}: {error.message[:300]}")
+        raise ModelFileError(
+            f"The model file is damaged at {error.json_path}: {error.message[:300]}. Download or export it again."
+        )
 
 
 def columns_of(document: Mapping[str, Any]) -> tuple[ColumnSchema, ...]:

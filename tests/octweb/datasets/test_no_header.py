@@ -93,7 +93,7 @@ def test_class_in_front_may_be_left_out(tmp_path):
     short.write_text("".join(f"{a},{b},{c}\n" for a, b, c, _ in ROWS))
     assert answers(model, short) == answers(model, table)
     short.write_text("".join(f"{a},{b}\n" for a, b, _, _ in ROWS))
-    with pytest.raises(CommandError, match="2 columns and no header line; the training file had 4"):
+    with pytest.raises(CommandError, match="2 columns and no header line, but the training file had 4"):
         answers(model, short)
 
 

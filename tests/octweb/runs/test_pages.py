@@ -328,7 +328,7 @@ def test_constraints_that_no_tree_keeps_are_no_failure_of_the_program(browser, o
     assert "Not reachable" in text
     assert "The run failed." not in text
     assert '<details class="card log"><summary' in text, "what the program said is not the first thing to read"
-    run.error = "out of memory; set a lower memory limit or a smaller depth"
+    run.error = "out of memory. Set a lower memory limit or a smaller depth"
     run.summary = {}
     run.save()
     assert "Not reachable</button>" not in browser.get(reverse("searches")).content.decode()

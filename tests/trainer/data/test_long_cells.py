@@ -92,6 +92,6 @@ def test_a_name_of_a_column_may_be_long_but_not_megabytes(tmp_path, kind):
         return read_table(path)
 
     assert len(read_named("b" * MOST_NAME).names[1]) == MOST_NAME
-    with pytest.raises(DataError, match=r"name of column 2 has 5,000,000 characters; at most 1,000") as error:
+    with pytest.raises(DataError, match=r"name of column 2 has 5,000,000 characters, but at most 1,000") as error:
         read_named("b" * 5_000_000)
     assert len(str(error.value)) < 300

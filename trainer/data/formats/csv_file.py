@@ -239,20 +239,18 @@ def _check(
 def _check_size(rows: int, width: int, limits: ReadLimits) -> None:
     """Raise DataError for a table beyond the limits."""
     if width > limits.columns:
-        raise DataError(f"The file has {width:,} columns; at most {limits.columns:,} are read. Leave columns out.")
+        raise DataError(f"The file has {width:,} columns, but at most {limits.columns:,} are read. Leave columns out.")
     if rows > limits.rows:
-        raise DataError(f"The file has {rows:,} rows; at most {limits.rows:,} are read. Take a sample of the rows.")
+        raise DataError(f"The file has {rows:,} rows, but at most {limits.rows:,} are read. Take a sample of the rows.")
     if rows * width > limits.cells:
         raise DataError(
-            f"The file has {rows * width:,} cells; at most {limits.cells:,} are read. Leave rows or columns out."
+            f"The file has {rows * width:,} cells, but at most {limits.cells:,} are read. Leave rows or columns out."
         )
 
 
 def _excess(excess: Excess, limits: ReadLimits) -> DataError:
     if excess.records:
-        return DataError(
-            f"The file has more than {limits.rows:,} rows; at most {limits.rows:,} are read. Take a sample of the rows."
-        )
+        return DataError(f"The file has more than {limits.rows:,} rows, the limit. Take a sample of the rows.")
     why = (
         "a quote opens in it and is not closed. Close it"
         if excess.quoted

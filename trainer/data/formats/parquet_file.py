@@ -57,14 +57,14 @@ def _check_parquet(file: pq.ParquetFile, limits: ReadLimits) -> None:
     size = sum(file.metadata.row_group(g).total_byte_size for g in range(file.metadata.num_row_groups))
     if size > limits.unpacked_bytes:
         raise DataError(
-            f"The file unpacks to {size:,} bytes; at most {limits.unpacked_bytes:,} are read. Leave rows or columns out."
+            f"The file unpacks to {size:,} bytes, but at most {limits.unpacked_bytes:,} are read. Leave rows or columns out."
         )
 
 
 def _check_shape(rows: int, width: int, limits: ReadLimits) -> None:
     if rows > limits.rows or width > limits.columns or rows * width > limits.cells:
         raise DataError(
-            f"The file has {rows:,} rows and {width:,} columns; at most {limits.rows:,} rows, {limits.columns:,} columns and "
+            f"The file has {rows:,} rows and {width:,} columns, but at most {limits.rows:,} rows, {limits.columns:,} columns and "
             f"{limits.cells:,} cells are read. Leave rows or columns out."
         )
 
@@ -168,7 +168,7 @@ class ParquetPieces:
         limits = limits or ReadLimits()
         if (size := path.stat().st_size) > limits.bytes:
             raise DataError(
-                f"The file has {size:,} bytes; at most {limits.bytes:,} are read. Leave rows or columns out."
+                f"The file has {size:,} bytes, but at most {limits.bytes:,} are read. Leave rows or columns out."
             )
         with _damaged_file():
             self._file = pq.ParquetFile(path, pre_buffer=False)

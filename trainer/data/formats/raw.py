@@ -20,7 +20,7 @@ TYPED = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean)
 def too_long(names: Sequence[str]) -> list[str]:
     """Return a message for each column name that is too long."""
     return [
-        f"the name of column {place:,} has {len(name):,} characters; at most {MOST_NAME:,} are possible. Shorten it."
+        f"the name of column {place:,} has {len(name):,} characters, but at most {MOST_NAME:,} are possible. Shorten it."
         for place, name in enumerate(names, 1)
         if len(name) > MOST_NAME
     ]

@@ -348,7 +348,7 @@ def _check_size(scan: SheetScan, limits: ReadLimits) -> None:
     most_rows = limits.rows + MOST_AROUND
     if scan.rows > most_rows or scan.columns > limits.columns or scan.rows * scan.columns > limits.cells:
         raise DataError(
-            f"The sheet has {scan.rows:,} rows and {scan.columns:,} columns up to its last cell; at most {limits.rows:,} rows, "
+            f"The sheet has {scan.rows:,} rows and {scan.columns:,} columns up to its last cell, but at most {limits.rows:,} rows, "
             f"{limits.columns:,} columns and {limits.cells:,} cells are read. Delete empty rows and columns, or leave some out."
         )
 

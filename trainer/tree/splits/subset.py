@@ -74,7 +74,7 @@ class Subset(Split):
     def from_json(cls, record: Mapping[str, Any], schema: Schema) -> Subset:
         feature = column_index(record["feature"], schema)
         if schema[feature].kind is not ColumnKind.CATEGORICAL:
-            raise ModelFileError(f"A subset split needs a categorical column; '{schema[feature].name}' is not one.")
+            raise ModelFileError(f"A subset split needs a categorical column, but '{schema[feature].name}' is not one.")
         codes = (category_code(feature, name, schema) for name in record["categories"])
         return cls(feature=feature, codes=tuple(sorted(codes)))
 
