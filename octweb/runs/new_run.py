@@ -26,7 +26,7 @@ from octweb.runs.forms import TOUCHED, RunForm, carry_values, hidden_values
 from octweb.runs.thresholds import chooses
 from octweb.runs.words import class_words, in_words
 from trainer.errors import DataError, ParameterError
-from trainer.methods.base import AUTO, Method
+from trainer.methods.base import AUTO, Method, stated_values
 from trainer.methods.capabilities import Role
 from trainer.registry import get, method_for
 from trainer.training.estimate import trainings_words
@@ -281,7 +281,7 @@ def _readable(form: RunForm, method: Method) -> dict[str, Any]:
     defaults = {p.name: p.default for p in method.parameters}
     if form.is_bound:
         copied_form = RunForm(form.data, user=None, dataset=form.dataset, method=form.method, wishes=_wishes_of(form))
-        return defaults | {k: v for k, v in copied_form.so_far().items() if v is not None}
+        return defaults | stated_values(method, copied_form.so_far())
     initial = {name.removeprefix("p_"): value for name, value in form.initial.items() if value not in (None, "")}
     return defaults | _numbers(method, initial)
 

@@ -15,7 +15,7 @@ from octweb.core.templatetags.octweb import seconds
 from octweb.datasets.models import Dataset
 from octweb.runs.estimate import questions, threshold_choice
 from trainer.data.encoding import Scheme
-from trainer.methods.base import Method
+from trainer.methods.base import Method, stated_values
 from trainer.solver_common.thresholds import LADDER, PROOF_SECONDS, takes_longer
 from trainer.tree.numbers import count_words
 
@@ -41,9 +41,7 @@ def chooses(method: Method) -> bool:
 
 def chosen_bins(*, dataset: Dataset, method: Method, values: Mapping[str, Any]) -> BinCount:
     """Return the choice for a run with these values. Missing values have their defaults."""
-    unlimited = {p.name for p in method.parameters if p.unlimited}
-    stated = {k: v for k, v in values.items() if v is not None or k in unlimited}
-    parameters = {p.name: p.default for p in method.parameters} | stated
+    parameters = {p.name: p.default for p in method.parameters} | stated_values(method, values)
     choice = threshold_choice(dataset, method, parameters, dataset.rows)
     return BinCount(
         scheme=choice.scheme, bins=choice.bins, why=_reason(dataset, method, parameters, choice.scheme, choice.bins)

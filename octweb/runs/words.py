@@ -238,7 +238,8 @@ def _proof(method: Method, values: Mapping[str, Any]) -> str:
         gap = float(values.get("mip_gap") or 0)
         near = f" by more than {100 * gap:.4g}{NARROW}%" if gap else ""
         better = _better_words(method, values)
-        return f"Proves that no tree of this size {better}{near}, or says how much better one could still be."
+        size = "any depth" if is_unlimited(method, values) else "this size"
+        return f"Proves that no tree of {size} {better}{near}, or says how much better one could still be."
     if method.guarantee is Guarantee.SPLITS:
         return "Proves each question; nothing is claimed about the tree as a whole."
     return "Nothing is claimed about how close it is to the best tree."

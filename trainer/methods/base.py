@@ -465,6 +465,12 @@ def exact_fraction(value: float | str) -> Fraction:
         raise ValueError(f"'{text}' divides by zero") from None
 
 
+def stated_values(method: Method, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values without those that are None, unless None is the value 'none' of their parameter."""
+    unlimited = {p.name for p in method.parameters if p.unlimited}
+    return {name: value for name, value in values.items() if value is not None or name in unlimited}
+
+
 def stated_penalty(values: Mapping[str, Any]) -> float:
     """Return the leaf penalty of parameter values; 0 if there is none, or if the training chooses it."""
     penalty = values.get("leaf_penalty")

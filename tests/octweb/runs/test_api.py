@@ -42,6 +42,14 @@ def test_a_new_run_is_queued_with_the_declared_defaults(run):
     assert run["parameters"]["memory_limit"] > 0
 
 
+@pytest.mark.parametrize("depth", [None, "none"])
+def test_run_without_limit_of_depth_is_queued(api, dataset, depth):
+    body = {"dataset": str(dataset.pk), "method": "exact", "parameters": {"depth": depth, "leaf_penalty": 0.1}}
+    answer = api.post("/api/v1/runs/", body, format="json")
+    assert answer.status_code == 201, answer.json()
+    assert answer.json()["parameters"]["depth"] is None
+
+
 def test_methods_are_the_declarations(api):
     answer = api.get("/api/v1/methods/").json()
     assert [m["id"] for m in answer] == [m.id for m in METHODS]
@@ -58,6 +66,13 @@ def test_methods_are_the_declarations(api):
         ({"parameters": {"nonsense": 1}}, 422, "nonsense"),
         ({"method": "bendoct", "parameters": {"recall": "maybe: 0.5"}}, 422, "'maybe' is not a class. Classes: "),
         ({"method": "exact", "parameters": {"forbidden": "taste"}}, 422, "'taste' is not a column. Columns: "),
+        ({"parameters": {"depth": None}}, 422, "depth"),
+        ({"method": "exact", "parameters": {"depth": None}}, 422, "leaf_penalty: it must be a number above 0"),
+        (
+            {"method": "exact", "parameters": {"depth": "none", "leaf_penalty": 0.1, "max_leaves": 4}},
+            422,
+            "depth: it needs a number of questions with max_leaves",
+        ),
         ({"parameters": {"depth": [1]}}, 400, "depth"),
         ({"parameters": 7}, 400, "parameters"),
         ({"parameters": {"time_limit": 100_000}}, 422, "server allows"),

@@ -17,6 +17,7 @@ from octweb.runs.estimate import questions
 from octweb.runs.models import RunStatus, TrainingRun
 from octweb.runs.reachable import reachable
 from octweb.runs.words import in_words, run_name
+from trainer.cli.parameters import arguments_of
 from trainer.constraints import CONSTRAINTS
 from trainer.data.encoding import encode_binary
 from trainer.registry import METHODS, get
@@ -152,6 +153,25 @@ def test_percent_and_minutes_become_what_the_trainer_reads(browser, state, datas
     assert run.name == "Small, Exact search, depth 3, penalty 0.2\u202f%"
 
 
+def test_empty_depth_is_no_limit_and_asks_for_penalty(browser, state):
+    data = state.data | {"p_depth": "", "p_leaf_penalty": ""}
+    errors = browser.post(reverse("runs:new"), data).context["form"].errors
+    assert "above 0 without a limit of depth" in errors["p_leaf_penalty"][0]
+    context = state(p_depth="", p_leaf_penalty="1")
+    assert context["headline"] == "Finds the best tree with any number of questions on a path"
+    assert "Proves that no tree of any depth" in context["sentences"][-1]
+    assert browser.post(reverse("runs:new"), state.data).status_code == 302
+    run = TrainingRun.objects.get()
+    assert run.parameters["depth"] is None
+    assert run.name == "Small, Exact search, any depth, penalty 1\u202f%"
+    assert "--depth=none" in arguments_of(run.parameters.items())
+
+
+def test_only_methods_without_limit_take_empty_depth(browser, state):
+    answer = browser.post(reverse("runs:new"), state.data | {"method": "cart", "own": "1", "p_depth": ""})
+    assert "p_depth" in answer.context["form"].errors
+
+
 def test_pickers_become_the_constraints_of_the_run(browser, state):
     data = state.data | {"p_recall-0": "90", "p_recall-1": "", "p_forbidden": ["colour"]}
     data |= {"p_forbidden_pairs-0-a": "width", "p_forbidden_pairs-0-b": "height"}
@@ -210,7 +230,7 @@ def test_a_table_without_numbers_is_asked_about_its_own_categories(browser, owne
 
 @pytest.mark.parametrize(
     ("depth", "most", "words"),
-    [(0, None, "one leaf"), (2, None, "four leaves"), (4, 20, "16 leaves"), (4, 5, ""), (None, None, "")],
+    [(0, None, "one leaf"), (2, None, "four leaves"), (4, 20, "16 leaves"), (4, 5, "")],
 )
 def test_the_words_say_how_many_leaves_the_chosen_depth_gives(depth, most, words):
     headline, _ = in_words(get("exact"), {"depth": depth, "max_leaves": most}, columns=2, questions=7)

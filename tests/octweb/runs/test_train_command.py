@@ -57,11 +57,30 @@ def test_writes_a_model_and_one_json_line(data, tmp_path):
     assert all(json.loads(line)["t"] >= 0 for line in progress.read_text().splitlines())
 
 
+def test_depth_none_claims_trees_of_any_depth_and_proves_it(data, tmp_path):
+    model = tmp_path / "model.json"
+    proof = tmp_path / "model.proof.jsonl.gz"
+    penalty = ("--leaf-penalty", 0.02)
+    done = train(
+        data, "--target", "class", "--method", "exact", "--depth", "none", *penalty, "--output", model, "--proof", proof, "--json"
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    summary = json.loads(done.stdout.strip().splitlines()[-1])
+    document = json.loads(model.read_text())
+    assert summary["status"] == "optimal"
+    assert document["parameters"]["depth"] is None
+    assert document["certificate"]["scope"].startswith("all trees of any depth with ")
+    checked = manage("verify", model, data, "--proof", proof, "--require", "proved")
+    assert checked.returncode == 0, checked.stdout + checked.stderr
+
+
 @pytest.mark.parametrize(
     ("arguments", "status", "words"),
     [
         (["--target", "nothing", "--method", "cart"], 1, "nothing"),
         (["--target", "class", "--method", "cart", "--depth", "many"], 2, "depth"),
+        (["--target", "class", "--method", "cart", "--depth", "none"], 2, "depth: 'none' is not a number"),
+        (["--target", "class", "--method", "exact", "--depth", "none"], 2, "leaf_penalty: it must be a number above 0"),
         (["--target", "class", "--method", "cart", "--set", "nonsense=1"], 2, "nonsense"),
         (["--target", "class", "--method", "magic"], 2, "magic"),
         (["--target", "class", "--method", "cart", "--folds", "1"], 2, "folds"),

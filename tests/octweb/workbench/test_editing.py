@@ -13,6 +13,7 @@ import zipfile
 
 import numpy as np
 import pytest
+from django.urls import reverse
 from django.utils import timezone
 
 from octweb.checking.actions import bundle, proof_of
@@ -420,6 +421,20 @@ def test_a_model_over_subsets_is_edited_and_saved(owner, dataset, serve):
     assert saved.method == "odt"
     reopened = actions.open_for(owner=owner, model=saved)
     assert actions.current_wishes(reopened) == edited.wishes
+
+
+@pytest.mark.one_database
+def test_model_of_any_depth_says_so_and_has_no_workbench(owner, dataset, client):
+    from octweb.registry.lifecycle import actions as registry
+
+    document = trained("exact", depth=None, leaf_penalty=0.05)
+    model = registry.register(owner=owner, document=document, dataset=dataset, title="Unlimited")
+    client.force_login(owner)
+    history = client.get(reverse("registry:detail", args=[model.pk]), {"mode": "history"}).content.decode()
+    assert "all trees of any depth with" in history
+    assert "Exact search, any depth, leaf penalty 0.05" in history
+    with pytest.raises(ParameterError, match="depth: the workbench and good trees need a number of questions"):
+        actions.open_for(owner=owner, model=model)
 
 
 @pytest.mark.one_database
