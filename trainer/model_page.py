@@ -80,7 +80,7 @@ def to_html(subject: Subject) -> str:
         style="\n".join(_asset(name) for name in STYLES),
         scripts="".join(f"<script>{_asset(name)}</script>\n" for name in SCRIPTS),
         payload=json.dumps(payload).translate(SCRIPT_ESCAPES),
-        rules=escape(rules_text(tree)),
+        rules=escape(rules_text(tree, subject.file.certificate)),
         claims="".join(f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>" for name, value in claims(subject)),
         address=ADDRESS.format(address=address) if address else "",
         dossier=DOSSIER.format(dossier=dossier, sha256=escape(subject.sha256)) if dossier else "",

@@ -182,7 +182,7 @@ class TreeModelAdmin(ReadOnly):
     @admin.display(description="rules, every digit")
     @_or_damage
     def rules(self, model: TreeModel) -> SafeString:
-        rules = rules_text(model_file(model).tree)
+        rules = rules_text(model_file(model).tree, model_file(model).certificate)
         return format_html("<details><summary>show</summary><pre>{}</pre></details>", rules)
 
     @admin.display(description="difference to the version now served")
@@ -195,8 +195,8 @@ class TreeModelAdmin(ReadOnly):
             return "this version is the one that is served"
         lines = list(
             difflib.unified_diff(
-                rules_text(model_file(served).tree).splitlines(),
-                rules_text(model_file(model).tree).splitlines(),
+                rules_text(model_file(served).tree, model_file(served).certificate).splitlines(),
+                rules_text(model_file(model).tree, model_file(model).certificate).splitlines(),
                 f"version {served.version}, served",
                 f"version {model.version}",
                 lineterm="",

@@ -108,9 +108,10 @@ def _complete(options: Options, interrupts: Interrupts) -> None:
         return
     c = result.certificate
     claim = read_claim(result.model.certificate)
-    print(rules_text(result.tree), end="")
-    print(training_base_words(result.tree))
-    print(f"{claim.words}: {c.correct} of {c.n} rows correct, {c.leaves} leaves, objective {c.objective:.6g}")
+    print(rules_text(result.tree, result.model.certificate), end="")
+    print(training_base_words(result.tree, result.model.certificate))
+    unit = "rows" if c.weights is None else "weights"
+    print(f"{claim.words}: {c.correct} of {c.n} {unit} correct, {c.leaves} leaves, objective {c.objective:.6g}")
     if c.weights is not None:
         print(weight_sentence(result.model.certificate))
     if earned is not None:

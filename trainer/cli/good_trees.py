@@ -21,10 +21,9 @@ from trainer.errors import ParameterError
 from trainer.families.exact.rashomon.chosen import RATES
 from trainer.registry import get
 from trainer.table import Table
-from trainer.training.claims import counted_words
 from trainer.training.rewarded import as_costs, best_reward, best_reward_sentence
 from trainer.training.run import TrainRequest
-from trainer.tree.describe import number_text
+from trainer.tree.describe import counted_words, number_text
 from trainer.tree.file import read_model
 from trainer.workbench.requests import GoodRequest, WorkbenchSession, good_trees_method
 

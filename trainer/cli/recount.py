@@ -42,7 +42,7 @@ def run(options: Options) -> int:
     if not comparison.same:
         outcome = f"{len(comparison.differ)} leaves differ"
     print(f"{outcome}: {comparison.correct:,} of {comparison.rows:,} rows correct.")
-    print(training_base_words(model.tree))
+    print(training_base_words(model.tree, model.certificate))
     if options["json"]:
         print(json.dumps(comparison.to_json()))
     return 0 if comparison.same else FAILED

@@ -19,9 +19,10 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(options: Options) -> int:
-    tree = read_model(options["model"]).tree
+    model = read_model(options["model"])
+    tree = model.tree
     if options["json"]:
         print(json.dumps([rule.to_json() for rule in rules_of(tree)], ensure_ascii=False))
     else:
-        print(rules_text(tree), end="")
+        print(rules_text(tree, model.certificate), end="")
     return 0

@@ -204,7 +204,7 @@ def _train_from_counts(options: Options, interrupts: Interrupts) -> None:
 
 def _print_tree(model: ModelFile, c: Certificate, summary: dict[str, Any]) -> None:
     """Print the tree, its claims, and the verdict on it."""
-    print(rules_text(model.tree), end="")
+    print(rules_text(model.tree, model.certificate), end="")
     unit = "rows" if c.weights is None else "weights"
     leaves = f"{c.leaves} {'leaf' if c.leaves == 1 else 'leaves'}"
     print(

@@ -70,7 +70,7 @@ def dossier(
         "about": dict(about or {}),
         "model": _model(file, publishable(Path(model).read_bytes())),
         "data": _data(rows, Path(data), data_name),
-        "tree": _tree(file.tree),
+        "tree": _tree(file),
         "claim": claim(file),
         "check": {
             "verdict": verdict(findings),
@@ -178,14 +178,15 @@ def _findings(rows: DossierRows) -> list[dict[str, str]]:
     ]
 
 
-def _tree(tree: Tree) -> dict[str, Any]:
+def _tree(file: ModelFile) -> dict[str, Any]:
+    tree = file.tree
     return {
         "leaves": tree.n_leaves,
         "depth": tree.depth,
         "columns_asked": [tree.schema[j].name for j in tree.used_columns],
         "nodes": [_node(tree, v) for v in tree.nodes],
         "rules": [rule.to_json() for rule in rules_of(tree)],
-        "text": rules_text(tree),
+        "text": rules_text(tree, file.certificate),
     }
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from trainer.editing.prefix import Prefix, Spot, Topology
-from trainer.editing.space import DemandedQuestion, SearchStopped
+from trainer.editing.space import DemandedQuestion, EditingSpace, SearchStopped
 from trainer.editing.wishes import EditConstraint, Items, items_below, place_name
 
 
@@ -143,15 +143,25 @@ def _rows_reason(prefix: Prefix, conflict: Sequence[EditConstraint]) -> str:
         rows = space.split(rows, questions_here[0])[0 if letter == "y" else 1]
         items = items_below(items, letter)
         place = place + letter
-    total = space.weight(rows)
+    arriving = _row_words(space, rows)
     column = space.problem.table.names[last.column]
     counts = np.sort(space.counts(rows))[::-1]
     if place != last.place:
-        return f"Below {place_name(place)}, where {total:,} rows arrive, no question allows one about '{column}' at {place_name(last.place)}."
+        return f"Below {place_name(place)}, where {arriving} arrive, no question allows one about '{column}' at {place_name(last.place)}."
     what = (
         f"the question '{space.questions.text(last.number)}'" if last.number >= 0 else f"no question about '{column}'"
     )
     verb = "does not separate" if last.number >= 0 else "separates"
-    least = f" into sides of at least {space.min_leaf}" if space.min_leaf > 1 else ""
-    pure = " (all of one class)" if len(counts) > 1 and counts[1] == 0 else ""
-    return f"At {place_name(last.place)} {what} {verb} the {total:,} rows{pure} that arrive{least}."
+    source = space.problem.source
+    copies_of_row = 1 if source is None or source.costs is None else source.costs.leaf_size(1)
+    min_leaf = space.min_leaf // copies_of_row
+    least = f" into sides of at least {min_leaf}" if min_leaf > 1 else ""
+    pure = " (all of one class)" if source is None and len(counts) > 1 and counts[1] == 0 else ""
+    return f"At {place_name(last.place)} {what} {verb} the {arriving}{pure} that arrive{least}."
+
+
+def _row_words(space: EditingSpace, rows: np.ndarray) -> str:
+    """Return the number of rows in words; only "rows" if the space counts weights, or copies of rows with costs."""
+    if space.problem.source is not None or space.problem.weights is not None:
+        return "rows"
+    return f"{space.weight(rows):,} rows"

@@ -142,13 +142,20 @@ def base_rate(model: ModelFile) -> BaseRate | None:
     return BaseRate(label=model.tree.classes[most], share=root.counts[most] / root.rows, unseen=False)
 
 
-def training_base_words(tree: Tree) -> str:
-    """Return a sentence on how many training rows the most frequent class gets right; "" without counts."""
+def training_base_words(tree: Tree, certificate: Mapping[str, Any] | None = None) -> str:
+    """Return a sentence on how many training rows the most frequent class gets right; "" without counts.
+
+    With the `certificate` of a model whose rows have weights, it is the share of their weight.
+    """
     root = tree.nodes[0]
     if not root.rows:
         return ""
     most = max(range(len(tree.classes)), key=lambda k: root.counts[k])
-    return f"Always the most frequent class, “{tree.classes[most]}”: {root.counts[most]:,} of {root.rows:,} training rows are right."
+    words = f"Always the most frequent class, “{tree.classes[most]}”:"
+    if (certificate or {}).get("weights"):
+        share = points_text(root.counts[most] / root.rows)
+        return f"{words} {share}{THIN}% of the weight of the training rows is right."
+    return f"{words} {root.counts[most]:,} of {root.rows:,} training rows are right."
 
 
 def read_verdict(model: ModelFile) -> TreeVerdict:
@@ -259,9 +266,7 @@ def _judge_leaf(model: ModelFile) -> _Finding:
     rate = base_rate(model)
     share = ""
     if rate is not None and rate.label == answer:
-        share = (
-            f", which is right for {points_text(rate.share)}{THIN}% of {'new' if rate.unseen else 'its training'} rows"
-        )
+        share = f", which is right for {points_text(rate.share)}{THIN}% of {_weight_words(model)}{'new' if rate.unseen else 'its training'} rows"
     words = f"It asks nothing and always answers “{answer}”{share}. {single_leaf.reason(model)}"
     if sum(n > 0 for n in root.counts) < 2:
         return _Finding("constant", words, "columns")

@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple
 from trainer.certificate import OPTIMAL_GAP, Certificate, Guarantee, Limits, Status, proves
 from trainer.editing.words import in_words, price_scale, price_words, wish_lines
 from trainer.goal import COUNT_GOALS, Goal, score_name, stated_goal
-from trainer.tree.describe import number_text
+from trainer.tree.describe import counted_words, number_text
 from trainer.tree.numbers import THIN, count_words, points_text
 
 PROVED = "Proved optimal"
@@ -277,15 +277,6 @@ def _included_costs(costs: Mapping[str, Any], priced: bool) -> str:
     return f" with its {' and '.join(parts)}" if parts else ""
 
 
-def counted_words(certificate: Mapping[str, Any]) -> str:
-    """Return the unit of the counts of a model, to follow a number: "rows", "of weight", "steps of weight 0.5"."""
-    weights = certificate.get("weights")
-    if not weights:
-        return "rows"
-    step = Fraction(weights["step"])
-    return "of weight" if step == 1 else f"steps of weight {number_text(float(step), 4)}"
-
-
 def weight_sentence(certificate: Mapping[str, Any]) -> str:
     """Describe the row weights of a training, rows beside weights; "" without a weight column."""
     weights = certificate.get("weights")
@@ -334,8 +325,9 @@ def saving_sentence(certificate: Mapping[str, Any]) -> str:
     costs = certificate["costs"]
     constant = costs["best_constant"]
     unit = f" {costs['unit']}" if costs["unit"] else ""
+    rows = (certificate.get("weights") or {}).get("rows", certificate["n"])
     words = (
-        f"The tree saves {number_text(constant['cost'] - costs['cost'])}{unit} on the {certificate['n']:,} training rows against always "
+        f"The tree saves {number_text(constant['cost'] - costs['cost'])}{unit} on the {rows:,} training rows against always "
         f"answering {constant['answer']}"
     )
     if certificate.get("guarantee") == Guarantee.TREE and proves(

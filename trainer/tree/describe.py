@@ -7,7 +7,9 @@ answers. Trees that are trained here store the shortest decimals that separate t
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
@@ -20,6 +22,7 @@ from trainer.tree.splits.base import Schema
 
 __all__ = [
     "category_text",
+    "counted_words",
     "headline",
     "leaf_text",
     "number_text",
@@ -40,8 +43,21 @@ def value_text(split: Split, schema: Schema, row: FloatArray) -> str:
     return split.value_text(schema, row)
 
 
-def rules_text(tree: Tree) -> str:
-    """The tree as nested lines, two spaces per level: a question, then "yes:" and "no:" with what follows."""
+def counted_words(certificate: Mapping[str, Any]) -> str:
+    """Return the unit of the counts of a model, to follow a number: "rows", "of weight", "steps of weight 0.5"."""
+    weights = certificate.get("weights")
+    if not weights:
+        return "rows"
+    step = Fraction(weights["step"])
+    return "of weight" if step == 1 else f"steps of weight {number_text(float(step), 4)}"
+
+
+def rules_text(tree: Tree, certificate: Mapping[str, Any] | None = None) -> str:
+    """The tree as nested lines, two spaces per level: a question, then "yes:" and "no:" with what follows.
+
+    The `certificate` of a model file says whether the leaves count rows or weights; by default rows.
+    """
+    unit = counted_words(certificate or {})
     lines: list[str] = []
     stack = [(0, 0, "")]
     while stack:
@@ -49,7 +65,7 @@ def rules_text(tree: Tree) -> str:
         v = tree.nodes[node]
         indent = "  " * level + prefix
         if v.split is None:
-            lines.append(f"{indent}{leaf_text(tree, v)}")
+            lines.append(f"{indent}{leaf_text(tree, v, unit)}")
             continue
         lines.append(f"{indent}{split_text(v.split, tree.schema)}?{v.split.empty_note()}")
         stack.append((v.right, level + 1, "no: "))
@@ -65,9 +81,11 @@ def headline(tree: Tree, v: Node) -> str:
     return words if v.split.many else f"{words}?"
 
 
-def leaf_text(tree: Tree, leaf: Node) -> str:
-    """The prediction of a leaf with its share of the training rows: "benign (349 of 367 rows)"."""
-    rows = "1 row" if leaf.rows == 1 else f"{leaf.rows:,} rows"
+def leaf_text(tree: Tree, leaf: Node, unit: str = "rows") -> str:
+    """The prediction of a leaf with its share of the training rows: "benign (349 of 367 rows)"; `unit` is `counted_words`."""
+    if unit == "of weight":
+        return f"{tree.classes[leaf.label]} (weight {leaf.counts[leaf.label]:,} of {leaf.rows:,})"
+    rows = "1 row" if leaf.rows == 1 and unit == "rows" else f"{leaf.rows:,} {unit}"
     return f"{tree.classes[leaf.label]} ({leaf.counts[leaf.label]:,} of {rows})"
 
 

@@ -57,7 +57,7 @@ def compare_with_served(model: TreeModel, served: TreeModel) -> Difference:
 
 def _lines(model: TreeModel, served: TreeModel) -> list[dict[str, str]]:
     """Return the lines of both rule texts: kept, added or removed."""
-    old, new = (rules_text(model_file(m).tree).splitlines() for m in (served, model))
+    old, new = (rules_text(model_file(m).tree, model_file(m).certificate).splitlines() for m in (served, model))
     kinds = {"+ ": "added", "- ": "removed", "  ": "kept"}
     return [{"kind": kinds[x[:2]], "text": x[2:]} for x in difflib.ndiff(old, new) if x[:2] in kinds]
 

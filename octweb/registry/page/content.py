@@ -142,7 +142,7 @@ def _tree(model: TreeModel, point: dict[str, Any]) -> Tree | None:
 def _rules(model: TreeModel, point: dict[str, Any]) -> str:
     """Return the tree of a point as text; empty if it has none."""
     tree = _tree(model, point)
-    return "" if tree is None else rules_text(tree)
+    return "" if tree is None else rules_text(tree, model_file(model).certificate)
 
 
 def optimal_trees(model: TreeModel) -> dict[str, Any]:
@@ -284,7 +284,8 @@ def follow_row(model: TreeModel, place: int, rows: DatasetRows) -> Walk:
 
 def rules(model: TreeModel) -> str:
     """Return the tree as text."""
-    return rules_text(model_file(model).tree)
+    file = model_file(model)
+    return rules_text(file.tree, file.certificate)
 
 
 def data_of(model: TreeModel, *, inside: bool) -> DatasetRows | None:

@@ -120,7 +120,7 @@ def _proof(scene: ModelScene) -> dict[str, Any]:
         "splits": content.splits(model),
         "reach": frontier_context(model),
         "leaf_frontier": content.leaf_frontier(model),
-        "training_base": training_base_words(scene.file.tree),
+        "training_base": training_base_words(scene.file.tree, scene.file.certificate),
         "unsettled_sizes": content.unsettled_sizes(model),
         "coefficient_frontier": content.coefficient_frontier(model),
         "optimal_trees": content.optimal_trees(model),

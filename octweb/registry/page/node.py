@@ -11,8 +11,7 @@ from octweb.figures.split.impurity import best_threshold, gini_rows
 from octweb.registry.page.scene import TRAINING, ModelScene
 from trainer.table import ColumnKind, EmptySide
 from trainer.training import single_leaf
-from trainer.training.claims import counted_words
-from trainer.tree.describe import headline, number_text, split_text
+from trainer.tree.describe import counted_words, headline, number_text, split_text
 from trainer.tree.idle import idle_questions
 from trainer.tree.nodes import Node, Tree
 from trainer.tree.numbers import column_number

@@ -15,14 +15,13 @@ from trainer.evaluate.intervals import Interval, wilson
 from trainer.goal import goal_score, score_name, stated_goal
 from trainer.training.claims import (
     cost_sentence,
-    counted_words,
     goal_sentence,
     saving_sentence,
     weight_sentence,
 )
 from trainer.training.metrics import unseen_accuracy
 from trainer.training.unseen import unseen_words
-from trainer.tree.describe import number_text
+from trainer.tree.describe import counted_words, number_text
 from trainer.tree.render.palette import swatch
 
 FOLDS = "folds"

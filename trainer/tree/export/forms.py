@@ -19,7 +19,7 @@ from trainer.tree.file import ModelFile
 
 # each takes the model and a title
 EXPORTS: Mapping[str, Callable[[ModelFile, str], str | bytes]] = {
-    "rules": lambda file, title: rules_text(file.tree),
+    "rules": lambda file, title: rules_text(file.tree, file.certificate),
     "onnx": lambda file, title: to_onnx(file.tree),
     "pmml": lambda file, title: to_pmml(file.tree, target=file.target, name=title),
     "python": lambda file, title: to_python(file.tree),
