@@ -97,13 +97,26 @@ def goal(document):
         no_prices, without_all_prices, higher_objective, lower_bound, goal,
     ],
 )  # fmt: skip
-@pytest.mark.parametrize("asked", [{}, COSTS])
+@pytest.mark.parametrize("asked", [{}, COSTS, COSTS | {"max_columns": 1}])
 def test_lie_about_prices_is_refuted(folder, tmp_path, lie, asked):
     document, data = trained(folder, "exact", column_price="length=0.05; colour=0.02", test_share=0.25, bins=4, **asked)
     assert verdict_of(document, data, tmp_path) == "proved"
     assert sum(document["certificate"]["column_prices"]["paid"].values()) > 0
     lie(document)
     assert verdict_of(document, data, tmp_path) == "refuted"
+
+
+@pytest.mark.parametrize("costs", [{}, COSTS])
+def test_other_number_of_columns_beside_prices_is_refuted(folder, tmp_path, costs):
+    """With two columns a better tree exists, and the tree with two columns is in no space of one."""
+    asked = {"column_price": "length=0.01; colour=0.01", "bins": 4, "leaf_penalty": 0, **costs}
+    one, data = trained(folder, "exact", max_columns=1, **asked)
+    two, _ = trained(folder, "exact", max_columns=2, **asked)
+    assert two["certificate"]["objective"] > one["certificate"]["objective"] + 1e-6
+    for document, lie in ((one, 2), (two, 1)):
+        assert verdict_of(document, data, tmp_path) == "proved"
+        document["parameters"]["max_columns"] = lie
+        assert verdict_of(document, data, tmp_path) == "refuted"
 
 
 def test_prices_of_a_file_without_them_are_refuted(folder, tmp_path):
