@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, datetime, time, timedelta
+from datetime import time, timedelta
 from typing import Any, NamedTuple
 
 from django.db import transaction
 from django.http import Http404
+from django.utils import timezone
 from rest_framework.exceptions import ValidationError
 
 from octweb.core.problems import Conflict, Gone
@@ -139,7 +140,7 @@ def _objection(members: Mapping[str, Any], model: TreeModel, standing: Mapping[s
     answer = _text("answer", members.get("answer") or "", MAX_REASON)
     if state != OPEN and not answer:
         raise ValidationError({"answer": f"Say what the person is answered: the objection is {state}."})
-    today = datetime.now(UTC).date().isoformat()
+    today = timezone.localdate().isoformat()
     received = _past_moment("received", members.get("received") or standing.get("received", today))
     return {
         "received": received,
@@ -180,6 +181,6 @@ def _past_moment(name: str, value: str) -> str:
     moment = moment_in(text[:40], time.min)
     if moment is None:
         raise ValidationError({name: f"'{text[:40]}' is neither a date nor a time. Use 2026-03-31."})
-    if moment > datetime.now(UTC) + CLOCK_SKEW:
+    if moment > timezone.now() + CLOCK_SKEW:
         raise ValidationError({name: f"{text[:40]} has not come yet."})
     return text

@@ -258,6 +258,14 @@ def test_objection_is_opened_and_answered(recorded, ids, client):
     assert keys(listed(client, recorded, "objection=open")) == []
 
 
+def test_objection_of_today_is_accepted_west_of_utc(recorded, ids, client, settings, monkeypatch):
+    settings.TIME_ZONE = "America/New_York"
+    monkeypatch.setattr("django.utils.timezone.now", lambda: datetime(2026, 11, 28, 1, tzinfo=UTC))
+    opened = send(client, f"decisions/{ids[0]}/objection", {"reason": "My width is 4."})
+    assert (opened.status_code, opened.json()["received"]) == (201, "2026-11-27")
+    assert send(client, f"decisions/{ids[1]}/objection", {"reason": "a", "received": "2026-11-28"}).status_code == 400
+
+
 @pytest.mark.parametrize(
     ("kind", "body", "attr"),
     [
