@@ -329,7 +329,10 @@ def _check_costs(model: dict[str, Any], part: dict[str, Any], kind: str, n: int)
         max(abs(objective - read_fraction(part["cost"])), abs(bound - read_fraction(part["bound"]))) <= n * TOLERANCE
     )
     unit = "weights of copies" if model["certificate"].get("costs") else "rows"
-    return recount_finding(kind, holds, f"cost {part['cost']} and bound {part['bound']}, in {unit}")
+    least = "none costs less" if part["cost"] == part["bound"] else f"none costs less than {part['bound']}"
+    return recount_finding(
+        kind, holds, f"Counted in {unit}, leaves included, the tree costs {part['cost']}, and {least}."
+    )
 
 
 def _check_pairs(model: dict[str, Any], part: dict[str, Any], rows: ModelTable) -> list[Finding]:
