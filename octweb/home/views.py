@@ -39,7 +39,7 @@ def home(request: HttpRequest) -> HttpResponse:
     }
     context["has_data"] = bool(context["datasets"])
     context["is_new"] = not models.filter(owner=user).exists() and not runs.exists()
-    if context["is_new"]:
+    if context["is_new"] and not models.exists():  # the claim of the example is not that of a model beside it
         context["live"] = example_tree()
     return render(request, "home/home.html", context)
 
