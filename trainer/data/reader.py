@@ -299,7 +299,36 @@ def read_for_model(
     """Read a file for a model that needs the columns `needed`.
 
     The format is detected first. If this does not give the needed columns, the file is read in the format of the training
-    file. `header=False` means that the first line is a row. In a workbook, `sheet` is read, or else the training sheet.
+    file.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file.
+    reading : ColumnParsing
+        The parsing of the training file.
+    needed : collection of str
+        Parsed columns that the model needs.
+    target : str, optional
+        Column of the classes; a file without a header line may lack it.
+    delimiter, encoding : str, optional
+        As for `read_table`.
+    header : bool, optional
+        False if the first line is a row.
+    sheet : str, optional
+        Worksheet to read, by default the training sheet if the workbook has it.
+    limits : ReadLimits, optional
+        The largest file and table.
+
+    Returns
+    -------
+    RawTable
+        It may still lack needed columns.
+
+    Raises
+    ------
+    DataError
+        If the file cannot be read, or has no header line although the model reads columns by their names.
     """
     structure = reading.given.structure
     trained_sheet = structure.pop("sheet")

@@ -46,7 +46,33 @@ def read_csv(
     skip_top: int | None = None,
     skip_bottom: int | None = None,
 ) -> RawTable:
-    """The same for the bytes of an uncompressed CSV file."""
+    """Read the bytes of an uncompressed CSV file; detect what is not given.
+
+    Parameters
+    ----------
+    content : bytes
+        The file.
+    delimiter : str, optional
+        One ASCII character.
+    encoding : str, optional
+        A name that Python knows.
+    header : bool, optional
+        False if the first line is a row; its columns are then called `column 1`, `column 2` and so on.
+    limits : ReadLimits, optional
+        The largest file and table.
+    skip_top, skip_bottom : int, optional
+        Numbers of lines above and below the table. If both are None, titles and footers are detected.
+
+    Returns
+    -------
+    RawTable
+        Every column is text.
+
+    Raises
+    ------
+    DataError
+        If the bytes are not a table, or exceed a limit; `problems` lists at most 20 places of a kind.
+    """
     limits = limits or ReadLimits()
     refuse_other_formats(content)
     body, name, why, sure = decode(content, encoding)

@@ -57,13 +57,13 @@ class DetectedFormat:
         return self.remarks if self.encoding_sure == 1 else (self.encoding_reason, *self.remarks)
 
     def to_json(self) -> dict[str, Any]:
-        """As a dictionary, without what only some files have."""
+        """Return the format as a dictionary, without empty fields that only some files have."""
         record = {member.name: getattr(self, member.name) for member in fields(self)}
         return {name: value for name, value in record.items() if name not in RARE or value}
 
     @classmethod
     def from_json(cls, record: dict[str, Any]) -> DetectedFormat:
-        """The inverse of `to_json`; raises TypeError or ValueError."""
+        """Do the inverse of `to_json`; raise TypeError or ValueError for a damaged record."""
         around: dict[str, Any] = {
             name: tuple((int(n), str(text)) for n, text in record.get(name, ())) for name in ("top", "bottom")
         }
@@ -93,7 +93,22 @@ class RawTable:
         return "Line" if self.detected.format == "csv" else "Row"
 
     def column(self, name: str) -> pa.Array:
-        """The cells of the column called `name`; raises KeyError."""
+        """Return the cells of the column called `name`.
+
+        Parameters
+        ----------
+        name : str
+
+        Returns
+        -------
+        pyarrow.Array
+            One cell per row.
+
+        Raises
+        ------
+        KeyError
+            If the table has no such column.
+        """
         try:
             return self.columns[self.names.index(name)]
         except ValueError:

@@ -23,11 +23,31 @@ def read_table(
     skip_bottom: int | None = None,
     sheet: str | None = None,
 ) -> RawTable:
-    """Read a CSV file (also gzipped), a sheet of an .xlsx workbook, a Parquet or an Arrow file; what is not given is detected.
+    """Read a CSV file (also gzipped), a sheet of an .xlsx workbook, a Parquet or an Arrow file; detect what is not given.
 
-    With `header=False` the first line of a CSV file is a row, and its columns are called `column 1`, `column 2` and so on.
-    `skip_top` and `skip_bottom` are lines of a CSV file that are not part of the table; None looks for titles and footers. Raises
-    DataError, whose `problems` list every place that was found (at most 20 of a kind), for anything that is not a table.
+    Parameters
+    ----------
+    path : str or Path
+        The file; its first bytes decide its format.
+    delimiter, encoding : str, optional
+        Of a CSV file, as for `read_csv`.
+    header : bool, optional
+        False if the first line of a CSV file, or the first row of a sheet, is data. Columns are then called `column 1` and so on.
+    limits : ReadLimits, optional
+        The largest file and table.
+    skip_top, skip_bottom : int, optional
+        Lines of a CSV file, or rows of a sheet, above and below the table. If both are None, titles and footers are detected.
+    sheet : str, optional
+        Name of a worksheet; only for a workbook.
+
+    Returns
+    -------
+    RawTable
+
+    Raises
+    ------
+    DataError
+        If the file cannot be read, is not a table or exceeds a limit; `problems` lists at most 20 places of a kind.
     """
     limits = limits or ReadLimits()
     path = Path(path)

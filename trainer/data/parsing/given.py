@@ -62,16 +62,49 @@ class ParsingChoices:
         return tuple(dict.fromkeys(name for name in every if name != EVERY))
 
     def sign(self, what: str, column: str) -> str | None:
-        """Return the `decimal` or `thousands` sign chosen for a column, or None."""
+        """Return the `decimal` or `thousands` sign chosen for a column, or None.
+
+        Parameters
+        ----------
+        what : str
+            "decimal" or "thousands".
+        column : str
+            Name of the column; without a choice of its own, the choice for every column counts.
+
+        Returns
+        -------
+        str or None
+        """
         signs_by_column = getattr(self, what)
         return signs_by_column.get(column, signs_by_column.get(EVERY))
 
     def words(self, column: str) -> tuple[str, ...]:
-        """Return the words that mean "missing" in a column."""
+        """Return the words that mean "missing" in a column.
+
+        Parameters
+        ----------
+        column : str
+            Name of the column.
+
+        Returns
+        -------
+        tuple of str
+            The words for every column, then those for this one.
+        """
         return (*self.missing.get(EVERY, ()), *self.missing.get(column, ()))
 
     def schema_kinds(self, names: Iterable[str]) -> dict[str, ColumnKind]:
-        """Return the chosen kinds of the columns `names`, except dates and times."""
+        """Return the chosen kinds of the columns `names`, except dates and times.
+
+        Parameters
+        ----------
+        names : iterable of str
+            Names of columns; columns without a chosen kind are left out.
+
+        Returns
+        -------
+        dict of str to ColumnKind
+        """
         kinds = {TEXT: ColumnKind.CATEGORICAL, NUMBER: ColumnKind.NUMERIC, "binary": ColumnKind.BINARY}
         kinds_by_column = {name: kind_of(spec)[0] for name, spec in self.kinds.items() if name in set(names)}
         return {name: kinds[what] for name, what in kinds_by_column.items() if what not in (DATE, TIME)}

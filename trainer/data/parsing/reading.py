@@ -36,7 +36,24 @@ class ColumnParsing:
     given: ParsingChoices = field(default_factory=ParsingChoices)
 
     def read_again(self, raw: RawTable, choices: ParsingChoices) -> ColumnParsing:
-        """Parse the columns with new choices again, keep the others; raise DataError."""
+        """Parse the columns with new choices again, keep the others.
+
+        Parameters
+        ----------
+        raw : RawTable
+            The table.
+        choices : ParsingChoices
+            New choices by column; words for "missing" are added to the earlier ones.
+
+        Returns
+        -------
+        ColumnParsing
+
+        Raises
+        ------
+        DataError
+            If a choice names a column that the table does not have.
+        """
         old = self.given
         missing = {name: (*old.missing.get(name, ()), *words) for name, words in choices.missing.items()}
         both = replace(
@@ -66,7 +83,18 @@ class ColumnParsing:
         return self.notes_of([derived for column in self.columns.values() for derived in column.names])
 
     def notes_of(self, names: Iterable[str]) -> tuple[str, ...]:
-        """Return the notes about the lines around the table, and about columns that become one of `names`."""
+        """Return the notes about the lines around the table, and about columns that become one of `names`.
+
+        Parameters
+        ----------
+        names : iterable of str
+            Names of parsed columns.
+
+        Returns
+        -------
+        tuple of str
+            Sentences.
+        """
         name_set = set(names)
         out: list[str] = []
         out += around_notes(self.top, self.bottom)
@@ -93,7 +121,18 @@ class ColumnParsing:
         return tuple(out)
 
     def ask(self, names: Iterable[str]) -> None:
-        """Raise DataError if one of the columns is undecided."""
+        """Raise DataError if one of the columns is undecided.
+
+        Parameters
+        ----------
+        names : iterable of str
+            Columns of the file.
+
+        Raises
+        ------
+        DataError
+            If a column can be parsed in two ways and the user has to choose; `problems` has a message for each one.
+        """
         name_set = set(names)
         open_ones = [column for column in self.columns.values() if column.taken_for == ASK and column.name in name_set]
         if open_ones:
@@ -102,7 +141,17 @@ class ColumnParsing:
             raise DataError(problems[0] + more, problems=problems)
 
     def for_target(self, target: str | None) -> ColumnParsing:
-        """Return the parsing with `target` as the target: its cells stay unchanged, except for chosen missing words."""
+        """Return the parsing with `target` as the target: its cells stay unchanged, except for chosen missing words.
+
+        Parameters
+        ----------
+        target : str or None
+            Column of the classes.
+
+        Returns
+        -------
+        ColumnParsing
+        """
         if target is None or target not in self.columns or self.columns[target].taken_for == PLAIN:
             return self
         words = self.given.words(target)
@@ -114,7 +163,17 @@ class ColumnParsing:
         return replace(self, columns=others)
 
     def without(self, names: Iterable[str]) -> ColumnParsing:
-        """Return the parsing with the columns `names` unchanged, because the user chose them to be categories."""
+        """Return the parsing with the columns `names` unchanged, because the user chose them to be categories.
+
+        Parameters
+        ----------
+        names : iterable of str
+            Columns of the file.
+
+        Returns
+        -------
+        ColumnParsing
+        """
         plain_again = {name for name in names if name in self.columns and self.columns[name].taken_for != PLAIN}
         return (
             replace(self, columns={name: column for name, column in self.columns.items() if name not in plain_again})
@@ -123,13 +182,34 @@ class ColumnParsing:
         )
 
     def names(self, raw_names: Sequence[str]) -> tuple[str, ...]:
-        """Return the names of the parsed columns of a table with these names."""
+        """Return the names of the parsed columns of a table with these names.
+
+        Parameters
+        ----------
+        raw_names : sequence of str
+            Columns of the file.
+
+        Returns
+        -------
+        tuple of str
+            In the order of the file; a date column gives the names of the columns derived from it.
+        """
         return tuple(
             derived for name in raw_names for derived in (self.columns[name].names if name in self.columns else (name,))
         )
 
     def sources(self, names: Collection[str]) -> set[str]:
-        """Return the columns of the file that the parsed columns `names` need, including `names`."""
+        """Return the columns of the file that the parsed columns `names` need, including `names`.
+
+        Parameters
+        ----------
+        names : collection of str
+            Names of parsed columns.
+
+        Returns
+        -------
+        set of str
+        """
         source_of = {derived: column.name for column in self.columns.values() for derived in column.names}
         return set(names) | {source_of[name] for name in names if name in source_of}
 
@@ -177,7 +257,20 @@ class ColumnParsing:
         return {column.name: column.unit for column in self.columns.values() if column.unit}
 
     def for_model(self, target: str, names: Collection[str]) -> dict[str, Any] | None:
-        """Return the record for a model file with the columns `names`; None if it needs no special parsing."""
+        """Return the record for a model file with the columns `names`; None if it needs no special parsing.
+
+        Parameters
+        ----------
+        target : str
+            Column of the classes.
+        names : collection of str
+            Parsed columns of the model.
+
+        Returns
+        -------
+        dict or None
+            As `to_json` writes it, without the reasons and choices of columns.
+        """
         target_parsing = self.for_target(target)
         columns = {
             name: replace(column, choices=(), question="", reason="") for name, column in target_parsing.columns.items()
@@ -218,7 +311,25 @@ class ColumnParsing:
 
 
 def reading_of(raw: RawTable, choices: ParsingChoices | None = None) -> ColumnParsing:
-    """Guess the parsing of a raw table, with reasons, under the user's choices; raise DataError for unknown column names."""
+    """Guess the parsing of a raw table, with reasons, under the user's choices.
+
+    Parameters
+    ----------
+    raw : RawTable
+        The table.
+    choices : ParsingChoices, optional
+        What the user chose; everything else is guessed.
+
+    Returns
+    -------
+    ColumnParsing
+        Columns that fit several kinds stay undecided (see `ColumnParsing.ask`).
+
+    Raises
+    ------
+    DataError
+        If a choice names a column that the table does not have.
+    """
     choices = choices or ParsingChoices()
     for name in choices.columns():
         if name not in raw.names:
