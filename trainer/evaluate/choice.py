@@ -97,11 +97,28 @@ class NestedEstimate:
 
 
 def choose(scores: Sequence[Score]) -> OneStandardErrorChoice:
-    """The fewest leaves within one standard error of the highest mean accuracy, or of the least mean cost.
+    """Choose the variant with the fewest leaves within one standard error of the highest mean accuracy, or of the least mean cost.
 
-    Ties go to fewer columns per question, then to the stronger claim, then to the better mean, then to the first. Of several
-    with the best mean, `highest` is the one with the smallest standard error, then the first. Raises ParameterError for no scores,
-    and if only some of them have costs.
+    Ties go to fewer columns per question, then to the stronger claim, then to the better mean, then to the first.
+
+    Parameters
+    ----------
+    scores : sequence of Score
+        One for each variant.
+
+    Returns
+    -------
+    OneStandardErrorChoice
+        Of several scores with the best mean, `highest` is the one with the smallest standard error, then the first.
+
+    Raises
+    ------
+    ParameterError
+        If there are no scores, or only some of them have costs.
+
+    Notes
+    -----
+    The one-standard-error rule of Breiman, Friedman, Olshen & Stone, "Classification and Regression Trees" (1984), section 3.4.3.
     """
     if not scores:
         raise ParameterError({"scores": "there are no scores to choose from. Give at least one."})
@@ -134,12 +151,30 @@ def honest(
     *,
     by_cost: bool = False,
 ) -> NestedEstimate | None:
-    """The estimate by nested folds, from the records of a nested study by variant; None while records are missing.
+    """Estimate the accuracy of the chosen variant by nested folds.
 
-    For each outer fold o every variant is scored on the folds i ≠ o by trees grown without o and i; the rule of `choose` picks one,
-    and the tree of that variant grown without o alone is measured on o. Where folds follow time, only folds before o choose, so the
-    first one judges nothing. `kinds` has (columns, claim) of each variant. With `by_cost`, variants are chosen by the cost per row,
-    which all records must have.
+    """Choose the variant with the fewest leaves within one standard error of the highest mean accuracy, or of the least mean cost.
+
+    Ties go to fewer columns per question, then to the stronger claim, then to the better mean, then to the first.
+
+    Parameters
+    ----------
+    scores : sequence of Score
+        One for each variant.
+
+    Returns
+    -------
+    OneStandardErrorChoice
+        Of several scores with the best mean, `highest` is the one with the smallest standard error, then the first.
+
+    Raises
+    ------
+    ParameterError
+        If there are no scores, or only some of them have costs.
+
+    Notes
+    -----
+    The one-standard-error rule of Breiman, Friedman, Olshen & Stone, "Classification and Regression Trees" (1984), section 3.4.3.
     """
     complete = {label: _by_folds(by_fold) for label, by_fold in records.items()}
     required = {(o, -1) for o in range(folds)} | {(o, i) for o in range(folds) for i in range(o + 1, folds)}

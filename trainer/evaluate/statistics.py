@@ -35,14 +35,44 @@ class VariantComparison:
 
 
 def average_ranks(values: FloatArray, *, higher_is_better: bool) -> FloatArray:
-    """Ranks within each row, float64 (N, q), ties sharing their average; values float64 (N, q)."""
+    """Rank the values within each row; ties share their average rank.
+
+    Parameters
+    ----------
+    values : float64 array of shape (N, q)
+        One row per data set, one column per variant.
+    higher_is_better : bool
+        Whether the highest value, or the lowest, has rank 1.
+
+    Returns
+    -------
+    float64 array of shape (N, q)
+    """
     from scipy.stats import rankdata
 
     return rankdata(-values if higher_is_better else values, axis=1)
 
 
 def compare(labels: Sequence[str], values: FloatArray, *, higher_is_better: bool) -> VariantComparison:
-    """The comparison of the columns of values, float64 (N, q), over its rows."""
+    """Compare the columns of a matrix of values by average ranks, Friedman's test and Holm's procedure.
+
+    Parameters
+    ----------
+    labels : sequence of str
+        Names of the q variants; the first one is the control.
+    values : float64 array of shape (N, q)
+        One row per data set.
+    higher_is_better : bool
+        Whether the highest value, or the lowest, has rank 1.
+
+    Returns
+    -------
+    VariantComparison
+
+    Notes
+    -----
+    J. Demšar, "Statistical Comparisons of Classifiers over Multiple Data Sets", JMLR 7 (2006), section 3.2.
+    """
     ranks = average_ranks(np.asarray(values, float), higher_is_better=higher_is_better)
     N, q = ranks.shape
     mean = ranks.mean(axis=0)

@@ -65,7 +65,18 @@ class StudyDataset:
         return "" if self.table.weights is None else self.table.weights.column
 
     def weights(self, rows: np.ndarray) -> np.ndarray:
-        """Return the weights of `rows`, int64."""
+        """Return the weights of some rows.
+
+        Parameters
+        ----------
+        rows : int64 array of shape (m,)
+            Indices of rows.
+
+        Returns
+        -------
+        int64 array of shape (m,)
+            1 for each row if the table has no weights.
+        """
         column = self.table.weights
         return np.ones(len(rows), np.int64) if column is None else column.values[rows]
 
@@ -222,11 +233,32 @@ def run_study(
     context: AbstractContextManager[Any] | None = None,
     news: Callable[[FoldRecord, int, int], None] = lambda record, finished, total: None,
 ) -> list[FoldRecord]:
-    """All records of a study, in its order; those that `path` has already are not computed again.
+    """Compute all records of a study, except those that the file `path` has already.
 
-    `jobs` folds run at once (times are then measured on a busy machine); `context` is a joblib configuration, such as that of a dask
-    cluster. `news(record, done, total)` hears of each new record. A fold that fails leaves a record with its `error`, which is
-    tried again next time.
+    Each new record is appended to the file at once. A fold that fails leaves a record with its `error` and is tried again next time.
+
+    Parameters
+    ----------
+    study : Study
+        Data sets, variants and folds.
+    path : Path, optional
+        File of records, one JSON object per line; it need not exist.
+    jobs : int
+        Number of folds that run at once; with more than one, times are measured on a busy machine.
+    context : context manager, optional
+        A joblib configuration, such as that of a dask cluster.
+    news : callable
+        Called as `news(record, finished, total)` after each new record.
+
+    Returns
+    -------
+    list of FoldRecord
+        One for each fold, in the order of the study.
+
+    Raises
+    ------
+    DataError
+        If a line of `path` other than the last one is not a record.
     """
     from joblib import Parallel, delayed
 
@@ -249,7 +281,7 @@ def run_study(
 
 
 def read_records(path: Path) -> Iterable[FoldRecord]:
-    """The records of a file; a half-written last line, which an interruption leaves, is passed over.
+    """Yield the records of a file; skip a half-written last line, which an interruption leaves.
 
     Raises DataError if another line is not a record.
     """

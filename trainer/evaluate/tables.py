@@ -87,7 +87,24 @@ class StudyReport:
     seed: int
 
     def cell(self, dataset: str, variant: str) -> Cell:
-        """The cell of a data set and a variant; raises KeyError."""
+        """Return the cell of a data set and a variant.
+
+        Parameters
+        ----------
+        dataset : str
+            Name of the data set.
+        variant : str
+            Label of the variant.
+
+        Returns
+        -------
+        Cell
+
+        Raises
+        ------
+        KeyError
+            If the report has no such cell.
+        """
         for cell in self.cells:
             if (cell.dataset, cell.variant) == (dataset, variant):
                 return cell
@@ -107,7 +124,7 @@ class StudyReport:
         return {group: tuple(variants) for group, variants in groups.items()}
 
     def to_json(self) -> dict[str, Any]:
-        """The report as one object; with a single data set and variant, its numbers are also at the top."""
+        """Return the report as a dictionary; with a single data set and variant, its numbers are also at the top."""
         document: dict[str, Any] = {
             "folds": self.folds,
             "seed": self.seed,
@@ -127,7 +144,7 @@ class StudyReport:
         return document
 
     def to_csv(self) -> str:
-        """One line per cell."""
+        """Return the report as CSV: a header and one line per cell."""
         out = io.StringIO()
         writer = csv.writer(out, lineterminator="\n")
         threads = sorted({t for cell in self.cells for t in cell.seconds})
@@ -145,7 +162,7 @@ class StudyReport:
         return out.getvalue()
 
     def to_markdown(self) -> str:
-        """A table for each group and measure with its ranks and tests below."""
+        """Return a Markdown table for each group and measure, with its ranks and tests below."""
         parts = []
         for group, variants in self.groups.items():
             for measure in MEASURES:
@@ -219,7 +236,29 @@ class StudyReport:
         return next((f"{100 * rate:.1f}" for rate in rates if rate is not None), "")
 
     def text(self, dataset: str, variant: str, measure: str, threads: int | None = None) -> str:
-        """What a table shows; times are those with the fewest threads unless said otherwise."""
+        """Return the text of a table's cell, such as "93.2 ± 1.1"; "failed" if every fold failed.
+
+        Parameters
+        ----------
+        dataset : str
+            Name of the data set.
+        variant : str
+            Label of the variant.
+        measure : str
+            "accuracy" (in percent), "leaves" or "seconds".
+        threads : int, optional
+            Number of threads of a time, by default the fewest.
+
+        Returns
+        -------
+        str
+            A star at its end means that a fold ended at a limit.
+
+        Raises
+        ------
+        KeyError
+            If the report has no such cell.
+        """
         cell = self.cell(dataset, variant)
         if cell.failed == cell.folds:
             return "failed"
@@ -238,7 +277,20 @@ class StudyReport:
 
 
 def report(study: Study, records: Sequence[FoldRecord]) -> StudyReport:
-    """The report of a study from all its records."""
+    """Summarise all records of a study.
+
+    Parameters
+    ----------
+    study : Study
+        Data sets and variants.
+    records : sequence of FoldRecord
+        As `run_study` returns them.
+
+    Returns
+    -------
+    StudyReport
+        Variants of a group are compared on the data sets where none of them failed.
+    """
     cells = tuple(
         _cell(dataset.name, variant.label, variant.group, study.folds, [r for r in records if (r.dataset, r.variant, r.second) == (dataset.name, variant.label, -1)])
         for dataset in study.datasets
