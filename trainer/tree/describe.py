@@ -34,12 +34,37 @@ __all__ = [
 
 
 def split_text(split: Split, schema: Schema, *, most: int | None = None) -> str:
-    """The test of a split in words; "yes" goes left. At most `most` categories are listed; numbers are always in full."""
+    """Describe the test of a split in words; "yes" goes left.
+
+    Parameters
+    ----------
+    split : Split
+    schema : sequence of ColumnSchema
+        Columns of the tree.
+    most : int, optional
+        Largest number of categories to list. Numbers always have every digit.
+
+    Returns
+    -------
+    str
+    """
     return split.text(schema, most)
 
 
 def value_text(split: Split, schema: Schema, row: FloatArray) -> str:
-    """Describe the value of a row (columns,) that the split tests: a number, a sum as in the rule, or a category."""
+    """Describe the value of a row that the split tests: a number, a sum as in the rule, or a category.
+
+    Parameters
+    ----------
+    split : Split
+    schema : sequence of ColumnSchema
+        Columns of the tree.
+    row : float64 array of shape (columns,)
+
+    Returns
+    -------
+    str
+    """
     return split.value_text(schema, row)
 
 
@@ -53,9 +78,18 @@ def counted_words(certificate: Mapping[str, Any]) -> str:
 
 
 def rules_text(tree: Tree, certificate: Mapping[str, Any] | None = None) -> str:
-    """The tree as nested lines, two spaces per level: a question, then "yes:" and "no:" with what follows.
+    """Return the tree as nested lines, two spaces per level: a question, then "yes:" and "no:" with what follows.
 
-    The `certificate` of a model file says whether the leaves count rows or weights; by default rows.
+    Parameters
+    ----------
+    tree : Tree
+    certificate : mapping, optional
+        The certificate of a model file. It says whether the leaves count rows or weights; by default rows.
+
+    Returns
+    -------
+    str
+        Lines, each with a line break.
     """
     unit = counted_words(certificate or {})
     lines: list[str] = []
@@ -74,7 +108,18 @@ def rules_text(tree: Tree, certificate: Mapping[str, Any] | None = None) -> str:
 
 
 def headline(tree: Tree, v: Node) -> str:
-    """The question in one line, of many columns as "Weighs 30 columns", or the answer of a leaf."""
+    """Return the question of a node in one line, or the class of a leaf; a split of many columns is "Weighs 30 columns".
+
+    Parameters
+    ----------
+    tree : Tree
+    v : Node
+        A node of the tree.
+
+    Returns
+    -------
+    str
+    """
     if v.split is None:
         return tree.classes[v.label]
     words = v.split.brief(tree.schema)
@@ -82,7 +127,20 @@ def headline(tree: Tree, v: Node) -> str:
 
 
 def leaf_text(tree: Tree, leaf: Node, unit: str = "rows") -> str:
-    """The prediction of a leaf with its share of the training rows: "benign (349 of 367 rows)"; `unit` is `counted_words`."""
+    """Return the prediction of a leaf with its share of the training rows: "benign (349 of 367 rows)".
+
+    Parameters
+    ----------
+    tree : Tree
+    leaf : Node
+        A leaf of the tree.
+    unit : str
+        The unit of the counts, from `counted_words`.
+
+    Returns
+    -------
+    str
+    """
     if unit == "of weight":
         return f"{tree.classes[leaf.label]} (weight {leaf.counts[leaf.label]:,} of {leaf.rows:,})"
     rows = "1 row" if leaf.rows == 1 and unit == "rows" else f"{leaf.rows:,} {unit}"
@@ -95,9 +153,23 @@ def empty_text(names: Sequence[str], answer: str) -> str:
 
 
 def path_in_words(tree: Tree, leaf: int, row: FloatArray) -> list[str]:
-    """One sentence for each question on the way of `row` (columns,) to `leaf`, and one for the prediction.
+    """Return one sentence for each question on the path of `row` to `leaf`, and one for the prediction.
 
-    Raises DataError if the row does not reach this leaf.
+    Parameters
+    ----------
+    tree : Tree
+    leaf : int
+        Node id of the leaf that the row reaches.
+    row : float64 array of shape (columns,)
+
+    Returns
+    -------
+    list of str
+
+    Raises
+    ------
+    DataError
+        If the node is not a leaf, or the row does not reach it.
     """
     row = np.asarray(row, np.float64).reshape(-1)
     if not 0 <= leaf < len(tree.nodes) or not tree.nodes[leaf].is_leaf:

@@ -64,12 +64,23 @@ def _contract(schema: Sequence[ColumnSchema], classes: Sequence[str], class_type
 
 @cache
 def json_schema() -> dict[str, Any]:
-    """The JSON Schema of model files."""
+    """Return the JSON Schema of model files."""
     return json.loads(SCHEMA_PATH.read_text(encoding="utf-8"))
 
 
 def check(document: Any) -> None:
-    """Raise ModelFileError, naming the place, unless `document` follows the JSON Schema."""
+    """Raise ModelFileError unless `document` follows the JSON Schema of model files.
+
+    Parameters
+    ----------
+    document : object
+        A parsed JSON document.
+
+    Raises
+    ------
+    ModelFileError
+        If the format or its version differs, or a member does not follow the schema; the message names its place.
+    """
     import jsonschema  # takes 0.1 s to import, and prediction from a checked file does not need it
 
     if not isinstance(document, dict) or document.get("format") != FORMAT:
@@ -154,7 +165,19 @@ def write_document(document: Mapping[str, Any], path: str | Path) -> None:
 
 
 def write_atomically(path: Path, content: bytes) -> None:
-    """Write `content` beside `path`, flush it to the disk and rename it into place."""
+    """Write `content` beside `path`, flush it to the disk and rename it into place.
+
+    Parameters
+    ----------
+    path : Path
+        The file; an old one stays until the new one is complete.
+    content : bytes
+
+    Raises
+    ------
+    OSError
+        If the file cannot be written; the message names the path.
+    """
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         with temporary.open("wb") as stream:

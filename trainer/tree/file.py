@@ -68,11 +68,11 @@ class ModelFile:
 
     @classmethod
     def of_tree(cls, tree: Tree) -> ModelFile:
-        """A model file that claims nothing."""
+        """Return the model file of a tree, without a claim."""
         return cls(tree=tree)
 
     def to_json(self) -> dict[str, Any]:
-        """The document as a dictionary."""
+        """Return the document as a dictionary."""
         return document(
             self.tree.to_json(),
             schema=self.tree.schema,
@@ -93,18 +93,64 @@ class ModelFile:
 
 
 def from_json(document: Any) -> ModelFile:
-    """Build the model from a parsed document; raise ModelFileError if the document is invalid or contradicts itself."""
+    """Build the model from a parsed document.
+
+    Parameters
+    ----------
+    document : object
+        A parsed JSON document.
+
+    Returns
+    -------
+    ModelFile
+
+    Raises
+    ------
+    ModelFileError
+        If the document is invalid or contradicts itself.
+    """
     check(document)
     return _model(document)
 
 
 def read_model(path: str | Path) -> ModelFile:
-    """Read a model file; raise ModelFileError if it is not a model file, and OSError if it cannot be opened."""
+    """Read a model file.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file, of at most MAX_BYTES.
+
+    Returns
+    -------
+    ModelFile
+
+    Raises
+    ------
+    ModelFileError
+        If it is not a model file, is damaged or is too large.
+    OSError
+        If it cannot be opened.
+    """
     return _model(read_document(path))
 
 
 def write(model: ModelFile, path: str | Path) -> None:
-    """Write a model file after checking it against its schema; the old file stays until the new one is complete."""
+    """Write a model file after checking it against its schema; the old file stays until the new one is complete.
+
+    Parameters
+    ----------
+    model : ModelFile
+    path : str or Path
+        The file.
+
+    Raises
+    ------
+    ModelFileError
+        If the document of the model does not follow the schema.
+    OSError
+        If the file cannot be written.
+    """
     write_document(model.to_json(), path)
 
 

@@ -19,7 +19,17 @@ NOTE = "Questions that change no answer were removed after the training."
 
 
 def idle_questions(tree: Tree) -> frozenset[int]:
-    """Return the node ids of the idle questions."""
+    """Return the node ids of the idle questions.
+
+    Parameters
+    ----------
+    tree : Tree
+
+    Returns
+    -------
+    frozenset of int
+        Ids of the branches whose leaves all predict the same class.
+    """
     label = _only_label(tree)
     return frozenset(v.id for v in tree.branches if label[v.id] is not None)
 
@@ -34,7 +44,17 @@ def _only_label(tree: Tree) -> list[int | None]:
 
 
 def without_idle(tree: Tree) -> Tree:
-    """Replace each idle question by a leaf with its rows; no prediction changes."""
+    """Replace each idle question by a leaf with its rows; no prediction changes.
+
+    Parameters
+    ----------
+    tree : Tree
+
+    Returns
+    -------
+    Tree
+        Its nodes are numbered breadth first.
+    """
     label = _only_label(tree)
     order = [0]
     for at in order:  # grows while it is walked: breadth first, as trees are numbered

@@ -172,7 +172,17 @@ class Tree:
         )
 
     def has_empty(self, X: FloatArray) -> BoolArray:
-        """Return the mask of rows with an empty cell in a used column, bool (n,)."""
+        """Return the mask of rows with an empty cell in a used column.
+
+        Parameters
+        ----------
+        X : float64 array of shape (n, columns)
+            Rows; an empty cell is NaN or the category for empty cells.
+
+        Returns
+        -------
+        bool array of shape (n,)
+        """
         return np.asarray(self._empty_used(X[:, self.used_columns]).any(axis=1))
 
     def _empty_used(self, cells: FloatArray) -> BoolArray:
@@ -228,7 +238,18 @@ class Tree:
         return tuple((k, self.schema[j].special) for k, j in enumerate(self.used_columns) if self.schema[j].special)
 
     def outside(self, X: FloatArray) -> BoolArray:
-        """Return the mask of cells outside the training range, bool (n, used columns); codes are inside."""
+        """Return the mask of cells outside the training range; codes are inside.
+
+        Parameters
+        ----------
+        X : float64 array of shape (n, columns)
+            Rows.
+
+        Returns
+        -------
+        bool array of shape (n, used columns)
+            In the order of `used_columns`.
+        """
         low, high = self._ranges
         cells = X[:, self.used_columns]
         mask: BoolArray = (cells < low) | (cells > high)
@@ -237,7 +258,17 @@ class Tree:
         return mask
 
     def empty_cells(self, X: FloatArray) -> BoolArray:
-        """Return the mask of empty cells in the columns on each row's path, bool (n, columns)."""
+        """Return the mask of empty cells in the columns on each row's path.
+
+        Parameters
+        ----------
+        X : float64 array of shape (n, columns)
+            Rows; an empty cell is NaN or the category for empty cells.
+
+        Returns
+        -------
+        bool array of shape (n, columns)
+        """
         mask = np.zeros((len(X), len(self.schema)), bool)
         rows = self.reach(X)
         for v in self.branches:
@@ -248,7 +279,17 @@ class Tree:
         return mask
 
     def unseen_empty(self, X: FloatArray) -> BoolArray:
-        """Return the mask of empty cells that take a side without training rows, bool (n, columns)."""
+        """Return the mask of empty cells that take a side without training rows.
+
+        Parameters
+        ----------
+        X : float64 array of shape (n, columns)
+            Rows.
+
+        Returns
+        -------
+        bool array of shape (n, columns)
+        """
         mask = np.zeros((len(X), len(self.schema)), bool)
         rows = self.reach(X)
         for v in self.branches:
@@ -261,19 +302,62 @@ class Tree:
         return mask
 
     def apply(self, X: FloatArray) -> CodeArray:
-        """Return the leaf of each row, int32 (n,); X is float64 (n, columns), with categories as codes."""
+        """Return the leaf of each row.
+
+        Parameters
+        ----------
+        X : float64 array of shape (n, columns)
+            Rows, with NaN for empty cells and categories as codes.
+
+        Returns
+        -------
+        int32 array of shape (n,)
+            Node ids.
+        """
         return apply(self.flat, X)
 
     def predict(self, X: FloatArray) -> CodeArray:
-        """Return the class code of each row, int32 (n,)."""
+        """Return the class of each row.
+
+        Parameters
+        ----------
+        X : float64 array of shape (n, columns)
+            Rows, as for `apply`.
+
+        Returns
+        -------
+        int32 array of shape (n,)
+            Indices into `classes`.
+        """
         return self.labels[self.apply(X)]
 
     def predict_proba(self, X: FloatArray) -> FloatArray:
-        """Return the class shares of each row's leaf, float64 (n, classes)."""
+        """Return the class shares of each row's leaf.
+
+        Parameters
+        ----------
+        X : float64 array of shape (n, columns)
+            Rows, as for `apply`.
+
+        Returns
+        -------
+        float64 array of shape (n, classes)
+        """
         return self.probabilities[self.apply(X)]
 
     def decision_path(self, X: FloatArray) -> CodeArray:
-        """Return the node ids from the root to the leaf of each row, int32 (n, depth + 1), padded with -1."""
+        """Return the node ids from the root to the leaf of each row.
+
+        Parameters
+        ----------
+        X : float64 array of shape (n, columns)
+            Rows, as for `apply`.
+
+        Returns
+        -------
+        int32 array of shape (n, depth + 1)
+            Padded with -1.
+        """
         paths = np.full((len(self.nodes), self.depth + 1), -1, np.int32)
         for leaf in self.leaves:
             path = self.path_to(leaf.id)
@@ -291,14 +375,35 @@ class Tree:
         return uses_column
 
     def path_to(self, node: int) -> list[int]:
-        """Return the node ids from the root to `node`, both included."""
+        """Return the node ids from the root to `node`, both included.
+
+        Parameters
+        ----------
+        node : int
+            Id of a node.
+
+        Returns
+        -------
+        list of int
+        """
         path = [node]
         while self.parents[path[-1]] >= 0:
             path.append(self.parents[path[-1]])
         return path[::-1]
 
     def reach(self, X: FloatArray) -> list[np.ndarray]:
-        """Return for every node the indices of the rows of X that reach it."""
+        """Return for every node the indices of the rows of X that reach it.
+
+        Parameters
+        ----------
+        X : float64 array of shape (n, columns)
+            Rows, as for `apply`.
+
+        Returns
+        -------
+        list of int64 arrays
+            One array for each node, in the order of the ids.
+        """
         rows: list[np.ndarray] = [np.zeros(0, np.int64)] * len(self.nodes)
         rows[0] = np.arange(len(X))
         for v in self.nodes:
@@ -354,12 +459,40 @@ class Tree:
         return tree_html(self)
 
     def save(self, path: str) -> None:
-        """Write the tree as a model file without a claim; `trainer.tree.file` writes the model file of a training."""
+        """Write the tree as a model file without a claim; `trainer.tree.file` writes the model file of a training.
+
+        Parameters
+        ----------
+        path : str
+            The file; an old one stays until the new one is complete.
+
+        Raises
+        ------
+        OSError
+            If the file cannot be written.
+        """
         write_document(document(self.to_json(), schema=self.schema, classes=self.classes), path)
 
     @staticmethod
     def load(path: str) -> Tree:
-        """Read the tree of a model file; raise ModelFileError if it is damaged."""
+        """Read the tree of a model file.
+
+        Parameters
+        ----------
+        path : str
+            The file.
+
+        Returns
+        -------
+        Tree
+
+        Raises
+        ------
+        ModelFileError
+            If the file is not a model file, or is damaged.
+        OSError
+            If the file cannot be opened.
+        """
         document = read_document(path)
         return tree_from_json(document["nodes"], schema=columns_of(document), classes=document["classes"])
 

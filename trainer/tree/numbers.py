@@ -29,9 +29,20 @@ WIDE = Context(prec=1200)  # sums and halves of any two doubles are exact in it
 
 
 def number_text(value: float, digits: int = DIGITS, *, full: bool = False) -> str:
-    """`value` with thousands commas, a minus sign and at least `digits` significant digits: 7314.2 is "7,314", 0.01234 "0.0123".
+    """Write a number with thousands commas and a minus sign: 7314.2 is "7,314", 0.01234 is "0.0123".
 
-    With `full` it has every digit, so that reading it gives the same double; beyond 20 places it is written like 1.5E-30.
+    Parameters
+    ----------
+    value : float
+        NaN is "missing".
+    digits : int
+        Significant digits that are not rounded off; zeros at the end are left out.
+    full : bool
+        Whether to write every digit, so that reading the text gives the same double. Beyond 20 places it is written like 1.5E-30.
+
+    Returns
+    -------
+    str
     """
     if math.isnan(value):
         return "missing"
@@ -132,7 +143,20 @@ def unit(column: ColumnSchema) -> str:
 
 
 def category_text(column: ColumnSchema, code: float) -> str:
-    """The category of a code; "missing" for NaN, "unknown" for a code that the schema does not have."""
+    """Return the category of a code.
+
+    Parameters
+    ----------
+    column : ColumnSchema
+        A categorical column.
+    code : float
+        An index into its categories.
+
+    Returns
+    -------
+    str
+        "missing" for NaN, "unknown" for a code that the column does not have.
+    """
     if math.isnan(code):
         return "missing"
     return label(column.categories[int(code)]) if 0 <= code < len(column.categories) else "unknown"
