@@ -27,9 +27,28 @@ SCOPE = "one tree, made by another program"
 
 
 def fitted_to(tree: Tree, raw: RawTable, reading: ColumnParsing, target: str) -> tuple[Tree, Table, Labels]:
-    """The tree with the columns and categories of a file, without counts, and the file's rows as it reads them.
+    """Match the columns and categories of a tree with those of a file, and read the rows of the file.
 
-    Columns that the tree does not ask may be absent. Raises DataError that names columns, cells or classes that do not fit.
+    Parameters
+    ----------
+    tree : Tree
+        A converted tree; columns that no split uses may be absent from the file.
+    raw : RawTable
+        The cells of the file.
+    reading : ColumnParsing
+        Their parsing.
+    target : str
+        Column of the classes.
+
+    Returns
+    -------
+    tuple of Tree, Table and Labels
+        The tree still has the counts of its source.
+
+    Raises
+    ------
+    DataError
+        If columns, cells or classes do not fit; the message names them.
     """
     names = [name for name in reading.names(raw.names) if name != target]
     place = _places(tree, names)
@@ -61,9 +80,29 @@ def fitted_to(tree: Tree, raw: RawTable, reading: ColumnParsing, target: str) ->
 def count_rows(
     converted: ConvertedTree, raw: RawTable, reading: ColumnParsing, *, target: str = "", name: str = ""
 ) -> ModelFile:
-    """The model file of a converted tree on the rows of a file: what is counted on them, and no claim. Raises DataError.
+    """Count the rows of a file in a converted tree and build its model file, which claims no optimality.
 
-    `target`: the column of the classes, by default the one that the source names.
+    Parameters
+    ----------
+    converted : ConvertedTree
+        The tree.
+    raw : RawTable
+        The cells of the file.
+    reading : ColumnParsing
+        Their parsing.
+    target : str
+        Column of the classes, by default the one that the source names.
+    name : str
+        Name of the model.
+
+    Returns
+    -------
+    ModelFile
+
+    Raises
+    ------
+    DataError
+        If columns, cells or classes do not fit the tree.
     """
     bare, table, labels = fitted_to(converted.tree, raw, reading, target or converted.target)
     matrix = table.matrix()
@@ -96,7 +135,21 @@ def count_rows(
 
 
 def uncounted(converted: ConvertedTree, *, target: str = "", name: str = "") -> ModelFile:
-    """The model file of a converted tree without rows: the counts come from the source, or are 0."""
+    """Build the model file of a converted tree without rows.
+
+    Parameters
+    ----------
+    converted : ConvertedTree
+        The tree; its counts come from the source, or are 0.
+    target : str
+        Column of the classes, by default the one that the source names.
+    name : str
+        Name of the model.
+
+    Returns
+    -------
+    ModelFile
+    """
     certificate = {
         "method": METHOD,
         "guarantee": str(Guarantee.HEURISTIC),

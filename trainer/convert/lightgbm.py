@@ -58,9 +58,23 @@ class _Model:
 
 
 def from_lightgbm(text: str | bytes, classes: Sequence[str] | None = None) -> Tree:
-    """The tree of a LightGBM model of one tree and two classes: the same class for every row without gaps.
+    """Convert a LightGBM model of one tree and two classes; rows without empty cells get the same class.
 
-    `classes`: the names of classes 0 and 1, which LightGBM does not keep; "0" and "1" by default. Raises ConversionError.
+    Parameters
+    ----------
+    text : str or bytes
+        The model as `save_model` or `dump_model` writes it; bytes are UTF-8.
+    classes : sequence of str, optional
+        Names of classes 0 and 1, which LightGBM does not store; "0" and "1" by default.
+
+    Returns
+    -------
+    Tree
+
+    Raises
+    ------
+    ConversionError
+        If the text is no such model, cannot be converted exactly or exceeds a limit, or if there are not two names.
     """
     if len(text) > MOST_BYTES:
         raise ConversionError(

@@ -28,10 +28,24 @@ PREDICATES = ("SimplePredicate", "SimpleSetPredicate", "CompoundPredicate", "Tru
 
 
 def from_pmml(content: bytes) -> Tree:
-    """The tree of a PMML document: the same class for every row that the document answers.
+    """Convert the tree of a PMML 4.x document; every row that the document answers gets the same class.
 
-    A missing number goes to the default child, or to the next child whose predicate is true; where the document follows neither, its row
-    gets no answer. Raises ConversionError that names the element.
+    A missing number goes to the default child, or to the next child whose predicate is true. If the document does neither, the row
+    gets no answer.
+
+    Parameters
+    ----------
+    content : bytes
+        The document.
+
+    Returns
+    -------
+    Tree
+
+    Raises
+    ------
+    ConversionError
+        If an element cannot be converted exactly; the message names it.
     """
     return read_pmml(content).tree
 

@@ -96,7 +96,24 @@ def rival(
     time_limit: float = 60.0,
     on_start: Callable[[Monitor], None] | None = None,
 ) -> Rival:
-    """Search for a tree with at most the leaves and the depth of `tree` that has more rows of `table` right; seconds of wall time."""
+    """Search for a tree with at most the leaves and the depth of `tree` that classifies more rows of `table` correctly.
+
+    Parameters
+    ----------
+    tree : Tree
+        A tree over the columns of `table`.
+    table, labels
+        The rows and their classes.
+    time_limit : float
+        Limit of the search in seconds of wall time.
+    on_start : callable, optional
+        Receives the monitor of each training, so that the caller can cancel it.
+
+    Returns
+    -------
+    Rival
+        The better tree if one was found, and the proved bound.
+    """
     start = time.monotonic()
     correct = int((tree.predict(table.matrix()) == labels.codes).sum())
     search = _Search(tree, table, labels, correct, start + time_limit, on_start)

@@ -22,10 +22,24 @@ NO_CHILD = -1
 
 
 def from_sklearn(estimator: Any, feature_names: Sequence[str] | None = None) -> Tree:
-    """The tree of a fitted classifier of one tree: the same class for every row of finite and missing numbers.
+    """Convert a fitted classifier of one tree; every row of finite and missing numbers gets the same class.
 
-    `feature_names`: one for each column; by default the names of the fit, or x0, x1, … Counts are taken from the fit if its rows had
-    whole weights, or 0. Raises ConversionError for what is not such a classifier.
+    Parameters
+    ----------
+    estimator : DecisionTreeClassifier or ExtraTreeClassifier
+        The fitted classifier.
+    feature_names : sequence of str, optional
+        One name for each column, by default the names of the fit, or x0, x1, …
+
+    Returns
+    -------
+    Tree
+        Its counts are those of the fit, or 0 if rows had fractional weights.
+
+    Raises
+    ------
+    ConversionError
+        If the estimator is not such a classifier, or the number of names is wrong.
     """
     names = _names(estimator, feature_names)
     source = estimator.tree_

@@ -17,7 +17,23 @@ FORMS = ("lightgbm", "pmml", "octweb")
 
 
 def form_of(content: bytes) -> str:
-    """The form of a file by how it begins; raises ConversionError for a file that is none."""
+    """Detect the form of a file by its first bytes.
+
+    Parameters
+    ----------
+    content : bytes
+        The file.
+
+    Returns
+    -------
+    str
+        One of FORMS.
+
+    Raises
+    ------
+    ConversionError
+        If the file has none of these forms.
+    """
     head = content[:4096].lstrip(b"\xef\xbb\xbf \t\r\n")
     if head.startswith(b"<"):
         return "pmml"
@@ -31,7 +47,26 @@ def form_of(content: bytes) -> str:
 
 
 def convert(content: bytes, form: str, *, classes: Sequence[str] | None = None) -> ConvertedTree:
-    """The tree in a file of one of FORMS; `classes` names the classes in the order of the source. Raises ConversionError."""
+    """Convert the tree in a file of one of FORMS.
+
+    Parameters
+    ----------
+    content : bytes
+        The file.
+    form : str
+        One of FORMS, as `form_of` returns it.
+    classes : sequence of str, optional
+        Names of the classes in the order of the source.
+
+    Returns
+    -------
+    ConvertedTree
+
+    Raises
+    ------
+    ConversionError
+        If the form is unknown, the file cannot be converted, or the names do not fit the classes.
+    """
     if form == "lightgbm":
         return ConvertedTree(tree=from_lightgbm(content, classes), target="class", form=form)
     if form not in FORMS:
