@@ -51,11 +51,38 @@ def dossier(
     at: datetime | None = None,
     limits: ReadLimits | None = None,
 ) -> dict[str, Any]:
-    """The dossier of the model file `model`, trained on the file `data`.
+    """Build the dossier of a model file: its claim, the check of it, and measures on the rows of its training file.
 
-    `groups` are further columns of the file to group rows by; `about` is what people say about the model, see docs/dossier.md;
-    `data_name` is the name of the data file where `data` is a copy of it. Raises ModelFileError if the checker refutes a line
-    or cannot judge the rows, because nothing of such a model can be vouched for, and DataError if a file cannot be read.
+    Parameters
+    ----------
+    model : str or Path
+        The model file.
+    data : str or Path
+        The file that trained the model.
+    proof : str or Path, optional
+        The proof of the model.
+    data_name : str
+        Name of the data file, if `data` is a copy of it.
+    groups : sequence of str
+        Further columns of the file by which rows are grouped.
+    about : mapping, optional
+        Texts by people about the model, see docs/dossier.md.
+    at : datetime, optional
+        Time of the dossier, by default now.
+    limits : ReadLimits, optional
+        The largest file and table.
+
+    Returns
+    -------
+    dict
+        The record of docs/dossier.md, for `json.dumps`.
+
+    Raises
+    ------
+    ModelFileError
+        If the model file cannot be read, or the checker refutes a line or cannot judge the rows.
+    DataError
+        If the data file cannot be read, or does not have a column of `groups`.
     """
     findings = verify(model, data, proof)
     _refuse_refuted(findings)
