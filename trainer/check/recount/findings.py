@@ -63,7 +63,16 @@ def proof_finding(claim: str, verdict: Verdict, detail: str, top: Fraction | Non
 def verdict(findings: Iterable[Finding]) -> Verdict:
     """Return the verdict on the whole file.
 
-    It is "proved" if every claim holds and all that need a proof were proved again.
+    Parameters
+    ----------
+    findings : iterable of Finding
+        One for each claim.
+
+    Returns
+    -------
+    str
+        "refuted" if a claim is refuted, "cannot be judged" if a basis is not judged, "proved" if all claims hold and those that need a
+        proof were proved again, else "recounted".
     """
     all_findings = list(findings)
     if any(f.verdict == "refuted" for f in all_findings):
@@ -78,7 +87,16 @@ def verdict(findings: Iterable[Finding]) -> Verdict:
 
 
 def refuted(findings: Iterable[Finding]) -> bool:
-    """Return True if any claim is refuted."""
+    """Return True if any claim is refuted.
+
+    Parameters
+    ----------
+    findings : iterable of Finding
+
+    Returns
+    -------
+    bool
+    """
     return verdict(findings) == "refuted"
 
 

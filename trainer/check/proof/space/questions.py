@@ -191,9 +191,9 @@ def _midpoint(low: float, high: float) -> float:
 
 
 def _values_at_ranks(present: np.ndarray, cumulative: np.ndarray, ranks: Sequence[int]) -> list[float]:
-    """The values at these places (from 0) of a column, sorted, with each row repeated as often as its weight says.
+    """Return the values at these ranks (from 0) of a sorted column that repeats each row as often as its weight.
 
-    `present`: the different values; `behind`: the weight up to and with each of them.
+    present: float64, the distinct values, ascending; cumulative: int64, the weight up to and with each of them.
     """
     return [float(present[np.searchsorted(cumulative, rank, side="right")]) for rank in ranks]
 
