@@ -43,7 +43,22 @@ class Bench:
         return tuple(questions.text(q) for q in range(questions.encoded) if not questions.is_barred(q, NONE_BANNED))
 
     def wishes(self, texts: Sequence[str]) -> tuple[EditConstraint, ...]:
-        """Parse wishes (`trainer.editing.wishes.GRAMMAR`). Raises ParameterError."""
+        """Parse wishes and drop duplicates.
+
+        Parameters
+        ----------
+        texts : sequence of str
+            Wishes in the grammar of `trainer.editing.wishes.GRAMMAR`.
+
+        Returns
+        -------
+        tuple of EditConstraint
+
+        Raises
+        ------
+        ParameterError
+            If a text is not a wish, or there are too many.
+        """
         return parse_all(texts, self.space.questions)
 
     def complete(
@@ -90,9 +105,32 @@ class Bench:
         time_limit: float | None = None,
         stop: Callable[[], bool] | None = None,
     ) -> Iterator[QuestionPrice]:
-        """Return the price of each question at a place ('root', 'y', ...) of `tree`, by default the best tree with the wishes.
+        """Return the price of each question at a place of a tree; the prices are computed as the caller iterates.
 
-        Raises ParameterError if the tree does not have the place.
+        Parameters
+        ----------
+        place : str
+            "root", or the letters of the path from the root, such as "y" or "yn".
+        wishes : sequence of str
+            Wishes in the grammar of `trainer.editing.wishes.GRAMMAR`.
+        tree : LabelledShape, optional
+            The tree, by default the best one with the wishes.
+        time_limit : float, optional
+            In seconds.
+        stop : callable, optional
+            Returns True to end the search.
+
+        Returns
+        -------
+        iterator of QuestionPrice
+            In rows. If the search is stopped, the remaining prices are lower bounds.
+
+        Raises
+        ------
+        ParameterError
+            If a wish is invalid, or the tree does not have the place.
+        InfeasibleError
+            If no tree is within the limits, even without wishes.
         """
         read = self.wishes(wishes)
         self.space.begin(time_limit, stop)
@@ -110,7 +148,17 @@ class Bench:
         return self.completer.price_list(read, tree, word)
 
     def tree(self, shape: LabelledShape) -> Tree:
-        """Convert a shape (question, yes, no) to a tree in the units of the columns, with counts of the training rows."""
+        """Convert a shape to a tree in the units of the columns, with counts of the training rows.
+
+        Parameters
+        ----------
+        shape : LabelledShape
+            Nested tuples (question, yes, no); a leaf is a class, or None for the majority.
+
+        Returns
+        -------
+        Tree
+        """
         rows = self.problem.source or self.problem
         return rows.settle(rows.tree(self.space.questions.draft(shape)))
 

@@ -141,7 +141,29 @@ class Workbench(Bench):
     def best_trees(
         self, most: int, *, time_limit: float | None = None, stop: Callable[[], bool] | None = None
     ) -> list[tuple[Fraction, Shape]]:
-        """Return the `most` best trees with their costs in rows, in order of cost. Raises SearchStopped."""
+        """Return the `most` best trees with their costs in rows, in order of cost.
+
+        Parameters
+        ----------
+        most : int
+            Number of trees.
+        time_limit : float, optional
+            In seconds.
+        stop : callable, optional
+            Returns True to end the search.
+
+        Returns
+        -------
+        list of tuple of Fraction and Shape
+            Fewer than `most` if there are no more trees.
+
+        Raises
+        ------
+        ParameterError
+            If the workbench has limits.
+        SearchStopped
+            If the time limit or `stop` ended the search.
+        """
         self.space.begin(time_limit, stop)
         Q = self.space.instance.Q
         trees = first_trees(self.space, least=self._least(), most=most, limit=None)
