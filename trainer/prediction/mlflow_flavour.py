@@ -64,9 +64,25 @@ class TreePredictor:
 
 
 def save_model(model: Any, path: str | Path, **options: Any) -> None:
-    """Write an MLflow model to the folder `path`; `model`: a fitted classifier, a Tree, a ModelFile, or the path of a model file.
+    """Write an MLflow model to a folder.
 
-    `options` go to `mlflow.pyfunc.save_model`.
+    Parameters
+    ----------
+    model : classifier, Tree, ModelFile, str or Path
+        A fitted classifier, a tree, a model file or its path.
+    path : str or Path
+        The folder.
+    **options
+        Further arguments of `mlflow.pyfunc.save_model`.
+
+    Raises
+    ------
+    DataError
+        If `model` is none of these.
+    ModelFileError
+        If the model file cannot be read.
+    ImportError
+        If MLflow is not installed.
     """
     with _file_of(model) as file:
         import mlflow.pyfunc
@@ -75,7 +91,26 @@ def save_model(model: Any, path: str | Path, **options: Any) -> None:
 
 
 def log_model(model: Any, name: str = "model", **options: Any) -> Any:
-    """Log `model` in the active run of MLflow, as `save_model` writes it; returns MLflow's record of it."""
+    """Log a model in the active run of MLflow, as `save_model` writes it.
+
+    Parameters
+    ----------
+    model : classifier, Tree, ModelFile, str or Path
+        As for `save_model`.
+    name : str
+        Name of the logged model.
+    **options
+        Further arguments of `mlflow.pyfunc.log_model`.
+
+    Returns
+    -------
+    mlflow.models.model.ModelInfo
+
+    Raises
+    ------
+    DataError, ModelFileError, ImportError
+        As `save_model` does.
+    """
     with _file_of(model) as file:
         import mlflow.pyfunc
 
