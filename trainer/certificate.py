@@ -83,7 +83,7 @@ class Progress:
     compile_seconds: float = 0.0
 
     def to_json(self) -> dict[str, Any]:
-        """The record as a dictionary for `json.dumps`; unknown values are None, never NaN or infinity."""
+        """Return the record as a dictionary for `json.dumps`; unknown values are None, never NaN or infinity."""
         return {key: _finite(value) for key, value in asdict(self).items()}
 
 

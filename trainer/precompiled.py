@@ -38,14 +38,17 @@ class Ready(FunctionCache):  # type: ignore[misc]
     """numba's store of a kernel's code, which also looks into FOLDER; code is written to numba's own folder only."""
 
     def __init__(self, function: Callable[..., Any], name: str, files: type[CompileResultCacheImpl]) -> None:
-        """`files` reads and writes compiled code; `name` is the folder within FOLDER; it must change with every source that the kernel is made of, but for its own file."""
+        """Look for the code of a kernel in the folder `name` within FOLDER, too; `files` reads and writes compiled code.
+
+        `name` must change with every source that the kernel is made of, except its own file.
+        """
         self._impl_class = files
         super().__init__(function)
         self.name = name
         KEPT.append(self)
 
     def stored_in(self, folder: Path, name: str | None = None) -> IndexDataCacheFile:
-        """The files of this kernel in the folder within `folder` that is named like it, or `name`."""
+        """Return the files of this kernel in the subfolder `name` of `folder`, by default the one named like the kernel."""
         return IndexDataCacheFile(
             cache_path=str(folder / (self.name if name is None else name)),
             filename_base=self._impl.filename_base,

@@ -33,7 +33,22 @@ METHODS: tuple[Method, ...] = (
 
 
 def get(method_id: str) -> Method:
-    """Return the method with this id; raise ParameterError, which lists the known ones."""
+    """Return the method with this id.
+
+    Parameters
+    ----------
+    method_id : str
+        Id of a method, such as "cart".
+
+    Returns
+    -------
+    Method
+
+    Raises
+    ------
+    ParameterError
+        If there is no such method; the message lists the known ids.
+    """
     for method in METHODS:
         if method.id == method_id:
             return method

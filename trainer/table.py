@@ -109,7 +109,7 @@ class ColumnSchema:
         return self.missing in (MissingPolicy.LEARN, MissingPolicy.CATEGORY)
 
     def to_json(self) -> dict[str, Any]:
-        """The schema as a dictionary, with `categories` for categorical columns only."""
+        """Return the schema as a dictionary, with `categories` for categorical columns only."""
         record: dict[str, Any] = {"name": self.name, "kind": str(self.kind), "missing": str(self.missing)}
         if self.kind is ColumnKind.CATEGORICAL:
             record["categories"] = list(self.categories)
@@ -151,7 +151,7 @@ class ColumnSchema:
 
     @classmethod
     def from_json(cls, record: dict[str, Any]) -> ColumnSchema:
-        """The schema from its dictionary; raises DataError for an unknown kind or policy."""
+        """Build the schema from its dictionary; raise DataError for an unknown kind or policy."""
         try:
             return cls(
                 name=str(record["name"]),
@@ -284,7 +284,7 @@ class Table:
         return replace(self, columns=tuple(columns))
 
     def matrix(self) -> FloatArray:
-        """All columns as one C-ordered float64 matrix of shape (n, number of columns); categories as codes."""
+        """Return all columns as one C-ordered float64 matrix of shape (n, number of columns), categories as codes."""
         out = np.empty((len(self), len(self.columns)))
         for block in row_blocks(len(self)):  # a column of the whole table would pass through memory once for each cell
             for j, column in enumerate(self.columns):
@@ -292,7 +292,7 @@ class Table:
         return out
 
     def take(self, rows: np.ndarray) -> Table:
-        """The table restricted to `rows` (indices or a boolean mask), in that order."""
+        """Return the table restricted to `rows` (indices or a boolean mask), in that order."""
         return Table(
             columns=tuple(replace(c, values=c.values[rows]) for c in self.columns),
             row_numbers=self.row_numbers[rows],
@@ -316,11 +316,11 @@ class Labels:
     type: ClassType | None = None
 
     def take(self, rows: np.ndarray) -> Labels:
-        """The labels of `rows`; the list of classes stays."""
+        """Return the labels of `rows`; the list of classes stays."""
         return replace(self, codes=self.codes[rows])
 
     def counts(self) -> np.ndarray:
-        """Rows of each class, int64 of shape (number of classes,)."""
+        """Count the rows of each class, int64 of shape (number of classes,)."""
         return np.bincount(self.codes, minlength=len(self.classes)).astype(np.int64)
 
 
@@ -381,7 +381,7 @@ def class_values(classes: Sequence[str], type: ClassType) -> np.ndarray:
 
 
 def fingerprint(table: Table, labels: Labels | None = None) -> str:
-    """SHA-256 over the canonical rows: schema, then values as little-endian float64, then label codes and classes."""
+    """Return the SHA-256 digest of the canonical rows: schema, values as little-endian float64, label codes and classes."""
     digest = hashlib.sha256()
     for column in table.columns:
         # decimals and unit of change follow from the rows, and the training writes them after it has read these
@@ -397,12 +397,12 @@ def fingerprint(table: Table, labels: Labels | None = None) -> str:
 
 
 def row_blocks(rows: int, size: int = 8192) -> Iterator[slice]:
-    """Parts of a table that fit into the memory of a processor."""
+    """Yield slices of a table whose rows fit into the cache of a processor."""
     return (slice(start, min(start + size, rows)) for start in range(0, rows, size))
 
 
 def number_kind(values: FloatArray) -> ColumnKind:
-    """Binary for a column of 0 and 1 with or without empty cells, numeric for all others."""
+    """Return binary for a column of 0 and 1 with or without empty cells, numeric for any other."""
     for block in row_blocks(len(values)):
         part = values[block]
         if not ((part == 0.0) | (part == 1.0) | np.isnan(part)).all():
@@ -411,7 +411,10 @@ def number_kind(values: FloatArray) -> ColumnKind:
 
 
 def numeric_table(X: FloatArray, names: Sequence[str] | None = None) -> Table:
-    """A table from a float64 matrix of shape (n, p), NaN where a cell is empty; columns of only 0 and 1 are binary, the others numeric."""
+    """Build a table from a float64 matrix of shape (n, p), NaN for empty cells.
+
+    Columns of only 0 and 1 are binary, the others numeric.
+    """
     names = names or [f"x{j}" for j in range(X.shape[1])]
     values = np.empty((X.shape[1], len(X)))
     for block in row_blocks(len(X)):

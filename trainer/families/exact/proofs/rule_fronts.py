@@ -78,7 +78,7 @@ class RuledFronts:
         self.bytes = self.places = 0
 
     def front(self, place: RulePlace, ub: int) -> RuleFront:
-        """All vectors of cost below `ub`. Raises SearchStopped and TooMany."""
+        """Return all vectors of cost below `ub`. Raises SearchStopped and ProofPlacesExceeded."""
         known = self.memo.get(place.key)
         if known is None or known.below < ub:
             known = self._search(place, ub)
