@@ -120,7 +120,7 @@ def _label_positions(known: Sequence[dict[str, Any]], size: str, largest: int) -
 
 
 def _overlap(a: tuple[float, float, float, float], b: tuple[float, float, float, float]) -> bool:
-    """Whether two boxes (left, top, right, bottom) overlap."""
+    """Return whether two boxes (left, top, right, bottom) overlap."""
     return a[0] < b[2] and b[0] < a[2] and a[1] < b[3] and b[1] < a[3]
 
 

@@ -159,7 +159,7 @@ def stacked_bars(
 
 
 def _far_apart(distinct: FloatArray) -> bool:
-    """Whether each value can have its own visible bar: no gap is near rounding or tiny against the range."""
+    """Return whether each value can have its own visible bar: no gap is near rounding or tiny against the range."""
     gaps = np.diff(distinct / 2)
     return bool((gaps > np.maximum(4 * np.spacing(np.abs(distinct[1:])), gaps.sum() / THINNEST)).all())
 

@@ -68,7 +68,7 @@ def queue_test(user: Any, message: dict[str, str]) -> list[Delivery]:
 
 
 def uses_mail(wish: Wish) -> bool:
-    """Whether the user wants mail and has an address, and this server sends mail."""
+    """Return whether the user wants mail and has an address, and this server sends mail."""
     return bool(wish.email and wish.user.email and settings.EMAIL_HOST)
 
 

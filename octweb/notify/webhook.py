@@ -129,7 +129,7 @@ def sign(secret: str, delivery_id: str, timestamp: str, body: bytes) -> str:
 
 
 def is_public(text: str) -> bool:
-    """Whether an IP address is public: routed on the internet, not private, reserved or multicast."""
+    """Return whether an IP address is public: routed on the internet, not private, reserved or multicast."""
     address = _unwrap_ipv4(ipaddress.ip_address(text.partition("%")[0]))
     if not address.is_global or any(address in network for network in REFUSED):
         return False
