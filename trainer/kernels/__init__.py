@@ -1,1 +1,1 @@
-"""Compiled kernels that several families share, and `kernel`, by which every kernel is declared."""
+"""Compiled kernels that several families share, and `kernel`, the decorator that declares each kernel."""

@@ -1,4 +1,4 @@
-"""Words of 64 yes/no answers: their population count, turning rows into columns, packing, and drawing some of the answers together."""
+"""Count, transpose, pack and gather bits of 64-bit words."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ u64 = np.uint64
 
 
 def _ctpop(typingctx, x):
-    """Population count of a 64-bit word; LLVM chooses the instruction of the machine."""
+    """Count the bits of a 64-bit word; LLVM chooses the instruction of the machine."""
 
     def codegen(context, builder, signature, arguments):
         return builder.ctpop(arguments[0])
@@ -28,7 +28,7 @@ ctpop: Any = intrinsic(_ctpop)
 
 @kernel
 def transpose(a):
-    """Transpose 64 words as a 64 x 64 bit matrix: bit c of a[r] becomes bit r of a[c]."""
+    """Transpose a, uint64 (64,), in place as a 64 x 64 bit matrix: bit c of a[r] becomes bit r of a[c] (Warren, Hacker's Delight, 7-3)."""
     j = 32
     m = u64(0x00000000FFFFFFFF)
     while j:
@@ -43,9 +43,9 @@ def transpose(a):
 
 @kernel
 def moves_of(mask, moves):
-    """Write the six moves that bring the bits under `mask` to the low end of a word (Warren, Hacker's Delight, 7-4).
+    """Write the six moves that gather the bits under `mask` at the low end of a word (Warren, Hacker's Delight, 7-4).
 
-    Move i shifts the bits that it names by 2^i places; the bits outside of `mask` are to be cleared first.
+    mask uint64; moves uint64 (6,). Clear the bits outside `mask` first. Move i then shifts the bits of moves[i] right by 2^i places.
     """
     outside = ~mask << u64(1)
     for i in range(6):
@@ -59,7 +59,10 @@ def moves_of(mask, moves):
 
 @kernel
 def drawn_together(words, mask, moves, out):
-    """The bits of some words under `mask`, at the low end of each, in their order; moves as `moves_of` gives them."""
+    """Gather the bits of each word under `mask` at its low end, in their order.
+
+    words, out: uint64 (words,). moves: uint64 (6,), the result of `moves_of` for this mask.
+    """
     m0 = moves[0]
     m1 = moves[1]
     m2 = moves[2]
@@ -83,7 +86,7 @@ def drawn_together(words, mask, moves, out):
 
 
 def pack_bits(X: BitArray) -> np.ndarray:
-    """Rows of 0/1 (n, F) as uint64 (n, ceil(F/64)); bit j of word v is feature 64 v + j."""
+    """Pack rows of 0 and 1, uint8 (n, F), into uint64 (n, max(1, ceil(F / 64))); bit j of word v is feature 64 v + j."""
     n, m = X.shape
     padded = np.zeros((n, 64 * max(1, (m + 63) // 64)), np.uint8)
     padded[:, :m] = X

@@ -1,4 +1,7 @@
-"""Frequency-weighted impurities: 0 Gini, 1 entropy, 2 error (Bollwein & Westphal, section 2)."""
+"""Compute frequency-weighted impurities in rows (Bollwein & Westphal, section 2).
+
+Measures: 0 Gini, 1 entropy (natural logarithm), 2 error.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,10 @@ from trainer.kernels.compiled import kernel
 
 @kernel
 def of_parts(measure, total, part, most):
-    """Impurity of a side from its weight, the sum of squares or of x log x of its classes, and its largest class."""
+    """Return the impurity of one side of a split, in rows.
+
+    total: its weight; part: the sum over its classes of x^2 (Gini) or x log x (entropy); most: its largest class weight (error).
+    """
     if total == 0.0:
         return 0.0
     if measure == 0:
@@ -21,7 +27,7 @@ def of_parts(measure, total, part, most):
 
 @kernel
 def phi(measure, n):
-    """Impurity of the counts n, int64 (classes,)."""
+    """Return the impurity of the class weights n, int64 (classes,), in rows."""
     total = 0.0
     part = 0.0
     most = 0.0

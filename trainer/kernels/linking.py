@@ -1,7 +1,7 @@
-"""Kernels that share machine code: each is optimised and emitted once, and its callers link to it.
+"""Link kernels by symbol, so that each is optimised and emitted once.
 
-numba links all that a function calls into the function, optimises the whole again and emits it again, at every level of calls.
-Here a kernel calls other kernels by their symbol. Only the code of small kernels is copied into callers, which LLVM may inline.
+By default, numba links the code of all callees into a function, then optimises and emits the whole again, at every level of calls.
+Here a kernel calls other kernels by their symbol. Only the code of small kernels is copied into callers, where LLVM may inline it.
 numba's own helpers become part of the kernel that uses them and have no machine code of their own.
 """
 
@@ -27,14 +27,14 @@ ENVIRONMENT_PREFIX = "_ZN08NumbaEnv"  # how numba names the global that points t
 
 
 class Address(NamedTuple):
-    """Where a kernel is found by another process: its module, its name there and the types of its arguments."""
+    """Address of a kernel for other processes: its module, its qualified name there and the types of its arguments."""
 
     module: str
     name: str
     types: tuple[Any, ...]
 
     def dispatcher(self) -> Any:
-        """Return the kernel; None where its module does not hold it, as a function within a function."""
+        """Return the kernel; None if it is no attribute of its module, such as a function within a function."""
         try:
             return reduce(getattr, self.name.split("."), importlib.import_module(self.module))
         except (AttributeError, ImportError):
@@ -58,7 +58,7 @@ class _Library(JITCodeLibrary):  # type: ignore[misc]
             super().add_linking_library(library)
 
     def _optimize_functions(self, ll_module: Any) -> None:
-        """Run numba's passes over the functions; numba builds them again for each function, and for each declaration."""
+        """Run numba's passes over the functions; numba would build the passes again for each function and each declaration."""
         ll_module.data_layout = self._codegen._data_layout
         passes, builder = self._codegen._function_pass_manager()
         for function in ll_module.functions:
@@ -84,20 +84,20 @@ class _Library(JITCodeLibrary):  # type: ignore[misc]
 
 
 class HelperLibrary(_Library):
-    """A helper of numba, linked into the kernels that use it; it is emitted only if another function needs it."""
+    """A helper of numba, linked into the kernels that use it; machine code is emitted only if another function needs it."""
 
     _emitted = False
 
     @property
     def codegen(self) -> Any:
-        """Return the object that numba asks to set the constants of a function: none are set before it is emitted."""
+        """The object that numba asks to set the constants of a function: this library, which ignores them, until it is emitted."""
         return super().codegen if self._emitted else self
 
     def set_env(self, name: str, environment: Any) -> None:
-        """Leave the constants out."""
+        """Ignore the constants; `_set_environments` sets them when the helper is emitted."""
 
     def finalize(self) -> None:
-        """Link what this helper uses; LLVM optimises the whole within a kernel."""
+        """Link the libraries that this helper uses; LLVM optimises the code as a part of each kernel."""
         self._raise_if_finalized()
         self._link_helpers()
         self._finalize_dynamic_globals()
@@ -123,7 +123,7 @@ class HelperLibrary(_Library):
         self._set_environments()
 
     def get_pointer_to_function(self, name: str) -> int:
-        """Return the address of a function; 0 where it does not exist, as numba does."""
+        """Return the address of a function; 0 if it does not exist, as numba does."""
         self._ensure_finalized()
         try:
             self._final_module.get_function(name)
@@ -133,7 +133,7 @@ class HelperLibrary(_Library):
         return int(super().get_pointer_to_function(name))
 
     def serialize_using_object_code(self) -> Any:
-        """Return the machine code, which is then needed."""
+        """Emit the machine code and return it."""
         self._ensure_finalized()
         self._emit()
         return super().serialize_using_object_code()
@@ -187,7 +187,7 @@ class KernelLibrary(_Library):
         self._set_environments()
 
     def _keep_for_inlining(self, own: set[str]) -> None:
-        """Keep a copy that callers may inline where the function is small."""
+        """Store a copy of a small kernel, which callers may inline."""
         blocks = (block for function in self._final_module.functions for block in function.blocks)
         instructions = chain.from_iterable(block.instructions for block in blocks)
         if next(islice(instructions, INLINE_INSTRUCTIONS, None), None) is None:
@@ -196,12 +196,12 @@ class KernelLibrary(_Library):
                 self._inline.get_function(name).linkage = "available_externally"
 
     def _get_module_for_linking(self) -> Any:
-        """Return what a function that is no kernel links: it calls this one by its symbol, too."""
+        """Return the module that a function links if it is no kernel; it calls this kernel by symbol, too."""
         self._ensure_finalized()
         return self._inline or llvm.parse_assembly(str(self._codegen._create_empty_module(self.name)))
 
     def serialize_using_object_code(self) -> Any:
-        """Return what another process needs to link to this code."""
+        """Return the state that another process needs to link to this code."""
         self._ensure_finalized()
         inline = None if self._inline is None else self._inline.as_bitcode()
         state = (self._get_compiled_object(), inline, self.address, self.symbols, self.reached)
@@ -229,7 +229,7 @@ def _defined(module: Any) -> set[str]:
 
 @contextmanager
 def _libraries(codegen: Any, library: type) -> Iterator[None]:
-    """Let numba create libraries of this class; under numba's compiler lock only."""
+    """Let numba create libraries of this class; call it only under numba's compiler lock."""
     before = vars(codegen).get("_library_class")
     codegen._library_class = library
     try:
@@ -264,15 +264,15 @@ class KernelCompiler(CompilerBase):  # type: ignore[misc]
 
 
 class KernelStore(CompileResultCacheImpl):  # type: ignore[misc]
-    """How a compiled kernel is written to its file and read from it."""
+    """Writer and reader of the cache file of a kernel."""
 
     def check_cachable(self, result: Any) -> bool:
-        """Return whether another process finds all kernels that the code calls."""
+        """Return whether another process can find all kernels that the code calls."""
         reached = result.library.reached.values()
         return super().check_cachable(result) and all(address.dispatcher() is not None for address in reached)
 
     def rebuild(self, target_context: Any, payload: Any) -> Any:
-        """Return the compiled kernel of a file; None if a kernel that it calls is missing."""
+        """Return the compiled kernel of a cache file; None if a kernel that it calls is missing."""
         codegen = target_context.codegen()
         _, _, (*_, reached) = payload[0]
         for symbol, address in reached.items():

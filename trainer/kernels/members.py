@@ -1,4 +1,4 @@
-"""A set of rows as bits: the name of a subproblem in tables of what is known."""
+"""Encode a set of rows as bits, the key of a subproblem in caches."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ from trainer.kernels.compiled import kernel
 
 @kernel
 def members(rows, n):
-    """A set of rows out of n as bits, uint8; row i is bit i & 7 of byte i >> 3."""
+    """Return a set of rows out of n as bits, uint8 (ceil(n / 8),); row i is bit i & 7 of byte i >> 3.
+
+    rows: integer array of row indices, in any order.
+    """
     out = np.zeros((n + 7) >> 3, np.uint8)
     for i in range(len(rows)):
         out[rows[i] >> 3] |= np.uint8(1 << (rows[i] & 7))

@@ -1,6 +1,7 @@
-"""Rows of a node by growing value of a feature: codes that grow with the values are made once per tree, nodes count or sort by digits.
+"""Sort the rows of a node by feature, from codes made once per tree.
 
-codes    int32 (p, n), C-ordered; levels int64 (p,): the codes of feature j lie in 0 … levels[j] - 1, and not all of them need occur
+codes    int32 (p, n), C-ordered; codes[j] increases with the values of feature j, so that nodes sort by counting or by digits
+levels   int64 (p,); the codes of feature j lie in 0 … levels[j] - 1, and some may not occur
 """
 
 from __future__ import annotations
@@ -9,14 +10,14 @@ import numpy as np
 
 from trainer.kernels.compiled import kernel
 
-SPARSE = 4  # codes per row up to which whole numbers are their own codes
+SPARSE = 4  # integers whose range is below this many times the rows are their own codes, less the smallest
 FEW = 64  # rows below which a comparison sort is faster
-BITS = 11  # of one digit
+BITS = 11  # of one digit of the radix sort
 
 
 @kernel
 def write_codes(values, codes, levels):
-    """Codes of float64 (n, p); whole numbers of a small range keep their distances, others are ranked."""
+    """Write the codes and levels of values, float64 (n, p); integers of a small range keep their distances, others are ranked."""
     n = values.shape[0]
     column = np.empty(n)
     for j in range(values.shape[1]):
@@ -46,7 +47,10 @@ def write_codes(values, codes, levels):
 
 @kernel
 def order_rows(code, rows, levels, order, spare):
-    """Write the positions in `rows` by growing code into order; both int64 (n,), spare likewise. Equal codes keep their order."""
+    """Write into `order` the positions in `rows`, sorted by code; equal codes keep their order.
+
+    code int32 (all rows,) and levels: codes of one feature and their number. rows, order, spare: int64 (n,); `spare` is scratch.
+    """
     n = rows.shape[0]
     if n < FEW:
         order[:] = np.argsort(code[rows], kind="mergesort")

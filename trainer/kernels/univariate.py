@@ -1,4 +1,7 @@
-"""The best threshold on one feature: one sort, one scan. Used as first incumbent and as the univariate baseline."""
+"""Find the best threshold on each feature by one sort and one scan.
+
+The result is the first incumbent of other searches, and the univariate baseline.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ from trainer.kernels.ordering import order_rows
 
 
 class CutColumns(NamedTuple):
-    """Numbers to cut: X float64 (n, p), its codes and their levels as in `ordering`."""
+    """Numeric columns: X float64 (n, p), with codes int32 (p, n) and levels int64 (p,) as in `trainer.kernels.ordering`."""
 
     X: np.ndarray
     codes: np.ndarray
@@ -22,10 +25,10 @@ class CutColumns(NamedTuple):
 
 @kernel
 def best_thresholds(columns, rows, y, weight, classes, measure, min_leaf, out):
-    """Write the best (value, last value on the left, first value on the right) of every feature into out, float64 (p, 3).
+    """Write the best threshold of every feature into out, float64 (p, 3): impurity, last value on the left, first value on the right.
 
-    rows int64 of the node's rows, y int32 codes, weight int64. The value is infinity where a feature allows no threshold that leaves
-    `min_leaf` rows on both sides. Among equal values the first is kept.
+    rows int64 (m,) are the rows of the node; y int32 and weight int64 (n,) are classes and weights of all rows. The impurity, in rows, is
+    infinite if no threshold leaves a weight of `min_leaf` on both sides. Ties go to the lowest threshold.
     """
     X, codes, levels = columns
     n = rows.shape[0]
