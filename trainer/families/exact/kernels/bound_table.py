@@ -1,4 +1,4 @@
-"""Kernels: a hash table of bounds of subproblems, keyed by the literals that all rows of a subproblem satisfy.
+"""Hash table of bounds, keyed by the literals that all rows of a subproblem satisfy.
 
 The rows that satisfy these literals are the rows of the subproblem, so equal keys mean equal rows.
 """

@@ -1,6 +1,7 @@
-"""Kernels: lower bounds of a node and of both children of its splits (an error costs `unit`, a leaf costs `leaf`).
+"""Bound the cost of a node and of both children of its splits.
 
-Leaf count, equivalent points, support (Keegan et al. 2025, equations 27-40) and similarity (Demirovic et al. 2022, MurTree).
+An error costs `unit`, a leaf costs `leaf`. Leaf count, equivalent points, support (Keegan et al. 2025, equations 27-40) and similarity
+(Demirovic et al. 2022, MurTree).
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""Kernels: depth-two optima of both children of a split at once; P and e as in `trainer.families.exact.kernels.depth2`.
+"""Solve depth two for both children of a split at once.
 
-Bit columns give the pair counts of the smaller child; those of the larger child are the node's less these.
+P and e as in `trainer.families.exact.kernels.depth2`. Bit columns give the pair counts of the smaller child; those of the larger child
+are the counts of the node less these.
 """
 
 from __future__ import annotations
@@ -19,9 +20,9 @@ i32 = np.int32
 
 @kernel
 def solve_children(node, P, D, p, min_leaf, e0, e1):
-    """Write e[t] of the rows with x_p = 0 (e0) and with x_p = 1 (e1), from one pass over the pairs of the smaller child.
+    """Write e[t] of the rows with x_p = 0 (e0) and with x_p = 1 (e1), int64 (4,), from one pass over the pairs of the smaller child.
 
-    D: see `class_differences`.
+    D: see `class_differences`; without pairs, each class is counted.
     """
     if len(D.pairs):
         solve_children_signed(node, D, p, e0, e1)
@@ -31,7 +32,7 @@ def solve_children(node, P, D, p, min_leaf, e0, e1):
 
 @kernel
 def _solve_by_counts(node, P, p, min_leaf, e0, e1):
-    """As `solve_children`, by counts of each class."""
+    """Do the work of `solve_children` by counts of each class."""
     classes, m = node.ones.shape
     size1 = 0
     total = 0

@@ -1,8 +1,8 @@
-"""Kernels: count the trees of two levels for both children of a split from their parent; two classes, no minimum leaf size.
+"""Count the trees of two levels for both children of a split.
 
-The pairs of a child are not stored. Class differences give a lower bound by root split (`depth2_signed`), and few features are below a
-budget. Only their pairs are counted by class; those of the larger child are the node's less those of the smaller one. A separate call
-that collects the rows of each child takes five times as long.
+Valid for two classes without a minimum leaf size. The pairs of a child are not stored. Class differences give a lower bound by root
+split (`depth2_signed`), and few features are below a budget. Only their pairs are counted by class; those of the larger child are the
+pairs of the node less those of the smaller child. A separate call that collects the rows of each child takes five times as long.
 """
 
 from __future__ import annotations
@@ -134,7 +134,7 @@ def _count_pairs(packed, f, row):
 
 @kernel
 def _add_listed(A, weights, f, row):
-    """As `_count_pairs`, from weights by row, negative for class 1."""
+    """Add the counts of `_count_pairs` from weights by row, int32 (64 * words,), negative for class 1."""
     for w in range(len(A)):
         for r in range(64):
             weight = np.int64(weights[64 * w + r])

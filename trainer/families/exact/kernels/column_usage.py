@@ -1,7 +1,7 @@
-"""Kernels: column usage of the counted trees by key: how many trees do not test a column, and how many rows it is tested on.
+"""Measure the columns that counted trees use, by key of the trees.
 
-Keys, costs and subtrees as in `trainer.families.exact.kernels.count`. Numbers of trees are exact for fewer than 2^62 trees of a
-subproblem.
+For each key and column: the number of trees without the column, and the weight of the rows on which the others test it. Keys, costs
+and subtrees as in `trainer.families.exact.kernels.count`. Numbers are exact for fewer than 2^62 trees of a subproblem.
 """
 
 from __future__ import annotations

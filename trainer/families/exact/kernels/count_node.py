@@ -1,6 +1,7 @@
-"""Kernels: the steps of a count for one subproblem in one call; a call for each step takes longer than the steps.
+"""Run the steps of a count for one subproblem in one call.
 
-Rows are counted by kind; keys and costs as in `trainer.families.exact.kernels.count`.
+A call for each step takes longer than the steps. Rows are counted by kind; keys and costs as in
+`trainer.families.exact.kernels.count`.
 """
 
 from __future__ import annotations

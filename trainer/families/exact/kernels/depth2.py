@@ -1,8 +1,9 @@
-"""Kernels: cheapest trees of depth two on a node (`trainer.families.exact.kernels.node`), from pair counts.
+"""Find the cheapest trees of depth two on a node from pair counts.
 
-P[k,p,q] weight of class k with x_p = x_q = 1, p < q
-e[t]     smallest error of a tree of depth 2 with t leaves (t = 1..4; index t - 1)
-(Demirovic et al. 2022, MurTree; Keegan et al. 2025, equations 27-40.)
+P[k,p,q] int32: weight of class k with x_p = x_q = 1, p < q
+e[t]     int64: smallest error of a tree of depth 2 with t leaves (t = 1..4; index t - 1)
+
+The node is that of `trainer.families.exact.kernels.node`. (Demirovic et al. 2022, MurTree; Keegan et al. 2025, equations 27-40.)
 """
 
 from __future__ import annotations
@@ -17,7 +18,11 @@ INFINITE_ERRORS = np.int64(1) << np.int64(40)  # an error count that no data set
 
 @kernel
 def evaluate_two(c, a, t, f, left, right):
-    """Update the correct rows of the best children of f and of each q > f (two classes), from pair counts c[k, q] of f."""
+    """Raise left and right of f and of each q > f from the pairs of f, for two classes.
+
+    left, right int32 (m,): correct rows of the best split of the rows where the feature is 0, and where it is 1. c int32 (2, m): pair
+    counts of f; a int32 (2, m): class weights where a feature is 1; t int32 (2,): class weights of the node.
+    """
     n = a.shape[1] - f - 1
     x0 = a[0, f]
     x1 = a[1, f]
@@ -50,7 +55,7 @@ def evaluate_two(c, a, t, f, left, right):
 
 @kernel
 def evaluate_many(c, a, t, f, left, right, buffer, min_leaf):
-    """As `evaluate_two`, for any number of classes and a minimum leaf size; buffer: int32 (4, features)."""
+    """Do the work of `evaluate_two` for any number of classes and a minimum leaf size; buffer: int32 (4, m), scratch."""
     n = a.shape[1] - f - 1
     m00 = buffer[0, :n]
     m01 = buffer[1, :n]

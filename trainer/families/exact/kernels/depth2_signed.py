@@ -1,4 +1,4 @@
-"""Kernels: depth-two optima for two classes without a minimum leaf size, from class differences.
+"""Solve depth two for two classes without a minimum leaf size.
 
 d(Z)     weight of class 0 less that of class 1 in the rows Z    D[p,q] d of the rows with x_p = x_q = 1
 M_t      largest sum of |d| over the leaves of a tree with at most t leaves: its errors are e_t = (weight - M_t) / 2
@@ -63,7 +63,10 @@ def class_differences(node, P, min_leaf):
 
 @kernel
 def count_pairs(A, second, f, first, row):
-    """Write row[q], q ≥ first: the difference of the rows with x_f = x_q = 1 plus the weight of class 1; rows of weight 1."""
+    """Write row[q], q ≥ first: d of the rows with x_f = x_q = 1, plus the weight of class 1; all rows have weight 1.
+
+    A uint64 (words, m): columns; second uint64 (words,): the rows of class 1; row int32 (m,).
+    """
     used = len(A)
     some = min(used, 2 + used % 2)
     if some == 1:
@@ -80,7 +83,7 @@ def count_pairs(A, second, f, first, row):
 
 @kernel
 def count_weighted(packed, f, first, row):
-    """As `count_pairs`, for rows of any weight."""
+    """Do the work of `count_pairs` for packed rows of any weight."""
     A = packed.columns
     row[first:] = i32(0)
     for w in range(len(A)):

@@ -1,6 +1,6 @@
-"""Kernel: the best split of a node whose subtrees have depth two, by bounds and a cache by path.
+"""Find the best split of a node whose subtrees have depth two.
 
-(Demirovic et al. 2022, MurTree; Keegan et al. 2025, equations 27-40.)
+Bounds and a cache by path prune the search. (Demirovic et al. 2022, MurTree; Keegan et al. 2025, equations 27-40.)
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""Kernels for nodes of height four: search their splits within a budget, or solve a small node in one call.
+"""Search the splits of a node of height four.
 
-depth3[j] is twice the lower bound of E(D, 3), plus 1 if exact, for the rows D of a path; paths of one length are contiguous.
-(Demirovic et al. 2022; the order and the bounds are those of `trainer.families.exact.search.search`.)
+The search keeps to a budget, or solves a small node in one call. depth3[j] is twice the lower bound of E(D, 3), plus 1 if exact, for
+the rows D of a path; paths of one length are contiguous. (Demirovic et al. 2022; the order and the bounds are those of
+`trainer.families.exact.search.search`.)
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Kernels over all rows: group equal rows, and list the rows by value of a feature."""
+"""Group equal rows, and list the rows by value of a feature."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _equal(a, b, numbers):
 def group_rows(words, numbers):
     """Return the first row of each group of equal rows, in order, and the group of each row, int64.
 
-    numbers: whether the words are floats.
+    words: uint64 (n, words), the rows. numbers: whether the words are floats.
     """
     n = len(words)
     size = 1

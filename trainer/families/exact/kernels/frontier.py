@@ -1,7 +1,8 @@
-"""Kernels of the accuracy/size frontier: the fewest errors for every number of leaves at once.
+"""Find the fewest errors for every number of leaves at once.
 
-e[t]  fewest errors of a tree with at most t + 1 leaves, never increasing in t; a node of height h has 2^h of them.
-The kernels of `trainer.families.exact.kernels.child_bounds` count the pairs.
+e[t]  int64: fewest errors of a tree with at most t + 1 leaves, never increasing in t; a node of height h has 2^h of them.
+
+This is the frontier of accuracy and size. The kernels of `trainer.families.exact.kernels.child_bounds` count the pairs.
 (Exact search with a leaf budget: Demirovic et al. 2022, section 4.4.)
 """
 

@@ -1,7 +1,8 @@
-"""A node of the exact search: its rows as compact bit columns, its admissible features, and its pair counts.
+"""View the rows of a node as bit columns, and count feature pairs.
 
 R[i,v]   row i as 64-bit words of binary features          C[w,p]  word w of column p, for the rows of the node
 n1[k,p]  weight of class k with x_p = 1                     P[k,p,q] weight of class k with x_p = x_q = 1, p < q
+
 A word holds rows of one segment: one class and one power of two of the row weights. So a weighted count is a sum of shifted
 population counts. Weights of many bits are listed by row instead. (Demirovic et al. 2022, MurTree; Keegan et al. 2025, equations
 27-40.)
@@ -161,14 +162,18 @@ def _mark_distinct(columns, valid, candidates, keep):
 
 @kernel
 def prepare(data, rows, allowed, min_leaf, reduce, sort):
-    """Return the node of `rows`; reduce: drop equal and complementary columns; sort: order features by Gini gain."""
+    """Return the node of `rows`, int32 (n,), ascending.
+
+    allowed: uint8 (features,), 1 for features that may be split on. reduce: drop equal and complementary columns. sort: order the features
+    by Gini gain.
+    """
     gathered = gather_columns(data, rows)
     return view_node(data, rows, gathered, allowed, min_leaf, reduce, sort)
 
 
 @kernel
 def view_node(data, rows, gathered, allowed, min_leaf, reduce, sort):
-    """As `prepare`, from the result of `gather_columns`."""
+    """Return the node of `rows` from the result of `gather_columns`; the other arguments are those of `prepare`."""
     columns, valid, segment, weights = gathered
     m = len(allowed)
     classes = data.classes

@@ -1,4 +1,4 @@
-"""Kernels: the bit columns of a child, its rows packed into few words.
+"""Pack the rows of a child into few words of bit columns.
 
 A word holds rows of one power of two of the weights, and of one class unless classes are mixed. For mixed classes `second` marks the
 rows of class 1, so one bit count gives the difference between two classes.

@@ -1,10 +1,11 @@
-"""Kernels of the constrained exact search: Pareto fronts of vectors of small subtrees.
+"""Build Pareto fronts of vectors of small subtrees, for constrained search.
 
 v[0]      cost: unit * errors + leaf * leaves          v[1..r]  errors of the r classes whose recall is bounded below
 v[r+1]    leaves, if their number is limited           limits   largest admissible value of each entry
 a         the tree of a vector: split, splits of the children (-1: a leaf), labels of the four leaves
 
-A vector is dominated if another one is as small in every entry. A leaf may have any label, since a recall may need a minority.
+Vectors are int64 (entries,), trees int64 (AUX,), a front has one row for each. A vector is dominated if another one is at most as
+large in every entry. A leaf may have any label, since a recall may need a minority.
 (Containers of non-dominated solutions: van der Linden, de Weerdt & Demirovic 2023.)
 """
 

@@ -1,4 +1,4 @@
-"""Kernel: raise the lower bound of a subproblem of any height, always at the split with the least bound.
+"""Raise the lower bound of a subproblem of any height, best first.
 
 E(D, h) is the minimum of a leaf and, over all splits of D, of E(D0, h - 1) + E(D1, h - 1). Each visit counts the pairs of features
 of a subproblem. The counts give the best tree of depth two, the best stump of each child, and the overlap of children. Trees with
@@ -292,7 +292,7 @@ def _update_best(best, scan, node, sides):
 
 @kernel
 def _initial_bounds(table, key, from_counts, lower_known):
-    """Return the better bounds of the counts, of `known` and of the table."""
+    """Return the best of the bounds from counts, the lower bound `lower_known` and the bounds in the table."""
     lower, upper, choice, depth = from_counts
     lower = max(lower, lower_known)
     at = find(table, key)
@@ -327,9 +327,9 @@ def _store_child(context, node, P, sides, p, s, child):
 
 @kernel
 def refine(context, rows, key, height, target, lower):
-    """Raise the lower bound of the rows to `target`, or to their optimum if that is less; less only if the search is stopped.
+    """Raise the lower bound of the rows to `target`, or to their optimum if that is less; stop below both if the search is stopped.
 
-    lower: a valid lower bound. Stores the bounds in the table and returns them.
+    key: that of the rows in the table. lower: a valid lower bound. The kernel stores the bounds in the table and returns them.
     """
     unit = context.costs[0]
     leaf = context.costs[1]

@@ -1,6 +1,7 @@
-"""Kernels that solve a node of height three in one call, for nodes that take less than a time slice.
+"""Solve a node of height three in one call.
 
-(Demirovic et al. 2022; the order and the bounds are those of `trainer.families.exact.search.search`.)
+It serves nodes that take less than a time slice. (Demirovic et al. 2022; the order and the bounds are those of
+`trainer.families.exact.search.search`.)
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Kernels: weights of feature pairs as sums of row weights, for weights with many bits.
+"""Sum row weights over feature pairs, for weights with many bits.
 
-V[r,q]   weight of row r of a word where x_q = 1, else 0; the last row is 0 and fills groups of four
-C[f,q]   weight of the rows with x_f = x_q = 1, f ≤ q
+V[r,q]   int32: weight of row r of a word where x_q = 1, else 0; the last row is 0 and fills groups of four
+C[f,q]   int32: weight of the rows with x_f = x_q = 1, f ≤ q
 """
 
 from __future__ import annotations
