@@ -212,7 +212,7 @@ class NodeSearch:
         return cap
 
     def work(self, *, helper: bool = False) -> None:
-        """Search pairs until none is left or the run is stopped. A helper returns if pairs are too brief to share."""
+        """Search pairs until none is left or the run is stopped. A helper returns once pairs are too brief to share."""
         workspace = Workspace()
         checked_at = time.thread_time()
         searched = 0

@@ -103,7 +103,10 @@ def merge_points(columns: ColumnPair, y: CountArray, weight: CountArray, total: 
 
 @dataclass(frozen=True, kw_only=True)
 class PairRule:
-    """A rule on a pair: order (0: as given, 1: exchanged), slope and offset; or a partition by the sweep (`pivot`)."""
+    """A rule on a pair: order (0: as given, 1: exchanged), slope a and offset b of a u + b <= v; or a partition by the sweep (`pivot`).
+
+    `pivot` has the three numbers `found` of `trainer.families.bivariate.kernels.sweep`.
+    """
 
     order: int = 0
     a: float = 0.0
@@ -204,9 +207,29 @@ def search_pair(
 ) -> PairResult:
     """Search a pair for rules with a value below `cap(best value)`, which may decrease during the search.
 
-    `start` is evaluated first. With `brief`, one kernel call is tried before the stepwise search. With `first_only`, the search ends
-    at the first rule below the cap, and no bound is proved. Otherwise the result's `bound` is a lower bound of every rule that the cap
-    does not exclude; it equals the best value if the search is finished and `options.gap` is 0.
+    Parameters
+    ----------
+    points : Points
+        The distinct points of the pair.
+    options : SearchOptions
+    workspace : Workspace
+        Tables of this thread.
+    cap : callable
+        Receives the best value so far and returns the value that rules must beat.
+    stopped : callable
+        Returns True to end the search; called between steps.
+    start : PairRule, optional
+        A rule that is evaluated first.
+    first_only : bool
+        Whether to end at the first rule below the cap; no bound is proved then.
+    brief : bool
+        Whether to try one kernel call before the stepwise search.
+
+    Returns
+    -------
+    PairResult
+        Its `bound` is a lower bound of every rule that the cap does not exclude. It equals the best value if the search is finished and
+        `options.gap` is 0.
     """
     tol = 1e-12 * int(points.total.sum())
     ws = workspace

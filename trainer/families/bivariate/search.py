@@ -31,10 +31,10 @@ def best_split(
     seed: int = 0,
     known: NodeSplit | None = None,
 ) -> NodeSplit | None:
-    """Return the best split of the rows on at most two features; None without any (equal rows, or too few for two leaves).
+    """Return the best split of the rows on at most two features; None if there is none (equal rows, or too few for two leaves).
 
     Returns the univariate split, or a better `known` one, unless a line is strictly better. Idle threads of the worker pool help. If
-    it is stopped, it returns the incumbent with its proved bound.
+    the search is stopped, the function returns the incumbent with its proved bound.
     """
     start = univariate_split(data, rows, options)
     total = class_counts(data, rows)

@@ -1,6 +1,7 @@
-"""Search both orders of a pair of features in one call; bounds of a pair without search.
+"""Search both orders of a pair of features in one call.
 
-The boxes of one order hold the rules of slope at most one; the steeper ones are those of the exchanged pair.
+The boxes of one order hold the rules of slope at most one; the steeper ones are those of the exchanged pair. Bounds of a pair without
+search are here, too. Notation as in `explore`.
 """
 
 from __future__ import annotations
@@ -21,13 +22,16 @@ from trainer.families.bivariate.kernels.tables import (
 )
 from trainer.kernels.compiled import kernel
 
-# progress of a pair's search: order, whether its root box exists, order of the best rule (-1: none yet), and counts
+# indices of `at`, int64 (5,): order that is searched, whether its root box exists, order of the best rule (-1: none yet), and counts
 ORDER, BEGUN, WINNER, ALL_BOXES, ALL_CLASSIFIED = range(5)
 
 
 @kernel
 def advance(search, floor, at, points, queue):
-    """Continue `explore` at `at`, for (u, v) and then for (v, u)."""
+    """Continue the search of a pair, first of (u, v), then of (v, u); return DONE, RUNNING or GROW as `explore` does.
+
+    at int64 (5,): the progress, by ORDER to ALL_CLASSIFIED. floor: a lower bound of all rules, in rows.
+    """
     counts = search.counts
     while True:
         ordered = points if at[ORDER] == 0 else exchange(points)
@@ -51,7 +55,7 @@ def advance(search, floor, at, points, queue):
 
 @kernel
 def pair_floor(measure, bound, points):
-    """Return a lower bound of all rules: equal points stay together, and the best split divides no class (Theorem 1)."""
+    """Return a lower bound of all rules: equal points stay together, and the best split divides no class (Bollwein & Westphal, Theorem 1)."""
     left = points.fixed[0].copy()
     right = points.fixed[1].copy()
     return max(points_floor(measure, points), lower_bound(measure, bound, left, right, points.total - left - right))

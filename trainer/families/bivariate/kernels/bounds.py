@@ -1,4 +1,4 @@
-"""Impurity and lower bounds of bivariate rules from class counts (Bollwein & Westphal, Theorems 1 and 4 to 6).
+"""Bound bivariate rules by class counts (Bollwein & Westphal, Theorems 1 and 4 to 6).
 
 Phi        frequency-weighted impurity in rows: 0 Gini, 1 entropy (natural logarithm), 2 error
 Counts     nU, nL of the points that every rule of a box satisfies / violates, m of the uncertain ones; int64 (classes,)
@@ -34,7 +34,7 @@ def _term(measure, x):
 
 @kernel
 def _rest_bound(measure, m, skip):
-    """Return the bound of Theorem 5 (entropy) or 6 (Gini) for the classes of m that are not in `skip`."""
+    """Return the bound of Theorem 5 (entropy) or 6 (Gini) for the classes of m that are not in `skip`, int64 (classes,)."""
     total = 0.0
     part = 0.0
     most = 0.0
@@ -131,7 +131,7 @@ def value_of(measure, min_leaf, left, right):
 
 @kernel
 def rule_value(measure, min_leaf, a, b, points):
-    """Return the value of the rule (a, b) over all points."""
+    """Return the impurity of the rule a u + b <= v over all points; infinity if a side has fewer than `min_leaf` rows."""
     u, v, first, klass, weight, total, fixed = points
     left = fixed[0].copy()
     for i in range(u.shape[0]):

@@ -1,6 +1,6 @@
 """Search many brief pairs in one call.
 
-A call from Python costs as much as the search of a pair of a few hundred points.
+A call from Python costs as much as the search of a pair of a few hundred points. Notation as in `explore`.
 """
 
 from __future__ import annotations

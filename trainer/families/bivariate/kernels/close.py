@@ -1,6 +1,7 @@
-"""Criteria that close a box: few, collinear or one-class uncertain points (Bollwein & Westphal, C1-C5).
+"""Close boxes with few, collinear or one-class uncertain points (C1-C5).
 
-Names as in `explore`. A value becomes the incumbent only after the stored rule has been evaluated over all points.
+Criteria of Bollwein & Westphal; notation as in `explore`. S int64 (m,) are the positions of a box's uncertain points, `sides` its
+ends (a0, a1, b0, b1). A value becomes the incumbent only after the stored rule has been evaluated over all points.
 """
 
 from __future__ import annotations
@@ -25,9 +26,9 @@ from trainer.families.bivariate.kernels.tables import (
 )
 from trainer.kernels.compiled import kernel
 
-STAGNATION = 4  # the uncertain points are swept after so many generations without change
+STAGNATION = 4  # generations with the same uncertain points after which these are swept
 SWEEP_WORK = 400_000  # comparisons that one local sweep may take
-FEW_CLASSES = 8  # each further class costs a unit of work in loops over all classes
+FEW_CLASSES = 8  # each class beyond costs a unit of work in loops over all classes
 
 
 @kernel
@@ -44,7 +45,10 @@ def attempt(search, a, b, points):
 
 @kernel
 def one_class(search, sides, S, nU, uncertain, points):
-    """Apply criterion 3: send all uncertain points, with these class counts, to one side if a rule of the box does so."""
+    """Apply criterion 3: find a rule of the box that sends all uncertain points, which are of one class, to one side.
+
+    uncertain int64 (classes,): their class counts.
+    """
     how, limits, best, _ = search
     u = points.u
     v = points.v
@@ -90,7 +94,10 @@ def collinear(S, u, v):
 
 @kernel
 def events(S, u, v, a0, a1, in_line):
-    """Return the ends of the slope intervals in [a0, a1] on which the order of the points S is constant."""
+    """Return the ends of the slope intervals in [a0, a1] on which the order of the points S is constant, float64, ascending.
+
+    in_line: whether the points lie on one line, whose slope is then the only end within.
+    """
     k = S.shape[0]
     if in_line:
         ends = np.empty(3)
@@ -131,7 +138,10 @@ def events(S, u, v, a0, a1, in_line):
 
 @kernel
 def _find_rule(span, slopes, tau, i, j, u, v):
-    """Find a rule (a, b) within these ranges that sends point i left and j right (-1: no such point): (exists, a, b)."""
+    """Find a rule (a, b) of the box that sends point i left and point j right (-1: no such point); return whether it exists, a and b.
+
+    span: the ends of b; slopes: the ends of a; tau: the rounding error of t.
+    """
     (b0, b1), (low, high) = span, slopes
     # slopes at which t of point i reaches b0 and t of point j stays below b1
     if i >= 0:
@@ -155,7 +165,7 @@ def _find_rule(span, slopes, tau, i, j, u, v):
 
 @kernel
 def local_sweep(search, sides, S, nU, ends, points):
-    """Apply criteria 2, 4 and 5: try every partition of the points S by a rule of the box."""
+    """Apply criteria 2, 4 and 5: try every partition of the points S by a rule of the box; ends: the result of `events`."""
     u, v, first, klass, weight, total, _ = points
     how, limits, best, counts = search
     k = S.shape[0]
@@ -183,7 +193,10 @@ def local_sweep(search, sides, S, nU, ends, points):
 
 @kernel
 def close(search, sides, bound, stagnant, S, nU, nL, points):
-    """Apply the criteria to a box with the uncertain points S: return the work, and whether the box is closed."""
+    """Apply the criteria to a box with the uncertain points S; return the work, and whether the box is closed.
+
+    stagnant: number of generations in which the uncertain points stayed the same.
+    """
     how, limits, best, _ = search
     u = points.u
     v = points.v

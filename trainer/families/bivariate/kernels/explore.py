@@ -47,7 +47,7 @@ from trainer.families.bivariate.kernels.tables import (
 from trainer.kernels.compiled import kernel
 
 MARGIN = 0.1  # share of a side that strategy 2 leaves on either side of the branching point
-COLLAPSED = 1e-13  # sides below the resolution of the coordinates
+COLLAPSED = 1e-13  # a box with shorter sides is closed, since coordinates are no finer
 CLASS_LOOPS = 50  # loops over all classes for the bounds of four children
 
 
@@ -93,7 +93,7 @@ def _branching_point(strategy, sides, S, u, v, first, weight):
 
 @kernel
 def _classify(sides, a, b, tau, S, points, children):
-    """Classify the points S in the four boxes of (a, b); return the class counts that the rule (a, b) sends left."""
+    """Classify the points S in the four boxes that (a, b) makes; return the class counts that the rule (a, b) sends left."""
     u, v, first, klass, weight, total, _ = points
     new, size, uncertain, _ = children
     a0, a1, b0, b1 = sides
@@ -159,7 +159,7 @@ def _queue(search, sides, a, b, m, stagnant, children, queue):
 
 @kernel
 def explore(search, points, queue):
-    """Search until the list is empty (DONE), `how[WORK]` points were classified (RUNNING) or a table is full (GROW)."""
+    """Search boxes until none waits (DONE), `how[WORK]` units of work are done (RUNNING) or a table is full (GROW)."""
     how, limits, best, counts = search
     boxes, meta, heap, free, arena, scratch, st = queue
     u, v, first, _, weight, total, _ = points

@@ -1,4 +1,4 @@
-"""Sampled start lines, and the widest line between two sides of a partition."""
+"""Sample start lines, and find the widest line between two sides."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ BUCKETS = 256  # of the bucket sort; samples have about half as many values
 
 @kernel
 def _by_value(t, bucket, begin, order):
-    """Fill `order` with the positions by increasing t (ties in any order), by bucket sort and insertion sort."""
+    """Fill `order` with the positions by increasing t (ties in any order), by bucket sort and insertion sort.
+
+    t float64 (n,); order int64 (n,). bucket int32 (n,) and begin int32 (BUCKETS + 1,) are scratch.
+    """
     n = t.shape[0]
     low = t[0]
     high = t[0]
@@ -48,7 +51,10 @@ def _by_value(t, bucket, begin, order):
 
 @kernel
 def sample_lines(u, v, y, weight, classes, slopes, out):
-    """Fill `out` with the best Gini impurity, slope and offset over all offsets of the given slopes."""
+    """Fill out, float64 (3,), with the best Gini impurity, slope and offset over all offsets of the given slopes.
+
+    u, v float64 (n,); y integer classes and weight int64 (n,). The impurity is infinite if no line separates rows.
+    """
     n = u.shape[0]
     total = np.zeros(classes, np.int64)
     for i in range(n):
@@ -88,9 +94,10 @@ def sample_lines(u, v, y, weight, classes, slopes, out):
 
 @kernel
 def sample_pairs(Z, empty, pairs, y, weight, classes, slopes, out):
-    """Sample lines of pairs int64 (k, 2) of the rows of Z in both orders; fill out (k, 4): value, order, slope, offset.
+    """Fill out, float64 (k, 4), with the best sampled line of each pair in either order: Gini impurity, order, slope, offset.
 
-    `empty`, bool, has the shape of Z, or no rows. Lines separate the rows without an empty cell; the others add their impurity.
+    Z float64 (features, n); pairs int64 (k, 2). `empty`, bool, has the shape of Z, or no rows. Lines separate the rows without an empty
+    cell; the others add their impurity.
     """
     line = np.empty(3)
     empty_counts = np.zeros(classes, np.int64)
@@ -130,7 +137,7 @@ def sample_pairs(Z, empty, pairs, y, weight, classes, slopes, out):
 
 @kernel
 def _gap(u, v, left, a):
-    """Return min t over the left rows minus max t over the others, with t = v - a u; concave in a."""
+    """Return min t over the left rows minus max t over the others, with t = v - a u; it is concave in a."""
     low = math.inf
     high = -math.inf
     for i in range(u.shape[0]):

@@ -1,4 +1,4 @@
-"""Merge the rows of a node to the distinct points of a pair of features, with compressed class counts."""
+"""Merge the rows of a node to the distinct points of two features."""
 
 from __future__ import annotations
 
@@ -31,7 +31,8 @@ class Points(NamedTuple):
 class BivariateRows(NamedTuple):
     """The rows of a node: values float64 and ranks int64 of the features (p, n), levels int64 (p,), classes y, weights, total of each class.
 
-    `empty`, bool (p, n), marks empty cells; it has no rows if there are none.
+    Ranks number the distinct values of a feature from 0; `levels` counts them. `empty`, bool (p, n), marks empty cells; it has no rows if
+    there are none.
     """
 
     values: np.ndarray
@@ -56,16 +57,16 @@ class ColumnPair(NamedTuple):
 
 @kernel
 def exchange(points):
-    """Return the points of (v, u)."""
+    """Return the points with u and v exchanged."""
     return Points(points.v, points.u, points.first, points.klass, points.weight, points.total, points.fixed)
 
 
 @kernel
 def scaled_points(whole, codes, code_levels, rows, normalise, values, ranks, levels):
-    """Fill scaled values, ranks and levels of each feature; the scale is the inter-quartile range as a power of two.
+    """Fill scaled values, ranks and levels of each feature; the scale is the inter-quartile range, rounded to a power of two.
 
     whole float64 (all rows, p), its codes and their levels as in `ordering`; values float64, ranks int64 (p, n); levels int64 (p,).
-    A range of 0 falls back to that of all.
+    If the inter-quartile range is 0, the whole range replaces it.
     """
     n = rows.shape[0]
     order = np.empty(n, np.int64)
@@ -112,7 +113,7 @@ def _sort_by_code(code, levels, order):
 
 @kernel
 def _merge_dense(columns, y, weight, out):
-    """Merge by a table of all cells, if there are fewer cells than rows."""
+    """Merge by a table of all pairs of ranks, if these are fewer than the rows; return the number of points."""
     u, v, code_u, code_v, levels_u, levels_v = columns
     pu, pv, first, klass, count, total, _ = out
     cells = levels_u * levels_v
@@ -143,7 +144,7 @@ def _merge_dense(columns, y, weight, out):
 
 @kernel
 def merge(columns, y, weight, room):
-    """Return the distinct points, ordered by u and v, and their class counts, in the arrays of `room`.
+    """Return the distinct points, ordered by u and then v, with their class counts, in the arrays of `room`.
 
     These have at least n entries (first: n + 1), except `total` and `fixed`, which are inputs.
     """

@@ -1,8 +1,9 @@
-"""Angular sweep: find the best line on a pair of features by enumeration, in O(N^2) with a radix sort.
+"""Find the best line on a pair of features by an angular sweep.
 
-Each point in turn is the pivot, and the others are sorted by the direction of the line through it. Every linear partition has a
-bounding line through a point of either side. The sweep meets it when the line turns past the other point, with the pivot on the left.
-If more than two points lie on that line, all cuts of it are tried from the first of them. Points are merged, ordered by u and then v.
+The sweep enumerates all lines in O(N^2) with a radix sort. Each point in turn is the pivot, and the others are sorted by the slope of
+the line through it. Every linear partition has a bounding line through a point of either side. The sweep meets it when the line turns
+past the other point, with the pivot on the left. If more than two points lie on that line, all cuts of it are tried from the first of
+them. Points are merged, ordered by u and then v.
 
 State      where[0] next pivot; found: pivot, other point, and k: the first k points on the line go left (k < 0: the last -k)
 Left       the pivot, and the points above the line (before the first direction: every later point)
@@ -19,8 +20,8 @@ import numpy as np
 
 from trainer.kernels.compiled import kernel
 
-BITS = 11  # of one digit of the radix sort; after two digits, slopes are compared
-FEW = 200  # a comparison sort is faster for fewer points
+BITS = 11  # of one of the two digits of the radix sort
+FEW = 200  # points below which a comparison sort is faster
 MOVES = 8  # moves per point in the repair of the order, before a comparison sort replaces it
 TABLE = 1 << 22  # largest total weight for a lookup table of x log x
 PER_POINT = 16  # cost of one turn of the line, in units of about a nanosecond
@@ -35,7 +36,10 @@ class Turn(NamedTuple):
 
 
 class SplitGoal(NamedTuple):
-    """Goal: measure, minimum leaf size, tolerance in rows, rows, drift of the sums, table of x log x (or empty)."""
+    """Goal: measure, minimum leaf size, tolerance in rows, number of rows, table of x log x (or empty).
+
+    `slack` bounds the rounding errors of running sums.
+    """
 
     measure: int
     min_leaf: int
@@ -46,7 +50,11 @@ class SplitGoal(NamedTuple):
 
 
 class Angles(NamedTuple):
-    """Slope and place (N,) of the line from the pivot to each point; keys and digits of the sort; the order (N - 1,)."""
+    """Lines from the pivot to each point, and scratch of the sort.
+
+    slope = dv / du and place = dv / (du + |dv|), which increases with it, within [-1, 1]: float64 (N,). keys and spare int64 (N,), digits
+    int32 (2, 2^BITS + 1): scratch. order int32 (N - 1,).
+    """
 
     slope: np.ndarray
     place: np.ndarray
@@ -65,7 +73,7 @@ def _term(measure, x):
 
 @kernel
 def _sums(measure, left, total):
-    """Return the sums of the terms of both sides over the classes."""
+    """Return for both sides the sum over the classes of x^2 (Gini) or x log x (entropy)."""
     up = 0.0
     down = 0.0
     for c in range(total.shape[0]):
@@ -76,7 +84,7 @@ def _sums(measure, left, total):
 
 @kernel
 def _value(measure, min_leaf, left, total, rows):
-    """Return Phi(left) + Phi(total - left), or infinity if a side is smaller than `min_leaf`."""
+    """Return Phi(left) + Phi(total - left), or infinity if a side is smaller than `min_leaf`; rows: the sum of `total`."""
     n = left.sum()
     m = rows - n
     if min(n, m) < max(1, min_leaf):
@@ -96,7 +104,7 @@ def _value(measure, min_leaf, left, total, rows):
 
 @kernel(error_model="numpy")
 def _by_angle(p, u, v, angles):
-    """Fill slopes and order."""
+    """Fill slope and place of the lines from pivot p to all points, and the order of the other points by slope."""
     slope = angles.slope
     place = angles.place
     order = angles.order
@@ -135,7 +143,10 @@ def _by_angle(p, u, v, angles):
 
 @kernel
 def _radix(p, angles):
-    """Sort the positions other than p by `place`, up to equal digits; True (a place outside the digits is clipped)."""
+    """Sort the positions other than p by the leading 2 * BITS bits of `place` into `order`; return True.
+
+    `_by_angle` then repairs the order of points with equal bits. A place beyond the last digit is clipped.
+    """
     _, place, keys, spare, count, order = angles
     N = place.shape[0]
     size = 1 << BITS
@@ -173,7 +184,7 @@ def _radix(p, angles):
 
 @kernel
 def _add(sign, i, left, first, klass, weight):
-    """Put point i on the left (sign 1) or take it off (-1)."""
+    """Add point i to the class counts of the left side (sign 1), or remove it (-1)."""
     for h in range(first[i], first[i + 1]):
         left[klass[h]] += sign * weight[h]
 
@@ -207,7 +218,10 @@ def _line(goal, p, group, left, points, turn):
 
 @kernel
 def _pivot(goal, p, angles, left, points, turn):
-    """Try all partitions by lines through pivot p; `left`, the pivot and every later point, is overwritten."""
+    """Try all partitions by lines through pivot p.
+
+    left int64 (classes,): the class counts of the pivot and every later point; overwritten.
+    """
     measure, min_leaf, tol, rows, slack, table = goal
     _, _, first, klass, weight, total, _ = points
     last = angles.order.shape[0]
@@ -268,7 +282,7 @@ def _pivot(goal, p, angles, left, points, turn):
 
 @kernel
 def sweep(measure, min_leaf, work, tol, points, turn):
-    """Continue at pivot where[0] until `work` units are spent; return whether all pivots are done."""
+    """Continue at pivot where[0] until about `work` units are spent; return whether all pivots are done."""
     N = points.u.shape[0]
     K = points.total.shape[0]
     where = turn.where

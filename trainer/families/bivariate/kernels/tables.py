@@ -1,4 +1,7 @@
-"""Tables of a pair's search: options, queue of boxes, lists of uncertain points, and array indices."""
+"""Hold the tables of a pair's search: options, boxes and uncertain points.
+
+The constants are indices into the arrays of `PairSearch` and `Queue`.
+"""
 
 from __future__ import annotations
 
@@ -9,23 +12,26 @@ import numpy as np
 
 from trainer.kernels.compiled import kernel
 
-# integer options `how`; `SWEEP`: whether the angular sweep may take over
+# int64 `how`: impurity, kind of bound, branching strategy, heap or stack, bits of the criteria C2 (1), C3 (2), C4 (4) and C5 (8), most
+# points for the local sweep, minimum leaf size, units of work per call, whether to end at the first rule, whether the angular sweep may
+# take over
 MEASURE, BOUND, STRATEGY, BEST_FIRST, CRITERIA, LOCAL, MIN_LEAF, WORK, FIRST, SWEEP = range(10)
-# float options `limits`: prune at `CAP`, comparisons in rows, early stopping, rounding
+# float64 `limits`: value from which on boxes are pruned, tolerance in rows, gap of early stopping, rounding error of t
 CAP, TOL, EPS, TAU = range(4)
-# integer `state` of the queue: waiting boxes, end of the lists of points in use, free slots
+# int64 `state` of the queue: number of waiting boxes, end of the used part of `arena`, number of free slots
 HEAP, TOP, FREE = range(3)
-# integer `counts`, and whether a rule was found
+# int64 `counts`: searched boxes, classified points, local sweeps, and whether a rule was found
 BOXES, CLASSIFIED, SWEEPS, FOUND = range(4)
-# float state `best`: value, a, b, smallest bound that early stopping gave up
+# float64 `best`: value, a and b of the incumbent, and the smallest bound that only early stopping pruned
 VALUE, SLOPE, OFFSET, GIVEN_UP = range(4)
+# return codes of `explore`: all boxes are closed, the work of the call is done, a table must grow
 DONE = 0
 RUNNING = 1
 GROW = 2
 
 
 class PairSearch(NamedTuple):
-    """Options and results of a pair's search: `how`, `limits`, `best` and `counts` as listed above."""
+    """Options and results of a pair's search: `how` and `counts` int64, `limits` and `best` float64, by the indices above."""
 
     how: np.ndarray
     limits: np.ndarray
@@ -34,10 +40,11 @@ class PairSearch(NamedTuple):
 
 
 class Queue(NamedTuple):
-    """The waiting boxes: float64 (slots, 5) a0, a1, b0, b1, bound; meta int64 (slots, 3 + 2 classes) start, m, stagnation, nU, nL.
+    """The waiting boxes and the positions of their uncertain points.
 
-    `arena[start:start + m]` holds the positions of a box's uncertain points, `scratch` those of four children; `heap` the waiting
-    slots, `free` the others; `state` as listed above.
+    boxes float64 (slots, 5): a0, a1, b0, b1, bound. meta int64 (slots, 3 + 2 classes): start, m, stagnation, nU, nL.
+    `arena[start:start + m]` holds the positions of a box's uncertain points, `scratch` those of four children. `heap` lists the waiting
+    slots, `free` the others; `state` by the indices above. These five are int64.
     """
 
     boxes: np.ndarray
@@ -51,7 +58,7 @@ class Queue(NamedTuple):
 
 @kernel
 def push(best_first, heap, boxes, st, slot):
-    """Push a slot: onto a heap by bound, or onto a stack."""
+    """Push a slot: onto a heap by bound if `best_first` is 1, else onto a stack. st: the `state` of the queue."""
     x = st[HEAP]
     st[HEAP] += 1
     heap[x] = slot
@@ -63,7 +70,7 @@ def push(best_first, heap, boxes, st, slot):
 
 @kernel
 def pop(best_first, heap, boxes, st):
-    """Pop the next slot."""
+    """Remove the next slot and return it: the one with the least bound, or the newest."""
     st[HEAP] -= 1
     last = st[HEAP]
     if best_first == 0:
