@@ -35,7 +35,7 @@ def count_questions(groups: Groups) -> int:
 def encode_questions(groups: Groups) -> BitArray:
     """Return the binary features, uint8 (n_rows, n_features).
 
-    A categorical column has a feature for each subset without its first category, ordered by bits and limited by `max_card`. A
+    A categorical column has a feature for each subset without its first category, ordered by their bits and limited by `max_card`. A
     column of bins has a feature for each bin but the last: 1 for rows above it.
     """
     answers = [np.zeros((len(groups.y), 0), np.uint8)]

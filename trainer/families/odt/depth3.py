@@ -20,10 +20,38 @@ def search_three_levels(
     groups: Groups, s: np.ndarray, rows: np.ndarray, deep: bool, order: list[int], lower: int, top: int, limit: int,
     *, take: Callable[[int, int, int], None], check: Callable[[], None], flag: np.ndarray,
 ) -> int:  # fmt: skip
-    """Call `take` with each better tree: value, group, and mask of the categories of side 0. Return the number of nodes.
+    """Search trees of three levels and call `take` with each better one; return the number of nodes.
 
-    The first tree must exceed `lower`; the search ends at the upper bound `top`. Values are in the unit of the kernels, and `s` are
-    the signed weights. Side 1 has two levels, side 0 only if `deep`.
+    Values are in the unit of the kernels, 2 (correct weight) - (weight of the rows). Side 1 has two levels, side 0 only if `deep`.
+
+    Parameters
+    ----------
+    groups : Groups
+    s : int32 array of shape (n,)
+        Signed weights of all rows.
+    rows : int64 array of shape (m,)
+        Rows to classify.
+    deep : bool
+        Whether side 0 has two levels.
+    order : list of int
+        Groups to test at the root, in the order of the search.
+    lower : int
+        The first tree must exceed this value.
+    top : int
+        An upper bound; the search ends when it is reached.
+    limit : int
+        Nodes of the first kernel call.
+    take : callable
+        Receives the value, the group, and the mask of the categories of side 0.
+    check : callable
+        Called before each kernel call; may raise LevelLimitReached.
+    flag : int64 array of shape (1,)
+        A value other than 0 ends a kernel call.
+
+    Raises
+    ------
+    LevelLimitReached
+        If the search was stopped.
     """
     spans = groups.spans
     best = np.int32(lower)

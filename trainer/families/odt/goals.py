@@ -180,7 +180,7 @@ class RateGoalSearch:
         )  # fmt: skip
 
     def _counts(self, pair: RatePoint, tn: int | None = None) -> tuple[int, int, int, int]:
-        """Return tp, positives, tn and negatives of the goal's positive class."""
+        """Return the correct positives, all positives, the correct negatives and all negatives of the goal's positive class."""
         negatives = pair.tn if tn is None else tn
         if self.mirrored:
             return negatives, self.negatives, pair.tp, self.positives

@@ -14,7 +14,7 @@ class LevelLimitReached(Exception):
 
 @dataclass(frozen=True, eq=False)
 class TopologyLevel:
-    """A shape of the topology; equal shapes are one object."""
+    """A shape of the topology with its number in caches; equal shapes are one object."""
 
     key: int
     shape: Shape | None

@@ -119,7 +119,7 @@ class GroupModel(TreeProgram[Draft]):
         return self.form.read(values, best_last=True)
 
     def consider(self, tree: Draft) -> None:
-        """Store and report a tree that improves the incumbent."""
+        """Store and report a tree if it improves the incumbent."""
         value = self.task.score(tree)
         if value is not None and (self.best is None or value > self.best):
             self.best = value

@@ -1,4 +1,4 @@
-"""Compute the proved Pareto front of (sensitivity, specificity) of a topology with subset branching.
+"""Compute the proved front of sensitivity and specificity of a topology.
 
 Phase 1, the hull: the exact search finds the optimum for some class weights. The optima are corners of the front, and each proves a line
 that no tree exceeds. Phase 2: a search over fronts (`trainer.families.odt.kernels.pareto`) joins the fronts of both sides of a test and
@@ -366,6 +366,7 @@ class RateFrontierSearch:
             self._ignores_limits = False
 
     def _tree(self, shape: Shape | None, rows: np.ndarray, t: int, front: EntryFront | None = None) -> Draft:
+        """Return a tree for entry t of the front of the rows, by default the front that `_solve` returns."""
         front = front or self._solve(shape, rows)
         h = int(front.groups[t])
         mask = int(front.masks[t])

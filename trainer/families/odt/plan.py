@@ -154,7 +154,7 @@ def find_tested_groups(
 ) -> set[int]:
     """Return the groups that a full CART tree tests (Günlük et al.).
 
-    Gini splits down to fewer than `least` rows or one class, for at most `limit` nodes.
+    Nodes are split by Gini impurity down to fewer than `least` rows or one class, at most `limit` nodes in all.
     """
     tested: set[int] = set()
     stack = [np.arange(len(groups.y)) if rows is None else rows]

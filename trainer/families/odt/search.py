@@ -46,7 +46,7 @@ GAP_SHARE = 0.6  # a step searches the upper part of the gap, above this share
 
 @dataclass(kw_only=True)
 class SubsetSearch:
-    """One search. It calls `stopped` often; `flag[0] != 0` ends a kernel call."""
+    """Exact search of one problem. It calls `stopped` often; `flag[0] != 0` ends a kernel call."""
 
     groups: Groups
     root: Shape
@@ -186,7 +186,7 @@ class SubsetSearch:
             self.on_bound(bound)
 
     def _update_incumbent(self, level: TopologyLevel, rows: np.ndarray, entry: RowSetValue) -> RowSetValue:
-        """Return `entry`; report its tree if it covers all rows and the whole topology."""
+        """Return `entry`; report its tree as the incumbent if it covers all rows and the whole topology."""
         if level is self._top and len(rows) == len(self.groups.y):
             self._cache[self._key(level, rows)] = entry
             self.on_incumbent(entry.value, self._draft(level, rows))
@@ -228,7 +228,7 @@ class SubsetSearch:
             limit *= 4
 
     def _count_pairs(self, rows: np.ndarray) -> None:
-        """Fill the tables of two levels in pieces, since the rows of a thousand columns take seconds."""
+        """Fill the tables of two levels in pieces between checks of the clock, since a thousand columns take seconds."""
         G = self.groups
         self._size[:] = 0
         step = max(1, PAIRS_PER_CHECK // self._T.shape[1])

@@ -1,4 +1,4 @@
-"""Kernel of three levels of subset branching for two classes: a test whose sides have one or two more levels.
+"""Search three levels of subset branching for two classes.
 
 The categories of the upper group go left or right one at a time. The kernel of two levels
 (`trainer.families.odt.kernels.signed`) evaluates both sides from their tables, which are additive. Bounds by subadditivity:
@@ -30,7 +30,7 @@ NODES_PER_TABLE = 16  # filling the tables of a call counts as so many nodes
 
 
 class SignedRows(NamedTuple):
-    """Signed table int32 (columns, columns), weight int64 (columns,) and value of some rows."""
+    """A set of rows: signed table T int32 (columns, columns), weight int64 (columns,) and its value V."""
 
     table: np.ndarray
     weight: np.ndarray
@@ -53,7 +53,7 @@ class SideSlots(NamedTuple):
 
 @kernel
 def sort_by_size(size, first, stop):
-    """Return the columns of a group that occur, the largest first."""
+    """Return the columns of a group that occur, the largest first; size int64 (columns,), weights."""
     order = np.argsort(-size[first:stop], kind="mergesort")
     m = len(order)
     while m > 0 and size[first + order[m - 1]] == 0:
@@ -63,7 +63,7 @@ def sort_by_size(size, first, stop):
 
 @kernel
 def solve_one_level(T, spans, group_scores):
-    """Return V of one test from the diagonal of T, and fill `group_scores`."""
+    """Return V of one test from the diagonal of T, and fill group_scores, int32 (groups,)."""
     F = T.shape[0]
     d = np.empty(F, np.int32)
     for f in range(F):
@@ -73,9 +73,10 @@ def solve_one_level(T, spans, group_scores):
 
 @kernel
 def solve_two_levels(T, size, spans, lower, upper, known, budget):
-    """Return V of two levels, or `lower` if V does not exceed it, and the nodes (-1 if stopped).
+    """Return V of two levels, or `lower` if V does not exceed it, and the number of nodes (-1 if stopped).
 
-    `upper` is an upper bound of V. `known` int32 (groups,) are upper bounds by root group; the kernel tightens them.
+    T int32 (columns, columns); size int64 (columns,), weights. `upper` is an upper bound of V. `known` int32 (groups,) are upper bounds by
+    root group; the kernel tightens them.
     """
     start = spans.start
     ordered = spans.ordered
@@ -112,7 +113,7 @@ def solve_two_levels(T, size, spans, lower, upper, known, budget):
 
 @kernel
 def fill_category_tables(cat, s, w, rows, start, g):
-    """Return tables int32 (categories of g, columns, columns) and weights int64 (categories of g, columns)."""
+    """Return a table for each category of group g, int32 (categories, columns, columns), and its weights, int64 (categories, columns)."""
     m = start[g + 1] - start[g]
     F = start[-1]
     G = cat.shape[1]
@@ -130,7 +131,7 @@ def fill_category_tables(cat, s, w, rows, start, g):
 
 @kernel
 def _empty_sides(m, columns, groups):
-    """Allocate slots for m decisions."""
+    """Allocate the slots of both sides for m decisions."""
     table = np.zeros((2, m + 1, columns, columns), np.int32)
     weight = np.zeros((2, m + 1, columns), np.int64)
     value = np.zeros((2, m + 1), np.int32)
@@ -140,7 +141,7 @@ def _empty_sides(m, columns, groups):
 
 @kernel
 def _add_category(sides, side, t, part, need, deep, spans, budget):
-    """Fill slot t + 1 with one more category. Return the value of the side and the nodes (-1 if stopped).
+    """Fill slot t + 1 of a side with one more category; return the value of the side and the nodes (-1 if stopped).
 
     The value is exact only if it exceeds `need`.
     """
@@ -160,9 +161,10 @@ def _add_category(sides, side, t, part, need, deep, spans, budget):
 
 @kernel
 def search_nominal(T, size, cats, single_values, deep, spans, lower, budget):
-    """Search all subsets of a group over its categories `cats`: (value, mask or -1, nodes or -1 if stopped).
+    """Search all subsets of a group over its categories `cats`, largest first.
 
-    `single_values` are the values of the categories by themselves.
+    T, size: the result of `fill_category_tables`. single_values int32: V of each of `cats` by itself. Returns the best value, the mask of
+    the categories on side 0, and the nodes. No tree exceeds `lower` if the mask is -1. The search was stopped if the nodes are -1.
     """
     m = len(cats)
     sides = _empty_sides(m, spans.start[-1], len(spans.ordered))
@@ -224,9 +226,10 @@ def search_nominal(T, size, cats, single_values, deep, spans, lower, budget):
 
 @kernel
 def search_ordered(T, size, deep, flip, spans, lower, budget):
-    """Search all thresholds of a group, the middle first: (value, cut or -1, nodes or -1 if stopped).
+    """Search all thresholds of a group, the middle first. With `flip`, the lower bins go to side 1.
 
-    With `flip`, the lower bins go to side 1.
+    Returns the best value, the number of bins below the cut, and the nodes. No tree exceeds `lower` if the cut is -1. The search was
+    stopped if the nodes are -1.
     """
     start = spans.start
     F = start[-1]

@@ -1,12 +1,11 @@
-"""Kernels of the frontier of sensitivity and specificity for subset branching: all non-dominated pairs of one and two levels.
+"""Compute fronts of correct positives and negatives of one and two levels.
 
-A frontier of rows D is an int64 array A: A[t] is the largest weight of correct negatives among the trees with at least t correct
+The front of rows D is an int64 array A: A[t] is the largest weight of correct negatives among the trees with at least t correct
 positives, t = 0 .. P(D), so A never increases. Günlük et al., equations (15) and (16), ask for one entry of it.
 
 Legend: rows i with category cat[i, g] of group g, class y[i] (1 positive) and weight w[i]; group g owns the columns
-start[g]..start[g+1]-1; ordered[g] = 1 where only thresholds are allowed; neg[f], pos[f] weights of the classes in column f;
+start[g]..start[g+1]-1; ordered[g] = 1 where only thresholds are allowed; neg[f], pos[f] int64, weights of the classes in column f;
 card: a subset, or its complement, has at most so many categories (0: any).
-Numba's cache does not detect changes of the called kernel in `trainer.families.odt.kernels.subset`.
 """
 
 from __future__ import annotations
@@ -22,7 +21,10 @@ UNREACHABLE = np.int64(-(1 << 60))
 
 
 class EntryFront(NamedTuple):
-    """The best tree known for each entry, int64 (P + 1,) each: correct negatives, the group tested at the root, what goes left."""
+    """The best known tree for each entry t, int64 (P + 1,) each: correct negatives, group tested at the root, categories that go left.
+
+    The categories are a mask.
+    """
 
     best: np.ndarray
     groups: np.ndarray
@@ -56,7 +58,7 @@ def _thresholds(neg, pos, first, stop, A):
 
 @kernel
 def _subsets(neg, pos, first, stop, A, S):
-    """Raise A by every subset: a knapsack over the positives. S int64 (1, len(A)) is scratch."""
+    """Raise A by every subset: a knapsack over the positives. S int64 (1 or more, at least len(A)) is scratch."""
     S[0, : len(A)] = UNREACHABLE
     S[0, 0] = 0
     top = np.int64(0)
@@ -78,7 +80,10 @@ def _subsets(neg, pos, first, stop, A, S):
 
 @kernel
 def _small_subsets(neg, pos, first, stop, card, A, S):
-    """As `_subsets`, with at most `card` categories of one of the labels; S int64 (card + 1, len(A)) is scratch."""
+    """Raise A by every subset with at most `card` categories of one of the labels.
+
+    S int64 (card + 1, at least len(A)) is scratch.
+    """
     for few_positive in range(2):
         S[:, : len(A)] = UNREACHABLE
         S[0, 0] = 0
@@ -104,7 +109,7 @@ def _small_subsets(neg, pos, first, stop, card, A, S):
 
 @kernel
 def raise_by_group(neg, pos, first, stop, is_ordered, card, A, S):
-    """Raise A by the tests of one group above two leaves; A is not monotone yet."""
+    """Raise A by the tests of one group above two leaves; `make_monotone` must follow."""
     if is_ordered:
         _thresholds(neg, pos, first, stop, A)
     elif card > 0 and 2 * card < stop - first:
@@ -115,7 +120,7 @@ def raise_by_group(neg, pos, first, stop, is_ordered, card, A, S):
 
 @kernel
 def solve_last_level(neg, pos, spans, S):
-    """Return the frontier of one test and two leaves over all groups: int64 (P + 1,)."""
+    """Return the front of one test and two leaves over all groups, int64 (P + 1,); S: scratch of `_subsets`."""
     start, ordered, card = spans
     N = np.int64(0)
     P = np.int64(0)
@@ -132,7 +137,7 @@ def solve_last_level(neg, pos, spans, S):
 
 @kernel
 def join(A, B):
-    """Return the frontier of two sides together: out[a + b] = A[a] + B[b] over the steps of both."""
+    """Return the front of two sides together: out[a + b] = A[a] + B[b] over the steps of both, int64 (len(A) + len(B) - 1,)."""
     out = np.full(len(A) + len(B) - 1, UNREACHABLE)
     for a in range(len(A)):
         if a + 1 < len(A) and A[a + 1] == A[a]:
@@ -148,13 +153,13 @@ def join(A, B):
 
 @kernel
 def improves(J, best):
-    """Return whether the frontier J exceeds `best` anywhere."""
+    """Return whether the front J exceeds `best` anywhere."""
     return bool((best < J).any())
 
 
 @kernel
 def update_front(J, front, g, mask):
-    """Update the entries that J improves, with the test that reached them; return whether any changed."""
+    """Update the entries that J improves by the test that reaches them; return whether any changed."""
     best, groups, masks = front
     changed = False
     for t in range(len(best)):
@@ -168,7 +173,10 @@ def update_front(J, front, g, mask):
 
 @kernel
 def _cuts(table, size, spans, S, front, g):
-    """Raise the frontier by every cut of the ordered group g with counts `table` (bins, columns, 2)."""
+    """Raise the front by every cut of the ordered group g.
+
+    table int64 (bins, columns, 2): class counts; size int64 (bins, 2): class weights.
+    """
     left = np.zeros((2, table.shape[1]), np.int64)
     right = np.zeros((2, table.shape[1]), np.int64)
     sent = np.int64(0)
@@ -188,7 +196,7 @@ def _cuts(table, size, spans, S, front, g):
 
 @kernel
 def _suffix_fronts(table, order, m, spans, S, size):
-    """Return relaxed frontiers (m + 1, size) of the categories from the t-th on, and their last entries (m + 1,).
+    """Return relaxed fronts of the categories from the t-th on, int64 (m + 1, size), and their last entries, int64 (m + 1,).
 
     Each category has a last-level test of its own.
     """
@@ -204,9 +212,9 @@ def _suffix_fronts(table, order, m, spans, S, size):
 
 @kernel
 def _assignments(table, size, spans, S, front, g, beat, budget):
-    """Raise the frontier by every subset of the nominal group g; True if finished.
+    """Raise the front by every subset of the nominal group g; return False if the budget ended the search.
 
-    Depth-first over the categories, largest first. A partial assignment is pruned if the joined frontier of its decided rows and of each
+    Depth-first over the categories, largest first. A partial assignment is pruned if the joined front of its decided rows and of each
     other category by itself exceeds `beat` nowhere.
     """
     m = len(table)
@@ -266,9 +274,9 @@ def _assignments(table, size, spans, S, front, g, beat, budget):
 
 @kernel
 def update_two_levels(rows, spans, g, front, beat, budget):
-    """Raise `front` to the frontier of trees that test group g and any group on each side; True if finished.
+    """Raise `front` to the front of trees that test group g and any group on each side; return False if the budget ended the search.
 
-    `beat` is the frontier, raised at entries that are not searched.
+    beat int64 (P + 1,): the entries that a tree must exceed; too large for any tree at entries that are not searched.
     """
     start = spans.start
     table = split_counts(rows, start, 2, g)

@@ -1,4 +1,4 @@
-"""Arguments of the kernels: columns of the groups, selected rows, and node budget."""
+"""Define the kernels' arguments: columns of groups, rows and node budget."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import numpy as np
 
 
 class Spans(NamedTuple):
-    """Columns of the groups: group g owns start[g]..start[g + 1] - 1, one per category; int64 (groups + 1,).
+    """Columns of the groups: group g owns start[g]..start[g + 1] - 1, one for each category; int64 (groups + 1,).
 
-    ordered (groups,): 1 if only thresholds are allowed. card > 0: a subset or its complement has at most `card` categories.
+    ordered int64 (groups,): 1 if only thresholds are allowed. card > 0: a subset or its complement has at most `card` categories.
     """
 
     start: np.ndarray
@@ -19,7 +19,7 @@ class Spans(NamedTuple):
 
 
 class CategoryRows(NamedTuple):
-    """Categories cat int32 (n, groups), classes y and weights w int64 (n,) of all rows, and the selected rows `chosen`, int64."""
+    """Categories cat int32 (n, groups), classes y int32 (n,) and weights w int64 (n,) of all rows; chosen int64 (m,): the selected rows."""
 
     cat: np.ndarray
     y: np.ndarray

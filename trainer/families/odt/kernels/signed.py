@@ -1,7 +1,7 @@
-"""Kernel of two levels of subset branching for two classes, with signed weights and pair bounds.
+"""Search two levels of subset branching for two classes.
 
 Legend: rows i with category cat[i, g] of group g and signed weight s[i] = w[i] for one class, -w[i] for the other; group g owns the
-columns start[g]..start[g+1]-1.  T[a, f] the sum of s over the rows in the columns a and f.  For a set D of rows
+columns start[g]..start[g+1]-1.  T[a, f] int32: the sum of s over the rows in the columns a and f.  For a set D of rows
    s_h(D) = the largest sum of +s or -s, by category of group h (nominal) or by the two sides of a threshold (ordered),
 so that one test of h classifies (w(D) + s_h(D)) / 2 correctly.  s_h is a maximum of linear functions, hence subadditive:
 s_h(D + c) <= s_h(D) + s_h(c), which bounds what undecided categories can add.
@@ -19,9 +19,9 @@ INFINITE_SCORE = np.int32(1 << 30)  # larger than any score
 
 
 class RemainingGain(NamedTuple):
-    """Upper bounds of the gain of the categories from the t-th on.
+    """Upper bounds of the gain of the categories from the t-th on, int32.
 
-    pairs int32 (t, h, k) with groups h and k on the two sides; most (t,) with any groups.
+    pairs (categories + 1, groups, groups): with groups h and k on the two sides; most (categories + 1,): with any groups.
     """
 
     pairs: np.ndarray
@@ -30,7 +30,7 @@ class RemainingGain(NamedTuple):
 
 @kernel
 def add_to_tables(cat, s, w, rows, start, T, size):
-    """Add `rows` to T int32 (columns, columns) and size int64 (columns,)."""
+    """Add `rows` to T int32 (columns, columns) and to their weights, size int64 (columns,)."""
     G = cat.shape[1]
     for r in rows:
         for g in range(G):
@@ -42,7 +42,10 @@ def add_to_tables(cat, s, w, rows, start, T, size):
 
 @kernel
 def limited_score(d, first, stop, card):
-    """Return s_h for subsets of limited size: at most `card` categories differ from the sign of all others."""
+    """Return s_h for subsets of limited size: at most `card` categories have another label than all others.
+
+    d int32 (columns,): sums of s by category.
+    """
     total = np.int32(0)
     for f in range(first, stop):
         total += d[f]
@@ -58,7 +61,10 @@ def limited_score(d, first, stop, card):
 
 @kernel
 def scores(d, start, ordered, card, out):
-    """Fill out[h] = s_h for signed column sums d; return the largest. `card` > 0 limits nominal subsets."""
+    """Fill out[h] = s_h, int32 (groups,), from sums of s by column, d int32 (columns,); return the largest.
+
+    `card` > 0 limits nominal subsets.
+    """
     top = np.int32(0)
     for h in range(len(ordered)):
         value = np.int32(0)
@@ -127,7 +133,10 @@ def fill_suffix_bounds(T, cats, spans, undecided):
 
 @kernel
 def search_ordered_group(T, g, spans, lower):
-    """Search all thresholds of group g with any group on each side: (value above `lower` or lower, mask or -1)."""
+    """Search all thresholds of group g with any group on each side.
+
+    Returns the best value and the mask of the bins that go left; `lower` and -1 if no value exceeds `lower`.
+    """
     start, ordered, card = spans
     F = T.shape[0]
     G = len(ordered)
@@ -152,7 +161,10 @@ def search_ordered_group(T, g, spans, lower):
 
 @kernel
 def search_nominal_group(T, cats, undecided, g, spans, lower, budget):
-    """Search all subsets of group g over its categories `cats` (largest first): (value, mask or -1, nodes or -1 if stopped)."""
+    """Search all subsets of group g over its categories `cats`, largest first, with any group on each side.
+
+    Returns the best value, the mask of the categories that go left (-1 if no value exceeds `lower`), and the nodes (-1 if stopped).
+    """
     start, ordered, card = spans
     M, U = undecided
     F = T.shape[0]
@@ -224,7 +236,8 @@ def search_nominal_group(T, cats, undecided, g, spans, lower, budget):
 def search_two_levels(T, size, spans, lower, closed_groups, budget):
     """Find the best test of any group with any test on each side, in signed units, above `lower`.
 
-    closed_groups int64 (groups,): 1 for groups that are finished; the kernel sets it. Returns (value, group or -1, mask, finished).
+    closed_groups int64 (groups,): 1 for groups that are finished; the kernel sets it. Returns the value, the group (-1 if no value exceeds
+    `lower`), the mask of the categories that go left, and whether all groups are finished.
     """
     start = spans.start
     ordered = spans.ordered

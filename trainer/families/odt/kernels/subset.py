@@ -1,10 +1,10 @@
-"""Kernels of subset branching on categorical groups: the best last level and the best two levels.
+"""Find the best last level and two levels of subset branching.
 
 Günlük, Kalagnanam, Li, Menickelly & Scheinberg, "Optimal decision trees for categorical data via integer programming". Labels are
 free: a leaf predicts its majority, which for two classes equals the paper's fixed parity labels.
 
 Legend: rows i with category cat[i, g] of group g, class y[i] and weight w[i]; group g owns the columns start[g]..start[g+1]-1, one
-a category; ordered[g] = 1 where only thresholds are allowed (numeric groups in bins); counts[f, k] the weight of class k in
+a category; ordered[g] = 1 where only thresholds are allowed (numeric groups in bins); counts[f, k] int64, the weight of class k in
 column f of the rows at hand.
 """
 
@@ -17,7 +17,7 @@ from trainer.kernels.compiled import kernel
 
 @kernel
 def count_classes(cat, y, w, rows, start, n_classes, out):
-    """Fill `out`, int64 (columns, classes), with the weights of `rows`."""
+    """Fill `out`, int64 (columns, classes), with the class weights of `rows` by column."""
     out[:, :] = 0
     for r in rows:
         for g in range(cat.shape[1]):
@@ -26,7 +26,7 @@ def count_classes(cat, y, w, rows, start, n_classes, out):
 
 @kernel
 def group_value(counts, first, stop, is_ordered, card):
-    """Return the largest correct weight of one test of a group, with majority labels on both sides.
+    """Return the largest correct weight of one test of a group, columns `first` to `stop` - 1, with majority labels on both sides.
 
     `card` > 0 limits a nominal subset, or its complement, to that many categories.
     """
@@ -94,7 +94,7 @@ def _largest_gains(counts, first, stop, total, card):
 
 @kernel
 def last_level(counts, start, ordered, card):
-    """Find the best group for a last level: (value, group); counts int64 (columns, classes)."""
+    """Return the largest correct weight of one test, and its group; counts int64 (columns, classes)."""
     best = np.int64(-1)
     best_group = -1
     for g in range(len(ordered)):
@@ -107,7 +107,7 @@ def last_level(counts, start, ordered, card):
 
 @kernel
 def split_counts(rows, start, n_classes, g):
-    """Return the counts by category of group g: int64 (categories of g, columns, classes)."""
+    """Return the counts by category of group g, int64 (categories of g, columns, classes); rows: a `CategoryRows`."""
     cat, y, w, row_numbers = rows
     out = np.zeros((start[g + 1] - start[g], start[-1], n_classes), np.int64)
     for r in row_numbers:
@@ -118,14 +118,17 @@ def split_counts(rows, start, n_classes, g):
 
 @kernel
 def _children_correct(left, right, spans):
-    """Return the correct weight of the best last level of each side together."""
+    """Return the correct weight of the best last levels of both sides; left, right: their counts, int64 (columns, classes)."""
     start, ordered, card = spans
     return last_level(left, start, ordered, card)[0] + last_level(right, start, ordered, card)[0]
 
 
 @kernel
 def _thresholds(table, weight, spans, lower):
-    """Search every cut of an ordered group: (value, mask); `table` of `split_counts`, weight int64 (categories,)."""
+    """Search every cut of an ordered group; return the best value and the mask of the bins that go left (-1 if none exceeds `lower`).
+
+    table: the result of `split_counts`. weight int64 (categories,).
+    """
     left = np.zeros(table.shape[1:], np.int64)
     right = table.sum(axis=0)
     best = lower
@@ -146,10 +149,10 @@ def _thresholds(table, weight, spans, lower):
 
 @kernel
 def _subsets(table, weight, spans, lower, budget):
-    """Search every subset of a nominal group: (value, mask, finished).
+    """Search every subset of a nominal group, depth-first over the categories, the largest first.
 
-    Depth-first over the categories by weight, largest first. A partial assignment is pruned if it cannot exceed the incumbent, which
-    starts at `lower`.
+    Returns the best value, the mask of the categories that go left (-1 if none exceeds `lower`), and whether the search is finished. A
+    partial assignment is pruned if it cannot exceed the incumbent, which starts at `lower`.
     """
     limit = budget.nodes
     flag = budget.flag
@@ -212,7 +215,8 @@ def _subsets(table, weight, spans, lower, budget):
 def search_two_levels(rows, spans, n_classes, g, lower, budget):
     """Find the best tree above `lower` that tests group g and then any group on each side.
 
-    Returns (value, mask of the categories that go left, finished); (lower, -1) if no tree is better.
+    Returns its correct weight, the mask of the categories that go left, and whether the search is finished; `lower` and -1 if no tree is
+    better.
     """
     start = spans.start
     table = split_counts(rows, start, n_classes, g)
