@@ -1,8 +1,11 @@
-"""Coefficient perturbation and random jumps of OC1 (Murthy, Kasif & Salzberg 1994).
+"""Perturb the coefficients of a hyperplane and jump at random, as OC1 does.
 
 Legend     V_i = sum_j a_j x_ij + a_0; row i is on the positive side iff V_i > 0. Z float64 (n, m + 1) holds the features and a last
            column of ones; `flat` is its transpose, so that a coefficient's column is contiguous.
-State      a (m + 1,), V (n,), status float64 (2,): the impurity of the hyperplane and the stagnation probability
+State      a float64 (m + 1,), V float64 (n,), status float64 (2,): the impurity of the hyperplane and the stagnation probability
+Flag       int64 (1,): a value other than 0 ends the search
+
+Murthy, Kasif & Salzberg, "A System for Induction of Oblique Decision Trees" (1994).
 """
 
 from __future__ import annotations
@@ -17,7 +20,7 @@ from trainer.kernels.impurity import of_parts
 
 
 class HyperplaneRows(NamedTuple):
-    """The rows of a node: `flat` as above, class and weight int64 (n,), the total of each class; measure and minimum leaf size."""
+    """The rows of a node: `flat` as above, class and weight int64 (n,), the total weight of each class; measure and minimum leaf size."""
 
     flat: np.ndarray
     y: np.ndarray
@@ -28,7 +31,7 @@ class HyperplaneRows(NamedTuple):
 
 
 class PlaneState(NamedTuple):
-    """State of the climb, as above."""
+    """State of the climb: a, V and status, as above."""
 
     a: np.ndarray
     V: np.ndarray
@@ -120,7 +123,7 @@ def _best_step(direction, W, y, weight, total, measure, min_leaf):
 
 @kernel
 def _perturb(rows, h, a, V):
-    """Return the best value of coefficient h with the others fixed, and its impurity."""
+    """Return the best value of coefficient h while the others are fixed, and its impurity."""
     flat, y, weight, total, measure, min_leaf = rows
     column = flat[h]
     return _best_step(column, V - a[h] * column, y, weight, total, measure, min_leaf)

@@ -1,7 +1,7 @@
-"""Kernels of depth-two subtrees (D2S): pair counts, best subtrees, and splits above them.
+"""Find the best depth-two subtrees (D2S) from pair counts, and splits above.
 
-Legend     X[i,f] bits, y[i] class, weight[i]; P[k,f,g] weight of class k with x_f = x_g = 1, f ≤ g; P[k,f,f] with x_f = 1
-           best[t] largest correct weight of a subtree with t + 1 leaves, t = 0..3; shape[t] its features (root, left, right)
+Legend     X uint8 (n, F): bits; y[i] class, weight[i]; P int32 (K, F, F): P[k,f,g] weight of class k with x_f = x_g = 1, f ≤ g
+           best[t] int64: largest correct weight of a subtree with t + 1 leaves, t = 0..3; shape[t] its features (root, left, right)
 
 Keegan, Forbes, Corry & Abolghasemi, equations 27-40. Rows of one class and one power of two of the weights are packed 64 to a
 word, feature by feature, so that a pair count is a sum of shifted population counts. Ties: the smallest root feature, the left
@@ -23,7 +23,10 @@ NONE = -1
 
 @kernel
 def _flush(words, shift, P):
-    """Add the pair counts of one word of rows to P (F, F), upper triangle."""
+    """Add the pair counts of one word of rows to P int32 (F, F), upper triangle, and clear the word.
+
+    words uint64 (F,): the 64 rows, one word for each feature. shift: the rows count 2^shift each.
+    """
     size = len(words)
     for f in range(size):
         x = words[f]
@@ -77,7 +80,10 @@ def count_pairs(X, y, weight, rows, P, totals):
 
 @kernel
 def best_values(P, totals, best, zero, one, left, right):
-    """Fill best (4,), and for each feature the best class and the best split of its two sides, all int32 (F,)."""
+    """Fill best (4,), and for each feature the correct weight of each side of a split on it, all int32 (F,).
+
+    zero, one: the sides as leaves; left, right: the sides with one more split.
+    """
     classes = P.shape[0]
     size = P.shape[1]
     zero[:] = 0
@@ -235,9 +241,10 @@ def split_values(X, y, weight, rows, classes, first, last, best):
 
 @kernel
 def label_places(X, y, weight, rows, features, counts, right):
-    """Fill the class weights at the places 1..7 of a subtree, and whether each row is correct; return the labels.
+    """Label the places of a subtree by the majority of their rows; return the labels, int64 (8,).
 
-    counts (8, K) must be zero. features: of the root, its left and its right child, NONE for a leaf.
+    Places 1..7 are numbered like a heap. counts int64 (8, K), zero before, receives their class weights; right bool (rows,) receives
+    whether each row is correct. features: of the root, its left and its right child, NONE for a leaf.
     """
     f, g, h = features
     at = np.ones(len(rows), i64)

@@ -1,4 +1,4 @@
-"""Kernels of the exact search over all thresholds: depth-two optima of a node by interval pruning.
+"""Find depth-two optima of a node over all thresholds, by interval pruning.
 
 L, R     costs of the rows on either side of a threshold             cost       unit * errors + leaf * leaves
 
@@ -71,7 +71,7 @@ def _trim_interval(line, unit, a, b, best, least):
 
 @kernel
 def _fill_tables(order, marks, weight, line, G, good, errors, task):
-    """Initialise the tables of a feature with its order and ends."""
+    """Initialise the tables of a feature, with all rows on one side at both ends."""
     at = 0
     behind = np.int64(0)
     last = task.thresholds + 1
@@ -195,8 +195,8 @@ def _search_thresholds(node, tables, task, best, flag, answer):
 def solve_depth2(Z, rows, classes, costs, ub, flag, answer, LB):
     """Return the smallest cost below `ub` of a tree of at most depth two, or `ub`; negative if flag[0] ended the search.
 
-    rows: rank, y, weight, inc. costs: unit, leaf. answer: feature and rank of the threshold, of the root and both children (feature
-    -1: a leaf). LB[f]: lower bounds of trees with a root split on f, read and raised.
+    rows: rank, y, weight, inc. costs: unit, leaf. answer int64 (6,): feature and rank of the threshold, of the root and both children
+    (feature -1: a leaf). LB[f] int64: lower bounds of trees with a root split on f, read and raised.
     """
     rank, y, weight, inc = rows
     F, m = Z.shape

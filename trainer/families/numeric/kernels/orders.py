@@ -1,4 +1,4 @@
-"""Kernels on the orders of a node's rows: where values change, sums along an order, class weights.
+"""Find value changes, prefix sums and class weights along a node's orders.
 
 The symbols are those of `trainer.families.numeric.kernels.records`.
 """

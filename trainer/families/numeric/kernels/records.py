@@ -1,4 +1,4 @@
-"""Records of the depth-two search over all thresholds, and its symbols.
+"""Define the records and symbols of the depth-two search over all thresholds.
 
 Z[f,j]   the j-th row of the node in the order of feature f          rank[f,i]  dense rank of row i's value of feature f
 E[f]     ends: positions j of Z[f] after which the value changes     inc[i]     weight of row i, shifted by 32 bits for class 1
@@ -20,7 +20,10 @@ BLOCK = np.uint64(32)
 
 
 class NodeRows(NamedTuple):
-    """The rows of a node: Z, E and C int32 (F, m); S and D of `prefix_sums` and `signed_prefixes`; y, weight, inc; errors of one split."""
+    """The rows of a node: Z, E and C, int32 (F, m); S and D, int64, of `prefix_sums` and `signed_prefixes`; classes y, weight and inc.
+
+    errors[f] are the fewest errors of a single split on feature f.
+    """
 
     Z: np.ndarray
     E: np.ndarray
@@ -56,7 +59,11 @@ class Tables(NamedTuple):
 
 
 class CostTask(NamedTuple):
-    """Costs of an error and a leaf, whether there are two classes, total weight, cost of one split; feature, number and best of its thresholds."""
+    """The search of one feature: its costs and its thresholds.
+
+    unit, leaf: cost of an error and of a leaf; two: whether there are two classes; total: weight of the node; one_split: cost of the best
+    tree with one split; f: the feature; thresholds: their number; place: index of the best one for a single split.
+    """
 
     unit: int
     leaf: int

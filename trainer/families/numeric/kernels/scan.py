@@ -1,6 +1,6 @@
-"""Kernels: the best single split on a feature, for a node or for both children of a threshold at once.
+"""Find the best single split on a feature in one scan.
 
-The symbols are those of `trainer.families.numeric.kernels.records`.
+It serves a node, or both children of a threshold at once. The symbols are those of `trainer.families.numeric.kernels.records`.
 """
 
 from __future__ import annotations
@@ -16,8 +16,10 @@ from trainer.kernels.compiled import kernel
 def scan_two(order, marks, prefix, signed, left, side_weights, buffer, out):
     """Find the fewest errors of at most one split on a feature in both children of a threshold, for two classes.
 
-    left: inc of the rows of the left child, else 0. side_weights: class weights of each child. out: errors and position of each child
-    (-1: a leaf, or not below the cut), then the cuts, which are replaced by bounds. buffer: a number for each row.
+    left: inc of the rows of the left child, else 0. side_weights int64 (3, K): see `Tables`. buffer int64: a number for each row.
+    out int64 (6,): errors and position for each child (position -1: a leaf, or not below the cut), then the cuts: errors from which on a
+    split is useless. The kernel replaces the cuts by lower bounds of the errors.
+
     Let s be the weight of class 0 less class 1 before a threshold, D = l0 - l1 and L = l0 + l1. A split makes (L - max(|D|, |2 s - D|))
     / 2 errors, so the largest and the smallest s give the optimum. The errors before a threshold never decrease. The scan ends once they
     reach the cuts; then they bound the remaining thresholds.
@@ -78,7 +80,7 @@ def scan_two(order, marks, prefix, signed, left, side_weights, buffer, out):
 
 @kernel
 def scan_many(order, marks, y, weight, left, side_weights, buffer, out):
-    """As `scan_two`, for any number of classes; buffer: two numbers for each class."""
+    """Do the work of `scan_two` for any number of classes; buffer int64 (2 K,): two numbers for each class."""
     K = side_weights.shape[1]
     cut_l = out[4]
     cut_r = out[5]

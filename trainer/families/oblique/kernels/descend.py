@@ -1,6 +1,6 @@
 """Minimise the zero-one loss of a hyperplane by exact line searches.
 
-Legend     point i is on the left iff V_i = Σ_h a_h flat[h, i] <= 0; the last row of flat (m + 1, n) holds ones, so a[m] = -c
+Legend     point i is on the left iff V_i = Σ_h a_h flat[h, i] <= 0; flat float64 (m + 1, n), whose last row holds ones, so a[m] = -c
            want int8 (n,): 1 if i should be on the left; weight int64 (n,): its cost if it is not
 """
 
