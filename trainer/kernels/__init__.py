@@ -1,1 +1,1 @@
-"""Compiled kernels that several families share, and `kernel`, the decorator that declares each kernel."""
+"""Compiled kernels that families share, and their decorator `kernel`."""

@@ -1,4 +1,4 @@
-"""Declare numba kernels, and cache their code by the contents of the sources.
+"""Declare numba kernels whose code is cached by their sources' contents.
 
 numba's own cache looks at one file, so it misses a changed kernel in another file. A kernel calls only kernels of its own folder and
 of this one; an import contract checks that. So each family has a cache folder named by a hash of the files in both. Code of an older
@@ -94,7 +94,7 @@ def kernel(function: Callable[..., Any] | None = None, **options: Any) -> Any:
     """Declare a kernel (a decorator): compile it at its first call, cache its code, and run it without Python's lock.
 
     Kernels share machine code (`trainer.kernels.linking`), so a numba function that calls a kernel must not have `cache=True`. No kernel
-    is passed to another one as a value, so the C entry point for that is left out, which saves 5 % of the compile time.
+    is passed to another one as a value. So the C entry point for that is left out, which saves 5 % of the compile time.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Encode a set of rows as bits, the key of a subproblem in caches."""
+"""Encode a set of rows as bits, a key of caches."""
 
 from __future__ import annotations
 

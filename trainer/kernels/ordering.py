@@ -1,6 +1,6 @@
-"""Sort the rows of a node by feature, from codes made once per tree.
+"""Sort a node's rows by feature, from codes made once.
 
-codes    int32 (p, n), C-ordered; codes[j] increases with the values of feature j, so that nodes sort by counting or by digits
+codes    int32 (p, n), C-ordered, once per tree; codes[j] increases with the values of feature j, so nodes sort by counting or by digits
 levels   int64 (p,); the codes of feature j lie in 0 … levels[j] - 1, and some may not occur
 """
 

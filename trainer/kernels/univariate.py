@@ -1,4 +1,4 @@
-"""Find the best threshold on each feature by one sort and one scan.
+"""Find the best threshold on each feature by one sort and scan.
 
 The result is the first incumbent of other searches, and the univariate baseline.
 """
