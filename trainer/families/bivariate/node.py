@@ -1,8 +1,8 @@
-"""Search all pairs of features of one node, with threads and a shared incumbent.
+"""Search all pairs of features of one node, with threads.
 
-Pairs are ordered by the best of a few sampled lines, so that the incumbent improves early. The result of a complete search depends
-neither on the number of threads nor on timing: the first pair in that order with the optimal value wins. A separate search of that
-pair, which knows the optimal value, then finds its rule.
+The threads share the incumbent. Pairs are ordered by the best of a few sampled lines, so that the incumbent improves early. The result
+of a complete search depends neither on the number of threads nor on timing: the first pair in that order with the optimal value wins. A
+separate search of that pair, which knows the optimal value, then finds its rule.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""Search one unordered pair of features: branch and bound in both orders, then the angular sweep.
+"""Search one unordered pair of features.
 
-The search runs in steps of some milliseconds, so that the node can share incumbents, check the time, and be cancelled.
+Branch and bound in both orders comes first, then the angular sweep. The search runs in steps of some milliseconds, so that the node can
+share incumbents, check the time, and be cancelled.
 """
 
 from __future__ import annotations

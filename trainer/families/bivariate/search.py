@@ -1,4 +1,7 @@
-"""Find the proved best split of a node on at most two features (Bollwein & Westphal, Algorithm 2)."""
+"""Find the proved best split of a node on two features.
+
+Bollwein & Westphal, Algorithm 2.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""`Workbench`: wishes with prices and proofs, and all good trees, on one problem with shared caches."""
+"""Edit trees under wishes with prices and proofs: `Workbench`.
+
+It also lists all good trees. One problem is searched with shared caches.
+"""
 
 from __future__ import annotations
 

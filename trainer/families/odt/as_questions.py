@@ -1,7 +1,7 @@
-"""Encode subset splits as binary features, so that the proofs of the exact search apply.
+"""Encode subset splits as binary features, as proofs need them.
 
-A complete topology has the same trees as the exact search over these features. A checker searches other topologies by itself, so
-their proof is one step.
+With these features, the proofs of the exact search apply: a complete topology has the same trees as the exact search. A checker searches
+other topologies by itself, so their proof is one step.
 
 A column of k categories has 2^(k-1) - 1 features, one for each subset and its complement. Columns must have few categories.
 docs/proof-format.md defines the numbers of the features.

@@ -1,4 +1,7 @@
-"""Select columns by a CART tree and the topology by cross-validation (Günlük et al.)."""
+"""Select columns and topology from the training rows (Günlük et al.).
+
+A CART tree selects columns, cross-validation the topology.
+"""
 
 from __future__ import annotations
 

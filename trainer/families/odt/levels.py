@@ -1,4 +1,4 @@
-"""Define levels of a topology and values of row sets for the search."""
+"""Define topology levels and values of row sets for the search."""
 
 from __future__ import annotations
 

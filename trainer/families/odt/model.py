@@ -1,4 +1,6 @@
-"""The ODT mixed-integer program on a fixed topology, for two or more classes (Günlük et al.).
+"""Build the ODT mixed-integer program on a fixed topology (Günlük et al.).
+
+Two or more classes.
 
 Legend     v decision node (breadth first), t leaf (left to right), g group, f category column of a group, f*(g) its anchor,
            i distinct row of weight w[i], label y[i];  B1 nodes with two leaves of fixed labels: negative left, positive right

@@ -1,7 +1,9 @@
-"""Bound bivariate rules by class counts (Bollwein & Westphal, Theorems 1 and 4 to 6).
+"""Bound bivariate rules by class counts.
 
 Phi        frequency-weighted impurity in rows: 0 Gini, 1 entropy (natural logarithm), 2 error
 Counts     nU, nL of the points that every rule of a box satisfies / violates, m of the uncertain ones; int64 (classes,)
+
+Bollwein & Westphal, Theorems 1 and 4 to 6.
 """
 
 from __future__ import annotations

@@ -138,9 +138,9 @@ def events(S, u, v, a0, a1, in_line):
 
 @kernel
 def _find_rule(span, slopes, tau, i, j, u, v):
-    """Find a rule (a, b) of the box that sends point i left and point j right (-1: no such point); return whether it exists, a and b.
+    """Find a rule (a, b) of the box that sends point i left and point j right (-1: no such point).
 
-    span: the ends of b; slopes: the ends of a; tau: the rounding error of t.
+    span: the ends of b; slopes: the ends of a; tau: the rounding error of t. Returns whether such a rule exists, a and b.
     """
     (b0, b1), (low, high) = span, slopes
     # slopes at which t of point i reaches b0 and t of point j stays below b1

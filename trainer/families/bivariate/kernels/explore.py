@@ -1,4 +1,6 @@
-"""Branch and bound for the best line on one ordered pair of features (Bollwein & Westphal, Algorithm 2).
+"""Find the best line on an ordered pair of features by branch and bound.
+
+Bollwein & Westphal, Algorithm 2.
 
 Rule       (a, b): a u + b <= v; points that satisfy it go left. t(a) = v - a u is the largest b that a point satisfies
 Box        a0 <= a <= a1, b0 <= b <= b1; nU, nL counts of the points that every rule of the box satisfies / violates

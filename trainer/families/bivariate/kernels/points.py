@@ -1,4 +1,4 @@
-"""Merge the rows of a node to the distinct points of two features."""
+"""Merge the rows of a node to distinct points of two features."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Find the best line on a pair of features by an angular sweep.
+"""Find the best line on two features by an angular sweep.
 
 The sweep enumerates all lines in O(N^2) with a radix sort. Each point in turn is the pivot, and the others are sorted by the slope of
 the line through it. Every linear partition has a bounding line through a point of either side. The sweep meets it when the line turns

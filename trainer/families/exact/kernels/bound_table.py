@@ -1,6 +1,7 @@
-"""Hash table of bounds, keyed by the literals that all rows of a subproblem satisfy.
+"""Hash table of the bounds of subproblems.
 
-The rows that satisfy these literals are the rows of the subproblem, so equal keys mean equal rows.
+The keys are the literals that all rows of a subproblem satisfy. The rows that satisfy these literals are the rows of the subproblem, so
+equal keys mean equal rows.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Bound the cost of a node and of both children of its splits.
+"""Bound the costs of a node and of its possible children.
 
 An error costs `unit`, a leaf costs `leaf`. Leaf count, equivalent points, support (Keegan et al. 2025, equations 27-40) and similarity
 (Demirovic et al. 2022, MurTree).

@@ -1,7 +1,9 @@
-"""Count trees by cost: N(D, h, c) trees of height ≤ h for the rows D with cost c.
+"""Count trees by cost.
 
-A tree has a key, the sum of the keys of its leaves: its cost, or the amounts that a filter needs (errors of each class, leaves), which
-imply the cost. The bits of a key above `low` mark the columns of a filter that a tree tests; they are joined by "or", not added.
+N(D, h, c) is the number of trees of height ≤ h for the rows D with cost c. A tree has a key, the sum of the keys of its leaves: its
+cost, or the amounts that a filter needs (errors of each class, leaves), which imply the cost. The bits of a key above `low` mark the
+columns of a filter that a tree tests; they are joined by "or", not added.
+
 Rows are counted by kind (`rashomon.kinds`), in the order of the classes. Without groups and predictions to agree with, the kinds are
 the classes. A bag is a sparse list: keys, costs, counts, and slots of an open hash table.
 """
@@ -23,7 +25,7 @@ EMPTY = np.int64(-1)
 
 
 class KeyLayout(NamedTuple):
-    """How keys and costs of trees are computed."""
+    """Rules for the keys and costs of trees."""
 
     unit: int  # cost of one error
     leaf: int  # cost of one leaf

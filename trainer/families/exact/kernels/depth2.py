@@ -1,4 +1,4 @@
-"""Find the cheapest trees of depth two on a node from pair counts.
+"""Find the cheapest trees of depth two from pair counts.
 
 P[k,p,q] int32: weight of class k with x_p = x_q = 1, p < q
 e[t]     int64: smallest error of a tree of depth 2 with t leaves (t = 1..4; index t - 1)

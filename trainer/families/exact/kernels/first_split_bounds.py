@@ -1,4 +1,4 @@
-"""Bound a child by the split at its root, by similarity to other children.
+"""Bound a child by root split, by similarity to other children.
 
 Applied to other rows E, a tree for the rows D makes additional errors at most on the rows of E outside D. Its root split stays the
 same. So a bound of E for each root split, less the weight of E outside D, is a bound of D. Most root splits cost far more than the

@@ -1,4 +1,4 @@
-"""View the rows of a node as bit columns, and count feature pairs.
+"""View a node's rows as bit columns, and count feature pairs.
 
 R[i,v]   row i as 64-bit words of binary features          C[w,p]  word w of column p, for the rows of the node
 n1[k,p]  weight of class k with x_p = 1                     P[k,p,q] weight of class k with x_p = x_q = 1, p < q

@@ -1,11 +1,11 @@
-"""Perturb the coefficients of a hyperplane and jump at random, as OC1 does.
+"""Perturb the coefficients of a hyperplane as OC1 does.
 
 Legend     V_i = sum_j a_j x_ij + a_0; row i is on the positive side iff V_i > 0. Z float64 (n, m + 1) holds the features and a last
            column of ones; `flat` is its transpose, so that a coefficient's column is contiguous.
 State      a float64 (m + 1,), V float64 (n,), status float64 (2,): the impurity of the hyperplane and the stagnation probability
 Flag       int64 (1,): a value other than 0 ends the search
 
-Murthy, Kasif & Salzberg, "A System for Induction of Oblique Decision Trees" (1994).
+Random jumps follow where no perturbation helps (Murthy, Kasif & Salzberg, "A System for Induction of Oblique Decision Trees", 1994).
 """
 
 from __future__ import annotations

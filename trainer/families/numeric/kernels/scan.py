@@ -17,8 +17,8 @@ def scan_two(order, marks, prefix, signed, left, side_weights, buffer, out):
     """Find the fewest errors of at most one split on a feature in both children of a threshold, for two classes.
 
     left: inc of the rows of the left child, else 0. side_weights int64 (3, K): see `Tables`. buffer int64: a number for each row.
-    out int64 (6,): errors and position for each child (position -1: a leaf, or not below the cut), then the cuts: errors from which on a
-    split is useless. The kernel replaces the cuts by lower bounds of the errors.
+    out int64 (6,): errors and position for each child (position -1: a leaf, or not below the cut), then the two cuts. A split with as
+    many errors as the cut is useless. The kernel replaces the cuts by lower bounds of the errors.
 
     Let s be the weight of class 0 less class 1 before a threshold, D = l0 - l1 and L = l0 + l1. A split makes (L - max(|D|, |2 s - D|))
     / 2 errors, so the largest and the smallest s give the optimum. The errors before a threshold never decrease. The scan ends once they
