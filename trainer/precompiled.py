@@ -1,10 +1,12 @@
-"""Kernels that were compiled ahead and travel with the package, so that a first training does not wait for a compiler.
+"""Use kernels that were compiled ahead and are shipped with the package.
 
-numba compiles a kernel when it is called and keeps the code for the processor at hand. A wheel brings code for a processor that nearly
-all machines have (`LEVELS`) in `trainer/_ready` (written by `python -m tools.ready`, see docs/install.md). It is looked at where no code
-of this machine's own is kept. It is used only where numba's version, Python's version, the sources of the kernels and the kind of
-machine are those that it was made with, and where the processor has every feature that the code may use; everywhere else numba
-compiles as always. What runs is the same program either way: nothing is compiled with changed rules of arithmetic.
+They save a first training the wait for the compiler. numba compiles a kernel at its first call and caches the code for the processor at
+hand. A wheel ships code for a processor that nearly all machines have (`LEVELS`) in `trainer/_ready`, written by
+`python -m tools.ready` (see docs/install.md). It serves kernels that this machine's own cache lacks.
+
+Shipped code is used only if the processor has every feature of the code. The versions of numba and Python, the sources of the kernels and
+the kind of machine must be the same, too. Otherwise numba compiles as always. The rules of arithmetic are the same, so results do not
+differ.
 """
 
 from __future__ import annotations
@@ -35,7 +37,7 @@ KEPT: list[Ready] = []  # of every kernel of this process, in the order of their
 
 
 class Ready(FunctionCache):  # type: ignore[misc]
-    """numba's store of a kernel's code, which also looks into FOLDER; code is written to numba's own folder only."""
+    """numba's cache of a kernel, which also looks into FOLDER; it writes code to numba's own folder only."""
 
     def __init__(self, function: Callable[..., Any], name: str, files: type[CompileResultCacheImpl]) -> None:
         """Look for the code of a kernel in the folder `name` within FOLDER, too; `files` reads and writes compiled code.
@@ -79,9 +81,21 @@ def processor_can() -> bool:
 
 
 def ready(function: Any, name: str | None = None, files: type[CompileResultCacheImpl] = CompileResultCacheImpl) -> Any:
-    """Let a function of numba's keep its code and use shipped code; `name` and `files` as in Ready, default: its module.
+    """Let a numba function cache its code and use shipped code; return the function.
 
-    RuntimeError: its code can be kept nowhere.
+    Parameters
+    ----------
+    function : numba dispatcher
+        With NUMBA_DISABLE_JIT, a Python function, which stays as it is.
+    name : str, optional
+        Subfolder of FOLDER, as in `Ready`; by default the name of the function's module.
+    files : type
+        Reader and writer of compiled code.
+
+    Raises
+    ------
+    RuntimeError
+        If no cache folder can be written.
     """
     if not hasattr(function, "py_func"):  # NUMBA_DISABLE_JIT: plain Python
         return function
@@ -107,9 +121,9 @@ def _without_collector(compile_function: Callable[..., Any]) -> Callable[..., An
 
 
 def cached_kernel(function: Callable[..., Any]) -> Any:
-    """Decorator for a kernel outside of the folders of kernels, compiled at the first call.
+    """Declare a kernel outside the folders of kernels (a decorator); it is compiled at its first call.
 
-    It uses shipped code, runs without Python's lock, and is kept where numba finds a folder that can be written.
+    It uses shipped code, runs without Python's lock, and is cached if numba finds a folder that can be written.
     """
     compiled = njit(nogil=True)(function)
     with suppress(RuntimeError):  # there is none: each process compiles for itself
