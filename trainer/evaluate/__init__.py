@@ -1,4 +1,4 @@
-"""Evaluation of methods on the same folds of many data sets: records, statistics and tables."""
+"""Evaluate methods on the same folds of many data sets."""
 
 from trainer.evaluate.choice import NestedEstimate, OneStandardErrorChoice, Score, choose, honest
 from trainer.evaluate.statistics import VariantComparison, average_ranks, compare

@@ -23,7 +23,7 @@ ROUNDING = 1e-12  # shares, and costs relative to the least one, that agree up t
 
 @dataclass(frozen=True, kw_only=True)
 class Score:
-    """A variant by its folds: accuracies in [0, 1], mean number of leaves, columns that a question asks, strength of its claim.
+    """A variant by its folds: accuracies in [0, 1], mean number of leaves, columns of a split, strength of its claim.
 
     `columns`: 1 for one column, 2 for two, more for weighted sums; `claim`: 0 proved, 1 with a gap, 2 heuristic. `costs`: the costs
     per row of the folds, if variants are compared by cost.
@@ -62,9 +62,15 @@ class Score:
 
 @dataclass(frozen=True, kw_only=True)
 class OneStandardErrorChoice:
+<<<<<<< HEAD
     """The best score, the chosen one, the labels of all that share the best mean, and of all within one standard error of it.
 
     `highest` is the best score: the highest accuracy, or the least cost. `floor` is the mean one standard error worse.
+=======
+    """The score of highest mean, the chosen one, and the labels that share the highest mean, or lie within one standard error of it.
+
+    `floor` is the highest mean less its standard error.
+>>>>>>> 4e495ef0 (evaluate: name the fields of choices and estimates)
     """
 
     highest: Score
@@ -76,10 +82,15 @@ class OneStandardErrorChoice:
 
 @dataclass(frozen=True, kw_only=True)
 class NestedEstimate:
-    """What the choice is worth on rows that took no part in it: `correct` of `n`, and what each outer fold chose and reached.
+    """Accuracy of the choice on rows that took no part in it: `correct` of `n` rows, or of their weight.
 
+<<<<<<< HEAD
     `interval` is the 95 % interval over the outer folds, by groups where rows have groups; None for a single fold. `cost_per_row`
     and `cost_interval` are known if the choice follows costs.
+=======
+    `picks` and `accuracies` have the chosen variant and its accuracy for each outer fold. `interval` is the 95 % interval over the outer
+    folds, by groups where rows have groups; None for a single fold.
+>>>>>>> 4e495ef0 (evaluate: name the fields of choices and estimates)
     """
 
     correct: int

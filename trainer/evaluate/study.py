@@ -92,14 +92,14 @@ class Variant:
 
     @property
     def key(self) -> str:
-        """What makes two variants the same: the method and all its checked parameters, threads apart."""
+        """The identity of a variant: the method and all its checked parameters except threads, as JSON."""
         values = get(self.method).settings(self.parameters).to_json()
         return json.dumps([self.method, {k: v for k, v in sorted(values.items()) if k != "threads"}])
 
 
 @dataclass(frozen=True, kw_only=True)
 class Study:
-    """What is to be computed; `threads` lists the numbers of threads with which each fold is timed.
+    """Data sets, variants and folds to compute; `threads` lists the numbers of threads with which each fold is timed.
 
     Raises ParameterError if a variant has a bad parameter or the number of folds does not fit a data set.
     """
