@@ -1,9 +1,4 @@
-"""What a training run is allowed to take (Limits), what it reports (Progress) and what it claims (Certificate).
-
-The objective is `correct / n - leaf_penalty * leaves`, maximised (Keegan et al., equation 1), where asked for less
-`coefficient_penalty * coefficients` (Bertsimas & Dunn, OCT-H). A bound is a number that
-no tree of the stated search space can exceed.
-"""
+"""Limits, progress and certificate of a training run."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""Trees of other programs as trees of this one: the same class for every row, or an error that says why that cannot be.
+"""Convert trees of other programs into trees of this one.
 
-Nothing of a source is run: scikit-learn's arrays, LightGBM's text or JSON, and PMML's XML are read as data.
+The converted tree predicts the same class for every row, or an error says why that is impossible. Nothing of a source is run:
+scikit-learn's arrays, LightGBM's text or JSON, and PMML's XML are read as data.
 """
 
 from trainer.convert.counted import count_rows, fitted_to, uncounted

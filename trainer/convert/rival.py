@@ -54,7 +54,7 @@ class Rival:
 
     @property
     def verdict(self) -> str:
-        """ "not optimal", "no better tree", or "open"."""
+        """The verdict: "not optimal", "no better tree", or "open"."""
         if self.best > self.correct:
             return "not optimal"
         return "no better tree" if self.bound is not None and self.bound <= self.correct else "open"

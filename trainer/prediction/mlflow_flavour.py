@@ -1,6 +1,7 @@
-"""Trees as MLflow models (`mlflow.pyfunc`): saved and logged as their model file, loaded without pickle, served by MLflow.
+"""Save and log trees as MLflow models (`mlflow.pyfunc`).
 
-Needs the extra `mlflow`. What is logged is the model file; MLflow loads it with this module, so octweb must be installed where it is served.
+Needs the extra `mlflow`. An MLflow model holds the model file, and MLflow loads it with this module, without pickle. So octweb must be
+installed where the model is served.
 """
 
 from __future__ import annotations

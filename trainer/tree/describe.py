@@ -1,7 +1,7 @@
-"""A tree in words: the rule of a split, the whole tree as nested text, and the way of one row.
+"""Describe a tree in words: splits, rules and paths of rows.
 
-Every threshold and coefficient is written as the model file has it, with every digit, so that who reads the words gets the model's
-answers. Trees that are trained here store the shortest decimals that separate the training rows; see `trainer.tree.shorten`.
+Every threshold and coefficient has all digits of the model file, so that readers get the model's answers. Trees that are trained here
+store the shortest decimals that separate the training rows; see `trainer.tree.shorten`.
 """
 
 from __future__ import annotations

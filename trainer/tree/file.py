@@ -1,4 +1,7 @@
-"""The model file: a tree with the record of its training, everything that a reader needs to predict and to check what is claimed."""
+"""Read and write the model file: a tree with the record of its training.
+
+It has everything that a reader needs to predict and to check the claims.
+"""
 
 from __future__ import annotations
 

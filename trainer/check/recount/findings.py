@@ -71,8 +71,8 @@ def verdict(findings: Iterable[Finding]) -> Verdict:
     Returns
     -------
     str
-        "refuted" if a claim is refuted, "cannot be judged" if a basis is not judged, "proved" if all claims hold and those that need a
-        proof were proved again, else "recounted".
+        "refuted" if a claim is refuted. "cannot be judged" if a basis cannot be judged. "proved" if all claims hold and those that need a
+        proof were proved again. Otherwise "recounted".
     """
     all_findings = list(findings)
     if any(f.verdict == "refuted" for f in all_findings):
