@@ -66,7 +66,7 @@ def _find_place(table, key):
 
 @kernel
 def find(table, key):
-    """Return the place of a key, or ABSENT."""
+    """Return the place of a key, uint64 (words,), or ABSENT."""
     at = _find_place(table, key)
     return at if table.upper[at] else ABSENT
 
@@ -96,7 +96,7 @@ def store(table, key, lower, upper, choice, depth):
 
 @kernel
 def copy_entries(source, target, keep):
-    """Copy the entries that `keep` (uint8) marks into another table until it is full."""
+    """Copy the entries that keep, uint8 (places,), marks into another table until it is full."""
     for at in range(len(source.lower)):
         if source.upper[at] and keep[at]:
             store(target, source.keys[at], source.lower[at], source.upper[at], source.choice[at], source.depth[at])

@@ -23,9 +23,9 @@ class SideBounds(NamedTuple):
 
 @kernel
 def node_bounds(node, unit, leaf, height, bounds):
-    """Return the cost as a leaf, and the leaf-count, equivalent-points and support bound of the node.
+    """Return the cost of the node as a leaf, and a lower bound by leaf count, equivalent points and support.
 
-    bounds (3,): whether to use equivalent points, the leaf count, and support.
+    bounds uint8 (3,): whether to use equivalent points, the leaf count, and support.
     """
     use_equal = bounds[0]
     use_classes = bounds[1]
@@ -73,7 +73,7 @@ def _child_counts(node, p, s, counts):
 def count_bounds(node, unit, leaf, height, bounds, sides):
     """Bound both children of each split by leaf count, equivalent points and support; exact[s, p] = 1 where tight.
 
-    A tree with t leaves predicts at most t classes. bounds (3,): see `node_bounds`.
+    height: that of the children. A tree with t leaves predicts at most t classes. bounds uint8 (3,): see `node_bounds`.
     """
     use_equal = bounds[0]
     use_classes = bounds[1]
@@ -158,7 +158,7 @@ def pair_weights_of_child(node, P, p, s):
 
 @kernel
 def apply_similarity(node, P, p, s, value, unit, lb):
-    """Bound all children by similarity to the child x_p = s of cost at least `value`.
+    """Raise the lower bounds lb, int64 (2, m), of all children by similarity to the child x_p = s of cost at least `value`.
 
     A tree for x_q = r, applied to x_p = s, makes additional errors at most on the rows outside x_q = r.
     """
@@ -190,9 +190,10 @@ def _add_both(P, k, p, out):
 
 @kernel
 def bound_children_by_node(node, value, unit, lb):
-    """Bound the children by similarity to the node: a child's tree errs additionally at most on the rows of the other child.
+    """Raise the lower bounds lb, int64 (2, m), of the children by similarity to the node.
 
-    value: a lower bound of the node at the height of the children. Not valid with a minimum leaf size above one row.
+    On the node, a child's tree errs additionally at most on the rows of the other child. value: a lower bound of the node at the height of
+    the children. Not valid with a minimum leaf size above one row.
     """
     classes, m = node.ones.shape
     for p in range(m):

@@ -47,7 +47,8 @@ class UsageOptions(NamedTuple):
 def join_usage_pairs(a, b, bits, column, weight, out, first, flag):
     """Add all pairs of trees below a split on `column`, with `weight` of rows, to `out`, until the flag is set.
 
-    bits: that of the split's column in a key, and `low` of the layout. first uint8 (keys,): 1 until a key of `out` has a range.
+    a, b: `KeyUsage` of both children. bits: that of the split's column in a key, and `low` of the layout. first uint8 (keys,): 1 until
+    a key of `out` has a range.
     """
     columns = a.lo.shape[1]
     for i in range(len(a.keys)):

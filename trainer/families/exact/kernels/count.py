@@ -77,7 +77,7 @@ def _slot(slots, keys, key):
 
 @kernel
 def new_bag(size):
-    """Return an empty bag: keys, costs, counts, slots, and the number of entries."""
+    """Return an empty bag with room for `size` keys: keys, costs, counts and slots, int64, and the number of entries."""
     return (
         np.empty(size, np.int64),
         np.empty(size, np.int64),
@@ -124,9 +124,10 @@ def add_count(bag, key, cost, count):
 
 @kernel
 def combine(bag, a, b, bit, low, budget, most, flag):
-    """Return the bag with all pairs of a tree of `a` and a tree of `b` below a split.
+    """Return the bag with all pairs of a tree of `a` and a tree of `b` below a split, of cost ≤ `budget`.
 
-    Stops early if the flag is set or the bag has more than `most` entries.
+    a, b: keys, costs and counts, ascending by cost. bit: that of the split's column. Stops early if the flag is set or the bag has more
+    than `most` entries.
     """
     ka, ca, na = a
     kb, cb, nb = b
@@ -156,7 +157,7 @@ def sorted_entries(bag):
 
 @kernel
 def evaluate_leaf(counts, layout):
-    """Return majority (ties: first class), cost and key of a leaf with these weights of kinds.
+    """Return majority (ties: first class), cost and key of a leaf; counts int64 (kinds,): the weight of each kind.
 
     The cost is INFINITE_COST if the filter bars this prediction.
     """
@@ -308,7 +309,10 @@ def count_depth2(node, P, height, min_leaf, layout, budget):
 
 @kernel
 def options_depth2(node, P, height, min_leaf, layout, budget):
-    """Return all subtrees that `count_depth2` counts, int64 (., 5): position of the split, child, position below (m: a leaf), key, cost."""
+    """Return all subtrees below a split that `count_depth2` counts, int64 (subtrees, 5).
+
+    Columns: position of the split, child, position of the split below (m: a leaf), key, cost.
+    """
     m = len(node.features)
     out = np.empty((64, 5), np.int64)
     used = 0

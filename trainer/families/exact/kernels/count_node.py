@@ -31,7 +31,7 @@ i32 = np.int32
 
 @kernel
 def weigh_kinds(codes, weights, rows, kinds):
-    """Return the weight of each kind among some rows, int64; codes, weights: of all rows."""
+    """Return the weight of each kind among some rows, int64 (kinds,); codes, weights: kind and weight of all rows."""
     out = np.zeros(kinds, np.int64)
     for i in range(len(rows)):
         out[codes[rows[i]]] += weights[rows[i]]
@@ -56,14 +56,14 @@ def build_node(subproblem, height):
 
 @kernel
 def count_rows(subproblem, height, layout, budget):
-    """Call `count_depth2` for a subproblem."""
+    """Build the node of a subproblem and return its `count_depth2`."""
     node, P = build_node(subproblem, height)
     return count_depth2(node, P, height, subproblem[3], layout, budget)
 
 
 @kernel
 def options_of_rows(subproblem, height, layout, budget):
-    """Call `options_depth2` for a subproblem; return its result and the features at its positions."""
+    """Build the node of a subproblem; return its `options_depth2` and the features at its positions."""
     node, P = build_node(subproblem, height)
     return options_depth2(node, P, height, subproblem[3], layout, budget), node.features
 

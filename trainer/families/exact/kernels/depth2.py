@@ -115,7 +115,10 @@ def _rule_out_small_leaves(c, a, t, f, buffer, min_leaf):
 
 @kernel
 def errors_by_leaves(a, t, left, right, min_leaf, e):
-    """Write e[0..3], the smallest errors with 1 to 4 leaves, from the best children of each root split."""
+    """Write e[0..3], int64, the smallest errors with 1 to 4 leaves, from the best children of each root split.
+
+    a int32 (K, m): class weights where a feature is 1; t int32 (K,): class weights of the node; left, right: see `best_children`.
+    """
     classes, m = a.shape
     total = np.int64(0)
     top = i32(0)
@@ -155,7 +158,7 @@ def cheapest_cost(e, unit, leaf, most):
 
 @kernel
 def best_children(node, P, min_leaf):
-    """Return the correct rows of the best split of the rows with x_f = 0 and of those with x_f = 1, int32 (m,); -1: none."""
+    """Return the correct rows of the best split of the rows with x_f = 0, and of those with x_f = 1, int32 (m,) each; -1: none."""
     classes, m = node.ones.shape
     left = np.full(m, -1, i32)
     right = np.full(m, -1, i32)

@@ -172,7 +172,8 @@ def unpack_counts(packed, base, C):
 def max_differences(c, D, f, small, large, child_totals):
     """Return the largest |2c - d| over the pairs of a feature: in the small child where it is 1 and 0, then in the large one.
 
-    c: the counts of `count_pairs`. small and child_totals include its weight of class 1, large is less by it.
+    c int32 (lanes,): the counts of `count_pairs` in the small child. small and child_totals include its weight of class 1; large is less
+    by it.
     """
     near1 = i32(0)
     near0 = i32(0)
@@ -225,7 +226,7 @@ def child_differences(D, p, s, base, small, large):
 
 @kernel
 def solve_children_signed(node, differ, p, e0, e1):
-    """Write e[t] of both children of split p."""
+    """Write e[t] of the rows with x_p = 0 (e0) and with x_p = 1 (e1), int64 (4,)."""
     D = differ.pairs
     m, wide = D.shape
     ones = np.int64(node.ones[0, p]) + node.ones[1, p]

@@ -37,7 +37,10 @@ class PairBudget(NamedTuple):
 
 @kernel
 def path_index(path, literal, binomials):
-    """Return the index of path + literal among all sets of that size (combinatorial number system)."""
+    """Return the index of `path` with `literal` among all sets of that size (combinatorial number system).
+
+    path int64, ascending; a literal is 2 * feature + value.
+    """
     index = np.int64(0)
     at = 0
     placed = False

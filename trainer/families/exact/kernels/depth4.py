@@ -1,8 +1,8 @@
 """Search the splits of a node of height four.
 
-The search keeps to a budget, or solves a small node in one call. depth3[j] is twice the lower bound of E(D, 3), plus 1 if exact, for
-the rows D of a path; paths of one length are contiguous. (Demirovic et al. 2022; the order and the bounds are those of
-`trainer.families.exact.search.search`.)
+The search keeps to a budget, or solves a small node in one call. E(D, h) is the least cost of a tree of height ≤ h for the rows D.
+depth3[j] is twice the lower bound of E(D, 3), plus 1 if exact, for the rows D of a path. Paths of one length are contiguous.
+(Demirovic et al. 2022; the order and the bounds are those of `trainer.families.exact.search.search`.)
 """
 
 from __future__ import annotations
@@ -190,7 +190,7 @@ def _solve_shallower(context, frame, as_leaf, path, caches, query, answer):
 
 @kernel
 def solve_subtree4(context, rows, path, caches, ub, flag, answer):
-    """Write E(rows, 4) if below `ub`, else a bound."""
+    """Write E(rows, 4) into answer, int64 (ANSWERS,), if it is below `ub`, else a lower bound."""
     node, settled = open_node(context, rows, 4, ub, answer)
     if settled:
         return

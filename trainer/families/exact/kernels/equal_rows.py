@@ -63,7 +63,10 @@ def group_rows(words, numbers):
 
 @kernel
 def members_by_answer(R, questions):
-    """Return the row sets of both values of each feature in the form of `members`, uint8 (features, 2, .); R: all rows in words."""
+    """Return the row sets of both values of each feature in `questions`, in the form of `members`: uint8 (features, 2, ceil(n / 8)).
+
+    R: uint64 (n, words), all rows.
+    """
     n = len(R)
     out = np.zeros((len(questions), 2, (n + 7) >> 3), np.uint8)
     for q in range(len(questions)):

@@ -41,7 +41,7 @@ def accumulate_minimum(e):
 
 @kernel
 def child_frontier_bounds(node, height, lb):
-    """Write lb[s, p, t] from equivalent points and the t + 1 most frequent classes, for children of `height`."""
+    """Write lb[s, p, t], int64, from equivalent points and the t + 1 most frequent classes, for children of `height`."""
     classes, m = node.ones.shape
     counts = np.empty(classes, np.int64)
     for p in range(m):
@@ -109,7 +109,10 @@ def prefer_fewer_leaves(best, choice):
 
 @kernel
 def frontier_depth3(node, P, D, costs, lb, frontier, state, budget):
-    """Search the frontier of a node of height three; resume at state[NEXT], end when the budget is spent; costs: see `depth3`."""
+    """Search the frontier of a node of height three; resume at state[NEXT], end when the budget is spent.
+
+    costs: see `solve_depth3`. state int64 (3,): NEXT, DEPTH_TWO_SOLVES, STOPPED.
+    """
     min_leaf = costs[2]
     similar = costs[3]
     best, choice, most = frontier

@@ -51,7 +51,10 @@ class NodeView(NamedTuple):
 
 @kernel
 def gather_columns(data, rows):
-    """Return column words, valid bits, segments and listed weights of `rows` (ascending, hence by segment)."""
+    """Return column words, valid bits, segments and listed weights of `rows`, as `NodeView` describes them, for all features.
+
+    rows: ascending, hence by segment.
+    """
     R = data.R
     segments = data.segments
     n = len(rows)
@@ -242,7 +245,7 @@ def view_node(data, rows, gathered, allowed, min_leaf, reduce, sort):
 
 @kernel
 def split_rows(R, rows, feature):
-    """Return the rows with x_feature = 0, and those with x_feature = 1."""
+    """Return the rows with x_feature = 0 and those with x_feature = 1, int32, in their order."""
     n = len(rows)
     word = feature >> 6
     bit = u64(feature & 63)
@@ -262,7 +265,7 @@ def split_rows(R, rows, feature):
 
 @kernel
 def pair_row(columns, segment, weights, f, first, out):
-    """Write out[k, q], the weight of class k with x_f = x_q = 1, for q ≥ first."""
+    """Write out[k, q], int32, the weight of class k with x_f = x_q = 1, for q ≥ first."""
     m = columns.shape[1]
     n = m - first
     out[:, first:m] = i32(0)
@@ -286,7 +289,7 @@ def pair_row(columns, segment, weights, f, first, out):
 
 @kernel
 def pair_counts(node, P):
-    """Write P[k, p, q] for p < q; with at most MIRRORED features also the other half."""
+    """Write P[k, p, q], int32 (K, m, m), for p < q; with at most MIRRORED features also the other half and the diagonal."""
     classes, m = node.ones.shape
     if len(node.weights):
         P[:] = i32(0)

@@ -30,7 +30,10 @@ class PackedRows(NamedTuple):
 
 @kernel
 def pack_child(node, columns, p, s, mixed):
-    """Pack the rows of a node with x_p = s; columns: those of the node, possibly with empty ones behind them."""
+    """Return the packed rows of a node with x_p = s.
+
+    columns uint64 (words, m or more): those of the node, possibly with empty ones behind them. mixed: whether a word may hold both classes.
+    """
     words, m = columns.shape
     shifts = np.int64(1)
     for w in range(words):

@@ -69,7 +69,7 @@ def is_stopped(context):
 
 @kernel
 def more_leaves(counts, inseparable, first, most, unit, leaf):
-    """Return a lower bound of trees with `first` to `most` leaves; counts: class weights, descending.
+    """Return a lower bound of trees with `first` to `most` leaves; counts int64 (classes,): class weights, descending.
 
     t leaves predict at most t classes, and inseparable rows share a leaf.
     """

@@ -1,7 +1,7 @@
 """Solve a node of height three in one call.
 
-It serves nodes that take less than a time slice. (Demirovic et al. 2022; the order and the bounds are those of
-`trainer.families.exact.search.search`.)
+It serves nodes that take less than a time slice. E(D, h) is the least cost of a tree of height ≤ h for the rows D. (Demirovic et al.
+2022; the order and the bounds are those of `trainer.families.exact.search.search`.)
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class NodeQuery(NamedTuple):
 
 @kernel
 def open_node(context, rows, height, ub, answer):
-    """Return the node of the rows, and True if its bounds already give the answer."""
+    """Return the node of the rows, and True if its bounds already give the answer, int64 (ANSWERS,)."""
     unit = context.costs[0]
     leaf = context.costs[1]
     min_leaf = context.costs[2]
@@ -150,7 +150,10 @@ def solve_node3(context, node, P, as_leaf, cache, query, answer):
 
 @kernel
 def solve_subtree3(context, rows, path, table, query, answer):
-    """Write E(rows, 3) if below `ub`, else a bound; table: the cache of depth-two subtrees below `path`, empty for none."""
+    """Write E(rows, 3) into answer, int64 (ANSWERS,), if it is below `ub`, else a lower bound.
+
+    table: the cache of depth-two subtrees below `path`, empty for none.
+    """
     node, settled = open_node(context, rows, 3, query.ub, answer)
     if settled:
         return

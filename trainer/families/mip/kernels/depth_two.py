@@ -40,7 +40,7 @@ def _flush(words, shift, P):
 
 @kernel
 def count_pairs(X, y, weight, rows, P, totals):
-    """Fill P (K, F, F) and totals (K,) with the counts of `rows`."""
+    """Fill P int32 (K, F, F) and totals int32 (K,) with the counts of `rows`, int64."""
     classes = P.shape[0]
     size = P.shape[1]
     P[:] = i32(0)
@@ -80,7 +80,7 @@ def count_pairs(X, y, weight, rows, P, totals):
 
 @kernel
 def best_values(P, totals, best, zero, one, left, right):
-    """Fill best (4,), and for each feature the correct weight of each side of a split on it, all int32 (F,).
+    """Fill best int64 (4,), and for each feature the correct weight of each side of a split on it, int32 (F,).
 
     zero, one: the sides as leaves; left, right: the sides with one more split.
     """
@@ -158,7 +158,7 @@ def _best_child(P, totals, f, side, value):
 
 @kernel
 def best_shapes(P, totals, best, shape):
-    """Fill best (4,) and shape (4, 3) from the counts of a set of rows."""
+    """Fill best int64 (4,) and shape int32 (4, 3) from the counts of a set of rows."""
     size = P.shape[1]
     zero = np.empty(size, i32)
     one = np.empty(size, i32)
@@ -188,7 +188,7 @@ def best_shapes(P, totals, best, shape):
 
 @kernel
 def best_subtrees(X, y, weight, rows, classes, best, shape):
-    """Fill best (4,) and shape (4, 3) of a set of rows; a single leaf if there is one class or no feature."""
+    """Fill best int64 (4,) and shape int32 (4, 3) of a set of rows; a single leaf if there is one class or no feature."""
     size = X.shape[1]
     P = np.empty((classes, size, size), i32)
     totals = np.empty(classes, i32)
@@ -202,7 +202,7 @@ def best_subtrees(X, y, weight, rows, classes, best, shape):
 
 @kernel
 def split_values(X, y, weight, rows, classes, first, last, best):
-    """Fill best (F, 2, 4) of the rows with x_f = 0 and with x_f = 1, for features first ≤ f < last.
+    """Fill best int64 (F, 2, 4) of the rows with x_f = 0 and with x_f = 1, for features first ≤ f < last.
 
     The smaller side is counted; the other side is the difference to all rows.
     """
