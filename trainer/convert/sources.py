@@ -66,6 +66,8 @@ def convert(content: bytes, form: str, *, classes: Sequence[str] | None = None) 
     ------
     ConversionError
         If the form is unknown, the file cannot be converted, or the names do not fit the classes.
+    ModelFileError
+        If a model file of octweb is damaged.
     """
     if form == "lightgbm":
         return ConvertedTree(tree=from_lightgbm(content, classes), target="class", form=form)
