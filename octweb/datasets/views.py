@@ -81,7 +81,7 @@ def dataset_list(request: HttpRequest) -> HttpResponse:
 
 @login_required
 def dataset_new(request: HttpRequest) -> HttpResponse:
-    """First step: upload a file. A request by script gets JSON with the address of the second step."""
+    """Upload a file, the first step. A request by script gets JSON with the address of the second step."""
     reading = reading_of(request.POST)
     context: dict[str, Any] = {"samples": SAMPLES, "limit": settings.MAX_UPLOAD_BYTES // 10**6}
     context |= {"reading": reading, **SIGNS}
@@ -108,7 +108,7 @@ def dataset_new(request: HttpRequest) -> HttpResponse:
 
 @login_required
 def dataset_preview(request: HttpRequest, pk: Any) -> HttpResponse:
-    """Second step: read options, kinds, roles, target. Only `confirm` stores a data set."""
+    """Choose read options, kinds, roles and target, the second step. Only `confirm` stores a data set."""
     upload = Upload.objects.get_visible(request.user, pk)
     post = request.POST
     shown_names = [guess["schema"]["name"] for guess in upload.found["guesses"]]
