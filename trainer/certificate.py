@@ -147,7 +147,7 @@ def proves(status: str, gap: float | None) -> bool:
 
 
 def relative_gap(objective: float | None, bound: float | None) -> float | None:
-    """`|bound - objective| / max(|objective|, 1e-10)`, or None if one of the two is unknown."""
+    """Return `|bound - objective| / max(|objective|, 1e-10)`, or None if one of the two is unknown or not finite."""
     if objective is None or bound is None or not (math.isfinite(objective) and math.isfinite(bound)):
         return None
     return abs(bound - objective) / max(abs(objective), 1e-10)

@@ -46,7 +46,7 @@ class WorkerPool(Generic[Job]):
 
     @contextmanager
     def share_work(self, task: Callable[[], None]) -> Iterator[None]:
-        """While the block runs, idle threads call `task`; the block ends once they have come back."""
+        """Let idle threads call `task` during a `with` block; the block ends once all of them have returned."""
         if self.threads == 1:
             yield
             return

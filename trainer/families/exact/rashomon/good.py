@@ -41,7 +41,7 @@ class GoodTrees:
     def __init__(
         self, space: ExactSpace, *, least: int, limit: int, filters: Filters, base: Counter | None = None
     ) -> None:
-        """`base`: a count of a superset with the same filters."""
+        """Prepare the count; `base` is a count of a superset with the same filters."""
         self.space = space
         self.least = least
         self.limit = limit
