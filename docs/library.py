@@ -34,6 +34,7 @@ MODULES: dict[str, tuple[str, ...]] = {
         "ConversionError", "DataError", "InfeasibleError", "ModelFileError", "ParameterError", "RowError", "TrainerError",
     ),
 }  # fmt: skip
+SECTIONS = {"Parameters": "", "Returns": "Returns ", "Yields": "Yields ", "Raises": "Raises "}
 # texts of plain values, which have no docstring
 VALUES = {
     "ESTIMATOR_NAMES": "The name of the classifier of each method.",
@@ -66,6 +67,31 @@ def text_of(thing: Any) -> str:
     return " ".join(first.split())
 
 
+def sections_of(thing: Any) -> list[str]:
+    """Return a line for each parameter, each result and each error in the docstring of a function."""
+    paragraphs = inspect.cleandoc(thing.__doc__ or "").split("\n")
+    lines: list[str] = []
+    section = ""
+    for line, below in zip(paragraphs, [*paragraphs[1:], ""], strict=True):
+        if below and not below.strip("-"):
+            section = line
+        elif section in SECTIONS and line.strip("-"):
+            if line.startswith(" "):
+                lines[-1] += f" {line.strip()}" if lines[-1].endswith((",", ".", ";")) else f": {line.strip()}"
+            else:
+                lines.append(SECTIONS[section] + _named(line, section))
+    return [f"- {' '.join(line.split())}" for line in lines]
+
+
+def _named(line: str, section: str) -> str:
+    """Return the head of an entry, with its names as code."""
+    names, colon, form = line.partition(" : ")
+    if section == "Raises" or colon or line.startswith("*"):
+        code = ", ".join(f"`{name}`" for name in names.split(", "))
+        return f"{code} ({form})" if form else code
+    return line
+
+
 def signature(thing: Any) -> str:
     """Return the arguments as declared, without `self` and `cls`."""
     try:
@@ -95,8 +121,8 @@ class _Bare(str):
         return str(self)
 
 
-def members(cls: type) -> Iterator[tuple[str, str]]:
-    """Yield the call and the text of each public method and property that a class has from this library."""
+def members(cls: type) -> Iterator[str]:
+    """Yield the lines about each public method and property that a class has from this library."""
     things: dict[str, Any] = {}
     for base in reversed([b for b in cls.__mro__ if b.__module__.startswith("trainer")]):
         things |= {name: thing for name, thing in vars(base).items() if not name.startswith("_")}
@@ -105,9 +131,14 @@ def members(cls: type) -> Iterator[tuple[str, str]]:
         thing = things[name]
         plain = thing.__func__ if isinstance(thing, classmethod | staticmethod) else getattr(thing, "fn", thing)
         if isinstance(thing, property) or hasattr(thing, "func"):
-            yield name, text_of(getattr(thing, "func", thing))
+            yield _member(name, text_of(getattr(thing, "func", thing)))
         elif inspect.isfunction(plain):
-            yield f"{name}{signature(plain)}", text_of(plain)
+            yield _member(f"{name}{signature(plain)}", text_of(plain))
+            yield from (f"    {line}" for line in sections_of(plain))
+
+
+def _member(call: str, text: str) -> str:
+    return f"- `{call}`" + (f": {text}" if text else "")
 
 
 def entry(name: str, thing: Any) -> list[str]:
@@ -123,11 +154,12 @@ def entry(name: str, thing: Any) -> list[str]:
             *([] if inspect.isclass(thing) else [f"`{name}{signature(thing)}`", ""]),
             text_of(thing),
             "",
+            *([] if inspect.isclass(thing) else [*(sections := sections_of(thing)), *([""] if sections else [])]),
         ]
     lines = [f"### `{name}`", "", text_of(thing), ""]
     if dataclasses.is_dataclass(thing):
         lines += ["Fields: " + ", ".join(f"`{f.name}`" for f in dataclasses.fields(thing)) + ".", ""]
-    member_lines = [f"- `{call}`" + (f": {text}" if text else "") for call, text in members(thing)]
+    member_lines = list(members(thing))
     return [*lines, *member_lines, ""] if member_lines else lines
 
 
@@ -139,7 +171,7 @@ def estimators() -> list[str]:
     lines += ["| class | method | what it is |", "|---|---|---|"]
     for method, name in ESTIMATOR_NAMES.items():
         lines.append(f"| `{name}` | [`{method}`](methods/{method}.md) | {get(method).summary} |")
-    return [*lines, "", *(f"- `{call}`: {text}" for call, text in members(TreeClassifier)), ""]
+    return [*lines, "", *members(TreeClassifier), ""]
 
 
 def build_page() -> str:
