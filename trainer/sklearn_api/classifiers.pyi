@@ -203,7 +203,7 @@ class BivariateTreeClassifier(TreeClassifier):
     bound : {'theorem4', 'paper', 'assignment'}, default 'assignment'
         'theorem4' and 'paper' (Theorems 5 and 6) are the bounds of the paper; 'assignment' is at least as strong.
     branching : {'1', '2'}, default '2'
-        Where a box is divided: 1 means in the middle, 2 at the median of its points.
+        Where a box is divided: 1 means in the middle, 2 at the mean of the lines of its points.
     order : {'depth-first', 'best-first'}, default 'depth-first'
         Which box is searched next: the newest, or the one with the lowest bound.
     costs : str, default ''
