@@ -62,15 +62,9 @@ class Score:
 
 @dataclass(frozen=True, kw_only=True)
 class OneStandardErrorChoice:
-<<<<<<< HEAD
-    """The best score, the chosen one, the labels of all that share the best mean, and of all within one standard error of it.
+    """The best score, the chosen one, the labels that share the best mean, and those within one standard error of it.
 
     `highest` is the best score: the highest accuracy, or the least cost. `floor` is the mean one standard error worse.
-=======
-    """The score of highest mean, the chosen one, and the labels that share the highest mean, or lie within one standard error of it.
-
-    `floor` is the highest mean less its standard error.
->>>>>>> 4e495ef0 (evaluate: name the fields of choices and estimates)
     """
 
     highest: Score
@@ -84,13 +78,8 @@ class OneStandardErrorChoice:
 class NestedEstimate:
     """Accuracy of the choice on rows that took no part in it: `correct` of `n` rows, or of their weight.
 
-<<<<<<< HEAD
-    `interval` is the 95 % interval over the outer folds, by groups where rows have groups; None for a single fold. `cost_per_row`
-    and `cost_interval` are known if the choice follows costs.
-=======
     `picks` and `accuracies` have the chosen variant and its accuracy for each outer fold. `interval` is the 95 % interval over the outer
-    folds, by groups where rows have groups; None for a single fold.
->>>>>>> 4e495ef0 (evaluate: name the fields of choices and estimates)
+    folds, by groups where rows have groups; None for a single fold. `cost_per_row` and `cost_interval` are known if costs decide.
     """
 
     correct: int
@@ -164,28 +153,28 @@ def honest(
 ) -> NestedEstimate | None:
     """Estimate the accuracy of the chosen variant by nested folds.
 
-    """Choose the variant with the fewest leaves within one standard error of the highest mean accuracy, or of the least mean cost.
-
-    Ties go to fewer columns per question, then to the stronger claim, then to the better mean, then to the first.
+    For each outer fold o, every variant is scored on the folds i ≠ o by trees grown without o and i. `choose` picks one, and its tree
+    grown without o alone is measured on o. If folds follow time, only folds before o choose, so the first one is not measured.
 
     Parameters
     ----------
-    scores : sequence of Score
-        One for each variant.
+    records : mapping of str to sequence of FoldRecord
+        Records of a nested study, by variant.
+    kinds : mapping of str to tuple of int
+        `columns` and `claim` of each variant, as in `Score`.
+    folds : int
+        Number of outer folds.
+    by_cost : bool
+        Whether the cost per row chooses, which all records then must have.
 
     Returns
     -------
-    OneStandardErrorChoice
-        Of several scores with the best mean, `highest` is the one with the smallest standard error, then the first.
-
-    Raises
-    ------
-    ParameterError
-        If there are no scores, or only some of them have costs.
+    NestedEstimate or None
+        From the variants whose records are complete; None if there is none.
 
     Notes
     -----
-    The one-standard-error rule of Breiman, Friedman, Olshen & Stone, "Classification and Regression Trees" (1984), section 3.4.3.
+    M. Stone, "Cross-Validatory Choice and Assessment of Statistical Predictions", JRSS B 36 (1974).
     """
     complete = {label: _by_folds(by_fold) for label, by_fold in records.items()}
     required = {(o, -1) for o in range(folds)} | {(o, i) for o in range(folds) for i in range(o + 1, folds)}
