@@ -45,8 +45,8 @@ def main() -> int:
             "--progress-spinner", "off", "--timeout", "5", "--format", "json", "--output", str(output),
         ]  # fmt: skip
         try:
-            done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False)
-            said = done.stderr
+            process = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False)
+            said = process.stderr
         except subprocess.TimeoutExpired:
             said = f"no answer within {SECONDS} s"
         try:

@@ -79,7 +79,7 @@ def command(root: Path, *arguments: str, **more: str) -> str:
     environment = os.environ | {"OCTWEB_DATA_DIR": str(root / "data"), "PYTHONPATH": "", "OCTWEB_DEBUG": "1"} | more
     # a copy's kernels would be compiled anew; as plain Python they are soon through these few rows
     environment["NUMBA_DISABLE_JIT"] = "1"
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "manage.py", *arguments],
         cwd=root,
         env=environment,
@@ -87,8 +87,8 @@ def command(root: Path, *arguments: str, **more: str) -> str:
         text=True,
         check=False,
     )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    assert process.returncode == 0, process.stderr
+    return process.stdout
 
 
 @pytest.mark.slow
@@ -148,8 +148,8 @@ def test_the_command_line_trains_and_proves_both_and_the_checker_knows_the_const
 
 def test_the_other_examples_stand_in_their_files():
     text = (ROOT / "docs" / "adding.md").read_text(encoding="utf-8")
-    found = re.findall(r"<!-- from: (\S+) -->\n```python\n(.*?)```", text, re.DOTALL)
-    assert len({path for path, _ in found}) == 5
-    for path, lines in found:
+    matches = re.findall(r"<!-- from: (\S+) -->\n```python\n(.*?)```", text, re.DOTALL)
+    assert len({path for path, _ in matches}) == 5
+    for path, lines in matches:
         whole = (ROOT / path).read_text(encoding="utf-8")
         assert " ".join(lines.split()) in " ".join(whole.split()), path  # members of a class stand without their indent

@@ -15,7 +15,11 @@ ON_DEMAND = {
 def circles(graph: grimp.ImportGraph) -> set[tuple[str, str]]:
     """Imports without which no circle would be left, in any package."""
     packages = sorted(module for module in graph.modules if graph.find_children(module))
-    return {found for package in packages for found in graph.nominate_cycle_breakers(package)}
+    return {
+        nominate_cycle_breaker
+        for package in packages
+        for nominate_cycle_breaker in graph.nominate_cycle_breakers(package)
+    }
 
 
 def test_no_circle_but_the_pictures_of_a_tree():

@@ -75,12 +75,12 @@ def test_systemd_takes_the_units(tmp_path):
         text = (DEPLOY / name).read_text().replace("/srv/octweb/.venv/bin/python", sys.executable)
         (tmp_path / name.replace("@.", "@1.")).write_text(text)
     command = ["systemd-analyze", "verify", *(str(path) for path in sorted(tmp_path.iterdir()))]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=600)
-    assert (done.returncode, done.stdout + done.stderr) == (0, "")
+    process = subprocess.run(command, capture_output=True, text=True, timeout=600)
+    assert (process.returncode, process.stdout + process.stderr) == (0, "")
     unknown = tmp_path / "octweb-web.service"
     unknown.write_text(unknown.read_text().replace("MemoryMax=", "MemoryMost="))
-    done = subprocess.run(command, capture_output=True, text=True, timeout=600)
-    assert "MemoryMost" in done.stderr  # it would say so
+    process = subprocess.run(command, capture_output=True, text=True, timeout=600)
+    assert "MemoryMost" in process.stderr  # it would say so
 
 
 def test_the_dockerfile_copies_what_there_is():
@@ -92,12 +92,12 @@ def test_the_dockerfile_copies_what_there_is():
 
 def test_the_linter_has_nothing_against_the_dockerfile_and_would_say_so(tmp_path):
     linter = Path(sys.executable).with_name("hadolint")
-    done = subprocess.run([linter, DEPLOY / "Dockerfile"], capture_output=True, text=True, timeout=600)
-    assert (done.returncode, done.stdout) == (0, "")
+    process = subprocess.run([linter, DEPLOY / "Dockerfile"], capture_output=True, text=True, timeout=600)
+    assert (process.returncode, process.stdout) == (0, "")
     worse = tmp_path / "Dockerfile"
     worse.write_text((DEPLOY / "Dockerfile").read_text().replace("python:3.11-slim", "python:latest"))
-    done = subprocess.run([linter, worse], capture_output=True, text=True, timeout=600)
-    assert (done.returncode, "DL3007" in done.stdout) == (1, True)
+    process = subprocess.run([linter, worse], capture_output=True, text=True, timeout=600)
+    assert (process.returncode, "DL3007" in process.stdout) == (1, True)
 
 
 def test_the_image_runs_as_nobody_with_a_health_check_and_every_other_container_has_none():

@@ -82,8 +82,10 @@ def test_links_of_the_documentation_lead_somewhere():
 
 def lacking(text: str) -> list[str]:
     """The files and folders of the project that a page names in code marks and that do not exist."""
-    named = re.findall(r"`((?:trainer|octweb|tests|templates|benchmarks|tools|deploy|static|checker)/[\w./-]+)`", text)
-    return [path for path in named if not (ROOT / path).exists()]
+    matches = re.findall(
+        r"`((?:trainer|octweb|tests|templates|benchmarks|tools|deploy|static|checker)/[\w./-]+)`", text
+    )
+    return [path for path in matches if not (ROOT / path).exists()]
 
 
 def test_files_that_the_documentation_names_exist():
@@ -101,8 +103,8 @@ def test_files_that_the_documentation_names_exist():
 
 def unknown(text: str) -> list[str]:
     """The modules and their members that a page names in code marks and that do not exist."""
-    named = re.findall(r"`((?:trainer|octweb|docs|tests|tools)(?:\.[a-zA-Z_]\w*)+)`", text)
-    return [name for name in named if not (_module(name) or _member(*name.rsplit(".", 1)))]
+    matches = re.findall(r"`((?:trainer|octweb|docs|tests|tools)(?:\.[a-zA-Z_]\w*)+)`", text)
+    return [name for name in matches if not (_module(name) or _member(*name.rsplit(".", 1)))]
 
 
 def _module(name: str) -> Path | None:

@@ -53,9 +53,9 @@ def commands(page: Path) -> Iterator[list[str]]:
     """The words of each command of octweb in the page's blocks, without the program."""
     for code in fences(page, {"", "sh", "bash", "shell", "text"}):
         for line in code.replace("\\\n", " ").splitlines():
-            found = COMMAND.search(re.sub(r"\s#.*$", "", line))
-            if found:
-                yield shlex.split(re.split(r"\s(?:\||>|&)\s?", found["rest"])[0])
+            match = COMMAND.search(re.sub(r"\s#.*$", "", line))
+            if match:
+                yield shlex.split(re.split(r"\s(?:\||>|&)\s?", match["rest"])[0])
 
 
 def parser_of(name: str):
@@ -143,14 +143,14 @@ def test_python_of_a_page_runs_without_extras(page, tmp_path):
         + "".join(blocks)
         + "assert tree.certificate_.status in ('optimal', 'heuristic'), tree.certificate_.status\n"
     )
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", code],
         cwd=tmp_path,
         env=os.environ | {"PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
     )
-    assert done.returncode == 0, done.stderr
+    assert process.returncode == 0, process.stderr
 
 
 @pytest.mark.slow

@@ -63,8 +63,8 @@ def test_nothing_is_asked_of_another_host(pages):
 
 def test_styles_ask_for_nothing_outside(site):
     for path in site.rglob("*.css"):
-        found = re.findall(r"(?:url\(|@import )[\"']?(https?:[^\"')]+)", path.read_text(encoding="utf-8"))
-        assert found == [], path
+        matches = re.findall(r"(?:url\(|@import )[\"']?(https?:[^\"')]+)", path.read_text(encoding="utf-8"))
+        assert matches == [], path
 
 
 def test_no_script_stands_inside_a_page(pages):

@@ -21,7 +21,7 @@ def test_a_short_campaign():
         name: value for name, value in os.environ.items() if not name.startswith(("DATABASE_URL", "OCTWEB_"))
     }
     command = [sys.executable, "-m", "tests.torture", "--runs=1", "--seconds=2"]
-    done = subprocess.run(
+    process = subprocess.run(
         [
             *command,
             "--only=kills,passing,writers,disk,master,full",
@@ -32,5 +32,5 @@ def test_a_short_campaign():
         text=True,
         timeout=6000,
     )
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stdout.count("| ") >= 6
+    assert process.returncode == 0, process.stdout + process.stderr
+    assert process.stdout.count("| ") >= 6

@@ -119,8 +119,8 @@ def test_the_library_works_where_django_is_not():
         "tree = make_classifier('cart', depth=1).fit([[0.0], [1.0], [2.0], [3.0]], ['a', 'a', 'b', 'b'])\n"
         "print(list(tree.predict([[0.5], [2.5]])))"
     )
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
-    assert done.stdout.strip() in ("['a', 'b']", "[np.str_('a'), np.str_('b')]"), done.stderr
+    process = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+    assert process.stdout.strip() in ("['a', 'b']", "[np.str_('a'), np.str_('b')]"), process.stderr
 
 
 @pytest.mark.slow

@@ -104,14 +104,14 @@ class Walk:
 
     def run(self, *command: str | Path, cwd: Path | None = None, **more: str) -> str:
         """What a command prints; raises Broken with its last words where it fails."""
-        done = subprocess.run(
+        process = subprocess.run(
             [str(part) for part in command], cwd=cwd or self.work, env=self.environment | more, capture_output=True, text=True, timeout=PATIENCE,
         )  # fmt: skip
-        if done.returncode:
+        if process.returncode:
             raise Broken(
-                f"{' '.join(map(str, command))}: status {done.returncode}\n{(done.stdout + done.stderr)[-3000:]}"
+                f"{' '.join(map(str, command))}: status {process.returncode}\n{(process.stdout + process.stderr)[-3000:]}"
             )
-        return done.stdout
+        return process.stdout
 
     def octweb(self, *arguments: str) -> str:
         return self.run(self.bin / "octweb", *arguments)

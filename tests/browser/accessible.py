@@ -14,11 +14,11 @@ def violations(page: Any) -> list[str]:
     page.wait_for_load_state()  # after a click a page may not have been read to its end yet
     if not page.evaluate("typeof window.axe === 'object'"):
         page.evaluate(AXE.read_text(encoding="utf-8"))
-    found = page.evaluate(
+    evaluation = page.evaluate(
         "rules => window.axe.run(document, { runOnly: rules, resultTypes: ['violations'], preload: false })", RULES
     )
     return [
         f"{v['id']}: {node['html'][:160]}: {node['failureSummary'][:200]}"
-        for v in found["violations"]
+        for v in evaluation["violations"]
         for node in v["nodes"]
     ]

@@ -137,7 +137,7 @@ def test_the_small_picture_cuts_no_number(windows):
     page = windows.page()
     page.set_content("<div></div>")
     page.add_script_tag(path=str(settings.BASE_DIR / "static" / "tree_picture.js"))
-    shown = page.evaluate(
+    evaluation = page.evaluate(
         """(names) => names.map((name) => {
           const question = `${name} ≤ 1,234,567.25`;
           TreePicture.draw(document.querySelector("div"), { classes: ["a"], nodes: [{ t: {}, y: 1, n: 2, q: question, r: 9 }, { l: 0, r: 4 }, { l: 0, r: 5 }] });
@@ -145,9 +145,9 @@ def test_the_small_picture_cuts_no_number(windows):
         })""",
         ["n" * length for length in range(10, 45)],
     )
-    assert sum(lines[0].endswith("…") for lines in shown) > 5
-    assert all(lines[-1].endswith("≤ 1,234,567.25") for lines in shown), shown
-    assert {len(lines) for lines in shown} == {1, 2}
+    assert sum(lines[0].endswith("…") for lines in evaluation) > 5
+    assert all(lines[-1].endswith("≤ 1,234,567.25") for lines in evaluation), evaluation
+    assert {len(lines) for lines in evaluation} == {1, 2}
 
 
 @pytest.mark.slow
@@ -172,13 +172,13 @@ def test_values_flips_and_a_dropped_file(large, opened, tmp_path):
         page.click("#typed button")
         label = tree.classes[int(tree.predict(row.reshape(1, -1))[0])]
         assert page.inner_text("#answer h3 >> nth=0").strip().startswith(label)
-        found = flipper.find(row)
+        answer = flipper.find(row)
         said = page.inner_text("#answer ul, #answer p >> nth=1")
-        if found.flip is not None and len(found.flip.columns) == 1 and found.flip.proved:
+        if answer.flip is not None and len(answer.flip.columns) == 1 and answer.flip.proved:
             seen += 1
             assert "proved: no smaller" in page.inner_text("#answer ul li >> nth=0"), said
             size = float(page.inner_text("#answer ul li >> nth=0").partition("size ")[2].split(";")[0])
-            assert math.isclose(size, found.flip.distance, rel_tol=1e-3)
+            assert math.isclose(size, answer.flip.distance, rel_tol=1e-3)
     assert seen >= 5
     text = csv_of(rows[:50])
     page.set_input_files("#file", {"name": "rows.csv", "mimeType": "text/csv", "buffer": text.encode()})

@@ -69,11 +69,11 @@ def test_figures_are_drawn_without_errors_or_page_overflow(figure_page, theme, w
         name.getBoundingClientRect().right > name.closest('.figure').getBoundingClientRect().right + 1).map((e) => e.textContent)"""
     expect(page.locator("#frontier .textpoint text")).to_have_count(3)
     until(page, f"({outside}).length === 0")
-    drawn = page.evaluate(
+    evaluation = page.evaluate(
         """() => ({ink: getComputedStyle(document.documentElement).getPropertyValue('--c1').trim(),
             bar: document.querySelector('#tree-6 .fills path.js-fill').style.fill})"""
     )
-    assert _rgb(drawn["ink"]) == drawn["bar"].replace(" ", "")
+    assert _rgb(evaluation["ink"]) == evaluation["bar"].replace(" ", "")
     folder = os.environ.get("OCTWEB_SCREENSHOTS")
     if folder:
         page.screenshot(path=Path(folder) / f"figures-{theme}-{width}.png", full_page=True)

@@ -345,8 +345,8 @@ OUT_OF_SIGHT = """(s => [...document.querySelectorAll(s)].filter((e) => e.checkV
 
 def grown_on(dataset, depth):  # noqa: F811
     table, labels = datasets.load(dataset)
-    asked = TrainRequest(table=table, labels=labels, method="exact", parameters={"depth": depth}, test_share=0.25)
-    return train(asked).model.to_json()
+    request = TrainRequest(table=table, labels=labels, method="exact", parameters={"depth": depth}, test_share=0.25)
+    return train(request).model.to_json()
 
 
 @pytest.mark.slow

@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 def test_click_on_another_size_starts_its_run(media, page, live_server, owner):
     noisy = noisy_dataset(owner)
     run = trained(owner, noisy)
-    other = next(own for own in size_options(run.model).options if not own.here)
+    other = next(option for option in size_options(run.model).options if not option.here)
     signed_in(page.context, live_server.url, owner.username)
     page.goto(f"{live_server.url}/models/{run.model.pk}/")
     sizes = page.locator("form.sizes")

@@ -42,9 +42,9 @@ def test_a_threshold_follows_keys_and_pointer(page, live_server, owner, model, s
     handle.focus()
     page.keyboard.press("ArrowRight")
     expect(handle).to_have_attribute("aria-valuenow", str(before + 1))
-    shown = re.search(r"yes (\d+) rows .*; no (\d+) rows", page.locator(".cut-text").inner_text())
+    match = re.search(r"yes (\d+) rows .*; no (\d+) rows", page.locator(".cut-text").inner_text())
     bins = [sum(row) for row in spread["counts"]]
-    assert [int(n) for n in shown.groups()] == [sum(bins[: before + 2]), sum(bins[before + 2 :])]
+    assert [int(n) for n in match.groups()] == [sum(bins[: before + 2]), sum(bins[before + 2 :])]
     page.keyboard.press("Enter")
     page.get_by_text("Searching").first.wait_for()
     held = f"ask root {column} <= {spread['values'][before + 1]}"
@@ -58,7 +58,7 @@ def test_a_threshold_follows_keys_and_pointer(page, live_server, owner, model, s
     page.goto(address)
     # the search's own count of the rows that answer yes is the one that the browser had shown
     card = page.locator("[data-place=y] .cnt").text_content()
-    assert re.search(rf"\b{shown.group(1)} rows", card)
+    assert re.search(rf"\b{match.group(1)} rows", card)
     box = page.locator(".cut-picture").bounding_box()
     page.mouse.move(box["x"] + box["width"] / 2, box["y"] + 40)
     page.mouse.down()

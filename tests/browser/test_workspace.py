@@ -43,10 +43,10 @@ def stored(owner, name, columns, X, labels, *, method="cart", **parameters):
         owner=owner, file=io.BytesIO(text.encode()), source_name=f"{name}.csv", name=name, target="answer"
     )
     table, target = datasets.load(dataset)
-    found = train(
+    result = train(
         TrainRequest(table=table, labels=target, method=method, parameters=parameters, test_share=0.25, name=name)
     )
-    return registry.register(owner=owner, document=found.model.to_json(), dataset=dataset, title=name)
+    return registry.register(owner=owner, document=result.model.to_json(), dataset=dataset, title=name)
 
 
 @pytest.fixture

@@ -20,12 +20,12 @@ SIGNALS = (signal.SIGTERM, signal.SIGINT)
 @pytest.mark.parametrize(("command", "words"), [("good-trees", WORDS), ("train", WORDS), ("migrate", b"")])
 def test_a_signal_while_a_command_loads(number, command, words):
     code = f"import os, trainer.cli.startup as e; e.prepare_process({command!r}); os.kill(os.getpid(), {int(number)})"
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, check=False)
-    assert done.stdout == b""
+    process = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, check=False)
+    assert process.stdout == b""
     if words:
-        assert (done.returncode, done.stderr) == (-number, words)
+        assert (process.returncode, process.stderr) == (-number, words)
     else:
-        assert WORDS not in done.stderr
+        assert WORDS not in process.stderr
 
 
 def test_garbage_collection_is_enabled_when_ready():

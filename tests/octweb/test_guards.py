@@ -53,8 +53,8 @@ def test_a_token_makes_none_that_lives_longer(owner):
     for body in ({"days": 2}, {"days": 1}, {"days": 3650}):
         answer = client.post(TOKENS, body, format="json")
         assert (answer.status_code, "expires later than itself" in answer.json()["detail"]) == (400, True)
-    made = client.post(TOKENS, {"name": "as long"}, format="json")
-    assert made.status_code == 201
+    response = client.post(TOKENS, {"name": "as long"}, format="json")
+    assert response.status_code == 201
     assert ApiToken.objects.get(name="as long").expiry <= token.expiry
     assert ApiToken.objects.count() == 2
     _, secret = create_token(owner=owner)

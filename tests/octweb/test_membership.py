@@ -117,12 +117,12 @@ def with_digests(document: dict) -> dict:
 def per_row_members(value, rows: int, place: str = "") -> list[str]:
     """The places of a document whose text or list is as long as the table."""
     if isinstance(value, dict):
-        return [found for name, one in value.items() for found in per_row_members(one, rows, name)]
+        return [per_row_member for name, one in value.items() for per_row_member in per_row_members(one, rows, name)]
     if isinstance(value, str):
         return [place] if len(value) >= rows / 2 and " " not in value and place not in PER_ROW else []
     if isinstance(value, list):
         long = [place] if len(value) >= rows / 2 and place not in DRAWN else []
-        return long + [found for one in value for found in per_row_members(one, rows, place)]
+        return long + [per_row_member for one in value for per_row_member in per_row_members(one, rows, place)]
     return []
 
 

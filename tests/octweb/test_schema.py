@@ -86,10 +86,10 @@ def walk(owner, media, examples: int) -> None:
     known = ids(owner)
     count = 0
     answered = 0
-    for found in schema.get_all_operations():
+    for get_all_operation in schema.get_all_operations():
         count += 1
         with transaction.atomic():  # what an operation does is undone, so that the next one finds all objects
-            answered += attack(found.ok(), known, headers, examples) > 0
+            answered += attack(get_all_operation.ok(), known, headers, examples) > 0
             transaction.set_rollback(True)
     assert count >= 20
     assert answered >= count // 2  # otherwise the requests do not reach what they are to test

@@ -161,17 +161,17 @@ strange = Client().get("/accounts/login/", secure=True, SERVER_NAME="evil.exampl
 print(json.dumps({"problems": problems, "plain": [plain.status_code, plain.headers.get("Location")],
     "hsts": secure.headers.get("Strict-Transport-Security"), "cookie": bool(page.cookies["csrftoken"]["secure"]), "strange": strange.status_code}))
 """
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", program], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=600
     )
-    assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout.strip().splitlines()[-1])
+    assert process.returncode == 0, process.stderr
+    document = json.loads(process.stdout.strip().splitlines()[-1])
     # the last two are a matter of the whole domain, which the operator decides about
-    assert set(found["problems"]) <= {"security.W005", "security.W021"}
-    assert found["plain"] == [301, "https://trees.example.org/accounts/login/"]
-    assert "max-age=31536000" in found["hsts"]
-    assert found["cookie"] is True
-    assert found["strange"] == 400
+    assert set(document["problems"]) <= {"security.W005", "security.W021"}
+    assert document["plain"] == [301, "https://trees.example.org/accounts/login/"]
+    assert "max-age=31536000" in document["hsts"]
+    assert document["cookie"] is True
+    assert document["strange"] == 400
 
 
 @dataclass(kw_only=True)

@@ -111,11 +111,13 @@ def disk_full(site: Site, draw: random.Random, amount: int, seconds: float) -> s
     command = [sys.executable, str(ROOT / "manage.py"), "train", str(folder / "data.csv"), "--target=class", "--method=cart",
                f"--output={folder / 'model.json'}"]  # fmt: skip
     environment = site.environment | {"NUMBA_DISABLE_JIT": "1"}  # the compiler writes files of its own
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, preexec_fn=limit, timeout=PATIENCE)
+    process = subprocess.run(
+        command, env=environment, capture_output=True, text=True, preexec_fn=limit, timeout=PATIENCE
+    )
     left = sorted(p.name for p in folder.iterdir())
-    if done.returncode != 1 or left != ["data.csv"] or "Traceback" in done.stderr:
-        raise Broken(f"full disk: status {done.returncode}, left {left}, said {done.stderr[-300:]}")
-    return f"status 1, nothing left, said: {done.stderr.strip().splitlines()[-1][:80]}"
+    if process.returncode != 1 or left != ["data.csv"] or "Traceback" in process.stderr:
+        raise Broken(f"full disk: status {process.returncode}, left {left}, said {process.stderr[-300:]}")
+    return f"status 1, nothing left, said: {process.stderr.strip().splitlines()[-1][:80]}"
 
 
 def sigterm(site: Site, draw: random.Random, amount: int, seconds: float) -> str:

@@ -96,10 +96,10 @@ class Site:
 
     def manage(self, *arguments: str) -> str:
         command = [sys.executable, str(ROOT / "manage.py"), *arguments]
-        done = subprocess.run(command, env=self.environment, cwd=ROOT, capture_output=True, text=True, timeout=300)
-        if done.returncode:
-            raise Broken(f"manage.py {arguments[0]}: {done.stderr[-500:]}")
-        return done.stdout
+        process = subprocess.run(command, env=self.environment, cwd=ROOT, capture_output=True, text=True, timeout=300)
+        if process.returncode:
+            raise Broken(f"manage.py {arguments[0]}: {process.stderr[-500:]}")
+        return process.stdout
 
     def _start(self, *command: str) -> subprocess.Popen:
         return subprocess.Popen(

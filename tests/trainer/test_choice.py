@@ -180,7 +180,7 @@ def test_records_are_those_of_trees_grown_without_these_rows(nested):
 def test_nested_estimate_chooses_without_the_measuring_fold(nested):
     study, records = nested
     by = {v.label: [r for r in records if r.variant == v.label] for v in VARIANTS}
-    found = honest(by, KINDS, 4)
+    estimate = honest(by, KINDS, 4)
     correct = n = 0
     for o in range(4):
         scores = []
@@ -202,12 +202,12 @@ def test_nested_estimate_chooses_without_the_measuring_fold(nested):
                 )
             )
         pick = choose(scores).chosen.label
-        assert found.picks[o] == pick
+        assert estimate.picks[o] == pick
         outer = next(r for r in by[pick] if (r.fold, r.second) == (o, -1))
         correct = correct + outer.correct
         n = n + outer.n
-    assert (found.correct, found.n) == (correct, n)
-    assert found.n == len(holdout(study.datasets[0].labels.codes, 0.2, 3)[0])
+    assert (estimate.correct, estimate.n) == (correct, n)
+    assert estimate.n == len(holdout(study.datasets[0].labels.codes, 0.2, 3)[0])
 
 
 def test_there_is_no_estimate_while_records_are_missing(nested):

@@ -38,32 +38,32 @@ def least_by_leaves(answers, costs, depth):
 def test_least_cost_per_leaf_count_equals_enumeration(count):
     for seed in range(6 * count):
         table, labels, weights, costs, parameters = random_case(seed)
-        own = weighted_costs(table, labels, weights, costs)
-        if not has_choice(own):
+        weighted = weighted_costs(table, labels, weights, costs)
+        if not has_choice(weighted):
             continue
         depth = parameters["depth"]
         asked = {"depth": depth, "costs": text_of(costs), "max_leaves": 2**depth, "leaf_penalty": 0}
-        found = cost_frontier(
+        frontier = cost_frontier(
             TrainRequest(table=table, labels=labels, method="exact", weights=weights, parameters=asked)
         )
         answers = questions_of("exact", table, labels, weights, get("exact").settings(asked))
-        least = least_by_leaves(answers, own, depth)
-        assert found.status == Status.OPTIMAL
-        assert found.floor == pytest.approx(float(own.min(axis=1).sum()))
-        assert not found.unsettled
+        least = least_by_leaves(answers, weighted, depth)
+        assert frontier.status == Status.OPTIMAL
+        assert frontier.floor == pytest.approx(float(weighted.min(axis=1).sum()))
+        assert not frontier.unsettled
         for leaves in range(1, 2**depth + 1):
-            stated = min(point["cost"] for point in found.points if point["leaves"] <= leaves)
+            stated = min(point["cost"] for point in frontier.points if point["leaves"] <= leaves)
             assert stated == pytest.approx(float(min(v for t, v in least.items() if t <= leaves)), abs=1e-9), seed
-        assert all(point["proved"] and point["least"] == point["cost"] for point in found.points)
+        assert all(point["proved"] and point["least"] == point["cost"] for point in frontier.points)
 
 
 def test_costs_and_smallest_leaf_are_searched_together():
     table, labels, _, costs, _ = random_case(3)
     asked = {"depth": 2, "costs": text_of(costs), "max_leaves": 4, "leaf_penalty": 0, "min_leaf": 7}
-    found = cost_frontier(TrainRequest(table=table, labels=labels, method="exact", parameters=asked))
+    frontier = cost_frontier(TrainRequest(table=table, labels=labels, method="exact", parameters=asked))
     free = cost_frontier(TrainRequest(table=table, labels=labels, method="exact", parameters=asked | {"min_leaf": 1}))
-    assert found.points[0]["cost"] == pytest.approx(free.points[0]["cost"])
-    assert found.points[-1]["cost"] >= free.points[-1]["cost"]
+    assert frontier.points[0]["cost"] == pytest.approx(free.points[0]["cost"])
+    assert frontier.points[-1]["cost"] >= free.points[-1]["cost"]
 
 
 def test_costs_that_cannot_be_read_are_refused():

@@ -113,22 +113,22 @@ def has_choice(costs):
 def checked_case(method, seed, **changes):
     """Train on a random case, and return the result with its exact costs, the price of a leaf and the oracle's least cost."""
     table, labels, weights, costs, parameters = random_case(seed, **changes)
-    own = weighted_costs(table, labels, weights, costs)
-    if not has_choice(own):
+    weighted = weighted_costs(table, labels, weights, costs)
+    if not has_choice(weighted):
         return None
     if get(method).parameter("leaf_penalty") is None:
         del parameters["leaf_penalty"]
     if method not in ("exact", "exact-numeric"):
         parameters["depth"] = min(2, parameters["depth"])
-    price = Fraction(str(parameters.get("leaf_penalty", 0))) * min(own.sum(axis=0))
-    savings = own.max(axis=1).sum() * len(labels.classes) - own.sum()
+    price = Fraction(str(parameters.get("leaf_penalty", 0))) * min(weighted.sum(axis=0))
+    savings = weighted.max(axis=1).sum() * len(labels.classes) - weighted.sum()
     if price >= savings:  # a leaf costs more than any tree can save
         with pytest.raises(ParameterError, match="leaf_penalty"):
             trained(method, table, labels, weights, costs, **parameters)
         return None
     result = trained(method, table, labels, weights, costs, **parameters)
     answers = questions_of(method, table, labels, weights, get(method).settings({"depth": 1}))
-    return result, own, price, least_cost(answers, own, parameters["depth"], price)
+    return result, weighted, price, least_cost(answers, weighted, parameters["depth"], price)
 
 
 @pytest.mark.slow
@@ -139,17 +139,17 @@ def test_least_cost_of_all_trees_is_found_and_proved(method, count):
         if case is None:
             continue
         result, own, price, least = case
-        said = result.certificate.costs
+        costs = result.certificate.costs
         leaf = result.tree.apply(random_case(seed)[0].matrix())
         answers = result.tree.labels[leaf]
         cost = sum(own[np.arange(len(own)), answers])
         assert cost + price * result.tree.n_leaves == least, seed
         assert result.certificate.status == Status.OPTIMAL
-        assert said["cost"] == float(cost)
-        assert said["least"] == pytest.approx(float(least), abs=1e-12)
-        assert said["floor"] == float(sum(own.min(axis=1)))
-        assert said["best_constant"]["cost"] == float(min(own.sum(axis=0)))
-        assert said["rounding_error"] == 0
+        assert costs["cost"] == float(cost)
+        assert costs["least"] == pytest.approx(float(least), abs=1e-12)
+        assert costs["floor"] == float(sum(own.min(axis=1)))
+        assert costs["best_constant"]["cost"] == float(min(own.sum(axis=0)))
+        assert costs["rounding_error"] == 0
         for node in result.tree.leaves:
             totals = own[leaf == node.id].sum(axis=0)
             assert node.label == list(totals).index(min(totals))
@@ -159,17 +159,17 @@ def test_least_cost_of_all_trees_is_found_and_proved(method, count):
 def test_smallest_leaf_counts_rows_beside_costs(count):
     for seed in range(100, 100 + 12 * count):
         table, labels, weights, costs, parameters = random_case(seed)
-        own = weighted_costs(table, labels, weights, costs)
-        if not has_choice(own):
+        weighted = weighted_costs(table, labels, weights, costs)
+        if not has_choice(weighted):
             continue
         parameters |= {"min_leaf": 2 + seed % 6, "leaf_penalty": [0, 0.02][seed % 2]}
-        counts = np.ones(len(own), int) if weights is None else weights
-        price = Fraction(str(parameters["leaf_penalty"])) * min(own.sum(axis=0))
+        counts = np.ones(len(weighted), int) if weights is None else weights
+        price = Fraction(str(parameters["leaf_penalty"])) * min(weighted.sum(axis=0))
         result = trained("exact", table, labels, weights, costs, **parameters)
         leaf = result.tree.apply(table.matrix())
-        cost = sum(own[np.arange(len(own)), result.tree.labels[leaf]])
+        cost = sum(weighted[np.arange(len(weighted)), result.tree.labels[leaf]])
         answers = questions_of("exact", table, labels, weights, get("exact").settings({"depth": 1}))
-        least = least_cost(answers, own, parameters["depth"], price, counts, parameters["min_leaf"])
+        least = least_cost(answers, weighted, parameters["depth"], price, counts, parameters["min_leaf"])
         assert cost + price * result.tree.n_leaves == least, seed
         assert result.certificate.status == Status.OPTIMAL
         assert result.certificate.costs["least"] == pytest.approx(float(least), abs=1e-12)
@@ -182,9 +182,9 @@ def test_errors_as_costs_with_min_leaf_give_the_tree_of_errors():
         table, labels, weights, _, parameters = random_case(seed)
         asked = {"depth": parameters["depth"], "min_leaf": 4}
         plain = train(TrainRequest(table=table, labels=labels, method="exact", weights=weights, parameters=asked))
-        own = trained("exact", table, labels, weights, {("a", "b"): "1"}, **asked)
-        assert own.certificate.correct == plain.certificate.correct
-        assert own.tree.n_leaves == plain.tree.n_leaves
+        model = trained("exact", table, labels, weights, {("a", "b"): "1"}, **asked)
+        assert model.certificate.correct == plain.certificate.correct
+        assert model.tree.n_leaves == plain.tree.n_leaves
 
 
 @pytest.mark.parametrize("method", sorted(set(OVER_QUESTIONS) - {"exact"}))
@@ -207,11 +207,11 @@ def test_errors_as_costs_give_the_tree_of_errors(method):
         plain = train(
             TrainRequest(table=table, labels=labels, method=method, weights=weights, parameters={"depth": depth})
         )
-        own = trained(method, table, labels, weights, {("a", "b"): "1"}, depth=depth)
-        assert own.tree.to_json() == plain.tree.to_json()
-        assert own.certificate.objective == plain.certificate.objective
-        assert own.certificate.bound == plain.certificate.bound
-        assert own.certificate.correct == plain.certificate.correct
+        model = trained(method, table, labels, weights, {("a", "b"): "1"}, depth=depth)
+        assert model.tree.to_json() == plain.tree.to_json()
+        assert model.certificate.objective == plain.certificate.objective
+        assert model.certificate.bound == plain.certificate.bound
+        assert model.certificate.correct == plain.certificate.correct
 
 
 @pytest.mark.slow
@@ -369,19 +369,19 @@ def test_weights_beside_costs_must_be_whole():
 def test_workbench_of_estimator_counts_in_the_unit_of_costs(method):
     X, y = estimator_rows()
     estimator = make_classifier(method, depth=1, costs="bad>good=5").fit(X, y)
-    stated = estimator.certificate_.costs
+    costs = estimator.certificate_.costs
     bench = estimator.workbench(X, y)
     free = bench.complete()
-    assert bench.cost(free.cost) == pytest.approx(stated["least"])
+    assert bench.cost(free.cost) == pytest.approx(costs["least"])
     tree = bench.tree(free.tree)
     assert sum(tree.nodes[0].counts) == len(y)  # rows, not copies
     wished = bench.complete(["leaf root good"])
     always_good = 5 * int((y == "bad").sum())
     assert bench.cost(wished.cost) == pytest.approx(always_good)
-    assert bench.price(wished.prices[0].price) == pytest.approx(always_good - stated["least"])
+    assert bench.price(wished.prices[0].price) == pytest.approx(always_good - costs["least"])
     each = np.where(y[:, None] == np.unique(y), 0, np.where(y[:, None] == "bad", 5, 1))
     by_row = make_classifier(method, depth=1).workbench(X, y, costs=each)
-    assert by_row.cost(by_row.complete().cost) == pytest.approx(stated["least"])
+    assert by_row.cost(by_row.complete().cost) == pytest.approx(costs["least"])
 
 
 def test_good_trees_of_estimator_take_an_amount_of_costs():

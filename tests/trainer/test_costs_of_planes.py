@@ -47,8 +47,8 @@ def small_case(seed, *, rows, kind):
 def costed(seed, **shape):
     """Return the same with the exact costs of each row; None where all answers cost the same."""
     table, labels, weights, costs = small_case(seed, **shape)
-    own = weighted_costs(table, labels, weights, costs)
-    return (table, labels, weights, costs, own) if has_choice(own) else None
+    weighted = weighted_costs(table, labels, weights, costs)
+    return (table, labels, weights, costs, weighted) if has_choice(weighted) else None
 
 
 def fitted(method, case, proof=None, **parameters):
@@ -195,26 +195,28 @@ def test_least_cost_by_size_is_that_of_all_planes(method, count):
             continue
         table, labels, weights, costs, own = case
         asked = {"costs": text_of(costs), "depth": 2, "pareto": True, "time_limit": 60, "search_seconds": 1}
-        found = cost_frontier(
+        frontier = cost_frontier(
             TrainRequest(table=table, labels=labels, method=method, weights=weights, parameters=asked)
         )
-        if found is None:
+        if frontier is None:
             continue
-        assert found.status == Status.OPTIMAL
-        assert not found.unsettled
+        assert frontier.status == Status.OPTIMAL
+        assert not frontier.unsettled
         X, counts = points_of(table, 10 * own)  # thousandths occur
         for leaves in range(1, 5):
             most = Fraction(all_planes.best_value(X, counts, 2, 0, most=leaves)) / 1000
-            stated = min(point["cost"] for point in found.points if point["leaves"] <= leaves)
+            stated = min(point["cost"] for point in frontier.points if point["leaves"] <= leaves)
             assert stated == pytest.approx(float(sum(own.max(axis=1)) - most), abs=1e-9), (seed, leaves)
-        for point in (*found.points, *found.coefficients):
+        for point in (*frontier.points, *frontier.coefficients):
             tree = tree_from_json(point["tree"], schema=table.schema, classes=labels.classes)
             cost = sum(own[np.arange(len(own)), tree.predict(table.matrix())])
             assert point["cost"] == pytest.approx(float(cost), abs=1e-9)
             assert point["least"] <= point["cost"] + 1e-9
             assert point["proved"] == (point["least"] == point["cost"])
             assert sum(tree.nodes[0].counts) == (len(own) if weights is None else sum(weights))
-        assert all(point["proved"] for point in found.points)
-        assert [p["cost"] for p in found.coefficients] == sorted({p["cost"] for p in found.coefficients}, reverse=True)
-        seen += len(found.points) > 1
+        assert all(point["proved"] for point in frontier.points)
+        assert [p["cost"] for p in frontier.coefficients] == sorted(
+            {p["cost"] for p in frontier.coefficients}, reverse=True
+        )
+        seen += len(frontier.points) > 1
     assert seen

@@ -61,8 +61,8 @@ def test_wishes_keep_the_least_cost_and_are_priced_in_the_unit(method, count, tm
     for seed in range(3 * count):
         case = random_case(seed, rows=14)
         table, labels, weights, costs, _ = case
-        own = weighted_costs(table, labels, weights, costs)
-        if not has_choice(own):
+        weighted = weighted_costs(table, labels, weights, costs)
+        if not has_choice(weighted):
             continue
         rng = np.random.default_rng(seed)
         settings = {"depth": 2} | MANY_BINS[method]
@@ -78,25 +78,25 @@ def test_wishes_keep_the_least_cost_and_are_priced_in_the_unit(method, count, tm
             ([f"ask root {table.names[j]}", f"leaf y {labels.classes[answer]}"], {"root": root, "leaf": ("y", answer)}),
         ):
             monitor = session.monitor()
-            found = session.complete(wishes, monitor)
-            least = least_with_wishes(answers, own, 2, 0, **kept)
-            assert (least is None) == bool(found.conflict), (seed, wishes)
+            completion = session.complete(wishes, monitor)
+            least = least_with_wishes(answers, weighted, 2, 0, **kept)
+            assert (least is None) == bool(completion.conflict), (seed, wishes)
             if least is None:
                 continue
-            result = session.result(found, monitor)
-            said = result.model.certificate
-            rows = np.arange(len(own))
-            assert sum(own[rows, result.tree.predict(table.matrix())]) == least, (seed, wishes)
-            assert said["status"] == Status.OPTIMAL
-            assert said["costs"]["least"] == pytest.approx(float(least), abs=1e-9)
-            free = least_with_wishes(answers, own, 2, 0)
-            priced = {w["wish"]: w["price"] * said["optimum"]["objective_cost"] for w in said["wishes"]}
+            result = session.result(completion, monitor)
+            certificate = result.model.certificate
+            rows = np.arange(len(weighted))
+            assert sum(weighted[rows, result.tree.predict(table.matrix())]) == least, (seed, wishes)
+            assert certificate["status"] == Status.OPTIMAL
+            assert certificate["costs"]["least"] == pytest.approx(float(least), abs=1e-9)
+            free = least_with_wishes(answers, weighted, 2, 0)
+            priced = {w["wish"]: w["price"] * certificate["optimum"]["objective_cost"] for w in certificate["wishes"]}
             if len(wishes) == 1:
                 assert priced[wishes[0]] == pytest.approx(float(least - free), abs=1e-6)
             write_table(tmp_path / "rows.csv", table, labels)
             save(result.model, tmp_path / "model.json")
             assert verdict(verify(tmp_path / "model.json", tmp_path / "rows.csv")) == "proved", (seed, wishes)
-            said["optimum"]["objective_cost"] *= 1.5
+            certificate["optimum"]["objective_cost"] *= 1.5
             save(result.model, tmp_path / "model.json")
             assert verdict(verify(tmp_path / "model.json", tmp_path / "rows.csv")) == "refuted"
 
@@ -116,9 +116,9 @@ def test_wish_parts_only_rows_without_a_cheaper_answer(method, tmp_path):
     costs = {("a", "a"): "0", ("a", "b"): "2*amount", ("b", "a"): "6*amount", ("b", "b"): "0"}
     session = session_of(method, (table, labels, None, costs, {}), depth=1, **MANY_BINS[method])
     monitor = session.monitor()
-    found = session.complete(["ask root x0"], monitor)
-    assert not found.conflict
-    result = session.result(found, monitor)
+    completion = session.complete(["ask root x0"], monitor)
+    assert not completion.conflict
+    result = session.result(completion, monitor)
     assert result.model.certificate["costs"]["least"] == pytest.approx(8.0)
     write_table(tmp_path / "rows.csv", table, labels)
     save(result.model, tmp_path / "model.json")
@@ -129,18 +129,18 @@ def test_wishes_with_costs_count_leaves_and_smallest_leaf(count):
     for seed in range(200, 200 + 4 * count):
         case = random_case(seed, rows=16)
         table, labels, weights, costs, _ = case
-        own = weighted_costs(table, labels, weights, costs)
-        if weights is not None or not has_choice(own):
+        weighted = weighted_costs(table, labels, weights, costs)
+        if weights is not None or not has_choice(weighted):
             continue
-        penalty = Fraction("0.02") if min(own.sum(axis=0)) else Fraction(0)
+        penalty = Fraction("0.02") if min(weighted.sum(axis=0)) else Fraction(0)
         session = session_of("exact", case, depth=2, min_leaf=3, **MANY_BINS["exact"], leaf_penalty=float(penalty))
         answers, column = thresholds_of(table)
-        price = penalty * min(own.sum(axis=0))
+        price = penalty * min(weighted.sum(axis=0))
         root = [q for q, c in enumerate(column) if c == 0]
-        least = least_with_wishes(answers, own, 2, price, root=root, least=3)
+        least = least_with_wishes(answers, weighted, 2, price, root=root, least=3)
         monitor = session.monitor()
-        found = session.complete(["ask root x0"], monitor)
-        assert (least is None) == bool(found.conflict), seed
+        completion = session.complete(["ask root x0"], monitor)
+        assert (least is None) == bool(completion.conflict), seed
         if least is not None:
-            stated = session.result(found, monitor).model.certificate["costs"]
+            stated = session.result(completion, monitor).model.certificate["costs"]
             assert stated["least"] == pytest.approx(float(least), abs=1e-9), seed

@@ -133,8 +133,8 @@ def test_estimators_pass_groups_to_inner_folds():
     options = {"depth": 4, "pruning": "cross-validation"}
     names = np.array([f"p{c}" for c in cluster], dtype=object)
     estimator = make_classifier("cart", **options).fit(X, y, groups=names)
-    own = train(replace(request(X, y, cluster, group=True), parameters=options))
-    assert [node["counts"] for node in estimator.tree_.to_json()] == [node["counts"] for node in own.tree.to_json()]
+    result = train(replace(request(X, y, cluster, group=True), parameters=options))
+    assert [node["counts"] for node in estimator.tree_.to_json()] == [node["counts"] for node in result.tree.to_json()]
     assert estimator.tree_.n_leaves < make_classifier("cart", **options).fit(X, y).tree_.n_leaves
     for wrong in (names[:-1], 3, np.zeros((len(y), 2))):
         with pytest.raises(ValueError, match="Give one value for each row"):
@@ -223,11 +223,11 @@ def test_study_and_training_have_the_same_grouped_folds():
     asked = study(group=True)
     records = run_study(asked)
     dataset = asked.datasets[0]
-    whole = train(
+    result = train(
         TrainRequest(table=dataset.table, labels=dataset.labels, method="cart", parameters={"depth": 1}, folds=4)
     )
     own = [r for r in records if r.variant == "depth 1"]
-    crossed = whole.model.metrics["cross_validation"]
+    crossed = result.model.metrics["cross_validation"]
     assert [r.accuracy for r in own] == crossed["accuracies"]
     assert list(interval_of(own)) == crossed["interval"]
     cell = report(asked, records).cell("noise", "depth 1")
@@ -236,7 +236,7 @@ def test_study_and_training_have_the_same_grouped_folds():
     plain = train(TrainRequest(table=dataset.table, labels=dataset.labels, method="cart", parameters={"depth": 1}))
     kept = with_folds(plain.model, alone, own)
     assert kept.metrics["cross_validation"] == crossed
-    assert kept.rows["folds"] == whole.model.rows["folds"]
+    assert kept.rows["folds"] == result.model.rows["folds"]
 
 
 @pytest.mark.parametrize("time", [False, True])
@@ -249,9 +249,9 @@ def test_nested_folds_leave_groups_and_later_rows_out(time):
     assert not set(groups[rows]) & set(groups[test])
     assert not any(r.error for r in records)
     by_variant = {v.label: [r for r in records if r.variant == v.label] for v in asked.variants}
-    found = honest(by_variant, {v.label: (1, 2) for v in asked.variants}, 3)
-    assert len(found.picks) == (2 if time else 3)
-    assert found.interval[0] < found.accuracy < found.interval[1]
+    estimate = honest(by_variant, {v.label: (1, 2) for v in asked.variants}, 3)
+    assert len(estimate.picks) == (2 if time else 3)
+    assert estimate.interval[0] < estimate.accuracy < estimate.interval[1]
 
 
 def test_records_of_other_groups_are_not_taken_for_these(tmp_path):

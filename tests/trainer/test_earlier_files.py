@@ -32,8 +32,8 @@ def test_earlier_model_gives_the_same_answers(method, tmp_path):
 @pytest.mark.parametrize("method", VERDICTS)
 def test_earlier_proof_has_the_same_verdict(method):
     proof = FOLDER / f"{method}.proof.jsonl.gz"
-    found = verify(FOLDER / f"{method}.json", FOLDER / "rows.csv", proof if proof.exists() else None)
-    assert verdict(found) == VERDICTS[method], found
+    findings = verify(FOLDER / f"{method}.json", FOLDER / "rows.csv", proof if proof.exists() else None)
+    assert verdict(findings) == VERDICTS[method], findings
 
 
 @pytest.mark.parametrize("method", VERDICTS)

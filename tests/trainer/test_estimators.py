@@ -134,10 +134,10 @@ def test_the_check_that_needs_a_setting_of_scipy_passes_too():
         command, cwd=ROOT, env=os.environ | {ARRAY_API: "1"}, capture_output=True, text=True, timeout=3000
     )
     assert ran.returncode == 0, ran.stderr
-    found = json.loads(ran.stdout)
-    assert "check_array_api_input" in found
-    assert len(found) > 40
-    assert set(found.values()) == {"passed"}
+    document = json.loads(ran.stdout)
+    assert "check_array_api_input" in document
+    assert len(document) > 40
+    assert set(document.values()) == {"passed"}
 
 
 @pytest.mark.slow
@@ -218,8 +218,8 @@ def test_fractional_weights_are_scaled_to_whole_rows():
     X = [[0.0], [1.0], [2.0], [3.0], [3.0]]
     y = [0, 1, 0, 1, 0]
     thirds = make_classifier("cart", depth=2).fit(X, y, sample_weight=[0.5, 0.1, 1.2, 0.25, 0.2])
-    whole = make_classifier("cart", depth=2).fit(X, y, sample_weight=[10, 2, 24, 5, 4])
-    assert thirds.tree_ == whole.tree_
+    estimator = make_classifier("cart", depth=2).fit(X, y, sample_weight=[10, 2, 24, 5, 4])
+    assert thirds.tree_ == estimator.tree_
     assert thirds.tree_.nodes[0].counts == (38, 7)
 
 
@@ -235,9 +235,9 @@ def test_rounding_of_real_weights_has_a_proved_error(seed):
     X = rng.integers(0, 3, (12, 2)).astype(float)
     y = rng.integers(0, 2, 12)
     weights = rng.lognormal(sigma=(0.1, 3.0, 12.0)[seed % 3], size=12)
-    found = make_classifier("exact", depth=2, binarise="all-thresholds").fit(X, y, sample_weight=weights)
-    assert 0 < found.certificate_.weight_error < 1e-6
-    proved_as_weighed(found, X, y, weights, depth=2)
+    estimator = make_classifier("exact", depth=2, binarise="all-thresholds").fit(X, y, sample_weight=weights)
+    assert 0 < estimator.certificate_.weight_error < 1e-6
+    proved_as_weighed(estimator, X, y, weights, depth=2)
 
 
 EXACT = [m for m in METHODS if m.guarantee is Guarantee.TREE]
@@ -512,8 +512,8 @@ def test_fit_outside_the_main_thread():
 
 def test_import_trainer_does_not_load_scikit_learn_or_numba():
     code = "import sys, trainer; print(sorted({'sklearn', 'numba', 'scipy', 'numpy'} & set(sys.modules)))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
+    process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert process.stdout.strip() == "[]"
 
 
 @pytest.mark.parametrize("method_id", ["exact", "exact-numeric"])
@@ -584,8 +584,8 @@ def test_columns_can_be_selected_by_importance():
     y = np.where(X[:, 0] < 20, 0, np.where(X[:, 2] < 2, 1, 2))
     chosen = SelectFromModel(make_classifier("cart", depth=2), threshold=1e-9).fit(X, y)
     assert chosen.get_support().tolist() == [True, False, True]
-    kept = RFE(make_classifier("cart", depth=2), n_features_to_select=2).fit(X, y)
-    assert kept.get_support().tolist() == [True, False, True]
+    estimator = RFE(make_classifier("cart", depth=2), n_features_to_select=2).fit(X, y)
+    assert estimator.get_support().tolist() == [True, False, True]
 
 
 @pytest.mark.parametrize("method_id", ["cart", "exact", "exact-numeric", "oc1"])

@@ -154,14 +154,14 @@ def test_friedman_is_that_of_scipy(seed):
     values = draw.integers(0, 5 if seed % 2 else 1000, (int(draw.integers(2, 25)), int(draw.integers(3, 7)))).astype(
         float
     )
-    found = compare([str(j) for j in range(values.shape[1])], values, higher_is_better=False)
+    comparison = compare([str(j) for j in range(values.shape[1])], values, higher_is_better=False)
     if all(len(set(row)) == 1 for row in values.tolist()):
-        assert found.p is None
+        assert comparison.p is None
         return
     expected = friedmanchisquare(*values.T)
-    assert found.chi_square == pytest.approx(expected.statistic)
-    assert found.p == pytest.approx(expected.pvalue)
-    assert sum(found.ranks) == pytest.approx(sum(range(1, values.shape[1] + 1)))
+    assert comparison.chi_square == pytest.approx(expected.statistic)
+    assert comparison.p == pytest.approx(expected.pvalue)
+    assert sum(comparison.ranks) == pytest.approx(sum(range(1, values.shape[1] + 1)))
 
 
 def test_the_printed_statistics_of_the_paper():
@@ -169,15 +169,15 @@ def test_the_printed_statistics_of_the_paper():
     rows = [(1, 2, 3)] * 10 + [(1, 3, 2)] * 5 + [(2, 1, 3)] * 2 + [(3, 1, 2)] * 1 + [(3, 2, 1)] * 2
     ranks = np.array(rows, float)
     assert ranks.sum(axis=0).tolist() == [28, 42, 50]
-    found = compare(["BiDT", "OC1", "DT"], ranks, higher_is_better=False)
-    assert found.ranks == pytest.approx((1.4, 2.1, 2.5))
-    assert found.chi_square == pytest.approx(12.4)
-    assert found.p == pytest.approx(2.0e-3, rel=0.02)
+    comparison = compare(["BiDT", "OC1", "DT"], ranks, higher_is_better=False)
+    assert comparison.ranks == pytest.approx((1.4, 2.1, 2.5))
+    assert comparison.chi_square == pytest.approx(12.4)
+    assert comparison.p == pytest.approx(2.0e-3, rel=0.02)
     z = [0.7 * np.sqrt(10), 1.1 * np.sqrt(10)]
     p = [2 * (1 - _phi(v)) for v in z]
-    assert found.holm[0] is None
-    assert found.holm[1] == pytest.approx(max(p[0], min(1, 2 * p[1])), rel=1e-6)
-    assert found.holm[2] == pytest.approx(2 * p[1], rel=1e-6)
+    assert comparison.holm[0] is None
+    assert comparison.holm[1] == pytest.approx(max(p[0], min(1, 2 * p[1])), rel=1e-6)
+    assert comparison.holm[2] == pytest.approx(2 * p[1], rel=1e-6)
 
 
 def _phi(z: float) -> float:

@@ -28,9 +28,9 @@ def test_rules_and_picture_are_those_of_the_tree(fitted):
 
 def test_change_that_is_explained_gives_the_other_answer(fitted):
     rows = FRAME.head(20)
-    found = fitted.explain(rows)
-    assert [own["label"] for own in found] == [str(label) for label in fitted.predict(rows)]
-    for i, own in enumerate(found):
+    explanation = fitted.explain(rows)
+    assert [own["label"] for own in explanation] == [str(label) for label in fitted.predict(rows)]
+    for i, own in enumerate(explanation):
         changed = rows.iloc[[i]].copy()
         for column, step in own["flip"]["changes"].items():
             changed[column] = step[1]

@@ -138,9 +138,9 @@ def test_goal_within_most_leaves_is_the_best_of_these_trees(count):
                 "leaf_penalty": penalty,
                 **ALL_THRESHOLDS,
             }
-            found = train(TrainRequest(table=table, labels=labels, method="exact", weights=weights, parameters=asked))
-            assert found.certificate.objective == pytest.approx(float(wanted), abs=1e-12)
-            assert found.tree.n_leaves <= 3
+            result = train(TrainRequest(table=table, labels=labels, method="exact", weights=weights, parameters=asked))
+            assert result.certificate.objective == pytest.approx(float(wanted), abs=1e-12)
+            assert result.tree.n_leaves <= 3
 
 
 @pytest.fixture(scope="module")
@@ -176,10 +176,10 @@ def test_rarer_class_is_positive_by_default(rows):
 
 def test_balanced_goal_is_that_of_balanced_classes(rows):
     X, y = rows
-    own = make_classifier("exact", depth=2, goal="balanced").fit(X, y)
+    estimator = make_classifier("exact", depth=2, goal="balanced").fit(X, y)
     other = make_classifier("exact", depth=2, class_weight="balanced").fit(X, y)
-    assert own.tree_.to_json() == other.tree_.to_json()
-    assert own.certificate_.objective == other.certificate_.objective
+    assert estimator.tree_.to_json() == other.tree_.to_json()
+    assert estimator.certificate_.objective == other.certificate_.objective
 
 
 @pytest.mark.parametrize("goal", GOALS)

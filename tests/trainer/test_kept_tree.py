@@ -45,11 +45,11 @@ def _stop(why, monitor):
 
 
 def test_recovered_tree_has_its_bound_and_is_never_optimal(request_, progress):
-    whole = train(request_)
+    result = train(request_)
     found = keep(request_, left_in(progress))
-    assert found.tree.to_json() == whole.tree.to_json()
+    assert found.tree.to_json() == result.tree.to_json()
     assert found.certificate.status is Status.MEMORY_LIMIT
-    assert found.certificate.bound == pytest.approx(whole.certificate.bound)
+    assert found.certificate.bound == pytest.approx(result.certificate.bound)
     assert found.certificate.unproved
     assert found.summary["status"] == "memory_limit"
 
@@ -77,13 +77,13 @@ def test_what_is_not_there_is_said(tmp_path):
 
 
 def test_start_tree_is_recovered_only_if_it_is_the_incumbent(request_, tmp_path):
-    whole = train(request_)
+    result = train(request_)
     path = tmp_path / "progress.jsonl"
-    for worth, kept in ((whole.certificate.objective, True), (0.999, False)):
+    for worth, kept in ((result.certificate.objective, True), (0.999, False)):
         path.write_text(json.dumps({"t": 0.1, "incumbent": worth}) + "\n")
-        left = left_in(path, whole.tree)
+        left = left_in(path, result.tree)
         if kept:
-            assert keep(request_, left).tree.to_json() == whole.tree.to_json()
+            assert keep(request_, left).tree.to_json() == result.tree.to_json()
             continue
         with pytest.raises(SolverError, match="differs from the start tree"):
             keep(request_, left)

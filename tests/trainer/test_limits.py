@@ -154,12 +154,12 @@ def test_every_method_keeps_its_limit(method, shape):
 def test_thousands_of_columns_of_an_exact_search_are_ranked_within_the_limit():
     X, y = table(50, 40)
     asked = []
-    found = solve_numeric(
+    solution = solve_numeric(
         X, y.astype(np.int32), n_classes=2, depth=2, stop=lambda: bool(asked.append(1)) or len(asked) > 3
     )
     assert len(asked) < 10
-    assert (found.shape, found.cost) == (None, 25)
-    assert found.bound == 0
+    assert (solution.shape, solution.cost) == (None, 25)
+    assert solution.bound == 0
 
 
 @pytest.mark.slow
@@ -177,13 +177,13 @@ def test_pairs_of_thousands_of_questions_are_counted_within_the_limit():
     one = solve_binary(BinaryProblem(bits, y, n_classes=2, depth=1, leaf_cost=Fraction(0)))
     assert given_up.cost == one.cost < 20
     assert given_up.shape == one.shape
-    whole = solve_binary(
+    solution = solve_binary(
         BinaryProblem(bits, y, n_classes=2, depth=2, leaf_cost=Fraction(0)), limits=SearchLimits(stop=lambda: False)
     )
-    assert whole.optimal
-    assert given_up.bound <= whole.cost
+    assert solution.optimal
+    assert given_up.bound <= solution.cost
     brief = solve_binary(BinaryProblem(bits[:, :60], y, n_classes=2, depth=2, leaf_cost=Fraction(0)))
-    assert whole.cost <= brief.cost
+    assert solution.cost <= brief.cost
 
 
 @pytest.mark.parametrize("seed", range(40))

@@ -111,10 +111,10 @@ def test_a_message_lists_some_of_many_names():
 
 
 def test_every_bad_parameter_is_named_at_once():
-    with pytest.raises(ParameterError) as found:
+    with pytest.raises(ParameterError) as error:
         get("cart").settings({"depth": "deep", "time_limit": -1, "colour": "red"})
-    assert set(found.value.errors) == {"depth", "time_limit", "colour"}
-    assert "It takes: depth" in found.value.errors["colour"]
+    assert set(error.value.errors) == {"depth", "time_limit", "colour"}
+    assert "It takes: depth" in error.value.errors["colour"]
 
 
 # a setting that its own range allows, and what the data or another setting make of it
@@ -183,17 +183,17 @@ BESIDE = {
 def test_settings_are_checked_together_and_against_data_names(case):
     method, parameters, errors = BESIDE[case]
     declared = get(method)
-    with pytest.raises(ParameterError) as found:
+    with pytest.raises(ParameterError) as error:
         declared.check(declared.settings(parameters), SettingNames(columns=("a", "b"), classes=("no", "yes")))
-    assert found.value.errors == errors
+    assert error.value.errors == errors
 
 
 @pytest.mark.parametrize("parameters", [{"sensitivity": 0.5}, {"frontier": True}, {"negative_weight": "2"}])
 def test_what_needs_two_classes_says_so(parameters):
     odt = get("odt")
-    with pytest.raises(ParameterError) as found:
+    with pytest.raises(ParameterError) as error:
         odt.check(odt.settings(parameters), SettingNames(columns=("a",), classes=("x", "y", "z")))
-    assert found.value.errors == dict.fromkeys(
+    assert error.value.errors == dict.fromkeys(
         parameters, "needs two classes, but the target has 3. Leave it out, or choose another target."
     )
 

@@ -70,12 +70,12 @@ def test_hidden_rows_are_obeyed_and_the_optimum_is_proved(name, seed):
     r = np.random.default_rng(seed)
     pairs = {tuple(sorted(r.choice(9, 2, replace=False).tolist())) for _ in range(10)}
     hooks = Pairs(x, pairs)
-    found = backend(name).solve(model, hooks, SolveOptions(absolute_gap=0.5))
+    solution = backend(name).solve(model, hooks, SolveOptions(absolute_gap=0.5))
     best = brute_force(9, value, weight, pairs)
-    assert found.ended is Termination.OPTIMAL
-    assert found.objective == pytest.approx(best)
-    assert found.bound - best < 1
-    assert any(np.array_equal(a, found.values[x.columns]) for a in hooks.accepted)
+    assert solution.ended is Termination.OPTIMAL
+    assert solution.objective == pytest.approx(best)
+    assert solution.bound - best < 1
+    assert any(np.array_equal(a, solution.values[x.columns]) for a in hooks.accepted)
 
 
 @backends
@@ -95,9 +95,9 @@ def test_a_start_that_hidden_rows_forbid_is_not_taken(name):
     model, x, value, weight = knapsack(6, 1)
     start = np.zeros(6)
     start[:2] = 1
-    found = backend(name).solve(model, Pairs(x, {(0, 1)}), SolveOptions(starts=(start,)))
-    assert found.values[0] + found.values[1] <= 1
-    assert found.objective == pytest.approx(brute_force(6, value, weight, {(0, 1)}))
+    solution = backend(name).solve(model, Pairs(x, {(0, 1)}), SolveOptions(starts=(start,)))
+    assert solution.values[0] + solution.values[1] <= 1
+    assert solution.objective == pytest.approx(brute_force(6, value, weight, {(0, 1)}))
 
 
 @backends
@@ -117,9 +117,9 @@ def test_proposals_reach_the_solver_and_are_checked(name):
             return (forbidden, feasible)
 
     hooks = Proposing(x, {(2, 3)})
-    found = backend(name).solve(model, hooks, SolveOptions())
+    solution = backend(name).solve(model, hooks, SolveOptions())
     assert hooks.handed or name == "gurobi"  # Gurobi asks at nodes only, and may need none
-    assert found.objective == pytest.approx(brute_force(8, value, weight, {(2, 3)}))
+    assert solution.objective == pytest.approx(brute_force(8, value, weight, {(2, 3)}))
 
 
 @backends
@@ -142,9 +142,9 @@ def test_row_that_keeps_its_point_is_refused_or_dropped(name):
         def on_integral(self, point, origin):
             return [(self.x[0] <= 1).named("idle")]
 
-    found = backend(name).solve(model, Idle(x, set()), SolveOptions())
-    assert found.objective == pytest.approx(brute_force(7, value, weight))
-    assert found.rows.get("idle", 0) == 0
+    solution = backend(name).solve(model, Idle(x, set()), SolveOptions())
+    assert solution.objective == pytest.approx(brute_force(7, value, weight))
+    assert solution.rows.get("idle", 0) == 0
 
 
 @backends
@@ -168,10 +168,10 @@ def test_optimum_holds_if_only_lazy_rows_distinguish_columns(name):
                 if point[score][i] > (earned[k] > i) + 1e-6
             ]
 
-    found = backend(name).solve(model, Labels(), SolveOptions())
-    assert found.objective == pytest.approx(3)
-    assert found.bound == pytest.approx(3)
-    assert found.values[w.columns].argmax() == 0
+    solution = backend(name).solve(model, Labels(), SolveOptions())
+    assert solution.objective == pytest.approx(3)
+    assert solution.bound == pytest.approx(3)
+    assert solution.values[w.columns].argmax() == 0
 
 
 @backends
@@ -188,8 +188,8 @@ def test_user_rows_tighten_and_keep_the_optimum(name):
                 return [(self.x[0] + self.x[1] + self.x[2] <= 1).named("clique", user=True)]
             return ()
 
-    found = backend(name).solve(model, Cliques(x, pairs), SolveOptions())
-    assert found.objective == pytest.approx(brute_force(9, value, weight, pairs))
+    solution = backend(name).solve(model, Cliques(x, pairs), SolveOptions())
+    assert solution.objective == pytest.approx(brute_force(9, value, weight, pairs))
 
 
 @backends
@@ -202,10 +202,10 @@ def test_infeasible_is_said(name):
 @backends
 def test_no_time_gives_no_claim(name):
     model, _, value, _ = knapsack(5)
-    found = backend(name).solve(model, Hooks(), SolveOptions(time=0))
-    assert found.ended is Termination.TIME
-    assert found.values is None
-    assert found.bound >= value.sum() / 2
+    solution = backend(name).solve(model, Hooks(), SolveOptions(time=0))
+    assert solution.ended is Termination.TIME
+    assert solution.values is None
+    assert solution.bound >= value.sum() / 2
 
 
 def hard(items: int = 60, seed: int = 1) -> tuple[IntegerProgram, np.ndarray]:
@@ -239,19 +239,19 @@ def test_cancel_from_another_thread_keeps_incumbent(name):
             return ()
 
     threading.Thread(target=lambda: known.wait(600) and (time.sleep(0.3), cancel.set()), daemon=True).start()
-    found = backend(name).solve(model, Seen(), SolveOptions(stopped=cancel.is_set, time=6000, starts=(start,)))
-    assert found.ended is Termination.CANCELLED
-    assert found.values is not None
-    assert found.bound >= found.objective
-    assert model.violated(found.values) is None
+    solution = backend(name).solve(model, Seen(), SolveOptions(stopped=cancel.is_set, time=6000, starts=(start,)))
+    assert solution.ended is Termination.CANCELLED
+    assert solution.values is not None
+    assert solution.bound >= solution.objective
+    assert model.violated(solution.values) is None
 
 
 @backends
 def test_the_time_limit_is_kept(name):
     model, _ = hard()
     begin = time.perf_counter()
-    found = backend(name).solve(model, Hooks(), SolveOptions(time=0.5))
-    assert found.ended is Termination.TIME
+    solution = backend(name).solve(model, Hooks(), SolveOptions(time=0.5))
+    assert solution.ended is Termination.TIME
     assert time.perf_counter() - begin < 60  # it would take days
 
 
@@ -337,15 +337,15 @@ def test_failed_scip_keeps_best_solution_and_proves_nothing(monkeypatch):
     searched = scip_module._run
     _ended = scip_module._end_status
     monkeypatch.setattr(scip_module, "_run", gives_up)
-    found = backend("scip").solve(model, Pairs(x, pairs))
-    assert found.ended is Termination.FAILED
-    assert found.values is None
-    assert found.bound == math.inf
+    solution = backend("scip").solve(model, Pairs(x, pairs))
+    assert solution.ended is Termination.FAILED
+    assert solution.values is None
+    assert solution.bound == math.inf
     monkeypatch.setattr(scip_module, "_run", searches_then_gives_up)
-    found = backend("scip").solve(model, Pairs(x, pairs))
-    assert found.ended is Termination.FAILED
-    assert found.objective == pytest.approx(brute_force(9, value, weight, pairs))
-    assert found.bound >= found.objective
+    solution = backend("scip").solve(model, Pairs(x, pairs))
+    assert solution.ended is Termination.FAILED
+    assert solution.objective == pytest.approx(brute_force(9, value, weight, pairs))
+    assert solution.bound >= solution.objective
 
 
 @backends
@@ -360,5 +360,5 @@ def test_time_in_hooks_has_callbacks_in_it_once(name):
             return super().on_integral(point, origin)
 
     hooks = Slow(x, {(0, 1)})
-    found = backend(name).solve(model, hooks)
-    assert 0.02 <= found.hook_seconds <= found.seconds
+    solution = backend(name).solve(model, hooks)
+    assert 0.02 <= solution.hook_seconds <= solution.seconds

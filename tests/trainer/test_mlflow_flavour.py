@@ -71,20 +71,20 @@ def test_a_tree_is_logged_loaded_and_served(frame, classifier, tmp_path):
         "store": f"file:{tmp_path / 'runs'}",
     }  # fmt: skip
     environment = {k: v for k, v in os.environ.items() if not k.lower().endswith("_proxy")}
-    done = subprocess.run(
+    process = subprocess.run(
         [PYTHON, "-W", "ignore", "-c", SCRIPT], input=json.dumps(question), capture_output=True, text=True, timeout=300,
         cwd=tmp_path, env=environment | {"PYTHONPATH": str(ROOT), "MLFLOW_ALLOW_FILE_STORE": "true"},
     )  # fmt: skip
-    assert done.returncode == 0, done.stderr[-3000:]
-    found = json.loads(done.stdout.splitlines()[-1])
+    assert process.returncode == 0, process.stderr[-3000:]
+    document = json.loads(process.stdout.splitlines()[-1])
     expected = classifier.predict(frame).tolist()
     assert set(expected) == {"no", "yes"}
-    assert found["logged"] == found["saved"] == expected
-    assert found["served"] == [200, expected]
-    assert found["broken"][0] == 400
-    assert "width" in found["broken"][1]
-    assert found["loader"] == "trainer.prediction.mlflow_flavour"
-    assert found["pickle"] == []
+    assert document["logged"] == document["saved"] == expected
+    assert document["served"] == [200, expected]
+    assert document["broken"][0] == 400
+    assert "width" in document["broken"][1]
+    assert document["loader"] == "trainer.prediction.mlflow_flavour"
+    assert document["pickle"] == []
     assert read_model(next((tmp_path / "saved").rglob("*.json"))).tree.to_json() == classifier.tree_.to_json()
 
 

@@ -54,9 +54,9 @@ def one(yes, rows, limits, by_row):
 
 
 def test_interval_equals_the_exact_quantiles():
-    found = limits_of([7, 0, 20], [20, 20, 20], 0.01)
-    assert found.low == pytest.approx([beta.ppf(0.005, 7, 14), 0.0, beta.ppf(0.005, 20, 1)])
-    assert found.high == pytest.approx([beta.ppf(0.995, 8, 13), beta.ppf(0.995, 1, 20), 1.0])
+    limits = limits_of([7, 0, 20], [20, 20, 20], 0.01)
+    assert limits.low == pytest.approx([beta.ppf(0.005, 7, 14), 0.0, beta.ppf(0.005, 20, 1)])
+    assert limits.high == pytest.approx([beta.ppf(0.995, 8, 13), beta.ppf(0.995, 1, 20), 1.0])
     one_sided = ShareLimits.of_reference(np.array([0]), np.array([20]), 0.01, growth_only=True)
     assert (one_sided.low[0], one_sided.high[0]) == pytest.approx((0.0, 1 - 0.01 ** (1 / 20)))
 
@@ -74,10 +74,10 @@ def test_evidence_equals_its_definition(by_row):
     rng = np.random.default_rng(3)
     rows = rng.integers(0, 30, 60)
     yes = rng.binomial(rows, 0.3)
-    own = limits_of(30, 120)
+    limits = limits_of(30, 120)
     units = np.full(60, by_row)
-    wanted = naive(yes, rows, float(own.low[0]), float(own.high[0]), units)
-    assert one(yes, rows, own, units) == pytest.approx(wanted, rel=1e-9)
+    wanted = naive(yes, rows, float(limits.low[0]), float(limits.high[0]), units)
+    assert one(yes, rows, limits, units) == pytest.approx(wanted, rel=1e-9)
 
 
 def test_evidence_of_single_rows_equals_that_of_counts():
@@ -113,8 +113,8 @@ def test_mean_of_a_bet_is_at_most_one_within_the_limits(share, by_row):
 
 
 def test_days_without_rows_change_no_bet():
-    own = limits_of(30, 120)
-    found = one([0, 0, 0], [0, 0, 0], own, np.array([True, False, True]))
+    limits = limits_of(30, 120)
+    found = one([0, 0, 0], [0, 0, 0], limits, np.array([True, False, True]))
     assert found == pytest.approx([1, 1, 1])
 
 
@@ -202,9 +202,9 @@ def test_clean_years_have_hardly_an_alarm(icc):
     for _ in range(40):
         shares = rng.dirichlet(SHARES * (1 / icc - 1), HORIZON_DAYS) if icc else np.tile(SHARES, (HORIZON_DAYS, 1))
         days = rng.multinomial(55, shares)
-        own = limits_of(rng.multinomial(600, SHARES), np.full(6, 600), LEVEL / 6)
+        limits = limits_of(rng.multinomial(600, SHARES), np.full(6, 600), LEVEL / 6)
         units = np.repeat(rows_are_units(days)[:-1, None], 6, axis=1)
-        found = evidence(days, np.full_like(days, 55), own, units)
+        found = evidence(days, np.full_like(days, 55), limits, units)
         alarms += bool((found.first_alarm(np.full(6, threshold(6, LEVEL))) >= 0).any())
     assert alarms <= 1
 
@@ -217,8 +217,8 @@ def test_grown_leaf_is_found_and_named_in_time():
     rows = []
     for _ in range(20):
         days = rng.multinomial(55, grown, size=80)
-        own = limits_of(rng.multinomial(2468, SHARES), np.full(6, 2468), LEVEL / 6)
-        found = evidence(days, np.full_like(days, 55), own, np.ones_like(days, bool))
+        limits = limits_of(rng.multinomial(2468, SHARES), np.full(6, 2468), LEVEL / 6)
+        found = evidence(days, np.full_like(days, 55), limits, np.ones_like(days, bool))
         first = found.first_alarm(np.full(6, threshold(6, LEVEL)))
         first = np.where(first < 0, 999, first)
         right += int(first.argmin()) == 1

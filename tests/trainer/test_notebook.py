@@ -162,9 +162,9 @@ def test_an_estimator_shows_its_tree_and_the_claim():
 def test_a_bar_says_what_is_known(person, monkeypatch, capsys):
     pytest.importorskip("tqdm")
     make_classifier("exact-numeric", depth=2).fit(X, Y)
-    said = capsys.readouterr().err
-    assert "exact-numeric" in said
-    assert "incumbent" in said
+    errors = capsys.readouterr().err
+    assert "exact-numeric" in errors
+    assert "incumbent" in errors
     progress_bars(False)
     make_classifier("exact-numeric", depth=2).fit(X, Y)
     progress_bars(True)

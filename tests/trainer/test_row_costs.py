@@ -84,11 +84,11 @@ def test_row_costs_follow_rows_that_are_left_out():
     kept = weights > 0
     costs[~kept] = 1000.0
     X[5, 0] = np.nan
-    whole = make_classifier("exact", depth=2, missing="drop").fit(X, y, weights, costs=costs)
+    estimator = make_classifier("exact", depth=2, missing="drop").fit(X, y, weights, costs=costs)
     kept &= ~np.isnan(X).any(axis=1)
     part = make_classifier("exact", depth=2, missing="drop").fit(X[kept], y[kept], weights[kept], costs=costs[kept])
-    assert whole.tree_.to_json() == part.tree_.to_json()
-    assert whole.certificate_.costs == part.certificate_.costs
+    assert estimator.tree_.to_json() == part.tree_.to_json()
+    assert estimator.certificate_.costs == part.certificate_.costs
 
 
 def test_class_without_rows_left_may_be_the_answer():
@@ -141,10 +141,10 @@ def saved(tmp_path, seed=6):
 
 def test_verify_proves_a_tree_with_row_costs(tmp_path):
     model, proof, rows = saved(tmp_path)
-    found = verify(model, rows, proof)
-    assert verdict(found) == "proved"
-    assert any(f.claim == "optimal" and f.verdict == "proved" for f in found)
-    assert any(f.claim == "costs" for f in found)
+    findings = verify(model, rows, proof)
+    assert verdict(findings) == "proved"
+    assert any(f.claim == "optimal" and f.verdict == "proved" for f in findings)
+    assert any(f.claim == "costs" for f in findings)
 
 
 def verdict_of(model, rows):

@@ -304,6 +304,6 @@ def test_study_with_weights_matches_the_training_with_folds(tmp_path):
 def test_verdict_and_base_rate_count_weights(tmp_path):
     lines = ["x,w,class", *(f"{i % 2},{9 if i % 2 else 1},{'b' if i % 2 else 'a'}" for i in range(60))]
     result = train(request_of(tmp_path / "rows.csv", "\n".join(lines), test_share=0.5))
-    found = read_verdict(result.model)
-    assert found.base_rate.share == pytest.approx(0.9)
-    assert "of the weight of new rows" in found.sentence
+    verdict = read_verdict(result.model)
+    assert verdict.base_rate.share == pytest.approx(0.9)
+    assert "of the weight of new rows" in verdict.sentence

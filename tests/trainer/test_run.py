@@ -286,9 +286,9 @@ def test_search_stopped_short_of_its_bound_is_not_optimal(above, optimal, monkey
 
     given = {name: getattr(ENDLESS, name) for name in ENDLESS.__dataclass_fields__}
     monkeypatch.setattr(registry, "METHODS", (Method(**given | {"id": "stopped", "solve": solve}),))
-    found = train(request([[0.0], [1.0], [1.0], [0.0]], [0, 1, 1, 1], method="stopped")).certificate
-    assert (found.status is Status.OPTIMAL) == optimal
-    assert found.status in (Status.OPTIMAL, Status.TIME_LIMIT)
+    certificate = train(request([[0.0], [1.0], [1.0], [0.0]], [0, 1, 1, 1], method="stopped")).certificate
+    assert (certificate.status is Status.OPTIMAL) == optimal
+    assert certificate.status in (Status.OPTIMAL, Status.TIME_LIMIT)
 
 
 def test_an_error_of_the_method_reaches_the_caller(monkeypatch):

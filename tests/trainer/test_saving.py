@@ -55,8 +55,8 @@ def written(path, X, y, target="class"):
 def test_saved_file_of_array_is_proved(method, array, tmp_path):
     X, y = array
     make_classifier(method, depth=2).fit(X, y).save(tmp_path / "model.json")
-    found = verify(tmp_path / "model.json", written(tmp_path / "rows.csv", X, y))
-    assert verdict(found) == "proved"
+    findings = verify(tmp_path / "model.json", written(tmp_path / "rows.csv", X, y))
+    assert verdict(findings) == "proved"
 
 
 def test_saved_file_of_frame_is_proved_under_its_own_names(frame, tmp_path):
@@ -83,9 +83,9 @@ def test_proof_beside_the_file_is_checked_step_by_step(array, tmp_path):
     X, y = array
     make_classifier("exact", depth=3).fit(X, y).save(tmp_path / "model.json", proof=True)
     proof = tmp_path / "model.proof.jsonl.gz"
-    found = verify(tmp_path / "model.json", written(tmp_path / "rows.csv", X, y), proof)
-    assert verdict(found) == "proved"
-    assert any("hold" in f.detail and f.claim == "bound" for f in found)
+    findings = verify(tmp_path / "model.json", written(tmp_path / "rows.csv", X, y), proof)
+    assert verdict(findings) == "proved"
+    assert any("hold" in f.detail and f.claim == "bound" for f in findings)
     (tmp_path / "model.proof.jsonl.gz").write_bytes(b"")
     assert verdict(verify(tmp_path / "model.json", tmp_path / "rows.csv", proof)) == "refuted"
 
@@ -128,9 +128,9 @@ def claimless(array, tmp_path):
 def test_file_without_claims_claims_nothing_and_is_not_refuted(claimless, array, tmp_path):
     path, rows = claimless
     for table in (rows, written(tmp_path / "fewer.csv", array[0][:30], array[1][:30])):
-        found = verify(path, table)
-        assert verdict(found) == "recounted"
-        assert "The file claims nothing" in next(f for f in found if f.claim == "claims").detail
+        findings = verify(path, table)
+        assert verdict(findings) == "recounted"
+        assert "The file claims nothing" in next(f for f in findings if f.claim == "claims").detail
     assert dossier(path, rows)["claim"]["words"] == "No claim"
 
 
@@ -139,10 +139,10 @@ def test_single_file_says_that_a_file_claims_nothing(claimless, tmp_path):
     path, rows = claimless
     checker = tmp_path / "check_octweb.py"
     checker.write_text(bundle(), encoding="utf-8")
-    said = subprocess.run([sys.executable, checker, path, "-", rows], capture_output=True, text=True, timeout=120)
-    assert "The file claims nothing" in said.stdout
-    assert "Verdict: recounted" in said.stdout
-    assert said.returncode == 3
+    process = subprocess.run([sys.executable, checker, path, "-", rows], capture_output=True, text=True, timeout=120)
+    assert "The file claims nothing" in process.stdout
+    assert "Verdict: recounted" in process.stdout
+    assert process.returncode == 3
 
 
 @pytest.mark.slow
@@ -151,5 +151,5 @@ def test_page_says_that_a_file_claims_nothing(claimless, array, tmp_path):
     path, rows = claimless
     make_classifier("exact", depth=2).fit(*array).save(tmp_path / "model.json", proof=True)
     command = ["node", ROOT / "checker" / "check_octweb.mjs", path, tmp_path / "model.proof.jsonl.gz", rows]
-    said = subprocess.run(command, capture_output=True, text=True, timeout=120)
-    assert "not judged: The model file claims nothing" in said.stdout
+    process = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert "not judged: The model file claims nothing" in process.stdout

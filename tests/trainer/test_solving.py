@@ -64,17 +64,17 @@ def test_a_run_does_not_wait_for_a_compiler(done, draft, reason):
     monitor = Monitor()
     threading.Timer(0.1, monitor.stop, [reason]).start()
     begun = time.monotonic()
-    found = supervised_thread.solve(method, problem("exact"), method.settings({}), monitor)
+    solution = supervised_thread.solve(method, problem("exact"), method.settings({}), monitor)
     assert time.monotonic() - begun < 20  # the compiler goes on for 60
     assert supervised_thread.compiler_runs()
-    assert not found.finished
-    assert found.status(method.guarantee, monitor) is reason
-    assert (found.draft, found.bound) == ((DraftLeaf(), None) if draft is None else (draft, 0.9))
-    assert "compiled" in found.note
+    assert not solution.finished
+    assert solution.status(method.guarantee, monitor) is reason
+    assert (solution.draft, solution.bound) == ((DraftLeaf(), None) if draft is None else (draft, 0.9))
+    assert "compiled" in solution.note
     done.set()
     while supervised_thread.compiler_runs():
         time.sleep(0.01)
-    assert (monitor.bound, monitor.phase) == (found.bound, COMPILING)  # what came late is dropped
+    assert (monitor.bound, monitor.phase) == (solution.bound, COMPILING)  # what came late is dropped
 
 
 def test_compiling_counts_against_no_time_limit(done):
@@ -91,10 +91,10 @@ def test_compiling_counts_against_no_time_limit(done):
 
     method = replace(get("exact"), solve=solve)
     monitor = Monitor(Limits(time=0.1))
-    found = supervised_thread.solve(method, problem("exact"), method.settings({}), monitor)
+    solution = supervised_thread.solve(method, problem("exact"), method.settings({}), monitor)
     assert left == [False]
-    assert found.status(method.guarantee, monitor) is Status.TIME_LIMIT
-    assert (found.draft, found.note) == (STUMP, "")
+    assert solution.status(method.guarantee, monitor) is Status.TIME_LIMIT
+    assert (solution.draft, solution.note) == (STUMP, "")
     assert monitor.compiled() >= 0.8
     assert monitor.snapshot().compile_seconds == monitor.compiled()
 
@@ -126,8 +126,8 @@ def test_a_search_that_is_not_compiling_returns_by_itself():
         return Solution(draft=STUMP, bound=0.9, finished=False)
 
     method = replace(get("exact"), solve=solve)
-    found = supervised_thread.solve(method, problem("exact"), method.settings({}), Monitor(Limits(time=0.05)))
-    assert (found.draft, found.note) == (STUMP, "")
+    solution = supervised_thread.solve(method, problem("exact"), method.settings({}), Monitor(Limits(time=0.05)))
+    assert (solution.draft, solution.note) == (STUMP, "")
 
 
 def test_where_a_leaf_may_break_a_demand_the_run_waits(done):
@@ -136,8 +136,8 @@ def test_where_a_leaf_may_break_a_demand_the_run_waits(done):
     threading.Timer(1.0, done.set).start()
     monitor = Monitor()
     monitor.stop(Status.CANCELLED)
-    found = supervised_thread.solve(method, problem("exact"), method.settings({"recall": "b:0.9"}), monitor)
-    assert found.note == ""
+    solution = supervised_thread.solve(method, problem("exact"), method.settings({"recall": "b:0.9"}), monitor)
+    assert solution.note == ""
 
 
 def test_demands_are_names_of_parameters():
@@ -166,11 +166,11 @@ def test_tree_of_interrupted_compilation_states_its_scope(done, tmp_path, monkey
     data.write_text("x,y\n0,a\n0,a\n1,a\n1,b\n1,b\n")
     table, labels, *_ = load(data, target="y")
     request = run.TrainRequest(table=table, labels=labels, method="odt", parameters=asked)
-    found = run.train(
+    result = run.train(
         request, on_start=lambda monitor: threading.Timer(0.1, monitor.stop, [Status.MEMORY_LIMIT]).start()
     )
-    run.save(found.model, tmp_path / "model.json")
+    run.save(result.model, tmp_path / "model.json")
     known = asked.get("topology") != "auto" and "select" not in asked
-    assert (found.certificate.bound, found.certificate.leaves) == ((0.9, 2) if known else (None, 1))
-    assert ("this topology" in found.certificate.scope) == known
+    assert (result.certificate.bound, result.certificate.leaves) == ((0.9, 2) if known else (None, 1))
+    assert ("this topology" in result.certificate.scope) == known
     assert verdict(verify(tmp_path / "model.json", data)) in ("proved", "recounted")

@@ -55,9 +55,9 @@ def test_truth_as_text_is_known():
 def test_unknown_categories_are_one_warning():
     classifier = fitted(pd.Series(list("abcdef")).take(CODES).reset_index(drop=True))
     cells = ["z", "zz", "z", *"abcdef"]
-    with pytest.warns(UserWarning, match="Column 'c': 3 of 9 cells .* such as 'z', 'zz'") as found:
+    with pytest.warns(UserWarning, match="Column 'c': 3 of 9 cells .* such as 'z', 'zz'") as caught:
         classifier.predict(pd.DataFrame({"c": cells}))
-    assert len(found) == 1
+    assert len(caught) == 1
     classifier.set_params(unknown="raise")
     with pytest.raises(ValueError, match="unknown='warn'"):
         classifier.predict(pd.DataFrame({"c": cells}))

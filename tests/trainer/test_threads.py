@@ -74,15 +74,15 @@ def test_exact_with_two_threads_shows_every_better_tree(depth):
     shown = []
     heard = []
     given = {"n_classes": 2, "depth": depth, "leaf_cost": Fraction(1)}
-    found = solve_binary(
+    solution = solve_binary(
         BinaryProblem(X, y, **given),
         limits=SearchLimits(threads=2),
         report=lambda *news: heard.append(news),
         improved=lambda shape: shown.append(shape),
     )
-    assert found.cost == found.bound == solve_binary(BinaryProblem(X, y, **given)).cost
+    assert solution.cost == solution.bound == solve_binary(BinaryProblem(X, y, **given)).cost
     assert shown
-    assert all(bound <= found.cost <= cost for cost, bound, _ in heard)
+    assert all(bound <= solution.cost <= cost for cost, bound, _ in heard)
 
 
 @pytest.mark.parametrize("method", [m for m in METHODS if m.parameter("threads")], ids=lambda m: m.id)
@@ -96,6 +96,6 @@ def test_a_method_with_two_threads_and_a_listener_ends(method):
     problem = Problem(table=numeric_table(X), labels=Labels(name="y", classes=("a", "b"), codes=y))
     heard = []
     monitor = Monitor(Limits(time=2.0, threads=2), sink=lambda progress, draft: heard.append((progress, draft)))
-    found = solve(method, problem, settings, monitor)
-    assert found.draft is not None
+    solution = solve(method, problem, settings, monitor)
+    assert solution.draft is not None
     assert heard

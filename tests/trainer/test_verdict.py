@@ -91,12 +91,12 @@ def with_costs(cost: float) -> ModelFile:
 )  # fmt: skip
 def test_tree_no_better_on_training_rows_is_reported(more: dict[str, Any], kind: str, words: str) -> None:
     """The proof is about the same rows, so the sentence has no word on it."""
-    found = read_verdict(idle_on_training_rows(**more))
-    assert found.kind == kind
-    assert words in found.sentence
-    assert PROOF_WORDS not in found.sentence
-    assert found.warns
-    assert found.no_better == (kind == "worse")
+    verdict = read_verdict(idle_on_training_rows(**more))
+    assert verdict.kind == kind
+    assert words in verdict.sentence
+    assert PROOF_WORDS not in verdict.sentence
+    assert verdict.warns
+    assert verdict.no_better == (kind == "worse")
 
 
 @pytest.mark.parametrize(
@@ -118,11 +118,11 @@ def test_tree_no_better_on_training_rows_is_reported(more: dict[str, Any], kind:
     ],
 )  # fmt: skip
 def test_verdict_of_each_branch(given: ModelFile, kind: str, words: str, settings: dict[str, Any]) -> None:
-    found = read_verdict(given)
-    assert (found.kind, found.settings) == (kind, settings)
-    assert words in found.sentence
-    assert found.good == (kind == "good")
-    assert (PROOF_WORDS in found.sentence) == (kind in ("other_aim", "worse", "chance", "single", "noise"))
+    verdict = read_verdict(given)
+    assert (verdict.kind, verdict.settings) == (kind, settings)
+    assert words in verdict.sentence
+    assert verdict.good == (kind == "good")
+    assert (PROOF_WORDS in verdict.sentence) == (kind in ("other_aim", "worse", "chance", "single", "noise"))
 
 
 def test_verdict_of_unproved_tree_has_no_word_on_a_proof() -> None:
@@ -169,7 +169,7 @@ def test_single_question_is_judged_on_the_same_unseen_rows(evaluation: dict[str,
     X = rng.normal(size=(240, 4))
     codes = ((X[:, 0] > 0) ^ (rng.random(240) < 0.15)).astype(np.int32)
     labels = Labels(name="class", classes=("a", "b"), codes=codes)
-    found = train(
+    result = train(
         TrainRequest(
             table=numeric_table(X),
             labels=labels,
@@ -178,11 +178,11 @@ def test_single_question_is_judged_on_the_same_unseen_rows(evaluation: dict[str,
             **evaluation,
         )
     )
-    metrics = found.model.metrics["cross_validation" if "folds" in evaluation else "test"]
-    single = found.model.certificate["single_question"]
+    metrics = result.model.metrics["cross_validation" if "folds" in evaluation else "test"]
+    single = result.model.certificate["single_question"]
     assert single["n"] == metrics["n"]
     assert single["correct"] >= metrics["correct"]
-    assert read_verdict(found.model).kind == "single"
+    assert read_verdict(result.model).kind == "single"
 
 
 def test_best_question_has_the_fewest_errors_of_all_thresholds() -> None:
@@ -202,8 +202,8 @@ def test_best_question_has_the_fewest_errors_of_all_thresholds() -> None:
 def test_difference_within_interval_over_groups_may_be_chance() -> None:
     given = model([[27, 3], [2, 18]], train=0.95)
     test = dict(given.metrics["test"]) | {"interval": [0.55, 0.99], "groups": 5}
-    found = read_verdict(replace(given, metrics=dict(given.metrics) | {"test": test}))
-    assert found.kind == "chance"
+    verdict = read_verdict(replace(given, metrics=dict(given.metrics) | {"test": test}))
+    assert verdict.kind == "chance"
 
 
 def test_next_step_of_folds_proposes_no_folds() -> None:
@@ -236,10 +236,10 @@ def sized(chosen: int, *tried: int) -> dict[str, Any]:
     ],
 )
 def test_a_chosen_size_changes_the_next_step(given: ModelFile, sizes: dict[str, Any], kind: str, words: str) -> None:
-    found = read_verdict(replace(given, sizes=sizes))
-    assert found.kind == kind
-    assert words in found.next
-    assert bool(found.settings) is (words == "Try a smaller tree")
+    verdict = read_verdict(replace(given, sizes=sizes))
+    assert verdict.kind == kind
+    assert words in verdict.next
+    assert bool(verdict.settings) is (words == "Try a smaller tree")
 
 
 def test_chosen_leaf_asks_for_columns_after_larger_trees() -> None:

@@ -68,16 +68,16 @@ def test_exact_from_any_start_is_brute_force(seed: int):
     X, y, w, classes, leaf_cost = random_binary(seed)
     depth = int(draw.integers(1, 4))
     start = random_shape(draw, X.shape[1], min(depth, X.shape[1], len(X) - 1))
-    found = solve_binary(
+    solution = solve_binary(
         BinaryProblem(X, y, n_classes=classes, weights=w, depth=depth, leaf_cost=leaf_cost), start=start
     )
     cost, _ = best_cost(X, y, w, classes, depth, leaf_cost)
-    assert found.optimal
-    assert found.cost == cost
+    assert solution.optimal
+    assert solution.cost == cost
     if start is not None:
         g = build_instance(BinaryProblem(X, y, n_classes=classes, weights=w, leaf_cost=leaf_cost, depth=depth))
         errors, leaves = evaluate(g, start)
-        assert found.start == errors + leaf_cost * leaves
+        assert solution.start == errors + leaf_cost * leaves
 
 
 def hard() -> TrainRequest:

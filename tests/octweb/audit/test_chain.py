@@ -47,18 +47,18 @@ def test_every_decision_is_a_record_with_previous_hash(reviewed, client, owner, 
     client.force_login(owner)
     client.get(f"/models/{reviewed.pk}/download/json/")
     status, out, err = run(capsys, json=True)
-    found = json.loads(out.splitlines()[-1])
-    assert (status, err, found["whole"]) == (0, "", True)
-    done = [r["what"] for r in found["records"]]
+    document = json.loads(out.splitlines()[-1])
+    assert (status, err, document["whole"]) == (0, "", True)
+    done = [r["what"] for r in document["records"]]
     assert done == ["trained", "ask", "return", "ask", "approve", "served", "shared", "no longer shared", "exported"]
-    assert found["records"][2]["by"] == "ada"
-    assert found["records"][2]["details"]["reason"] == "say what −7 means"
+    assert document["records"][2]["by"] == "ada"
+    assert document["records"][2]["details"]["reason"] == "say what −7 means"
     before = chain.START
-    for record in found["records"]:
+    for record in document["records"]:
         assert record["before"] == before
         assert chain.digest(record) == record["digest"]
         before = record["digest"]
-    assert found["head"] == before
+    assert document["head"] == before
     status, out, _ = run(capsys, "small-cart/1", holds=before)
     assert status == 0
     assert "The chain is complete." in out

@@ -248,9 +248,9 @@ def test_old_chain_is_complete_and_says_what_is_unchecked(model, capsys):
 def test_unchecked_parts_are_in_the_json(model, capsys):
     forget_details({"title"})
     call_command("audit", json=True)
-    found = json.loads(capsys.readouterr().out.splitlines()[-1])
-    assert found["whole"] is True
-    assert any("the title of" in line for line in found["unchecked"])
+    document = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert document["whole"] is True
+    assert any("the title of" in line for line in document["unchecked"])
 
 
 def forget_details(names: set[str]) -> None:

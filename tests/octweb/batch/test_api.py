@@ -101,7 +101,7 @@ def test_predict_token_sees_only_what_it_made(who, media, model, job, client_of,
             assert getattr(limited, method)(f"{URL}{pk}/{path}").status_code == 404
     assert limited.get(URL).json()["count"] == 0
     own = limited.post(URL, body | {"file": rows_csv()}, format="multipart").json()["id"]
-    assert [found["id"] for found in limited.get(URL).json()["results"]] == [own]
+    assert [result["id"] for result in limited.get(URL).json()["results"]] == [own]
     assert limited.get(f"{URL}{own}/").status_code == 200
     assert client_of(user, scope=Scope.PREDICT).get(f"{URL}{own}/").status_code == 404
     assert client_of(user).get(f"{URL}{own}/").status_code == 200
@@ -120,9 +120,9 @@ def test_token_revoked_elsewhere_queues_nothing(media, model, owner, client_of):
 
 def test_a_model_that_is_retired_meanwhile_predicts_nothing(media, approved, staff, stranger, client_of, work):
     body = {"model": str(approved.pk), "file": rows_csv()}
-    made = client_of(stranger).post(URL, body, format="multipart").json()
+    answer = client_of(stranger).post(URL, body, format="multipart").json()
     registry.retire(approved, by=staff)
-    job = BatchPrediction.objects.get(pk=made["id"])
+    job = BatchPrediction.objects.get(pk=answer["id"])
     assert work(job) == "failed"
     assert "not approved" in job.error
 
@@ -166,17 +166,17 @@ def test_too_many_rows_are_refused_by_the_job(post, work, settings):
 
 
 def test_cancel_delete_and_filters(post, client_of, owner, model):
-    made = post().json()
+    answer = post().json()
     client = client_of(owner)
-    assert client.post(f"{URL}{made['id']}/cancel/").json()["status"] == "cancelled"
-    assert client.post(f"{URL}{made['id']}/cancel/").status_code == 409
+    assert client.post(f"{URL}{answer['id']}/cancel/").json()["status"] == "cancelled"
+    assert client.post(f"{URL}{answer['id']}/cancel/").status_code == 409
     assert client.get(f"{URL}?status=cancelled&model={model.pk}").json()["count"] == 1
     assert client.get(f"{URL}?status=queued").json()["count"] == 0
     assert client.get(f"{URL}?status=odd").status_code == 400
     assert client.get(f"{URL}?model=odd").status_code == 400
     assert client.get(f"{URL}?page_size=1&page=2").status_code == 404
-    assert client.delete(f"{URL}{made['id']}/").status_code == 204
-    assert client.get(f"{URL}{made['id']}/").status_code == 404
+    assert client.delete(f"{URL}{answer['id']}/").status_code == 204
+    assert client.get(f"{URL}{answer['id']}/").status_code == 404
 
 
 @pytest.mark.one_database

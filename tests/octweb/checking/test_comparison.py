@@ -108,8 +108,8 @@ def test_rest_says_that_none_exists(brought, client_of, owner, staff, stranger):
     address = f"/api/v1/models/{model.pk}/comparison/"
     api = client_of(owner)
     assert api.get(address).status_code == 404
-    made = api.post(address, {"seconds": 40}, format="json")
-    assert (made.status_code, made.json()["status"], made.json()["found"]) == (202, "queued", None)
+    response = api.post(address, {"seconds": 40}, format="json")
+    assert (response.status_code, response.json()["status"], response.json()["found"]) == (202, "queued", None)
     assert work(comparing.latest(model)).status == "succeeded"
     body = api.get(address).json()
     assert (body["status"], body["seconds"], body["model"]) == ("succeeded", 40, str(model.pk))

@@ -41,10 +41,10 @@ def test_a_file_that_is_not_there_is_named(arguments, tmp_path):
 def test_the_checker_alone_names_it_too(tmp_path):
     (tmp_path / "check_octweb.py").write_text(bundle())
     command = [sys.executable, "check_octweb.py", "gone.json", "-", "gone.csv"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
-    assert done.returncode == 2
-    assert done.stderr == "The file 'gone.json' cannot be opened: No such file or directory.\n"
-    assert done.stdout == "Verdict: cannot be judged\n"
+    process = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert process.returncode == 2
+    assert process.stderr == "The file 'gone.json' cannot be opened: No such file or directory.\n"
+    assert process.stdout == "Verdict: cannot be judged\n"
 
 
 @pytest.mark.slow
@@ -54,10 +54,10 @@ def test_a_database_without_tables_says_what_to_do(tmp_path):
         "DATABASE_URL": "",
     }  # empty is as if it were not there
     command = [sys.executable, str(ROOT / "manage.py"), "audit"]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True)
-    assert done.returncode == 1
-    assert done.stderr.startswith("CommandError: The database has no tables yet")
-    assert done.stderr.rstrip().endswith("migrate` first.")
+    process = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert process.returncode == 1
+    assert process.stderr.startswith("CommandError: The database has no tables yet")
+    assert process.stderr.rstrip().endswith("migrate` first.")
 
 
 WITHOUT_DATABASE = ["methods", "samples", "checker", "check"]
@@ -91,15 +91,15 @@ def environment_of_newcomer(home: Path) -> dict[str, str]:
 def test_unwritable_home_gives_answer_or_sentence(tmp_path):
     (tmp_path / "file").touch()  # no folder can be made below a file, whoever tries
     lines = [*WITHOUT_DATABASE, *WITH_DATABASE]
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", EACH, *WITHOUT_DATABASE], input="\n".join(lines), text=True, capture_output=True,
         cwd=tmp_path, env=environment_of_newcomer(tmp_path / "file" / "home"),
     )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    assert "Traceback" not in done.stdout + done.stderr
-    ends = [line for line in done.stdout.splitlines() if line[0] in "01"]
+    assert process.returncode == 0, process.stderr
+    assert "Traceback" not in process.stdout + process.stderr
+    ends = [line for line in process.stdout.splitlines() if line[0] in "01"]
     assert ends == [f"{0 if line in WITHOUT_DATABASE else 1} {line}" for line in lines]
-    assert done.stdout.count("OCTWEB_DATA_DIR") == len(WITH_DATABASE)
+    assert process.stdout.count("OCTWEB_DATA_DIR") == len(WITH_DATABASE)
 
 
 @pytest.mark.slow

@@ -72,9 +72,9 @@ def test_below_another_address_every_link_leads_there(tmp_path):
     environment = os.environ | {
         "OCTWEB_DATA_DIR": str(tmp_path), "SCRIPT_NAME": "/trees", "DJANGO_SETTINGS_MODULE": "octweb.settings", "OCTWEB_WARM": "0",
     }  # fmt: skip
-    done = subprocess.run([sys.executable, "-c", SCRIPT], cwd=ROOT, env=environment, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr[-2000:]
-    static, page, error, health, file = json.loads(done.stdout.splitlines()[-1])
+    process = subprocess.run([sys.executable, "-c", SCRIPT], cwd=ROOT, env=environment, capture_output=True, text=True)
+    assert process.returncode == 0, process.stderr[-2000:]
+    static, page, error, health, file = json.loads(process.stdout.splitlines()[-1])
     assert static == "/trees/static/"
     assert page == "/trees/accounts/login/?next=/trees/datasets/"
     assert (error, health, file) == ("application/problem+json", "200", "200")

@@ -59,16 +59,16 @@ def test_the_download_streams_the_rows_as_read(owner, dataset, monkeypatch):
 def test_first_rows_read_one_group_of_a_large_file(owner, monkeypatch):
     monkeypatch.setattr(staged, "ROW_GROUP", 100)
     content = b"a,y\n" + b"".join(b"%d,%d\n" % (i, i % 2) for i in range(5000))
-    made = actions.create(owner=owner, file=io.BytesIO(content), source_name="large.csv", target="y")
-    assert pq.ParquetFile(made.file.path).metadata.num_row_groups == 50
+    dataset = actions.create(owner=owner, file=io.BytesIO(content), source_name="large.csv", target="y")
+    assert pq.ParquetFile(dataset.file.path).metadata.num_row_groups == 50
     # the first group lies at the front of the file: with all others spoilt, it is still read
-    metadata = pq.ParquetFile(made.file.path).metadata
+    metadata = pq.ParquetFile(dataset.file.path).metadata
     start = metadata.row_group(1).column(0).data_page_offset - 60
     end = metadata.row_group(49).column(1).data_page_offset
-    with open(made.file.path, "r+b") as stream:
+    with open(dataset.file.path, "r+b") as stream:
         stream.seek(start + 60)
         stream.write(b"\xee" * (end - start - 60))
-    names, rows = actions.first_rows(made, 20)
+    names, rows = actions.first_rows(dataset, 20)
     assert names == ("a", "y")
     assert rows == [(str(i), str(i % 2)) for i in range(20)]
 

@@ -56,7 +56,7 @@ def fields_of(shown) -> dict[str, str]:
 
 def test_preview_lists_findings_and_leaves_identifiers_out(page, media):
     shown = page.get(start(page))
-    found = {own["kind"]: own for own in shown.context["findings"]}
+    found = {finding["kind"]: finding for finding in shown.context["findings"]}
     assert {"identifier", "look_alike_classes", "sentinel"} <= set(found)
     assert shown.context["findings"][0]["severity"] == "high"
     assert "Merge the spellings" in shown.content.decode()
@@ -68,7 +68,7 @@ def test_button_takes_an_identifier_back(page, media):
     fields = fields_of(page.get(url))
     shown = page.post(url, fields | {"mend": json.dumps(MEND)})
     assert next(c["role"] for c in shown.context["columns"] if c["name"] == "Id") == "feature"
-    identifier = next(own for own in shown.context["findings"] if own["kind"] == "identifier")
+    identifier = next(finding for finding in shown.context["findings"] if finding["kind"] == "identifier")
     assert (identifier["severity"], identifier["button"]) == ("high", "Leave the column out")
     again = page.post(url, fields_of(shown) | {"mend": identifier["value"]})
     assert next(c["role"] for c in again.context["columns"] if c["name"] == "Id") == "ignored"
@@ -77,7 +77,7 @@ def test_button_takes_an_identifier_back(page, media):
 def test_button_merges_spellings_and_keeps_other_choices(page, media):
     url = start(page)
     shown = page.get(url)
-    mend = next(own["value"] for own in shown.context["findings"] if own["kind"] == "look_alike_classes")
+    mend = next(finding["value"] for finding in shown.context["findings"] if finding["kind"] == "look_alike_classes")
     names = [c["name"] for c in shown.context["columns"]]
     unit = {f"unit-{names.index('size')}": "cm"}
     merged = page.post(url, fields_of(shown) | unit | {"mend": mend})
@@ -107,14 +107,14 @@ def test_damaged_remedy_changes_nothing(page, media, mend):
 def test_api_reports_and_applies_remedies(owner, media):
     answer = post(owner, TEXT.encode(), target="answer")
     address = f"{API}{answer.json()['id']}/"
-    found = {own["kind"]: own for own in api(owner).get(f"{address}inspection/").json()}
+    found = {record["kind"]: record for record in api(owner).get(f"{address}inspection/").json()}
     assert found["identifier"]["mend"] == MEND
     assert set(found["identifier"]) == {"kind", "column", "severity", "figure", "sentence", "mend", "if_nothing"}
     roles = {c["name"]: c["role"] for c in answer.json()["columns"]}
     assert roles["Id"] == "ignored"
     changed = api(owner).patch(address, {"columns": [{"name": "Id", "role": "feature"}]}, format="json").json()
     assert {c["name"]: c["role"] for c in changed["columns"]}["Id"] == "feature"
-    found = {own["kind"]: own for own in api(owner).get(f"{address}inspection/").json()}
+    found = {record["kind"]: record for record in api(owner).get(f"{address}inspection/").json()}
     assert found["identifier"]["severity"] == "high"
 
 
@@ -132,7 +132,7 @@ def test_report_of_an_older_data_set_is_made_when_read(owner, media):
     dataset = Dataset.objects.get(pk=post(owner, TEXT.encode(), target="answer").json()["id"])
     dataset.profile.pop("findings")
     dataset.save()
-    assert {own["kind"] for own in actions.findings(dataset)} >= {"identifier", "look_alike_classes"}
+    assert {finding["kind"] for finding in actions.findings(dataset)} >= {"identifier", "look_alike_classes"}
 
 
 def test_command_reports_as_text_and_json(table):
@@ -142,8 +142,8 @@ def test_command_reports_as_text_and_json(table):
     assert "To change: --merge answer" in out.getvalue()
     out = StringIO()
     call_command("inspect", table, target="answer", merge=["answer"], json=True, stdout=out)
-    found = json.loads(out.getvalue().splitlines()[-1])
-    assert "look_alike_classes" not in {own["kind"] for own in found}
+    document = json.loads(out.getvalue().splitlines()[-1])
+    assert "look_alike_classes" not in {own["kind"] for own in document}
 
 
 @pytest.mark.parametrize(

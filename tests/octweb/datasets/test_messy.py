@@ -70,11 +70,11 @@ def test_signs_words_and_lines_can_be_given_to_the_api(owner):
 def test_preview_shows_reasons_and_rereads_without_upload(client, owner):
     client.force_login(owner)
     url = client.post(reverse("datasets:new"), {"file": upload(OPEN, "t.csv")}).url
-    shown = client.get(url)
-    text = shown.content.decode()
+    response = client.get(url)
+    text = response.content.decode()
     assert "which can be dd/mm/yyyy or mm/dd/yyyy" in text
     assert 'name="taken:when"' in text
-    fields = {"target": "class", "seen": shown.context["seen"], "kind-0": "categorical", "confirm": "1"}
+    fields = {"target": "class", "seen": response.context["seen"], "kind-0": "categorical", "confirm": "1"}
     refused = client.post(url, fields)
     assert refused.status_code == 200
     assert not Dataset.objects.exists()
@@ -117,8 +117,8 @@ def test_no_two_switches_of_a_column_have_the_same_words(client, owner):
     client.force_login(owner)
     content = "x\ty\n" + "".join(f"1.{234 + i}\t{'ab'[i % 2]}\n" for i in range(12))
     url = client.post(reverse("datasets:new"), {"file": upload(content.encode(), "t.csv")}).url
-    shown = client.get(url).context
-    (record,) = [own for own in (*shown["taken_told"], *shown["taken_plain"]) if own["name"] == "x"]
+    context = client.get(url).context
+    (record,) = [own for own in (*context["taken_told"], *context["taken_plain"]) if own["name"] == "x"]
     words = [words for _, words in record["switches"]]
     assert {"number", "number:."} <= {switch for switch, _ in record["switches"]}
     assert len(set(words)) == len(words)

@@ -50,11 +50,11 @@ def answers(model, data, **options):
 
 
 def test_first_line_that_is_a_row_is_found(table):
-    found = inspect(table, target="p")
-    assert found[0].kind == "no_header"
-    assert found[0].mend == {"header": False}
-    assert found[0].figure == "the first line is 5.0, r, 0, p"
-    assert all(own.kind != "no_header" for own in inspect(table, target="column 4", header=False))
+    findings = inspect(table, target="p")
+    assert findings[0].kind == "no_header"
+    assert findings[0].mend == {"header": False}
+    assert findings[0].figure == "the first line is 5.0, r, 0, p"
+    assert all(finding.kind != "no_header" for finding in inspect(table, target="column 4", header=False))
 
 
 def test_command_inspect_names_the_option(table):
@@ -132,10 +132,10 @@ def test_contract_states_that_there_is_no_header(model):
 def test_button_reads_the_first_line_as_data(client, owner, media):
     client.force_login(owner)
     url = client.post(reverse("datasets:new"), {"file": upload(TEXT.encode())}).url
-    shown = client.get(url)
-    finding = shown.context["findings"][0]
+    response = client.get(url)
+    finding = response.context["findings"][0]
     assert (finding["kind"], finding["button"]) == ("no_header", "Read the first line as data")
-    fields = {"seen": shown.context["seen"], "header": "yes", "mend": finding["value"]}
+    fields = {"seen": response.context["seen"], "header": "yes", "mend": finding["value"]}
     again = client.post(url, fields)
     assert again.context["total"] == 60
     assert list(again.context["target_names"]) == COLUMNS
@@ -149,7 +149,7 @@ def test_api_reads_later_versions_in_the_same_way(owner, media):
     assert answer.status_code == 201, answer.content
     first = Dataset.objects.get()
     assert (first.rows, first.reading["width"]) == (60, 4)
-    made = versions.new_version(first, owner=owner, file=io.BytesIO(TEXT.encode()), source_name="b.csv")
-    assert made.rows == 60
-    table, _ = actions.load(made)
+    version = versions.new_version(first, owner=owner, file=io.BytesIO(TEXT.encode()), source_name="b.csv")
+    assert version.rows == 60
+    table, _ = actions.load(version)
     assert table.reading["given"] == {"header": False}

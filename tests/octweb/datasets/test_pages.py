@@ -59,8 +59,8 @@ def test_detail_shows_profile_and_rows(page, dataset, query):
 def test_rows_of_parquet_have_numbers_and_no_lines(page, owner):
     content = io.BytesIO()
     pq.write_table(pa.table({"a": [1.5, 2.5, 3.0, 4.0], "y": ["p", "q", "p", "q"]}), content)
-    made = actions.create(owner=owner, file=io.BytesIO(content.getvalue()), source_name="t.parquet")
-    table = page.get(address("detail", made)).content.decode().split("<h2>Rows</h2>")[1]
+    dataset = actions.create(owner=owner, file=io.BytesIO(content.getvalue()), source_name="t.parquet")
+    table = page.get(address("detail", dataset)).content.decode().split("<h2>Rows</h2>")[1]
     assert '<th class="num">row</th>' in table
     assert '<tr><td class="num">1</td>' in table
 
@@ -82,9 +82,11 @@ def test_detail_of_a_lost_file_says_so(page, dataset):
 
 def test_a_name_is_shown_as_text(page, owner):
     content = GOOD.replace(b"code", b"<script>alert(1)</script>")
-    made = actions.create(owner=owner, file=io.BytesIO(content), source_name="<b>.csv", name="<i>x</i>", target="label")
+    dataset = actions.create(
+        owner=owner, file=io.BytesIO(content), source_name="<b>.csv", name="<i>x</i>", target="label"
+    )
     for name in ("detail", "edit"):
-        text = page.get(address(name, made)).content.decode()
+        text = page.get(address(name, dataset)).content.decode()
         assert "<script>alert" not in text
         assert "<i>x" not in text
 

@@ -50,11 +50,11 @@ for name, file_name, content in made:
 @pytest.mark.slow
 @pytest.mark.one_database
 def test_a_bomb_takes_little_memory_even_where_nothing_stops_it(tmp_path):
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", READ_ALL, str(tmp_path)], cwd=ROOT, capture_output=True, text=True, timeout=300,
         env={"PATH": "/usr/bin", "ARROW_DEFAULT_MEMORY_POOL": "system", "MALLOC_ARENA_MAX": "1", "OPENBLAS_NUM_THREADS": "1"},
     )  # fmt: skip
-    assert (done.returncode, done.stdout) == (0, ""), done.stderr[-2000:]
+    assert (process.returncode, process.stdout) == (0, ""), process.stderr[-2000:]
 
 
 @pytest.mark.slow

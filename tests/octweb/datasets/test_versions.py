@@ -75,8 +75,8 @@ def test_changed_form_is_said_before_anything_is_stored(first, client, media, ch
     page = client.post(address, {"file": SimpleUploadedFile("b.csv", text.encode())}).content.decode()
     assert "in another form" in page
     assert 'name="as_it_is"' in page
-    made = client.post(address, {"file": SimpleUploadedFile("b.csv", text.encode()), "as_it_is": "on"})
-    assert made.status_code == 302
+    response = client.post(address, {"file": SimpleUploadedFile("b.csv", text.encode()), "as_it_is": "on"})
+    assert response.status_code == 302
     assert Dataset.objects.count() == 2
 
 
@@ -106,11 +106,11 @@ def test_dropped_and_duplicate_rows_are_differences(first):
 
 def test_repeated_parsing_has_no_counts_of_former_file(owner, media):
     text = "size;class\n" + "".join(f"{i % 10},5 kg;{'pq'[i % 3 == 0]}\n" for i in range(60))
-    made = actions.create(
+    dataset = actions.create(
         owner=owner, file=io.BytesIO(text.encode()), source_name="a.csv", name="Boxes", target="class"
     )
-    assert any("all 60 values" in note for note in made.profile["notes"])
-    after = version(made, "".join(text.splitlines(True)[:41]))
+    assert any("all 60 values" in note for note in dataset.profile["notes"])
+    after = version(dataset, "".join(text.splitlines(True)[:41]))
     assert after.rows == 40
     assert any("'size' is read as" in note and "as in the version before" in note for note in after.profile["notes"])
     assert not any("60" in note for note in after.profile["notes"])
@@ -166,10 +166,10 @@ def test_each_column_that_is_missing_or_new_is_named_on_the_page(client, first):
 def test_missing_split_column_is_named_as_in_the_file(owner, media):
     rows = "".join(f"2024-0{1 + i % 9}-{10 + i % 18},{i % 7},{'pq'[i % 3 == 0]}\n" for i in range(60))
     file = io.BytesIO(f"day,size,class\n{rows}".encode())
-    made = actions.create(owner=owner, file=file, source_name="a.csv", name="Days", target="class")
-    assert version(made, f"day,size,class\n{rows}").version == 2
+    dataset = actions.create(owner=owner, file=file, source_name="a.csv", name="Days", target="class")
+    assert version(dataset, f"day,size,class\n{rows}").version == 2
     with pytest.raises(DataError, match=r"Missing: day\. New: date\. "):
-        version(made, f"date,size,class\n{rows}")
+        version(dataset, f"date,size,class\n{rows}")
 
 
 def test_by_page_and_the_same_trained_again(client, first, owner, stranger):

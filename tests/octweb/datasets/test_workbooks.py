@@ -72,9 +72,9 @@ def test_verify_reads_the_workbook_with_its_own_code(model, table):
 def test_preview_offers_the_sheets(client, owner, media):
     client.force_login(owner)
     url = client.post(reverse("datasets:new"), {"file": upload(BOOK, "t.xlsx")}).url
-    shown = client.get(url)
-    assert '<select id="sheet" name="sheet">' in shown.content.decode()
-    assert shown.context["raw"].detected.sheets == ("Notes", "Data")
+    response = client.get(url)
+    assert '<select id="sheet" name="sheet">' in response.content.decode()
+    assert response.context["raw"].detected.sheets == ("Notes", "Data")
     again = client.post(url, {"sheet": "Data", "header": "yes", "reread": "1"})
     assert again.context["called"] == "row"
     assert again.context["total"] == 60
@@ -91,9 +91,9 @@ def test_api_reads_the_named_sheet_of_each_version(owner, media):
     first = Dataset.objects.get()
     assert first.rows == 60
     assert first.columns[0]["kind"] == "numeric"
-    made = versions.new_version(first, owner=owner, file=io.BytesIO(BOOK), source_name="b.xlsx")
-    assert made.rows == 60
-    assert actions.load(made)[0].reading["given"] == {"sheet": "Data"}
+    version = versions.new_version(first, owner=owner, file=io.BytesIO(BOOK), source_name="b.xlsx")
+    assert version.rows == 60
+    assert actions.load(version)[0].reading["given"] == {"sheet": "Data"}
     answer = post(owner, BOOK, "t.xlsx", sheet="Dta", target="class")
     assert answer.status_code == 422
     assert "Did you mean 'Data'" in answer.json()["detail"]
@@ -141,10 +141,10 @@ def test_feather_file_goes_through_the_pages(client, owner, media):
     frame.to_feather(sink)
     client.force_login(owner)
     url = client.post(reverse("datasets:new"), {"file": upload(sink.getvalue(), "boxes.feather")}).url
-    shown = client.get(url)
-    assert shown.context["total"] == 60
-    assert "colour" in shown.content.decode()
-    fields = {"seen": shown.context["seen"], "target": "class", "confirm": "1", "name": "Feathers"}
+    response = client.get(url)
+    assert response.context["total"] == 60
+    assert "colour" in response.content.decode()
+    fields = {"seen": response.context["seen"], "target": "class", "confirm": "1", "name": "Feathers"}
     assert client.post(url, fields).status_code == 302
     dataset = Dataset.objects.get()
     assert (dataset.rows, dataset.base_name) == (60, "Feathers")

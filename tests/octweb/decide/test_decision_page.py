@@ -122,9 +122,9 @@ def test_a_link_carries_a_row_number_and_no_values(model, owner, client):
     rows = rows_of(model)
     values = typed(model, rows.matrix[rows.position(5)])
     address = f"/models/{model.pk}/decision/"
-    found = client.get(address, {"line": 6, "format": "json"}).json()
-    assert (found["row"], found["line"]) == (5, 6)  # the header is line 1
-    assert client.get(address, {"row": 5, "format": "json"}).json() == found  # addresses from before
+    answer = client.get(address, {"line": 6, "format": "json"}).json()
+    assert (answer["row"], answer["line"]) == (5, 6)  # the header is line 1
+    assert client.get(address, {"row": 5, "format": "json"}).json() == answer  # addresses from before
     page = client.get(address, {"line": 6}).content.decode()
     assert "<h1>Line 6</h1>" in page
     assert 'name="line" inputmode="numeric"' in page
@@ -194,8 +194,8 @@ def test_costs_decide_between_columns_and_are_said(model, owner, client):
             a, b = flip["changes"][name]
             assert flip["distance"] == pytest.approx(1000 * abs(b - a) if name in names else 1.0)
     assert compared > 5
-    shown = ask(client, model, **form, **{f"cost-{place['score']}": "0.25"}).content.decode()
-    assert 'value="0.25"' in shown
+    text = ask(client, model, **form, **{f"cost-{place['score']}": "0.25"}).content.decode()
+    assert 'value="0.25"' in text
     for odd, words in (("dear", "is not a number"), ("0", "a cost is a number"), ("-1", "a cost is a number")):
         answer = ask(client, model, **form, **{f"cost-{place['score']}": odd})
         assert answer.status_code == 200
@@ -212,9 +212,9 @@ def test_the_order_of_changes_is_asked_for_and_said(model, owner, client):
         assert (few["least"], cheap["least"]) == ("columns", "total")
         assert cheap["flip"]["distance"] <= few["flip"]["distance"]
         assert few["flip"]["columns"] <= cheap["flip"]["columns"]
-    shown = ask(client, model, **form, least="total").content.decode()
-    assert '<option value="total" selected>Smallest total' in shown
-    assert "however many columns they touch" in shown
+    text = ask(client, model, **form, least="total").content.decode()
+    assert '<option value="total" selected>Smallest total' in text
+    assert "however many columns they touch" in text
     assert "however many columns they touch" not in ask(client, model, **form).content.decode()
     odd = ask(client, model, **form, least="money")
     assert odd.status_code == 200

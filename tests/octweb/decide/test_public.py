@@ -33,8 +33,8 @@ def public(client, model):
 
 
 def data(page):
-    found = re.search(r'<script id="questionnaire-data" type="application/json">(.*?)</script>', page, re.DOTALL)
-    return json.loads(found.group(1))
+    match = re.search(r'<script id="questionnaire-data" type="application/json">(.*?)</script>', page, re.DOTALL)
+    return json.loads(match.group(1))
 
 
 def test_an_approved_model_is_opened_by_its_owner_for_everyone(approved_model, owner, client):

@@ -37,12 +37,12 @@ process.stdin.on("end", () => { const cases = JSON.parse(text); console.log(JSON
 
 def in_node(work: str, cases: list) -> list:
     """What the JavaScript function `work` makes of each case."""
-    done = subprocess.run(
+    process = subprocess.run(
         [NODE, "-e", f"{PRELUDE}\nfunction work(one) {{ {work} }}", "--", str(FILES / "static" / "tree_engine.js")],
         input=json.dumps(cases), capture_output=True, text=True, timeout=600,
     )  # fmt: skip
-    assert done.returncode == 0, done.stderr[-2000:]
-    return json.loads(done.stdout)
+    assert process.returncode == 0, process.stderr[-2000:]
+    return json.loads(process.stdout)
 
 
 def cells(row, tree):

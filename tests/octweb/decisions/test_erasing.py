@@ -113,8 +113,8 @@ def database_bytes():
 def test_replay_is_the_same_bit_for_bit(chain):
     assert replay("", "", None) == (30, [])
     entry = ChainEntry.objects.filter(kind="decision").first()
-    said = json.loads(entry.payload)
-    ChainEntry.objects.filter(pk=entry.pk).update(payload=json.dumps(said | {"probability": ["0" * 16] * 3}))
+    document = json.loads(entry.payload)
+    ChainEntry.objects.filter(pk=entry.pk).update(payload=json.dumps(document | {"probability": ["0" * 16] * 3}))
     assert replay("small-cart", "2020-01-01", 100) == (29, [str(entry.key)])
 
 

@@ -153,14 +153,14 @@ def test_refused_row_is_read_with_its_reason(recorded, client):
     collecting.collect()
     (row,) = listed(client, recorded, "refused=yes")["results"]
     assert (row["refused"], row["label"]) == ("empty", None)
-    found = client.get(f"/api/v1/decisions/{row['decision']}/").json()
-    assert (found["refused"], found["values"], found["explanation"], found["answered_again"]) == (
+    answer = client.get(f"/api/v1/decisions/{row['decision']}/").json()
+    assert (answer["refused"], answer["values"], answer["explanation"], answer["answered_again"]) == (
         "empty",
         {},
         None,
         None,
     )
-    assert found["noted"] == [{"column": "width", "kind": "empty"}]
+    assert answer["noted"] == [{"column": "width", "kind": "empty"}]
 
 
 def test_place_in_the_chain_is_proved_without_octweb(recorded, ids, client, monkeypatch):
@@ -203,8 +203,8 @@ def test_each_look_is_a_record(recorded, ids, client, client_of, staff):
     assert [str(look.about) for look in looks] == [ids[1]] * 3
     by = [json.loads(look.payload)["by"] for look in looks]
     assert by[0] == by[2] != by[1]
-    found = client.get(f"/api/v1/decisions/{ids[1]}/").json()
-    assert (found["looks"], [later["kind"] for later in found["later"]]) == (3, ["look"] * 3)
+    answer = client.get(f"/api/v1/decisions/{ids[1]}/").json()
+    assert (answer["looks"], [later["kind"] for later in answer["later"]]) == (3, ["look"] * 3)
 
 
 def test_strangers_get_the_answer_of_an_absent_decision(recorded, ids, client_of, stranger, owner):
@@ -239,10 +239,10 @@ def test_same_record_again_adds_nothing_and_a_correction_adds(recorded, ids, cli
     assert first.json() == again.json()
     corrected = send(client, path, body | {"value": classes[1]})
     assert (corrected.status_code, corrected.json()["value"]) == (201, classes[1])
-    found = client.get(f"/api/v1/decisions/{ids[0]}/").json()
-    assert [later["value"] for later in found["later"]] == [classes[0], classes[1]]
-    assert found["outcome"]["value"] == classes[1]
-    assert found["label"] is not None
+    answer = client.get(f"/api/v1/decisions/{ids[0]}/").json()
+    assert [later["value"] for later in answer["later"]] == [classes[0], classes[1]]
+    assert answer["outcome"]["value"] == classes[1]
+    assert answer["label"] is not None
     assert audit_decisions().problems == []
 
 
@@ -332,10 +332,10 @@ def test_later_records_are_erased_with_the_person(recorded, ids, client):
     client.get(f"/api/v1/decisions/{ids[9]}/")
     erasing.erase_subject("person 2", by="t")
     assert "Jane Doe" not in "".join(ChainEntry.objects.values_list("payload", flat=True))
-    found = client.get(f"/api/v1/decisions/{ids[9]}/").json()
-    assert found["erased"]["why"] == "request"
-    assert (found["label"], found["values"], found["outcome"], found["explanation"]) == (None, {}, None, None)
-    assert found["chain"]["payload"] is None
+    answer = client.get(f"/api/v1/decisions/{ids[9]}/").json()
+    assert answer["erased"]["why"] == "request"
+    assert (answer["label"], answer["values"], answer["outcome"], answer["explanation"]) == (None, {}, None, None)
+    assert answer["chain"]["payload"] is None
     row = next(r for r in listed(client, recorded)["results"] if r["decision"] == ids[9])
     assert (row["erased"], row["outcome"]) == (True, None)
     assert listed(client, recorded, "outcome=known")["count"] == 0

@@ -64,10 +64,10 @@ def test_long_trainings_are_a_warning(settings):
 def test_a_command_refuses_and_the_limits_begin_small(tmp_path):
     environment = os.environ | {"OCTWEB_DEMO": "1", "OCTWEB_DEBUG": "1", "OCTWEB_DATA_DIR": str(tmp_path)}
     check = [sys.executable, str(ROOT / "manage.py"), "check"]
-    done = subprocess.run(check, env=environment, capture_output=True, text=True)
-    assert done.returncode != 0
-    assert "octweb.demo.E001" in done.stderr
+    process = subprocess.run(check, env=environment, capture_output=True, text=True)
+    assert process.returncode != 0
+    assert "octweb.demo.E001" in process.stderr
     code = "from octweb import settings as s; print(s.MAX_ROWS, s.MAX_TRAINING_SECONDS, s.MAX_QUEUED_RUNS)"
     environment |= {"OCTWEB_MAX_ROWS": "77"}
-    done = subprocess.run([sys.executable, "-c", code], env=environment, cwd=ROOT, capture_output=True, text=True)
-    assert done.stdout.split() == ["77", "60", "3"]  # what is set counts
+    process = subprocess.run([sys.executable, "-c", code], env=environment, cwd=ROOT, capture_output=True, text=True)
+    assert process.stdout.split() == ["77", "60", "3"]  # what is set counts

@@ -115,8 +115,8 @@ def test_a_crawler_that_follows_every_link_makes_no_account(client):
         page = left.pop()
         seen.add(page)
         answer = client.get(page)
-        found = re.findall(r'(?:href|action)="(/[^"#?]*)"', answer.content.decode(errors="replace"))
-        left += [a for a in set(found) if a not in seen | set(left) and not a.startswith(("/static/", "/admin/"))]
+        matches = re.findall(r'(?:href|action)="(/[^"#?]*)"', answer.content.decode(errors="replace"))
+        left += [a for a in set(matches) if a not in seen | set(left) and not a.startswith(("/static/", "/admin/"))]
         client.head(page)
     assert BEGIN in seen
     assert client.get(BEGIN).status_code == 405

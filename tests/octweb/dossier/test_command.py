@@ -76,10 +76,10 @@ def test_the_folder_holds_everything_and_the_key_is_private(made):
 
 def test_the_checker_in_the_folder_runs_alone(made, tmp_path):
     command = [sys.executable, "check_octweb.py", "model.json", "-", str(made / "data.csv")]
-    done = subprocess.run(command, cwd=made / "out", capture_output=True, text=True, check=False)
+    process = subprocess.run(command, cwd=made / "out", capture_output=True, text=True, check=False)
     said = json.loads((made / "out" / "dossier.json").read_text())["check"]
-    assert done.stdout.splitlines()[-1] == f"Verdict: {said['verdict']}"
-    assert len(done.stdout.splitlines()) == len(said["lines"]) + 1
+    assert process.stdout.splitlines()[-1] == f"Verdict: {said['verdict']}"
+    assert len(process.stdout.splitlines()) == len(said["lines"]) + 1
 
 
 def test_an_unchanged_folder_holds(copy, capsys):

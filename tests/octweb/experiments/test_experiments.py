@@ -380,19 +380,19 @@ def test_strangers_get_404(client, stranger, experiment, name, media):
 @pytest.mark.slow
 def test_the_api_has_one_object(client, client_of, owner, stranger, dataset, finish):
     api = client_of(owner)
-    made = api.post(
+    response = api.post(
         "/api/v1/experiments/",
         {"dataset": str(dataset.pk), "kinds": ["one"], "folds": 3, "test_share": 0.2},
         format="json",
     )
-    assert made.status_code == 201, made.json()
-    pk = made.json()["id"]
-    assert made.json()["recommended"] is None
+    assert response.status_code == 201, response.json()
+    pk = response.json()["id"]
+    assert response.json()["recommended"] is None
     first = Candidate.objects.filter(experiment=pk).first()
     finish(first, [0.9, 0.9, 0.9])
-    shown = api.get(f"/api/v1/experiments/{pk}/").json()
-    assert shown["recommended"] == str(first.pk)
-    assert shown["estimate"] is None
+    answer = api.get(f"/api/v1/experiments/{pk}/").json()
+    assert answer["recommended"] == str(first.pk)
+    assert answer["estimate"] is None
     opened = api.post(f"/api/v1/experiments/{pk}/candidates/{first.pk}/open/").json()
     interval = opened["estimate"].pop("interval")
     assert opened["estimate"] == {"correct": 24, "n": 30, "accuracy": 0.8}

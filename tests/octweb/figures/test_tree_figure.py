@@ -146,17 +146,17 @@ def test_bars_add_up_to_the_rows_of_each_class():
     for k, label in enumerate(tree.classes):
         trace = next((t for t in figure["data"] if t["name"] == escape(label)), None)
         bars = [] if trace is None else [o for o in _outlines(trace) if o[2][1] - o[0][1] == pytest.approx(6, abs=0.11)]
-        drawn = sorted(o[1][0] - o[0][0] for o in bars)
+        ordered = sorted(o[1][0] - o[0][0] for o in bars)
         share = sorted(inner[v.id] * v.counts[k] / v.rows for v in tree.nodes if v.rows and v.counts[k])
-        assert drawn == pytest.approx(share, abs=0.11)
+        assert ordered == pytest.approx(share, abs=0.11)
 
 
 def test_bands_are_as_wide_as_their_rows():
     tree = tree_of(4, classes=2)
     bands = [o for t in tree_figure(tree)["data"] if t["name"].startswith("rows: ") for o in _outlines(t)]
     widths = sorted(o[-1][0] - o[0][0] for o in bands)
-    wanted = sorted(max(0.8, 104 * n / tree.nodes[0].rows) for v in tree.nodes[1:] for n in v.counts if n)
-    assert widths == pytest.approx(wanted, abs=0.11)
+    ordered = sorted(max(0.8, 104 * n / tree.nodes[0].rows) for v in tree.nodes[1:] for n in v.counts if n)
+    assert widths == pytest.approx(ordered, abs=0.11)
 
 
 @pytest.mark.parametrize("leaves", [1, 17, 64])

@@ -95,8 +95,8 @@ def test_without_a_site_no_other_file_is_shown(client, tmp_path, settings, media
 
 def test_make_run_builds_the_site_beside_the_server():
     command = ["make", "--dry-run", "--always-make", "run", "VENV=/nowhere"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
-    lines = done.stdout.splitlines()
+    process = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    lines = process.stdout.splitlines()
     built = next(i for i, line in enumerate(lines) if "build/docs/index.html" in line)
     assert lines[built].rstrip().endswith("&")
     assert built < next(i for i, line in enumerate(lines) if "manage.py serve" in line)

@@ -84,9 +84,9 @@ def test_every_word_has_a_sentence_and_a_place(browser):
     for word, sentence in GLOSSARY.items():
         assert sentence.endswith("."), word
         assert f'id="{word.replace(" ", "-")}"' in text
-    shown = engines["django"].from_string('{% term "gap" "the gap" %}').render({})
-    assert "the gap" in shown
-    assert "/words/#gap" in shown
+    html = engines["django"].from_string('{% term "gap" "the gap" %}').render({})
+    assert "the gap" in html
+    assert "/words/#gap" in html
     with pytest.raises(KeyError):
         engines["django"].from_string('{% term "nonsense" %}').render({})
 

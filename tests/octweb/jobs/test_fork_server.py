@@ -71,8 +71,8 @@ def test_a_fork_becomes_the_command_and_the_next_one_knows_nothing_of_it(server,
         given = environment | {"SOMETHING": method}
         process = server.start([*TRAIN, f"--method={method}", "--json"], folder, given)
         assert process.wait(120) == 0, (folder / "stderr").read_text()
-        said = json.loads((folder / "stdout").read_text().splitlines()[-1])
-        assert (said["method"], said["correct"], said["n"]) == (method, 10, 10)
+        document = json.loads((folder / "stdout").read_text().splitlines()[-1])
+        assert (document["method"], document["correct"], document["n"]) == (method, 10, 10)
     assert server.alive
 
 

@@ -266,9 +266,9 @@ def test_second_test_waits_for_the_first_one(client, owner, hook):
     assert 'hx-trigger="load delay:1s"' in page
     deliver_all()
     assert len(received) == 1  # a test has no retries
-    shown = client.get(reverse("notify"), headers={"HX-Request": "true"}).content.decode()
-    assert "status 500" in shown
-    assert "hx-get" not in shown
+    text = client.get(reverse("notify"), headers={"HX-Request": "true"}).content.decode()
+    assert "status 500" in text
+    assert "hx-get" not in text
     assert Wish.objects.get().failures == 0
     client.post(reverse("notify"), {"webhook": url, "test": "1"})
     assert Delivery.objects.count() == 2

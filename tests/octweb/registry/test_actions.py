@@ -151,14 +151,14 @@ def test_rejecting_needs_a_reason(model, owner, staff):
 
 
 def test_four_eyes(register, staff, settings):
-    own = register(owner=staff)
-    actions.ask_for_approval(own, by=staff)
+    model = register(owner=staff)
+    actions.ask_for_approval(model, by=staff)
     settings.FOUR_EYES = True
-    assert "approve" not in actions.possible_steps(own, staff)
+    assert "approve" not in actions.possible_steps(model, staff)
     with pytest.raises(PermissionDenied, match="Four eyes"):
-        actions.approve(own, by=staff)
+        actions.approve(model, by=staff)
     settings.FOUR_EYES = False
-    assert actions.approve(own, by=staff).state == State.APPROVED
+    assert actions.approve(model, by=staff).state == State.APPROVED
 
 
 def test_the_highest_approved_version_is_served(register, staff):

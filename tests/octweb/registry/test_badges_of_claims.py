@@ -21,8 +21,8 @@ def test_a_badge_names_the_scope(method, owner, media):
     table = datasets.create(owner=owner, file=io.BytesIO(text.encode()), source_name="t.csv", name="t", choice=choice)
     rows, labels = datasets.load(table)
     asked = {"depth": 2} | ({"max_leaves": 3} if method == "bendoct" else {"min_leaf": 4})
-    found = train(TrainRequest(table=rows, labels=labels, method=method, parameters=asked))
-    document = found.model.to_json()
+    result = train(TrainRequest(table=rows, labels=labels, method=method, parameters=asked))
+    document = result.model.to_json()
     scope = document["certificate"]["scope"]
     assert scope.endswith("at most 3 leaves" if method == "bendoct" else "at least 4 rows in a leaf")
     model = actions.register(owner=owner, document=document, dataset=table, title="T")

@@ -48,8 +48,8 @@ def test_data_set_has_a_contract(client_of, owner, dataset):  # noqa: F811
     assert answer.status_code == 200, answer.content
     contract = answer.json()
     assert contract["target"]["name"] == dataset.target
-    assert all("range" in own for own in contract["columns"] if own["kind"] == "numeric")
-    assert all("asked" not in own for own in contract["columns"])
+    assert all("range" in column for column in contract["columns"] if column["kind"] == "numeric")
+    assert all("asked" not in column for column in contract["columns"])
 
 
 @pytest.mark.django_db

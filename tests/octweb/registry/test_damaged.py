@@ -58,11 +58,11 @@ def test_what_needs_the_tree_says_what_happened(damaged, client_of, owner):
     api = client_of(owner)
     name = damaged.family.name
     row = {"rows": [{}]}
-    own = api.post(f"/api/v1/models/{damaged.pk}/predict/", row, format="json")
+    response = api.post(f"/api/v1/models/{damaged.pk}/predict/", row, format="json")
     tensor = {"inputs": [{"name": "x", "datatype": "FP64", "shape": [1, 1], "data": [1]}]}
     protocol = api.post(f"/v2/models/{name}/infer", tensor, format="json")
     ready = api.get(f"/v2/models/{name}/ready")
-    for answer in (own, protocol, ready):
+    for answer in (response, protocol, ready):
         assert answer.status_code == 503
         assert "damaged or changed outside octweb" in answer.json()["error"]
     assert ready.json()["ready"] is False

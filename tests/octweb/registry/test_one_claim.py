@@ -123,12 +123,12 @@ def test_review_calls_a_count_no_check(model, client, staff):
 
 def test_api_says_wishes_and_their_price(model, other, claim, client_of):
     api = client_of(model.owner)
-    found = api.get(f"/api/v1/models/{model.pk}/").json()
-    assert found["proved_optimal"] is False
-    assert found["claims"][0]["words"] == claim.words
-    assert found["claims"][0]["kind"] == "wishes"
-    assert [wish["words"] for wish in found["wishes"]] == list(IN_WORDS)
-    assert found["price_rows"] == claim.price_rows
+    answer = api.get(f"/api/v1/models/{model.pk}/").json()
+    assert answer["proved_optimal"] is False
+    assert answer["claims"][0]["words"] == claim.words
+    assert answer["claims"][0]["kind"] == "wishes"
+    assert [wish["words"] for wish in answer["wishes"]] == list(IN_WORDS)
+    assert answer["price_rows"] == claim.price_rows
     best = api.get(f"/api/v1/models/{other.pk}/").json()
     assert (best["proved_optimal"], best["wishes"], best["price_rows"]) == (True, [], None)
 

@@ -32,8 +32,8 @@ def document(request, dataset):  # noqa: F811
     if request.param == "run":
         return train(given).model.to_json()
     session = WorkbenchSession(given)
-    found = session.complete(["leaf n yes"], session.monitor())
-    return session.result(found, session.monitor()).model.to_json()
+    completion = session.complete(["leaf n yes"], session.monitor())
+    return session.result(completion, session.monitor()).model.to_json()
 
 
 @pytest.fixture

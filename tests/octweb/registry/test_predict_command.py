@@ -31,9 +31,9 @@ def test_every_row_gets_what_the_tree_says(files, cart_document, capsys):
     assert [int(r["row"]) for r in rows] == list(range(1, len(table) + 1))
     assert [float(r["probability a"]) for r in rows] == tree.predict_proba(table.matrix())[:, 0].tolist()
     correct = cart_document["metrics"]["train"]["correct"]
-    said = capsys.readouterr().err
-    assert f"{correct} of {len(table)} rows with a known class are correct" in said
-    assert f"Always the most frequent class of the training: {max(tree.nodes[0].counts)}." in said
+    errors = capsys.readouterr().err
+    assert f"{correct} of {len(table)} rows with a known class are correct" in errors
+    assert f"Always the most frequent class of the training: {max(tree.nodes[0].counts)}." in errors
 
 
 def test_rows_with_a_gap_stay_in_their_place(files):
@@ -101,5 +101,5 @@ def test_plain_predictions_load_nothing_that_explains(files, more):
         "('trainer.explain.flip', 'trainer.explain.columns', 'trainer.explain.record', 'trainer.explain.program')))"
     )
     arguments = ["predict", str(files / "model.json"), str(files / "data.csv"), f"--output={files / 'out.csv'}", *more]
-    done = subprocess.run([sys.executable, "-c", script, *arguments], capture_output=True, text=True, check=True)
-    assert (done.stdout.strip().splitlines()[-1] == "[]") == (not more)
+    process = subprocess.run([sys.executable, "-c", script, *arguments], capture_output=True, text=True, check=True)
+    assert (process.stdout.strip().splitlines()[-1] == "[]") == (not more)

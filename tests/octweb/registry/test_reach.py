@@ -64,8 +64,8 @@ def test_a_model_with_a_frontier_shows_every_pair_and_asks_for_a_run(client, reg
     assert 'id="reach-slider"' in text
     assert f"p_sensitivity={points[0]['required']!r}" in text
     assert "p_depth=2" in text
-    drawn = client.get(f"/api/v1/models/{model.pk}/figures/reach/").json()
-    assert drawn == json.loads(json.dumps(frontier_context(model)["figure"]))
+    answer = client.get(f"/api/v1/models/{model.pk}/figures/reach/").json()
+    assert answer == json.loads(json.dumps(frontier_context(model)["figure"]))
     plain = register(document=_trained(rows), dataset=dataset)
     assert client.get(f"/api/v1/models/{plain.pk}/figures/reach/").status_code == 404
 

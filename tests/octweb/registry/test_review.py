@@ -76,14 +76,14 @@ def test_the_reviewer_sees_why_and_what_changes(client, staff, second, served):
 
 
 def test_rows_are_counted_as_one_by_one(second, served):
-    found = compare_with_served(second, served)
-    examples = [e for e in found.examples if not e["unseen"]]
-    if len(found.examples) < 50:
-        assert len(examples) == found.training.different
-        assert sum(e["right"] for e in examples) == found.training.now_right
-    assert all(e["then"] != e["now"] for e in found.examples)
+    comparison = compare_with_served(second, served)
+    examples = [e for e in comparison.examples if not e["unseen"]]
+    if len(comparison.examples) < 50:
+        assert len(examples) == comparison.training.different
+        assert sum(e["right"] for e in examples) == comparison.training.now_right
+    assert all(e["then"] != e["now"] for e in comparison.examples)
     rows = rows_of(second)
-    for e in found.examples:
+    for e in comparison.examples:
         place = rows.at_line(e["number"])
         assert (e["called"], e["actual"]) == ("row", model_file(second).tree.classes[rows.codes[place]])
 
@@ -94,12 +94,12 @@ def test_unseen_rows_that_the_served_version_learned_from_are_said_to_favour_it(
     model, same = (trained_on(register, data, depth) for depth in (1, 2))
     everything = trained_on(register, data, 2, held_out=0.0)
     assert compare_with_served(model, same).learned == 0  # the same rows were held out of both
-    found = compare_with_served(model, everything)
-    assert found.learned == found.unseen.rows > 0
+    comparison = compare_with_served(model, everything)
+    assert comparison.learned == comparison.unseen.rows > 0
     actions.ask_for_approval(everything, by=everything.owner)
     actions.approve(everything, by=staff)
     words = " ".join(page(client, staff, model).content.decode().split())
-    assert f"trained on {found.learned} of the {found.learned} unseen rows, which favours it" in words
+    assert f"trained on {comparison.learned} of the {comparison.learned} unseen rows, which favours it" in words
 
 
 def test_the_history_tells_asking_back_from_taking_back(second, staff, owner):
@@ -112,8 +112,8 @@ def test_the_history_tells_asking_back_from_taking_back(second, staff, owner):
 def trained_on(register, dataset, depth, held_out=0.25):  # noqa: F811
     table, labels = datasets.load(dataset)
     parameters = {"depth": depth}
-    found = train(TrainRequest(table=table, labels=labels, method="cart", parameters=parameters, test_share=held_out))
-    return register(dataset=dataset, document=found.model.to_json())
+    result = train(TrainRequest(table=table, labels=labels, method="cart", parameters=parameters, test_share=held_out))
+    return register(dataset=dataset, document=result.model.to_json())
 
 
 def test_a_model_of_newer_data_is_compared_with_the_served_one_on_these_data(client, register, owner, staff):
@@ -125,12 +125,12 @@ def test_a_model_of_newer_data_is_compared_with_the_served_one_on_these_data(cli
     model = trained_on(register, newer, 1)
     actions.ask_for_approval(old, by=owner)
     actions.approve(old, by=staff)
-    found = compare_with_served(model, old)
+    comparison = compare_with_served(model, old)
     rows = rows_of(model)
-    assert found.other_data
-    assert found.training.rows + found.unseen.rows == newer.rows
+    assert comparison.other_data
+    assert comparison.training.rows + comparison.unseen.rows == newer.rows
     now, then = (model_file(m).tree.predict(rows.matrix) for m in (model, old))
-    assert found.training.different + found.unseen.different == (now != then).sum() > 0
+    assert comparison.training.different + comparison.unseen.different == (now != then).sum() > 0
     actions.ask_for_approval(model, by=owner)
     assert "may have had some of these rows" in page(client, staff, model).content.decode()
 
@@ -323,12 +323,12 @@ def test_a_rejected_model_says_why_and_how_to_ask_again(client, staff, owner, se
 
 def test_four_eyes_are_on_with_two_administrators(register, staff, django_user_model, settings, client):
     settings.FOUR_EYES = None
-    own = register(owner=staff)
-    actions.ask_for_approval(own, by=staff)
-    assert "approve" in actions.possible_steps(own, staff)
+    model = register(owner=staff)
+    actions.ask_for_approval(model, by=staff)
+    assert "approve" in actions.possible_steps(model, staff)
     django_user_model.objects.create_superuser("bea", password="a long password")
-    assert "approve" not in actions.possible_steps(own, staff)
-    assert "Four eyes" in page(client, staff, own).content.decode()
+    assert "approve" not in actions.possible_steps(model, staff)
+    assert "Four eyes" in page(client, staff, model).content.decode()
 
 
 @pytest.mark.parametrize(("level", "calls"), [(ShareLevel.READ, False), (ShareLevel.CALL, True)])

@@ -26,11 +26,11 @@ def test_the_rules_of_a_file_are_printed_as_text_and_as_a_list(seed, tmp_path):
     path = tmp_path / "model.json"
     write(ModelFile(tree=tree), path)
     assert printed(str(path)) == rules_text(tree)
-    found = json.loads(printed(str(path), "--json").splitlines()[-1])
-    assert [(r["class"], r["rows"], r["correct"]) for r in found] == [
+    document = json.loads(printed(str(path), "--json").splitlines()[-1])
+    assert [(r["class"], r["rows"], r["correct"]) for r in document] == [
         (r.label, r.rows, r.correct) for r in rules_of(tree)
     ]
-    assert sum(r["rows"] for r in found) == tree.nodes[0].rows
+    assert sum(r["rows"] for r in document) == tree.nodes[0].rows
 
 
 def test_a_file_that_is_not_a_model_is_refused_in_one_line(tmp_path):

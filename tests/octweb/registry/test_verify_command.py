@@ -28,9 +28,9 @@ def test_a_false_claim_ends_with_status_1(files, cart_document, capsys):
     changed = json.loads(json.dumps(cart_document))  # other tests read the same
     changed["certificate"]["correct"] += 1
     (files / "model.json").write_text(json.dumps(changed))
-    with pytest.raises(SystemExit) as found:
+    with pytest.raises(SystemExit) as error:
         call_command("verify", str(files / "model.json"), str(files / "data.csv"))
-    assert found.value.code == 1
+    assert error.value.code == 1
     assert "refuted" in capsys.readouterr().out
 
 
@@ -56,7 +56,7 @@ def test_a_report_ends_with_status_0_unless_a_verdict_is_required(files):
     report = files / "report.json"
     call_command("verify", *names, report=str(report))
     report.unlink()
-    with pytest.raises(SystemExit) as found:
+    with pytest.raises(SystemExit) as error:
         call_command("verify", *names, report=str(report), require="proved")
-    assert found.value.code == 1
+    assert error.value.code == 1
     assert json.loads(report.read_text())["verdict"] == "recounted"

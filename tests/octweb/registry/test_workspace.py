@@ -69,8 +69,8 @@ def test_rows_of_a_node_are_those_that_walk_through_it(table, owner):
     for v in tree.nodes:
         for part, positions in (("training", rows.training), ("unseen", rows.unseen)):
             by_hand = [i for i in positions.tolist() if v.id in tree.path_to(int(tree.apply(rows.matrix[[i]])[0]))]
-            asked = rowsets.row_query(scene, {"node": str(v.id), "part": part})
-            assert sorted(rowsets.positions(scene, asked).tolist()) == by_hand
+            query = rowsets.row_query(scene, {"node": str(v.id), "part": part})
+            assert sorted(rowsets.positions(scene, query).tolist()) == by_hand
         assert len(scene.reaching(v.id, "training")) == v.rows
 
 
@@ -80,10 +80,10 @@ def test_rows_of_a_node_are_those_that_walk_through_it(table, owner):
 @pytest.mark.parametrize("descending", ["", "1"])
 def test_rows_are_sorted_and_the_csv_has_all_of_them(table, owner, sort, descending):
     scene = scene_of(trained_on(table, owner), owner)
-    asked = rowsets.row_query(scene, {"part": "training", "sort": sort, "descending": descending, "wrong": "1"})
-    lines = list(csv.DictReader(io.StringIO("".join(rowsets.csv_of(scene, asked)))))
+    query = rowsets.row_query(scene, {"part": "training", "sort": sort, "descending": descending, "wrong": "1"})
+    lines = list(csv.DictReader(io.StringIO("".join(rowsets.csv_of(scene, query)))))
     wrong = [i for i in scene.rows.training if scene.predicted[i] != scene.rows.codes[i]]
-    assert len(lines) == len(wrong) == rowsets.table(scene, asked)["count"]
+    assert len(lines) == len(wrong) == rowsets.table(scene, query)["count"]
     keys = {"line": "line", "leaf": "leaf", "c0": "first", "c1": "second"}
     if sort in keys:
         values = [float(line[keys[sort]]) for line in lines]
@@ -197,19 +197,19 @@ def test_many_classes_have_one_cost_each():
 @pytest.mark.one_database
 def test_the_rows_of_a_cell_come_with_their_paths(table, owner, client):
     scene = scene_of(trained_on(table, owner), owner)
-    asked = rowsets.row_query(scene, {"part": "training", "actual": "0", "predicted": "1"})
-    ends = performance.where_they_end(scene, rowsets.positions(scene, asked))
-    assert sum(end["rows"] for end in ends) == len(rowsets.positions(scene, asked)) > 0
+    query = rowsets.row_query(scene, {"part": "training", "actual": "0", "predicted": "1"})
+    ends = performance.where_they_end(scene, rowsets.positions(scene, query))
+    assert sum(end["rows"] for end in ends) == len(rowsets.positions(scene, query)) > 0
     for end in ends:
         way = scene.tree.path_to(end["leaf"])
         assert [step["id"] for step in end["path"]] == way[:-1]
         assert [step["answer"] for step in end["path"]] == [
             "yes" if child == scene.tree.nodes[v].left else "no" for v, child in itertools.pairwise(way)
         ]
-    assert rowsets.row_query(scene, dict(parse_qsl(asked.address(sort="c0")))) == replace(asked, sort="c0")
+    assert rowsets.row_query(scene, dict(parse_qsl(query.address(sort="c0")))) == replace(query, sort="c0")
     client.force_login(owner)
     lit = f'data-leaf="{",".join(str(end["leaf"]) for end in ends)}"'
-    assert lit in client.get(f"/models/{scene.model.pk}/?mode=tree&{asked.address()}").content.decode()
+    assert lit in client.get(f"/models/{scene.model.pk}/?mode=tree&{query.address()}").content.decode()
     page = client.get(f"/models/{scene.model.pk}/rows/?part=training&actual=0&predicted=1").content.decode()
     assert ends[0]["path"][0]["rule"] in page
     assert f"leaf {ends[0]['leaf']}" in page
@@ -256,10 +256,10 @@ def test_every_part_of_the_page_is_there_for_who_may_not_see_the_rows(table, own
     answers = {place: client.get(f"/models/{model.pk}/{place}").status_code for place in PLACES}
     assert set(answers.values()) <= {200, 404}
     assert [answers[place] for place in PLACES[:7]] == [200] * 7
-    drawn = re.findall(
+    matches = re.findall(
         r'data-figure-url="([^"]+)"', client.get(f"/models/{model.pk}/?mode=performance&part=training").content.decode()
     )
-    assert drawn == []  # pictures that are made from the rows
+    assert matches == []  # pictures that are made from the rows
     text = " ".join(client.get(f"/models/{model.pk}/?mode=performance").content.decode().split())
     assert ("no rows were held out" in text) == bool(made.get("folds"))
 
@@ -434,8 +434,8 @@ def test_codes_beside_a_question_lead_to_the_page_that_declares_them(client, own
     coded = datasets.create(owner=owner, file=file, source_name="c.csv", name="c", target="answer")
     model = trained_on(coded, owner)
     client.force_login(owner)
-    shown = client.get(f"/models/{model.pk}/?mode=tree&node=0").content.decode()
-    link = html.unescape(re.search(r'<a href="([^"]+)">Ask for them separately<', shown)[1])
+    text = client.get(f"/models/{model.pk}/?mode=tree&node=0").content.decode()
+    link = html.unescape(re.search(r'<a href="([^"]+)">Ask for them separately<', text)[1])
     assert link.startswith(f"/datasets/{coded.pk}/edit/?")
     form = client.get(link).content.decode()
     assert re.search(r'name="special-0" value="-9, -8"[^>]+autofocus', form)

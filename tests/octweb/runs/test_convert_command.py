@@ -146,6 +146,6 @@ def test_a_search_that_was_stopped_says_so(folder, monkeypatch):
 )
 def test_bad_input_is_one_clear_sentence(folder, source, arguments, words):
     arguments = [a.format(rows=folder / "rows.csv") for a in arguments]
-    with pytest.raises(CommandError, match=words) as found:
+    with pytest.raises(CommandError, match=words) as error:
         convert(folder, source, *arguments)
-    assert "\n" not in str(found.value)
+    assert "\n" not in str(error.value)

@@ -87,12 +87,12 @@ def test_good_trees_take_costs_and_state_their_unit(capsys, data, tmp_path):
     first, second, *_ = classes_of(tmp_path, capsys, data)
     asked = (data, "--target=class", "--depth=2", f"--cost={first}>{second}=5", "--cost-unit=EUR")
     best = train(capsys, data, f"--cost={first}>{second}=5", "--json")
-    found = json.loads(called(capsys, "good-trees", *asked, "--slack-cost=1", "--json").splitlines()[-1])
-    assert found["optimum_cost"] == best["least"]
-    assert found["limit_cost"] == pytest.approx(best["least"] + 1)
-    assert all(best["least"] <= tree["cost"] <= best["least"] + 1 for tree in found["trees"])
+    document = json.loads(called(capsys, "good-trees", *asked, "--slack-cost=1", "--json").splitlines()[-1])
+    assert document["optimum_cost"] == best["least"]
+    assert document["limit_cost"] == pytest.approx(best["least"] + 1)
+    assert all(best["least"] <= tree["cost"] <= best["least"] + 1 for tree in document["trees"])
     assert re.search(
-        rf"^{found['count']:,} trees that cost \S+ to \S+ EUR, complete",
+        rf"^{document['count']:,} trees that cost \S+ to \S+ EUR, complete",
         called(capsys, "good-trees", *asked, "--slack-cost=1"),
     )
     with pytest.raises(CommandError, match="slack_cost") as refused:
@@ -112,8 +112,8 @@ def test_evaluate_reports_cost_beside_the_best_single_answer(capsys, data, tmp_p
         "--folds=3",
         f"--cost={first}>{second}=5",
     )
-    found = json.loads(called(capsys, "evaluate", *asked, "--cost-unit=EUR", "--json").strip().splitlines()[-1])
-    for cell in found["results"]:
+    document = json.loads(called(capsys, "evaluate", *asked, "--cost-unit=EUR", "--json").strip().splitlines()[-1])
+    for cell in document["results"]:
         assert cell["cost_per_row"] == pytest.approx(cell["cost"] / cell["n"])
         assert cell["constant_cost"] > 0
         assert cell["cost_unit"] == "EUR"

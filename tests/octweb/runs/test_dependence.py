@@ -165,9 +165,9 @@ def test_api_takes_both_columns_and_refuses_others(owner, dataset):
     api = APIClient()
     api.force_authenticate(owner)
     body = {"dataset": str(dataset.pk), "method": "cart", "folds": 4}
-    made = api.post("/api/v1/runs/", body | {"group": "patient", "time": "day"}, format="json")
-    assert made.status_code == 201, made.json()
-    assert (made.json()["group"], made.json()["time"]) == ("patient", "day")
+    response = api.post("/api/v1/runs/", body | {"group": "patient", "time": "day"}, format="json")
+    assert response.status_code == 201, response.json()
+    assert (response.json()["group"], response.json()["time"]) == ("patient", "day")
     plain = api.post("/api/v1/runs/", body, format="json").json()
     assert (plain["group"], plain["time"]) == ("", "")
     for wrong, words in (

@@ -26,22 +26,22 @@ def evaluate(capsys, *arguments: str) -> dict:
 
 
 def test_one_data_set_and_one_method(capsys, files):
-    found = evaluate(capsys, files[0], "--target=class", "--method=cart", "--depth=3")
-    assert 0.5 < found["accuracy"] <= 1
-    assert len(found["accuracies"]) == 3
-    assert found["results"][0]["leaves"] >= 2
+    evaluation = evaluate(capsys, files[0], "--target=class", "--method=cart", "--depth=3")
+    assert 0.5 < evaluation["accuracy"] <= 1
+    assert len(evaluation["accuracies"]) == 3
+    assert evaluation["results"][0]["leaves"] >= 2
 
 
 @pytest.mark.slow
 def test_many_methods_write_tables_and_a_page(capsys, files, tmp_path):
     out = tmp_path / "out"
     options = ["--method=bivariate", "--method=cart", "--method=exact", "--pruned", "--depth=2", f"--output={out}"]
-    found = evaluate(capsys, *files, *options)
-    assert {r["group"] for r in found["results"]} == {"unpruned", "pruned"}
-    assert [r["variant"] for r in found["results"] if r["group"] == "pruned"][:2] == [
+    evaluation = evaluate(capsys, *files, *options)
+    assert {r["group"] for r in evaluation["results"]} == {"unpruned", "pruned"}
+    assert [r["variant"] for r in evaluation["results"] if r["group"] == "pruned"][:2] == [
         "Bivariate tree, pruned", "CART, pruned",
     ]  # fmt: skip
-    assert len(found["comparisons"]["unpruned"]["accuracy"]["ranks"]) == 3
+    assert len(evaluation["comparisons"]["unpruned"]["accuracy"]["ranks"]) == 3
     with (out / "results.csv").open() as stream:
         assert len(list(csv.DictReader(stream))) == 10
     assert "| two |" in (out / "results.md").read_text()
@@ -63,8 +63,8 @@ def test_a_state_file_is_gone_on_from(capsys, files, tmp_path):
 
 def test_a_parameter_of_one_method_only(capsys, files):
     options = ["--method=cart", "--method=exact", "--set=cart.depth=1", "--set=exact.depth=2", "--set=min_leaf=3"]
-    found = evaluate(capsys, files[0], *options)
-    assert found["results"][0]["leaves"] <= 2 < found["results"][1]["leaves"]
+    evaluation = evaluate(capsys, files[0], *options)
+    assert evaluation["results"][0]["leaves"] <= 2 < evaluation["results"][1]["leaves"]
 
 
 def test_a_manifest_names_the_data_sets(capsys, files, tmp_path):
@@ -75,8 +75,8 @@ def test_a_manifest_names_the_data_sets(capsys, files, tmp_path):
         "numeric_features": ["width", "height"],
     }
     (tmp_path / "manifest.json").write_text(json.dumps([entry]))
-    found = evaluate(capsys, "mine", f"--manifest={tmp_path / 'manifest.json'}", "--method=cart")
-    assert found["results"][0]["dataset"] == "mine"
+    evaluation = evaluate(capsys, "mine", f"--manifest={tmp_path / 'manifest.json'}", "--method=cart")
+    assert evaluation["results"][0]["dataset"] == "mine"
     with pytest.raises(CommandError, match="It has: mine"):
         evaluate(capsys, "yours", f"--manifest={tmp_path / 'manifest.json'}", "--method=cart")
 
@@ -110,7 +110,7 @@ def test_a_cluster_gives_the_records_of_one_process(capsys, files):
     """A scheduler and two workers, and a sweep on them: the same trees, in every fold of every variant."""
     distributed = pytest.importorskip("distributed", reason="requirements-hosts.txt is not installed")
     arguments = [files[0], "--method=cart", "--sweep=depth=1,2", "--sweep=min_leaf=1,20"]
-    here = evaluate(capsys, *arguments)
+    evaluation = evaluate(capsys, *arguments)
     with distributed.LocalCluster(
         n_workers=2, threads_per_worker=1, processes=False, protocol="tcp", dashboard_address=None
     ) as cluster:
@@ -118,12 +118,12 @@ def test_a_cluster_gives_the_records_of_one_process(capsys, files):
         with distributed.Client(cluster) as client:
             log = client.get_worker_logs()
     assert len(log) == 2
-    names = [r["variant"] for r in here["results"]]
+    names = [r["variant"] for r in evaluation["results"]]
     assert len(names) == 4
     assert sum("depth 1" in name for name in names) == sum("min_leaf 20" in name for name in names) == 2
     kept = ("variant", "accuracy", "accuracies", "leaves")
     assert [{k: r.get(k) for k in kept} for r in there["results"]] == [
-        {k: r.get(k) for k in kept} for r in here["results"]
+        {k: r.get(k) for k in kept} for r in evaluation["results"]
     ]
 
 
@@ -143,9 +143,9 @@ def test_rows_held_out_and_the_tree_on_the_others(capsys, files, tmp_path):
     model = tmp_path / "model.json"
     state = tmp_path / "state.jsonl"
     options = ["--method=cart", "--depth=2", "--test-share=0.25", "--nested", f"--model={model}", f"--state={state}"]
-    found = evaluate(capsys, files[0], *options)
+    evaluation = evaluate(capsys, files[0], *options)
     document = json.loads(model.read_text())
-    assert found["whole"]["n"] == 90
+    assert evaluation["whole"]["n"] == 90
     assert document["metrics"]["test"]["n"] == 30
     assert sum(json.loads(line)["n"] for line in state.read_text().splitlines() if json.loads(line)["second"] < 0) == 90
     assert len(state.read_text().splitlines()) == 3 + 3

@@ -59,12 +59,12 @@ def test_proof_file_says_why_there_is_none(capsys, csv_file, tmp_path):
 @pytest.mark.parametrize("goal", NAMES)
 def test_evaluate_reports_the_score_on_unseen_rows(capsys, csv_file, tmp_path, goal):
     asked = (csv_file, "--target=class", "--method=exact", "--depth=2", "--folds=3", "--bins=4", f"--goal={goal}")
-    found = json.loads(called(capsys, "evaluate", *asked, "--json").strip().splitlines()[-1])
-    assert found["goal"].startswith(NAMES[goal].split(" of ")[0])
-    assert 0 < found["score"] <= 1
+    document = json.loads(called(capsys, "evaluate", *asked, "--json").strip().splitlines()[-1])
+    assert document["goal"].startswith(NAMES[goal].split(" of ")[0])
+    assert 0 < document["score"] <= 1
     tables = called(capsys, "evaluate", *asked, f"--output={tmp_path / 'out'}")
     assert "### Optimised score on unseen rows" in tables
-    assert f"{found['score']:.3f}" in tables
+    assert f"{document['score']:.3f}" in tables
     assert (tmp_path / "out" / "results.csv").read_text().splitlines()[0].endswith("goal,score")
 
 

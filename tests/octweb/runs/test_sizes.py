@@ -56,9 +56,9 @@ def test_panel_shows_each_size_and_marks_this_one(client, owner, noisy):
     assert f"/models/{run.model.pk}/sizes/" in page
     answer = client.get(f"/models/{run.model.pk}/sizes/").content.decode()
     text = visible(answer)
-    found = size_options(run.model)
-    assert len(found.options) > 2
-    for option in found.options:
+    options = size_options(run.model)
+    assert len(options.options) > 2
+    for option in options.options:
         assert option.unseen in text
     assert answer.count('aria-current="true"') == 1
     assert "This size was chosen by the data" in text
@@ -69,7 +69,7 @@ def test_panel_shows_each_size_and_marks_this_one(client, owner, noisy):
 def test_click_starts_a_run_once_and_opens_it_when_done(client, owner, noisy):
     run = trained(owner, noisy)
     client.force_login(owner)
-    other = next(own for own in size_options(run.model).options if not own.here)
+    other = next(option for option in size_options(run.model).options if not option.here)
     address = f"/models/{run.model.pk}/sizes/"
     first = client.post(address, {"leaves": other.leaves})
     started = TrainingRun.objects.exclude(pk=run.pk).get()
@@ -82,7 +82,7 @@ def test_click_starts_a_run_once_and_opens_it_when_done(client, owner, noisy):
     assert client.post(address, {"leaves": other.leaves}).url == f"/models/{started.model.pk}/"
     assert started.model.leaves == other.leaves
     back = size_options(started.model)
-    assert [own.leaves for own in back.options if own.here] == [other.leaves]
+    assert [option.leaves for option in back.options if option.here] == [other.leaves]
     chosen = f"/models/{started.model.pk}/sizes/"
     assert client.post(chosen, {"leaves": back.chosen.leaves}).url == f"/models/{run.model.pk}/"
 
@@ -130,8 +130,8 @@ def test_model_over_rest_lists_its_sizes(owner, noisy):
     sizes = api.get(f"/api/v1/models/{run.model.pk}/").json()["sizes"]
     assert sizes["measure"] == "accuracy"
     assert [own["chosen"] for own in sizes["tried"]].count(True) == 1
-    stated = trained(owner, noisy, leaf_penalty=0.02)
-    assert api.get(f"/api/v1/models/{stated.model.pk}/").json()["sizes"] is None
+    model = trained(owner, noisy, leaf_penalty=0.02)
+    assert api.get(f"/api/v1/models/{model.model.pk}/").json()["sizes"] is None
 
 
 def test_train_prints_the_size_and_its_alternatives(capsys, noisy, tmp_path):

@@ -80,8 +80,8 @@ def test_no_tree_of_random_searches_has_more_rows_than_said():
             progress={"bound": max(worth)},
             tree=record(right, rows - right, leaves=leaves, incumbent=objective),
         )
-        said = re.search(r"at most (\d+) more", text)
-        most = int(said[1]) if said else 0
+        match = re.search(r"at most (\d+) more", text)
+        most = int(match[1]) if match else 0
         compared = [r for r, size in trees if not price or size <= leaves]
         assert max(compared) - right <= most, text
         assert price or max(compared) - right == most, text

@@ -28,7 +28,7 @@ def train(*arguments):
 def test_writes_a_model_and_one_json_line(data, tmp_path):
     model = tmp_path / "model.json"
     progress = tmp_path / "progress.jsonl"
-    done = train(
+    result = train(
         data,
         "--target",
         "class",
@@ -44,8 +44,8 @@ def test_writes_a_model_and_one_json_line(data, tmp_path):
         progress,
         "--json",
     )
-    assert done.returncode == 0, done.stderr
-    summary = json.loads(done.stdout.strip().splitlines()[-1])
+    assert result.returncode == 0, result.stderr
+    summary = json.loads(result.stdout.strip().splitlines()[-1])
     document = json.loads(model.read_text())
     assert summary["n"] == 120
     assert summary["correct"] == round(summary["train_accuracy"] * 120)
@@ -61,11 +61,11 @@ def test_depth_none_claims_trees_of_any_depth_and_proves_it(data, tmp_path):
     model = tmp_path / "model.json"
     proof = tmp_path / "model.proof.jsonl.gz"
     penalty = ("--leaf-penalty", 0.02)
-    done = train(
+    result = train(
         data, "--target", "class", "--method", "exact", "--depth", "none", *penalty, "--output", model, "--proof", proof, "--json"
     )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    summary = json.loads(done.stdout.strip().splitlines()[-1])
+    assert result.returncode == 0, result.stderr
+    summary = json.loads(result.stdout.strip().splitlines()[-1])
     document = json.loads(model.read_text())
     assert summary["status"] == "optimal"
     assert document["parameters"]["depth"] is None
@@ -88,28 +88,28 @@ def test_depth_none_claims_trees_of_any_depth_and_proves_it(data, tmp_path):
     ],
 )
 def test_says_what_is_wrong(data, arguments, status, words):
-    done = train(data, *arguments)
-    assert done.returncode == status, done.stderr
-    assert words in done.stderr
-    assert "Traceback" not in done.stderr
+    result = train(data, *arguments)
+    assert result.returncode == status, result.stderr
+    assert words in result.stderr
+    assert "Traceback" not in result.stderr
 
 
 def test_constraints_that_no_tree_keeps_are_told_apart_from_faults(data, tmp_path):
     model = tmp_path / "model.json"
     limits = ["--depth", 1, "--set", "sensitivity=0.99", "--set", "specificity=0.99"]
-    done = train(data, "--target", "class", "--method", "odt", *limits, "--json", "--output", model)
-    assert done.returncode == 1
+    result = train(data, "--target", "class", "--method", "odt", *limits, "--json", "--output", model)
+    assert result.returncode == 1
     assert not model.exists()
-    answer = json.loads(done.stdout)
+    answer = json.loads(result.stdout)
     assert answer["status"] == "infeasible"
     assert 0 <= answer["best"] < 0.99
-    assert answer["reason"] in done.stderr
+    assert answer["reason"] in result.stderr
 
 
 def test_a_file_that_is_not_there_is_status_1_in_one_line(tmp_path):
-    done = train(tmp_path / "absent.csv", "--target", "class", "--method", "cart")
-    assert done.returncode == 1
-    assert len(done.stderr.strip().splitlines()) == 1
+    result = train(tmp_path / "absent.csv", "--target", "class", "--method", "cart")
+    assert result.returncode == 1
+    assert len(result.stderr.strip().splitlines()) == 1
 
 
 def test_sigterm_keeps_the_incumbent(tmp_path):

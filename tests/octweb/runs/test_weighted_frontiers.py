@@ -49,10 +49,10 @@ def test_weights_count_like_repeated_rows(command, tmp_path, count):
         (tmp_path / "w.csv").write_text(weighted)
         (tmp_path / "r.csv").write_text(repeated)
         asked = ["--target=y", "--json", *COMMANDS[command]]
-        own = json.loads(run(command, str(tmp_path / "w.csv"), "--weight=w", *asked).splitlines()[-1])
+        document = json.loads(run(command, str(tmp_path / "w.csv"), "--weight=w", *asked).splitlines()[-1])
         many = json.loads(run(command, str(tmp_path / "r.csv"), *asked).splitlines()[-1])
-        assert counts(command, own) == counts(command, many), seed
-        assert own["weight"] == {"column": "w", "step": "1", "rows": 14}
+        assert counts(command, document) == counts(command, many), seed
+        assert document["weight"] == {"column": "w", "step": "1", "rows": 14}
         assert "weight" not in many
 
 
@@ -78,9 +78,11 @@ def test_slack_of_good_trees_is_a_weight(tmp_path):
     (tmp_path / "d.csv").write_text(doubled)
     asked = ["--weight=w", "--target=y", "--depth=1", "--json", "--list=0"]
     for slack in (0, 0.5, 1, 1.5):
-        own = json.loads(run("good-trees", str(tmp_path / "w.csv"), f"--slack-rows={slack}", *asked).splitlines()[-1])
+        document = json.loads(
+            run("good-trees", str(tmp_path / "w.csv"), f"--slack-rows={slack}", *asked).splitlines()[-1]
+        )
         twice = run("good-trees", str(tmp_path / "d.csv"), f"--slack-rows={2 * slack}", *asked)
-        assert own["count"] == json.loads(twice.splitlines()[-1])["count"]
+        assert document["count"] == json.loads(twice.splitlines()[-1])["count"]
 
 
 def test_frontier_of_costs_is_printed_in_the_unit(tmp_path):

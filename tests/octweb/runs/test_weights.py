@@ -72,10 +72,10 @@ def test_train_with_weights_writes_a_model_that_verifies(capsys, survey, tmp_pat
 
 def test_train_says_rows_beside_weights(capsys, survey):
     call_command("train", survey, "--target=class", "--method=exact", "--depth=1", "--weight=weight")
-    said = capsys.readouterr().out
-    assert "weights correct" in said
-    assert "Rows count by column 'weight': 60 training rows weigh 80" in said
-    assert "weights in steps of 0.5" in said
+    output = capsys.readouterr().out
+    assert "weights correct" in output
+    assert "Rows count by column 'weight': 60 training rows weigh 80" in output
+    assert "weights in steps of 0.5" in output
 
 
 def test_complete_with_weights_verifies(capsys, survey, tmp_path):

@@ -20,9 +20,9 @@ MODELS = "/api/v1/models/"
 
 def test_a_token_is_shown_once(client_of, owner):
     client = client_of(owner)
-    made = client.post(URL, {"name": "notebook", "scope": "predict", "days": 30}, format="json")
-    assert made.status_code == 201
-    body = made.json()
+    response = client.post(URL, {"name": "notebook", "scope": "predict", "days": 30}, format="json")
+    assert response.status_code == 201
+    body = response.json()
     listed = client.get(URL).json()["results"]
     assert [t["name"] for t in listed] == ["notebook", ""]
     assert body["token"] not in client.get(URL).content.decode()
@@ -89,8 +89,8 @@ def test_a_token_makes_none_that_lives_longer(client_of, owner):
     client = client_of(owner, days=2)
     assert client.post(URL, {"days": 3}, format="json").status_code == 400
     for body in ({}, {"days": 1}):
-        made = client.post(URL, body, format="json").json()
-        assert made["expiry"] <= ApiToken.objects.order_by("created").first().expiry.isoformat()
+        answer = client.post(URL, body, format="json").json()
+        assert answer["expiry"] <= ApiToken.objects.order_by("created").first().expiry.isoformat()
     assert client_of(owner).post(URL, {"days": 30}, format="json").status_code == 201
     mine, _ = create_token(owner=owner, scope="predict")
     with pytest.raises(ValidationError):

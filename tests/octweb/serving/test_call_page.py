@@ -42,6 +42,6 @@ def test_the_python_of_the_page(called, monkeypatch, capsys):
 def test_the_curl_call_of_the_page(called):
     (code,) = (code for code in fences(PAGE, {""}) if code.startswith("curl"))
     command = ["bash", "-c", re.sub("^curl", "curl -s", code)]
-    said = subprocess.run(command, env=os.environ | called, capture_output=True, text=True, check=True)
-    answer = json.loads(said.stdout)
+    process = subprocess.run(command, env=os.environ | called, capture_output=True, text=True, check=True)
+    answer = json.loads(process.stdout)
     assert answer["predictions"][0]["label"] == "versicolor", answer

@@ -72,8 +72,11 @@ def expected(file):
         return int(file.tree.predict(row)[0])
 
     rows = [
-        (own["weight"], own["sex"].strip().capitalize() if "fem" in own["sex"] else own["sex"])
-        for own in strange_rows()
+        (
+            strange_row["weight"],
+            strange_row["sex"].strip().capitalize() if "fem" in strange_row["sex"] else strange_row["sex"],
+        )
+        for strange_row in strange_rows()
     ]
     before = [label(*row) for row in rows]
     grams = sum(label(w / 1000, s) != b for (w, s), b in zip(rows, before, strict=True))
@@ -149,7 +152,7 @@ def test_few_rows_are_not_judged(client_of, owner, served, call):
 def test_answer_lists_the_proposals(client_of, owner, served):
     url = f"/api/v1/models/{served.pk}/predict/"
     answer = client_of(owner).post(url, {"rows": strange_rows()}, format="json").json()
-    assert [own["column"] for own in answer["proposals"]] == ["weight", "sex"]
+    assert [proposal["column"] for proposal in answer["proposals"]] == ["weight", "sex"]
     assert answer["proposals"][0]["factor"] == 0.001
     assert answer["proposals"][1]["words"] == WORDS
     usual = [{"weight": 60.0, "sex": "Male"}] * 30
@@ -218,8 +221,8 @@ def test_other_number_in_a_binary_column_is_one_answer(client_of, owner, flagged
     answer = client.post(f"/api/v1/models/{model.pk}/explain/", {"rows": rows[:1]}, format="json")
     assert answer.json()["explanations"][0]["label"] == "yes"
     (tmp_path / "rows.csv").write_text(text, encoding="utf-8")
-    found = predict_file(file, tmp_path / "rows.csv", tmp_path / "out.csv")
-    assert found.out_of_range == {"flag": 3}
+    summary = predict_file(file, tmp_path / "rows.csv", tmp_path / "out.csv")
+    assert summary.out_of_range == {"flag": 3}
     assert pd.read_csv(tmp_path / "out.csv")["label"].tolist() == labels
     with pytest.warns(
         UserWarning, match="Column 'flag': 3 of 4 values are neither 0 nor 1, such as 2; they are compared"
@@ -289,8 +292,8 @@ def test_estimator_warns_of_numbers_far_outside_only(value, warned):
     """The range, −10 to 94, is 104 wide; more than a quarter of that beyond it is far. The tree tells all cells outside."""
     X = np.linspace(-9, 94, 40)[:, None]
     classifier = ExactTreeClassifier(depth=1).fit(X, X[:, 0] > 50)
-    with warnings.catch_warnings(record=True) as said:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         classifier.predict([[value], [20.0]])
-    assert ["the farthest is" in str(own.message) for own in said] == [True] * warned
+    assert ["the farthest is" in str(own.message) for own in caught] == [True] * warned
     assert classifier.tree_.outside(np.array([[value], [20.0]])).tolist() == [[True], [False]]

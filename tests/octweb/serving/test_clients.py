@@ -84,12 +84,12 @@ asyncio.run(main())
 def ask(script: str, question: dict, **environment: str) -> dict:
     """What a script in the clients' environment prints."""
     kept = {k: v for k, v in os.environ.items() if not k.lower().endswith("_proxy")}
-    done = subprocess.run(
+    process = subprocess.run(
         [PYTHON, "-W", "ignore", "-c", script], input=json.dumps(question), capture_output=True, text=True, timeout=300,
         env=kept | {"NO_PROXY": "*"} | environment,
     )  # fmt: skip
-    assert done.returncode == 0, done.stderr[-3000:]
-    return json.loads(done.stdout.splitlines()[-1])
+    assert process.returncode == 0, process.stderr[-3000:]
+    return json.loads(process.stdout.splitlines()[-1])
 
 
 def rows(n: int = 5) -> list[dict]:

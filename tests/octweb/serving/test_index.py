@@ -11,10 +11,10 @@ URL = "/api/v1/"
 
 def test_every_address_of_the_index_answers(client_of, owner, media):
     client = client_of(owner)
-    found = client.get(URL).json()
-    assert list(found) == list(PLACES)
-    assert found["models"] == "http://testserver/api/v1/models/"
-    for address in found.values():
+    answer = client.get(URL).json()
+    assert list(answer) == list(PLACES)
+    assert answer["models"] == "http://testserver/api/v1/models/"
+    for address in answer.values():
         assert client.get(address.removeprefix("http://testserver")).status_code == 200, address
 
 

@@ -148,11 +148,11 @@ def test_the_repository_index_lists_what_is_served(client, client_of, approved, 
 
 def test_the_configuration_of_a_model(client_of, approved, owner):
     for address in ("/v2/models/small-cart/config", "/v2/models/small-cart/versions/1/config"):
-        found = client_of(owner).get(address).json()
-        assert [(t["name"], t["data_type"]) for t in found["input"]] == [
+        answer = client_of(owner).get(address).json()
+        assert [(t["name"], t["data_type"]) for t in answer["input"]] == [
             ("width", "TYPE_FP64"), ("height", "TYPE_FP64"), ("flag", "TYPE_FP64"), ("colour", "TYPE_STRING"),
         ]  # fmt: skip
-        assert [t["name"] for t in found["output"]] == list(OUTPUTS)
+        assert [t["name"] for t in answer["output"]] == list(OUTPUTS)
     assert client_of(owner).get("/v2/models/other/config").status_code == 404
 
 

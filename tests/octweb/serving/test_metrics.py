@@ -72,7 +72,7 @@ def test_several_processes_answer_with_the_sum(tmp_path):
     )
     environment = os.environ | {"PROMETHEUS_MULTIPROC_DIR": str(tmp_path)}
     for _ in range(2):
-        done = subprocess.run(
+        process = subprocess.run(
             [sys.executable, "-c", code], env=environment, cwd=ROOT, capture_output=True, text=True, check=True
         )
-    assert 'octweb_predict_rows_total{model="m",version="1"} 4.0' in done.stdout
+    assert 'octweb_predict_rows_total{model="m",version="1"} 4.0' in process.stdout

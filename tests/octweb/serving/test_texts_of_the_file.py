@@ -220,10 +220,10 @@ def test_value_outside_the_training_range_is_marked_at_every_door(approved_numbe
 
 def test_predicted_file_counts_values_that_training_did_not_have(approved_numbers, tmp_path):
     (tmp_path / "new.csv").write_text("size,shade\n3,5\n1e9,-55\n-7,1\n")
-    found = predict_file(model_file(approved_numbers), tmp_path / "new.csv", tmp_path / "out.csv")
-    assert (found.out_of_range, found.unknown) == ({"size": 2}, {})
-    assert found.to_json()["out_of_range"] == {"size": 2}
-    assert "Column 'size': 2 values lie outside the training range, 0 to 40." in found.notes
+    summary = predict_file(model_file(approved_numbers), tmp_path / "new.csv", tmp_path / "out.csv")
+    assert (summary.out_of_range, summary.unknown) == ({"size": 2}, {})
+    assert summary.to_json()["out_of_range"] == {"size": 2}
+    assert "Column 'size': 2 values lie outside the training range, 0 to 40." in summary.notes
 
 
 @pytest.fixture

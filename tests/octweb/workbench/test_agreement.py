@@ -59,8 +59,8 @@ def test_a_decision_counts_all_good_trees(model, counted, client):
     seen = set()
     for place in [*rows.unseen[:6], *rows.training[:6]]:
         number = int(rows.numbers[place])
-        found = client.get(f"/models/{model.pk}/decision/", {"row": number, "format": "json"})
-        others = json.loads(found.content)["other_trees"]
+        response = client.get(f"/models/{model.pk}/decision/", {"row": number, "format": "json"})
+        others = json.loads(response.content)["other_trees"]
         answers = [classes[int(tree.predict(rows.matrix[[place]])[0])] for tree in counted]
         assert others["answers"] == {label: answers.count(label) for label in classes if label in answers}
         seen.add(others["depends"])

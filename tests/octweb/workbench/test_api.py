@@ -24,9 +24,9 @@ def api(owner):
 @pytest.mark.slow
 @pytest.mark.one_database
 def test_a_model_is_edited_and_saved_over_the_api(api, model, serve):
-    made = api.post(URL, {"model": str(model.pk)}, format="json")
-    assert made.status_code == 201
-    address = f"{URL}{made.json()['id']}/"
+    response = api.post(URL, {"model": str(model.pk)}, format="json")
+    assert response.status_code == 201
+    address = f"{URL}{response.json()['id']}/"
     why = {"forbid root width": "not known early enough"}
     edited = api.post(f"{address}edits/", {"add": ["forbid root width"], "reasons": why}, format="json")
     assert (edited.status_code, edited.json()["state"], edited.json()["number"]) == (201, "waiting", 2)
@@ -51,7 +51,7 @@ def test_a_model_is_edited_and_saved_over_the_api(api, model, serve):
     assert saved.status_code == 201
     assert saved.json()["version"] == model.version + 1
     assert api.get(address).json()["step"]["wishes"] == ["forbid root width"]
-    assert api.get(URL).json()["results"][0]["id"] == made.json()["id"]
+    assert api.get(URL).json()["results"][0]["id"] == response.json()["id"]
     assert api.delete(address).status_code == 204
 
 
@@ -97,8 +97,8 @@ def test_each_bad_call_is_refused(api, model, owner, path, body, status):
 @pytest.mark.slow
 @pytest.mark.one_database
 def test_good_trees_agree_with_the_tree_shown_and_treat_groups_alike(api, model, serve):
-    made = api.post(URL, {"model": str(model.pk)}, format="json").json()
-    address = f"{URL}{made['id']}/"
+    answer = api.post(URL, {"model": str(model.pk)}, format="json").json()
+    address = f"{URL}{answer['id']}/"
     bench = Workbench.objects.get()
     serve(bench)
     bodies = (

@@ -321,8 +321,8 @@ def hard_bench(owner, media):
     from octweb.datasets import actions as datasets
     from tests.octweb.runs.conftest import hard_csv
 
-    found = datasets.create(owner=owner, file=hard_csv(), source_name="hard.csv", name="Hard", target="class")
-    return actions.open_for(owner=owner, dataset=found, parameters={"depth": 4, "leaf_penalty": 0.01})
+    dataset = datasets.create(owner=owner, file=hard_csv(), source_name="hard.csv", name="Hard", target="class")
+    return actions.open_for(owner=owner, dataset=dataset, parameters={"depth": 4, "leaf_penalty": 0.01})
 
 
 @pytest.mark.slow
@@ -473,9 +473,9 @@ def test_a_saved_version_gets_its_proof_and_is_proved(owner, dataset, serve, tmp
     model = next(tmp_path.glob("*-1.json"))
     proof = next(tmp_path.glob("*.proof.jsonl.gz"))
     assert hashlib.sha256(proof.read_bytes()).hexdigest() == step.result["sha256"]
-    found = verify(model, local_path(dataset.file), proof)
-    assert verdict(found) == "proved", [f for f in found if f.verdict != "recounted"]
-    assert "step" in next(f.detail for f in found if f.claim == "bound")
+    findings = verify(model, local_path(dataset.file), proof)
+    assert verdict(findings) == "proved", [f for f in findings if f.verdict != "recounted"]
+    assert "step" in next(f.detail for f in findings if f.claim == "bound")
 
 
 @pytest.mark.slow

@@ -105,8 +105,8 @@ def test_a_node_of_the_model_page_is_the_chosen_card_of_a_new_workbench(web, mod
     leaf = tree.nodes[tree.nodes[0].right]
     while not leaf.is_leaf:
         leaf = tree.nodes[leaf.left]
-    shown = web.get(f"/models/{model.pk}/?mode=tree&node={leaf.id}").content.decode()
-    assert re.search(rf'name="node"\s+value="{leaf.id}"><button[^>]+>Edit this node<', shown)
+    text = web.get(f"/models/{model.pk}/?mode=tree&node={leaf.id}").content.decode()
+    assert re.search(rf'name="node"\s+value="{leaf.id}"><button[^>]+>Edit this node<', text)
     opened = web.post("/workbenches/new/", {"model": str(model.pk), "node": str(leaf.id)})
     bench = Workbench.objects.get()
     place = actions.place_of(tree, leaf.id)
@@ -121,9 +121,9 @@ def test_a_node_of_the_model_page_is_the_chosen_card_of_a_new_workbench(web, mod
 def test_wishes_are_written_as_questions_are(web, model, owner):
     bench = actions.open_for(owner=owner, model=model)
     actions.edit(bench, add=["ask root width <= -0.5"])
-    shown = web.get(f"/workbenches/{bench.pk}/").content.decode()
-    assert shown.count("At the root: ask width ≤ −0.5") >= 2, "among the wishes and in the history"
-    assert 'value="ask root width &lt;= -0.5"' in shown, "the wish itself stays as it is typed"
+    text = web.get(f"/workbenches/{bench.pk}/").content.decode()
+    assert text.count("At the root: ask width ≤ −0.5") >= 2, "among the wishes and in the history"
+    assert 'value="ask root width &lt;= -0.5"' in text, "the wish itself stays as it is typed"
     assert in_words("ask y a <= b <= 1e-05") == "After yes: ask a <= b ≤ 1e-05"
 
 
@@ -349,9 +349,9 @@ def test_page_of_a_stalled_workbench_offers_to_continue(web, model, page):
     bench = actions.open_for(owner=model.owner, model=model)
     actions.ask_good_trees(bench, {"slack": "0.1"})
     Workbench.objects.update(status="failed", error="The worker died 3 times.")
-    shown = web.get(f"/workbenches/{bench.pk}/{page}").content.decode()
-    assert "The search stopped without an answer.</b> The worker died 3 times." in shown
-    assert "hx-get" not in shown
+    text = web.get(f"/workbenches/{bench.pk}/{page}").content.decode()
+    assert "The search stopped without an answer.</b> The worker died 3 times." in text
+    assert "hx-get" not in text
     assert Workbench.objects.get().status == "failed"
     web.post(f"/workbenches/{bench.pk}/move/", {"to": "continue"})
     assert Workbench.objects.get().status == "queued"
@@ -368,16 +368,16 @@ def test_each_compute_uses_the_same_workbench(client, model, serve, user, reques
     tab = f"/models/{model.pk}/node/?node=0&tab=alternatives"
     assert "hx-get=" in client.get(tab).content.decode()
     serve(bench)
-    shown = client.get(tab).content.decode()
-    assert "hx-get=" not in shown
-    assert "<th>price, rows</th>" in shown
+    text = client.get(tab).content.decode()
+    assert "hx-get=" not in text
+    assert "<th>price, rows</th>" in text
 
 
 def test_alternatives_tab_does_not_wake_its_workbench(web, model):
     web.post("/workbenches/of-model/", {"model": str(model.pk), "node": "0"})
     Workbench.objects.update(status="failed", error="The worker died 3 times.")
-    shown = web.get(f"/models/{model.pk}/?mode=tree&node=0&tab=alternatives").content.decode()
-    assert ">Compute</button>" in shown
+    text = web.get(f"/models/{model.pk}/?mode=tree&node=0&tab=alternatives").content.decode()
+    assert ">Compute</button>" in text
     assert Workbench.objects.get().status == "failed"
 
 

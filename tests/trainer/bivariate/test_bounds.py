@@ -70,8 +70,8 @@ def test_columns_whose_quartiles_are_equal_are_searched_in_full():
         y = rng.integers(0, 3, n)
         ordered = np.sort(X[:, 0])
         assert ordered[n // 4] == ordered[3 * n // 4]
-        found = best_split(SplitData.of(X, y, 3), np.arange(n), SearchOptions())
-        assert found.value == pytest.approx(float(best_value(X, y, 3)), abs=1e-9), seed
+        split = best_split(SplitData.of(X, y, 3), np.arange(n), SearchOptions())
+        assert split.value == pytest.approx(float(best_value(X, y, 3)), abs=1e-9), seed
 
 
 def test_categories_are_split_as_their_indicator_columns():
@@ -103,13 +103,13 @@ def test_the_stored_line_is_the_widest_one_of_its_partition():
         rng = np.random.default_rng(seed)
         X = rng.normal(size=(14, 2)).round(2)
         y = (X[:, 0] + rng.uniform(-1, 1) * X[:, 1] > 0).astype(int)
-        found = best_split(SplitData.of(X, y, 2), np.arange(14), SearchOptions())
-        if found is None or len(found.features) < 2:
+        split = best_split(SplitData.of(X, y, 2), np.arange(14), SearchOptions())
+        if split is None or len(split.features) < 2:
             continue
         whole = whole_numbers(X)
         points = node_points(whole, *codes_of(whole), np.arange(14))
         Z = points.values.T
-        left = found.left
+        left = split.left
         across = [Z[i] - Z[j] for i in np.flatnonzero(left) for j in np.flatnonzero(~left)]
         along = [
             np.array([-d[1], d[0]])
@@ -120,10 +120,10 @@ def test_the_stored_line_is_the_widest_one_of_its_partition():
         # a unit of the upload is this much of the scaled unit
         unit = np.ptp(X, axis=0) / np.ptp(Z, axis=0)
         normal = np.zeros(2)
-        normal[list(found.features)] = np.array(found.coefficients) * unit[list(found.features)]
+        normal[list(split.features)] = np.array(split.coefficients) * unit[list(split.features)]
         assert width(normal, left, Z) == pytest.approx(widest, rel=1e-5), seed
-        score = X[:, list(found.features)] @ np.array(found.coefficients)
-        assert found.threshold == pytest.approx((score[left].max() + score[~left].min()) / 2)
+        score = X[:, list(split.features)] @ np.array(split.coefficients)
+        assert split.threshold == pytest.approx((score[left].max() + score[~left].min()) / 2)
         checked += 1
     assert checked > 15
 
@@ -141,9 +141,9 @@ def test_a_search_stopped_anywhere_keeps_a_valid_bound(monkeypatch):
         for calls in (1, 2, 3, 5, 9, 17, 40, 100):
             count = itertools.count()
             options = SearchOptions(measure=measure, switch=False, best_first=True)
-            found = best_split(data, rows, options, stopped=lambda n=calls, c=count: next(c) >= n)
-            assert found.bound <= best + 1e-9 <= found.value + 2e-9
-            open_ += found.bound < found.value
+            split = best_split(data, rows, options, stopped=lambda n=calls, c=count: next(c) >= n)
+            assert split.bound <= best + 1e-9 <= split.value + 2e-9
+            open_ += split.bound < split.value
         assert open_ > 0
 
 
@@ -157,9 +157,9 @@ def test_early_stopping_certifies_its_share_of_the_best_value(measure):
         if best is None:
             continue
         for gap in (0.05, 0.4, 0.9):
-            found = best_split(SplitData.of(X, y, 3), np.arange(11), SearchOptions(measure=measure, gap=gap))
-            assert found.bound <= float(best) + 1e-9 <= found.value + 2e-9
-            assert found.bound >= (1 - gap) * found.value - 1e-9
+            split = best_split(SplitData.of(X, y, 3), np.arange(11), SearchOptions(measure=measure, gap=gap))
+            assert split.bound <= float(best) + 1e-9 <= split.value + 2e-9
+            assert split.bound >= (1 - gap) * split.value - 1e-9
 
 
 def test_few_points_with_many_classes_are_soon_swept():

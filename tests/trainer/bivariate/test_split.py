@@ -77,15 +77,15 @@ def test_the_root_split_is_the_best_one(block):
         min_leaf = int(rng.integers(1, 4))
         expected = best_value(X, y, classes, measure=measure, min_leaf=min_leaf, weight=weight)
         options = SearchOptions(measure=measure, min_leaf=min_leaf)
-        found = best_split(SplitData.of(X, y, classes, weight), np.arange(len(y)), options)
+        split = best_split(SplitData.of(X, y, classes, weight), np.arange(len(y)), options)
         if expected is None:
-            assert found is None, seed
+            assert split is None, seed
             continue
-        assert found is not None, seed
-        smaller, value = stored_value(found, X, y, classes, weight, measure)
+        assert split is not None, seed
+        smaller, value = stored_value(split, X, y, classes, weight, measure)
         assert smaller >= min_leaf
         assert value == pytest.approx(float(expected), abs=1e-9), seed
-        assert found.bound == pytest.approx(float(expected), abs=1e-9), seed
+        assert split.bound == pytest.approx(float(expected), abs=1e-9), seed
 
 
 def pair_of(X, y, classes):
@@ -118,10 +118,10 @@ def test_every_variant_finds_the_same_value(bound, strategy, best_first):
                 measure=measure, bound=bound, strategy=strategy, best_first=best_first, criteria=criteria, switch=False,
                 local=1 + seed % 6,
             )  # fmt: skip
-            found = search_pair(points, options, Workspace(), cap=lambda own: math.inf, stopped=lambda: False)
-            assert found.finished
-            assert found.value == pytest.approx(expected[0], abs=1e-9), (seed, criteria)
-            assert found.bound == pytest.approx(expected[0], abs=1e-9)
+            split = search_pair(points, options, Workspace(), cap=lambda own: math.inf, stopped=lambda: False)
+            assert split.finished
+            assert split.value == pytest.approx(expected[0], abs=1e-9), (seed, criteria)
+            assert split.bound == pytest.approx(expected[0], abs=1e-9)
 
 
 def test_a_search_that_could_not_end_is_refused():
@@ -252,9 +252,9 @@ def test_the_sweep_of_many_points_agrees_with_the_search(measure, levels):
     weight = rng.integers(1, 3, 420)
     points = weighted_pair(X, y, 3, weight)
     options = SearchOptions(measure=measure, switch=False)
-    found = search_pair(points, options, Workspace(), cap=lambda own: own, stopped=lambda: False)
+    split = search_pair(points, options, Workspace(), cap=lambda own: own, stopped=lambda: False)
     value, counted = swept(points, measure, 1)
-    assert value == pytest.approx(found.value, abs=1e-8)
+    assert value == pytest.approx(split.value, abs=1e-8)
     assert counted == pytest.approx(value, abs=1e-8)
 
 
@@ -262,11 +262,11 @@ def test_search_over_hundreds_of_classes_checks_clock_as_often():
     """Bounds of a box take a time that grows with the classes; a box without any points to sort is work, too."""
     rng = np.random.default_rng(0)
     points = pair_of(rng.normal(size=(600, 2)), rng.permutation(np.arange(600) % 300), 300)
-    found = search_pair(
+    split = search_pair(
         points, SearchOptions(switch=False), Workspace(), cap=lambda own: own, stopped=lambda: True, brief=False
     )
-    assert not found.finished
-    assert 0 < found.boxes < 2 * WORK_PER_STEP / (CLASS_LOOPS * 292)
+    assert not split.finished
+    assert 0 < split.boxes < 2 * WORK_PER_STEP / (CLASS_LOOPS * 292)
 
 
 def test_the_switch_to_the_sweep_keeps_the_value(monkeypatch):

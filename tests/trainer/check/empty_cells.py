@@ -36,8 +36,8 @@ class EmptyCellFiles:
         if document is not None:
             path = self.model.with_name("changed.json")
             path.write_text(json.dumps(document))
-        found = verify(path, self.rows, proof or self.proof)
-        return verdict(found), found
+        findings = verify(path, self.rows, proof or self.proof)
+        return verdict(findings), findings
 
 
 def csv_text(table: Table, labels: Labels) -> str:

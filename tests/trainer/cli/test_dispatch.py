@@ -42,8 +42,8 @@ def run(program, *arguments, folder):
 
 @pytest.mark.slow
 def test_no_command_imports_django():
-    done = subprocess.run([sys.executable, "-c", LOAD_ALL], cwd=ROOT, capture_output=True, text=True)
-    assert done.stdout.strip() == "[]", done.stderr
+    process = subprocess.run([sys.executable, "-c", LOAD_ALL], cwd=ROOT, capture_output=True, text=True)
+    assert process.stdout.strip() == "[]", process.stderr
 
 
 @pytest.mark.slow

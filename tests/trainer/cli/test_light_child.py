@@ -20,5 +20,5 @@ print([name for name in ("django", "rest_framework", "psycopg", "plotly", "sklea
 
 @pytest.mark.parametrize("command", ["trainer.cli.train", "trainer.cli.edit"])
 def test_no_web_framework_no_driver_and_no_charts(command):
-    done = subprocess.run([sys.executable, "-c", LOAD, command], cwd=ROOT, capture_output=True, text=True)
-    assert done.stdout.strip() == "[]", done.stdout + done.stderr
+    process = subprocess.run([sys.executable, "-c", LOAD, command], cwd=ROOT, capture_output=True, text=True)
+    assert process.stdout.strip() == "[]", process.stdout + process.stderr

@@ -29,17 +29,17 @@ def table_of(method, folder):
 
 @pytest.mark.parametrize("method", METHODS, ids=lambda m: m.id)
 def test_the_claims_of_a_kept_tree_hold(method, tmp_path):
-    found = verify(model_path(PAGES, method), table_of(method, tmp_path))
-    assert verdict(found) in {"proved", "recounted"}, [f for f in found if f.verdict == "refuted"]
+    findings = verify(model_path(PAGES, method), table_of(method, tmp_path))
+    assert verdict(findings) in {"proved", "recounted"}, [f for f in findings if f.verdict == "refuted"]
 
 
 @pytest.mark.parametrize("name", AT_ONCE)
 def test_a_kept_tree_is_what_the_method_trains_today(name, tmp_path):
     train(get(name), tmp_path / "model.json")
-    kept = read_model(model_path(PAGES, get(name)))
+    model = read_model(model_path(PAGES, get(name)))
     today = read_model(tmp_path / "model.json")
-    assert today.tree == kept.tree, f"stale; run `manage.py methods --write docs/methods --again {name}`"
-    assert today.certificate["status"] == kept.certificate["status"]
+    assert today.tree == model.tree, f"stale; run `manage.py methods --write docs/methods --again {name}`"
+    assert today.certificate["status"] == model.certificate["status"]
 
 
 def test_only_missing_trees_are_trained(tmp_path, monkeypatch):

@@ -75,8 +75,8 @@ def test_verify_recounts_a_converted_file(frame, text, tmp_path):
     said = lightgbm.Booster(model_str=text.decode()).predict(X) > 0.5
     assert model.metrics["train"]["correct"] == int((np.where(said, "yes", "no") == frame["edible"]).sum())
     write(model, tmp_path / "model.json")
-    found = verify(tmp_path / "model.json", tmp_path / "rows.csv")
-    assert verdict(found) == "recounted", [f for f in found if f.verdict == "refuted"]
+    findings = verify(tmp_path / "model.json", tmp_path / "rows.csv")
+    assert verdict(findings) == "recounted", [f for f in findings if f.verdict == "refuted"]
     document = json.loads((tmp_path / "model.json").read_text())
     document["metrics"]["train"]["correct"] += 1
     (tmp_path / "model.json").write_text(json.dumps(document))

@@ -287,8 +287,8 @@ def test_jpmml_gives_the_same_classes(tmp_path):
             tree = from_pmml(content)
             expected[name] = [tree.classes[k] for k in tree.predict(np.array([[x, 0.0] for x in xs]))]
     reader = Path(__file__).parents[1] / "oracles" / "pmml_reader.py"
-    done = subprocess.run([sys.executable, str(reader), str(tmp_path)], capture_output=True, text=True, timeout=120)
-    assert done.returncode == 0, done.stderr[-2000:]
+    process = subprocess.run([sys.executable, str(reader), str(tmp_path)], capture_output=True, text=True, timeout=120)
+    assert process.returncode == 0, process.stderr[-2000:]
     for name, own in expected.items():
         theirs = json.loads((tmp_path / f"{name}.out.json").read_text())
         assert [row["y"] for row in theirs] == own, name

@@ -181,6 +181,6 @@ def test_the_single_file_checks_counts_too(trained, tmp_path):
     program.write_text(bundle(), encoding="utf-8")
     shutil.copytree(folder, tmp_path / "alone" / "counts")
     command = [sys.executable, str(program), str(tmp_path / "model.json"), "-", str(tmp_path / "alone" / "counts")]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=program.parent, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "proved           optimal" in done.stdout
+    process = subprocess.run(command, capture_output=True, text=True, cwd=program.parent, check=False)
+    assert process.returncode == 0, process.stdout + process.stderr
+    assert "proved           optimal" in process.stdout

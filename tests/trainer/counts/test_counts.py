@@ -85,10 +85,10 @@ def test_trees_from_counts_are_as_good_as_trees_from_rows(tmp_path, count, depth
             with pytest.raises(InfeasibleError):
                 train_counts(counts, {"depth": depth, **settings})
             continue
-        found = train_counts(counts, {"depth": depth, **settings}).certificate
-        assert (found.status, found.n) == (expected.status, expected.n), (seed, settings)
-        assert found.objective == pytest.approx(expected.objective, abs=1e-12), (seed, settings)
-        assert found.bound == pytest.approx(found.objective, abs=1e-12)
+        certificate = train_counts(counts, {"depth": depth, **settings}).certificate
+        assert (certificate.status, certificate.n) == (expected.status, expected.n), (seed, settings)
+        assert certificate.objective == pytest.approx(expected.objective, abs=1e-12), (seed, settings)
+        assert certificate.bound == pytest.approx(certificate.objective, abs=1e-12)
 
 
 def test_each_node_counts_the_rows_that_reach_it(tmp_path, count):
@@ -409,9 +409,9 @@ def test_sums_of_large_counts_stay_exact(tmp_path):
     large: Counts = replace(counts, low=counts.low * 10**12, high=counts.low * 10**12, rows=counts.rows * 10**12)
     large = replace(large, high=large.low)
     small = train_counts(counts, {"leaf_penalty": 0.01}).certificate
-    found = train_counts(large, {"leaf_penalty": 0.01}).certificate
-    assert found.correct == small.correct * 10**12
-    assert found.objective == pytest.approx(small.objective, abs=1e-15)
+    certificate = train_counts(large, {"leaf_penalty": 0.01}).certificate
+    assert certificate.correct == small.correct * 10**12
+    assert certificate.objective == pytest.approx(small.objective, abs=1e-15)
     write_counts(large, tmp_path / "large")
     assert read_counts(tmp_path / "large").sha256 == large.sha256
 

@@ -41,11 +41,11 @@ SCHEMA = (
 def test_factor_of_a_unit_is_found(factor, unit):
     rng = np.random.default_rng(3)
     values = rng.uniform(52, 118, 200) * factor
-    found = propose_factor("weight", values, 50.0, 120.0)
-    assert found is not None
-    assert found.factor == pytest.approx(1 / factor)
-    assert found.unit == unit
-    assert found.strange == ((values < 50) | (values > 120)).sum()
+    proposal = propose_factor("weight", values, 50.0, 120.0)
+    assert proposal is not None
+    assert proposal.factor == pytest.approx(1 / factor)
+    assert proposal.unit == unit
+    assert proposal.strange == ((values < 50) | (values > 120)).sum()
 
 
 @pytest.mark.parametrize(
@@ -116,11 +116,11 @@ def test_changed_answers_are_those_of_the_corrected_file(model, tmp_path, seed):
     weights = rng.uniform(50, 120, 60).round(1)
     sexes = rng.choice(["F", "M", "Female"], 60, p=[0.5, 0.4, 0.1])
     strange = rows_file(tmp_path / "strange.csv", weights * 1000, sexes)
-    found = predict_file(model, strange, tmp_path / "out.csv")
-    assert [own.column for own in found.proposals] == ["weight", "sex"]
+    summary = predict_file(model, strange, tmp_path / "out.csv")
+    assert [own.column for own in summary.proposals] == ["weight", "sex"]
     before = labels_of(model, strange)
     for own, path in zip(
-        found.proposals,
+        summary.proposals,
         (
             rows_file(tmp_path / "a.csv", weights, sexes),
             rows_file(tmp_path / "b.csv", weights * 1000, [{"F": "Female", "M": "Male"}.get(s, s) for s in sexes]),
@@ -129,9 +129,9 @@ def test_changed_answers_are_those_of_the_corrected_file(model, tmp_path, seed):
     ):
         after = labels_of(model, path)
         assert (own.changed, own.rows) == (sum(a != b for a, b in zip(before, after, strict=True)), 60)
-        assert own.sentence in found.notes
+        assert own.sentence in summary.notes
         assert f"Then {own.changed:,} of 60 answers would be others." in own.sentence
-    assert found.to_json()["proposals"][0]["factor"] == pytest.approx(0.001)
+    assert summary.to_json()["proposals"][0]["factor"] == pytest.approx(0.001)
 
 
 def test_estimator_warns_of_another_unit():
@@ -148,9 +148,9 @@ def test_estimator_warns_of_another_unit():
 
 def test_other_spellings_are_counted(model, tmp_path):
     path = rows_file(tmp_path / "rows.csv", [60, 70, 80], ["female", "Male", " FEMALE "])
-    found = predict_file(model, path, tmp_path / "out.csv")
-    assert (found.respelled, found.unknown, found.proposals) == ({"sex": 2}, {}, ())
-    assert "Column 'sex': 2 cells have another spelling of a category and count as it." in found.notes
+    summary = predict_file(model, path, tmp_path / "out.csv")
+    assert (summary.respelled, summary.unknown, summary.proposals) == ({"sex": 2}, {}, ())
+    assert "Column 'sex': 2 cells have another spelling of a category and count as it." in summary.notes
 
 
 @pytest.mark.parametrize(
@@ -165,11 +165,11 @@ def test_other_spellings_are_counted(model, tmp_path):
 )
 def test_shifted_units_are_found(low, high, change, unit):
     values = np.random.default_rng(5).uniform(low, high, 200)
-    found = propose_factor("temperature", change(values), low, high)
-    assert found is not None
-    assert found.unit == unit
-    assert found.reread(change(values)) == pytest.approx(values)
-    assert f"turned from {unit} they would fit" in found.sentence
+    proposal = propose_factor("temperature", change(values), low, high)
+    assert proposal is not None
+    assert proposal.unit == unit
+    assert proposal.reread(change(values)) == pytest.approx(values)
+    assert f"turned from {unit} they would fit" in proposal.sentence
 
 
 def test_drifting_values_are_no_unit():
@@ -218,5 +218,7 @@ def test_the_short_look_misses_no_factor(count, tmp_path):
         watch.add(Z, {})
         proposals = watch.proposals()
         proposed += bool(proposals)
-        assert {own.column for own in report_forms(tree, Z, {}).proposals} == {own.column for own in proposals}
+        assert {proposal.column for proposal in report_forms(tree, Z, {}).proposals} == {
+            proposal.column for proposal in proposals
+        }
     assert proposed > 0

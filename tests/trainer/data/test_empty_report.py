@@ -20,14 +20,14 @@ def test_report_counts_rows_columns_and_patterns():
     gap = np.nan
     table = table_of(a=[1, gap, gap, gap, 2], b=[1, gap, gap, 3, 4], c=[0, 1, 2, 3, 4])
     labels = Labels(name="y", classes=("p", "q"), codes=np.array([0, 0, 1, 1, 1], np.int32))
-    found = empty_report(table, labels)
-    assert (found.rows, found.rows_with_empty, found.other_rows) == (5, 3, 0)
-    assert [(c.name, c.empty, c.classes_empty, c.classes_present) for c in found.columns] == [
+    report = empty_report(table, labels)
+    assert (report.rows, report.rows_with_empty, report.other_rows) == (5, 3, 0)
+    assert [(c.name, c.empty, c.classes_empty, c.classes_present) for c in report.columns] == [
         ("a", 3, (1, 2), (1, 1)),
         ("b", 2, (1, 1), (1, 2)),
     ]
-    assert found.patterns == (((0, 1), 2), ((0,), 1))
-    assert not any(c.telling for c in found.columns)
+    assert report.patterns == (((0, 1), 2), ((0,), 1))
+    assert not any(c.telling for c in report.columns)
 
 
 def test_report_of_a_complete_table_is_empty():
@@ -42,9 +42,9 @@ def test_emptiness_is_telling_only_beyond_chance():
     telling = np.where((codes == 1) & (rng.random(300) < 0.6), np.nan, 1.0)
     chance = np.where(rng.random(300) < 0.3, np.nan, 1.0)
     every = np.full(300, np.nan)
-    found = empty_report(table_of(telling=telling, chance=chance, every=every), labels)
-    assert {c.name: c.telling for c in found.columns} == {"telling": True, "chance": False, "every": False}
-    assert found.columns[0].name == "every", "most empty cells first"
+    report = empty_report(table_of(telling=telling, chance=chance, every=every), labels)
+    assert {c.name: c.telling for c in report.columns} == {"telling": True, "chance": False, "every": False}
+    assert report.columns[0].name == "every", "most empty cells first"
 
 
 def test_categories_of_empty_cells_are_counted():

@@ -39,7 +39,7 @@ def table_of(path, **columns):
 
 
 def kinds_of(findings):
-    return {(own.kind, own.column) for own in findings}
+    return {(finding.kind, finding.column) for finding in findings}
 
 
 COUNTERS = {
@@ -182,7 +182,7 @@ def test_date_with_a_stand_in_stays_a_date(tmp_path, word):
     assert {("sentinel", "end")} <= kinds_of(inspect(path, target="y"))
     model = train(TrainRequest(table=table, labels=labels, method="cart", parameters={"depth": 2})).model
     save(model, tmp_path / "m.json")
-    assert [own for own in verify(tmp_path / "m.json", path) if own.verdict == "refuted"] == []
+    assert [finding for finding in verify(tmp_path / "m.json", path) if finding.verdict == "refuted"] == []
 
 
 @pytest.mark.parametrize("word", ["1900-01-01", "2099-12-31"])
@@ -210,7 +210,7 @@ def test_many_dates_of_other_centuries_stay_text(tmp_path):
 def test_leaks_are_found_with_their_figure(tmp_path):
     words = ["abc"[i % 3] for i in range(N)]
     path = table_of(tmp_path / "t.csv", code=[{"a": 7, "b": 3, "c": 5}[w] for w in words], y=words)
-    leak = next(own for own in inspect(path, target="y") if own.kind == "leak")
+    leak = next(finding for finding in inspect(path, target="y") if finding.kind == "leak")
     assert (leak.column, leak.severity) == ("code", "high")
     assert leak.figure.startswith("60 of 60 rows right")
     assert leak.mend == {"column": "code", "role": "ignored"}
@@ -221,11 +221,11 @@ def test_report_is_sorted_and_each_finding_is_whole(tmp_path):
     y = rng.integers(0, 2, 200)
     income = np.where((y == 1) & (rng.random(200) < 0.8), np.nan, rng.normal(size=200).round(3))
     frame = pd.DataFrame({"key": range(200), "income": income, "same": 1, "copy": y * 2, "y": y})
-    found = trainer.inspect(frame, target="y")
-    assert {"identifier", "emptiness_predicts", "constant", "leak"} <= {own.kind for own in found}
-    order = [("high", "medium", "low").index(own.severity) for own in found]
+    findings = trainer.inspect(frame, target="y")
+    assert {"identifier", "emptiness_predicts", "constant", "leak"} <= {finding.kind for finding in findings}
+    order = [("high", "medium", "low").index(finding.severity) for finding in findings]
     assert order == sorted(order)
-    assert all(own.figure and own.sentence and own.if_nothing for own in found)
+    assert all(finding.figure and finding.sentence and finding.if_nothing for finding in findings)
 
 
 def test_inspect_takes_frames_arrays_and_files(tmp_path):
@@ -246,10 +246,10 @@ def test_inspect_takes_frames_arrays_and_files(tmp_path):
 def test_table_that_cannot_train_says_why_first(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("a,y\n" + "".join(f"{k % 3},\n" for k in range(20)))
-    found = trainer.inspect(path, target="y")
-    assert found[0].kind == "not_trainable"
-    assert found[0].severity == "high"
-    assert "y" in found[0].figure
+    findings = trainer.inspect(path, target="y")
+    assert findings[0].kind == "not_trainable"
+    assert findings[0].severity == "high"
+    assert "y" in findings[0].figure
 
 
 def test_clean_table_has_no_finding():
@@ -260,8 +260,8 @@ def test_clean_table_has_no_finding():
 
 def test_first_row_as_header_is_a_finding(tmp_path):
     (tmp_path / "t.csv").write_text("".join(f"{i * i % 13},{i * i % 7 / 4},{i % 2}\n" for i in range(5, N)))
-    found = inspect(tmp_path / "t.csv", target="1")
-    assert found[0].kind == "no_header"
+    findings = inspect(tmp_path / "t.csv", target="1")
+    assert findings[0].kind == "no_header"
 
 
 def test_estimator_warns_if_the_tree_asks_an_identifier():
@@ -291,8 +291,8 @@ def dated(path, *, late=True, name="closed", n=120):
 
 
 def test_date_after_outcome_is_found_with_its_figure(tmp_path):
-    found = inspect(dated(tmp_path / "t.csv", name="last"), target="y")
-    (own,) = [own for own in found if own.kind == "date_after_outcome"]
+    findings = inspect(dated(tmp_path / "t.csv", name="last"), target="y")
+    (own,) = [own for own in findings if own.kind == "date_after_outcome"]
     assert (own.column, own.severity) == ("last", "high")
     assert own.figure.startswith("later than 'opened' in 120 of 120 rows; the days between them alone: right on 100")
     assert own.mend["role"] == "ignored"
@@ -300,13 +300,13 @@ def test_date_after_outcome_is_found_with_its_figure(tmp_path):
 
 
 def test_date_named_like_an_end_is_a_question_of_lower_weight(tmp_path):
-    found = inspect(dated(tmp_path / "t.csv", late=False), target="y")
-    assert [own.severity for own in found if own.kind == "date_after_outcome"] == ["medium"]
+    findings = inspect(dated(tmp_path / "t.csv", late=False), target="y")
+    assert [finding.severity for finding in findings if finding.kind == "date_after_outcome"] == ["medium"]
 
 
 def test_later_date_that_tells_nothing_is_no_finding(tmp_path):
-    found = inspect(dated(tmp_path / "t.csv", late=False, name="second"), target="y")
-    assert "date_after_outcome" not in {own.kind for own in found}
+    findings = inspect(dated(tmp_path / "t.csv", late=False, name="second"), target="y")
+    assert "date_after_outcome" not in {finding.kind for finding in findings}
 
 
 def test_date_filled_after_the_outcome_is_found(tmp_path):
@@ -327,12 +327,12 @@ def test_late_date_that_is_left_out_is_no_finding(tmp_path):
 def test_words_among_numbers_are_found_and_mended(tmp_path):
     values = [*range(N - 2), "broken", "broken"]
     path = table_of(tmp_path / "rows.csv", c=[values[i * 7 % N] for i in range(N)])
-    (found,) = [own for own in inspect(path, target="y") if own.kind == "words_among_numbers"]
+    (found,) = [finding for finding in inspect(path, target="y") if finding.kind == "words_among_numbers"]
     assert (found.column, found.severity) == ("c", "high")
     assert found.figure == "58 of 60 values are numbers, but others such as 'broken' are not; 59 different values"
     assert found.mend == {"column": "c", "missing": ["broken"]}
     frame = pd.read_csv(path)
-    assert "words_among_numbers" in {own.kind for own in inspect(frame.drop(columns="y"), frame["y"])}
+    assert "words_among_numbers" in {finding.kind for finding in inspect(frame.drop(columns="y"), frame["y"])}
     mended, *_ = load(path, target="y", given=ParsingChoices(missing={"c": ("broken",)}))
     assert mended.columns[mended.names.index("c")].kind == "numeric"
 
@@ -368,11 +368,11 @@ def test_words_among_numbers_with_decimal_commas_are_found(tmp_path):
 @pytest.mark.parametrize("sign", [".", ","])
 def test_numbers_as_texts_of_a_frame_are_said_by_report_and_fit(sign):
     frame = pd.DataFrame({"v": [cell.replace(".", sign) for cell in NUMBERS]})
-    assert [own.column for own in inspect(frame, SIDES) if own.kind == "number_texts"] == ["v"]
+    assert [finding.column for finding in inspect(frame, SIDES) if finding.kind == "number_texts"] == ["v"]
     with pytest.warns(UserWarning, match="Column 'v': its [0-9]+ different texts are numbers, and each is a category"):
         trainer.make_classifier("cart", depth=1).fit(frame, SIDES)
     for other in (frame.astype("category"), pd.DataFrame({"v": [f"0{i % 20:02d}" for i in range(60)]})):
-        assert not any(own.kind == "number_texts" for own in inspect(other, SIDES))
+        assert not any(finding.kind == "number_texts" for finding in inspect(other, SIDES))
 
 
 def test_code_of_the_class_with_many_values_is_a_leak():
@@ -381,8 +381,8 @@ def test_code_of_the_class_with_many_values_is_a_leak():
     codes = rng.integers(0, 48, 200)
     classes = np.array(["p", "q"])[rng.integers(0, 2, 48)][codes]
     frame = pd.DataFrame({"code": [f"c{code}" for code in codes], "size": rng.normal(size=200)})
-    assert [own.column for own in inspect(frame, classes) if own.kind == "leak"] == ["code"]
-    assert not any(own.kind == "leak" for own in inspect(frame, rng.permutation(classes)))
+    assert [finding.column for finding in inspect(frame, classes) if finding.kind == "leak"] == ["code"]
+    assert not any(finding.kind == "leak" for finding in inspect(frame, rng.permutation(classes)))
 
 
 @pytest.mark.parametrize("ending", ["parquet", "csv"])
@@ -413,10 +413,10 @@ def test_files_of_other_tools_are_named(tmp_path, content, words):
 
 def test_estimator_warns_of_row_counter_and_look_alike_classes():
     X = np.column_stack([np.arange(60), np.random.default_rng(0).normal(size=60)])
-    with warnings.catch_warnings(record=True) as said:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         trainer.make_classifier("cart", depth=1).fit(X, np.where(np.arange(60) < 30, "Yes", "yes"))
-    words = " ".join(str(own.message) for own in said)
+    words = " ".join(str(own.message) for own in caught)
     assert "The tree asks x0." in words
     assert "Classes that look alike are different classes here: 'Yes' (30), 'yes' (30)." in words
 

@@ -70,13 +70,13 @@ def test_models_of_messy_files_predict_and_are_verified(tmp_path, seed):
     request = TrainRequest(table=table, labels=labels, method="cart", parameters={"depth": 3})
     model = train(request).model
     save(model, tmp_path / "m.json")
-    found = verify(tmp_path / "m.json", path)
-    assert verdict(found) == "recounted", [f for f in found if f.verdict == "refuted"]
-    done = predict_file(read_model(tmp_path / "m.json"), path, out)
-    assert done.rows == len(messy.lines)
+    findings = verify(tmp_path / "m.json", path)
+    assert verdict(findings) == "recounted", [f for f in findings if f.verdict == "refuted"]
+    summary = predict_file(read_model(tmp_path / "m.json"), path, out)
+    assert summary.rows == len(messy.lines)
     assert labels.codes.size == len(messy.lines), "rows with an empty cell train as well"
     right = int((model.tree.predict(table.matrix()) == labels.codes).sum())
-    assert done.correct == right
+    assert summary.correct == right
 
 
 @pytest.mark.parametrize("trailing", [False, True], ids=["", "a delimiter at the end"])

@@ -76,16 +76,16 @@ def answers(path) -> list[dict[str, str]]:
 def test_every_row_gets_what_the_tree_says(write, tmp_path, source, result):
     news = []
     path = write(source, arrow())
-    found = predict_file(MODEL, path, tmp_path / result, report=lambda *n: news.append(n))
+    summary = predict_file(MODEL, path, tmp_path / result, report=lambda *n: news.append(n))
     rows, (table, labels) = answers(tmp_path / result), small_table()
     X = table.matrix()
     assert [r["label"] for r in rows] == [TREE.classes[k] for k in TREE.predict(X)]
     assert [int(r["leaf"]) for r in rows] == TREE.apply(X).tolist()
     assert [float(r["probability b"]) for r in rows] == TREE.predict_proba(X)[:, 1].tolist()
     assert [int(r["row"]) for r in rows] == list(range(1, len(X) + 1))
-    assert (found.rows, found.predicted, found.known) == (len(X),) * 3
-    assert found.correct == int((TREE.predict(X) == labels.codes).sum())
-    assert found.labels == {c: int((TREE.predict(X) == k).sum()) for k, c in enumerate(TREE.classes)}
+    assert (summary.rows, summary.predicted, summary.known) == (len(X),) * 3
+    assert summary.correct == int((TREE.predict(X) == labels.codes).sum())
+    assert summary.labels == {c: int((TREE.predict(X) == k).sum()) for k, c in enumerate(TREE.classes)}
     assert news[0] == ("reading", 0, 0)
     assert [n[1] for n in news[1:]] == [*range(17, len(X), 17), len(X)]
 
@@ -100,14 +100,14 @@ def test_the_columns_of_the_file_can_stand_before_the_answers(write, tmp_path, s
     plain = tmp_path / f"plain-{result}"
     out = tmp_path / result
     predict_file(MODEL, path, plain)
-    found = predict_file(MODEL, path, out, keep_columns=True, for_spreadsheets=True)
+    summary = predict_file(MODEL, path, out, keep_columns=True, for_spreadsheets=True)
     rows = answers(out)
     alone = answers(plain)
     names = [
         n for n in table.column_names if n != "something else" or source.endswith("parquet")
     ]  # a list, which CSV has not
     assert list(rows[0]) == [*names, "row", "predicted label", *list(alone[0])[2:]]
-    assert found.rows == len(rows) == table.num_rows
+    assert summary.rows == len(rows) == table.num_rows
     for i, (row, answer) in enumerate(zip(rows, alone, strict=True)):
         assert row["predicted label"] == answer["label"]
         assert {k: v for k, v in answer.items() if k != "label"}.items() <= row.items()
@@ -124,12 +124,12 @@ def test_gaps_and_unknown_categories_stay_in_their_place(write, tmp_path, source
     width[40] = None
     colour = ["purple" if i == 3 else c for i, c in enumerate(table["colour"].to_pylist())]
     path = write(source, arrow(width=pa.array(width), colour=pa.array(colour)))
-    found = predict_file(MODEL, path, tmp_path / "out.csv")
+    summary = predict_file(MODEL, path, tmp_path / "out.csv")
     rows = answers(tmp_path / "out.csv")
     assert [r["row"] for r in rows if not r["label"]] == ["41"]
     assert set(rows[40].values()) == {"41", ""}
-    assert found.predicted == found.rows - 1
-    assert any("'colour': 1 cell has" in note for note in found.notes)
+    assert summary.predicted == summary.rows - 1
+    assert any("'colour': 1 cell has" in note for note in summary.notes)
 
 
 @pytest.mark.parametrize(
@@ -176,8 +176,8 @@ def test_damaged_files_are_refused(tmp_path, content):
 
 def test_a_tree_without_questions_answers_every_row(write, tmp_path):
     leaf = from_json(trained("cart", depth=0))
-    found = predict_file(leaf, write("in.parquet", arrow().drop_columns(["kind"])), tmp_path / "out.csv")
-    assert (found.rows, found.predicted, found.known) == (120, 120, 0)
+    summary = predict_file(leaf, write("in.parquet", arrow().drop_columns(["kind"])), tmp_path / "out.csv")
+    assert (summary.rows, summary.predicted, summary.known) == (120, 120, 0)
     assert len(answers(tmp_path / "out.csv")) == 120
 
 
@@ -211,20 +211,20 @@ def test_rows_of_the_training_in_a_file_are_counted_and_said(seed, tmp_path):
     again = from_json(json.loads(json.dumps(model.to_json())))
     for rows, old in ((np.arange(60), 60), (np.arange(30, 90), 30), (np.arange(60, 90), 0)):
         training = read_training_set(again, tmp_path / "train.csv")
-        found = predict_file(again, save("new.csv", rows), tmp_path / "out.csv", training=training)
+        summary = predict_file(again, save("new.csv", rows), tmp_path / "out.csv", training=training)
         # a new row may equal one of the training in the columns that the tree asks
         used = list(again.tree.used_columns)
         equal = sum(any((X[i][used] == X[k][used]).all() and y[i] == y[k] for k in range(60)) for i in rows if i >= 60)
-        assert found.trained == old + equal
-        assert any("equal rows of the training" in note for note in found.notes) is (found.trained > 0)
+        assert summary.trained == old + equal
+        assert any("equal rows of the training" in note for note in summary.notes) is (summary.trained > 0)
 
 
 def test_prediction_without_the_training_rows_says_so(write, tmp_path):
     """A count of right answers never stands alone."""
-    found = predict_file(MODEL, write("rows.parquet", arrow()), tmp_path / "out.csv")
-    assert found.known > 0
-    assert found.trained is None
-    assert any("The model file does not show which rows these are" in note for note in found.notes)
+    summary = predict_file(MODEL, write("rows.parquet", arrow()), tmp_path / "out.csv")
+    assert summary.known > 0
+    assert summary.trained is None
+    assert any("The model file does not show which rows these are" in note for note in summary.notes)
 
 
 def test_training_set_of_another_file_is_none(write):
@@ -244,14 +244,14 @@ def test_answers_on_empty_cells_are_counted(tmp_path):
     table, target, _ = load(tmp_path / "t.csv", target="y")
     model = train(TrainRequest(table=table, labels=target, method="cart", parameters={"depth": 3})).model
     (tmp_path / "n.csv").write_text("a,b\n,1\n1,\n1,1\n,\n")
-    found = predict_file(model, tmp_path / "n.csv", tmp_path / "o.csv")
+    summary = predict_file(model, tmp_path / "n.csv", tmp_path / "o.csv")
     tree = model.tree
     X = np.array([[np.nan, 1], [1, np.nan], [1, 1], [np.nan, np.nan]])
     empty = int(tree.empty_cells(X).any(axis=1).sum())
     unseen = int(tree.unseen_empty(X).any(axis=1).sum())
-    assert found.predicted == 4
+    assert summary.predicted == 4
     assert 0 < unseen < empty
-    text = " ".join(found.notes)
+    text = " ".join(summary.notes)
     assert f"{count_words(empty, 'answer')} rest on an empty cell." in text
     assert f"{count_words(unseen, 'answer')} used a side for empty cells that training never saw: b." in text
 

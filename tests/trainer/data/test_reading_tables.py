@@ -244,14 +244,14 @@ def test_target_stays_unchanged_and_parsing_survives_json(tmp_path):
     assert table.columns[0].values.tolist() == [i + 0.5 for i in range(20)]
     assert list(table.reading["columns"]) == ["w"]
     assert any("Column 'w' is read as numbers, decimal comma, the unit kg" in note for note in report.notes)
-    kept = ColumnParsing.from_json(json.loads(json.dumps(table.reading)))
-    again, _, _ = load(path, target="y", reading=kept)
+    model = ColumnParsing.from_json(json.loads(json.dumps(table.reading)))
+    again, _, _ = load(path, target="y", reading=model)
     assert again.columns[0].values.tolist() == table.columns[0].values.tolist()
     path.write_text("w;y\n1.5 kg;1,5 kg\n2,5 kg;0,5 kg\n")
     with pytest.raises(
         DataError, match="Line 2: column 'w' is read as numbers, decimal comma, the unit kg, but has '1\\.5 kg'"
     ):
-        load(path, target="y", reading=kept)
+        load(path, target="y", reading=model)
 
 
 @pytest.mark.parametrize("cells", [("1.234", "2.500"), ("1.234", "850", "12.000"), ("-1.250", "3.400")])

@@ -52,7 +52,7 @@ def test_index_of_a_text_is_left_out_with_a_note(tmp_path, form):
     table, labels, report = load(path, target="y")
     assert [column.name for column in table.columns] == ["size", "kind"]
     assert any(name in note and "left out" in note for note in report.notes)
-    found = next(own for own in inspect(path, target="y") if own.kind == "identifier")
+    found = next(finding for finding in inspect(path, target="y") if finding.kind == "identifier")
     assert (found.column, found.mend["role"]) == (name, "feature")
     plain = tmp_path / "plain.csv"
     plain.write_text(FRAME.to_csv(index=False))

@@ -29,8 +29,8 @@ TEXT = "size,grade,region,when,level,sold\n" + ROWS
 def document(tmp_path_factory):
     path = tmp_path_factory.mktemp("contract") / "t.csv"
     path.write_text(TEXT)
-    given = ParsingChoices.from_json({"merge": {"region": {"North": "north"}}, "missing": {"level": ["unknown"]}})
-    table, labels, _ = load(path, target="sold", special={"grade": [-7]}, given=given, units={"size": "mm"})
+    model = ParsingChoices.from_json({"merge": {"region": {"North": "north"}}, "missing": {"level": ["unknown"]}})
+    table, labels, _ = load(path, target="sold", special={"grade": [-7]}, given=model, units={"size": "mm"})
     return train(TrainRequest(table=table, labels=labels, method="cart", parameters={"depth": 2})).model.to_json()
 
 
@@ -70,7 +70,7 @@ def test_file_without_a_contract_has_what_its_members_imply(document):
     newer = model_contract(from_json(document))
     assert older["target"] == newer["target"]
     assert older["columns"] == [
-        {name: value for name, value in own.items() if name != "range"} for own in newer["columns"]
+        {name: value for name, value in column.items() if name != "range"} for column in newer["columns"]
     ]
 
 

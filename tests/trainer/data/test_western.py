@@ -85,6 +85,6 @@ def test_a_guess_is_told_with_predictions(tmp_path):
     path.write_bytes("Größe;class\n1,5;für\n2,5;für\n3,5;wider\n4,5;wider\n".encode("cp1252"))
     table, labels, _ = load(path, target="class")
     model = train(TrainRequest(table=table, labels=labels, method="cart", parameters={"depth": 2})).model
-    found = predict_file(model, path, io.StringIO())
-    assert found.correct == found.known == 4
-    assert any("As Western European Windows (cp1252) it has “Größe”" in note for note in found.notes)
+    summary = predict_file(model, path, io.StringIO())
+    assert summary.correct == summary.known == 4
+    assert any("As Western European Windows (cp1252) it has “Größe”" in note for note in summary.notes)

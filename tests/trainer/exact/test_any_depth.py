@@ -50,19 +50,19 @@ def optimum(problem):
 def test_optimum_equals_that_of_the_plain_recurrence(early, part):
     for seed in range(part * 1000, part * 1000 + 20):
         problem = problem_of(seed, 2 + seed % 6, min_leaf=1 if seed % 3 else 1 + seed % 4)
-        found = solve_any_depth(problem, options=ExactOptions(similarity=bool(seed % 5)))
-        assert (found.cost, found.leaves) == optimum(problem), seed
-        assert found.optimal
-        assert found.bound == found.cost
+        solution = solve_any_depth(problem, options=ExactOptions(similarity=bool(seed % 5)))
+        assert (solution.cost, solution.leaves) == optimum(problem), seed
+        assert solution.optimal
+        assert solution.bound == solution.cost
 
 
 def test_optimum_without_a_penalty_has_the_fewest_leaves(early):
     for seed in range(100):
         X, y, w, classes, _ = random_binary(seed)
         problem = BinaryProblem(X, y, n_classes=classes, weights=w, depth=2 + seed % 4)
-        found = solve_any_depth(problem)
-        assert (found.cost, found.leaves) == optimum(problem), seed
-        assert found.optimal
+        solution = solve_any_depth(problem)
+        assert (solution.cost, solution.leaves) == optimum(problem), seed
+        assert solution.optimal
 
 
 def stop_after(looks):
@@ -77,8 +77,8 @@ def test_larger_limit_is_never_worse_at_any_moment(early):
         for looks in (1, 2, 4, 6, 9, 13, 30):
             costs = []
             for depth in range(2, 8):
-                found = solve_any_depth(problem_of(seed, depth), limits=SearchLimits(stop=stop_after(looks)))
-                costs.append(found.cost)
+                solution = solve_any_depth(problem_of(seed, depth), limits=SearchLimits(stop=stop_after(looks)))
+                costs.append(solution.cost)
             assert costs == sorted(costs, reverse=True), (seed, looks)
 
 
@@ -87,9 +87,9 @@ def test_stopped_search_has_a_valid_bound(early):
     for seed in range(100):
         problem = problem_of(seed, 2 + seed % 6)
         best, _ = optimum(problem)
-        found = solve_any_depth(problem, limits=SearchLimits(stop=stop_after(1 + seed % 12)))
-        assert found.bound <= best <= found.cost, seed
-        assert found.optimal == (found.bound == found.cost)
+        solution = solve_any_depth(problem, limits=SearchLimits(stop=stop_after(1 + seed % 12)))
+        assert solution.bound <= best <= solution.cost, seed
+        assert solution.optimal == (solution.bound == solution.cost)
 
 
 def noisy(rows=400, features=12):
@@ -104,12 +104,12 @@ def test_bound_rises_and_cost_falls_while_it_searches(monkeypatch):
     monkeypatch.setattr(any_depth, "SHALLOW", 2)
     monkeypatch.setattr(any_depth, "SLICE_OPERATIONS", 0)
     heard = []
-    found = solve_any_depth(noisy(), report=lambda cost, bound, nodes: heard.append((cost, bound)))
+    solution = solve_any_depth(noisy(), report=lambda cost, bound, nodes: heard.append((cost, bound)))
     costs, bounds = (list(part) for part in zip(*heard, strict=True))
     assert costs == sorted(costs, reverse=True)
     assert bounds == sorted(bounds)
     assert len(set(bounds)) > 20
-    assert found.optimal
+    assert solution.optimal
 
 
 def test_start_deeper_than_the_first_stage_is_used(early):
@@ -122,10 +122,10 @@ def test_start_deeper_than_the_first_stage_is_used(early):
 
 def test_full_table_drops_entries_and_keeps_the_optimum(early, monkeypatch):
     monkeypatch.setattr(any_depth, "FIRST_PLACES", 1 << 8)
-    whole = solve_any_depth(noisy())
+    solution = solve_any_depth(noisy())
     small = solve_any_depth(noisy(), options=ExactOptions(memory=200_000))
-    assert small.bound <= whole.cost <= small.cost
-    assert small.cache_entries < whole.cache_entries
+    assert small.bound <= solution.cost <= small.cost
+    assert small.cache_entries < solution.cache_entries
 
 
 @pytest.mark.slow
@@ -133,10 +133,10 @@ def test_any_depth_is_claimed_only_if_no_deeper_tree_is_better(early):
     claimed = 0
     for seed in range(60):
         problem = problem_of(seed, 2 + seed % 2)
-        found = solve_any_depth(problem)
+        solution = solve_any_depth(problem)
         unlimited, _ = optimum(replace(problem, depth=problem.X.shape[1]))
-        claimed += found.any_depth
-        assert not found.any_depth or found.cost == unlimited, seed
+        claimed += solution.any_depth
+        assert not solution.any_depth or solution.cost == unlimited, seed
     assert claimed > 20
 
 
@@ -145,7 +145,7 @@ def test_public_table_is_proved_without_a_limit(data_folder, name, penalty):
     """The cost is that of the best tree of depth 6, which the other search proves."""
     X, y = read_encoded(data_folder, name)
     problem = BinaryProblem(X, y, n_classes=int(y.max()) + 1, depth=X.shape[1], leaf_cost=Fraction(penalty) * len(y))
-    found = solve_any_depth(problem)
-    assert found.optimal
-    assert found.any_depth
-    assert found.cost == solve_binary(replace(problem, depth=6)).cost
+    solution = solve_any_depth(problem)
+    assert solution.optimal
+    assert solution.any_depth
+    assert solution.cost == solve_binary(replace(problem, depth=6)).cost

@@ -77,12 +77,12 @@ class CostedTrees:
 def case_of(seed):
     """A random case whose rows all have a choice, with session, all trees and their costs; None if it has none."""
     table, labels, weights, costs, parameters = random_case(seed, rows=12)
-    own = weighted_costs(table, labels, weights, costs)
-    if not has_choice(own):
+    weighted = weighted_costs(table, labels, weights, costs)
+    if not has_choice(weighted):
         return None
     depth = min(2, parameters["depth"])
     least = 2 if seed % 4 == 0 else 1
-    penalty = Fraction(str(parameters["leaf_penalty"])) if min(own.sum(axis=0)) else Fraction(0)
+    penalty = Fraction(str(parameters["leaf_penalty"])) if min(weighted.sum(axis=0)) else Fraction(0)
     asked = {
         "costs": text_of(costs),
         "cost_unit": "EUR",
@@ -98,7 +98,7 @@ def case_of(seed):
         session = WorkbenchSession(request)
     except ParameterError:  # a leaf would cost more than any tree can save
         return None
-    return session, CostedTrees(session, own, depth, least, penalty * min(own.sum(axis=0)))
+    return session, CostedTrees(session, weighted, depth, least, penalty * min(weighted.sum(axis=0)))
 
 
 def test_good_trees_with_costs_are_those_of_enumeration(count):

@@ -119,33 +119,33 @@ def test_limited_values_prices_and_conflicts_equal_enumeration(seed):
         with pytest.raises(InfeasibleError, match="limits"):
             bench.complete(texts)
         return
-    found = bench.complete(texts)
+    completion = bench.complete(texts)
     if want == INFINITE:
-        assert not found.found
-        assert found.reason
-        assert is_smallest_conflict(found.conflict, brute.best, INFINITE)
+        assert not completion.found
+        assert completion.reason
+        assert is_smallest_conflict(completion.conflict, brute.best, INFINITE)
         return
-    assert found.found
-    assert found.cost == found.bound == want
-    assert kept(plain(found.tree), [_plain(w) for w in wishes], brute.columns)
-    assert bench.completer.fronts.satisfies_limits(found.tree)
-    errors, leaves = bench.space.cost_of(found.tree)
+    assert completion.found
+    assert completion.cost == completion.bound == want
+    assert kept(plain(completion.tree), [_plain(w) for w in wishes], brute.columns)
+    assert bench.completer.fronts.satisfies_limits(completion.tree)
+    errors, leaves = bench.space.cost_of(completion.tree)
     assert errors + leaves * brute.penalty == want
-    for price in found.prices:
+    for price in completion.prices:
         assert price.price == want - brute.best([w for w in wishes if w != price.wish]) >= 0
-    assert found.optimum.cost == found.optimum.bound == brute.best([])
+    assert completion.optimum.cost == completion.optimum.bound == brute.best([])
 
 
 @seeds(120)
 def test_price_lists_within_limits_are_those_of_enumeration(seed):
     bench, texts, wishes, brute, rng = instance(seed)
     try:
-        found = bench.complete(texts)
+        completion = bench.complete(texts)
     except InfeasibleError:
         return
-    if not found.found:
+    if not completion.found:
         return
-    tree = plain(found.tree)
+    tree = plain(completion.tree)
     place = str(rng.choice([p for p, _ in places(tree)]))
     path = [dict(places(tree))[place[:k]][0] for k in range(len(place))]
     spoken = [_plain(w) for w in wishes if not (w.place == place and w.item.verb in ("ask", "leaf"))]
@@ -157,11 +157,11 @@ def test_price_lists_within_limits_are_those_of_enumeration(seed):
         part = dict(places(t)).get(place)
         if part is not None and cost < INFINITE:
             want[part[0]] = min(want.get(part[0], INFINITE), cost - least)
-    got = list(bench.price_list(place or "root", texts, tree=found.tree))
+    got = list(bench.price_list(place or "root", texts, tree=completion.tree))
     assert all(p.proved for p in got)
     check_mirrors(want, {p.question: p.price for p in got}, bench.space.questions)
     for p in got:
-        errors, leaves = bench.space.cost_of(p.tree, bench.completer.spot(wishes, found.tree, place).rows)
+        errors, leaves = bench.space.cost_of(p.tree, bench.completer.spot(wishes, completion.tree, place).rows)
         assert (p.tree[0], p.errors, p.leaves) == (p.question, errors, leaves)
 
 
@@ -184,8 +184,8 @@ def test_a_stopped_search_within_limits_keeps_a_valid_bound():
     for patience in (0, 3, 30):
         left = iter(range(patience))
         bench = Workbench(problem, depth=4, limits=limits)
-        found = bench.complete(["forbid y x3", "ask n x5"], stop=lambda left=left: next(left, None) is None)
-        assert not found.optimal
-        if found.found:
-            assert found.bound <= found.cost
-            assert bench.completer.fronts.satisfies_limits(found.tree)
+        completion = bench.complete(["forbid y x3", "ask n x5"], stop=lambda left=left: next(left, None) is None)
+        assert not completion.optimal
+        if completion.found:
+            assert completion.bound <= completion.cost
+            assert bench.completer.fronts.satisfies_limits(completion.tree)

@@ -69,27 +69,27 @@ def test_a_stopped_search_keeps_a_tree_and_a_valid_bound(depth, limit):
     for height in (3, depth):  # compiled code is not part of the time
         solve_binary(BinaryProblem(X[:50, :8], y[:50], n_classes=2, depth=height))
     started = time.perf_counter()
-    found = solve_binary(
+    solution = solve_binary(
         BinaryProblem(X, y, n_classes=2, depth=depth, leaf_cost=Fraction(1, 2)), limits=SearchLimits(time_limit=limit)
     )
     assert time.perf_counter() - started < limit + 30.0  # the search takes hours
-    assert found.bound <= found.cost
+    assert solution.bound <= solution.cost
     instance = build_instance(BinaryProblem(X, y, n_classes=2, weights=None, leaf_cost=Fraction(1, 2), depth=depth))
-    assert evaluate(instance, found.shape) == (found.errors, found.leaves)
+    assert evaluate(instance, solution.shape) == (solution.errors, solution.leaves)
     if limit and depth > 3:
-        assert not found.optimal
-    if found.nodes:  # on a busy machine the time may be over before the search begins
-        assert found.cost <= solve_binary(BinaryProblem(X, y, n_classes=2, depth=2, leaf_cost=Fraction(1, 2))).cost
+        assert not solution.optimal
+    if solution.nodes:  # on a busy machine the time may be over before the search begins
+        assert solution.cost <= solve_binary(BinaryProblem(X, y, n_classes=2, depth=2, leaf_cost=Fraction(1, 2))).cost
 
 
 def test_progress_only_improves_and_ends_at_the_optimum():
     X, y = hard_instance(300, 25)
     seen = []
-    found = solve_binary(BinaryProblem(X, y, n_classes=2, depth=4), report=lambda *news: seen.append(news))
+    solution = solve_binary(BinaryProblem(X, y, n_classes=2, depth=4), report=lambda *news: seen.append(news))
     assert len(seen) > 5
     costs = [s[0] for s in seen]
     bounds = [s[1] for s in seen]
-    assert all(bound <= found.cost <= cost for bound, cost in zip(bounds, costs, strict=True))
+    assert all(bound <= solution.cost <= cost for bound, cost in zip(bounds, costs, strict=True))
     assert bounds == sorted(bounds)
 
 
@@ -120,10 +120,10 @@ def test_forbidden_features_are_not_used():
         X, y, w, classes, leaf_cost = random_binary(seed)
         allowed = np.ones(X.shape[1], np.uint8)
         allowed[seed % X.shape[1]] = 0
-        found = solve_binary(
+        solution = solve_binary(
             BinaryProblem(X, y, n_classes=classes, weights=w, depth=3, leaf_cost=leaf_cost, allowed=allowed)
         )
-        assert found.cost == best_cost(X[:, allowed == 1], y, w, classes, 3, leaf_cost)[0]
+        assert solution.cost == best_cost(X[:, allowed == 1], y, w, classes, 3, leaf_cost)[0]
 
 
 @pytest.mark.parametrize("budget", [1, 2, 3, 5])
@@ -189,7 +189,7 @@ def test_better_trees_are_reported_while_the_search_goes_on():
     instance = build_instance(BinaryProblem(X, y, n_classes=2, weights=None, leaf_cost=Fraction(0), depth=4))
     trees = []
     news = []
-    found = solve_binary(
+    solution = solve_binary(
         BinaryProblem(X, y, n_classes=2, depth=4),
         improved=trees.append,
         report=lambda cost, bound, nodes: news.append(cost),
@@ -197,7 +197,7 @@ def test_better_trees_are_reported_while_the_search_goes_on():
     assert len(trees) >= 2
     costs = [evaluate(instance, tree)[0] for tree in trees]
     assert costs == sorted(costs, reverse=True)
-    assert min(costs) >= found.cost
+    assert min(costs) >= solution.cost
     assert set(costs) <= set(news)
 
 
@@ -281,18 +281,18 @@ def test_large_depth_is_certified_and_said_to_hold_for_any(tmp_path):
     table, labels = mixed_table(3)
     names = table.columns[1].schema.categories
     settings = {"leaf_penalty": 0.02, "bins": 5}
-    found = train(TrainRequest(table=table, labels=labels, method="exact", parameters=settings | {"depth": 20}))
+    result = train(TrainRequest(table=table, labels=labels, method="exact", parameters=settings | {"depth": 20}))
     best = train(TrainRequest(table=table, labels=labels, method="exact", parameters=settings | {"depth": 5}))
-    assert found.certificate.status is Status.OPTIMAL
-    assert found.certificate.objective >= best.certificate.objective
-    assert "no deeper tree" in found.certificate.note
+    assert result.certificate.status is Status.OPTIMAL
+    assert result.certificate.objective >= best.certificate.objective
+    assert "no deeper tree" in result.certificate.note
     assert best.certificate.note == ""
     data = tmp_path / "rows.csv"
     rows = zip(table.columns[0].values, table.columns[1].values, labels.codes, strict=True)
     lines = [f"{length:g},{names[int(colour)]},{labels.classes[code]}" for length, colour, code in rows]
     data.write_text("length,colour,y\n" + "\n".join(lines) + "\n")
     model = tmp_path / "model.json"
-    save(found.model, model)
+    save(result.model, model)
     verdicts = {f.claim: f.verdict for f in verify(model, data)}
     assert verdicts["bound"] == "proved"
     assert "refuted" not in verdicts.values()

@@ -37,10 +37,10 @@ def check(seed, depth, min_leaf=1, options=({},)):
     X, y, w, classes, leaf_cost = random_binary(seed)
     cost, leaves = best_cost(X, y, w, classes, depth, leaf_cost, min_leaf)
     for switches in options:
-        found = solve_binary(BinaryProblem(X, y, n_classes=classes, weights=w, depth=depth, leaf_cost=leaf_cost, min_leaf=min_leaf), options=ExactOptions(**switches))  # fmt: skip
-        assert (found.cost, found.leaves) == (cost, leaves), switches
-        assert found.optimal
-        assert found.bound == cost
+        solution = solve_binary(BinaryProblem(X, y, n_classes=classes, weights=w, depth=depth, leaf_cost=leaf_cost, min_leaf=min_leaf), options=ExactOptions(**switches))  # fmt: skip
+        assert (solution.cost, solution.leaves) == (cost, leaves), switches
+        assert solution.optimal
+        assert solution.bound == cost
 
 
 @pytest.mark.slow
@@ -71,8 +71,8 @@ def test_weights_of_many_bits_equal_the_plain_recurrence(seed):
     )
     assert build_instance(problem).weighted
     cost, leaves = best_cost(X, y, w, classes, depth, problem.leaf_cost, min_leaf)
-    found = solve_binary(problem, options=ExactOptions(**COMBINATIONS[37 * seed % len(COMBINATIONS)]))
-    assert (found.cost, found.leaves, found.bound) == (cost, leaves, cost)
+    solution = solve_binary(problem, options=ExactOptions(**COMBINATIONS[37 * seed % len(COMBINATIONS)]))
+    assert (solution.cost, solution.leaves, solution.bound) == (cost, leaves, cost)
 
 
 def test_leaves_keep_their_smallest_size():
@@ -97,8 +97,8 @@ def test_rows_without_a_path_do_not_touch_caches_by_path(depth, one_call, datase
         for height in (3, 4):
             for _ in range(2):
                 rows = np.flatnonzero((rng.random(32) < 0.7)[g.rows[:, 0]]).astype(np.int32)  # equal rows stay together
-                found = s.solve(rows, UNKNOWN_PATH, height, int(INFINITE))
-                assert (found.exact, g.true_cost(found.lower)) == (True, cost_of(g, rows, height)), (seed, height)
+                solution = s.solve(rows, UNKNOWN_PATH, height, int(INFINITE))
+                assert (solution.exact, g.true_cost(solution.lower)) == (True, cost_of(g, rows, height)), (seed, height)
         assert np.array_equal(tables[0], s.table)
         assert np.array_equal(tables[1], s.height3_table)
 
@@ -130,8 +130,8 @@ def test_incumbent_tree_is_built_once_and_not_shown_after_stop(stop_at, monkeypa
 
     monkeypatch.setattr(search, "split_tree", record_incumbent)
     monkeypatch.setattr(ExactSearch, "slice_size", lambda self, m, words: 1)  # a report after every split of the root
-    found = solve_binary(BinaryProblem(X, y, n_classes=2, depth=3), limits=SearchLimits(stop=lambda: bool(over)), report=report, options=ExactOptions(one_call=False), improved=lambda shape: over and pytest.fail("a tree was shown after the end"))  # fmt: skip
+    solution = solve_binary(BinaryProblem(X, y, n_classes=2, depth=3), limits=SearchLimits(stop=lambda: bool(over)), report=report, options=ExactOptions(one_call=False), improved=lambda shape: over and pytest.fail("a tree was shown after the end"))  # fmt: skip
     assert over
-    assert not found.optimal
-    assert found.cost == min(better)
+    assert not solution.optimal
+    assert solution.cost == min(better)
     assert len(incumbents) == len(set(incumbents))

@@ -42,8 +42,8 @@ def trained_file(folder: Path, X: np.ndarray, y: np.ndarray, **request: Any) -> 
 
 
 def refuted_claims(folder: Path) -> list[str]:
-    found = verify(folder / "model.json", folder / "rows.csv", folder / "proof.jsonl.gz")
-    return [f.claim for f in found if f.verdict == "refuted"]
+    findings = verify(folder / "model.json", folder / "rows.csv", folder / "proof.jsonl.gz")
+    return [f.claim for f in findings if f.verdict == "refuted"]
 
 
 def test_default_on_pure_noise_keeps_one_leaf():
@@ -183,8 +183,8 @@ def test_each_fold_chooses_its_size_and_is_checked(tmp_path):
     result = trained_file(tmp_path, X, y, parameters={"depth": 2}, folds=4)
     chosen = [one["leaf_penalty"] for one in result.model.rows["fold_questions"]]
     assert len(set(chosen)) > 1  # each by its own rows
-    found = verify(tmp_path / "model.json", tmp_path / "rows.csv", tmp_path / "proof.jsonl.gz")
-    assert verdict(found) == "proved", [f for f in found if f.verdict == "refuted"]
+    findings = verify(tmp_path / "model.json", tmp_path / "rows.csv", tmp_path / "proof.jsonl.gz")
+    assert verdict(findings) == "proved", [f for f in findings if f.verdict == "refuted"]
 
 
 def pick_other(document: dict[str, Any]) -> None:

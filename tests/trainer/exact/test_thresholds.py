@@ -91,14 +91,14 @@ def test_each_fold_chooses_its_thresholds_and_is_checked(tmp_path):
     chosen = result.model.rows["fold_questions"]
     assert len({one["extra_thresholds"] for one in chosen}) == 3  # each by its own rows
     save(result.model, tmp_path / "model.json")
-    found = verify(tmp_path / "model.json", tmp_path / "rows.csv")
-    assert [f.detail for f in found if f.verdict == "refuted"] == []
+    findings = verify(tmp_path / "model.json", tmp_path / "rows.csv")
+    assert [f.detail for f in findings if f.verdict == "refuted"] == []
     document = json.loads((tmp_path / "model.json").read_text())
     document["rows"]["fold_questions"][0]["bins"] = 9
     document["rows"]["fold_questions"][0]["extra_thresholds"] = ""
     (tmp_path / "model.json").write_text(json.dumps(document))
-    found = verify(tmp_path / "model.json", tmp_path / "rows.csv")
-    assert [f.claim for f in found if f.verdict == "refuted"] == ["metrics cross_validation"]
+    findings = verify(tmp_path / "model.json", tmp_path / "rows.csv")
+    assert [f.claim for f in findings if f.verdict == "refuted"] == ["metrics cross_validation"]
 
 
 def test_model_file_states_the_chosen_thresholds_and_is_checked(tmp_path):
@@ -117,8 +117,8 @@ def test_model_file_states_the_chosen_thresholds_and_is_checked(tmp_path):
     assert parameters["bins"] == LADDER[0]
     assert sum(map(len, json.loads(parameters["extra_thresholds"]).values())) > 0
     save(result.model, tmp_path / "model.json")
-    found = verify(tmp_path / "model.json", tmp_path / "rows.csv", tmp_path / "proof.jsonl.gz")
-    assert verdict(found) == "proved", [f for f in found if f.verdict != "proved"]
+    findings = verify(tmp_path / "model.json", tmp_path / "rows.csv", tmp_path / "proof.jsonl.gz")
+    assert verdict(findings) == "proved", [f for f in findings if f.verdict != "proved"]
     explicit = {name: value for name, value in parameters.items() if EXACT.parameter(name)}
     again = train(TrainRequest(table=table, labels=labels, method="exact", parameters=explicit))
     assert again.tree == result.tree

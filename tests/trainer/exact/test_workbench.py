@@ -162,10 +162,10 @@ def test_wishes_with_empty_cells_are_those_of_enumeration(seed):
 @seeds(100)
 def test_price_lists_with_empty_cells_are_those_of_enumeration(seed):
     _, bench, texts, wishes, brute, rng = instance(seed, empty_table)
-    found = bench.complete(texts)
-    if found.found:
-        place, want = prices_of_enumeration(brute, wishes, _without_labels(found.tree), rng)
-        got = list(bench.price_list(place or "root", texts, tree=found.tree))
+    completion = bench.complete(texts)
+    if completion.found:
+        place, want = prices_of_enumeration(brute, wishes, _without_labels(completion.tree), rng)
+        got = list(bench.price_list(place or "root", texts, tree=completion.tree))
         assert all(p.proved for p in got)
         check_mirrors(want, {p.question: p.price for p in got}, bench.space.questions)
 
@@ -206,9 +206,9 @@ def empty_cells_bench(values, y, **settings):
 )
 def test_wish_about_empty_cells_asks_its_question(wish, errors, question):
     bench = empty_cells_bench([None, None, 1, 2, 3, 4], [0, 0, 0, 1, 1, 1], depth=1)
-    found = bench.complete([wish])
-    assert found.cost == errors
-    assert bench.space.questions.text(found.tree[0]) == question
+    completion = bench.complete([wish])
+    assert completion.cost == errors
+    assert bench.space.questions.text(completion.tree[0]) == question
 
 
 @pytest.mark.parametrize(
@@ -229,26 +229,26 @@ def check_completion(made):
     """Compare a completion with all trees: cost, wishes, prices, conflict; returns whether a tree keeps the wishes."""
     problem, bench, texts, wishes, brute, _ = made
     want = brute.best(wishes)
-    found = bench.complete(texts)
+    completion = bench.complete(texts)
     if want == INFINITE:
-        assert not found.found
-        assert found.reason
-        assert is_smallest_conflict(found.conflict, brute.best, INFINITE)
+        assert not completion.found
+        assert completion.reason
+        assert is_smallest_conflict(completion.conflict, brute.best, INFINITE)
         return False
-    assert found.found
-    assert found.cost == found.bound == want, texts
-    shape = _without_labels(found.tree)
+    assert completion.found
+    assert completion.cost == completion.bound == want, texts
+    shape = _without_labels(completion.tree)
     assert kept(shape, [_plain(w) for w in wishes], brute.columns)
     assert brute.cost(shape, [_plain(w) for w in wishes]) == want
-    errors, leaves = bench.space.cost_of(found.tree)
+    errors, leaves = bench.space.cost_of(completion.tree)
     assert errors + leaves * brute.penalty == want
-    tree = bench.tree(found.tree)
+    tree = bench.tree(completion.tree)
     assert problem.n - problem.correct(tree) == errors
-    assert [p.wish for p in found.prices] == list(wishes)
-    for price in found.prices:
+    assert [p.wish for p in completion.prices] == list(wishes)
+    for price in completion.prices:
         without = brute.best([w for w in wishes if w != price.wish])
         assert price.price == want - without >= 0, (texts, price)
-    assert found.optimum.cost == found.optimum.bound == brute.best([]), texts
+    assert completion.optimum.cost == completion.optimum.bound == brute.best([]), texts
     return True
 
 
@@ -287,11 +287,11 @@ def test_price_lists_are_those_of_enumeration(part, count):
     lists = 0
     for seed in range(part, min(8 * count, 500), 3):
         _, bench, texts, wishes, brute, rng = instance(seed, [random_table, coarse_table][seed % 2])
-        found = bench.complete(texts)
-        if not found.found:
+        completion = bench.complete(texts)
+        if not completion.found:
             continue
-        place, want = prices_of_enumeration(brute, wishes, _without_labels(found.tree), rng)
-        got = list(bench.price_list(place or "root", texts, tree=found.tree))
+        place, want = prices_of_enumeration(brute, wishes, _without_labels(completion.tree), rng)
+        got = list(bench.price_list(place or "root", texts, tree=completion.tree))
         assert all(p.proved for p in got)
         check_mirrors(want, {p.question: p.price for p in got}, bench.space.questions)
         for p in got:
@@ -304,15 +304,15 @@ def test_stopped_price_list_has_valid_bounds(count):
     bounds = 0
     for seed in range(1, min(count, 150), 2):
         problem, bench, texts, wishes, brute, rng = instance(seed)
-        found = bench.complete(texts)
-        if not found.found:
+        completion = bench.complete(texts)
+        if not completion.found:
             continue
-        place, want = prices_of_enumeration(brute, wishes, _without_labels(found.tree), rng)
+        place, want = prices_of_enumeration(brute, wishes, _without_labels(completion.tree), rng)
         for patience in (0, 1, 2, 3, 5, 8, 13, 21):
             asked = itertools.count()
             fresh = Workbench(problem, depth=bench.depth, min_leaf=bench.space.min_leaf)
             stop = lambda asked=asked, patience=patience: next(asked) >= patience  # noqa: E731
-            got = list(fresh.price_list(place or "root", texts, tree=found.tree, stop=stop))
+            got = list(fresh.price_list(place or "root", texts, tree=completion.tree, stop=stop))
             assert {p.question for p in got} >= set(want) - set(brute.mirrors), (seed, patience)
             for p in got:
                 price = want.get(p.question, INFINITE)
@@ -379,12 +379,12 @@ def test_a_stopped_search_keeps_a_tree_and_a_valid_bound():
     y = rng.integers(0, 2, 400).astype(np.int32)
     problem = Problem(table=numeric_table(X.astype(float)), labels=Labels(name="y", classes=("a", "b"), codes=y))
     calls = itertools.count()
-    found = Workbench(problem, depth=4).complete(["forbid y x3", "ask n x5"], stop=lambda: next(calls) > 40)
-    if found.found:
-        assert found.bound <= found.cost
-        assert found.cost <= 200
-    assert not found.optimal
-    assert all(p.price is None for p in found.prices)
+    completion = Workbench(problem, depth=4).complete(["forbid y x3", "ask n x5"], stop=lambda: next(calls) > 40)
+    if completion.found:
+        assert completion.bound <= completion.cost
+        assert completion.cost <= 200
+    assert not completion.optimal
+    assert all(p.price is None for p in completion.prices)
 
 
 @seeds(20)
@@ -418,9 +418,9 @@ def test_avoided_question_does_not_exclude_equivalent_questions():
     )
     bench = Workbench(problem, depth=1)
     for column in ("x0", "x1"):
-        found = bench.complete([f"avoid root {column}"])
-        assert (found.cost, found.bound) == (Fraction(4, 25), Fraction(4, 25))  # two leaves, no error
-        assert [wish.price for wish in found.prices] == [0]
+        completion = bench.complete([f"avoid root {column}"])
+        assert (completion.cost, completion.bound) == (Fraction(4, 25), Fraction(4, 25))  # two leaves, no error
+        assert [wish.price for wish in completion.prices] == [0]
 
 
 def test_wishes_ask_either_of_two_categories():
@@ -444,9 +444,9 @@ def test_wishes_ask_either_of_two_categories():
             SubsetWorkbench(problem, depth=2),
         ):
             for side in ("y", "n"):
-                found = bench.complete(["ask root b", f"ask {side} a"])
-                assert found.optimal
-                assert found.cost == 0
+                completion = bench.complete(["ask root b", f"ask {side} a"])
+                assert completion.optimal
+                assert completion.cost == 0
 
 
 def session_of(problem, method="exact", **parameters):
@@ -460,14 +460,14 @@ def test_plain_search_confirms_what_is_called_optimal(seed):
     problem = replace(coarse_table(seed), weights=None)
     session = session_of(problem, bins=2) if seed % 2 else session_of(problem, "exact-numeric")
     texts = random_wishes(np.random.default_rng(seed), problem, session.bench.space.questions)[:2]
-    found = session.complete(texts, session.monitor())
-    if not found.found:
+    completion = session.complete(texts, session.monitor())
+    if not completion.found:
         return
-    assert session.result(found, session.monitor()).certificate.status == "optimal"
-    if found.cost < problem.n and found.optimum.cost < found.cost:
-        worse = replace(found.optimum, cost=found.cost, bound=found.cost)
+    assert session.result(completion, session.monitor()).certificate.status == "optimal"
+    if completion.cost < problem.n and completion.optimum.cost < completion.cost:
+        worse = replace(completion.optimum, cost=completion.cost, bound=completion.cost)
         with pytest.raises(SolverError, match="Two searches disagree"):
-            session.result(replace(found, optimum=worse), session.monitor())
+            session.result(replace(completion, optimum=worse), session.monitor())
 
 
 def test_tree_that_is_not_the_best_is_never_called_optimal():
@@ -480,8 +480,8 @@ def test_tree_that_is_not_the_best_is_never_called_optimal():
         labels=Labels(name="class", classes=("no", "yes"), codes=np.array([0, 0, 1, 0], np.int32)),
     )
     session = session_of(problem, bins=2)
-    found = session.complete(["ask root a <= -0.3"], session.monitor())
-    assert found.cost == found.bound == 0
-    wrong = replace(found, tree=(found.tree[0], 0, 0), cost=Fraction(1), bound=Fraction(1))
+    completion = session.complete(["ask root a <= -0.3"], session.monitor())
+    assert completion.cost == completion.bound == 0
+    wrong = replace(completion, tree=(completion.tree[0], 0, 0), cost=Fraction(1), bound=Fraction(1))
     with pytest.raises(SolverError, match="Two searches disagree"):
         session.result(wrong, session.monitor())

@@ -144,28 +144,28 @@ def test_the_smallest_change_is_that_of_brute_force(kind, count):
         for row in matrix[:ROWS]:
             own = int(labels_of(tree, row.reshape(1, -1))[0])
             expected = smallest(labels, row, own, known, permissions, sums)
-            found = flipper.find(row).flip
+            flip = flipper.find(row).flip
             cheap = by_total.find(row).flip
-            assert (found is None) == (cheap is None), (kind, seed)
+            assert (flip is None) == (cheap is None), (kind, seed)
             if cheap is not None:
                 check_total(labels_of(tree, cheap.row.reshape(1, -1))[0] != own, cheap, expected and expected[1])
                 sure += cheap.proved
-                cheaper += len(cheap.columns) > len(found.columns)
-                assert cheap.distance <= found.distance + 1e-9 or not cheap.proved, (kind, seed)
-            beyond = found is not None and leaves_the_grid(found)
+                cheaper += len(cheap.columns) > len(flip.columns)
+                assert cheap.distance <= flip.distance + 1e-9 or not cheap.proved, (kind, seed)
+            beyond = flip is not None and leaves_the_grid(flip)
             if expected is None:
-                assert found is None or beyond, (kind, seed)
+                assert flip is None or beyond, (kind, seed)
                 continue
-            assert found is not None, (kind, seed)
+            assert flip is not None, (kind, seed)
             flips += 1
-            proved += found.proved
-            several += len(found.columns) > 1
-            assert labels_of(tree, found.row.reshape(1, -1))[0] != own
-            got = (len(found.columns), round(found.distance, 9))
+            proved += flip.proved
+            several += len(flip.columns) > 1
+            assert labels_of(tree, flip.row.reshape(1, -1))[0] != own
+            got = (len(flip.columns), round(flip.distance, 9))
             wanted = (expected[0][0], round(expected[0][1], 9))
             if beyond:  # one column alone may leave the grid where fewer columns are enough
                 assert got <= wanted, (kind, seed)
-            elif found.proved:
+            elif flip.proved:
                 assert got == wanted, (kind, seed)
             else:  # a row that is not proved may cost more, never less
                 assert got >= wanted, (kind, seed)

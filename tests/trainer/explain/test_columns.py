@@ -51,7 +51,7 @@ def test_each_row_says_what_its_record_says(tmp_path, monkeypatch, kind):
     monkeypatch.setattr(ExplainedColumns, "piece", 17)
     out = tmp_path / f"out.{kind}"
     change = {"width": "up"}
-    found = predict_file(MODEL, data(tmp_path, gap=20), out, more=columns_of(change=change))
+    summary = predict_file(MODEL, data(tmp_path, gap=20), out, more=columns_of(change=change))
     plain = tmp_path / f"plain.{kind}"
     predict_file(MODEL, data(tmp_path, gap=20), plain)
     read = pq.read_table if kind == "parquet" else lambda p: pacsv.read_csv(p)
@@ -76,7 +76,7 @@ def test_each_row_says_what_its_record_says(tmp_path, monkeypatch, kind):
         assert all(f"{name} " in row["flip"] for name in flip["changes"])
         assert row["flip"].count(" -> ") == flip["columns"]
     assert flips > 50
-    assert "The smallest changes are measured on all rows." in found.notes
+    assert "The smallest changes are measured on all rows." in summary.notes
 
 
 def test_no_more_rows_than_a_piece_are_explained_at_a_time(tmp_path, monkeypatch):
@@ -99,7 +99,7 @@ def test_rows_after_time_limit_have_no_explanation(tmp_path, monkeypatch):
     ticks = iter(range(1000))
     start = more.flipper.until - 100
     monkeypatch.setattr(module.time, "monotonic", lambda: start + 2.5 * next(ticks))
-    found = predict_file(MODEL, data(tmp_path), tmp_path / "out.csv", more=more)
+    summary = predict_file(MODEL, data(tmp_path), tmp_path / "out.csv", more=more)
     with (tmp_path / "out.csv").open() as stream:
         rows = list(csv.DictReader(stream))
     done = [bool(row["path"]) for row in rows]
@@ -107,7 +107,7 @@ def test_rows_after_time_limit_have_no_explanation(tmp_path, monkeypatch):
     late = done.count(False)
     assert 0 < late < len(rows)
     assert all(row["label"] for row in rows)
-    assert f"{late} rows are predicted but not explained: the time for explanations was over." in found.notes
+    assert f"{late} rows are predicted but not explained: the time for explanations was over." in summary.notes
 
 
 def test_wishes_survive_json_and_unknown_columns_are_refused():

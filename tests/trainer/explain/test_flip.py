@@ -163,23 +163,23 @@ def compared(seed, *, sums, holes=False):
         if expected is None:
             continue
         count += 1
-        found = flipper.find(row, wanted)
+        answer = flipper.find(row, wanted)
         if expected == (0, 0.0):
-            assert found.flip is None
-            assert found.reason
+            assert answer.flip is None
+            assert answer.reason
             continue
-        assert found.flip is not None, (seed, row, expected)
-        assert not (np.isnan(found.flip.row) & ~np.isnan(row)).any(), "a present value never becomes empty"
-        if abs(found.flip.row[0]) > 14 or abs(found.flip.row[1]) > 2.5:  # beyond the grid: better than all within it
-            assert (len(found.flip.columns), found.flip.distance) <= (expected[0], expected[1] + 1e-9)
+        assert answer.flip is not None, (seed, row, expected)
+        assert not (np.isnan(answer.flip.row) & ~np.isnan(row)).any(), "a present value never becomes empty"
+        if abs(answer.flip.row[0]) > 14 or abs(answer.flip.row[1]) > 2.5:  # beyond the grid: better than all within it
+            assert (len(answer.flip.columns), answer.flip.distance) <= (expected[0], expected[1] + 1e-9)
             continue
-        assert len(found.flip.columns) == expected[0]
-        assert found.flip.distance == pytest.approx(expected[1], abs=1e-9)
-        assert found.flip.proved
-        for flip in (found.flip, *found.alternatives):
+        assert len(answer.flip.columns) == expected[0]
+        assert answer.flip.distance == pytest.approx(expected[1], abs=1e-9)
+        assert answer.flip.proved
+        for flip in (answer.flip, *answer.alternatives):
             label = tree.nodes[naive_leaf(tree, flip.row)].label
             assert label != tree.nodes[naive_leaf(tree, row)].label if wanted is None else label == wanted
-        sets = [set(f.columns) for f in (found.flip, *found.alternatives)]
+        sets = [set(f.columns) for f in (answer.flip, *answer.alternatives)]
         assert not any(a <= b for a, b in itertools.combinations(sets, 2))
     return count
 
@@ -210,15 +210,15 @@ def test_least_total_with_empty_cells_equals_enumeration(sums):
         flipper = Flipper(tree, stats, permissions, least=TOTAL)
         for row in matrix[:2]:
             expected = best_by_enumeration(tree, row, permissions, [s.scale for s in stats], None, total=True)
-            found = flipper.find(row).flip
-            if expected is None or found is None:
+            flip = flipper.find(row).flip
+            if expected is None or flip is None:
                 assert expected in (None, (0, 0.0))
                 continue
-            assert found.distance <= expected[1] + 1e-9
-            if abs(found.row[0]) > 14 or abs(found.row[1]) > 2.5:  # beyond the grid
+            assert flip.distance <= expected[1] + 1e-9
+            if abs(flip.row[0]) > 14 or abs(flip.row[1]) > 2.5:  # beyond the grid
                 continue
-            assert found.distance == pytest.approx(expected[1], abs=1e-9)
-            assert found.proved
+            assert flip.distance == pytest.approx(expected[1], abs=1e-9)
+            assert flip.proved
             count += 1
     assert count > 5
 

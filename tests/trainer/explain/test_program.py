@@ -174,15 +174,15 @@ def test_fine_steps_far_from_zero_count_from_row_value():
     others = np.column_stack([x.ravel(), z.ravel()])
     others = others[tree.predict(others) == 1]
     for row in matrix[tree.predict(matrix) == 0][:3]:
-        found = flipper.find(row)
+        answer = flipper.find(row)
         above = others[(others >= row).all(axis=1)]
         cheapest = min(sum(abs(o - r) / s.scale for o, r, s in zip(other, row, known, strict=True)) for other in above)
-        assert found.flip is not None, row
-        assert found.flip.distance == pytest.approx(cheapest, abs=1e-6)
+        assert answer.flip is not None, row
+        assert answer.flip.distance == pytest.approx(cheapest, abs=1e-6)
 
 
 def test_numbers_that_the_solver_does_not_take_settle_nothing():
     tree, matrix = fine_tree(span=1e-6)
-    tiny = tuple(replace(own, scale=1e-30) for own in statistics(tree.schema, matrix))
-    found = Flipper(tree, tiny, least="total").find(np.array([1e9, 0.123456789123]))
-    assert found.flip is None or not found.flip.proved
+    tiny = tuple(replace(statistic, scale=1e-30) for statistic in statistics(tree.schema, matrix))
+    answer = Flipper(tree, tiny, least="total").find(np.array([1e9, 0.123456789123]))
+    assert answer.flip is None or not answer.flip.proved

@@ -66,19 +66,19 @@ def test_split_is_no_worse_than_best_threshold_and_repeatable(cycle):
     data = SplitData.of(X, y, 2)
     rows = np.arange(len(y))
     options = OC1Options(cycle=cycle, restarts=4)
-    found = oc1_split(data, rows, options, seed=1, flag=np.zeros(1, np.int64))
+    split = oc1_split(data, rows, options, seed=1, flag=np.zeros(1, np.int64))
     axis = univariate_split(data, rows, SplitOptions())
-    assert found.value < 0.5 * axis.value
+    assert split.value < 0.5 * axis.value
     again = oc1_split(data, rows, options, seed=1, flag=np.zeros(1, np.int64))
-    assert found.coefficients == again.coefficients
-    score = sum(a * X[:, j] for j, a in zip(found.features, found.coefficients, strict=True))
-    assert np.array_equal(score <= found.threshold, found.left)
+    assert split.coefficients == again.coefficients
+    score = sum(a * X[:, j] for j, a in zip(split.features, split.coefficients, strict=True))
+    assert np.array_equal(score <= split.threshold, split.left)
 
 
 def test_small_nodes_are_split_by_one_column():
     X, y = oblique(7)
-    found = oc1_split(SplitData.of(X, y, 2), np.arange(7), OC1Options(), seed=0, flag=np.zeros(1, np.int64))
-    assert len(found.features) == 1
+    split = oc1_split(SplitData.of(X, y, 2), np.arange(7), OC1Options(), seed=0, flag=np.zeros(1, np.int64))
+    assert len(split.features) == 1
 
 
 def test_the_method_claims_nothing():
@@ -118,8 +118,8 @@ def test_timed_out_split_copies_nothing_and_is_best_threshold(monkeypatch):
     data = SplitData.of(X, y, 2)
     rows = np.arange(len(y))
     monkeypatch.setattr(oc1_search, "_column_powers", lambda X: pytest.fail("the table was copied"))
-    found = oc1_split(data, rows, OC1Options(), seed=1, flag=np.ones(1, np.int64))
-    assert found == replace(univariate_split(data, rows, SplitOptions()), bound=None, left=found.left)
+    split = oc1_split(data, rows, OC1Options(), seed=1, flag=np.ones(1, np.int64))
+    assert split == replace(univariate_split(data, rows, SplitOptions()), bound=None, left=split.left)
 
 
 def test_tree_with_interrupted_last_search_is_not_finished():

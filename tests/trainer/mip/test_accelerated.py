@@ -66,9 +66,9 @@ def check(name: str, seed: int, techniques: Techniques, inst: Instance | None = 
     inst = inst or random_instance(seed)
     form = AcceleratedBendOCT(inst, techniques)
     starts = form.improve_starts([greedy.cart(inst)]) if seed % 2 else []
-    found = optimise(form, backend(name), starts=starts)
-    assert found.value == found.bound == best_value(inst), (seed, techniques)
-    assert inst.value(found.tree) == found.value
+    optimum = optimise(form, backend(name), starts=starts)
+    assert optimum.value == optimum.bound == best_value(inst), (seed, techniques)
+    assert inst.value(optimum.tree) == optimum.value
 
 
 @pytest.mark.slow
@@ -102,10 +102,10 @@ def test_equivalent_points_separated_if_split_bounds_leave_gap(name, depth):
     r = np.random.default_rng(5)
     X = r.integers(0, 2, (60, 5)).astype(np.uint8)
     inst = instances.build(X, r.integers(0, 2, 60).astype(np.int32), depth=depth, kappa=Fraction(1, 2))
-    found = optimise(AcceleratedBendOCT(inst, Techniques(path_bounds=False)), backend(name))
-    assert found.value == found.bound == best_value(inst)
+    optimum = optimise(AcceleratedBendOCT(inst, Techniques(path_bounds=False)), backend(name))
+    assert optimum.value == optimum.bound == best_value(inst)
     if depth == 2 or name == "highs":
-        assert found.outcome.rows["equivalent-points"] > 0
+        assert optimum.outcome.rows["equivalent-points"] > 0
 
 
 def test_trees_that_are_not_cut_off_are_polished_too():
@@ -345,8 +345,8 @@ def test_deep_trees_are_proved_with_bounds_of_the_exact_search(seed):
     inst = random_instance(seed, max_depth=2, max_rows=12)
     inst = replace(inst, depth=4 + seed % 2)
     for techniques in (replace(VANILLA, exact_bounds=True), Techniques(exact_bounds=True)):
-        found = optimise(AcceleratedBendOCT(inst, techniques), backend("scip"), starts=[inst.majority_leaf()])
-        assert found.value == found.bound == best_value(inst)
+        optimum = optimise(AcceleratedBendOCT(inst, techniques), backend("scip"), starts=[inst.majority_leaf()])
+        assert optimum.value == optimum.bound == best_value(inst)
 
 
 @seeds(25)
@@ -356,11 +356,11 @@ def test_exact_search_gives_first_tree_and_valid_bound(seed):
     start = make_start(inst, "exact", 600.0)
     assert inst.value(start.trees[0]) == best == start.bound
     form = AcceleratedBendOCT(inst)
-    found = optimise(form, backend("scip"), starts=form.improve_starts(start.trees), known=start.bound)
-    assert found.optimal
-    assert found.value == best
+    optimum = optimise(form, backend("scip"), starts=form.improve_starts(start.trees), known=start.bound)
+    assert optimum.optimal
+    assert optimum.value == best
     nothing = make_start(inst, "exact", 0.0)
     assert nothing.bound >= best
     form = AcceleratedBendOCT(inst)
-    found = optimise(form, backend("scip"), starts=form.improve_starts(nothing.trees), known=nothing.bound)
-    assert found.value == found.bound == best
+    optimum = optimise(form, backend("scip"), starts=form.improve_starts(nothing.trees), known=nothing.bound)
+    assert optimum.value == optimum.bound == best

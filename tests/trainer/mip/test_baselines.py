@@ -64,8 +64,8 @@ def numeric(seed: int) -> tuple[Instance, Ladders]:
 
 def check(name: str, form: Formulation, seed: int) -> None:
     inst = form.instance
-    found = optimise(form, backend(name), starts=[inst.majority_leaf()] if seed % 2 else [])
-    assert found.value == found.bound == best_value(inst), seed
+    optimum = optimise(form, backend(name), starts=[inst.majority_leaf()] if seed % 2 else [])
+    assert optimum.value == optimum.bound == best_value(inst), seed
 
 
 @pytest.mark.parametrize("name", BACKENDS)

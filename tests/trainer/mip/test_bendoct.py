@@ -27,9 +27,9 @@ VARIANTS = {
 
 def check(name: str, variant: str, seed: int, inst: Instance) -> None:
     starts = [inst.majority_leaf()] if seed % 2 else []
-    found = optimise(BendOCT(inst, **VARIANTS[variant]), backend(name), starts=starts)
-    assert found.value == found.bound == best_value(inst), seed
-    assert inst.value(found.tree) == found.value
+    optimum = optimise(BendOCT(inst, **VARIANTS[variant]), backend(name), starts=starts)
+    assert optimum.value == optimum.bound == best_value(inst), seed
+    assert inst.value(optimum.tree) == optimum.value
 
 
 @pytest.mark.parametrize("name", BACKENDS)
@@ -151,10 +151,10 @@ def test_points_that_are_no_better_or_no_trees_do_no_harm(name, formulation):
         double[s.b.columns[0]] = 1.0
         homeless[s.p.columns[0]] = 0.0
         form.hooks = meddling(form, [stump, unearned, double, homeless], asked)
-        found = optimise(form, backend(name), starts=[inst.majority_leaf()])
-        assert found.value == found.bound == best_value(inst), (seed, name)
-        assert form.model.violated(found.outcome.values) is None
-        assert found.outcome.objective <= float(best_value(inst)) + 1e-6
+        optimum = optimise(form, backend(name), starts=[inst.majority_leaf()])
+        assert optimum.value == optimum.bound == best_value(inst), (seed, name)
+        assert form.model.violated(optimum.outcome.values) is None
+        assert optimum.outcome.objective <= float(best_value(inst)) + 1e-6
     assert asked
 
 
@@ -169,10 +169,10 @@ def test_cancel_after_the_first_incumbent_keeps_it(name, formulation):
             cancelled.set()
         return cancelled.is_set()
 
-    found = optimise(
+    optimum = optimise(
         FORMULATIONS[formulation](inst), backend(name), starts=[inst.majority_leaf()], news=news,
         options=SolveOptions(stopped=cancelled.is_set),
     )  # fmt: skip
-    assert found.value is not None
-    assert found.bound >= best_value(inst) >= found.value
-    assert found.outcome.ended in (Termination.CANCELLED, Termination.OPTIMAL)
+    assert optimum.value is not None
+    assert optimum.bound >= best_value(inst) >= optimum.value
+    assert optimum.outcome.ended in (Termination.CANCELLED, Termination.OPTIMAL)

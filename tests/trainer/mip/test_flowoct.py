@@ -19,9 +19,9 @@ VARIANTS = {"plain": {}, "strengthened": {"strengthen": True}}
 
 def check(name: str, variant: str, seed: int, inst: Instance) -> None:
     starts = [inst.majority_leaf()] if seed % 2 else []
-    found = optimise(FlowOCT(inst, **VARIANTS[variant]), backend(name), starts=starts)
-    assert found.value == found.bound == best_value(inst), seed
-    assert inst.value(found.tree) == found.value
+    optimum = optimise(FlowOCT(inst, **VARIANTS[variant]), backend(name), starts=starts)
+    assert optimum.value == optimum.bound == best_value(inst), seed
+    assert inst.value(optimum.tree) == optimum.value
 
 
 @pytest.mark.parametrize("name", BACKENDS)

@@ -302,10 +302,10 @@ def test_binoct_constraints_refer_to_complete_tree_for_any_rows(method, values, 
                 train(request)
             assert (caught.value.best, caught.value.of) == (4, "leaves")
             continue
-        found = train(request)
-        assert found.certificate.status is Status.OPTIMAL
+        result = train(request)
+        assert result.certificate.status is Status.OPTIMAL
         if len(set(values)) == 1 or not any(codes):
-            assert found.tree.n_leaves == 1
+            assert result.tree.n_leaves == 1
 
 
 def test_complete_tree_uses_a_column_even_if_none_splits_rows():
@@ -338,11 +338,13 @@ def test_prices_finer_than_a_solver_sees_are_kept_exactly(method, solver):
         labels = Labels(name="y", classes=("a", "b"), codes=np.append(r.integers(0, 2, n - 2), [0, 1]).astype(np.int32))
         for penalty in (1e-7, 3e-9, 0.1111111111):
             common = {"depth": 2, "leaf_penalty": penalty}
-            wanted = train(TrainRequest(table=table, labels=labels, method="exact", parameters=common)).certificate
+            certificate = train(TrainRequest(table=table, labels=labels, method="exact", parameters=common)).certificate
             mip = common | {"solver": solver, "first_tree": "none"}
             found = train(TrainRequest(table=table, labels=labels, method=method, parameters=mip)).certificate
-            assert found.status is wanted.status is Status.OPTIMAL
-            assert (found.objective, found.bound) == pytest.approx((wanted.objective, wanted.bound), abs=1e-13)
+            assert found.status is certificate.status is Status.OPTIMAL
+            assert (found.objective, found.bound) == pytest.approx(
+                (certificate.objective, certificate.bound), abs=1e-13
+            )
 
 
 @pytest.mark.parametrize(
@@ -359,9 +361,9 @@ def test_a_gap_that_is_asked_for_goes_with_a_fine_price(method, seed, gap):
     )
     labels = Labels(name="y", classes=("a", "b"), codes=y)
     parameters = {"depth": 2, "leaf_penalty": 1e-9, "mip_gap": gap, "solver": "scip", "first_tree": "none"}
-    found = train(TrainRequest(table=table, labels=labels, method=method, parameters=parameters)).certificate
-    assert found.status is Status.OPTIMAL
-    assert found.gap <= gap
+    certificate = train(TrainRequest(table=table, labels=labels, method=method, parameters=parameters)).certificate
+    assert certificate.status is Status.OPTIMAL
+    assert certificate.gap <= gap
 
 
 SCIP_GIVES_UP = [
@@ -384,10 +386,10 @@ def test_failed_solver_keeps_first_tree_and_proves_nothing(method, parameters, m
     monkeypatch.setattr("trainer.milo.scip._run", gives_up)
     monkeypatch.setattr("trainer.families.oblique.raising.TIME_SHARE", 0.0)  # cases would prove it without the solver
     table, labels = sample()
-    found = train(TrainRequest(table=table, labels=labels, method=method, parameters=parameters)).certificate
-    assert found.status is Status.HEURISTIC
-    assert found.bound > found.objective
-    assert "failed" in {record.get("ended") for record in found.evidence}
+    certificate = train(TrainRequest(table=table, labels=labels, method=method, parameters=parameters)).certificate
+    assert certificate.status is Status.HEURISTIC
+    assert certificate.bound > certificate.objective
+    assert "failed" in {record.get("ended") for record in certificate.evidence}
 
 
 def test_a_solver_that_gives_up_before_an_admitted_tree_says_so(monkeypatch):

@@ -59,9 +59,9 @@ def assert_proved_as_published(
     X, y = table(folder, name)
     inst = instances.build(X, y, depth=depth, kappa=Fraction(record["lambda"]) * len(y))
     form = formulation(inst)
-    found = optimise(form, backend("scip"), starts=form.improve_starts([greedy.cart(inst)]))
-    objective = float(found.value / inst.total)
-    assert found.optimal
+    optimum = optimise(form, backend("scip"), starts=form.improve_starts([greedy.cart(inst)]))
+    objective = float(optimum.value / inst.total)
+    assert optimum.optimal
     assert objective == pytest.approx(float(record["best_objective"]), abs=1e-6) or (
         record["solved_runs"] == "0" and objective > float(record["best_objective"])
     )
@@ -93,8 +93,8 @@ def test_every_other_solver_proves_what_the_exact_search_proves(data_folder, nam
     for depth in (2, 3):
         inst = instances.build(X, y, depth=depth, kappa=Fraction(1, 50) * len(y))
         form = AcceleratedBendOCT(inst)
-        found = optimise(form, backend(solver), starts=form.improve_starts([greedy.cart(inst)]))
-        assert found.value == found.bound == make_start(inst, "exact", 6000.0).bound, (name, depth)
+        optimum = optimise(form, backend(solver), starts=form.improve_starts([greedy.cart(inst)]))
+        assert optimum.value == optimum.bound == make_start(inst, "exact", 6000.0).bound, (name, depth)
 
 
 @pytest.mark.slow
@@ -103,8 +103,8 @@ def test_oct_and_binoct_prove_what_the_exact_search_proves(data_folder):
     X, y = (cells[::2] for cells in table(data_folder, "iris_QT_5"))
     for formulation, penalty in ((OCT, Fraction(1, 50)), (BinOCT, Fraction(0))):
         inst = instances.build(X, y, depth=2, kappa=penalty * len(y))
-        found = optimise(formulation(inst), backend("scip"), starts=[greedy.cart(inst)])
-        assert found.value == found.bound == make_start(inst, "exact", 6000.0).bound, formulation
+        optimum = optimise(formulation(inst), backend("scip"), starts=[greedy.cart(inst)])
+        assert optimum.value == optimum.bound == make_start(inst, "exact", 6000.0).bound, formulation
 
 
 @pytest.mark.slow
@@ -117,8 +117,8 @@ def test_accelerated_proves_what_the_exact_search_proves(data_folder, name):
         exact = make_start(inst, "exact", 6000.0)
         assert inst.value(exact.trees[0]) == exact.bound
         form = AcceleratedBendOCT(inst)
-        found = optimise(form, backend("scip"), starts=form.improve_starts([greedy.cart(inst)]))
-        assert found.value == found.bound == exact.bound, (name, depth, penalty)
+        optimum = optimise(form, backend("scip"), starts=form.improve_starts([greedy.cart(inst)]))
+        assert optimum.value == optimum.bound == exact.bound, (name, depth, penalty)
         form = AcceleratedBendOCT(inst)
         helped = optimise(form, backend("scip"), starts=form.improve_starts(exact.trees), known=exact.bound)
         assert helped.value == helped.bound == exact.bound
@@ -153,8 +153,8 @@ def test_the_optima_of_strongtree_are_met(data_folder, dataset, depth):
         paper = Fraction(record["lambda"])
         inst = instances.build(X[rows], y[rows], depth=depth, kappa=paper / (1 - paper))
         form = AcceleratedBendOCT(inst)
-        found = optimise(form, backend("scip"), starts=form.improve_starts([greedy.cart(inst)]))
-        assert found.optimal
+        optimum = optimise(form, backend("scip"), starts=form.improve_starts([greedy.cart(inst)]))
+        assert optimum.optimal
         # Z_kappa = correct - kappa leaves; theirs is (1 - lambda) (Z_kappa + kappa - n)
-        objective = float((1 - paper) * (found.value + inst.kappa - inst.total))
+        objective = float((1 - paper) * (optimum.value + inst.kappa - inst.total))
         assert objective == pytest.approx(float(record["obj_value"]), abs=1e-4)

@@ -93,9 +93,9 @@ def check(name: str, formulation: str, seed: int) -> bool:
         with pytest.raises(InfeasibleError):
             optimise(form, backend(name), starts=starts)
         return False
-    found = optimise(form, backend(name), starts=starts)
-    assert found.value == found.bound == best, (seed, side)
-    assert form.admits(found.tree)
+    optimum = optimise(form, backend(name), starts=starts)
+    assert optimum.value == optimum.bound == best, (seed, side)
+    assert form.admits(optimum.tree)
     return True
 
 
@@ -135,8 +135,8 @@ def test_exact_start_keeps_constraints_that_search_supports(formulation):
             assert form.admits(start.trees[0]), seed
             assert inst.value(start.trees[0]) == start.bound == best, seed
             whole += 1
-        found = optimise(form, backend("scip"), starts=form.improve_starts(start.trees), known=start.bound)
-        assert found.value == found.bound == best, seed
+        optimum = optimise(form, backend("scip"), starts=form.improve_starts(start.trees), known=start.bound)
+        assert optimum.value == optimum.bound == best, seed
     assert whole > 7
 
 
@@ -188,9 +188,9 @@ def test_tolerance_on_or_just_below_difference_is_exact(name, formulation):
             for near in (Fraction(0), -Fraction(1, 10**9), Fraction(1, 10**9)):
                 delta = max(Fraction(0), met + near)
                 side = EqualRates(label=1, delta=delta)
-                found = optimise(FORMULATIONS[formulation](inst, side=[side]), backend(name))
-                assert found.value == found.bound == best_within(trees, delta), (seed, met, near)
-                assert side.holds(inst, found.tree)
+                optimum = optimise(FORMULATIONS[formulation](inst, side=[side]), backend(name))
+                assert optimum.value == optimum.bound == best_within(trees, delta), (seed, met, near)
+                assert side.holds(inst, optimum.tree)
 
 
 @cache
@@ -224,10 +224,10 @@ def test_rates_of_large_groups_are_kept_exactly(name, formulation):
             side = [EqualRates(label=1, delta=delta)]
             assert side[0].is_rough(inst)
             form = FORMULATIONS[formulation](inst, side=side)
-            found = optimise(form, backend(name), starts=form.improve_starts([greedy.cart(inst)]))
-            assert found.value == found.bound == best_within(trees, delta), (seed, float(delta))
-            assert side[0].holds(inst, found.tree)
-            cut_off += found.outcome.rows.get("not-admitted", 0)
+            optimum = optimise(form, backend(name), starts=form.improve_starts([greedy.cart(inst)]))
+            assert optimum.value == optimum.bound == best_within(trees, delta), (seed, float(delta))
+            assert side[0].holds(inst, optimum.tree)
+            cut_off += optimum.outcome.rows.get("not-admitted", 0)
     assert cut_off > 0
 
 
@@ -248,8 +248,8 @@ def test_what_can_be_reached_beside_rates_of_large_groups(name):
         (relaxed, others), *_ = relaxations([*recalls, *kept])
         assert others == kept
         prices = [relaxed.price(inst, t) for t in trees if kept[0].holds(inst, t)]
-        found = find_least_price(inst, relaxed, others, lambda s: BendOCT(inst, side=s), backend(name), SolveOptions())
-        assert found == min(prices)
+        price = find_least_price(inst, relaxed, others, lambda s: BendOCT(inst, side=s), backend(name), SolveOptions())
+        assert price == min(prices)
 
 
 @pytest.mark.parametrize("constraint", [MaxLeaves(limit=2), ClassRecall(label=0, share=Fraction(9, 10))])
@@ -263,14 +263,14 @@ def test_polishing_keeps_first_trees_that_the_constraints_admit(constraint):
     form = AcceleratedBendOCT(inst, side=[constraint])
     admitted = [tree for tree in form.improve_starts(start.trees) if form.admits(tree)]
     assert max(map(inst.value, admitted)) == start.bound
-    found = optimise(
+    optimum = optimise(
         form,
         backend("scip"),
         starts=form.improve_starts(start.trees),
         known=start.bound,
         options=SolveOptions(time=0.0),
     )
-    assert found.value == start.bound
+    assert optimum.value == start.bound
 
 
 def test_contradicting_constraints_are_said_to_be_infeasible():
@@ -316,9 +316,9 @@ def check_complete(name: str, seed: int) -> bool:
         with pytest.raises(InfeasibleError):
             optimise(form, backend(name), starts=[greedy.cart(inst)])
         return False
-    found = optimise(form, backend(name), starts=[greedy.cart(inst)])
-    assert found.value == found.bound == best, (seed, side)
-    assert form.admits(found.tree)
+    optimum = optimise(form, backend(name), starts=[greedy.cart(inst)])
+    assert optimum.value == optimum.bound == best, (seed, side)
+    assert form.admits(optimum.tree)
     return True
 
 

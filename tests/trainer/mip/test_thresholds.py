@@ -36,11 +36,11 @@ def test_as_good_as_the_exact_search_over_all_thresholds(method, tmp_path):
     for seed in range(4):
         X, labels = rows(seed)
         price = {} if method == "binoct" else {"leaf_penalty": 0.05 * (seed % 2)}
-        wanted = trained(X, labels, "exact-numeric", depth=2, **price).certificate
+        certificate = trained(X, labels, "exact-numeric", depth=2, **price).certificate
         result = trained(X, labels, method, **ALL, **price, thresholds=INSIDE[method])
         found = result.certificate
         assert (found.status, found.bound) == ("optimal", found.objective)
-        assert found.objective == pytest.approx(wanted.objective, abs=1e-12)
+        assert found.objective == pytest.approx(certificate.objective, abs=1e-12)
         save(result.model, tmp_path / "model.json")
         lines = ["x0,x1,y", *(f"{x},{z},{labels.classes[k]}" for (x, z), k in zip(X, labels.codes, strict=True))]
         (tmp_path / "rows.csv").write_text("\n".join(lines) + "\n")
@@ -81,11 +81,11 @@ def test_rows_for_each_question_need_questions():
 def test_one_value_and_one_class_are_leaves(method):
     X, labels = rows(1)
     for table, codes in ((X * 0, labels.codes), (X, labels.codes * 0)):
-        found = trained(
+        model = trained(
             table, Labels(name="y", classes=("a", "b"), codes=codes), method, **ALL, thresholds=INSIDE[method]
         )
-        assert found.certificate.status == "optimal"
-        assert found.certificate.objective == np.bincount(codes).max() / 10
+        assert model.certificate.status == "optimal"
+        assert model.certificate.objective == np.bincount(codes).max() / 10
 
 
 def test_ranks_and_places_of_thresholds():

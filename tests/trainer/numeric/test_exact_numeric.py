@@ -60,9 +60,9 @@ def test_the_optimum_is_that_of_all_midpoints(part):
         X, y, w, classes, leaf_cost = random_numeric(seed, rows=12 if depth < 3 else 9)
         used = w > 0
         want = best_cost(all_thresholds(X[used]), y[used], w[used], classes, depth, leaf_cost)
-        found = solve_numeric(X, y, n_classes=classes, weights=w, depth=depth, leaf_cost=leaf_cost)
-        errors, leaves, height = recount(found.shape, X, y, w, classes)
-        assert found.cost == found.bound == want[0], seed
+        solution = solve_numeric(X, y, n_classes=classes, weights=w, depth=depth, leaf_cost=leaf_cost)
+        errors, leaves, height = recount(solution.shape, X, y, w, classes)
+        assert solution.cost == solution.bound == want[0], seed
         assert (errors + leaf_cost * leaves, leaves) == want
         assert height <= depth
 
@@ -75,9 +75,9 @@ def test_many_rows_agree_with_the_binary_search(classes, leaf_cost):
     X = rng.normal(size=(90, 3)).round(1)
     y = ((X[:, 0] * X[:, 1] > 0).astype(np.int32) + (rng.random(90) < 0.2) + (X[:, 2] > 1)).astype(np.int32) % classes
     for depth in (2, 3):
-        found = solve_numeric(X, y, n_classes=classes, depth=depth, leaf_cost=leaf_cost)
+        solution = solve_numeric(X, y, n_classes=classes, depth=depth, leaf_cost=leaf_cost)
         binary = solve_binary(BinaryProblem(all_thresholds(X), y, n_classes=classes, depth=depth, leaf_cost=leaf_cost))
-        assert found.cost == found.bound == binary.cost
+        assert solution.cost == solution.bound == binary.cost
 
 
 def test_a_tolerance_and_a_limit_leave_a_valid_bound():
@@ -148,9 +148,9 @@ def check_gap(problem, gap, depth):
 
 def test_thresholds_split_neighbouring_numbers():
     X = np.array([[1.0], [np.nextafter(1.0, 2)], [2.0]])
-    found = solve_numeric(X, np.array([0, 1, 1], np.int32), n_classes=2, depth=1)
-    assert found.cost == 0
-    assert recount(found.shape, X, np.array([0, 1, 1]), np.ones(3, int), 2)[0] == 0
+    solution = solve_numeric(X, np.array([0, 1, 1], np.int32), n_classes=2, depth=1)
+    assert solution.cost == 0
+    assert recount(solution.shape, X, np.array([0, 1, 1]), np.ones(3, int), 2)[0] == 0
 
 
 def test_the_method_proves_a_tree_in_the_columns_own_units():

@@ -84,23 +84,23 @@ def test_wishes_of_questions_with_empty_cells_round_trip(seed):
 def check_completion(made):
     problem, bench, texts, wishes, brute, _ = made
     want = brute.best(wishes)
-    found = bench.complete(texts)
+    completion = bench.complete(texts)
     if want == INFINITE:
-        assert not found.found
-        assert found.reason
-        assert is_smallest_conflict(found.conflict, brute.best, INFINITE)
+        assert not completion.found
+        assert completion.reason
+        assert is_smallest_conflict(completion.conflict, brute.best, INFINITE)
         return
-    assert found.found
-    assert found.cost == found.bound == want
-    shape = plain(found.tree)
+    assert completion.found
+    assert completion.cost == completion.bound == want
+    shape = plain(completion.tree)
     assert kept(shape, [_plain(w) for w in wishes], brute.columns)
     assert brute.cost(shape, [_plain(w) for w in wishes]) == want
-    errors, leaves = bench.space.cost_of(found.tree)
+    errors, leaves = bench.space.cost_of(completion.tree)
     assert errors + leaves * brute.penalty == want
-    assert problem.n - problem.correct(bench.tree(found.tree)) == errors
-    for price in found.prices:
+    assert problem.n - problem.correct(bench.tree(completion.tree)) == errors
+    for price in completion.prices:
         assert price.price == want - brute.best([w for w in wishes if w != price.wish]) >= 0
-    assert found.optimum.cost == found.optimum.bound == brute.best([])
+    assert completion.optimum.cost == completion.optimum.bound == brute.best([])
 
 
 @seeds(120)
@@ -115,20 +115,20 @@ def test_price_lists_with_empty_cells_are_those_of_enumeration(seed):
 
 def check_price_list(seed, made):
     problem, bench, texts, wishes, brute, rng = made
-    found = bench.complete(texts)
-    if not found.found:
+    completion = bench.complete(texts)
+    if not completion.found:
         return
-    tree = plain(found.tree)
+    tree = plain(completion.tree)
     place = str(rng.choice([p for p, _ in places(tree)]))
     spoken = [_plain(w) for w in wishes if not (w.place == place and w.item.verb in ("ask", "leaf"))]
     want = column_prices(brute, tree, place, spoken)
-    got = list(bench.price_list(place or "root", texts, tree=found.tree))
+    got = list(bench.price_list(place or "root", texts, tree=completion.tree))
     assert all(p.proved for p in got)
     assert {brute.columns[p.question]: p.price for p in got} == want
     assert all(p.tree[0] == p.question for p in got)
     if seed % 4 == 0:
         depth = 3 if seed % 8 == 3 else 2
-        check_stopped_lists(lambda: NumericWorkbench(problem, depth=depth), bench, texts, found.tree, place, want)
+        check_stopped_lists(lambda: NumericWorkbench(problem, depth=depth), bench, texts, completion.tree, place, want)
 
 
 def test_what_is_proved_of_one_threshold_spares_those_beside_it(monkeypatch):
@@ -140,10 +140,10 @@ def test_what_is_proved_of_one_threshold_spares_those_beside_it(monkeypatch):
     )
     wishes = ["forbid y x0", "leaf ny"]
     bench = NumericWorkbench(problem, depth=2)
-    found = bench.complete(wishes, prices=False)
+    completion = bench.complete(wishes, prices=False)
     monkeypatch.setattr(prefixes, "FEW", 10**9)  # every threshold by itself
     plainly = NumericWorkbench(problem, depth=2)
-    assert plainly.complete(wishes, prices=False).cost == found.cost == found.bound
+    assert plainly.complete(wishes, prices=False).cost == completion.cost == completion.bound
     assert bench.space.nodes < 0.7 * plainly.space.nodes
     # without wishes it is the optimum of training
     free = solve_numeric(problem.matrix, y, n_classes=2, depth=2, leaf_cost=problem.kappa)
@@ -167,19 +167,19 @@ def test_a_stopped_search_keeps_a_valid_bound():
     problem = Problem(table=numeric_table(X), labels=Labels(name="y", classes=("a", "b"), codes=y))
     for patience in (0, 4, 40):
         left = iter(range(patience))
-        found = NumericWorkbench(problem, depth=3).complete(
+        completion = NumericWorkbench(problem, depth=3).complete(
             ["forbid y x3", "depth n 1"], stop=lambda left=left: next(left, None) is None
         )
-        assert not found.optimal
-        if found.found:
-            assert found.bound <= found.cost <= 100
+        assert not completion.optimal
+        if completion.found:
+            assert completion.bound <= completion.cost <= 100
 
 
 @pytest.mark.parametrize("depth", [0, 1])
 def test_shallow_trees(depth):
     bench = NumericWorkbench(many_values(1), depth=depth)
-    found = bench.complete(["ask root c 0"])
-    assert found.found == (depth > 0)
+    completion = bench.complete(["ask root c 0"])
+    assert completion.found == (depth > 0)
     assert bench.complete([]).optimal
 
 
@@ -197,6 +197,6 @@ def test_category_of_all_rows_is_not_taken_for_another_question(turn, wish):
         labels=Labels(name="class", classes=("no", "yes"), codes=np.array([0, 1, 0, 1], np.int32)),
         weights=np.array([1, 1, 1, 0]),  # the one row with the category b does not count
     )
-    found = NumericWorkbench(problem, depth=1).complete([wish])
-    assert [w.text for w in found.conflict] == [wish]
-    assert f"'c 0 is {wish[-1]}' does not separate the 3 rows" in found.reason
+    completion = NumericWorkbench(problem, depth=1).complete([wish])
+    assert [w.text for w in completion.conflict] == [wish]
+    assert f"'c 0 is {wish[-1]}' does not separate the 3 rows" in completion.reason

@@ -112,10 +112,10 @@ def test_where_memory_ends_the_tree_is_kept(method, place, monkeypatch):
     r = np.random.default_rng(2)
     data, labels = table(r.integers(0, 4, (40, 3)), r.integers(0, 2, 40))
     parameters = {"depth": 1, "search_seconds": 0.1, "first_trees": "cart"}
-    found = train(TrainRequest(table=data, labels=labels, method=method, parameters=parameters)).certificate
-    assert found.status == "memory_limit"
-    assert found.objective > 0.5
-    assert found.bound > found.objective
+    certificate = train(TrainRequest(table=data, labels=labels, method=method, parameters=parameters)).certificate
+    assert certificate.status == "memory_limit"
+    assert certificate.objective > 0.5
+    assert certificate.bound > certificate.objective
 
 
 @pytest.mark.slow
@@ -141,10 +141,10 @@ def test_start_trees_of_oct_h_meet_bound_if_perfect_tree_exists():
     far = np.abs(side) > 0.3
     data, labels = table(X[far], (side[far] > 0).astype(int))
     parameters = {"depth": 2, "time_limit": 600, "first_trees": "cart"}
-    found = train(TrainRequest(table=data, labels=labels, method="oct-h", parameters=parameters))
-    assert found.certificate.status == "optimal"
-    assert found.certificate.correct == len(data)
-    assert found.certificate.evidence[0]["kind"] == "bound-met"
+    result = train(TrainRequest(table=data, labels=labels, method="oct-h", parameters=parameters))
+    assert result.certificate.status == "optimal"
+    assert result.certificate.correct == len(data)
+    assert result.certificate.evidence[0]["kind"] == "bound-met"
 
 
 def salaries(far):

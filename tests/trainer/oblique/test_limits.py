@@ -81,9 +81,9 @@ def test_a_small_objective_with_priced_coefficients_is_proved(solver, depth):
     request = TrainRequest(
         table=data, labels=labels, method="oct-h", parameters=parameters | {"search_seconds": 0.2, "solver": solver}
     )
-    found = train(request).certificate
-    assert (found.status, found.gap) == ("optimal", 0.0)
-    assert found.objective == pytest.approx(0.01)
+    certificate = train(request).certificate
+    assert (certificate.status, certificate.gap) == ("optimal", 0.0)
+    assert certificate.objective == pytest.approx(0.01)
 
 
 @pytest.mark.slow
@@ -191,15 +191,15 @@ def test_methods_respect_min_leaf_and_their_files_verify(method, seed, tmp_path)
     parameters = {"depth": 2, "min_leaf": inst.min_leaf, "first_trees": "cart", "search_seconds": 1.0, "solver": "scip"}
     parameters |= {"coefficient_penalty": 0.01} if method == "oct-h" else {}
     parameters |= {"big_m": "data"} if method == "s-oct" and seed % 2 else {}
-    found = train(TrainRequest(table=data, labels=labels, method=method, parameters=parameters))
+    result = train(TrainRequest(table=data, labels=labels, method=method, parameters=parameters))
     charge = Fraction(inst.total, 100) if method == "oct-h" else 0
     near = 0.005 if method == "oct-h" else 0.0
     best = best_in_class(inst.Z, inst.counts, 2, 0, min_leaf=inst.min_leaf, charge=charge, least=near)
-    assert found.certificate.status == "optimal"
-    assert found.certificate.objective == pytest.approx(float(best / inst.total), abs=1e-7)
+    assert result.certificate.status == "optimal"
+    assert result.certificate.objective == pytest.approx(float(best / inst.total), abs=1e-7)
     model = tmp_path / "model.json"
     rows = tmp_path / "rows.csv"
-    save(found.model, model)
+    save(result.model, model)
     lines = [",".join([*data.names, "class"])]
     lines += [",".join([*(repr(float(x)) for x in row), str(c)]) for row, c in zip(X, y, strict=True)]
     rows.write_text("\n".join(lines) + "\n")

@@ -140,10 +140,10 @@ def test_points_in_one_plane_need_no_search(seed, tmp_path):
     parameters = {"depth": depth, "leaf_penalty": penalty, "first_trees": "none", "time_limit": 600}
     for method in METHODS[:3]:
         result = train(TrainRequest(table=data, labels=labels, method=method, parameters=parameters))
-        found = result.certificate
-        assert found.bound == pytest.approx(float(best), abs=1e-9)
-        assert (found.status, found.evidence[0]["rounds_of_local_search"]) == ("optimal", 0)
-        assert found.objective == pytest.approx(float(best), abs=1e-9)
+        certificate = result.certificate
+        assert certificate.bound == pytest.approx(float(best), abs=1e-9)
+        assert (certificate.status, certificate.evidence[0]["rounds_of_local_search"]) == ("optimal", 0)
+        assert certificate.objective == pytest.approx(float(best), abs=1e-9)
         if method == METHODS[seed % 3]:  # the check counts all ways of parting the rows, the same for each method
             assert_verified(result.model, data, X, y, tmp_path)
     # oct-h claims nothing here: its planes keep a distance, so that the best tree need not be among its trees
@@ -262,18 +262,18 @@ def test_the_bound_is_in_the_certificate_and_is_counted_again(method, tmp_path):
     X, y = grid()
     data, labels = table(X, y)
     parameters = {"depth": 2, "first_trees": "none", "search_seconds": 2, "time_limit": 600, "leaf_penalty": 0.01}
-    found = train(TrainRequest(table=data, labels=labels, method=method, parameters=parameters))
-    evidence = {e["kind"]: e for e in found.certificate.evidence}
+    result = train(TrainRequest(table=data, labels=labels, method=method, parameters=parameters))
+    evidence = {e["kind"]: e for e in result.certificate.evidence}
     assert sorted(i for g in evidence["planes"]["groups"] for i in g["rows"]) == list(range(25))
     model = tmp_path / "model.json"
     rows = tmp_path / "rows.csv"
-    save(found.model, model)
+    save(result.model, model)
     lines = [",".join([*data.names, "class"])]
     lines += [",".join([*(repr(float(x)) for x in row), str(c)]) for row, c in zip(X, y, strict=True)]
     rows.write_text("\n".join(lines) + "\n")
     verdicts = {f.claim: f.verdict for f in verify(model, rows)}
     assert verdicts["bound"] == "proved"
-    assert (found.certificate.status == "optimal") == (verdicts.get("optimal") == "proved")
+    assert (result.certificate.status == "optimal") == (verdicts.get("optimal") == "proved")
     record = json.loads(model.read_text())
     kept = next(e for e in record["certificate"]["evidence"] if e["kind"] == "planes")
     for change in (
@@ -350,9 +350,9 @@ def test_a_tree_that_cannot_be_drawn_gives_way_to_one_that_can(seed):
     y = (r.random(12) < 0.7).astype(int)
     data, labels = table(np.column_stack(columns), y)
     parameters = {"depth": 1, "first_trees": "none", "search_seconds": 1, "leaf_penalty": 0.01}
-    found = train(TrainRequest(table=data, labels=labels, method="cut-h", parameters=parameters)).certificate
-    assert found.correct >= np.bincount(y).max()
-    assert found.status in ("optimal", "heuristic")
+    certificate = train(TrainRequest(table=data, labels=labels, method="cut-h", parameters=parameters)).certificate
+    assert certificate.correct >= np.bincount(y).max()
+    assert certificate.status in ("optimal", "heuristic")
 
 
 def test_the_search_for_planes_looks_at_the_clock_between_sets(monkeypatch):

@@ -91,9 +91,9 @@ def test_sparse_style_has_fewest_columns_of_equally_good_trees():
     data, labels = table(np.column_stack([one, other]), y)
     for style, used in (("sparse", 1), ("margin", 2)):
         parameters = {"depth": 1, "hyperplanes": style, "first_trees": "none"}
-        found = train(TrainRequest(table=data, labels=labels, method="cut-h", parameters=parameters))
-        assert (found.certificate.correct, len(found.tree.used_columns)) == (10, used)
-        assert style == "margin" or 0.499 < found.tree.branches[0].split.threshold < 0.501
+        result = train(TrainRequest(table=data, labels=labels, method="cut-h", parameters=parameters))
+        assert (result.certificate.correct, len(result.tree.used_columns)) == (10, used)
+        assert style == "margin" or 0.499 < result.tree.branches[0].split.threshold < 0.501
     # a checkerboard of four fields: two questions on single columns, or planes that need both
     r = np.random.default_rng(1)
     X = r.random((80, 2))
@@ -102,9 +102,9 @@ def test_sparse_style_has_fewest_columns_of_equally_good_trees():
     coefficients = {}
     for style in ("margin", "sparse"):
         parameters = {"depth": 2, "hyperplanes": style, "first_trees": "none", "time_limit": 600}
-        found = train(TrainRequest(table=data, labels=labels, method="cut-h", parameters=parameters))
-        assert found.certificate.correct == len(data)
-        coefficients[style] = found.certificate.evidence[0]["coefficients"]
+        result = train(TrainRequest(table=data, labels=labels, method="cut-h", parameters=parameters))
+        assert result.certificate.correct == len(data)
+        coefficients[style] = result.certificate.evidence[0]["coefficients"]
     assert coefficients["sparse"] == 3 < coefficients["margin"]
 
 

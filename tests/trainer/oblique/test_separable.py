@@ -27,14 +27,14 @@ def sets(seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 @seeds(150)
 def test_fractions_and_solver_agree(seed):
     Z, L, R = sets(seed)
-    found = Separator(Z).verdict(L, R)
+    verdict = Separator(Z).verdict(L, R)
     distance = least_distance(Z[L], Z[R], Fraction(MARGIN))
     assert distance is not None
-    assert (found.plane is not None) == (distance > Fraction(MARGIN))
-    assert found.proved == (distance <= Fraction(MARGIN))
-    if found.plane is not None:
-        assert found.plane.left(Z[L]).all()
-        assert not found.plane.left(Z[R]).any()
+    assert (verdict.plane is not None) == (distance > Fraction(MARGIN))
+    assert verdict.proved == (distance <= Fraction(MARGIN))
+    if verdict.plane is not None:
+        assert verdict.plane.left(Z[L]).all()
+        assert not verdict.plane.left(Z[R]).any()
 
 
 @pytest.mark.parametrize("seed", range(60))
@@ -52,8 +52,8 @@ def test_sets_that_are_too_large_for_fractions_stay_undecided(monkeypatch):
     rng = np.random.default_rng(0)
     monkeypatch.setattr(_Program, "run", lambda self: None)
     separator = Separator(rng.random((300, 9)))
-    found = separator.verdict(np.arange(150), np.arange(150, 300))
-    assert (found.plane, found.proved, separator.undecided) == (None, False, 1)
+    verdict = separator.verdict(np.arange(150), np.arange(150, 300))
+    assert (verdict.plane, verdict.proved, separator.undecided) == (None, False, 1)
 
 
 @pytest.mark.parametrize("method", ["cut-h", "s-oct", "oct-h"])

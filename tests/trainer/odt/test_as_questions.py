@@ -78,9 +78,9 @@ def test_columns_that_cart_chose_are_a_space_of_their_own(tmp_path_factory, seed
     used = {"select": "cart", "topology": ("", "depth-2.5", "[.[..]]", "")[seed % 4], "depth": 2}
     used |= {"bins": 2 + seed % 4, "max_card": (0, 0, 1, 2)[seed % 4]}
     model, proof, data, _ = trained(folder, seed, **used)
-    found = verify(model, data, proof)
-    assert bound(found).verdict == "proved", found
-    assert all(f.verdict in ("proved", "recounted") for f in found if f.role != "aside"), found
+    findings = verify(model, data, proof)
+    assert bound(findings).verdict == "proved", findings
+    assert all(f.verdict in ("proved", "recounted") for f in findings if f.role != "aside"), findings
     document = json.loads(model.read_text())
     lead, named, rest = NAMED.fullmatch(document["certificate"]["scope"]).groups()
     asked_columns = {v["split"]["feature"] for v in document["nodes"] if "split" in v}

@@ -68,8 +68,8 @@ def solved(problem, **settings):
 
 
 def reached(problem, tree):
-    said = tree.predict(problem.matrix)
-    return int(((said == 1) & (problem.y == 1)).sum()), int(((said == 0) & (problem.y == 0)).sum())
+    labels = tree.predict(problem.matrix)
+    return int(((labels == 1) & (problem.y == 1)).sum()), int(((labels == 0) & (problem.y == 0)).sum())
 
 
 @seeds(60)

@@ -153,8 +153,8 @@ def test_honest_files_are_proved_and_lower_bounds_are_refuted(tmp_path, claim):
             assert "sensitivity" in claim  # it cannot be reached
             continue
         assert result.certificate.proved_optimal
-        found = verify(model, data, proof)
-        assert verdict(found) == "proved", found
+        findings = verify(model, data, proof)
+        assert verdict(findings) == "proved", findings
         document = json.loads(model.read_text())
         lower = float(document["certificate"]["bound"]) - 1e-6
         document["certificate"] |= {"bound": lower, "objective": lower}

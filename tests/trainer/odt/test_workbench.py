@@ -179,30 +179,30 @@ def check_completion(made):
     """Compare cost, wishes, prices and conflict with all trees."""
     problem, bench, texts, wishes, brute, _ = made
     want = brute.best(wishes)
-    found = bench.complete(texts)
+    completion = bench.complete(texts)
     if want == INFINITE:
-        assert not found.found
-        assert found.reason
-        assert is_smallest_conflict(found.conflict, brute.best, INFINITE)
+        assert not completion.found
+        assert completion.reason
+        assert is_smallest_conflict(completion.conflict, brute.best, INFINITE)
         return
-    assert found.found
-    assert found.cost == found.bound == want
-    shape = plain(found.tree)
+    assert completion.found
+    assert completion.cost == completion.bound == want
+    shape = plain(completion.tree)
     spoken = [brute.spoken(w) for w in wishes]
     assert kept(shape, spoken, brute.columns)
     assert brute.cost(shape, spoken) == want
-    assert problem.n - problem.correct(bench.tree(found.tree)) == bench.space.cost_of(found.tree)[0] == want
-    for price in found.prices:
+    assert problem.n - problem.correct(bench.tree(completion.tree)) == bench.space.cost_of(completion.tree)[0] == want
+    for price in completion.prices:
         assert price.price == want - brute.best([w for w in wishes if w != price.wish]) >= 0
-    assert found.optimum.cost == found.optimum.bound == brute.best([])
+    assert completion.optimum.cost == completion.optimum.bound == brute.best([])
 
 
 @seeds(40)
 def test_price_lists_with_empty_cells_are_those_of_enumeration(seed):
     _, bench, texts, wishes, brute, rng = instance(seed, empty_cells=True)
-    found = bench.complete(texts)
-    if found.found:
-        check_price_list(bench, found, texts, wishes, brute, rng)
+    completion = bench.complete(texts)
+    if completion.found:
+        check_price_list(bench, completion, texts, wishes, brute, rng)
 
 
 @seeds(40)
@@ -221,10 +221,10 @@ def test_questions_with_empty_cells_part_rows_as_their_split(seed):
 @seeds(60)
 def test_price_lists_give_the_cheapest_question_of_each_column(seed):
     problem, bench, texts, wishes, brute, rng = instance(seed)
-    found = bench.complete(texts)
-    if not found.found:
+    completion = bench.complete(texts)
+    if not completion.found:
         return
-    place, want = check_price_list(bench, found, texts, wishes, brute, rng)
+    place, want = check_price_list(bench, completion, texts, wishes, brute, rng)
     if seed % 8 in (0, 3):
         shape = bench.space.shape
         card = 1 if seed % 5 == 1 else 0
@@ -232,7 +232,7 @@ def test_price_lists_give_the_cheapest_question_of_each_column(seed):
         def fresh():
             return SubsetWorkbench(problem, shape=shape, bins=4, card=card)
 
-        check_stopped_lists(fresh, bench, texts, found.tree, place, want)
+        check_stopped_lists(fresh, bench, texts, completion.tree, place, want)
 
 
 def check_price_list(bench, found, texts, wishes, brute, rng):
@@ -282,22 +282,22 @@ def uneven(seed):
 def test_wishes_in_uneven_topology_agree_with_enumeration(seed):
     problem, bench, texts, wishes, brute, rng = uneven(seed)
     want = brute.best(wishes)
-    found = bench.complete(texts)
+    completion = bench.complete(texts)
     if want == INFINITE:
-        assert not found.found
-        assert found.reason
-        assert is_smallest_conflict(found.conflict, brute.best, INFINITE)
+        assert not completion.found
+        assert completion.reason
+        assert is_smallest_conflict(completion.conflict, brute.best, INFINITE)
         return
-    assert found.cost == found.bound == want
-    shape = plain(found.tree)
+    assert completion.cost == completion.bound == want
+    shape = plain(completion.tree)
     spoken = [brute.spoken(w) for w in wishes]
     assert kept(shape, spoken, brute.columns)
     assert laid_out(shape, bench.space.shape)
-    assert problem.n - problem.correct(bench.tree(found.tree)) == want
-    for price in found.prices:
+    assert problem.n - problem.correct(bench.tree(completion.tree)) == want
+    for price in completion.prices:
         assert price.price == want - brute.best([w for w in wishes if w != price.wish]) >= 0
-    assert found.optimum.cost == found.optimum.bound == brute.best([])
-    check_price_list(bench, found, texts, wishes, brute, rng)
+    assert completion.optimum.cost == completion.optimum.bound == brute.best([])
+    check_price_list(bench, completion, texts, wishes, brute, rng)
 
 
 def all_shapes(height):
@@ -320,9 +320,9 @@ def test_depth_wish_allows_trees_with_trivial_tests_removed():
     columns = [(np.array([1, 1, 0, 1, 2]), ("a", "b", "c d")), (np.array([1, 0, 0, 1, 1]), ())]
     labels = Labels(name="class", classes=("k", "l", "m"), codes=np.array([2, 2, 1, 2, 0], np.int32))
     bench = SubsetWorkbench(Problem(table=table(columns), labels=labels), shape=parse("[.[[..][..]]]"))
-    found = bench.complete(["depth root 2", "ask root c 0 in b", "ask y c 1", "ask n c 0"])
-    assert found.optimal
-    assert found.cost == 0
+    completion = bench.complete(["depth root 2", "ask root c 0 in b", "ask y c 1", "ask n c 0"])
+    assert completion.optimal
+    assert completion.cost == 0
 
 
 def test_conflict_names_rows_if_trivial_tests_leave_room():
@@ -333,8 +333,10 @@ def test_conflict_names_rows_if_trivial_tests_leave_room():
         ("[[..][.[[..][..]]]]", "3 rows arrive"),
         ("[[..][.[..]]]", "No tree of the topology"),
     ):
-        found = SubsetWorkbench(Problem(table=table(columns), labels=labels), shape=parse(topology)).complete(wishes)
-        assert words in found.reason
+        completion = SubsetWorkbench(Problem(table=table(columns), labels=labels), shape=parse(topology)).complete(
+            wishes
+        )
+        assert words in completion.reason
 
 
 @pytest.mark.slow
@@ -345,9 +347,9 @@ def test_uneven_topology_has_training_optimum_and_names_no_room():
         trained = get("odt").solve(problem, settings, Monitor())
         bench = subset_bench(problem, settings)
         assert bench.complete().cost == round(problem.n * (1 - trained.bound))
-    found = SubsetWorkbench(larger(0, classes=2), shape=parse("[.[..]]")).complete(["ask y c 0", "ask n c 1"])
-    assert {w.text for w in found.conflict} == {"ask y c 0", "ask n c 1"}
-    assert "has questions at all these places" in found.reason
+    completion = SubsetWorkbench(larger(0, classes=2), shape=parse("[.[..]]")).complete(["ask y c 0", "ask n c 1"])
+    assert {w.text for w in completion.conflict} == {"ask y c 0", "ask n c 1"}
+    assert "has questions at all these places" in completion.reason
 
 
 def larger(seed, *, classes, rows=60):
@@ -377,24 +379,24 @@ def test_categories_one_by_one_find_what_all_subsets_together_do(classes):
     for seed, wishes in enumerate(WISHES):
         bench = SubsetWorkbench(larger(seed, classes=classes), depth=2 + (classes == 2 and seed < 2), bins=4)
         plainly = Prefix(bench.space)
-        found = bench.complete(wishes, prices=False)
+        completion = bench.complete(wishes, prices=False)
         read = bench.wishes(wishes)
         items = frozenset(w.item for w in read) | held_questions(read, bench.space.questions)
-        assert found.optimal
-        assert found.cost == plainly.value(plainly.top(items)).upper
-        assert satisfies(found.tree, items, bench.space.questions)
+        assert completion.optimal
+        assert completion.cost == plainly.value(plainly.top(items)).upper
+        assert satisfies(completion.tree, items, bench.space.questions)
 
 
 def test_a_stopped_search_keeps_a_valid_bound():
     problem = larger(5, classes=3)
     for patience in (0, 4, 40, 400):
         left = iter(range(patience))
-        found = SubsetWorkbench(problem, depth=3).complete(
+        completion = SubsetWorkbench(problem, depth=3).complete(
             ["forbid y c 1", "leaf nyn"], stop=lambda left=left: next(left, None) is None
         )
-        assert not found.optimal
-        if found.found:
-            assert found.bound <= found.cost <= problem.n
+        assert not completion.optimal
+        if completion.found:
+            assert completion.bound <= completion.cost <= problem.n
     bench = SubsetWorkbench(problem, depth=3)
     assert not any(line.proved for line in bench.price_list("root", tree=0, stop=lambda: True))
     assert bench.complete(["forbid y c 1"], prices=False).optimal
@@ -404,11 +406,11 @@ def test_a_stopped_search_keeps_a_valid_bound():
 def test_search_stopped_anywhere_answers_and_bench_stays_right(patience):
     bench = SubsetWorkbench(larger(0, classes=2, rows=20), depth=2)
     left = iter(range(patience))
-    found = bench.complete(["forbid y c 2"], stop=lambda: next(left, None) is None)
+    completion = bench.complete(["forbid y c 2"], stop=lambda: next(left, None) is None)
     least = bench.complete(["forbid y c 2"])
     assert least.optimal
-    assert found.bound <= least.cost
-    assert not found.found or found.cost >= least.cost
+    assert completion.bound <= least.cost
+    assert not completion.found or completion.cost >= least.cost
 
 
 def test_the_optimum_without_wishes_is_that_of_training():
@@ -469,9 +471,9 @@ def test_shallow_trees(depth):
     ],
 )
 def test_a_contradiction_is_explained(wishes, words):
-    found = SubsetWorkbench(larger(2, classes=2), depth=2).complete(wishes)
-    assert {w.text for w in found.conflict} == set(wishes)
-    assert words in found.reason
+    completion = SubsetWorkbench(larger(2, classes=2), depth=2).complete(wishes)
+    assert {w.text for w in completion.conflict} == set(wishes)
+    assert words in completion.reason
 
 
 def test_held_threshold_counts_for_optimum_at_its_place_only():
@@ -483,6 +485,6 @@ def test_held_threshold_counts_for_optimum_at_its_place_only():
     problem = Problem(table=table(columns), labels=Labels(name="class", classes=("k", "l"), codes=y))
     bench = SubsetWorkbench(problem, depth=2, bins=2)
     assert bench.complete().cost > 0
-    found = bench.complete(["ask y c 1 <= 2.5", "forbid root c 0"])
-    assert found.optimal
-    assert found.cost > found.optimum.cost == found.optimum.bound == 0
+    completion = bench.complete(["ask y c 1 <= 2.5", "forbid root c 0"])
+    assert completion.optimal
+    assert completion.cost > completion.optimum.cost == completion.optimum.bound == 0

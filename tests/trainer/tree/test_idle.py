@@ -62,8 +62,8 @@ def test_the_checker_agrees_with_the_smaller_file(tmp_path, method, asked):
     idle = idle_questions(model.tree)
     assert idle
     smaller = pruned(model)
-    found = verify(written(smaller, tmp_path), data)
-    assert verdict(found) == before, [f for f in found if f.verdict not in ("recounted", "proved")]
+    findings = verify(written(smaller, tmp_path), data)
+    assert verdict(findings) == before, [f for f in findings if f.verdict not in ("recounted", "proved")]
     certificate = smaller.certificate
     assert (certificate["leaves"], certificate["depth"]) == (smaller.tree.n_leaves, smaller.tree.depth)
     assert certificate["correct"] == model.certificate["correct"]

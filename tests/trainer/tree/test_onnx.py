@@ -164,6 +164,6 @@ def test_inputs_do_not_depend_on_the_columns_that_are_asked(asked):
     rows = np.array([[0.0, 1, 0], [1, 0, 1]])
     tree = grow(draft, rows, np.array([0, 1], np.int32), schema=schema, classes=("no", "yes"))
     model = session(tree, "auto")
-    assert [own.name for own in model.get_inputs()] == ["a", "b", "c"]
+    assert [get_input.name for get_input in model.get_inputs()] == ["a", "b", "c"]
     leaves = model.run(["leaf"], feed(tree, rows))[0]
     assert leaves.tolist() == tree.apply(rows).tolist()

@@ -40,8 +40,8 @@ def test_jpmml_reaches_same_node_with_same_label_and_shares(tmp_path):
         np.array([[0.0], [1.0], [1.0], [5.0]]),
     )
     reader = Path(__file__).parents[1] / "oracles" / "pmml_reader.py"
-    done = subprocess.run([sys.executable, str(reader), str(tmp_path)], capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, done.stderr[-2000:]
+    process = subprocess.run([sys.executable, str(reader), str(tmp_path)], capture_output=True, text=True, timeout=300)
+    assert process.returncode == 0, process.stderr[-2000:]
     rows = 0
     for name, (tree, matrix) in cases.items():
         outputs = json.loads((tmp_path / f"{name}.out.json").read_text())

@@ -42,9 +42,9 @@ def runtime(*names):
 
 
 def run(command, **options):
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False, **options)
-    assert done.returncode == 0, done.stderr[-3000:]
-    return done.stdout
+    process = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False, **options)
+    assert process.returncode == 0, process.stderr[-3000:]
+    return process.stdout
 
 
 def cases(count):

@@ -149,13 +149,13 @@ def test_both_checkers_accept_wishes_about_empty_cells(method, wishes, tmp_path,
         session = WorkbenchSession(request)
         monitor = session.monitor()
         try:
-            found = session.complete(wishes, monitor)
+            completion = session.complete(wishes, monitor)
         except ParameterError:  # the column has no empty cell
             continue
-        if not found.found:
+        if not completion.found:
             continue
         proof = tmp_path / "model.proof.jsonl.gz"
-        result = session.result(found, monitor, proof)
+        result = session.result(completion, monitor, proof)
         save(result.model, tmp_path / "model.json")
         (tmp_path / "rows.csv").write_text(csv_text(table, labels))
         files = EmptyCellFiles(tmp_path / "model.json", proof, tmp_path / "rows.csv")

@@ -197,11 +197,11 @@ def test_a_frontier_that_claims_too_much_is_not_proved(tmp_path):
     proof = tmp_path / "proof.gz"
     rows, labels, _ = load(data, target="kind", ignore=[])
     save(train(TrainRequest(table=rows, labels=labels, method=method, parameters=parameters, proof=proof)).model, model)
-    whole = json.loads(model.read_text())
-    frontier = next(e for e in whole["certificate"]["evidence"] if e["kind"] == "leaf-frontier")
+    document = json.loads(model.read_text())
+    frontier = next(e for e in document["certificate"]["evidence"] if e["kind"] == "leaf-frontier")
     assert len(frontier["points"]) > 2
     del frontier["points"][-2]  # now it says that a tree of this size is no better than the one before
-    model.write_text(json.dumps(whole))
+    model.write_text(json.dumps(document))
     assert page([(model.read_text(), gzip.decompress(proof.read_bytes()).decode(), data.read_text())]) == [False]
     assert "proved" not in {f.verdict for f in verify(model, data, proof) if f.claim == "leaf-frontier"}
 
@@ -230,8 +230,8 @@ def said(document: dict[str, Any], data: str, proof: bytes, folder: Path) -> str
     for name, text in (("model.json", json.dumps(document)), ("rows.csv", data)):
         (folder / name).write_text(text)
     (folder / "proof.gz").write_bytes(proof)
-    found = verify(folder / "model.json", folder / "rows.csv", folder / "proof.gz")
-    return next(f.verdict for f in found if f.claim == "leaf-frontier")
+    findings = verify(folder / "model.json", folder / "rows.csv", folder / "proof.gz")
+    return next(f.verdict for f in findings if f.claim == "leaf-frontier")
 
 
 def worse_twin(points: list[dict[str, Any]]) -> None:

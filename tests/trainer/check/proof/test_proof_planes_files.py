@@ -47,7 +47,7 @@ def trained(
     file = folder / "proof.jsonl.gz"
     data.write_text(DECIMALS)
     table, labels, *_ = load(data, target="class")
-    asked = TrainRequest(
+    request = TrainRequest(
         table=table,
         labels=labels,
         method=method,
@@ -56,7 +56,7 @@ def trained(
         weights=weights,
         proof=file,
     )
-    save(train(asked).model, model)
+    save(train(request).model, model)
     return model, file, data
 
 
@@ -85,9 +85,9 @@ def test_the_single_file_checks_such_a_proof(tmp_path):
     alone = tmp_path / "check_octweb.py"
     alone.write_text(bundle(), encoding="utf-8")
     command = [sys.executable, "-I", str(alone), str(model), str(file), str(data)]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "Verdict: proved" in done.stdout
+    process = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert process.returncode == 0, process.stdout + process.stderr
+    assert "Verdict: proved" in process.stdout
 
 
 @pytest.mark.slow
@@ -113,10 +113,10 @@ def test_a_proof_that_would_take_too_long_is_not_written(tmp_path):
     file = tmp_path / "proof.jsonl.gz"
     data.write_text(DECIMALS)
     table, labels, *_ = load(data, target="class")
-    asked = TrainRequest(
+    request = TrainRequest(
         table=table, labels=labels, method="cut-h", parameters=QUICK, proof=file, proof_limits=ProofLimits(seconds=0.0)
     )
-    said = train(asked).model.certificate["evidence"][-1]
+    said = train(request).model.certificate["evidence"][-1]
     assert said["made"] is False
     assert "take longer" in said["reason"]
     assert not file.exists()

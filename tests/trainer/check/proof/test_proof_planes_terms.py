@@ -179,8 +179,8 @@ def test_both_checkers_agree_on_every_change_of_file(method, parameters, step, t
     table, labels, *_ = load(data, target="class")
     asked = {"first_trees": "cart", "search_seconds": 1.0, "time_limit": 60.0} | parameters
     save(train(TrainRequest(table=table, labels=labels, method=method, parameters=asked, proof=file)).model, model)
-    found = verify(model, data, file)
-    assert verdict(found) == "proved", found
+    findings = verify(model, data, file)
+    assert verdict(findings) == "proved", findings
     lines = [json.loads(line) for line in gzip.decompress(file.read_bytes()).splitlines()]
     assert step in {line.get("by") for line in lines}
     draw = random.Random(0)

@@ -33,19 +33,19 @@ def test_deep_trees_with_wishes_are_proved_and_nothing_more(seed):
     rng = np.random.default_rng(seed)
     bench = NumericWorkbench(problem, depth=4)
     texts = random_wishes(rng, problem, bench.space.questions)[:3]
-    asked = bench.wishes(texts)
-    found = bench.complete(texts, prices=False)
-    if not found.found:
+    wishes = bench.wishes(texts)
+    completion = bench.complete(texts, prices=False)
+    if not completion.found:
         return
-    assert found.cost == Brute(problem, bench, asked, 4).best(asked)
-    assert numeric_proof(bench, found.bound, 4) is None  # it takes more than one step
+    assert completion.cost == Brute(problem, bench, wishes, 4).best(wishes)
+    assert numeric_proof(bench, completion.bound, 4) is None  # it takes more than one step
     same = Workbench(as_questions(problem), depth=4)
-    proof = restricted_proof(same, same.wishes([w.text for w in asked]), found.bound, 4, never)
-    model = document(problem, 4, None, [w.text for w in asked]) | {"method": "exact-numeric"}
+    proof = restricted_proof(same, same.wishes([w.text for w in wishes]), completion.bound, 4, never)
+    model = document(problem, 4, None, [w.text for w in wishes]) | {"method": "exact-numeric"}
     values = [np.asarray(c.values, float) for c in problem.table.columns]
     space = read_space(model, ModelTable(values, problem.y, problem.row_weights, problem.row_weights))
     head = {"format": "octweb-proof", "version": 2, "rows": space.digest, "scale": proof.scale, "goal": proof.goal}
-    assert accepted(space, [head, *proof.steps]) == found.cost
+    assert accepted(space, [head, *proof.steps]) == completion.cost
     assert accepted(space, [head | {"goal": proof.goal + proof.scale}, *proof.steps]) is None
 
 
@@ -73,8 +73,8 @@ def wished(tmp_path_factory):
         TrainRequest(table=table, labels=labels, method="exact-numeric", parameters={"depth": 4})
     )
     monitor = session.monitor()
-    found = session.complete(["ask n x between 0.3 and 0.6", "avoid root x"], monitor)
-    return json.loads(json.dumps(session.result(found, monitor, proof).model.to_json())), data, proof
+    completion = session.complete(["ask n x between 0.3 and 0.6", "avoid root x"], monitor)
+    return json.loads(json.dumps(session.result(completion, monitor, proof).model.to_json())), data, proof
 
 
 def test_deep_tree_with_interval_of_wish_is_proved(wished, tmp_path):

@@ -233,15 +233,15 @@ def written(seed: int, *, wishes: bool, limited: bool, deep: bool = False) -> tu
     texts = random_wishes(rng, problem, bench.space.questions)[:3] if wishes else []
     asked = bench.wishes(texts)
     try:
-        found = bench.complete(texts, prices=False)
+        completion = bench.complete(texts, prices=False)
     except InfeasibleError:
         return None
-    if not found.found:
+    if not completion.found:
         return None
     if not deep:  # of the deeper ones the search is tested elsewhere
         brute = Limited(problem, bench, asked, depth, limits) if limits else Wished(problem, bench, asked, depth)
-        assert found.cost == brute.best(asked)
-    proof = restricted_proof(bench, asked, found.cost, depth, lambda: False)
+        assert completion.cost == brute.best(asked)
+    proof = restricted_proof(bench, asked, completion.cost, depth, lambda: False)
     assert proof is not None
     rows = ModelTable(
         [np.asarray(c.values, float) for c in problem.table.columns],
@@ -251,7 +251,7 @@ def written(seed: int, *, wishes: bool, limited: bool, deep: bool = False) -> tu
     )
     space = read_space(document(problem, depth, limits, [w.text for w in asked]), rows)
     header = {"format": "octweb-proof", "version": 2, "rows": space.digest, "scale": proof.scale, "goal": proof.goal}
-    return space, [header, *proof.steps], found.cost
+    return space, [header, *proof.steps], completion.cost
 
 
 @pytest.mark.slow
@@ -366,10 +366,10 @@ def test_prices_of_wishes_are_those_of_workbench(seed):
     bench = Workbench(problem, depth=2, limits=limits)
     texts = random_wishes(rng, problem, bench.space.questions)[:3]
     try:
-        found = bench.complete(texts)
+        completion = bench.complete(texts)
     except InfeasibleError:
         return
-    if not found.found:
+    if not completion.found:
         return
     rows = ModelTable(
         [np.asarray(c.values, float) for c in problem.table.columns],
@@ -377,12 +377,12 @@ def test_prices_of_wishes_are_those_of_workbench(seed):
         problem.row_weights,
         problem.row_weights,
     )
-    model = document(problem, 2, limits, [w.text for w in found.wishes])
+    model = document(problem, 2, limits, [w.text for w in completion.wishes])
     n = int(problem.row_weights.sum())
-    assert optimum_without(model, rows, []) == 1 - found.cost / n
-    assert optimum_without(model, rows, range(len(found.wishes))) == 1 - found.optimum.cost / n
-    for i, price in enumerate(found.prices):
-        assert optimum_without(model, rows, [i]) == 1 - (found.cost - price.price) / n
+    assert optimum_without(model, rows, []) == 1 - completion.cost / n
+    assert optimum_without(model, rows, range(len(completion.wishes))) == 1 - completion.optimum.cost / n
+    for i, price in enumerate(completion.prices):
+        assert optimum_without(model, rows, [i]) == 1 - (completion.cost - price.price) / n
 
 
 def test_false_prices_and_a_false_optimum_are_refuted(tmp_path):

@@ -71,13 +71,13 @@ def questions(seed: int, depth: int) -> tuple[ProofSpace, Lines, Fraction]:
     weights = rng.integers(1, 4, n).astype(np.int64) if seed % 4 == 0 else np.ones(n, np.int64)
     penalty = Fraction(int(rng.integers(0, 4)), int(rng.integers(1, 4)))
     least = 1 + 2 * (seed % 5 == 0)
-    found = solve_binary(BinaryProblem(X, y, n_classes=classes, depth=depth, leaf_cost=penalty, weights=weights, min_leaf=least))  # fmt: skip
-    proof = found.proof(never)
+    solution = solve_binary(BinaryProblem(X, y, n_classes=classes, depth=depth, leaf_cost=penalty, weights=weights, min_leaf=least))  # fmt: skip
+    proof = solution.proof(never)
     assert proof is not None
     space = ProofSpace(
         "questions", X > 0, y, weights, classes, depth, penalty, least, None, np.ones(m, bool), None, "rows"
     )
-    return space, with_header(proof), found.cost
+    return space, with_header(proof), solution.cost
 
 
 def thresholds(seed: int, depth: int) -> tuple[ProofSpace, Lines, Fraction]:
@@ -89,12 +89,12 @@ def thresholds(seed: int, depth: int) -> tuple[ProofSpace, Lines, Fraction]:
     X = rng.integers(0, rng.integers(2, 5), (n, columns)) / 4
     y = rng.integers(0, classes, n).astype(np.int32)
     penalty = Fraction(int(rng.integers(0, 3)), int(rng.integers(1, 4)))
-    found = solve_numeric(X, y, n_classes=classes, depth=depth, leaf_cost=penalty)
-    proof = build_proof(found.prepared, depth, never)
+    solution = solve_numeric(X, y, n_classes=classes, depth=depth, leaf_cost=penalty)
+    proof = build_proof(solution.prepared, depth, never)
     assert proof is not None
     one = np.ones(n, np.int64)
     space = ProofSpace("thresholds", X, y, one, classes, depth, penalty, 1, None, np.ones(columns, bool), None, "rows")
-    return space, with_header(proof), found.cost
+    return space, with_header(proof), solution.cost
 
 
 def with_header(proof: Any) -> Lines:
@@ -168,12 +168,12 @@ def test_threshold_search_stopped_early_proves_its_bound(depth, looks):
     left = iter(range(looks))
     X = rng.integers(0, 6, (14, 3)) / 4
     y = rng.integers(0, 2, 14).astype(np.int32)
-    found = solve_numeric(X, y, n_classes=2, depth=depth, stop=lambda: next(left, None) is None)
-    proof = build_proof(found.prepared, depth, never)
+    solution = solve_numeric(X, y, n_classes=2, depth=depth, stop=lambda: next(left, None) is None)
+    proof = build_proof(solution.prepared, depth, never)
     assert proof is not None
     one = np.ones(14, np.int64)
     space = ProofSpace("thresholds", X, y, one, 2, depth, Fraction(0), 1, None, np.ones(3, bool), None, "rows")
-    assert accepted(space, with_header(proof)) == found.bound
+    assert accepted(space, with_header(proof)) == solution.bound
 
 
 @pytest.mark.slow
@@ -194,18 +194,18 @@ def test_threshold_search_proves_bound_in_second_pass_too(seed, monkeypatch):
     )
     for most in (search.MOST_VISITS, 0):
         monkeypatch.setattr(search, "MOST_VISITS", most)
-        found = solve_numeric(
+        solution = solve_numeric(
             X, y, n_classes=classes, depth=depth, leaf_cost=price, weights=weights, tolerance=tolerance
         )
         if most and not tolerance:
-            assert found.prepared.visits is not None
+            assert solution.prepared.visits is not None
         with monkeypatch.context() as without:
-            if found.prepared.visits is not None:  # nothing is searched again
+            if solution.prepared.visits is not None:  # nothing is searched again
                 without.setattr(search.NumericSearch, "search", None)
-            shown = accepted(space, with_header(build_proof(found.prepared, depth, never)))
+            shown = accepted(space, with_header(build_proof(solution.prepared, depth, never)))
         assert shown is not None
-        assert shown >= found.bound
-        assert tolerance or shown == found.cost
+        assert shown >= solution.bound
+        assert tolerance or shown == solution.cost
 
 
 def test_a_search_over_thresholds_that_looks_at_more_than_it_keeps_says_so(monkeypatch):
@@ -213,12 +213,12 @@ def test_a_search_over_thresholds_that_looks_at_more_than_it_keeps_says_so(monke
     rng = np.random.default_rng(5)
     X = rng.integers(0, 9, (40, 3)) / 4
     y = rng.integers(0, 2, 40).astype(np.int32)
-    found = solve_numeric(X, y, n_classes=2, depth=3)
-    assert found.prepared.visits is None
-    proof = build_proof(found.prepared, 3, never)
+    solution = solve_numeric(X, y, n_classes=2, depth=3)
+    assert solution.prepared.visits is None
+    proof = build_proof(solution.prepared, 3, never)
     assert len(proof.steps) > 3
     monkeypatch.setattr(numeric_proof, "MOST_STEPS", 4)
-    assert build_proof(found.prepared, 3, never) is None
+    assert build_proof(solution.prepared, 3, never) is None
 
 
 def test_deleted_and_weakened_steps_of_a_deep_proof_are_missed():

@@ -133,8 +133,8 @@ def page(cases: list[tuple[str, str, str]]) -> list[bool]:
     if node is None:
         pytest.skip("node is not installed")
     command = [node, str(ROOT / "tests/trainer/check/proof/proof_cases.mjs"), str(ROOT / "checker/check_octweb.html")]
-    done = subprocess.run(command, input=json.dumps(cases), capture_output=True, text=True, check=True, timeout=600)
-    return [all(holds for holds, _ in said) for said in json.loads(done.stdout)]
+    process = subprocess.run(command, input=json.dumps(cases), capture_output=True, text=True, check=True, timeout=600)
+    return [all(holds for holds, _ in said) for said in json.loads(process.stdout)]
 
 
 def proved_alone(model: Path, data: Path, texts: list[str], folder: Path) -> list[bool]:
@@ -282,11 +282,11 @@ def test_a_proof_for_another_table_is_refuted_at_the_fingerprint(files, tmp_path
     other.mkdir()
     rows, labels, _ = load(table(other, 99), target="kind", ignore=[])
     parameters = json.loads(model.read_text())
-    own = train(TrainRequest(table=rows, labels=labels, method=parameters["method"], parameters={"depth": 2}))
-    save(own.model, other / "model.json")
-    found = verify(other / "model.json", other / "table-99.csv", proof)
-    assert verdict(found) == "refuted"
-    assert "another table" in next(f for f in found if f.claim == "proof").detail
+    result = train(TrainRequest(table=rows, labels=labels, method=parameters["method"], parameters={"depth": 2}))
+    save(result.model, other / "model.json")
+    findings = verify(other / "model.json", other / "table-99.csv", proof)
+    assert verdict(findings) == "refuted"
+    assert "another table" in next(f for f in findings if f.claim == "proof").detail
 
 
 @pytest.mark.slow

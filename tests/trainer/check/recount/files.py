@@ -53,15 +53,15 @@ def _table(method: str, classes: int) -> tuple[Table, Labels, str]:
 
 @cache
 def _trained(method: str, test_share: float, folds: int, parameters: str) -> tuple[dict[str, Any], str]:
-    asked = json.loads(parameters)
+    document = json.loads(parameters)
     two = (
         method in TWO_CLASSES
-        or asked.get("fairness") == "parity"
-        or asked.get("positive")
-        or asked.get("goal") in COUNT_GOALS
+        or document.get("fairness") == "parity"
+        or document.get("positive")
+        or document.get("goal") in COUNT_GOALS
     )
     table, labels, text = _table(method, 2 if two else 3)
-    wanted = SMALL | KNOWN_BOUND.get(method, {}) | asked
+    wanted = SMALL | KNOWN_BOUND.get(method, {}) | document
     request = TrainRequest(
         table=table, labels=labels, method=method, parameters=wanted, test_share=test_share, folds=folds
     )

@@ -68,8 +68,8 @@ def model_of(options: dict[str, str], *, test_share: float = 0.3, folds: int = 3
 def check(document: dict[str, Any], folder: Path, seed: int = 0) -> dict[str, str]:
     (folder / "rows.csv").write_text(csv_text(seed), encoding="utf-8")
     (folder / "model.json").write_text(json.dumps(document), encoding="utf-8")
-    found = verify(folder / "model.json", folder / "rows.csv")
-    return {f.claim: f.verdict for f in found}
+    findings = verify(folder / "model.json", folder / "rows.csv")
+    return {f.claim: f.verdict for f in findings}
 
 
 @pytest.mark.slow

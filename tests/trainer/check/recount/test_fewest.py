@@ -31,10 +31,10 @@ def trained(folder, seed, method="cut-h", **more):
     proof = folder / "proof.jsonl.gz"
     data.write_text(table(seed))
     rows, labels, *_ = load(data, target="kind")
-    asked = TrainRequest(
+    request = TrainRequest(
         table=rows, labels=labels, method=method, parameters=ASKED | more, test_share=0, folds=0, proof=proof
     )
-    return json.loads(json.dumps(train(asked).model.to_json())), data, proof
+    return json.loads(json.dumps(train(request).model.to_json())), data, proof
 
 
 def judged(document, folder, data, proof):

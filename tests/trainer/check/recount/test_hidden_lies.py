@@ -115,8 +115,8 @@ def test_near_lines_count_by_digits_of_columns(tmp_path, digits):
     lines = [f"{round(v, digits)!r},{i % 7},0.123456789,{'ab'[int(v * 1e6) % 2]}" for i, v in enumerate(rng.random(30))]
     path.write_text("x,y,same,class\n" + "\n".join(lines) + "\n")
     table, labels, _ = load(path, target="class")
-    found = train(TrainRequest(table=table, labels=labels, method="bivariate", parameters={"depth": 1}))
-    document = json.loads(json.dumps(found.model.to_json()))
+    result = train(TrainRequest(table=table, labels=labels, method="bivariate", parameters={"depth": 1}))
+    document = json.loads(json.dumps(result.model.to_json()))
     assert verdict(findings(document, path, tmp_path)) == "proved"
     said = document["certificate"]
     said["scope"] = said["scope"].removesuffix(ROUNDED) if ROUNDED in said["scope"] else said["scope"] + ROUNDED
@@ -141,8 +141,8 @@ def test_a_column_that_is_not_what_the_schema_says(tmp_path, change):
     path = tmp_path / "t.csv"
     path.write_text("x,class\n" + "".join(f"{i % 7 if i % 5 else ''},{'ab'[i % 7 > 3]}\n" for i in range(40)))
     table, labels, _ = load(path, target="class", default_missing="drop")
-    found = train(TrainRequest(table=table, labels=labels, method="exact", parameters={"depth": 1}))
-    document = json.loads(json.dumps(found.model.to_json()))
+    result = train(TrainRequest(table=table, labels=labels, method="exact", parameters={"depth": 1}))
+    document = json.loads(json.dumps(result.model.to_json()))
     document["columns"][0].update(change)
     said = findings(with_fingerprint(document, path), path, tmp_path)
     assert any(f.detail == "32 of 40 rows have no gaps, as listed." for f in said)
@@ -170,8 +170,8 @@ def test_rows_of_a_table_without_a_header_are_no_titles(tmp_path):
     lines = [f"{i % 7},{'ab'[i % 7 > 3]}\n" for i in range(40)]
     path.write_text("".join(lines[5:]))
     table, labels, _ = load(path, target="column 2", header=False)
-    found = train(TrainRequest(table=table, labels=labels, method="exact", parameters={"depth": 1}))
-    document = json.loads(json.dumps(found.model.to_json()))
+    result = train(TrainRequest(table=table, labels=labels, method="exact", parameters={"depth": 1}))
+    document = json.loads(json.dumps(result.model.to_json()))
     assert verdict(findings(document, path, tmp_path)) == "proved"
     path.write_text("".join(lines))
     document["reading"] = {"top": [[i, "a title"] for i in range(1, 6)], "columns": {}}

@@ -302,8 +302,8 @@ def test_questions_on_many_categories_belong_to_space(tmp_path, method):
     data = tmp_path / "rows.csv"
     data.write_text("\n".join(["place,class", *(f"p{k},{'yn'[k % 2]}" for k in places)]) + "\n")
     table, labels, *_ = load(data, target="class")
-    made = train(TrainRequest(table=table, labels=labels, method=method, parameters={"depth": 2} | FAST)).model
-    found = findings(json.loads(json.dumps(made.to_json())), data, tmp_path)
+    model = train(TrainRequest(table=table, labels=labels, method=method, parameters={"depth": 2} | FAST)).model
+    found = findings(json.loads(json.dumps(model.to_json())), data, tmp_path)
     assert "questions" in {f.claim for f in found}
     assert verdict(found) in ("proved", "recounted"), [f for f in found if f.verdict == "refuted"]
 

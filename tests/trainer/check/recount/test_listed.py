@@ -43,5 +43,5 @@ def test_every_optimal_tree_of_an_honest_file_holds(tmp_path_factory, seed):
     }
     asked |= {"class_weight": "balanced"} if seed % 5 == 0 else {"min_leaf": 1 + seed // 2 % 2}
     save(train(TrainRequest(table=table, labels=labels, method="exact", parameters=asked, proof=proof)).model, model)
-    found = verify(model, data, proof)
-    assert verdict(found) == "proved", (found, json.loads(model.read_text())["certificate"]["evidence"])
+    findings = verify(model, data, proof)
+    assert verdict(findings) == "proved", (findings, json.loads(model.read_text())["certificate"]["evidence"])

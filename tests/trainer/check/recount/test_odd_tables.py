@@ -28,8 +28,8 @@ def check(folder, path, reading, write=save, **asked):
     table, labels, *_ = load(path, **reading)
     request = TrainRequest(table=table, labels=labels, method="cart", parameters={"depth": 2}, **asked)
     write(train(request).model, folder / "model.json")
-    found = verify(folder / "model.json", path)
-    assert verdict(found) == "recounted", (path, reading, [f for f in found if f.verdict == "refuted"])
+    findings = verify(folder / "model.json", path)
+    assert verdict(findings) == "recounted", (path, reading, [f for f in findings if f.verdict == "refuted"])
 
 
 @pytest.mark.parametrize("begin", [0, pytest.param(40, marks=pytest.mark.slow)])
@@ -91,9 +91,9 @@ def test_a_class_that_is_not_listed_is_no_silence(tmp_path):
     whole.write_text("x,class\n" + "\n".join(lines) + "\n")
     part.write_text("x,class\n" + "\n".join(line for line in lines if not line.endswith("c")) + "\n")
     check(tmp_path, part, {"target": "class"})
-    found = verify(tmp_path / "model.json", whole)
-    assert verdict(found) == "refuted"
-    assert {f.claim for f in found if f.verdict == "refuted"} >= {"categories and classes"}
+    findings = verify(tmp_path / "model.json", whole)
+    assert verdict(findings) == "refuted"
+    assert {f.claim for f in findings if f.verdict == "refuted"} >= {"categories and classes"}
     document = json.loads((tmp_path / "model.json").read_text())
     del document["rows"]
     (tmp_path / "model.json").write_text(json.dumps(document))

@@ -38,8 +38,8 @@ def trained(tmp_path_factory):
     path = folder / "t.csv"
     path.write_text("\n".join(lines) + "\n")
     table, labels, _ = load(path, target="class")
-    found = train(TrainRequest(table=table, labels=labels, method="cart", parameters={"depth": 5}))
-    save(found.model, folder / "m.json")
+    result = train(TrainRequest(table=table, labels=labels, method="cart", parameters={"depth": 5}))
+    save(result.model, folder / "m.json")
     assert verdict(verify(folder / "m.json", path)) == "recounted"
     return path, json.loads((folder / "m.json").read_text())
 
@@ -126,10 +126,10 @@ def test_value_declared_missing_by_user_is_reported(tmp_path):
     table, labels, report = load(path, target="y", given=given)
     assert any(note.startswith("Column 'x'") and "'999' means missing, as you said." in note for note in report.notes)
     save(train(TrainRequest(table=table, labels=labels, method="cart", parameters={"depth": 2})).model, model)
-    found = verify(model, path)
-    assert verdict(found) == "recounted", found
+    findings = verify(model, path)
+    assert verdict(findings) == "recounted", findings
     words = "'999' of column 'x' (5 cells), '1.01.1900' of column 'd' (6 cells) mean an empty cell"
-    assert any(words in f.detail for f in found)
+    assert any(words in f.detail for f in findings)
     document = json.loads(model.read_text())
     for column in document["reading"]["columns"].values():
         del column["given"]

@@ -18,13 +18,13 @@ from trainer.check.recount.search import small
 def claim(seed):
     """What a model file says of a tree with wishes, its rows, and all trees of the topology."""
     problem, bench, texts, _, brute, _ = uneven(seed)
-    asked = bench.wishes(texts)
-    model = document(problem, 2, None, [w.text for w in asked]) | {"method": "odt"}
+    wishes = bench.wishes(texts)
+    model = document(problem, 2, None, [w.text for w in wishes]) | {"method": "odt"}
     model["parameters"] = {"depth": 2, "topology": UNEVEN[seed % len(UNEVEN)], "bins": 4}
     model["certificate"]["leaf_penalty"] = "0"
     model["certificate"]["scope"] = "all trees with this topology"
     values = [np.asarray(c.values, float) for c in problem.table.columns]
-    return model, ModelTable(values, problem.y, problem.row_weights, problem.row_weights), brute, asked
+    return model, ModelTable(values, problem.y, problem.row_weights, problem.row_weights), brute, wishes
 
 
 def objective(cost, rows):
