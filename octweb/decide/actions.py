@@ -105,7 +105,14 @@ def digest(guidance: Guidance) -> str:
 def audit_guidance(models: Iterable[TreeModel]) -> AuditFindings:
     """Compare the permitted changes and the public page of these models with the audit trail."""
     report = AuditFindings([], [])
-    for guidance in Guidance.objects.filter(model__in=[model.pk for model in models]).select_related("model__family"):
+    named = {model.pk: model for model in models}
+    stored = Guidance.objects.filter(model__in=named).select_related("model__family")
+    steps = Record.objects.filter(subject="model", subject_id__in=named, what__in=STEPS)
+    removed = set(steps.values_list("subject_id", flat=True)) - {guidance.model_id for guidance in stored}
+    report.problems.extend(
+        sorted(f"{named[pk]}: its permitted changes and its public page were removed." for pk in removed)
+    )
+    for guidance in stored:
         steps = Record.objects.filter(subject="model", subject_id=guidance.model_id, what__in=STEPS)
         last = steps.order_by("number").last()
         if last is None and guidance.public:

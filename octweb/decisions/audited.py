@@ -10,6 +10,7 @@ from typing import Any
 
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+from django.db.models import F, OuterRef, Q, Subquery
 
 from octweb.audit.models import Record
 from octweb.decisions import hashing
@@ -107,6 +108,7 @@ def audit_decisions() -> DecisionAudit:
         digests[block.number] = block.digest
     rest = sum(1 for _ in _take(entries, None, walk, sealed))
     walk.end()
+    _models_of_later(report)
     report.records = sealed + rest
     head = DecisionHead.objects.filter(pk=ONLY).first() or DecisionHead()
     if (head.records, head.sealed, head.blocks, head.digest) != (report.records, sealed, number, before):
@@ -141,6 +143,16 @@ def _wrong_copies(entry: ChainEntry, payload: dict[str, Any]) -> list[str]:
         if ("" if value is None else str(value)) != ("" if payload.get(member) is None else str(payload[member])):
             wrong.append(column)
     return wrong
+
+
+def _models_of_later(report: DecisionAudit) -> None:
+    """Check that each record about a decision has the model of that decision, and each other one none."""
+    model = ChainEntry.objects.filter(key=OuterRef("about")).order_by().values("model")
+    later = ChainEntry.objects.exclude(kind=Kind.DECISION).annotate(expected=Subquery(model[:1]))
+    is_missing = Q(model=None, expected__isnull=False) | Q(model__isnull=False, expected=None)
+    is_other = Q(model__lt=F("expected")) | Q(model__gt=F("expected"))
+    for number in later.filter(is_missing | is_other).values_list("number", flat=True)[:MAX_PROBLEMS]:
+        report.add(f"decision record {number}: its model is not the one of its decision.")
 
 
 def _block(

@@ -291,3 +291,11 @@ def test_public_page_without_a_record_is_found(model, capsys):
     status, _, err = run(capsys)
     assert status == 1
     assert "has a public page, but no record says so" in err
+
+
+def test_removed_public_page_is_found(model, owner, capsys):
+    publish(model, by=owner, purpose="Loans", contact="loans@example.org", show_training=False)
+    Guidance.objects.all().delete()
+    status, _, err = run(capsys)
+    assert status == 1
+    assert "its public page were removed" in err
