@@ -23,7 +23,7 @@ from octweb.decisions.listing import FILTERS, OBJECTIONS, decisions_of, summarie
 from octweb.decisions.models import ChainEntry, Kind
 from octweb.decisions.reading import decision_json, find_decision, later_json, models_of, record_look
 from octweb.registry.models import TreeModel
-from octweb.registry.prediction.recording import SUBJECT_HEADER, SUBJECT_KEY, by_text
+from octweb.registry.prediction.recording import SUBJECT_HEADER, by_text, subject_of
 from octweb.registry.prediction.responses import CsvParser
 
 SUBJECT = OpenApiParameter(
@@ -136,7 +136,9 @@ class DecisionSerializer(serializers.Serializer):
         "null: refused, erased, or its file is not the registered one",
     )
     answered_again = serializers.ChoiceField(
-        ["same", "different"], allow_null=True, help_text="the row predicted again now, compared bit for bit"
+        ["same", "different"],
+        allow_null=True,
+        help_text="the row predicted again now, compared bit for bit; null as in `explanation`",
     )
     outcome = LaterSerializer(allow_null=True, help_text="the last one")
     override = LaterSerializer(allow_null=True, help_text="the last one")
@@ -210,7 +212,7 @@ class ModelDecisions(GenericAPIView):
         model = self.get_object()
         query = request.query_params
         models = {m.pk: m for m in versions_of(request.user, model, query.get("version", ""))}
-        entries = decisions_of(request.user, model, query, request.META.get(SUBJECT_KEY, ""))
+        entries = decisions_of(request.user, model, query, subject_of(request.META))
         page = self.paginate_queryset(entries.order_by("-at", "-number"))
         return self.get_paginated_response(summaries(page or [], models))
 
@@ -237,7 +239,8 @@ class _LaterView(APIView):
     def add(self, request: Request, decision: uuid.UUID) -> Response:
         """Add the record, or nothing if the last one has the same content; return the last one."""
         rows = [LaterRow(decision, members_of(self.kind, request.data))]
-        added = add_later_rows(self.kind, rows, user=request.user, by=by_text(request.user, request.auth))
+        by = by_text(request.user, request.auth)
+        added = add_later_rows(self.kind, rows, user=request.user, by=by, single=True)
         record = find_decision(request.user, decision)
         entry = ChainEntry.objects.filter(about=decision, kind=self.kind).latest("number")
         return Response(LaterSerializer(later_json(entry, record.tree)).data, status=201 if added.added else 200)

@@ -89,11 +89,14 @@ def _json_records(body: Any) -> list[Any]:
 def _csv_records(body: bytes) -> list[dict[str, str]]:
     try:
         reader = csv.DictReader(io.StringIO(body.decode("utf-8-sig"), newline=""), strict=True)
+        names = [COLUMN_NAMES.get(name, name) for name in reader.fieldnames or ()]
+        if len(names) > len(set(names)):
+            raise ParseError("A column appears twice in the header.")
         records = []
         for record in reader:
             if None in record or None in record.values():
                 raise ParseError(f"Line {reader.line_num} has another number of cells than the header.")
-            records.append({COLUMN_NAMES.get(name, name): cell for name, cell in record.items()})
+            records.append(dict(zip(names, record.values(), strict=True)))
             if len(records) > MAX_ROWS:
                 break
     except UnicodeDecodeError as error:

@@ -29,6 +29,7 @@ MAX_ERRORS = 20
 MAX_SOURCE = 80  # characters, as MAX_REFERENCE
 MAX_REFERENCE = 80
 MAX_REASON = 5_000
+MAX_MOMENT = 40
 OPEN = OBJECTIONS[0]
 CLOCK_SKEW = timedelta(minutes=5)  # tolerated between the caller's clock and ours
 
@@ -47,14 +48,15 @@ class Added(NamedTuple):
     unchanged: int
 
 
-def add_later_rows(kind: str, rows: Sequence[LaterRow], *, user: Any, by: str) -> Added:
+def add_later_rows(kind: str, rows: Sequence[LaterRow], *, user: Any, by: str, single: bool = False) -> Added:
     """Add records about decisions of the user's models; all or none.
 
-    Raises ValidationError that names the rows. For a single row, raises Http404, Gone and Conflict as well.
+    Raises ValidationError that names the rows. With `single`, raises the error of the only row instead: Http404, Gone,
+    or ValidationError that names the member.
     """
     with transaction.atomic():
         head = hold()
-        batch = _Batch(kind, rows, user, by)
+        batch = _Batch(kind, rows, user, by, single)
         drafts = [draft for place, row in enumerate(rows) if (draft := batch.draft(place, row)) is not None]
         if batch.errors:
             raise ValidationError(batch.errors)
@@ -65,11 +67,11 @@ def add_later_rows(kind: str, rows: Sequence[LaterRow], *, user: Any, by: str) -
 class _Batch:
     """The decisions, models and standing records that the rows of a call are about."""
 
-    def __init__(self, kind: str, rows: Sequence[LaterRow], user: Any, by: str) -> None:
+    def __init__(self, kind: str, rows: Sequence[LaterRow], user: Any, by: str, single: bool) -> None:
         self.kind = str(kind)
         self.by = by
         self.errors: dict[str, str] = {}
-        self._is_single = len(rows) == 1
+        self._is_single = single
         keys = sorted({row.decision for row in rows})
         self._entries: dict[uuid.UUID, ChainEntry] = {}
         for start in range(0, len(keys), CHUNK_KEYS):
@@ -178,7 +180,7 @@ def _past_moment(name: str, value: str) -> str:
     text = value.strip()
     if not text:
         return ""
-    moment = moment_in(text[:40], time.min)
+    moment = moment_in(text, time.min) if len(text) <= MAX_MOMENT else None
     if moment is None:
         raise ValidationError({name: f"'{text[:40]}' is neither a date nor a time. Use 2026-03-31."})
     if moment > timezone.now() + CLOCK_SKEW:

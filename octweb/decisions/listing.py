@@ -34,7 +34,7 @@ FILTERS = {
     "leaf": "number of the leaf",
     "version": "another version of the same name, by its number, or `all`",
     "outcome": "`known` or `unknown`",
-    "overridden": "`yes` or `no`: a person decided otherwise",
+    "overridden": "`yes` or `no`: a person decided, too",
     "objection": "`open`, `upheld` or `refused`: the state of the last objection",
 }
 

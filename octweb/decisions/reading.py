@@ -35,7 +35,7 @@ ABSENT = "There is no decision with this id, or it is not yours. A decision can 
 
 @dataclass(frozen=True)
 class DecisionRecord:
-    """A decision on record with its model and all later records about it, in order. An erased one has no payload."""
+    """A decision on record with its model and the later records about it, without looks. An erased one has no payload."""
 
     entry: ChainEntry
     model: TreeModel
@@ -85,7 +85,7 @@ def find_decision(user: Any, key: uuid.UUID) -> DecisionRecord:
     if entry is None or model is None:
         raise Http404(ABSENT)
     payload = json.loads(entry.payload) if entry.payload else {}
-    return DecisionRecord(entry, model, payload, list(ChainEntry.objects.filter(about=key)))
+    return DecisionRecord(entry, model, payload, list(ChainEntry.objects.filter(about=key).exclude(kind=Kind.LOOK)))
 
 
 def record_look(record: DecisionRecord, by: str, page: str) -> None:
@@ -153,8 +153,8 @@ def decision_json(record: DecisionRecord) -> dict[str, Any]:
     payload = record.payload
     tree = record.tree
     standing = record.standing
-    looks = [later for later in record.later if later.kind == Kind.LOOK]
-    listed = [later for later in record.later if later.kind != Kind.LOOK] + looks[-MAX_LOOKS:]
+    looks = ChainEntry.objects.filter(about=entry.key, kind=Kind.LOOK)
+    listed = [*record.later, *looks.order_by("-number")[:MAX_LOOKS]]
     last = {later.kind: later for later in record.later if str(later.kind) in standing and later.payload}
     return {
         "decision": str(entry.key),
@@ -178,7 +178,7 @@ def decision_json(record: DecisionRecord) -> dict[str, Any]:
         "answered_again": answered_again(record),
         **{str(kind): later_json(last[kind], tree) if kind in last else None for kind in STANDING_KINDS},
         "later": [later_json(later, tree) for later in sorted(listed, key=lambda later: later.number)],
-        "looks": len(looks),
+        "looks": looks.count(),
         "erased": erasure_of(entry),
         "chain": place_of(entry),
     }
@@ -193,17 +193,20 @@ def probabilities_of(payload: Mapping[str, Any], tree: Tree | None) -> dict[str,
 
 
 def answered_again(record: DecisionRecord) -> str | None:
-    """Predict the recorded row again: "same" or "different" bits; None if there was no answer, or it is erased."""
-    if record.is_erased or record.payload["refused"]:
+    """Predict the recorded row again: "same" or "different" bits; None without an answer or without the tree."""
+    if record.row is None:
         return None
     return "different" if differences([dict(record.payload)]) else "same"
 
 
 def erasure_of(entry: ChainEntry) -> dict[str, Any] | None:
-    """Return when and why the content of a record was erased; None if it is there."""
+    """Return when and why the content of a record was erased; None if it is there.
+
+    The first erasure that names it: a range of the retention names those that were erased before, too.
+    """
     if entry.payload:
         return None
-    for erased in ChainEntry.objects.filter(model=None, kind=Kind.ERASED, number__gt=entry.number).order_by("-number"):
+    for erased in ChainEntry.objects.filter(model=None, kind=Kind.ERASED, number__gt=entry.number).order_by("number"):
         payload = json.loads(erased.payload)
         first, last = payload.get("range", (1, 0))
         if entry.number in payload.get("numbers", ()) or first <= entry.number <= last:

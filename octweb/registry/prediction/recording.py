@@ -154,7 +154,7 @@ def call_of(request: Any, model: TreeModel, api: str, name: str) -> RecordedCall
 
 def caller_of_call(meta: Mapping[str, Any], user: Any, token: Any, name: str) -> Caller:
     """Return the caller, from the user, token and headers of a call. Raises ValidationError for an invalid subject."""
-    subject = meta.get(SUBJECT_KEY, "")
+    subject = subject_of(meta)
     return Caller(
         by_text(user, token),
         name[:MAX_NAME],
@@ -166,6 +166,18 @@ def caller_of_call(meta: Mapping[str, Any], user: Any, token: Any, name: str) ->
 def by_text(user: Any, token: Any) -> str:
     """Return who acts, as records name it: the key of the token, else the id of the user."""
     return f"token {token.token_key}" if token is not None else f"user {user.pk}"
+
+
+def subject_of(meta: Mapping[str, Any]) -> str:
+    """Return the reference to a person in the headers of a call, "" without one.
+
+    WSGI decodes headers as Latin-1. UTF-8 is read as such, so that a page finds the person by the same letters.
+    """
+    text: str = meta.get(SUBJECT_KEY, "")
+    try:
+        return text.encode("latin-1").decode()
+    except UnicodeError:
+        return text
 
 
 def subject_digest(subject: str) -> str:

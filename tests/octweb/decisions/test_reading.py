@@ -17,7 +17,7 @@ from octweb.decisions.exporting import export_chain
 from octweb.decisions.models import ChainEntry
 from octweb.registry.document.model_files import model_file
 from octweb.registry.lifecycle import actions
-from octweb.registry.models import Recording
+from octweb.registry.models import Recording, TreeModel
 from tests.octweb.decisions.conftest import ROW
 from tests.octweb.decisions.rows import record_rows
 from tests.octweb.decisions.test_erasing import check_decisions
@@ -106,6 +106,16 @@ def test_version_filter_covers_all_versions_of_the_name(recorded, ids, client, r
     both = listed(client, recorded, f"version=all&answer={label}")
     one = [listed(client, recorded, f"version={n}&answer={label}")["count"] for n in (1, 2)]
     assert both["count"] == sum(one) > max(one) > 0
+
+
+def test_person_named_in_utf8_is_found_by_the_same_letters(recorded, client):
+    path = f"/api/v1/models/{recorded.pk}/predict/"
+    sent = {"Octweb-Subject": "Jürgen Łoś".encode().decode("latin-1")}  # as WSGI gives the bytes of a header
+    answer = client.post(path, json.dumps({"rows": [ROW]}), content_type="application/json", headers=sent)
+    collecting.collect()
+    key = answer.json()["predictions"][0]["decision"]
+    assert keys(listed(client, recorded, **sent)) == [key]
+    assert [str(erased) for erased in erasing.erase_subject("Jürgen Łoś", by="t")] == [key]
 
 
 @pytest.mark.parametrize(
@@ -207,6 +217,21 @@ def test_each_look_is_a_record(recorded, ids, client, client_of, staff):
     assert (answer["looks"], [later["kind"] for later in answer["later"]]) == (3, ["look"] * 3)
 
 
+def test_looks_are_counted_and_the_last_are_listed(recorded, ids, client, monkeypatch):
+    monkeypatch.setattr("octweb.decisions.reading.MAX_LOOKS", 2)
+    for _ in range(3):
+        client.get(f"/api/v1/decisions/{ids[1]}/")
+    answer = client.get(f"/api/v1/decisions/{ids[1]}/").json()
+    last = ChainEntry.objects.filter(kind="look").order_by("number").values_list("number", flat=True)[1:3]
+    assert (answer["looks"], [later["number"] for later in answer["later"]]) == (3, list(last))
+
+
+def test_decision_of_another_file_is_not_answered_again(recorded, ids, client):
+    TreeModel.objects.filter(pk=recorded.pk).update(sha256="0" * 64)
+    answer = client.get(f"/api/v1/decisions/{ids[1]}/").json()
+    assert (answer["explanation"], answer["answered_again"]) == (None, None)
+
+
 def test_strangers_get_the_answer_of_an_absent_decision(recorded, ids, client_of, stranger, owner):
     other = client_of(stranger)
     absent = uuid.uuid4()
@@ -272,6 +297,7 @@ def test_objection_of_today_is_accepted_west_of_utc(recorded, ids, client, setti
         ("outcome", {"value": "blue"}, "value"),
         ("outcome", {"value": 3}, "value"),
         ("outcome", {"value": "low", "known_at": "2999-01-01"}, "known_at"),
+        ("outcome", {"value": "low", "known_at": "2026-01-31" + " " * 40 + "x" * 90}, "known_at"),
         ("outcome", {"value": "low", "source": "x" * 81}, "source"),
         ("outcome", {"value": "low", "note": "x"}, "note"),
         ("override", {"label": "low"}, "reason"),
@@ -298,6 +324,8 @@ def test_bulk_adds_all_or_none(recorded, ids, client):
     answer = send(client, "outcomes", {"rows": wrong})
     assert answer.status_code == 400
     assert [error["attr"] for error in answer.json()["errors"]] == ["rows[20].decision", "rows[21].value"]
+    (error,) = send(client, "outcomes", {"rows": wrong[20:21]}).json()["errors"]
+    assert error["attr"] == "rows[0].decision"
     assert not ChainEntry.objects.filter(kind="outcome").exists()
     assert send(client, "outcomes", {"rows": rows}).json() == {"added": 20, "unchanged": 0}
     assert send(client, "outcomes", {"rows": rows}).json() == {"added": 0, "unchanged": 20}
@@ -320,6 +348,7 @@ def test_bulk_reads_csv(recorded, ids, client):
         b"decision,value\nx,y\n",
         b'decision\n"x',
         b"decision,colour\n" + ids[0].encode() + b",red\n",
+        f"decision,outcome,value\n{ids[0]},{label},{label}\n".encode(),
     ):
         assert client.post("/api/v1/outcomes/", bad, content_type="text/csv").status_code == 400, bad
 
@@ -341,6 +370,14 @@ def test_later_records_are_erased_with_the_person(recorded, ids, client):
     assert listed(client, recorded, "outcome=known")["count"] == 0
     assert send(client, f"decisions/{ids[9]}/outcome", {"value": label}).status_code == 410
     assert audit_decisions().problems == []
+
+
+def test_erasure_on_request_stays_one_after_retention(recorded, ids, client, settings):
+    export_chain(io.StringIO())
+    erasing.erase_subject("person 2", by="t")
+    erasing.erase_old(datetime.now(UTC) + timedelta(days=settings.RECORD_KEEP_DAYS + 1))
+    reasons = [client.get(f"/api/v1/decisions/{key}/").json()["erased"]["why"] for key in (ids[0], ids[9])]
+    assert reasons == ["retention", "request"]
 
 
 def test_retention_erases_later_records_of_younger_blocks(recorded, ids, client, settings, monkeypatch):
@@ -372,6 +409,8 @@ def test_every_mutation_of_a_later_record_is_refuted(recorded, ids, client, coun
         for change in (
             lambda rows=rows, entry=entry: rows.update(payload=entry.payload.replace('"by":"token ', '"by":"user ')),
             lambda rows=rows: rows.update(about=uuid.UUID(ids[7])),
+            lambda rows=rows: rows.update(model=uuid.UUID(ids[7])),
+            lambda rows=rows: rows.update(model=None),
             lambda rows=rows, entry=entry: rows.update(label=1 - (entry.label or 0)),
             lambda rows=rows, entry=entry: rows.update(at=entry.at - 1),
             lambda rows=rows: rows.update(kind="replayed"),
