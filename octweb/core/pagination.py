@@ -58,8 +58,12 @@ class Pages(PageNumberPagination):
         self.time = getattr(view, "cursor_time", "created")
         return self._rows_by_cursor(queryset, self.get_page_size(request), cursor)
 
+    def count_rows(self, queryset: QuerySet) -> int:
+        """Return the number of all rows."""
+        return queryset.count()
+
     def _rows_by_cursor(self, queryset: QuerySet, size: int, cursor: str | None) -> list[Any]:
-        self.count = queryset.count()
+        self.count = self.count_rows(queryset)
         backward = False
         rows = queryset.order_by(f"-{self.time}", f"-{self.key}")
         if cursor is not None:

@@ -8,11 +8,12 @@ from typing import Any
 
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
+from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_safe
-from rest_framework.exceptions import APIException
+from rest_framework.exceptions import APIException, ValidationError
 from rest_framework.request import Request
 
 from octweb.core.pagination import Pages
@@ -22,7 +23,7 @@ from octweb.decide.page import context as decide_context
 from octweb.decisions.bulk import MEMBERS, members_of
 from octweb.decisions.explaining import request_of
 from octweb.decisions.later import MAX_REASON, MAX_REFERENCE, LaterRow, add_later_rows
-from octweb.decisions.listing import ALL, OBJECTIONS, OUTCOME, OVERRIDE, decisions_of, summaries, versions_of
+from octweb.decisions.listing import ALL, OBJECTION, OBJECTIONS, OUTCOME, OVERRIDE, decisions_of, summaries, versions_of
 from octweb.decisions.models import ChainEntry, Kind
 from octweb.decisions.reading import DecisionRecord, decision_json, find_decision, models_of, names_of, record_look
 from octweb.registry.document.model_files import model_file
@@ -31,26 +32,36 @@ from octweb.registry.prediction.recording import by_text, is_recorded
 from trainer.tree.render.palette import swatch
 
 PAGE_ROWS = 50
+MAX_COUNT = 10_000  # rows that a page counts; a count of a million takes seconds
 PERSON_ROWS = 500  # of one person, on one page
 MAX_REASONS = 4  # smallest changes in a letter
 FILTER_NAMES = ("since", "until", "answer", "refused", "leaf", "version", "outcome", "overridden", "objection")
-KEPT_MEMBERS = ("received", "reason", "text_ref")  # of an objection, when it is answered
 NOTED_WORDS = {
     "empty": "was empty",
     "unknown": "has a value that training did not have",
     "below": "is below the range of training",
     "above": "is above the range of training",
     "value": "has a value of the wrong kind",
-    "column": "is not a column of the model",
-    "row": "is not a row",
+    "column": "has a column that the model does not have",
+    "row": "has no column names",
 }
 
 
 class _RowsOfPage(Pages):
-    """Pages of a list, without the parameter `page`."""
+    """Pages of a list, by cursor only."""
 
     cursor_key = "number"
     cursor_time = "at"
+
+    def paginate_queryset(self, queryset: QuerySet, request: Request, view: Any = None) -> list[Any]:
+        """Return the rows of the page. Raises ValidationError for a page number."""
+        if self.page_query_param in request.query_params:
+            raise ValidationError({self.page_query_param: "This list has no page numbers. Use Newer and Older."})
+        return super().paginate_queryset(queryset, request, view)
+
+    def count_rows(self, queryset: QuerySet) -> int:
+        """Return the number of all rows, at most one more than MAX_COUNT."""
+        return _count(queryset)
 
 
 @login_required
@@ -63,7 +74,7 @@ def decision_list(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
     subject = request.POST.get("subject", "").strip() if request.method == "POST" else ""
     pages = _RowsOfPage()
     pages.page_size = PERSON_ROWS if subject else PAGE_ROWS
-    context: dict[str, Any] = {"trouble": "", "rows": [], "count": 0, "newer": None, "older": None}
+    context: dict[str, Any] = {"trouble": "", "rows": [], "count": 0, "counted": "0", "newer": None, "older": None}
     try:
         models = {m.pk: m for m in versions_of(request.user, model, query.get("version", ""))}
         entries = decisions_of(request.user, model, query, subject)
@@ -71,6 +82,7 @@ def decision_list(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
         context |= {
             "rows": [row | {"look": _look(model, row["label"])} for row in summaries(rows, models)],
             "count": pages.count,
+            "counted": _count_text(pages.count),
             "newer": None if subject else pages.previous_cursor,
             "older": None if subject else pages.next_cursor,
         }
@@ -81,6 +93,7 @@ def decision_list(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
 
 def _list_context(request: HttpRequest, model: TreeModel, query: Mapping[str, str], subject: str) -> dict[str, Any]:
     own = ChainEntry.objects.filter(model=model.pk).order_by()
+    objected = own.filter(kind=Kind.OBJECTION).exclude(payload="")
     return {
         "model": model,
         "query": query,
@@ -90,16 +103,26 @@ def _list_context(request: HttpRequest, model: TreeModel, query: Mapping[str, st
         "leaves": [leaf.id for leaf in model_file(model).tree.leaves],
         "versions": [m.version for m in versions_of(request.user, model, ALL)],
         "objections": OBJECTIONS,
-        "total": own.filter(kind=Kind.DECISION).count(),
-        "with_outcome": _about(own, OUTCOME),
-        "overridden": _about(own, OVERRIDE),
-        "objected": own.filter(kind=Kind.OBJECTION).exclude(payload="").values("about").distinct().count(),
+        "is_empty": not own.filter(kind=Kind.DECISION).exists(),
+        "total": _count_text(_count(own.filter(kind=Kind.DECISION))),
+        "with_outcome": _count_text(_about(own, OUTCOME)),
+        "overridden": _count_text(_about(own, OVERRIDE)),
+        "objected": _count_text(_count(objected.values("about").distinct())),
     }
 
 
 def _about(own: Any, kind: str) -> int:
     """Count the decisions with a record of this kind that is not erased."""
-    return int(own.filter(kind=kind, label__isnull=False).values("about").distinct().count())
+    return _count(own.filter(kind=kind, label__isnull=False).values("about").distinct())
+
+
+def _count(rows: Any) -> int:
+    """Count rows up to MAX_COUNT; return one more if there are more."""
+    return int(rows.order_by()[: MAX_COUNT + 1].count())
+
+
+def _count_text(count: int) -> str:
+    return f"more than {MAX_COUNT:,}" if count > MAX_COUNT else f"{count:,}"
 
 
 def _look(model: TreeModel, label: str | None) -> str | None:
@@ -122,7 +145,7 @@ def recorded_decision(request: HttpRequest, pk: uuid.UUID, decision: uuid.UUID) 
     context = _record_context(request, record)
     record_look(record, by_text(request.user, None), "page")
     last = context["facts"]["objection"] or {}
-    objection = typed if typed.get("kind") == Kind.OBJECTION else {name: last.get(name, "") for name in KEPT_MEMBERS}
+    objection = typed if typed.get("kind") == OBJECTION else {name: last.get(name, "") for name in MEMBERS[OBJECTION]}
     return render(request, "decisions/decision.html", context | {"typed": typed, "objection": objection})
 
 
@@ -134,7 +157,7 @@ def _add(request: HttpRequest, record: DecisionRecord, kind: str) -> bool:
     try:
         members = members_of(kind, {name: request.POST[name] for name in MEMBERS[kind] if request.POST.get(name)})
         rows = [LaterRow(record.entry.key, members)]
-        added = add_later_rows(kind, rows, user=request.user, by=by_text(request.user, None)).added
+        added = add_later_rows(kind, rows, user=request.user, by=by_text(request.user, None), single=True).added
     except APIException as error:
         messages.error(request, "; ".join(e["detail"] for e in flatten(error.detail)))
         return False
@@ -174,6 +197,7 @@ def _record_context(request: HttpRequest, record: DecisionRecord) -> dict[str, A
     return {
         "model": record.model,
         "facts": facts,
+        "cells": _cells(facts["values"], explained["asked"].values if explained else {}),
         "explained": explained,
         "shown": explained["decision"] if explained else None,
         "tree_classes": record.tree.classes if record.tree is not None else (),
@@ -185,3 +209,8 @@ def _record_context(request: HttpRequest, record: DecisionRecord) -> dict[str, A
         "max_reference": MAX_REFERENCE,
         "inside": True,  # _certainty.html explains less to others
     }
+
+
+def _cells(values: Mapping[str, Any], typed: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    """Return name and value of each recorded cell, as people type it; None if it is empty or unknown."""
+    return [(name, None if value is None else typed.get(name, value)) for name, value in values.items()]

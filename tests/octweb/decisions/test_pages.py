@@ -5,14 +5,22 @@ from __future__ import annotations
 import json
 import re
 
+import numpy as np
 import pytest
 from django.urls import reverse
 
-from octweb.decisions import erasing
+from octweb.decide.actions import mark
+from octweb.decisions import collecting, erasing
 from octweb.decisions.audited import audit_decisions
 from octweb.decisions.models import ChainEntry
 from octweb.registry.document.model_files import model_file
+from octweb.registry.lifecycle import actions
+from octweb.registry.models import Recording
+from octweb.registry.prediction.recording import Caller, recorder_of
+from tests.octweb.decisions.conftest import ROW
 from tests.octweb.visible_text import visible
+from trainer.table import Column, ColumnKind, ColumnSchema, Labels, Table
+from trainer.training.run import TrainRequest, train
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("media")]
 
@@ -53,9 +61,19 @@ def test_list_filters_and_names_an_invalid_filter(page, ids, recorded):
     entries = {str(e.key): e for e in ChainEntry.objects.filter(kind="decision")}
     for k, name in enumerate(classes):
         assert set(links(page(query=f"?answer={name}"))) == {i for i in ids if entries[i].label == k}
-    html = page(query="?since=soon&outcome=known")
-    assert "is neither a date nor a time" in html
-    assert links(html) == []
+    for query, words in (("?since=soon&outcome=known", "neither a date nor a time"), ("?page=1", "no page numbers")):
+        html = page(query=query)
+        assert words in html
+        assert links(html) == []
+
+
+def test_list_counts_up_to_a_limit(page, ids, monkeypatch):
+    monkeypatch.setattr("octweb.decisions.pages.MAX_COUNT", 19)
+    text = visible(page())
+    assert "On record more than 19" in text
+    assert "More than 19 decisions" in text
+    monkeypatch.setattr("octweb.decisions.pages.MAX_COUNT", 20)
+    assert "20 decisions" in visible(page())
 
 
 def test_person_is_found_by_post_only(page, ids):
@@ -78,6 +96,38 @@ def test_decision_shows_values_path_and_smallest_change(page, ids, recorded):
     assert "What would change the answer" in text
     assert "same, bit for bit" in text
     assert ChainEntry.objects.filter(kind="look", about=ids[0]).count() == 1
+
+
+@pytest.fixture
+def items_model(owner, staff):
+    """A recorded model whose columns are `items`, a name that templates know, and a category."""
+    rng = np.random.default_rng(5)
+    items = rng.integers(0, 9, 80).astype(float)
+    colours = rng.integers(0, 2, 80)
+    columns = (
+        Column(schema=ColumnSchema(name="items", kind=ColumnKind.NUMERIC), values=items),
+        Column(
+            schema=ColumnSchema(name="colour", kind=ColumnKind.CATEGORICAL, categories=("blue", "red")),
+            values=colours.astype(float),
+        ),
+    )
+    labels = Labels(name="y", classes=("no", "yes"), codes=((items > 4) ^ (colours > 0)).astype(np.int32))
+    table = Table(columns=columns, row_numbers=np.arange(1, 81))
+    document = train(TrainRequest(table=table, labels=labels, method="cart")).model.to_json()
+    model = actions.register(owner=owner, document=json.loads(json.dumps(document)), dataset=None, title="Items")
+    actions.ask_for_approval(model, by=owner)
+    return actions.approve(model, by=staff, recording=Recording.FULL)
+
+
+def test_decision_shows_each_cell_once(client, owner, items_model):
+    row = np.array([[3.0, -1.0]])
+    tree = model_file(items_model).tree
+    (key,) = recorder_of(items_model).record("v1", Caller("token x", "items"), row, tree.apply(row)).texts()
+    collecting.collect()
+    client.force_login(owner)
+    html = client.get(reverse("records:decision", args=[items_model.pk, key])).content.decode()
+    cells = re.findall(r'<tr><td class="wrap">(.*?)</td>\s*<td class="num[^"]*">(.*?)</td>', html)
+    assert cells == [("items", "3"), ("colour", "empty or unknown")]
 
 
 def test_forms_record_and_keep_what_was_refused(page, ids, recorded):
@@ -108,6 +158,36 @@ def test_letter_tells_reasons_override_and_objection(page, ids, recorded):
     ):
         assert words in text
     assert json.loads(ChainEntry.objects.filter(kind="look").last().payload)["page"] == "letter"
+
+
+def test_letter_says_that_only_permitted_changes_were_compared(page, ids, recorded, owner):
+    mark(recorded, by=owner, change={"colour": "never"})
+    assert "No smaller change of the values that may change leads" in visible(page(ids[0], "letter"))
+
+
+@pytest.mark.parametrize(
+    ("row", "words"),
+    [
+        ({**ROW, "age": 3}, "The row has a column that the model does not have."),
+        (3, "The row has no column names."),
+        ({**ROW, "width": "x"}, "width has a value of the wrong kind."),
+    ],
+)
+def test_refused_row_says_why_and_differs_from_no_outcome(page, client_of, owner, recorded, row, words):
+    api = client_of(owner)
+    api.post(f"/api/v1/models/{recorded.pk}/predict/", json.dumps({"rows": [row]}), content_type="application/json")
+    collecting.collect()
+    key = str(ChainEntry.objects.get(kind="decision").key)
+    assert words in visible(page(key, "letter"))
+    page(key, form={"kind": "outcome", "value": model_file(recorded).tree.classes[0]})
+    assert "differs" not in visible(page(query="?refused=yes"))
+
+
+def test_answered_objection_fills_the_form(page, ids):
+    page(ids[0], form={"kind": "objection", "reason": "The width is wrong.", "state": "upheld", "answer": "Sorry."})
+    html = page(ids[0])
+    assert "<option selected>upheld</option>" in html
+    assert "Sorry.</textarea>" in html
 
 
 def test_erased_decision_shows_no_form_and_no_letter(page, ids, recorded):
