@@ -15,7 +15,7 @@ from octweb.decisions.audited import audit_decisions
 from octweb.decisions.models import ChainEntry
 from octweb.registry.document.model_files import model_file
 from octweb.registry.lifecycle import actions
-from octweb.registry.models import Recording
+from octweb.registry.models import Recording, TreeModel
 from octweb.registry.prediction.recording import Caller, recorder_of
 from tests.octweb.decisions.conftest import ROW
 from tests.octweb.visible_text import visible
@@ -181,6 +181,11 @@ def test_refused_row_says_why_and_differs_from_no_outcome(page, client_of, owner
     assert words in visible(page(key, "letter"))
     page(key, form={"kind": "outcome", "value": model_file(recorded).tree.classes[0]})
     assert "differs" not in visible(page(query="?refused=yes"))
+
+
+def test_letter_without_the_file_that_answered_warns(page, ids, recorded):
+    TreeModel.objects.filter(pk=recorded.pk).update(sha256="0" * 64)
+    assert "cannot tell the answer. Do not send it." in visible(page(ids[0], "letter"))
 
 
 def test_answered_objection_fills_the_form(page, ids):
