@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
+from django.db import transaction
 from django.db.models import CASCADE, PROTECT, ProtectedError
 from django.utils import timezone
 
@@ -68,7 +69,8 @@ def purge(model: type[Deletable], now: datetime) -> int:
         if _takes_along(thing):
             continue
         try:
-            thing.delete()
+            with transaction.atomic():
+                thing.delete()
         except ProtectedError:
             continue  # its dependents are purged first; it follows the next time
         removed += 1

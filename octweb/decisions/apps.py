@@ -9,12 +9,15 @@ class DecisionsConfig(AppConfig):
     name = "octweb.decisions"
 
     def ready(self) -> None:
+        from django.db.models.signals import pre_delete
+
         from octweb.decisions.mode import MODE
         from octweb.jobs.signals import beside
         from octweb.registry.page.mode import register_mode
 
         register_mode(MODE, after="life")
         beside.connect(_on_beside, dispatch_uid="decisions")
+        pre_delete.connect(_keep_recorded, sender="registry.TreeModel", dispatch_uid="decisions")
 
 
 # Imported at the first signal, so that training processes, which send none, start faster.
@@ -22,3 +25,13 @@ def _on_beside(sender: Any, **_: Any) -> None:
     from octweb.decisions.collecting import collect_due
 
     collect_due()
+
+
+def _keep_recorded(sender: Any, instance: Any, **_: Any) -> None:
+    """Keep a model while a decision on record needs its file. Raises ProtectedError, so that a purge passes it over."""
+    from django.db.models import ProtectedError
+
+    from octweb.decisions.models import ChainEntry, Kind
+
+    if ChainEntry.objects.filter(model=instance.pk, kind=Kind.DECISION).exclude(payload="").order_by().exists():
+        raise ProtectedError("Decisions on record name this model.", {instance})

@@ -15,6 +15,7 @@ import pytest
 from django.core.management import call_command
 from django.db import connection, transaction
 
+from octweb.core.deleting import purge
 from octweb.core.spool import WRITER
 from octweb.decisions import adding, collecting, erasing
 from octweb.decisions.audited import audit_decisions
@@ -22,8 +23,11 @@ from octweb.decisions.exporting import export_chain
 from octweb.decisions.models import Block, ChainEntry, Kind
 from octweb.decisions.replaying import replay
 from octweb.registry.document.model_files import model_file
+from octweb.registry.lifecycle import actions
+from octweb.registry.models import TreeModel
 from octweb.registry.prediction.recording import Caller, recorder_of, subject_digest
 from tests.conftest import ROOT
+from tests.octweb.decisions.rows import record_rows
 from trainer.tree.nodes import Tree
 
 pytestmark = pytest.mark.django_db
@@ -197,3 +201,17 @@ def test_checker_runs_alone(chain, tmp_path):
     assert subprocess.run(command, check=False, capture_output=True, text=True).stdout == "The chain is whole.\n"
     path.write_text(path.read_text().replace('"api": 1', '"api": 2').replace('\\"api\\":1', '\\"api\\":2', 1))
     assert subprocess.run(command, check=False, capture_output=True).returncode == 1
+
+
+def test_model_stays_until_its_decisions_are_erased(recorded, owner):
+    record_rows(recorded, 2)
+    recorded = actions.retire(recorded, by=owner)
+    actions.delete(recorded)
+    later = datetime.now(UTC) + timedelta(days=400)
+    purge(TreeModel, later)
+    assert TreeModel.objects.filter(pk=recorded.pk).exists()
+    assert audit_decisions().problems == []
+    erasing.erase_decisions(list(ChainEntry.objects.values_list("key", flat=True)), by="t", why="mistake")
+    purge(TreeModel, later)
+    assert not TreeModel.objects.filter(pk=recorded.pk).exists()
+    assert audit_decisions().problems == []
