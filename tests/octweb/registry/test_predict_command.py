@@ -77,7 +77,7 @@ def test_rows_are_explained_when_asked_as_by_explain(files, capsys):
 def test_what_does_not_explain_is_refused(files, tmp_path):
     model = str(files / "model.json")
     data = str(files / "data.csv")
-    with pytest.raises(CommandError, match="add --explain"):
+    with pytest.raises(CommandError, match="Add --explain"):
         call_command("predict", model, data, change=["width=up"])
     other = tmp_path / "other.csv"
     other.write_text("\n".join((files / "data.csv").read_text().splitlines()[:50]) + "\n")
@@ -88,7 +88,7 @@ def test_what_does_not_explain_is_refused(files, tmp_path):
     for cost, words in ((["wdth=1"], "no such column"), (["width=dear"], "write COLUMN=NUMBER")):
         with pytest.raises(CommandError, match=words):
             call_command("predict", model, data, output=str(tmp_path / "o"), explain=True, cost=cost)
-    with pytest.raises(CommandError, match="add --explain"):
+    with pytest.raises(CommandError, match="Add --explain"):
         call_command("predict", model, data, output=str(tmp_path / "o"), cost=["width=1"])
 
 

@@ -290,4 +290,4 @@ def test_class_weights_beside_costs_are_refused_with_a_way_out(command, data, ca
     with pytest.raises(CommandError) as refused:
         call_command(command, *asked)
     words = str(refused.value) + capsys.readouterr().err
-    assert "multiply the costs of a class by its weight" in words
+    assert "Multiply the costs of a class by its weight" in words

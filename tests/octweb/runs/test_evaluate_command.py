@@ -84,8 +84,8 @@ def test_a_manifest_names_the_data_sets(capsys, files, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "status", "words"),
     [
-        (["--method=cart", "--set=nonsense=1"], 2, "takes 'nonsense'"),
-        (["--method=cart", "--set=exact.bins=1"], 2, "takes 'exact.bins'"),
+        (["--method=cart", "--set=nonsense=1"], 2, "the parameter 'nonsense'"),
+        (["--method=cart", "--set=exact.bins=1"], 2, "the parameter 'exact.bins'"),
         (["--method=cart", "--depth=99"], 2, "depth"),
         (["--method=cart", "--jobs=0"], 2, "jobs"),
         (["--method=cart", "--target=nowhere"], 1, "nowhere"),
