@@ -199,4 +199,4 @@ def test_category_of_all_rows_is_not_taken_for_another_question(turn, wish):
     )
     completion = NumericWorkbench(problem, depth=1).complete([wish])
     assert [w.text for w in completion.conflict] == [wish]
-    assert f"'c 0 is {wish[-1]}' does not separate the 3 rows" in completion.reason
+    assert f"'c 0 is {wish[-1]}' does not separate the rows" in completion.reason
