@@ -70,7 +70,7 @@ def test_a_run_does_not_wait_for_a_compiler(done, draft, reason):
     assert not solution.finished
     assert solution.status(method.guarantee, monitor) is reason
     assert (solution.draft, solution.bound) == ((DraftLeaf(), None) if draft is None else (draft, 0.9))
-    assert "compiled" in solution.note
+    assert "compiling" in solution.note
     done.set()
     while supervised_thread.compiler_runs():
         time.sleep(0.01)
