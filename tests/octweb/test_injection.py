@@ -11,7 +11,7 @@ import pytest
 from octweb.datasets import actions as datasets
 from octweb.registry.lifecycle import actions as registry
 from octweb.registry.page.downloads import FORMATS
-from tests.octweb.test_every_address import ROUTES, Things, filled
+from tests.octweb.test_every_address import ROUTES, Things, filled, refused_decision
 from trainer.training.run import TrainRequest, train
 
 pytestmark = pytest.mark.django_db
@@ -36,6 +36,7 @@ def things(owner, media) -> Things:
     model = registry.register(owner=owner, document=train(request).model.to_json(), dataset=dataset, title=HTML)
     upload = datasets.stage(owner=owner, file=io.BytesIO(CSV.encode()), source_name=f"{HTML}.csv")
     prefixes = {"datasets/uploads/": upload.pk, "datasets/": dataset.pk, "models/": model.pk}
+    prefixes["decisions/"] = refused_decision(model)
     return Things(by_prefix={k: str(v) for k, v in prefixes.items()}, family=model.family.name)
 
 

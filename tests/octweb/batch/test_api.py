@@ -162,7 +162,7 @@ def test_too_many_rows_are_refused_by_the_job(post, work, settings):
     settings.MAX_ROWS = 100
     job = BatchPrediction.objects.get(pk=post().json()["id"])
     assert work(job) == "failed"
-    assert "at most 100" in job.error
+    assert "more than 100 rows" in job.error
 
 
 def test_cancel_delete_and_filters(post, client_of, owner, model):
