@@ -8,6 +8,7 @@ from textwrap import indent
 
 from trainer.methods.base import Method, Parameter
 from trainer.registry import METHODS
+from trainer.sklearn_api.argument_names import SKLEARN_NAMES
 from trainer.sklearn_api.estimators import ESTIMATORS
 
 STUB = Path(__file__).resolve().parent.parent / "trainer" / "sklearn_api" / "classifiers.pyi"
@@ -23,6 +24,14 @@ POLICIES = (
     'missing: Literal["learn", "drop", "refuse"] | Mapping[str, Literal["learn", "drop", "refuse"]] = "learn"',
     'unknown: Literal["branch", "warn", "refuse", "raise"] = "warn"',
 )
+
+
+SKLEARN = {
+    "max_depth": "max_depth: int | None = ...",
+    "min_samples_leaf": "min_samples_leaf: int = ...",
+    "n_jobs": "n_jobs: int | None = ...",
+    "random_state": "random_state: int | None = ...",
+}
 
 
 def parameter_type(parameter: Parameter) -> str:
@@ -49,7 +58,8 @@ def class_text(method: Method) -> str:
     """Return the stub of one classifier."""
     docstring = ESTIMATORS[method.id].__doc__ or ""
     declared = [f"{p.name}: {parameter_type(p)} = {default_text(p)}" for p in method.parameters]
-    arguments = "".join(f"        {argument},\n" for argument in (*declared, *POLICIES))
+    theirs = [text for name, text in SKLEARN.items() if method.parameter(SKLEARN_NAMES[name])]
+    arguments = "".join(f"        {argument},\n" for argument in (*declared, *POLICIES, *theirs))
     return (
         f"class {method.estimator}(TreeClassifier):\n"
         f'    """{indent(docstring, "    ").strip()}\n    """\n\n'

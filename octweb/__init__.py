@@ -1,15 +1,19 @@
-"""The Django application octweb; `octweb.inspect(X, y)` is trainer's intake report."""
+"""The Django application octweb. Its module offers the public names of the library, such as `octweb.load` and `octweb.inspect`."""
 
 from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["inspect"]
-
 
 def __getattr__(name: str) -> Any:
-    if name == "inspect":
-        from trainer.data.inspect_table import inspect
+    import trainer
 
-        return inspect
+    if name in dir(trainer):
+        return getattr(trainer, name)
     raise AttributeError(f"module 'octweb' has no attribute '{name}'")
+
+
+def __dir__() -> list[str]:
+    import trainer
+
+    return dir(trainer)

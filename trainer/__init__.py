@@ -15,6 +15,7 @@ if TYPE_CHECKING:  # for editors and type checkers; `__getattr__` loads the same
     from trainer.families.exact.workbench import Workbench
     from trainer.sklearn_api.classifiers import *  # noqa: F403
     from trainer.sklearn_api.estimators import make_classifier
+    from trainer.sklearn_api.loading import load
     from trainer.sklearn_api.notebook import progress_bars
     from trainer.tree.nodes import Tree
 
@@ -26,6 +27,7 @@ __all__ = [
     "Workbench",
     "__version__",
     "inspect",
+    "load",
     "make_classifier",
     "progress_bars",
     "regrets",
@@ -53,6 +55,10 @@ def __getattr__(name: str) -> Any:
         from trainer.sklearn_api.notebook import progress_bars
 
         return progress_bars
+    if name == "load":
+        from trainer.sklearn_api.loading import load
+
+        return load
     if name == "ESTIMATOR_NAMES":
         from trainer.registry import METHODS
 

@@ -12,6 +12,7 @@ from docs import classifiers
 from tests.conftest import ROOT
 from trainer import ESTIMATOR_NAMES
 from trainer.registry import METHODS, get
+from trainer.sklearn_api.argument_names import SKLEARN_NAMES
 
 CALL = "from trainer import ExactTreeClassifier\nExactTreeClassifier("
 USE = """
@@ -35,7 +36,7 @@ def test_editor_shows_parameters_and_docstring(place):
     script = jedi.Script(CALL.replace("trainer", place, 1), path="notebook.py", project=jedi.Project(ROOT))
     (signature,) = script.get_signatures()
     shown = [p.name for p in signature.params]
-    assert shown == [*(p.name for p in get("exact").parameters), "missing", "unknown"]
+    assert shown == [*(p.name for p in get("exact").parameters), "missing", "unknown", *SKLEARN_NAMES]
     assert signature.params[0].description == "param depth: int=3"
     (name,) = script.help(2, 3)
     assert get("exact").summary in name.docstring()

@@ -8,7 +8,7 @@ from trainer.convert.counted import count_rows, fitted_to, uncounted
 from trainer.convert.lightgbm import from_lightgbm
 from trainer.convert.pmml import from_pmml
 from trainer.convert.rival import Rival, rival
-from trainer.convert.sklearn import from_sklearn
+from trainer.convert.sklearn import from_sklearn, to_sklearn
 from trainer.convert.source import METHOD, ConvertedTree
 from trainer.convert.sources import FORMS, convert, form_of
 
@@ -25,5 +25,6 @@ __all__ = [
     "from_pmml",
     "from_sklearn",
     "rival",
+    "to_sklearn",
     "uncounted",
 ]

@@ -1,4 +1,4 @@
-"""Convert scikit-learn's DecisionTreeClassifier and ExtraTreeClassifier from their arrays.
+"""Convert scikit-learn's DecisionTreeClassifier and ExtraTreeClassifier from their arrays, and trees to the first of them.
 
 scikit-learn rounds every value to single precision before it compares, so thresholds are converted to double precision. Missing
 numbers go to the side that scikit-learn sends them to.
@@ -7,7 +7,7 @@ numbers go to the side that scikit-learn sends them to.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,10 +15,15 @@ from trainer.convert.single_precision import double_threshold
 from trainer.convert.source import CountedLeaf, class_text, too_deep, tree_of
 from trainer.errors import ConversionError
 from trainer.table import ColumnKind, ColumnSchema, EmptySide, MissingPolicy
-from trainer.tree.nodes import Draft, DraftBranch, Tree
-from trainer.tree.splits import Threshold
+from trainer.tree.describe import split_text
+from trainer.tree.nodes import Draft, DraftBranch, Node, Tree
+from trainer.tree.splits import Missing, Threshold
+
+if TYPE_CHECKING:
+    from sklearn.tree import DecisionTreeClassifier
 
 NO_CHILD = -1
+NO_COLUMN = -2
 
 
 def from_sklearn(estimator: Any, feature_names: Sequence[str] | None = None) -> Tree:
@@ -93,3 +98,73 @@ def _counts(source: Any) -> list[tuple[int, ...]]:
     if np.abs(weights - counts).max() > 1e-6 or (counts.sum(axis=1) != source.n_node_samples).any():
         return []
     return [tuple(int(c) for c in row) for row in counts]
+
+
+def to_sklearn(tree: Tree, classes: np.ndarray, feature_names: np.ndarray | None = None) -> DecisionTreeClassifier:
+    """Return a tree as a fitted classifier of scikit-learn.
+
+    Parameters
+    ----------
+    tree : Tree
+        Each split compares one column with a threshold, or asks whether its cell is empty.
+    classes : array of shape (n_classes,)
+        The labels.
+    feature_names : object array of shape (n_columns,), optional
+        The columns, if rows come in data frames.
+
+    Returns
+    -------
+    DecisionTreeClassifier
+        Its leaves have the class shares of the training rows. A leaf whose answer is not the first of its most frequent classes, as
+        costs and ties can have it, has the share 1 for its answer.
+
+    Raises
+    ------
+    ConversionError
+        If a split has another form, or refuses an empty cell.
+    """
+    from sklearn.tree import DecisionTreeClassifier
+    from sklearn.tree._tree import NODE_DTYPE
+    from sklearn.tree._tree import Tree as Arrays
+
+    nodes = np.zeros(len(tree.nodes), NODE_DTYPE)
+    shares = np.zeros((len(tree.nodes), 1, len(classes)))
+    for node in tree.nodes:
+        shares[node.id, 0] = _shares(node)
+        gini = 1.0 - float((shares[node.id, 0] ** 2).sum())
+        nodes[node.id] = (*_places(tree, node), gini, node.rows, float(node.rows), _empty_goes_left(node))
+    arrays = Arrays(len(tree.schema), np.array([len(classes)], np.intp), 1)
+    arrays.__setstate__({"max_depth": tree.depth, "node_count": len(nodes), "nodes": nodes, "values": shares})
+    estimator = DecisionTreeClassifier(max_depth=tree.depth or None)
+    fitted = {"n_features_in_": len(tree.schema), "max_features_": len(tree.schema), "n_outputs_": 1, "tree_": arrays}
+    fitted |= {"classes_": classes, "n_classes_": np.int64(len(classes))}
+    if feature_names is not None:
+        fitted["feature_names_in_"] = feature_names
+    for name, value in fitted.items():
+        setattr(estimator, name, value)
+    return estimator
+
+
+def _shares(node: Node) -> np.ndarray:
+    """Return the class shares at a node, float64 (classes,); at a leaf, its answer is the first of the largest shares."""
+    shares = np.array(node.counts, np.float64) / max(node.rows, 1)
+    return np.eye(len(shares))[node.label] if node.is_leaf and shares.argmax() != node.label else shares
+
+
+def _places(tree: Tree, node: Node) -> tuple[int, int, int, float]:
+    """Return left child, right child, column and threshold of a node. Raises ConversionError for another kind of split."""
+    split = node.split
+    if split is None:
+        return NO_CHILD, NO_CHILD, NO_COLUMN, float(NO_COLUMN)
+    if isinstance(split, Missing):  # present cells are at most infinity, and empty ones go right
+        return node.right, node.left, split.feature, np.inf
+    if isinstance(split, Threshold) and split.missing in (EmptySide.LEFT, EmptySide.RIGHT):
+        return node.left, node.right, split.feature, split.threshold
+    why = "refuses empty cells" if isinstance(split, Threshold) else "is no threshold of one column"
+    raise ConversionError(
+        f"scikit-learn's trees cannot have the question '{split_text(split, tree.schema)}', which {why}. Use export('onnx') or export('python')."
+    )
+
+
+def _empty_goes_left(node: Node) -> bool:
+    return isinstance(node.split, Threshold) and node.split.missing is EmptySide.LEFT

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
+from itertools import pairwise
+from typing import NamedTuple
 
 from trainer.data.costs import RowCosts
 from trainer.data.problem import Problem
@@ -19,6 +21,17 @@ from trainer.tree.shapes import LabelledShape
 def cache_bytes(settings: Settings) -> int:
     """Return the bytes that the caches of a workbench may take."""
     return settings["memory_limit"] * 500_000 if settings["memory_limit"] else 1 << 30
+
+
+class Alternative(NamedTuple):
+    """A question that could stand at a node: `price` is the cost of the best tree with it beyond that of the best tree.
+
+    The price is in rows, or in the unit of the costs. If `proved` is False, it is at least `price`.
+    """
+
+    question: str
+    price: float
+    proved: bool
 
 
 class Bench:
@@ -146,6 +159,53 @@ class Bench:
                 }
             ) from None
         return self.completer.price_list(read, tree, word)
+
+    def alternatives(self, tree: Tree, node: int = 0, *, time_limit: float | None = None) -> list[Alternative]:
+        """Return each question that could stand at a node of a tree, the cheapest first. The questions above the node stay.
+
+        Parameters
+        ----------
+        tree : Tree
+            A tree whose questions are in the search space, such as a fitted one.
+        node : int
+            The id of a node.
+        time_limit : float, optional
+            In seconds. Prices that are not proved by then are lower bounds.
+
+        Returns
+        -------
+        list of Alternative
+
+        Raises
+        ------
+        ParameterError
+            If a question of the tree is not in the search space.
+        InfeasibleError
+            If no tree is within the limits.
+        """
+        way = tree.path_to(node)
+        place = "".join("y" if tree.nodes[a].left == b else "n" for a, b in pairwise(way)) or "root"
+        prices = self.price_list(place, tree=self.shape(tree), time_limit=time_limit)
+        listed = [Alternative(self.space.questions.text(p.question), self.price(p.price), p.proved) for p in prices]
+        return sorted(listed, key=lambda alternative: alternative.price)
+
+    def shape(self, tree: Tree, node: int = 0) -> LabelledShape:
+        """Return a tree as nested tuples (question, yes, no), the inverse of `tree`.
+
+        Parameters
+        ----------
+        tree : Tree
+        node : int
+            The root of the subtree, by default of all.
+
+        Returns
+        -------
+        LabelledShape
+        """
+        at = tree.nodes[node]
+        if at.split is None:
+            return at.label
+        return self.space.questions.find(at.split), self.shape(tree, at.left), self.shape(tree, at.right)
 
     def tree(self, shape: LabelledShape) -> Tree:
         """Convert a shape to a tree in the units of the columns, with counts of the training rows.

@@ -56,6 +56,11 @@ class CartClassifier(TreeClassifier):
         every question about the category with no. 'branch': the same without the warning. 'refuse' or 'raise': it
         raises an error. Another spelling of a known category is not unknown. The saved model keeps the choice.
 
+    Notes
+    -----
+    Names of scikit-learn are accepted: `max_depth` for `depth`, `min_samples_leaf` for `min_leaf`, `n_jobs` for
+    `threads`, `random_state` for `seed`. `get_params` returns the names above.
+
     References
     ----------
     Breiman, Friedman, Olshen & Stone (1984).
@@ -81,6 +86,10 @@ class CartClassifier(TreeClassifier):
         unseen_missing: Literal["follow", "refuse"] = "follow",
         missing: Literal["learn", "drop", "refuse"] | Mapping[str, Literal["learn", "drop", "refuse"]] = "learn",
         unknown: Literal["branch", "warn", "refuse", "raise"] = "warn",
+        max_depth: int | None = ...,
+        min_samples_leaf: int = ...,
+        n_jobs: int | None = ...,
+        random_state: int | None = ...,
     ) -> None: ...
 
 class OC1Classifier(TreeClassifier):
@@ -139,6 +148,11 @@ class OC1Classifier(TreeClassifier):
         every question about the category with no. 'branch': the same without the warning. 'refuse' or 'raise': it
         raises an error. Another spelling of a known category is not unknown. The saved model keeps the choice.
 
+    Notes
+    -----
+    Names of scikit-learn are accepted: `max_depth` for `depth`, `min_samples_leaf` for `min_leaf`, `n_jobs` for
+    `threads`, `random_state` for `seed`. `get_params` returns the names above.
+
     References
     ----------
     Murthy, Kasif & Salzberg (1994).
@@ -167,6 +181,10 @@ class OC1Classifier(TreeClassifier):
         unseen_missing: Literal["follow", "refuse"] = "follow",
         missing: Literal["learn", "drop", "refuse"] | Mapping[str, Literal["learn", "drop", "refuse"]] = "learn",
         unknown: Literal["branch", "warn", "refuse", "raise"] = "warn",
+        max_depth: int | None = ...,
+        min_samples_leaf: int = ...,
+        n_jobs: int | None = ...,
+        random_state: int | None = ...,
     ) -> None: ...
 
 class BivariateTreeClassifier(TreeClassifier):
@@ -231,6 +249,11 @@ class BivariateTreeClassifier(TreeClassifier):
         every question about the category with no. 'branch': the same without the warning. 'refuse' or 'raise': it
         raises an error. Another spelling of a known category is not unknown. The saved model keeps the choice.
 
+    Notes
+    -----
+    Names of scikit-learn are accepted: `max_depth` for `depth`, `min_samples_leaf` for `min_leaf`, `n_jobs` for
+    `threads`, `random_state` for `seed`. `get_params` returns the names above.
+
     References
     ----------
     Bollwein & Westphal.
@@ -261,6 +284,10 @@ class BivariateTreeClassifier(TreeClassifier):
         unseen_missing: Literal["follow", "refuse"] = "follow",
         missing: Literal["learn", "drop", "refuse"] | Mapping[str, Literal["learn", "drop", "refuse"]] = "learn",
         unknown: Literal["branch", "warn", "refuse", "raise"] = "warn",
+        max_depth: int | None = ...,
+        min_samples_leaf: int = ...,
+        n_jobs: int | None = ...,
+        random_state: int | None = ...,
     ) -> None: ...
 
 class ExactTreeClassifier(TreeClassifier):
@@ -338,6 +365,11 @@ class ExactTreeClassifier(TreeClassifier):
         every question about the category with no. 'branch': the same without the warning. 'refuse' or 'raise': it
         raises an error. Another spelling of a known category is not unknown. The saved model keeps the choice.
 
+    Notes
+    -----
+    Names of scikit-learn are accepted: `max_depth` for `depth`, `min_samples_leaf` for `min_leaf`, `n_jobs` for
+    `threads`, `random_state` for `seed`. `get_params` returns the names above.
+
     References
     ----------
     Demirović et al. (2022); van der Linden, de Weerdt & Demirović (2023); Aglin, Nijssen & Schaus (2020).
@@ -371,6 +403,10 @@ class ExactTreeClassifier(TreeClassifier):
         unseen_missing: Literal["follow", "refuse"] = "follow",
         missing: Literal["learn", "drop", "refuse"] | Mapping[str, Literal["learn", "drop", "refuse"]] = "learn",
         unknown: Literal["branch", "warn", "refuse", "raise"] = "warn",
+        max_depth: int | None = ...,
+        min_samples_leaf: int = ...,
+        n_jobs: int | None = ...,
+        random_state: int | None = ...,
     ) -> None: ...
 
 class ExactNumericClassifier(TreeClassifier):
@@ -420,6 +456,11 @@ class ExactNumericClassifier(TreeClassifier):
         every question about the category with no. 'branch': the same without the warning. 'refuse' or 'raise': it
         raises an error. Another spelling of a known category is not unknown. The saved model keeps the choice.
 
+    Notes
+    -----
+    Names of scikit-learn are accepted: `max_depth` for `depth`, `n_jobs` for `threads`, `random_state` for `seed`.
+    `get_params` returns the names above.
+
     References
     ----------
     Briţa, van der Linden & Demirović (2025).
@@ -443,6 +484,9 @@ class ExactNumericClassifier(TreeClassifier):
         unseen_missing: Literal["follow", "refuse"] = "follow",
         missing: Literal["learn", "drop", "refuse"] | Mapping[str, Literal["learn", "drop", "refuse"]] = "learn",
         unknown: Literal["branch", "warn", "refuse", "raise"] = "warn",
+        max_depth: int | None = ...,
+        n_jobs: int | None = ...,
+        random_state: int | None = ...,
     ) -> None: ...
 
 class FlowOCTClassifier(TreeClassifier):
@@ -521,6 +565,11 @@ class FlowOCTClassifier(TreeClassifier):
         every question about the category with no. 'branch': the same without the warning. 'refuse' or 'raise': it
         raises an error. Another spelling of a known category is not unknown. The saved model keeps the choice.
 
+    Notes
+    -----
+    Names of scikit-learn are accepted: `max_depth` for `depth`, `n_jobs` for `threads`, `random_state` for `seed`.
+    `get_params` returns the names above.
+
     References
     ----------
     Aghaei, Gomez & Vayanos, Strong optimal classification trees.
@@ -557,6 +606,9 @@ class FlowOCTClassifier(TreeClassifier):
         unseen_missing: Literal["follow", "refuse"] = "follow",
         missing: Literal["learn", "drop", "refuse"] | Mapping[str, Literal["learn", "drop", "refuse"]] = "learn",
         unknown: Literal["branch", "warn", "refuse", "raise"] = "warn",
+        max_depth: int | None = ...,
+        n_jobs: int | None = ...,
+        random_state: int | None = ...,
     ) -> None: ...
 
 class BendOCTClassifier(TreeClassifier):
@@ -635,6 +687,11 @@ class BendOCTClassifier(TreeClassifier):
         every question about the category with no. 'branch': the same without the warning. 'refuse' or 'raise': it
         raises an error. Another spelling of a known category is not unknown. The saved model keeps the choice.
 
+    Notes
+    -----
+    Names of scikit-learn are accepted: `max_depth` for `depth`, `n_jobs` for `threads`, `random_state` for `seed`.
+    `get_params` returns the names above.
+
     References
     ----------
     Aghaei, Gomez & Vayanos, Strong optimal classification trees.
@@ -671,6 +728,9 @@ class BendOCTClassifier(TreeClassifier):
         unseen_missing: Literal["follow", "refuse"] = "follow",
         missing: Literal["learn", "drop", "refuse"] | Mapping[str, Literal["learn", "drop", "refuse"]] = "learn",
         unknown: Literal["branch", "warn", "refuse", "raise"] = "warn",
+        max_depth: int | None = ...,
+        n_jobs: int | None = ...,
+        random_state: int | None = ...,
     ) -> None: ...
 
 class OCTClassifier(TreeClassifier):
@@ -750,6 +810,11 @@ class OCTClassifier(TreeClassifier):
         every question about the category with no. 'branch': the same without the warning. 'refuse' or 'raise': it
         raises an error. Another spelling of a known category is not unknown. The saved model keeps the choice.
 
+    Notes
+    -----
+    Names of scikit-learn are accepted: `max_depth` for `depth`, `n_jobs` for `threads`, `random_state` for `seed`.
+    `get_params` returns the names above.
+
     References
     ----------
     Bertsimas & Dunn, Optimal classification trees.
@@ -787,6 +852,9 @@ class OCTClassifier(TreeClassifier):
         unseen_missing: Literal["follow", "refuse"] = "follow",
         missing: Literal["learn", "drop", "refuse"] | Mapping[str, Literal["learn", "drop", "refuse"]] = "learn",
         unknown: Literal["branch", "warn", "refuse", "raise"] = "warn",
+        max_depth: int | None = ...,
+        n_jobs: int | None = ...,
+        random_state: int | None = ...,
     ) -> None: ...
 
 class BinOCTClassifier(TreeClassifier):
@@ -860,6 +928,11 @@ class BinOCTClassifier(TreeClassifier):
         every question about the category with no. 'branch': the same without the warning. 'refuse' or 'raise': it
         raises an error. Another spelling of a known category is not unknown. The saved model keeps the choice.
 
+    Notes
+    -----
+    Names of scikit-learn are accepted: `max_depth` for `depth`, `n_jobs` for `threads`, `random_state` for `seed`.
+    `get_params` returns the names above.
+
     References
     ----------
     Verwer & Zhang, Learning optimal classification trees using a binary linear program formulation.
@@ -894,6 +967,9 @@ class BinOCTClassifier(TreeClassifier):
         unseen_missing: Literal["follow", "refuse"] = "follow",
         missing: Literal["learn", "drop", "refuse"] | Mapping[str, Literal["learn", "drop", "refuse"]] = "learn",
         unknown: Literal["branch", "warn", "refuse", "raise"] = "warn",
+        max_depth: int | None = ...,
+        n_jobs: int | None = ...,
+        random_state: int | None = ...,
     ) -> None: ...
 
 class AcceleratedBendOCTClassifier(TreeClassifier):
@@ -1003,6 +1079,11 @@ class AcceleratedBendOCTClassifier(TreeClassifier):
         every question about the category with no. 'branch': the same without the warning. 'refuse' or 'raise': it
         raises an error. Another spelling of a known category is not unknown. The saved model keeps the choice.
 
+    Notes
+    -----
+    Names of scikit-learn are accepted: `max_depth` for `depth`, `n_jobs` for `threads`, `random_state` for `seed`.
+    `get_params` returns the names above.
+
     References
     ----------
     Keegan, Forbes, Corry & Abolghasemi, accelerated BendOCT.
@@ -1055,6 +1136,9 @@ class AcceleratedBendOCTClassifier(TreeClassifier):
         unseen_missing: Literal["follow", "refuse"] = "follow",
         missing: Literal["learn", "drop", "refuse"] | Mapping[str, Literal["learn", "drop", "refuse"]] = "learn",
         unknown: Literal["branch", "warn", "refuse", "raise"] = "warn",
+        max_depth: int | None = ...,
+        n_jobs: int | None = ...,
+        random_state: int | None = ...,
     ) -> None: ...
 
 class ODTClassifier(TreeClassifier):
@@ -1126,6 +1210,11 @@ class ODTClassifier(TreeClassifier):
         every question about the category with no. 'branch': the same without the warning. 'refuse' or 'raise': it
         raises an error. Another spelling of a known category is not unknown. The saved model keeps the choice.
 
+    Notes
+    -----
+    Names of scikit-learn are accepted: `max_depth` for `depth`, `n_jobs` for `threads`, `random_state` for `seed`.
+    `get_params` returns the names above.
+
     References
     ----------
     Günlük, Kalagnanam, Li, Menickelly & Scheinberg (2019).
@@ -1158,6 +1247,9 @@ class ODTClassifier(TreeClassifier):
         unseen_missing: Literal["follow", "refuse"] = "follow",
         missing: Literal["learn", "drop", "refuse"] | Mapping[str, Literal["learn", "drop", "refuse"]] = "learn",
         unknown: Literal["branch", "warn", "refuse", "raise"] = "warn",
+        max_depth: int | None = ...,
+        n_jobs: int | None = ...,
+        random_state: int | None = ...,
     ) -> None: ...
 
 class CutHClassifier(TreeClassifier):
@@ -1239,6 +1331,11 @@ class CutHClassifier(TreeClassifier):
         every question about the category with no. 'branch': the same without the warning. 'refuse' or 'raise': it
         raises an error. Another spelling of a known category is not unknown. The saved model keeps the choice.
 
+    Notes
+    -----
+    Names of scikit-learn are accepted: `max_depth` for `depth`, `min_samples_leaf` for `min_leaf`, `n_jobs` for
+    `threads`, `random_state` for `seed`. `get_params` returns the names above.
+
     References
     ----------
     Alston, Validi & Hicks, CUT-H.
@@ -1275,6 +1372,10 @@ class CutHClassifier(TreeClassifier):
         unseen_missing: Literal["follow", "refuse"] = "follow",
         missing: Literal["learn", "drop", "refuse"] | Mapping[str, Literal["learn", "drop", "refuse"]] = "learn",
         unknown: Literal["branch", "warn", "refuse", "raise"] = "warn",
+        max_depth: int | None = ...,
+        min_samples_leaf: int = ...,
+        n_jobs: int | None = ...,
+        random_state: int | None = ...,
     ) -> None: ...
 
 class CutwHClassifier(TreeClassifier):
@@ -1356,6 +1457,11 @@ class CutwHClassifier(TreeClassifier):
         every question about the category with no. 'branch': the same without the warning. 'refuse' or 'raise': it
         raises an error. Another spelling of a known category is not unknown. The saved model keeps the choice.
 
+    Notes
+    -----
+    Names of scikit-learn are accepted: `max_depth` for `depth`, `min_samples_leaf` for `min_leaf`, `n_jobs` for
+    `threads`, `random_state` for `seed`. `get_params` returns the names above.
+
     References
     ----------
     Alston, Validi & Hicks, CUT_w-H.
@@ -1392,6 +1498,10 @@ class CutwHClassifier(TreeClassifier):
         unseen_missing: Literal["follow", "refuse"] = "follow",
         missing: Literal["learn", "drop", "refuse"] | Mapping[str, Literal["learn", "drop", "refuse"]] = "learn",
         unknown: Literal["branch", "warn", "refuse", "raise"] = "warn",
+        max_depth: int | None = ...,
+        min_samples_leaf: int = ...,
+        n_jobs: int | None = ...,
+        random_state: int | None = ...,
     ) -> None: ...
 
 class SOCTClassifier(TreeClassifier):
@@ -1458,6 +1568,11 @@ class SOCTClassifier(TreeClassifier):
         every question about the category with no. 'branch': the same without the warning. 'refuse' or 'raise': it
         raises an error. Another spelling of a known category is not unknown. The saved model keeps the choice.
 
+    Notes
+    -----
+    Names of scikit-learn are accepted: `max_depth` for `depth`, `min_samples_leaf` for `min_leaf`, `n_jobs` for
+    `threads`, `random_state` for `seed`. `get_params` returns the names above.
+
     References
     ----------
     Boutilier, Michini & Zhou (2023).
@@ -1488,6 +1603,10 @@ class SOCTClassifier(TreeClassifier):
         unseen_missing: Literal["follow", "refuse"] = "follow",
         missing: Literal["learn", "drop", "refuse"] | Mapping[str, Literal["learn", "drop", "refuse"]] = "learn",
         unknown: Literal["branch", "warn", "refuse", "raise"] = "warn",
+        max_depth: int | None = ...,
+        min_samples_leaf: int = ...,
+        n_jobs: int | None = ...,
+        random_state: int | None = ...,
     ) -> None: ...
 
 class OCTHClassifier(TreeClassifier):
@@ -1552,6 +1671,11 @@ class OCTHClassifier(TreeClassifier):
         every question about the category with no. 'branch': the same without the warning. 'refuse' or 'raise': it
         raises an error. Another spelling of a known category is not unknown. The saved model keeps the choice.
 
+    Notes
+    -----
+    Names of scikit-learn are accepted: `max_depth` for `depth`, `min_samples_leaf` for `min_leaf`, `n_jobs` for
+    `threads`, `random_state` for `seed`. `get_params` returns the names above.
+
     References
     ----------
     Bertsimas & Dunn (2017).
@@ -1581,4 +1705,8 @@ class OCTHClassifier(TreeClassifier):
         unseen_missing: Literal["follow", "refuse"] = "follow",
         missing: Literal["learn", "drop", "refuse"] | Mapping[str, Literal["learn", "drop", "refuse"]] = "learn",
         unknown: Literal["branch", "warn", "refuse", "raise"] = "warn",
+        max_depth: int | None = ...,
+        min_samples_leaf: int = ...,
+        n_jobs: int | None = ...,
+        random_state: int | None = ...,
     ) -> None: ...

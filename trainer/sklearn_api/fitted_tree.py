@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.validation import check_is_fitted
 
+from trainer.convert.sklearn import to_sklearn
 from trainer.dtypes import FloatArray
 from trainer.explain.flip import Flipper
 from trainer.explain.permission import permissions
@@ -83,6 +85,49 @@ class FittedTree:
         allowed = permissions(self.tree_.schema, change or {})
         flipper = Flipper(self.tree_, statistics_of_model(self.tree_), allowed)
         return [explain_row(flipper, row, i, None if code is None else int(code[0])) for i, row in enumerate(matrix)]
+
+    def flip(self, X: Any, *, wanted: Any = None, **permitted: Any) -> list[dict[str, Any] | None]:
+        """Return the smallest change of each row of X that leads to another answer.
+
+        Parameters
+        ----------
+        X : array or data frame of shape (n, p)
+            Rows as for `predict`.
+        wanted : label, optional
+            The answer that the change leads to; by default any other one.
+        **permitted : str or list
+            Permitted changes by column, as in `explain`: ``tree.flip(X, age="never", income="up")``. `explain` also takes columns
+            whose names are no names of Python.
+
+        Returns
+        -------
+        list of dict or None
+            The members `flip` of `explain`; None if no permitted change leads to such an answer.
+
+        Raises
+        ------
+        ValueError
+            If `wanted` is no label of the training.
+        ParameterError
+            If `permitted` names an unknown column, or a change that the column cannot take.
+        """
+        return [record.get("flip") for record in self.explain(X, wanted=wanted, change=permitted)]
+
+    def to_sklearn(self) -> DecisionTreeClassifier:
+        """Return the tree as a fitted `sklearn.tree.DecisionTreeClassifier`, for tools such as SHAP, dtreeviz and `plot_tree`.
+
+        Returns
+        -------
+        DecisionTreeClassifier
+            It reads X in single precision: a value within about 1e-7 of its size from a threshold may take the other side.
+
+        Raises
+        ------
+        ConversionError
+            If a split weighs several columns or tests categories, or an empty cell is refused, which scikit-learn's trees cannot do.
+        """
+        check_is_fitted(self)
+        return to_sklearn(self.tree_, self.classes_, getattr(self, "feature_names_in_", None))
 
     def export(self, form: str, path: str | Path | None = None) -> str | bytes:
         """Export the tree as a program or table.

@@ -12,12 +12,13 @@ import numpy as np
 
 from trainer.certificate import Certificate
 from trainer.data.column_statistics import describe_columns
+from trainer.data.empty_report import is_empty
 from trainer.data.folds import rows_record
 from trainer.data.parsing.cells import MARKS
 from trainer.data.problem import Problem
 from trainer.methods.base import Method, Settings, Solution
 from trainer.solver_common.problem_setup import file_parameters, searched_settings
-from trainer.table import fingerprint
+from trainer.table import ColumnKind, Labels, Table, fingerprint
 from trainer.training.metrics import metrics_of
 from trainer.training.proof_file import ProofLimits, write_proof
 from trainer.tree.file import ModelFile, write
@@ -99,6 +100,24 @@ def save_fitted(file: ModelFile, certificate: Certificate, path: Path, search: F
             _warn(f"No proof was written. {written['reason']}")
     _warn_of_unreadable(file.tree)
     write(replace(file, certificate=record), path)
+
+
+def write_rows(table: Table, labels: Labels, path: Path) -> Path:
+    """Write training rows as Parquet, for the checker, and return the path. Empty cells are null."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    columns = {}
+    for column in table.columns:
+        empty = is_empty(column)
+        cells: list[Any] = column.values.tolist()
+        if column.kind is ColumnKind.CATEGORICAL:
+            cells = [None if none else column.schema.categories[int(v)] for v, none in zip(cells, empty, strict=True)]
+        kind = pa.string() if column.kind is ColumnKind.CATEGORICAL else pa.float64()
+        columns[column.name] = pa.array([None if none else v for v, none in zip(cells, empty, strict=True)], kind)
+    columns[labels.name] = pa.array([labels.classes[code] for code in labels.codes], pa.string())
+    pq.write_table(pa.table(columns), path)
+    return path
 
 
 def _warn_of_unreadable(tree: Tree) -> None:
