@@ -116,7 +116,7 @@ def test_setting_that_needs_depth_is_refused(name, value):
 
 def test_workbench_needs_depth():
     classifier = make_classifier("exact", depth=None, leaf_penalty=0.1)
-    with pytest.raises(ParameterError, match="the workbench needs a number of questions"):
+    with pytest.raises(ParameterError, match="the workbench and good trees need a number of questions"):
         classifier.workbench([[0], [1]] * 4, [0, 1] * 4)
 
 
