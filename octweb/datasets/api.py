@@ -439,7 +439,7 @@ class DatasetViewSet(
     @new_version.mapping.get
     def list_versions(self, request: Request, pk: str) -> Response:
         """Return this version and those before it, the newest first."""
-        return Response(VersionSerializer(versions.history(self.get_object()), many=True).data)
+        return Response(VersionSerializer(versions.history(self.get_object(), request.user), many=True).data)
 
     @extend_schema(responses={200: FindingSerializer(many=True)} | PROBLEMS(401, 403, 404, 422, 429))
     @action(detail=True, methods=["get"], pagination_class=None)

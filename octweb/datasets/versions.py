@@ -61,12 +61,17 @@ def _succeed(before: Dataset, now: Dataset, *, as_it_is: bool) -> None:
     now.version = before.version + 1
 
 
-def history(dataset: Dataset) -> list[Dataset]:
-    """Return the data set and the versions before it that its owner has not deleted, the newest first."""
+def history(dataset: Dataset, user: Any) -> list[Dataset]:
+    """Return the data set and the versions before it that the user may see, the newest first."""
     versions = [dataset]
-    while (previous := versions[-1].previous) is not None and previous.deleted_at is None:
+    while (previous := visible_previous(versions[-1], user)) is not None:
         versions.append(previous)
     return versions
+
+
+def visible_previous(dataset: Dataset, user: Any) -> Dataset | None:
+    """Return the version before, which may have another owner; None if it was deleted or the user may not see it."""
+    return Dataset.objects.visible_to(user).select_related("owner").filter(pk=dataset.previous_id).first()
 
 
 def _refuse_changed_forms(before: Dataset, now: Dataset) -> None:

@@ -285,7 +285,7 @@ def dataset_detail(request: HttpRequest, pk: Any) -> HttpResponse:
         "experiments": dataset.experiments.kept()[:20],
         "workbenches": dataset.workbenches.kept().order_by("-used")[:20],
         "ignored": [c for c in dataset.columns if c["role"] == "ignored"],
-        "previous": dataset.previous if dataset.previous and dataset.previous.deleted_at is None else None,
+        "previous": versions.visible_previous(dataset, request.user),
         "later": dataset.later.kept().first(),
         "changes": versions.changes(dataset),
         "same_again": dataset.previous.runs.kept().filter(owner=request.user, status="succeeded")[:8]

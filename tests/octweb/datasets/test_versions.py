@@ -241,6 +241,18 @@ def test_api_refuses_a_version_in_another_unit_unless_told(first, owner, client)
     assert send(as_it_is="true").status_code == 201
 
 
+def test_version_before_is_listed_only_if_visible(first, staff, client):
+    """An administrator stores a version of the owner's data set, and is no administrator later."""
+    made = versions.new_version(first, owner=staff, file=io.BytesIO(FIRST.encode()), source_name="b.csv")
+    address = f"/api/v1/datasets/{made.pk}/versions/"
+    client.force_login(staff)
+    assert [v["version"] for v in client.get(address).json()] == [2, 1]
+    staff.is_staff = False
+    staff.save()
+    assert [v["version"] for v in client.get(address).json()] == [2]
+    assert str(first.pk) not in client.get(reverse("datasets:detail", args=[made.pk])).content.decode()
+
+
 def test_versions_of_another_owner_are_not_there(first, stranger, client):
     client.force_login(stranger)
     address = f"/api/v1/datasets/{first.pk}/versions/"
