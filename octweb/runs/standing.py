@@ -12,7 +12,7 @@ from octweb.runs.models import TrainingRun
 from trainer.certificate import Guarantee
 from trainer.goal import count_goal
 from trainer.methods.base import AUTO, Method, stated_penalty
-from trainer.tree.numbers import count_words
+from trainer.tree.numbers import THIN, count_words, points_text
 
 PROVED = 1e-9  # difference of bound and objective below which they are equal
 ROUNDING = 1e-6  # rows by which a difference of two objectives can be wrong
@@ -22,7 +22,7 @@ OTHER_AIMS = ("costs", "column_price", "sensitivity", "specificity", "coefficien
 
 @dataclass(frozen=True, kw_only=True)
 class Standing:
-    """Correct training rows of the best tree, and what is known of better ones, as two sentences."""
+    """Correct training rows of the best tree, or their share of the weight, and what is known of better ones, as two sentences."""
 
     right: str
     more: str
@@ -43,6 +43,10 @@ def _sentences(run: TrainingRun, method: Method, facts: Mapping[str, Any], *, ro
     leaves = facts.get("leaves")
     size = f" with {count_words(leaves, 'leaf', 'leaves')}" if leaves else ""
     right = f"Right for {int(facts['correct']):,} of {rows:,} training rows{size}."
+    if run.weight:  # both are sums of weights
+        right = (
+            f"Right for {points_text(int(facts['correct']) / rows)}{THIN}% of the weight of the training rows{size}."
+        )
     if method.guarantee is Guarantee.SPLITS:
         return Standing(
             right=right, more="Each question is the best for its rows; nothing is proved of the whole tree."
@@ -64,7 +68,7 @@ def _more(run: TrainingRun, difference: float, objective: float, rows: int) -> s
     most = math.floor(difference * rows + ROUNDING)
     # a tree with more leaves may get more rows right and yet be worth less
     as_few = " without more leaves" if prices_leaves(run.parameters) else ""
-    return f"Could be at most {most:,} more{as_few}." if most else f"No tree gets more right{as_few}."
+    return f"Could be at most {most:,} more{as_few}." if most else f"No tree of the search gets more right{as_few}."
 
 
 def counts_rows(parameters: Mapping[str, Any]) -> bool:

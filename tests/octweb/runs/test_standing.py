@@ -35,7 +35,12 @@ def test_search_without_leaf_price_says_rows():
 
 def test_bound_below_one_row_says_no_tree_is_right_more_often():
     text = sentences(progress={"bound": 284.9 / 297}, tree=record(284, 13, incumbent=284 / 297))
-    assert text.endswith("No tree gets more right.")
+    assert text.endswith("No tree of the search gets more right.")
+
+
+def test_weights_are_not_called_rows():
+    text = sentences(weight="w", progress={"bound": 0.9}, tree=record(337, 175, incumbent=0.62))
+    assert text.startswith("Right for 65.8\u202f% of the weight of the training rows with four leaves.")
 
 
 def test_closed_gap_is_proved():
