@@ -125,6 +125,19 @@ def test_verdict_of_each_branch(given: ModelFile, kind: str, words: str, setting
     assert (PROOF_WORDS in verdict.sentence) == (kind in ("other_aim", "worse", "chance", "single", "noise"))
 
 
+@pytest.mark.parametrize(
+    ("given", "settings"),
+    [
+        (model([[52, 8], [8, 32]], train=1.0, parameters={"depth": None, "leaf_penalty": 0.01}), {"leaf_penalty": 0.05}),
+        (model([[52, 8], [8, 32]], train=1.0, parameters={"depth": None, "leaf_penalty": 0.5}), {"leaf_penalty": 0.999}),
+        (model([[52, 8], [8, 32]], train=1.0, parameters={"leaf_penalty": "auto"}), {}),
+        (replace(with_single_question(45), parameters={"depth": None, "leaf_penalty": 0.01}), {"depth": 1}),
+    ],
+)  # fmt: skip
+def test_smaller_tree_is_named_without_limit_of_depth(given: ModelFile, settings: dict[str, Any]) -> None:
+    assert read_verdict(given).settings == settings
+
+
 def test_verdict_of_unproved_tree_has_no_word_on_a_proof() -> None:
     given = model(
         [[28, 2], [16, 4]], train=0.64, certificate=OPTIMAL | {"status": "time_limit", "bound": 0.95, "gap": 0.05}

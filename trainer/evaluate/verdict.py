@@ -25,6 +25,7 @@ CHANCE = 0.05  # a difference with a larger p-value may be chance
 LEARNED_NOISE = 0.03  # largest lead of training accuracy over unseen accuracy without a warning
 
 # follows a doubt about a tree that is proved optimal
+MOST_PENALTY = 0.999  # largest leaf penalty that methods accept
 PROOF_WORDS = "The proof is about its training rows, not about new ones."
 
 Kind = Literal["unknown", "constant", "worse", "other_aim", "chance", "single", "noise", "open", "good"]
@@ -207,14 +208,21 @@ def _after_choice(model: ModelFile, step: str) -> str:
 
 
 def _less(parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """Return settings for a smaller tree: depth less 1."""
+    """Return settings for a smaller tree: depth less 1, or five times the leaf penalty if depth has no limit."""
     depth = parameters.get("depth")
+    if _is_any_depth(parameters):
+        return {"leaf_penalty": min(MOST_PENALTY, float(f"{5 * float(parameters['leaf_penalty']):.3g}"))}
     return {"depth": depth - 1} if isinstance(depth, int) and depth > 1 else {}
 
 
 def _one(parameters: Mapping[str, Any]) -> dict[str, Any]:
     """Return settings for a tree of one split."""
-    return {"depth": 1} if isinstance(parameters.get("depth"), int) else {}
+    return {"depth": 1} if isinstance(parameters.get("depth"), int) or _is_any_depth(parameters) else {}
+
+
+def _is_any_depth(parameters: Mapping[str, Any]) -> bool:
+    """Return whether trees of any depth were searched, which needs a leaf penalty."""
+    return parameters.get("depth", 0) is None and bool(parameters.get("leaf_penalty"))
 
 
 def _more(parameters: Mapping[str, Any]) -> dict[str, Any]:
