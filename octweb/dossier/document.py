@@ -47,9 +47,7 @@ def to_html(record: Mapping[str, Any], tree: Tree) -> str:
         "subgroups": record["subgroups"],
         "group_words": ACTUAL[record["subgroups"]["rows"]],
         "stability": _stability(record["stability"]),
-        "settings": sorted(
-            (name, value) for name, value in record["model"]["parameters"].items() if value not in (None, "")
-        ),
+        "settings": _settings(record["model"]["parameters"]),
         "asked": [c for c in record["data"]["columns"] if c["asked"]],
         "others": [c for c in record["data"]["columns"] if not c["asked"]],
         "model_name": about.get("model_file") or "model.json",
@@ -57,6 +55,14 @@ def to_html(record: Mapping[str, Any], tree: Tree) -> str:
         "signing": about.get("signing"),
     }
     return render_to_string("dossier/document.html", context)
+
+
+def _settings(parameters: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    """Return the settings that apply, by name. Without a limit of depth, that is said: it widens the claim."""
+    stated = {name: value for name, value in parameters.items() if value not in (None, "")}
+    if parameters.get("depth", 0) is None:
+        stated["depth"] = "no limit"
+    return sorted(stated.items())
 
 
 def css_text(text: str) -> str:

@@ -53,6 +53,11 @@ def document(tmp_path, model, data, **options):
     return record, to_html(record, read_model(path).tree)
 
 
+def test_document_says_that_depth_has_no_limit(tmp_path):
+    page = document(tmp_path, *trained(tmp_path, "exact", depth=None, leaf_penalty=0.02))[1]
+    assert "depth = no limit" in page
+
+
 def test_document_with_long_names_is_small_and_prints(tmp_path):
     record, page = document(tmp_path, *many_classes(tmp_path))
     assert len(page) < LARGEST_HTML
