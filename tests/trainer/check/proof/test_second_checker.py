@@ -160,6 +160,31 @@ def raised(head: dict[str, Any], more: int) -> dict[str, Any]:
     return {**head, "goal": max(0, head["goal"] + more)}
 
 
+def test_page_accepts_proof_with_rows_of_weight_zero(tmp_path):
+    """Such rows neither train nor are held out: their sign in the model file is 2."""
+    data = tmp_path / "rows.csv"
+    lines = [f"{i % 2},{i % 3},{i % 5},{'ab'[(i % 6 < 2) ^ (i % 11 == 0)]},{i % 4}" for i in range(60)]
+    data.write_text("\n".join(["x,y,z,kind,w", *lines]) + "\n")
+    rows, labels, _ = load(data, target="kind", ignore=[], weight="w")
+    proof = tmp_path / "proof.jsonl"
+    parameters = {"depth": 2, "leaf_penalty": 0.01}
+    result = train(TrainRequest(table=rows, labels=labels, method="exact", parameters=parameters, proof=proof))
+    save(result.model, tmp_path / "model.json")
+    text = (tmp_path / "model.json").read_text()
+    document = json.loads(text)
+    signs = document["rows"]["held_out"]
+    assert set(signs) == {"0", "2"}
+    document["rows"]["held_out"] = signs.replace("2", "0", 1)
+    texts = (text, json.dumps(document))
+    assert page([(own, lines_of(proof), data.read_text()) for own in texts]) == [True, False]
+
+
+def lines_of(proof: Path) -> str:
+    """Return the text of a proof file, which may be packed."""
+    raw = proof.read_bytes()
+    return (gzip.decompress(raw) if raw[:2] == b"\x1f\x8b" else raw).decode()
+
+
 @pytest.mark.slow
 def test_a_model_with_its_proof_is_proved(files):
     model, proof, data = files
