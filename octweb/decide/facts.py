@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,9 @@ from trainer.explain.around import gaps, nearest_rows
 from trainer.explain.flip import Flipper
 from trainer.explain.record import explain_row
 from trainer.explain.statistics import cost_source, with_costs
+from trainer.families.exact.rashomon.chosen import amount
 from trainer.tree.nodes import Tree, tree_from_json
+from trainer.tree.numbers import percent_text
 
 SECONDS = 3.0  # time limit of a page for counterfactuals across hyperplanes
 NEAREST = 50
@@ -147,7 +150,7 @@ def other_trees(scene: ModelScene, row: FloatArray) -> dict[str, Any] | None:
     if not scene.inside:
         return None
     if (record := votes(scene.model, row)) is not None:
-        return record
+        return record | {"tolerance": _tolerance_words(scene, record)}
     steps = Step.objects.filter(workbench__base=scene.model, kind=Steps.GOOD, state=StepState.DONE)
     step = steps.order_by("created").last()
     listed = (step.result.get("trees") or ()) if step else ()
@@ -161,10 +164,23 @@ def other_trees(scene: ModelScene, row: FloatArray) -> dict[str, Any] | None:
         "listed": len(trees),
         "slack": step.request.get("slack"),
         "slack_rows": step.request.get("slack_rows"),
+        "slack_cost": step.request.get("slack_cost"),
+        "tolerance": _tolerance_words(scene, step.request),
         "answers": {label: answers.count(label) for label in scene.tree.classes if label in answers},
         "depends": len(set(answers)) > 1,
         "all_listed": step.result.get("count") == len(trees),
     }
+
+
+def _tolerance_words(scene: ModelScene, request: Mapping[str, Any]) -> str:
+    """Return by how much good trees may cost more than the best: "3 training rows", "5 EUR" or "1 %"."""
+    if (rows := request.get("slack_rows")) is not None:
+        return f"{rows} training row{'' if str(rows) == '1' else 's'}"
+    if (cost := request.get("slack_cost")) is not None:
+        unit = (scene.file.certificate.get("costs") or {}).get("unit") or ""
+        return f"{cost} {unit}".strip()
+    share = request.get("slack")
+    return percent_text(float(amount(share, "slack"))) if share else ""
 
 
 def _tree(scene: ModelScene, listed: dict[str, Any]) -> Tree | None:

@@ -345,6 +345,15 @@ def test_what_other_good_trees_answer_is_counted_over_the_listed_ones(model, own
     page = ask(client, model, row=int(rows.numbers[place])).content.decode()
     assert "What other good trees answer" in page
     assert "The answer for this person depends on which good tree was chosen." in page
+    for request, tolerance in (
+        ({"slack": "0.01"}, "1 %"),
+        ({"slack_rows": "1"}, "1 training row"),
+        ({"slack_rows": "3"}, "3 training rows"),
+        ({"slack_cost": "2.5"}, "2.5"),
+    ):
+        Step.objects.filter(workbench=bench).update(request=request)
+        page = " ".join(ask(client, model, row=int(rows.numbers[place])).content.decode().split())
+        assert f"Of the 2 trees that a workbench of this model listed within {tolerance} of the best" in page
     for count, words in ((1, "No other tree is as good."), (7, "All listed trees give the same answer")):
         Step.objects.filter(workbench=bench).update(result={"count": count, "trees": listed[:1]})
         page = ask(client, model, row=int(rows.numbers[place])).content.decode()
