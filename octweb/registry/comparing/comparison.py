@@ -110,8 +110,9 @@ def cost_findings(rows: list[dict[str, Any]]) -> dict[str, str]:
         if r["cost"]["words"] == best["cost"]["words"]
     ]
     span = f", 95 % interval {best['cost']['interval']}" if best["cost"]["interval"] else ""
+    who = names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
     verb = "has" if len(names) == 1 else "tie for"
-    main = f"{' and '.join(names)} {verb} the lowest cost per unseen row ({best['cost']['words']}{span})."
+    main = f"{who} {verb} the lowest cost per unseen row ({best['cost']['words']}{span})."
     main += (
         f" Always giving the best single answer of the training rows costs {best['cost']['constant']} on the same rows."
     )

@@ -127,3 +127,13 @@ def test_gap_of_costs_names_the_bound_in_its_unit(request_of):
     assert claim_words(result.certificate.to_json()).startswith(
         f"{LEAST_COST}: no tree of the searched space costs less"
     )
+
+
+def test_comparison_joins_names_of_several_cheapest_trees(model, document, owner, dataset, client):  # noqa: F811
+    for title in ("Second", "Third"):
+        actions.register(owner=owner, document=document, dataset=dataset, title=title)
+    client.force_login(owner)
+    text = visible(client.get("/models/compare/").content.decode())
+    assert "(version 1) and " in text
+    assert text.count("(version 1), ") >= 1
+    assert "tie for the lowest cost per unseen row" in text
