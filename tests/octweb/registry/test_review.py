@@ -102,6 +102,19 @@ def test_unseen_rows_that_the_served_version_learned_from_are_said_to_favour_it(
     assert f"trained on {comparison.learned} of the {comparison.learned} unseen rows, which favours it" in words
 
 
+def test_history_says_that_earlier_version_saw_unseen_rows(client, register, owner):
+    file = io.BytesIO(CSV.encode())
+    data = datasets.create(owner=owner, file=file, source_name="a.csv", name="A", target="class")
+    trained_on(register, data, 2, held_out=0.0)
+    model = trained_on(register, data, 1)
+    client.force_login(owner)
+    answer = client.get(f"/models/{model.pk}/?mode=history")
+    rows = answer.context["changes"][0]["rows"]
+    assert rows.learned == rows.unseen.rows > 0
+    words = " ".join(answer.content.decode().split())
+    assert f"Version 1 was trained on {rows.learned} of these unseen rows, which favours it." in words
+
+
 def test_the_history_tells_asking_back_from_taking_back(second, staff, owner):
     actions.ask_back(second, by=staff, reason="Which counters?")
     assert second.events.last().step == "Asked back"
