@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from trainer.table import EmptySide
 from trainer.tree.describe import split_text
 from trainer.tree.nodes import Tree
 from trainer.tree.numbers import count_words, label
@@ -14,7 +15,7 @@ MOST_NAMED = 5  # columns
 def tree_changes(old: Tree, new: Tree) -> list[str]:
     """Return what is different in `new`, the most telling first, as clauses with a verb; empty for the same rules."""
     if _rules(old) == _rules(new):
-        return []
+        return [] if _empty_sides(old) == _empty_sides(new) else ["treats empty cells in another way"]
     changes = _root_changes(old, new)
     before = _column_names(old)
     after = _column_names(new)
@@ -40,6 +41,15 @@ def _rules(tree: Tree, node: int = 0) -> list[str]:
     if v.split is None:
         return [f"answer {tree.classes[v.label]}"]
     return [split_text(v.split, tree.schema), *_rules(tree, v.left), *_rules(tree, v.right)]
+
+
+def _empty_sides(tree: Tree, node: int = 0) -> list[tuple[EmptySide, list[float | None]]]:
+    """Return where each question sends empty cells, in preorder, and the values that sums read in place of them."""
+    v = tree.nodes[node]
+    if v.split is None:
+        return []
+    fills = [tree.schema[j].fill for j in v.split.used] if v.split.missing is EmptySide.FILL else []
+    return [(v.split.missing, fills), *_empty_sides(tree, v.left), *_empty_sides(tree, v.right)]
 
 
 def _root_changes(old: Tree, new: Tree) -> list[str]:

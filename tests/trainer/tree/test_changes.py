@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.trainer.random_trees import random_draft, random_matrix, random_schema
-from trainer.table import ColumnKind, ColumnSchema
+from trainer.table import ColumnKind, ColumnSchema, EmptySide
 from trainer.tree.changes import tree_changes
 from trainer.tree.nodes import DraftBranch, DraftLeaf, grow
 from trainer.tree.splits import Threshold
@@ -55,6 +55,15 @@ def test_changes_name_columns_and_leaves(old, new, words):
 
 def test_counts_of_other_rows_are_no_change():
     assert tree_changes(tree(ask(0, 5, NO, YES)), tree(ask(0, 5, NO, YES), ROWS[:2])) == []
+
+
+def test_another_side_of_empty_cells_is_a_change():
+    refused, right = (
+        tree(DraftBranch(split=Threshold(feature=0, threshold=5, missing=side), left=NO, right=YES))
+        for side in (EmptySide.REFUSE, EmptySide.RIGHT)
+    )
+    assert tree_changes(refused, right) == ["treats empty cells in another way"]
+    assert tree_changes(right, right) == []
 
 
 def test_random_trees_with_other_answers_have_changes():
