@@ -231,3 +231,11 @@ def test_step_of_some_height_does_not_prove_any_height():
         assert accepted(space, [header, steps[height]]) is None
     header = {"format": "octweb-proof", "version": 9, "rows": "rows", "scale": 1, "goal": 4}
     assert accepted(space, [header, {**steps[None], "bound": 4}]) == 4  # four leaves of cost 1
+
+
+def test_other_version_may_not_have_steps_of_any_height():
+    """Only version 8, for rows with empty cells, names another version."""
+    space, lines, cost = binary_case(1)
+    assert accepted(space, lines) == cost
+    for change in ({"version": 1}, {"version": 1, "like": 9}):
+        assert accepted(space, [lines[0] | change, *lines[1:]]) is None

@@ -52,7 +52,7 @@ def check_proof(lines: Lines, space: ProofSpace) -> ProvedBounds:
     unit, leaf, scale = _prices(header, space, bool(goals))
     goal = 0 if goals else whole_number(header, "goal", 0)
     check = _Check(space, (Sweep if space.kind == "thresholds" else Counting)(space, unit, leaf))
-    check.any_height = OF_ANY_HEIGHT in (header["version"], header.get("like"))
+    check.any_height = header["like" if space.empty else "version"] == OF_ANY_HEIGHT
     steps = check_lines(lines, check.add)
     engine = check.engine
     height = min(space.depth, engine.deepest)
