@@ -239,3 +239,15 @@ def test_leaf_penalty_help_says_whether_tree_depends_on_it(method):
     assert same == ("The tree does not depend on it" in method.parameter("leaf_penalty").help)
     if not same:
         assert priced.tree_.n_leaves == 1
+
+
+@pytest.mark.parametrize("one", [1, np.int64(1), np.float64(1)])
+def test_mapping_may_have_numpy_names_and_values(one):
+    """Labels of `np.unique` and entries of arrays are numpy scalars."""
+    costs = get("exact").settings({"costs": {np.int64(0): {one: np.int64(5)}}})["costs"]
+    assert json.loads(costs) == {"0": {str(one): 5}}
+
+
+def test_mapping_with_pairs_as_names_is_refused():
+    with pytest.raises(ParameterError, match="costs: the mapping cannot be written as JSON"):
+        get("exact").settings({"costs": {("a", "b"): 5}})

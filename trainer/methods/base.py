@@ -14,6 +14,8 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, Literal, NamedTuple
 
+import numpy as np
+
 from trainer.certificate import Guarantee, Status
 from trainer.data.column_prices import read_column_prices
 from trainer.data.cost_text import read_costs
@@ -111,7 +113,7 @@ class Parameter:
                 raise ValueError(f"'{raw}' is not one of {', '.join(self.choices)}")
             return str(raw)
         if self.type == "text":
-            raw = json.dumps(raw) if isinstance(raw, Mapping) else raw
+            raw = _json_text(raw) if isinstance(raw, Mapping) else raw
             if len(str(raw)) > MAX_TEXT:
                 raise ValueError(f"the text has {len(str(raw)):,} characters, but at most {MAX_TEXT:,} are possible")
             return str(raw)
@@ -751,6 +753,22 @@ def at_most(name: str, singular: str, plural: str) -> Restricts:
 def having(parameter: Parameter, **changes: Any) -> Parameter:
     """Return the parameter with another default, range or help for one method."""
     return replace(parameter, **changes)
+
+
+def _json_text(raw: Mapping[Any, Any]) -> str:
+    """Return a mapping as JSON; its names and values may be numpy scalars. Raises ValueError for other objects."""
+    try:
+        return json.dumps(_plain(raw))
+    except TypeError as error:
+        words = f"the mapping cannot be written as JSON ({error}). Use texts and numbers in nested mappings"
+        raise ValueError(words) from error
+
+
+def _plain(value: Any) -> Any:
+    """Return a value without numpy scalars."""
+    if isinstance(value, Mapping):
+        return {_plain(name): _plain(inner) for name, inner in value.items()}
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def _boolean(raw: Any) -> bool:
