@@ -13,7 +13,7 @@ MAX_NAMES = 10
 class SignedIn(BasePermission):
     """Allow signed-in users and tokens that cover the call. `predict` tokens reach only views that allow them."""
 
-    message = "Sign in, or send a token: Authorization: Token …"
+    message = "Sign in, or send a token: Authorization: Token … or Bearer …"
 
     def has_permission(self, request, view) -> bool:
         if not (request.user and request.user.is_authenticated and request.user.is_active):

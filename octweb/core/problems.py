@@ -12,6 +12,7 @@ from typing import Any
 
 from django.core.exceptions import PermissionDenied
 from django.http import Http404, JsonResponse
+from django.urls import get_script_prefix
 from rest_framework import exceptions
 from rest_framework.response import Response
 from rest_framework.views import set_rollback
@@ -21,6 +22,7 @@ from octweb.core.throttles import StrangerThrottle
 from trainer.errors import DataError, InfeasibleError, ModelFileError, ParameterError, RowError, TrainerError
 
 CONTENT_TYPE = "application/problem+json"
+CODES = {413: "too-large", 422: "unprocessable"}  # the words of these two differ between versions of Python
 
 
 class Conflict(exceptions.APIException):
@@ -53,10 +55,12 @@ class Unprocessable(exceptions.APIException):
 
 
 def document(status: int, detail: str, errors: list[dict[str, Any]] | None = None) -> dict[str, Any]:
-    """Return the members of a problem."""
+    """Return the members of a problem; `type` is the address of its explanation, which ends with a code such as `not-found`."""
+    phrase = HTTPStatus(status).phrase
+    code = CODES.get(status) or phrase.lower().replace(" ", "-")
     return {
-        "type": "about:blank",
-        "title": HTTPStatus(status).phrase,
+        "type": f"{get_script_prefix()}docs/problems/#{code}",
+        "title": phrase,
         "status": status,
         "detail": detail,
         "errors": errors or [],

@@ -1,4 +1,4 @@
-"""Authenticate API calls with `Authorization: Token …`.
+"""Authenticate API calls with `Authorization: Token …` or `Authorization: Bearer …`.
 
 Tokens are looked up by digest, the primary key, and cached for some seconds: for one row, the query costs more than the prediction.
 A revoked token ends at once in the process that revokes it, and within REMEMBERED seconds in others.
@@ -12,7 +12,9 @@ from typing import Any
 
 from knox.auth import TokenAuthentication
 from knox.crypto import hash_token
+from rest_framework.authentication import get_authorization_header
 from rest_framework.exceptions import AuthenticationFailed
+from rest_framework.request import Request
 
 from octweb.registry.lifecycle.access import is_token_valid
 from octweb.serving.models import ApiToken
@@ -26,6 +28,13 @@ _lock = threading.Lock()
 
 class ApiTokenAuthentication(TokenAuthentication):
     """Authentication with hashed tokens. The token becomes `request.auth`, whose scope the permissions check."""
+
+    def authenticate(self, request: Request) -> tuple[Any, ApiToken] | None:
+        scheme, _, token = get_authorization_header(request).strip().partition(b" ")
+        if scheme.lower() == b"bearer" and token and b" " not in token:
+            return self.authenticate_credentials(token)
+        known: tuple[Any, ApiToken] | None = super().authenticate(request)
+        return known
 
     def authenticate_credentials(self, token: bytes) -> tuple[Any, ApiToken]:
         api_token = lookup(token)

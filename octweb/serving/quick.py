@@ -55,7 +55,7 @@ log = logging.getLogger(__name__)
 
 V1 = re.compile(r"/api/v1/models/([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})/predict/\Z")
 V2 = re.compile(r"/v2/models/([-a-zA-Z0-9_]+)(?:/versions/([0-9]{1,9}))?/infer\Z")
-PREFIX = "Token "
+SCHEMES = ("Token", "Bearer")
 DRY_RUN = "HTTP_" + DRY_RUN_HEADER.upper().replace("-", "_")
 JSON = "application/json"
 FAULTS = (TrainerError, ProtocolError, ValueError, RequestDataTooBig, DatabaseError, CutOff, APIException)
@@ -175,7 +175,7 @@ class QuickPredictions:
 
 def answer_of(environ: dict[str, Any], body: Callable[[], bytes | bytearray]) -> bytes | None:
     """Return the body of a successful response; None if the views must handle the call."""
-    if environ.get("HTTP_AUTHORIZATION", "")[: len(PREFIX)] != PREFIX:
+    if environ.get("HTTP_AUTHORIZATION", "").partition(" ")[0] not in SCHEMES:
         return None
     try:
         return _answer(environ, body)
@@ -204,7 +204,7 @@ def _answer(environ: dict[str, Any], body: Callable[[], bytes | bytearray]) -> b
         return None
     if int(environ.get("CONTENT_LENGTH") or 0) > settings.MAX_PREDICT_BYTES:
         return None
-    token = lookup(environ["HTTP_AUTHORIZATION"][len(PREFIX) :].encode("ascii"))
+    token = lookup(environ["HTTP_AUTHORIZATION"].partition(" ")[2].encode("ascii"))
     if token is None:
         return None
     user = token.user

@@ -12,5 +12,5 @@ class ApiTokenScheme(OpenApiAuthenticationExtension):
             "type": "apiKey",
             "in": "header",
             "name": "Authorization",
-            "description": "Authorization: Token … (make one on the API page or with `manage.py token USERNAME`)",
+            "description": "Authorization: Token … or Bearer … (make a token on the API page or with `manage.py token USERNAME`)",
         }

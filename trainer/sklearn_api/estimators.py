@@ -294,7 +294,7 @@ class TreeClassifier(FittedTree, ClassifierMixin, BaseEstimator):
         Parameters
         ----------
         **choice
-            The arguments of `trainer.Workbench.good_trees`: ``slack``, ``slack_rows``, filters and limits.
+            The arguments of `Workbench.good_trees`: ``slack``, ``slack_rows``, filters and limits.
 
         Returns
         -------

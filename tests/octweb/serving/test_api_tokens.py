@@ -9,10 +9,11 @@ from django.test import Client
 from django.utils import timezone
 from rest_framework.exceptions import ValidationError
 
-from octweb.core.problems import Conflict
+from octweb.core.problems import Conflict, document
 from octweb.serving.actions import create_token
 from octweb.serving.authentication import forget
 from octweb.serving.models import ApiToken
+from tests.conftest import ROOT
 
 URL = "/api/v1/tokens/"
 MODELS = "/api/v1/models/"
@@ -130,3 +131,28 @@ def test_predict_token_cannot_sign_its_owner_out(client_of, owner):
     program = client_of(owner, scope="predict")
     assert program.post("/api/v1/sign-out-everywhere/").status_code == 403
     assert ApiToken.objects.filter(user=owner).exists()
+
+
+@pytest.mark.parametrize(
+    ("header", "status"),
+    [
+        ("Bearer {}", 200),
+        ("bearer {}", 200),
+        ("Bearer {} {}", 401),
+        ("Bearer", 401),
+        ("Bearer x{}", 401),
+        ("Basic {}", 401),
+    ],
+)
+def test_bearer_names_a_token_like_token(owner, header, status):
+    secret = create_token(owner=owner)[1]
+    assert Client().get(MODELS, headers={"Authorization": header.format(secret, secret)}).status_code == status
+
+
+def test_each_problem_has_a_section_in_the_documents():
+    text = (ROOT / "docs" / "problems.md").read_text()
+    sections = {line[3:].lower().replace(" ", "-") for line in text.splitlines() if line.startswith("## ")}
+    for status in (400, 401, 403, 404, 405, 406, 409, 410, 413, 415, 422, 429, 500, 503):
+        address, _, code = document(status, "").pop("type").partition("#")
+        assert address == "/docs/problems/"
+        assert code in sections

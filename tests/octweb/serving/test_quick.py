@@ -134,6 +134,14 @@ def test_the_same_answer_both_ways(numbers, secret, ways, monkeypatch, address, 
     assert {k for k in long_headers if k.startswith(("X-", "Content-S", "Ref", "Cross"))} <= headers.keys()
 
 
+def test_bearer_is_another_word_for_token(numbers, secret, ways):
+    content = json.dumps(GOOD_V1[0]).encode()
+    status, _, answer = wsgi(v1(numbers), content, "", HTTP_AUTHORIZATION=f"Bearer {secret}")
+    assert status == 200
+    assert ways[-1] == answer
+    assert wsgi(v1(numbers), content, "", HTTP_AUTHORIZATION=f"Basic {secret}")[0] == 401
+
+
 def test_text_columns_and_notes_too(approved, secret, ways, monkeypatch):
     body = json.dumps({"rows": [ROW, ROW | {"colour": "purple"}]}).encode()
     answer = wsgi(v1(approved), body, secret)[2]
