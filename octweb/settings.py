@@ -293,6 +293,7 @@ SPECTACULAR_SETTINGS = {
         "RunStatus": "octweb.jobs.models.RunStatus",
         "BatchFormat": "octweb.batch.models.Format",
         "ObjectionState": "octweb.decisions.listing.OBJECTIONS",
+        "RankingMeasure": ["accuracy", "cost_per_row"],
     },
 }
 

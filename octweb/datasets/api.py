@@ -413,7 +413,7 @@ class DatasetViewSet(
         request={"multipart/form-data": NewVersionSerializer},
         responses={201: VersionSerializer} | PROBLEMS(400, 401, 403, 404, 413, 415, 422, 429),
     )
-    @action(detail=True, methods=["post"], url_path="versions")
+    @action(detail=True, methods=["post"], url_path="versions", pagination_class=None)
     def new_version(self, request: Request, pk: str) -> Response:
         """Store the next version: a file with the same columns, read in the same way.
 
