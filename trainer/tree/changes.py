@@ -21,7 +21,7 @@ def tree_changes(old: Tree, new: Tree) -> list[str]:
     after = _column_names(new)
     if added := [name for name in after if name not in {*before, *_root_names(new)}]:
         changes.append(f"also asks {_name_list(added)}")
-    if removed := [name for name in before if name not in {*after, *_root_names(old)}]:
+    if after and (removed := [name for name in before if name not in {*after, *_root_names(old)}]):
         changes.append(f"no longer asks {_name_list(removed)}")
     if old.n_leaves != new.n_leaves:
         number = count_words(old.n_leaves, "leaf", "leaves").split()[0]
