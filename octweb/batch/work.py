@@ -106,8 +106,8 @@ class PredictionSupervisor(ResultSupervisor):
     def prepare(self, job: BatchPrediction) -> PredictionChild:
         if not (job.owner.is_active and TreeModel.objects.callable_by(job.owner).filter(pk=job.model_id).exists()):
             raise JobRefused(
-                "You may no longer call this model: it is not approved now, and it is not yours. "
-                "Choose another model, or ask its owner to share it."
+                "You no longer have access to this model: it is not approved, and it is neither yours nor shared with you "
+                "for calls. Choose another model, or ask its owner to share it."
             )
         try:
             return PredictionChild.prepare(job)

@@ -184,5 +184,5 @@ def _past_moment(name: str, value: str) -> str:
     if moment is None:
         raise ValidationError({name: f"'{text[:40]}' is neither a date nor a time. Use 2026-03-31."})
     if moment > timezone.now() + CLOCK_SKEW:
-        raise ValidationError({name: f"{text[:40]} has not come yet."})
+        raise ValidationError({name: f"'{text[:40]}' is in the future. Give a date or time that has passed."})
     return text

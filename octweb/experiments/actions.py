@@ -118,7 +118,10 @@ def open_candidate(candidate: Candidate) -> TreeModel:
             Candidate.objects.select_for_update().select_related("experiment__dataset", "owner").get(pk=candidate.pk)
         )
         if not locked.is_done:
-            raise Conflict("This candidate has no tree. Wait until all its folds are done.")
+            raise Conflict(
+                "This candidate has no tree. Wait until all its folds are done, "
+                "or continue the experiment if the candidate was stopped or failed."
+            )
         experiment = locked.experiment
         if experiment.chosen_id is None:
             Experiment.objects.filter(pk=experiment.pk, chosen=None).update(chosen=locked, chosen_at=timezone.now())

@@ -72,7 +72,10 @@ def undelete(request: HttpRequest, kind: str, pk: Any) -> HttpResponse:
     known = _kind(kind)
     thing = known.model._default_manager.deleted_by(request.user).filter(pk=pk).first()
     if thing is None:
-        raise Http404("There is no deleted item like this to bring back.")
+        raise Http404(
+            "This item is not among the deleted items that you can restore. "
+            "It may have been restored or removed for good; see the list of deleted items."
+        )
     try:
         with transaction.atomic():
             known.bring_back(thing)
