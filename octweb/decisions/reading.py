@@ -121,7 +121,10 @@ def class_text(tree: Tree | None, label: int | None) -> str | None:
 
 
 def values_of(record: DecisionRecord) -> dict[str, Any]:
-    """Return the recorded cells as texts and numbers; None if empty or unknown."""
+    """Return the recorded cells by column name, as text or number; None for an empty cell or unknown category.
+
+    The result is empty if the tree or the row is gone.
+    """
     tree = record.tree
     row = record.row
     if tree is None or row is None:

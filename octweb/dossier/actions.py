@@ -215,7 +215,7 @@ def _absolute(job: ModelDossier, path: str) -> str:
 
 
 def tidy(now: datetime) -> int:
-    """Remove old dossiers except the last one of each model, and files without a dossier."""
+    """Remove old dossiers except the latest of each model, and files without a dossier. Return how many were removed."""
     removed = 0
     for job in ModelDossier.objects.filter(status__in=FINISHED, finished__lt=now - KEPT).select_related("model"):
         last = latest_dossier(job.model)

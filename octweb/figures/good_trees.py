@@ -142,7 +142,10 @@ def _bars(row: int, parts: Sequence[tuple[str, str, float, int]], total: int) ->
 
 
 def _label(name: str, trees: int, width: float) -> str:
-    """Return the name and number of a part; without the number, shortened or "" if they do not fit."""
+    """Return the name of a part and its number of trees.
+
+    If they do not fit, return only the name, shortened if needed, or "" if the part is too narrow.
+    """
     room = width - 8
     if room < text_width("abcd…", TEXT):
         return ""

@@ -89,10 +89,10 @@ class Supervisor(ABC):
         self.attempt = 0
         self.lines = 0
         self.end_reason = ""
-        self.lost = ""  # sentence about results that are lost with a killed child
+        self.lost = ""  # sentence about the results that are lost if the child is killed
         self.late = False  # asked to end because of its time limit
         self.preempted = False  # the child must end and the job go back to the queue, so that others come first
-        self.note = ""  # about the end of the attempt before; the first line of the log
+        self.note = ""  # how the previous attempt ended, if it was killed; first line of the log
 
     def load(self) -> Any:
         """Return the job with its related objects."""

@@ -217,7 +217,7 @@ def dependence_fields(dataset: Dataset) -> dict[str, forms.Field]:
 
 
 class RunForm(SaidForm):
-    """Name, evaluation, parameters of the method, and `wishes`: parameters that would select another method."""
+    """Form of a new run: name, evaluation and method parameters. `wishes` names parameters of other methods to offer as well."""
 
     name = forms.CharField(
         max_length=200,
@@ -269,7 +269,7 @@ class RunForm(SaidForm):
         return values
 
     def _foreign(self) -> list[str]:
-        """Return the fields of parameters that the method does not take."""
+        """Return the fields of parameters that the method does not have."""
         return [f for f in self.fields if f.startswith("p_") and f != START and not self.method.parameter(f[2:])]
 
     def request(self) -> dict[str, Any]:
@@ -290,7 +290,7 @@ class RunForm(SaidForm):
         }
 
     def chosen_bins(self, values: Mapping[str, Any]) -> BinCount:
-        """Return the thresholds that are chosen for these data if none are typed."""
+        """Return the binarisation that is chosen for this data set if the user enters no number of thresholds."""
         return chosen_bins(dataset=self.dataset, method=self.method, values=values)
 
     def so_far(self) -> dict[str, Any]:

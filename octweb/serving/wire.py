@@ -210,7 +210,10 @@ def _send(
     *,
     closing: bool = False,
 ) -> Iterable[bytes]:
-    """Start the response and return its body. First the rest of the call's body is dropped, or the connection is closed afterwards."""
+    """Start the response and return its body.
+
+    The rest of the request body is discarded first; if it cannot be, the connection is closed after the response.
+    """
     body = environ["wsgi.input"]
     if closing or (isinstance(body, Body) and not _drop_body(environ, body)):
         close_after(start_response)

@@ -1,4 +1,4 @@
-"""Prune the splits of a model that change no answer."""
+"""Prune the splits of a model that do not change any prediction."""
 
 from __future__ import annotations
 

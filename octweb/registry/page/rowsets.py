@@ -115,7 +115,7 @@ def table(scene: ModelScene, query: RowQuery) -> dict[str, Any]:
 
 
 def cell_of(scene: ModelScene) -> dict[str, Any] | None:
-    """Return the classes of the selected cell of the confusion matrix, and the leaves of its rows; None without a cell."""
+    """Describe the selected cell of the confusion matrix: its classes, its rows and their leaves. None if no cell is selected."""
     query = row_query(scene, scene.query)
     if query.actual is None or query.predicted is None or scene.rows is None:
         return None

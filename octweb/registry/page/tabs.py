@@ -22,7 +22,7 @@ from trainer.registry import editable_ids
 from trainer.tree.idle import idle_questions
 from trainer.tree.numbers import decimal_text
 
-AT_FIRST = 10  # leaves of the list that are shown at first; up to two more if these are all
+AT_FIRST = 10  # leaves that the list shows at first; if at most two more remain, it shows them all
 MAX_DESCRIBED_ROWS = 20_000  # training rows up to which titles and notes of pictures are computed with the page
 
 
