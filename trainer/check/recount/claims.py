@@ -186,7 +186,7 @@ def gap(certificate: dict[str, Any]) -> list[Finding]:
 
 
 def optimal(model: dict[str, Any], bound: list[Finding], value: Fraction) -> list[Finding]:
-    """Judge the status "optimal": it needs a proved bound that the tree, of this value, meets without rounding."""
+    """Judge the status "optimal": without `mip_gap`, the proved bound must not exceed the objective `value`, compared exactly."""
     certificate = model["certificate"]
     if certificate.get("status") != "optimal":
         return []

@@ -161,7 +161,7 @@ def _check_counts(model: Model, counts: CountedRows) -> list[Finding]:
     reached = [counts.rows_with(yes, no, None).tolist() for yes, no in paths]
     value = tree_objective(model, reached)
     rows = record["rows"]
-    if record["suppress"]:  # the lower ends of the classes need not add up to the rows
+    if record["suppress"]:  # the lower bounds of the class counts need not add up to the number of rows
         correct = sum(reached[v["id"]][model["classes"].index(v["class"])] for v in leaves(model["nodes"]))
         value = Fraction(correct, rows) - penalty(model) * len(leaves(model["nodes"]))
         findings += [check_node_counts(model["nodes"], reached), *_check_secret_counts(model, correct, value, rows)]

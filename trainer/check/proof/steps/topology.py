@@ -32,7 +32,8 @@ def costs_at_least(c: Counting, part: ProofPart, shape: Shape, bound: int) -> bo
     if not len(frame.columns):
         return True
     sizes = leaves_of(shape[0]), leaves_of(shape[1])
-    if depth == 3:  # a topology of depth two or less is all trees of so many leaves, which are counted
+    # up to swapped sides, a topology of depth two or less is determined by its number of leaves, so its trees can be counted
+    if depth == 3:
         return FrameSides(c, frame, 2, list(dict.fromkeys([sizes, sizes[::-1]]))).unproved_question(bound) is None
     small, large = sorted(shape, key=depth_of)
     if depth_of(small) > 2 or depth > 4 or c.X.shape[1] > MOST_QUESTIONS:

@@ -39,11 +39,11 @@ from trainer.check.recount.search.priced import PricedTrees
 from trainer.check.recount.search.topology_search import TopologySearch
 from trainer.check.recount.trees.counts import goal_value, penalty
 
-WORK = 2e8  # most rows times questions of a search
-CELLS = 3e7  # most rows times questions in memory
-VISITS = 20_000  # most subproblems of a search
+WORK = 2e8  # maximum of rows × questions in one search
+CELLS = 3e7  # maximum of rows × questions in memory
+VISITS = 20_000  # maximum of subproblems in one search
 MOST_SETS = 40  # sets of columns
-# most questions and depth of a part of a space
+# maximum of questions and depth in a part of a space
 FEW = 60
 PART_DEPTH = 3
 MOST_LINES = 200  # lines of a goal

@@ -67,7 +67,7 @@ class Subsets(GroupedRows):
                 limit = self._deep_branch([rows[by == a] for a in order], self.ordered[j], shape, limit)
         return limit
 
-    # -- one more question at most ---------------------------------------------------------------------------------------
+    # -- at most one more question ---------------------------------------------------------------------------------------
 
     def _one_question_errors(self, counts: np.ndarray, shape: Shape) -> np.ndarray:
         """Return the least errors, shape (M,), of a leaf or of one question; `counts` has shape (M, cells, K)."""
