@@ -114,15 +114,15 @@ class Certificate:
     evidence: tuple[dict[str, Any], ...] = ()
     coefficient_penalty: str | None = None  # subtracted for every coefficient of the splits
     goal: dict[str, Any] | None = None  # what is maximised in place of accuracy, see trainer.goal
-    unproved: str = ""  # a part of the claim that is open though bound and objective may agree
-    note: str = ""  # what somebody who reads the claim should know of it, as a sentence
+    unproved: str = ""  # the part of the claim that is not proved, even if bound and objective agree
+    note: str = ""  # sentence for readers of the claim
     weight_error: float = 0.0  # objective and bound hold for real-valued weights, which were rounded, up to this
     costs: dict[str, Any] | None = (
         None  # what answers cost, and what the tree and others cost, see trainer.training.run
     )
-    column_prices: dict[str, Any] | None = None  # what asking columns costs, and what the rows of the tree pay
+    column_prices: dict[str, Any] | None = None  # prices of columns, and what the rows of the tree pay
     counts: str = ""  # SHA-256 of the counts that the tree was trained from; empty if it was trained from rows
-    weights: dict[str, Any] | None = None  # the column of weights, its step, and the rows beside their weights
+    weights: dict[str, Any] | None = None  # the weight column, its step, and the numbers of rows without weights
 
     @property
     def proved_optimal(self) -> bool:

@@ -35,7 +35,7 @@ MOST_NUMBERS = 100_000_000  # counts of all classes and folds
 
 @dataclass(frozen=True, kw_only=True)
 class CountedQuestions:
-    """The classes of `target`, and the yes/no questions of an encoding of the columns.
+    """The classes of `target`, and the yes/no questions that encode the columns.
 
     `reading` is the parsing of a messy table, as in a model file. `asked` states how the questions were made.
     """

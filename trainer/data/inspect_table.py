@@ -193,7 +193,7 @@ def _frame_column(series: Any) -> pa.Array:
 
 
 def _arrow(cells: Sequence[Any] | np.ndarray) -> pa.Array:
-    """Return numbers and booleans unchanged, everything else as text."""
+    """Convert cells to Arrow. NumPy arrays of numbers or booleans keep their type, floats become float64, all others become text."""
     if isinstance(cells, np.ndarray) and cells.dtype.kind in "biuf":
         return pa.array(cells.astype(np.float64) if cells.dtype.kind == "f" else cells, from_pandas=True)
     empty = [cell is None or (isinstance(cell, float) and cell != cell) for cell in cells]

@@ -573,7 +573,7 @@ def _under_schema(column_schema: ColumnSchema, cells: Cells) -> tuple[Column, Bo
         values[cells.empty_numbers] = np.nan
         return Column(schema=column_schema, values=values[cells.index]), np.zeros(len(cells.words), bool), respelled
     codes, strange = category_codes(cells.words, column_schema)
-    # a category of the model is no empty cell, even if the word could mean 'missing'
+    # a category of the model is not an empty cell, even if the word could mean 'missing'
     empty = cells.marks & (codes == UNKNOWN_CODE)
     if (strange & ~empty).any():
         spellings = Spellings(column_schema.categories)

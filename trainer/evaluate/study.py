@@ -142,9 +142,10 @@ class Study:
 
 @dataclass(frozen=True, kw_only=True)
 class FoldRecord:
-    """One fold: the tree that a variant grew on the other folds, measured on this one; `error` if there is none.
+    """Result of one fold: a variant's tree, trained on the other folds and measured on this one.
 
-    With a `second` fold (-1: none) the tree was grown without both, and was measured on the second one, too.
+    `error` says why there is no tree. With a `second` fold (-1: none) both folds are left out in training, and the tree is measured on
+    the second one, too.
     """
 
     dataset: str

@@ -198,7 +198,7 @@ class Flipper:
         return [start for start in rows if start is not None], len(further) <= MOST_FILLED
 
     def _start(self, row: FloatArray, region: Region, filled: Sequence[int]) -> FilledRow | None:
-        """Return the row with values of the leaf in the columns `filled`; None if a column has no such value.
+        """Return `row` with the columns in `filled` set to values that lead to the leaf; None if a column has no such value.
 
         The value is nearest to the column's fill value, or else to the middle of its training values.
         """

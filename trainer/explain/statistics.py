@@ -132,7 +132,7 @@ def step_at_most(bound: float, decimals: int | None) -> float:
         return bound
     step = Decimal(1).scaleb(-decimals)
     at = Decimal(bound).quantize(step, ROUND_FLOOR, EXACT)
-    while float(at) > bound:  # the decimal lies below, its double does not
+    while float(at) > bound:  # the decimal lies below the bound, but the nearest double does not
         at = EXACT.subtract(at, step)
     while (following := EXACT.add(at, step)) and bound >= float(following) > float(at):
         at = following
@@ -145,6 +145,8 @@ def step_above(bound: float, decimals: int | None) -> float:
         return math.nextafter(bound, math.inf)
     step = Decimal(1).scaleb(-decimals)
     at = EXACT.add(Decimal(bound).quantize(step, ROUND_FLOOR, EXACT), step)
-    if float(at) <= bound:  # the double of the decimal is the bound itself, or steps are finer than doubles
+    if (
+        float(at) <= bound
+    ):  # the decimal rounds to the double `bound` itself, or the step is smaller than the distance between doubles
         at = EXACT.add(at, step)
     return float(at) if float(at) > bound else math.nextafter(bound, math.inf)

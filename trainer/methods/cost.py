@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-START_SECONDS = 0.3  # of any fit
+START_SECONDS = 0.3  # part of the estimate that does not depend on the problem
 WIDTH = 1.28  # standard deviations; four runs in five are within this distance
 PROGRAM_MEGABYTES = 300  # memory of the program itself
 SOLVER_MEGABYTES = 75  # additional memory of methods that solve mixed-integer programs
-ASSUMED_DEPTH = 5  # of a search without a limit of depth, which proves this depth first
+ASSUMED_DEPTH = 5  # assumed for a search without a depth limit, which proves this depth first
 CELL_BYTES = 100.0  # memory of a cell while a table is read, as text and as number
 
 

@@ -80,7 +80,7 @@ class Exchange:
                 self.hook_seconds += time.thread_time() - begin
 
     def halted(self) -> bool:
-        """Return whether the solver must end: an error, a cancel, or a request of the method."""
+        """Return whether the solver must stop because of an error, a cancellation or a request of the method."""
         if self.error is None and not self.cancelled and self.options.stopped():
             self.cancelled = True
         return self.error is not None or self.cancelled

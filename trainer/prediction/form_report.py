@@ -238,7 +238,7 @@ def _many_outside(tree: Tree, matrix: FloatArray) -> bool:
     low, high = np.array([ends for _, ends in ranged]).T
     inside = ((cells >= low) & (cells <= high)).sum(axis=0)
     if any(tree.schema[j].special for j, _ in ranged):
-        return True  # the full examination leaves out codes
+        return True  # codes may look like values outside the range; only the full examination excludes them
     if not (2 * inside <= len(cells)).any():
         return False
     # empty cells are neither inside nor outside

@@ -83,7 +83,7 @@ def _stop_on_interrupt(monitor: Monitor) -> Iterator[None]:
     """Let the first Ctrl-C in the block end the search; a second one raises KeyboardInterrupt."""
     default_handler = signal.getsignal(signal.SIGINT)
     if threading.current_thread() is not threading.main_thread() or default_handler is not signal.default_int_handler:
-        yield  # the application has its own handler
+        yield  # signal handlers need the main thread, and the application's own handler must stay
         return
 
     def stop(number: int, frame: FrameType | None) -> None:

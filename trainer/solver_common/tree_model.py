@@ -192,7 +192,7 @@ def drive(
 
 
 def record_limit(monitor: Monitor, outcome: Outcome, *, proved: bool) -> None:
-    """Record the limit that ended the solve in the monitor, unless the tree is proved."""
+    """Record in the monitor which limit ended the solve, unless the tree is proved optimal."""
     reason = STATUS_OF_LIMIT.get(outcome.ended)
     if reason is not None and not proved:
         monitor.stop(reason)

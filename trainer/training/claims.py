@@ -296,7 +296,10 @@ def weight_sentence(certificate: Mapping[str, Any]) -> str:
 
 
 def size_sentence(sizes: Mapping[str, Any], unit: str = "") -> str:
-    """Describe how the training chose the number of leaves; `sizes` as in a model file, `unit` of the costs."""
+    """Describe how the training chose the number of leaves.
+
+    `sizes` is the record in the model file, `unit` the unit of the costs.
+    """
     chosen_size = next((one for one in sizes["tried"] if one["chosen"]), None)
     if chosen_size is None:
         return f"Size: not chosen by the data, every leaf is allowed (leaf penalty 0). {sizes['reason']}"

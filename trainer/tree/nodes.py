@@ -228,13 +228,13 @@ class Tree:
 
     @cached_property
     def _ranges(self) -> tuple[FloatArray, FloatArray]:
-        """The ends of the training range of each used column; infinite if it is unknown."""
+        """Lower and upper ends of the training ranges of the used columns; infinite if a range is unknown."""
         ranges = [self.schema[j].range or (-np.inf, np.inf) for j in self.used_columns]
         return np.array([low for low, _ in ranges]), np.array([high for _, high in ranges])
 
     @cached_property
     def _codes(self) -> tuple[tuple[int, tuple[float, ...]], ...]:
-        """Index among the used columns, and codes, of each column with codes."""
+        """For each used column with special values: its index in `used_columns`, and these values."""
         return tuple((k, self.schema[j].special) for k, j in enumerate(self.used_columns) if self.schema[j].special)
 
     def outside(self, X: FloatArray) -> BoolArray:

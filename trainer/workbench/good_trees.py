@@ -204,7 +204,7 @@ class GoodRecord:
         return float(1 - Fraction(cost, self.Q) / self.searched.n)
 
     def _costs(self) -> dict[str, Any]:
-        """Return the least cost and the highest good one, with the price of the leaves, in the unit of the costs."""
+        """Return the optimal cost and the cost limit of good trees, both with leaf penalties, and their unit; empty without costs."""
         costs = self.problem.costs
         if costs is None:
             return {}

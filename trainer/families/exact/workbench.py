@@ -34,7 +34,7 @@ GOOD_TREES_WORDS = (
 
 
 class Workbench(Bench):
-    """Trees of depth ≤ `depth` over the binary features of the problem's encoding.
+    """Edit trees of depth ≤ `depth` over the binary features of the problem's encoding.
 
     Parameters
     ----------

@@ -59,7 +59,7 @@ def line_separations(x: CountArray, y: CountArray) -> BoolArray:
 
 
 class Roots:
-    """Search of the best halves below root separations; `sides` (R, N) of `line_separations`, `counts` (N, K)."""
+    """Search the best halves below root separations: `sides` (R, N) from `line_separations`, `counts` (N, K)."""
 
     def __init__(self, sides: BoolArray, counts: CountArray) -> None:
         self.sides = sides
@@ -72,11 +72,11 @@ class Roots:
         self.block = max(1, PAIRS_PER_BLOCK // max(1, self.weight.shape[1] * len(sides)))
 
     def two_leaves(self) -> CountArray:
-        """Return the errors (R,) with two leaves."""
+        """Return the errors of the tree with two leaves for each root separation, shape (R,)."""
         return (_errors(self.inside) + _errors(self.outside)).astype(np.int64)
 
     def errors(self, roots: CountArray) -> CountArray:
-        """Return the least errors (roots, 2) with three and with four leaves."""
+        """Return the least errors of trees with three and with four leaves for each of `roots`, shape (roots, 2)."""
         both = np.stack([(self.D[roots] * column) @ self.D.T for column in self.weight.T])  # (K, roots, R)
         leaf = []
         split = []
@@ -88,7 +88,7 @@ class Roots:
         return np.column_stack([three, split[0] + split[1]]).astype(np.int64)
 
     def nodes(self, root: int, leaves: int) -> CountArray:
-        """Return the node (N,) of each point in the best tree with this root and two to four leaves."""
+        """Return the node of each point, shape (N,), in the best tree with this root and two to four leaves."""
         at = np.where(self.D[root] > 0, 2, 3)
         both = (self.D[root] * self.weight.T) @ self.D.T  # (K, R)
         halves = []
@@ -127,7 +127,7 @@ def find_least_errors(roots: Roots, stopped: Callable[[], bool] = lambda: False)
     first = int(pairs.argmin())
     one = every - int(roots.weight.sum(axis=0).max())
     two = min(one, int(pairs[first]))
-    # with three and with four leaves
+    # entry 0 is for trees with three leaves, entry 1 for trees with four
     best = np.full(2, two)
     where = np.full(2, first)
     errors = np.zeros((len(sides), 2), np.int64)

@@ -26,7 +26,10 @@ class MaxColumns(SideConstraint):
     columns: tuple[int, ...]
 
     def count_columns(self, view: View) -> Expression:
-        """Return an expression for the number of used columns; add used[c] ≥ sum of b[v,f] over the features of c."""
+        """Return an expression for the number of used columns.
+
+        Adds, for each branch node v and column c, used[c] ≥ sum of b[v,f] over the features f of c.
+        """
         groups = sorted(set(self.columns))
         used = view.variables["used"] = view.model.binary("used", groups)
         for c in groups:

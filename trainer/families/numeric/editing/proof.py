@@ -1,4 +1,7 @@
-"""Proofs of trees with wishes over all thresholds (docs/proof-format.md): one step that the checker searches by itself."""
+"""Write proofs of `exact-numeric` trees with wishes.
+
+A proof is a single step, for which the checker does the search itself (docs/proof-format.md).
+"""
 
 from __future__ import annotations
 
