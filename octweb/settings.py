@@ -42,26 +42,26 @@ CSRF_TRUSTED_ORIGINS = words_setting("OCTWEB_TRUSTED_ORIGINS", "")
 
 # limits; the error that a limit causes names it
 MAX_UPLOAD_BYTES = integer("OCTWEB_MAX_UPLOAD_MB", 2 if DEMO else 200) * 1_000_000
-MAX_UNPACKED_BYTES = integer("OCTWEB_MAX_UNPACKED_MB", 16 if DEMO else 400) * 1_000_000  # of a .gz or Parquet file
+# unpacked size of a .gz or Parquet file
+MAX_UNPACKED_BYTES = integer("OCTWEB_MAX_UNPACKED_MB", 16 if DEMO else 400) * 1_000_000
 MAX_ROWS = integer("OCTWEB_MAX_ROWS", 5_000 if DEMO else 2_000_000)
 MAX_COLUMNS = integer("OCTWEB_MAX_COLUMNS", 100 if DEMO else 2_000)
-MAX_READING_BYTES = (
-    integer("OCTWEB_MAX_READING_MB", 1024 if DEMO else 2048) * 1_000_000
-)  # memory of a child process that reads one file
+# memory of a child process that reads one file
+MAX_READING_BYTES = integer("OCTWEB_MAX_READING_MB", 1024 if DEMO else 2048) * 1_000_000
 MAX_READING_SECONDS = integer("OCTWEB_MAX_READING_SECONDS", 60 if DEMO else 600)
 READERS = integer("OCTWEB_READERS", 2)  # simultaneous child processes of one host that read files
-MAX_UPLOADS_AT_ONCE = integer(
-    "OCTWEB_MAX_UPLOADS_AT_ONCE", 4 if DEMO else 10
-)  # simultaneous uploads of one web process, including those that wait for a reader
+# simultaneous uploads of one web process, including those that wait for a reader
+MAX_UPLOADS_AT_ONCE = integer("OCTWEB_MAX_UPLOADS_AT_ONCE", 4 if DEMO else 10)
 MAX_PREDICT_BYTES = integer("OCTWEB_MAX_PREDICT_MB", 2 if DEMO else 32) * 1_000_000
 MAX_PREDICT_ROWS = integer("OCTWEB_MAX_PREDICT_ROWS", 5_000 if DEMO else 100_000)
-MAX_QUEUED_RUNS = integer("OCTWEB_MAX_QUEUED_RUNS", 3 if DEMO else 50)  # for each user
+MAX_QUEUED_RUNS = integer("OCTWEB_MAX_QUEUED_RUNS", 3 if DEMO else 50)  # per user
 FORK_SERVER = boolean("OCTWEB_FORK_SERVER", sys.platform == "linux")  # on other systems some libraries fail after fork
 MAX_TRAINING_SECONDS = integer("OCTWEB_MAX_TRAINING_SECONDS", 60 if DEMO else 24 * 3600)
 MAX_TRAINING_MB = integer("OCTWEB_MAX_TRAINING_MB", 1_500 if DEMO else 4096)
 MAX_TRAINING_THREADS = integer("OCTWEB_MAX_TRAINING_THREADS", 1 if DEMO else os.cpu_count() or 1)
-MAX_BATCH_SECONDS = integer("OCTWEB_MAX_BATCH_SECONDS", 60 if DEMO else 3600)  # of a batch prediction or check
-KEEP_PREDICTIONS_DAYS = integer("OCTWEB_KEEP_PREDICTIONS_DAYS", 7)  # for answers of batch predictions
+# time limit of a batch prediction or check
+MAX_BATCH_SECONDS = integer("OCTWEB_MAX_BATCH_SECONDS", 60 if DEMO else 3600)
+KEEP_PREDICTIONS_DAYS = integer("OCTWEB_KEEP_PREDICTIONS_DAYS", 7)  # how long results of batch predictions are kept
 MAX_COPIES_BYTES = integer("OCTWEB_MAX_COPIES_MB", 5_000) * 1_000_000  # cached local copies of files from a bucket
 DEMO_VISITORS = integer("OCTWEB_DEMO_VISITORS", 200)  # visitor accounts created within a day
 DEMO_VISITORS_PER_ADDRESS = integer("OCTWEB_DEMO_VISITORS_PER_ADDRESS", 10)

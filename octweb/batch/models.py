@@ -37,15 +37,13 @@ class BatchPrediction(Job, Deletable):
     source_name = models.CharField(max_length=255)
     source_bytes = models.BigIntegerField(default=0)
     format = models.CharField(max_length=10, choices=Format, default=Format.CSV)
-    sheet = models.CharField(
-        max_length=200, blank=True
-    )  # of a workbook; empty: the sheet of the training, or the first visible one
+    # sheet of a workbook; empty: the sheet of the training, or the first visible one
+    sheet = models.CharField(max_length=200, blank=True)
     header = models.BooleanField(default=True)  # the first line has names
     keep_columns = models.BooleanField(default=False)  # put the file's columns before the answers
     explain = models.BooleanField(default=False)  # add columns with path and smallest change
-    change = models.JSONField(
-        default=dict, blank=True
-    )  # column → permitted change, within the permissions of the model's owner
+    # column → permitted change, within the permissions of the model's owner
+    change = models.JSONField(default=dict, blank=True)
     cost = models.JSONField(default=dict, blank=True)  # column → cost of a change of 1
     least = models.CharField(max_length=10, choices=ORDERS, default=COLUMNS)  # order of changes
     result = models.FileField(max_length=200, blank=True)

@@ -36,9 +36,8 @@ class Windows:
     """Sliding window of calls: those of the current window, and the share of the previous one that still counts."""
 
     def __init__(self) -> None:
-        self._counts: dict[
-            str, tuple[int, int, int]
-        ] = {}  # caller: (number of the window, calls before it, calls in it)
+        # caller: (number of the window, calls before it, calls in it)
+        self._counts: dict[str, tuple[int, int, int]] = {}
         self._lock = threading.Lock()
 
     def take(self, caller: str, limit: int, seconds: float, *, now: float | None = None, count: bool = True) -> float:

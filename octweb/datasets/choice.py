@@ -71,7 +71,7 @@ class ColumnChoice:
     unknown: Mapping[str, UnknownPolicy] | None = None
     units: Mapping[str, str] | None = None
     special: Mapping[str, Collection[float]] | None = None
-    meanings: Mapping[str, Mapping[str, str]] | None = None  # of special values
+    meanings: Mapping[str, Mapping[str, str]] | None = None  # meanings of special values, by column and value
     ignore: Collection[str] | None = None
 
     def to_json(self) -> dict[str, Any]:
@@ -113,7 +113,7 @@ class Outlook:
     notes: tuple[str, ...] = ()
     refusal: str = ""
     empty: Mapping[str, Any] = field(default_factory=dict)  # result of `record.empty_record`
-    findings: Sequence[Mapping[str, Any]] = ()  # of the intake report
+    findings: Sequence[Mapping[str, Any]] = ()  # findings of the intake report
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,11 +121,11 @@ class StagedFile:
     """Description of a staged file: rows, detected format, guesses, and the outlook for storing it as guessed."""
 
     rows: int
-    lines: tuple[int, ...]  # of the first rows
+    lines: tuple[int, ...]  # line numbers of the first rows
     detected: DetectedFormat
     guesses: tuple[GuessedColumn, ...]
     outlook: Outlook
-    names: tuple[str, ...] = ()  # of the columns of the file
+    names: tuple[str, ...] = ()  # names of the columns of the file
     reading: TableReading = field(default_factory=TableReading)
 
     @classmethod

@@ -49,7 +49,7 @@ from trainer.tree.render.palette import swatch
 
 SIGNS = {"delimiters": DELIMITERS, "encodings": ENCODINGS, "decimals": DECIMALS, "thousands_signs": THOUSANDS_SIGNS}
 PREVIEW_ROWS = FIRST_LINES
-SHOWN_ROWS = 10  # of the preview, so that the rest is near
+SHOWN_ROWS = 10  # rows of the preview; few, so that the form below it is near
 KIND_WORDS = {ColumnKind.NUMERIC: "number", ColumnKind.CATEGORICAL: "category", ColumnKind.BINARY: "0 or 1"}
 COLUMNS_SHOWN = 30
 LIST_SORTS = {

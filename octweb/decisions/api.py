@@ -154,7 +154,7 @@ def _optional(most: int, words: str) -> serializers.CharField:
 
 
 class OutcomeSerializer(serializers.Serializer):
-    """What came true."""
+    """The outcome: the class that came true."""
 
     value = serializers.CharField(help_text="a class of the model")
     known_at = _optional(40, "a date or a time")
@@ -162,14 +162,14 @@ class OutcomeSerializer(serializers.Serializer):
 
 
 class OverrideSerializer(serializers.Serializer):
-    """What a person decided instead, and why."""
+    """The class that a person chose instead, and the reason."""
 
     label = serializers.CharField(help_text="a class of the model")
     reason = serializers.CharField(max_length=later.MAX_REASON)
 
 
 class ObjectionSerializer(serializers.Serializer):
-    """An objection of the person. What is left out stays as in the last objection to this decision."""
+    """An objection of the person. Members that are left out keep their content from the last objection to this decision."""
 
     received = _optional(40, "a date or a time; today if it is left out")
     reason = _optional(later.MAX_REASON, "what the person objects to; needed once")
@@ -185,7 +185,7 @@ class BulkSerializer(serializers.Serializer):
 
 
 class AddedSerializer(serializers.Serializer):
-    """What a bulk call has added."""
+    """The numbers of records that a bulk call has added."""
 
     added = serializers.IntegerField()
     unchanged = serializers.IntegerField(help_text="rows whose content was already the last record")

@@ -24,7 +24,7 @@ from octweb.decisions.reading import ABSENT, CHUNK_KEYS, later_by_decision, mode
 from octweb.registry.document.model_files import model_file
 from octweb.registry.models import TreeModel
 
-MAX_ROWS = 10_000  # of one call
+MAX_ROWS = 10_000  # rows of one call
 MAX_ERRORS = 20
 MAX_SOURCE = 80  # characters, as MAX_REFERENCE
 MAX_REFERENCE = 80
@@ -42,7 +42,7 @@ class LaterRow(NamedTuple):
 
 
 class Added(NamedTuple):
-    """Number of new records, and of rows whose content was already the last one."""
+    """The number of new records, and of rows that repeat the content of the last record."""
 
     added: int
     unchanged: int
@@ -82,7 +82,7 @@ class _Batch:
         self._standing = {key: standing_of(later) for key, later in later_by_decision(keys).items()}
 
     def draft(self, place: int, row: LaterRow) -> EntryDraft | None:
-        """Return the record of a row; None if it changes nothing or is invalid, which goes to `errors`."""
+        """Return the record of a row; None if it changes nothing or is invalid. The error of an invalid row goes to `errors`."""
         try:
             entry, model = self._find(row.decision)
             standing = self._standing.setdefault(row.decision, {}).get(self.kind, {})
@@ -132,7 +132,7 @@ def _override(members: Mapping[str, Any], model: TreeModel, standing: Mapping[st
 
 
 def _objection(members: Mapping[str, Any], model: TreeModel, standing: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the content of an objection. What is left out stays as the last record has it."""
+    """Return the content of an objection. Members that are left out keep their content from the last record."""
     state = members.get("state") or OPEN
     if state not in OBJECTIONS:
         raise ValidationError({"state": f"'{state[:20]}' is not one of {', '.join(OBJECTIONS)}."})

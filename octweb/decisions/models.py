@@ -103,7 +103,7 @@ class DecisionHead(models.Model):
     records = models.BigIntegerField(default=0)
     sealed = models.BigIntegerField(default=0)  # records in blocks
     blocks = models.BigIntegerField(default=0)
-    digest = models.CharField(max_length=64, default=audit_chain.START)  # of the last block
+    digest = models.CharField(max_length=64, default=audit_chain.START)  # digest of the last block
     signed = models.BigIntegerField(default=0)  # number of the last signed block
     signed_on = models.DateField(null=True)
 

@@ -33,7 +33,7 @@ from trainer.tree.render.palette import swatch
 
 PAGE_ROWS = 50
 MAX_COUNT = 10_000  # rows that a page counts; a count of a million takes seconds
-PERSON_ROWS = 500  # of one person, on one page
+PERSON_ROWS = 500  # decisions about one person, on one page
 MAX_REASONS = 4  # smallest changes in a letter
 FILTER_NAMES = ("since", "until", "answer", "refused", "leaf", "version", "outcome", "overridden", "objection")
 NOTED_WORDS = {

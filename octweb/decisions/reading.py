@@ -196,16 +196,16 @@ def probabilities_of(payload: Mapping[str, Any], tree: Tree | None) -> dict[str,
 
 
 def answered_again(record: DecisionRecord) -> str | None:
-    """Predict the recorded row again: "same" or "different" bits; None without an answer or without the tree."""
+    """Predict the recorded row again and return "same" or "different"; None without an answer or without the tree."""
     if record.row is None:
         return None
     return "different" if differences([dict(record.payload)]) else "same"
 
 
 def erasure_of(entry: ChainEntry) -> dict[str, Any] | None:
-    """Return when and why the content of a record was erased; None if it is there.
+    """Return when and why the content of a record was erased; None if the content still exists.
 
-    The first erasure that names it: a range of the retention names those that were erased before, too.
+    The first erasure that names the record counts: the range of a retention also names records that were erased before.
     """
     if entry.payload:
         return None
@@ -247,7 +247,7 @@ def place_of(entry: ChainEntry) -> dict[str, Any]:
 
 
 def names_of(texts: Iterable[str]) -> dict[str, str]:
-    """Return user names for what records say of who acted ("user 5", "token abc"), in two queries."""
+    """Return the user names of the actors in records ("user 5", "token abc"), in two queries."""
     texts = set(texts)
     ids = {int(text.removeprefix("user ")) for text in texts if text.startswith("user ") and text[5:].strip().isdigit()}
     keys = {text.removeprefix("token ") for text in texts if text.startswith("token ")}

@@ -57,7 +57,7 @@ def start(
     groups: Sequence[str] | None = None,
     site: str = "",
 ) -> ModelDossier:
-    """Queue a dossier, or return the one that is queued already.
+    """Queue a dossier, or return the one that is already queued.
 
     Missing texts and groups are copied from the last dossier. Raises PermissionDenied, ValidationError and Conflict.
     """
@@ -154,7 +154,7 @@ def content(job: ModelDossier, form: str, *, by: Any) -> bytes:
 def _refuse_row_digests(content: bytes, model: TreeModel, by: Any) -> None:
     """Raise DataError for users other than the owner and staff if the model file reveals training rows.
 
-    Model files in dossiers of earlier versions do.
+    The model files in dossiers of earlier versions reveal them.
     """
     if access.is_owner_or_staff(by, model):
         return

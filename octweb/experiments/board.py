@@ -86,7 +86,7 @@ class BoardLine:
 
     @property
     def more_words(self) -> str:
-        """What stands below the measure: the cost beside the accuracy, or the interval and the accuracy beside the cost."""
+        """Words below the measure: the cost, or the interval and the accuracy if the measure is a cost."""
         if self.cost is None or self.score is None:
             return ""
         if not self.measure.by_cost:

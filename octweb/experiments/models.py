@@ -22,7 +22,7 @@ class Experiment(Deletable):
     group = models.CharField(max_length=1000, blank=True)
     time = models.CharField(max_length=1000, blank=True)
     weight = models.CharField(max_length=1000, blank=True)  # column with the weight of each row
-    nested = models.BooleanField(default=False)  # for few rows: every pair of folds is left out as well
+    nested = models.BooleanField(default=False)  # used with few rows: every pair of folds is left out as well
     time_limit = models.FloatField(default=60.0)  # seconds of one fit
     skipped = models.JSONField(default=list)  # excluded methods: {"method", "title", "reason"}
     chosen = models.ForeignKey("Candidate", null=True, blank=True, on_delete=models.SET_NULL, related_name="+")

@@ -19,7 +19,7 @@ from trainer.training.claims import read_claim
 from trainer.tree.file import read_model
 
 FILE = Path(__file__).with_name("example.json")
-SLUG = "breast-cancer"  # of the sample
+SLUG = "breast-cancer"  # name of the sample
 
 
 def example_sample() -> Sample:

@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 LOADED = ("train", "edit", "evaluate", "predict", "verify", "dossier", "convert")  # the commands that jobs run
 # Django and the libraries read these variables while they are loaded; a fork can only set the others
 AT_LOADING = ("OCTWEB_", "DJANGO_", "PYTHON", "NUMBA_", "OPENBLAS_", "OMP_", "ARROW_")
-START_TIMEOUT_SECONDS = 60.0  # for loading everything and the first fork
+START_TIMEOUT_SECONDS = 60.0  # time to load all modules and fork for the first time
 LOST = -signal.SIGKILL  # status of a child whose fork server was killed: it ends itself, with unknown status
 
 
@@ -161,7 +161,7 @@ class ForkServer:
         records = [json.loads(line) for line in lines]
         for record in records:
             if "started" in record:
-                self.ended.pop(record["started"], None)  # of an earlier process with the same number
+                self.ended.pop(record["started"], None)  # an earlier process may have had the same number
             else:
                 self.ended[record["ended"]] = record["status"]
         return records

@@ -18,7 +18,7 @@ class RunStatus(models.TextChoices):
     CANCELLED = "cancelled", "Cancelled"
 
 
-START_SECONDS = 120.0  # for reading a file and compiling, which do not count towards the time limit of a job
+START_SECONDS = 120.0  # allowance for reading a file and compiling, which do not count towards the time limit of a job
 FINISHED = (RunStatus.SUCCEEDED, RunStatus.FAILED, RunStatus.CANCELLED)
 
 

@@ -45,7 +45,7 @@ IGNORED_TERMINATION = (
 USER_STOP_GRACE_FACTOR = (
     6  # on a busy machine, one step of a solver may take longer than the grace of a worker that shuts down
 )
-DATABASE_TIMEOUT_SECONDS = 60.0  # for which a worker retries while the database is unavailable
+DATABASE_TIMEOUT_SECONDS = 60.0  # how long a worker retries while the database is unavailable
 
 stopping = threading.Event()  # set by the worker command at SIGTERM or SIGINT
 
@@ -90,7 +90,7 @@ class Supervisor(ABC):
         self.lines = 0
         self.end_reason = ""
         self.lost = ""  # sentence about the results that are lost if the child is killed
-        self.late = False  # asked to end because of its time limit
+        self.late = False  # the child was told to end because of its time limit
         self.preempted = False  # the child must end and the job go back to the queue, so that others come first
         self.note = ""  # how the previous attempt ended, if it was killed; first line of the log
 
@@ -250,7 +250,10 @@ class Supervisor(ABC):
         return grace if self.stopping.is_set() else min(USER_STOP_GRACE_FACTOR * grace, grace + max(0.0, left))
 
     def _reason_to_stop(self, child: Process, cancel: bool, late: bool, memory: float) -> float | None:
-        """Kill a child above its memory limit, or terminate it for another reason. Returns the time of the signal, None without one."""
+        """Kill a child above its memory limit, or terminate it for another reason.
+
+        Returns the time of the signal; None if none was sent.
+        """
         used_megabytes = child.megabytes()
         if used_megabytes > memory:
             self.end_reason = (

@@ -20,7 +20,7 @@ MINUTE = 60.0
 
 @dataclass(frozen=True, kw_only=True)
 class Wait:
-    """What a queued job waits for: its place in the queue, the number of live workers, and what comes before it.
+    """The wait of a queued job: its place in the queue, the number of live workers, and the running jobs before it.
 
     `longest`: seconds until it starts at the latest; None if unknown.
     """

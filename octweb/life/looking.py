@@ -24,7 +24,7 @@ from trainer.monitoring import ShareLimits, began_about, dispersion, evidence, r
 
 log = logging.getLogger(__name__)
 
-HOUR = 6  # of the daily look, in the time zone of the server
+HOUR = 6  # hour of the daily look, in the time zone of the server
 TOLD_AGAIN_DAYS = 7
 RECENT_DAYS = 28
 

@@ -35,7 +35,7 @@ class Watch:
 
     kind: str  # rows, empty, unknown, below or above
     name: str  # the leaf, or the column
-    yes: int  # of `rows` training rows
+    yes: int  # number of the `rows` training rows with the answer yes
     rows: int
     threshold: float
     since: date  # the first day that counts

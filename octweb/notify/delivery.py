@@ -31,8 +31,8 @@ DELAY_FACTOR = 4  # so the tries are 0.5, 2, 8 and 32 minutes apart
 LEASE = timedelta(minutes=3)  # longer than one try by webhook or mail takes
 AT_ONCE = 8  # simultaneous deliveries of one worker process, each to another user
 MAX_FAILURES = 5  # consecutive deliveries given up; then a webhook gets no more messages
-MAX_WAITING_TESTS = 20  # of all users
-KEEP = timedelta(days=7)  # for finished deliveries
+MAX_WAITING_TESTS = 20  # waiting tests of all users together
+KEEP = timedelta(days=7)  # how long finished deliveries are kept
 
 
 def queue_message(user: Any, message: dict[str, str], *, is_test: bool = False) -> list[Delivery]:
@@ -57,9 +57,8 @@ def queue_test(user: Any, message: dict[str, str]) -> list[Delivery]:
     """
     tests = Delivery.objects.filter(is_test=True, state=DeliveryState.WAITING)
     with transaction.atomic():
-        Wish.objects.select_for_update().get(
-            user=user
-        )  # lock: the second of two simultaneous requests finds the first one's test
+        # lock: the second of two simultaneous requests finds the first one's test
+        Wish.objects.select_for_update().get(user=user)
         if tests.filter(owner=user).exists():
             raise Conflict("Your last test is still on its way. Wait for its result below.")
         if tests.count() >= MAX_WAITING_TESTS:

@@ -23,8 +23,8 @@ from urllib.parse import SplitResult, urlsplit
 
 from django.conf import settings
 
-SECONDS = 5.0  # for one message, from the DNS query to the end of the response headers
-MAX_HEAD_BYTES = 16_384  # of a response's headers; a few bytes more may be read
+SECONDS = 5.0  # limit for one message, from the DNS query to the end of the response headers
+MAX_HEAD_BYTES = 16_384  # size limit of the response headers; a few bytes more may be read
 MAX_LOOKUPS = 16  # threads that wait for DNS at the same time
 RECEIVE_BYTES = 4096
 INFORMATIONAL = range(100, 200)

@@ -20,7 +20,7 @@ from trainer.tree.render.names import short_names
 ALL_THRESHOLDS_DEPTH = 2
 ALL_THRESHOLDS_CELLS = 250_000  # rows times numeric columns up to which a search over all thresholds takes minutes
 THREE = 3  # categories from which a split on groups can differ from one on a single category
-SLOPE = 0.4  # of the line in the example with two columns
+SLOPE = 0.4  # slope of the line in the example with two columns
 # parameters of some methods only; setting one takes precedence over the recommendation
 LIMITS = ("forbidden", "min_leaf", *SIDE)
 

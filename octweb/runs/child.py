@@ -33,9 +33,8 @@ class TrainingProcess(Process):
         (self.folder / "schema.json").write_text(json.dumps(run.dataset.columns), encoding="utf-8")
         (self.folder / "reading.json").write_text(json.dumps(run.dataset.reading), encoding="utf-8")
         start_tree = of_earlier_attempts(run) if get(run.method).warm_start else None
-        if (
-            start_tree is not None
-        ):  # an earlier attempt had begun with the given start tree, so its incumbent is at least as good
+        # an earlier attempt had begun with the given start tree, so its incumbent is at least as good
+        if start_tree is not None:
             write(ModelFile.of_tree(start_tree), self.folder / START)
         elif run.warm_start is not None:
             (self.folder / START).write_text(document_of(run.warm_start), encoding="utf-8")

@@ -105,7 +105,7 @@ class AutomaticField(forms.IntegerField):
 
 
 def reported_only(parameter: Parameter) -> bool:
-    """Return whether it is the leaf penalty of a method whose tree does not depend on it."""
+    """Return whether the parameter is the leaf penalty of a method whose tree does not depend on it."""
     return parameter.name == "leaf_penalty" and parameter.advanced
 
 
@@ -377,9 +377,10 @@ def _begins_anew(field: forms.Field, mine: Any, data: QueryDict, name: str, touc
     """Return whether a field that the previous method does not have begins with its default."""
     if isinstance(field, forms.BooleanField) or field.widget.value_omitted_from_data(data, {}, name):
         return True
-    if field.required and data.get(name) == "":  # empty meant that another method chooses
+    if field.required and data.get(name) == "":  # the field was left empty for a method that chooses the value itself
         return True
-    return isinstance(mine, str) and name in data and name not in touched  # the default of a method in between
+    # the value is the default of a method in between
+    return isinstance(mine, str) and name in data and name not in touched
 
 
 def touched_fields(data: QueryDict, before: RunForm | None) -> list[str]:

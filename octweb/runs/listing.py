@@ -44,8 +44,8 @@ class ListEntry:
     started: datetime | None = None
     objective: float | None = None
     gap: float | None = None
-    method_id: str = ""  # of a run: id of its method in commands and API
-    tried: str = ""  # what an experiment has tried
+    method_id: str = ""  # method of a run, by its id in commands and API
+    tried: str = ""  # how many of its candidates an experiment has tried
 
     @property
     def unreachable(self) -> bool:

@@ -32,7 +32,7 @@ from octweb.runs.words import objective_words, setting_words
 from trainer.methods.monitor import COMPILING
 from trainer.registry import get
 
-MOST_DIGITS = 7  # of a number of leaves
+MOST_DIGITS = 7  # most digits of a number of leaves
 
 
 def _run(request: HttpRequest, pk: Any) -> TrainingRun:

@@ -17,7 +17,7 @@ from django.conf import settings
 from octweb.core.problems import Busy
 
 MIN_COUNTED_BYTES = 100_000  # shorter bodies count nothing, so that small calls never wait
-RESERVE_TIMEOUT_SECONDS = 5.0  # for which a call waits for its bytes
+RESERVE_TIMEOUT_SECONDS = 5.0  # longest wait of a call for its share of the budget
 WAITING = 4  # calls that may wait at once: other threads stay free for small calls and pages
 
 

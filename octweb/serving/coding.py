@@ -16,7 +16,7 @@ import pyarrow as pa
 
 PIECE = 1 << 16
 IN_MEMORY = 2_500_000  # bytes of a body above which it is kept in a temporary file
-CODINGS = ("gzip", "deflate", "zstd")  # of requests; as `Accept-Encoding` names them
+CODINGS = ("gzip", "deflate", "zstd")  # content codings of requests, as `Accept-Encoding` names them
 SMALLEST = 1_000  # bytes of a response below which compression costs more than it saves
 
 

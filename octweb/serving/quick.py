@@ -189,7 +189,7 @@ def answer_of(environ: dict[str, Any], body: Callable[[], bytes | bytearray]) ->
 def _whole_body(environ: dict[str, Any]) -> bytes | bytearray:
     length = int(environ["CONTENT_LENGTH"])
     content = whole_body(environ["wsgi.input"], length)
-    environ["wsgi.input"] = io.BytesIO(content)  # for the views, if they handle the call
+    environ["wsgi.input"] = io.BytesIO(content)  # the views read the body again if they handle the call
     if len(content) < length:
         raise CutOff
     return content

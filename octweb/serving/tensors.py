@@ -38,7 +38,7 @@ TEXT = "BYTES"
 FLOATING = {"FP16", "FP32", "FP64"}
 INTEGER = TYPES.keys() - FLOATING - {"BOOL"}
 BASE64 = "base64"
-CONTENT_TYPES = ("np", "pd", "str", BASE64)  # of MLServer: numbers, frames and texts unchanged, and texts in base64
+CONTENT_TYPES = ("np", "pd", "str", BASE64)  # as in MLServer: numbers, frames and texts unchanged, and texts in base64
 JSON_LENGTH = "Inference-Header-Content-Length"
 
 

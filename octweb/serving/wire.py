@@ -23,7 +23,7 @@ from octweb.serving.coding import CODINGS, SMALLEST, DamagedBody, TooLong, Unkno
 DROPPED = (
     64_000_000  # bytes of an unread body that are read and dropped: a client that still sends would miss the response
 )
-READ_TIMEOUT_SECONDS = 5.0  # for which dropping waits for a byte
+READ_TIMEOUT_SECONDS = 5.0  # longest wait for the next byte of a body that is dropped
 AROUND = 1_000_000  # bytes of a form besides its uploaded file
 FORM_WEIGHT = 3
 LONG = 1_000_000  # bytes above which a body is read into a file before it takes budget, so that slow callers hold none
@@ -146,7 +146,7 @@ def _body_limit(environ: dict[str, Any]) -> int:
 
 
 class BodyRefused(Exception):
-    """The body cannot be read. Has the status, the reason and further headers of the response."""
+    """The body cannot be read. The error has the status, the reason and further headers of the response."""
 
     def __init__(self, status: int, detail: str, *headers: tuple[str, str]) -> None:
         super().__init__(detail)
@@ -236,7 +236,7 @@ def _drop_body(environ: dict[str, Any], body: Body) -> bool:
 
 
 def close_after(start_response: Callable[..., Any]) -> None:
-    """Let gunicorn close the connection after the response and announce it there. A header from the application would not do it."""
+    """Let gunicorn close the connection after the response, and announce this in the response. A header alone would not close it."""
     force = getattr(getattr(start_response, "__self__", None), "force_close", None)
     if force is not None:
         force()
@@ -245,7 +245,7 @@ def close_after(start_response: Callable[..., Any]) -> None:
 def _compress_response(
     environ: dict[str, Any], headers: list[tuple[str, str]], result: Iterable[bytes]
 ) -> tuple[list[tuple[str, str]], Iterable[bytes]]:
-    """Compress the response as the caller accepts. Streams, short or already coded responses and those to HEAD stay unchanged."""
+    """Compress the response as the caller accepts. Streams, short or already encoded responses, and responses to HEAD stay unchanged."""
     header_values = {name.lower(): value for name, value in headers}
     short = int(header_values.get("content-length", "0")) < SMALLEST
     looked = "accept-encoding" in header_values.get("vary", "").lower()

@@ -9,7 +9,7 @@ from octweb.workbench.models import Step
 from octweb.workbench.page import PageNode, model_of
 from trainer.tree.render.figure import tree_figure
 
-MOST_LEAVES = 40  # of a tree that is drawn; a larger one is shown as text
+MOST_LEAVES = 40  # leaves up to which a tree is drawn; larger trees are shown as text
 ROOM = (860.0, 470.0)  # pixels: the canvas size above which the picture is scaled
 
 

@@ -32,9 +32,8 @@ class PageNode:
     column: str = ""
     wish: str = ""
     threshold: str = ""
-    categories: list[tuple[str, bool]] = field(
-        default_factory=list
-    )  # of a split on categories: all of the column, and whether they go to yes
+    # all categories of the column, each with whether it goes to yes; for a split on categories
+    categories: list[tuple[str, bool]] = field(default_factory=list)
     label: str = ""
     share: float = 0.0
     tags: list[str] = field(default_factory=list)

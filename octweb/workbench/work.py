@@ -111,7 +111,7 @@ class EditingSupervisor(Supervisor):
         self.idle = False
         self.unanswered = False  # whether the last look found an unfinished step
         self.others_since: float | None = None  # since when another job has waited for a worker
-        self.folder = Path()  # of the child
+        self.folder = Path()  # folder of the child
 
     def load(self) -> Workbench:
         return Workbench.objects.select_related("dataset", "owner", "base").get(pk=self.job_id)

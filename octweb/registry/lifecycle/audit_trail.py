@@ -31,9 +31,8 @@ DOUBTS_AFTER: dict[object, set[object]] = {
     "refuted": {Doubt.REFUTED, Doubt.PENDING},
     "proved": {"", Doubt.PENDING, Doubt.OPEN},
 }
-TOLERANCE = timedelta(
-    minutes=10
-)  # between a step and its record, for records of earlier versions, which lack the time of the step
+# longest time between a step and its record; records of earlier versions lack the time of the step
+TOLERANCE = timedelta(minutes=10)
 CHUNK_BYTES = 1 << 20
 
 

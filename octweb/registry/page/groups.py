@@ -79,8 +79,8 @@ def _group(scene: ModelScene, label: str, rows: np.ndarray, classes: int) -> dic
         "label": label,
         "rows": len(rows),
         "accuracy": right / int(weights.sum()),
-        "base_rate": int(weights[actual == most].sum())
-        / int(weights.sum()),  # of the most frequent training class as constant answer
+        # accuracy of the most frequent training class as constant answer
+        "base_rate": int(weights[actual == most].sum()) / int(weights.sum()),
         "interval": scene.interval_of(actual == predicted, rows),
         "found": recalls,
     }

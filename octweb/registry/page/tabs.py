@@ -150,7 +150,8 @@ def inspector(scene: ModelScene) -> dict[str, Any]:
         "tab": current,
         "inside": scene.inside,
         "editable": scene.model.method in editable_ids() and scene.rows is not None,
-        "has_rows": scene.rows is not None,  # without rows, nothing is shown of unseen ones: unknown differs from none
+        "has_rows": scene.rows
+        is not None,  # without rows the page does not mention unseen rows: unknown differs from none
         "classes": len(scene.tree.classes),
         **current.context(scene),
     }

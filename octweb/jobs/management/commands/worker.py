@@ -62,7 +62,7 @@ class Command(BaseCommand):
         try:
             self._work(options)
             if options["batch"]:
-                _send_beside()  # for the last jobs
+                _send_beside()  # once more, after the last jobs
         finally:
             fork_server.give_up()
 
