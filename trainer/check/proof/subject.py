@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-Shape = tuple["Shape", "Shape"] | None  # of a topology; None is a leaf
+Shape = tuple["Shape", "Shape"] | None  # a topology; None is a leaf
 
 
 class NoProof(Exception):
@@ -45,9 +45,9 @@ class ProofConstraint:
         None  # ("<=", value), ("in", categories), ("between", (low, high)), ("missing", None)
     )
     empty: bool | None = None  # the answer of empty cells to the question; None: either
-    label: int = -1  # of the class; -1: none is named
+    label: int = -1  # code of the class; -1: the wish names no class
     height: int = -1
-    numbers: tuple[int, ...] = ()  # of the questions that satisfy `ask`; they follow those of the encoding
+    numbers: tuple[int, ...] = ()  # numbers of the questions that satisfy `ask`; they follow those of the encoding
     separating: tuple[int, ...] = ()  # numbers of the questions that separate what must stay together
 
 
@@ -76,12 +76,12 @@ class ProofSpace:
     weights: np.ndarray
     classes: int
     depth: int
-    penalty: Fraction  # of a leaf, in rows
+    penalty: Fraction  # price of a leaf, in rows
     min_leaf: int
     max_leaves: int | None
     allowed: np.ndarray  # bool (m,): questions that may be asked; thresholds: bool (F,)
     apart: np.ndarray | None  # bool (m, m): the second may not follow the first on a path
-    digest: str  # of the rows
+    digest: str  # SHA-256 of the rows
     columns: np.ndarray | None = None  # int (m,): the column of each question
     yes_left: np.ndarray | None = None  # bool (m,): the answer yes is the side y of places; None: always
     listed: np.ndarray = field(default_factory=lambda: np.ones(1, bool))  # bool (m,): False: only where a wish asks it

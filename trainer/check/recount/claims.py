@@ -21,8 +21,8 @@ GOALS = {
     "sensitivity": "the least sensitivity", "specificity": "the least specificity", "weight": "the weight of the other class",
 }  # fmt: skip
 MANY = "It is about many trees, which were not searched again."
-THINNED = 2000  # with more pairs a file may leave some of a frontier out
-MOST_WISHES = 10  # with more wishes no price is searched again
+THINNED = 2000  # a file with more pairs may leave out some pairs of a frontier
+MOST_WISHES = 10  # if there are more wishes, no price is searched again
 CLOSED = Fraction(1, 10**6)  # a gap up to this counts as closed
 STATUSES = {"optimal", "time_limit", "memory_limit", "cancelled", "heuristic", "secret_counts"}
 ASIDE = "solver solver_version seconds nodes cuts warm_start_objective unproved note weight_error unseen_looks single_question"
@@ -227,9 +227,8 @@ def check_bound(
     if claimed < read_fraction(certificate["objective"]) - TOLERANCE:
         return [_bound_finding("refuted", "It lies below the objective of the tree itself.")]
     unrestricted = not any(active_parameter(model, name) for name in ("recall", "fairness", "balanced"))
-    unrestricted = (
-        unrestricted and not certificate.get("wishes") and not certificate.get("goal")
-    )  # then a single leaf is a tree of the space
+    # without wishes and goal, a single leaf is a tree of the space
+    unrestricted = unrestricted and not certificate.get("wishes") and not certificate.get("goal")
     if unrestricted and method in small.SAME_OBJECTIVE | OBLIQUE and claimed < single - TOLERANCE:
         return [_bound_finding("refuted", "It lies below the objective of a single leaf.")]
     if method in OBLIQUE:

@@ -35,7 +35,7 @@ NAMED = {
     "depth-1": "[..]", "depth-2": "[[..][..]]", "depth-2.5": "[[..][[..][..]]]", "depth-3": "[[[..][..]][[..][..]]]",
     "imbalanced": "[[..][[..][[..][..]]]]",
 }  # fmt: skip
-CHOSEN = ("depth-2", "depth-2.5", "depth-3", "imbalanced")  # those that `topology: auto` chooses from
+CHOSEN = ("depth-2", "depth-2.5", "depth-3", "imbalanced")  # the topologies from which `topology: auto` chooses
 
 
 def read_space(model: Model, rows: ModelTable) -> ProofSpace:

@@ -37,7 +37,7 @@ class Counting(CountTable):
         self.X = np.ascontiguousarray(space.X[first])
         group = np.unique(rows[:, 4 * len(marks) :], axis=0, return_inverse=True)[1].reshape(-1)
         super().__init__((unit, leaf), (self.X.shape[1], space.classes), (space.labels[first], weight, group))
-        self.compared = np.zeros((0, len(rows)), np.int64)  # for each group the weights of its rows
+        self.compared = np.zeros((0, len(rows)), np.int64)  # the weights of the rows of each group
         if rates is not None:
             self.compared = np.where(rates.group[first] == np.arange(len(rates.sizes))[:, None], weight, 0)
 
@@ -113,7 +113,8 @@ class Counting(CountTable):
         frame = PairFrame(self, part)
         most = min(1 << (height - 1), self.groups)
         leaves = min(leaves, 2 * most)
-        plans = [(a, leaves - a) for a in range(max(1, leaves - most), min(most, leaves - 1) + 1)]  # of dealing leaves
+        # leaves of both sides
+        plans = [(a, leaves - a) for a in range(max(1, leaves - most), min(most, leaves - 1) + 1)]
         if not len(frame.columns) or not plans:
             return
         sides = FrameSides(self, frame, height - 1, plans)
@@ -164,7 +165,8 @@ class PairFrame:
         self.pairs = np.array([self.X[s].T @ self.scaled[s] for s in self.slices])
         self.second = None if c.apart is None else ~c.apart[np.ix_(columns, columns)]
         ones = np.array([np.diagonal(p) for p in self.pairs], np.int64).reshape(c.classes, -1)
-        self.sides = np.array([self.totals[:, None] - ones, ones])  # of the no and the yes side: (2, classes, m)
+        # class weights on the no and the yes side: (2, classes, m)
+        self.sides = np.array([self.totals[:, None] - ones, ones])
         self.both = self.pairs.sum(axis=0).astype(np.int64)
         excess = c.excess[index]
         with_yes = (excess.astype(np.float64) @ self.X).astype(np.int64)

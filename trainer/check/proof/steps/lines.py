@@ -30,7 +30,8 @@ class ProvedBounds(NamedTuple):
 
     cost: Fraction
     steps: int
-    errors: tuple[int, ...] = ()  # of trees with at most 1, 2, … leaves, the last of all others
+    # least errors of trees with at most 1, 2, … leaves; the last entry holds for all larger ones
+    errors: tuple[int, ...] = ()
 
 
 def read_proof(path: str | Path) -> Lines:

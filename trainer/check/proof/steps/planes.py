@@ -30,7 +30,7 @@ from trainer.check.proof.steps.lines import (
 from trainer.check.proof.subject import BadProof, PlaneSpace, require
 
 VERSIONS = (3, 4, 7)
-DIGITS = re.compile("[1-9][0-9]{0,3999}")  # of a weight too large for a number of JSON
+DIGITS = re.compile("[1-9][0-9]{0,3999}")  # text form of a weight that is too large for a JSON number
 
 
 class Vector(NamedTuple):

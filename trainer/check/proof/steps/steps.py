@@ -116,9 +116,8 @@ class _Check:
             if step_height >= min(height, part.max_height)
         ]
         nothing = (0, 0, np.zeros((0, self.within.entries if self.within else 1), np.int64))
-        return max(candidates, key=lambda cover: cover[:2], default=nothing)[
-            1:
-        ]  # the lower the trees, the stronger the step
+        # the lower the trees, the stronger the step
+        return max(candidates, key=lambda cover: cover[:2], default=nothing)[1:]
 
     def case_bound(self, columns: Columns, required: tuple[int, ...], height: int) -> int:
         """Return the bound that is proved for trees that ask all of `required` and only `columns` (None: any).

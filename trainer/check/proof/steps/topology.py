@@ -11,7 +11,7 @@ from trainer.check.proof.steps.counting import Counting, FrameSides, PairFrame
 from trainer.check.proof.steps.parts import ProofPart
 from trainer.check.proof.subject import NoProof, Shape, depth_of, leaves_of
 
-MOST_QUESTIONS = 100  # of topologies that are four questions deep
+MOST_QUESTIONS = 100  # yes/no questions up to which topologies of depth four are checked
 
 
 def costs_at_least(c: Counting, part: ProofPart, shape: Shape, bound: int) -> bool:
@@ -40,7 +40,7 @@ def costs_at_least(c: Counting, part: ProofPart, shape: Shape, bound: int) -> bo
         words = "topologies are checked up to depth four, and those of depth four only with a side of depth two"
         raise NoProof(f"{words} and at most {MOST_QUESTIONS} yes/no questions")
     sides = FrameSides(c, frame, 3, [(1, 1)])
-    # the small side is counted; the large one must cost the difference
+    # count the small side; the large side must cost at least the difference
     for q, yes in itertools.product(range(len(frame.columns)), (0, 1)):
         cost = c.count(sides.part(q, yes), depth_of(small), leaves_of(small), bound)
         if not costs_at_least(c, sides.part(q, 1 - yes), large, bound - cost):

@@ -76,7 +76,7 @@ class VectorRecursion:
             candidates = candidates[a * favoured + b * not_favoured <= most]
         if len(candidates) < 2:
             return candidates
-        # of equal vectors keep the cheapest
+        # keep only the cheapest of equal vectors
         candidates = candidates[np.lexsort(candidates.T)]
         candidates = candidates[np.append(True, (candidates[1:, 1:] != candidates[:-1, 1:]).any(axis=1))]
         place = 0

@@ -101,9 +101,8 @@ class TopologyFronts(GroupedRows):
 
     def _branch(self, parts: Sequence[np.ndarray], ordered: bool, shape: Branch, front: np.ndarray) -> None:
         """Improve the front by a question whose categories have these rows."""
-        remaining = [
-            np.zeros(1, np.int64)
-        ]  # the front of the parts after each one; thresholds assign all parts at once
+        # the fronts of the parts that follow each part; thresholds assign all parts at once
+        remaining = [np.zeros(1, np.int64)]
         for part in [] if ordered else reversed(parts):
             fronts = [self._front(part, side) for side in set(shape)]
             remaining.append(self._add_fronts(np.minimum.reduce(fronts), remaining[-1], len(front)))

@@ -15,7 +15,7 @@ from fractions import Fraction
 import numpy as np
 
 BESIDE = Fraction(1, 10**9)
-RANGE = 1 << 29  # for such numbers a difference of two products of differences is exact in int64
+RANGE = 1 << 29  # up to this, a difference of two products of differences is exact in int64
 
 
 def as_integers(values: np.ndarray) -> np.ndarray | None:

@@ -305,7 +305,7 @@ def _reduced_space(space: ProofSpace) -> ProofSpace:
     usable = np.flatnonzero(space.allowed & space.listed)
     best = np.sort(usable[_best_questions(space.X[:, usable], Y, max(1, few))])
     kept_questions = np.append(best, np.flatnonzero(~space.listed))
-    position = {int(q): i for i, q in enumerate(kept_questions)}  # of each question that is kept
+    position = {int(q): i for i, q in enumerate(kept_questions)}  # new position of each question that is kept
     separating = [tuple(sorted(position[q] for q in w.separating if q in position)) for w in space.wishes]
     moved = [
         replace(w, numbers=tuple(position[q] for q in w.numbers), separating=p)
@@ -368,7 +368,7 @@ def _encode(model: dict[str, Any], rows: ModelTable, scheme: str, bins: int) -> 
 
 
 def _separates_values(model: dict[str, Any], values: np.ndarray) -> bool:
-    """Return True if planes can separate all values of a column; they need not separate nearer ones."""
+    """Return True if planes must be able to separate all values of a column: no two are so close that planes may ignore it."""
     values = np.unique(values[~np.isnan(values)])
     steps = np.diff(values)
     return not len(steps) or bool(steps.min() > (0.0051 if has_margin(model) else 1e-5) * np.ptp(values))

@@ -43,9 +43,8 @@ TRUTH = dict.fromkeys(("true", "True", "TRUE"), 1.0) | dict.fromkeys(("false", "
 NUMBER = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,5})?", re.ASCII)
 FOLD_SIGNS = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 MISSING = "(missing)"
-FINGERPRINTED = frozenset(
-    ["name", "kind", "missing", "categories", "unit", "special"]
-)  # the members of a column, as training hashes them
+# the members of a column, as training hashes them
+FINGERPRINTED = frozenset(["name", "kind", "missing", "categories", "unit", "special"])
 MAX_WEIGHT_SUM = 1 << 53  # sums of weights stay below it, so that doubles hold them
 
 

@@ -22,7 +22,7 @@ from trainer.check.recount.trees.counts import penalty, route
 
 CLAIM = "costs"
 EACH_ROW = "rows"  # the parameter if each row has its own costs
-MEASURES = ("cost", "cost_per_row", "constant_cost", "cost_confusion")  # of a set of rows
+MEASURES = ("cost", "cost_per_row", "constant_cost", "cost_confusion")  # cost measures of a set of rows
 NUMBER = r"[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?"
 TERM = re.compile(rf"({NUMBER})(?:\s*\*\s*(.+))?", re.ASCII | re.DOTALL)
 # parameters that a search over copies would count in copies, with their inactive values
@@ -33,7 +33,7 @@ COUNTING = {
 }  # fmt: skip
 MOST_COPIES = 1 << 28
 MOST_COST = 1 << 61
-EXPONENTS = range(-18, 30)  # of the steps to which costs are rounded
+EXPONENTS = range(-18, 30)  # decimal exponents of the steps to which costs are rounded
 
 Term = tuple[Fraction, str | None]  # a number, or a column times it
 

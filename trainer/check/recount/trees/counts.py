@@ -14,7 +14,7 @@ from trainer.check.recount.findings import TOLERANCE, Finding, recount_finding
 from trainer.check.recount.table.rows import TableRows, take_rows, without_class_weights
 from trainer.check.recount.tree import branches, leaves, places
 
-Counts = list[list[int]]  # of each node the weight of each class
+Counts = list[list[int]]  # the weight of each class at each node
 
 
 def route(nodes: Sequence[dict], columns: Sequence[dict], rows: ModelTable) -> np.ndarray:
