@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from trainer.version import VERSION as __version__
 
-if TYPE_CHECKING:  # for editors and type checkers; `__getattr__` loads the same names
+if TYPE_CHECKING:  # editors and type checkers read these imports; `__getattr__` loads the same names
     from trainer.data.inspect_table import inspect
     from trainer.data.rewards import regrets
     from trainer.families.exact.workbench import Workbench

@@ -18,7 +18,7 @@ class Status(StrEnum):
     MEMORY_LIMIT = "memory_limit"
     CANCELLED = "cancelled"
     HEURISTIC = "heuristic"
-    INTERVALS = "secret_counts"  # small counts are kept secret, and the rest leaves a gap
+    INTERVALS = "secret_counts"  # small counts are kept secret, which leaves a gap
 
 
 class Guarantee(StrEnum):
@@ -37,7 +37,7 @@ class Evidence(StrEnum):
     WISHES = "wishes"
     LEAF_FRONTIER = "leaf-frontier"
     COEFFICIENT_FRONTIER = "coefficient-frontier"
-    FRONTIER = "frontier"  # of sensitivity and specificity
+    FRONTIER = "frontier"  # Pareto front of sensitivity and specificity
     OPTIMAL_TREES = "optimal-trees"
     PLANES = "planes"  # errors of rows in planes, which bound every tree
     BOUND_MET = "bound-met"  # a tree met that bound before a solver began
@@ -118,7 +118,7 @@ class Certificate:
     note: str = ""  # sentence for readers of the claim
     weight_error: float = 0.0  # objective and bound hold for real-valued weights, which were rounded, up to this
     costs: dict[str, Any] | None = (
-        None  # what answers cost, and what the tree and others cost, see trainer.training.run
+        None  # costs of answers, of the tree and of the best constant answer, see trainer.training.run
     )
     column_prices: dict[str, Any] | None = None  # prices of columns, and what the rows of the tree pay
     counts: str = ""  # SHA-256 of the counts that the tree was trained from; empty if it was trained from rows
@@ -126,7 +126,7 @@ class Certificate:
 
     @property
     def proved_optimal(self) -> bool:
-        """True when the gap of the whole tree is closed (≤ 1e-6)."""
+        """Whether the gap of the whole tree is closed (≤ 1e-6)."""
         return proves(self.status, self.gap)
 
     def to_json(self) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from scipy.special import betaincinv, betaln
 from trainer.dtypes import BoolArray, CountArray, FloatArray
 
 ODDS = np.array([1.25, 1.5, 2.0, 3.0, 5.0, 10.0, 50.0])  # factors by which the odds of a share may have changed
-HORIZON_DAYS = 365  # of one monitoring period; then it starts again
+HORIZON_DAYS = 365  # length of a monitoring period; then the next one starts
 WINDOW_DAYS = 28  # days with decisions from which the unit is chosen
 MAX_DISPERSION = 1.3  # below it each row is a bet
 CHANGES = 2 * len(ODDS)  # sizes of a change to bet on, growth first

@@ -33,7 +33,7 @@ LEVELS: dict[str, tuple[str, tuple[str, ...]]] = {
     ),
     "aarch64": ("generic", ()),
 }  # fmt: skip
-KEPT: list[Ready] = []  # of every kernel of this process, in the order of their declaration
+KEPT: list[Ready] = []  # all kernels of this process, in the order of their declaration
 
 
 class Ready(FunctionCache):  # type: ignore[misc]

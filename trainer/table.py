@@ -81,14 +81,15 @@ class ColumnSchema:
     missing: MissingPolicy = MissingPolicy.DROP
     unit: str = ""
     special: tuple[float, ...] = ()  # codes declared as special values, in ascending order; numeric columns only
-    # of the training values; two columns that differ only here are the same column
+    # facts about the training values; columns that differ only in these are the same column
     decimals: int | None = field(default=None, compare=False)  # 13: more than 12; None: not known
     change_unit: float | None = field(default=None, compare=False)  # a change of size 1; None: not known
     fill: float | None = field(default=None, compare=False)  # None: no sum fills this column
     fill_seen: bool = field(default=True, compare=False)
     range: tuple[float, float] | None = field(default=None, compare=False)  # holds all training values; None: not known
     unknown: UnknownPolicy = field(default=UnknownPolicy.WARN, compare=False)
-    meanings: Mapping[str, str] = field(default_factory=dict, compare=False)  # of special values, by the number as text
+    # meanings of special values, by the number as text
+    meanings: Mapping[str, str] = field(default_factory=dict, compare=False)
 
     def __post_init__(self) -> None:
         if self.missing is MissingPolicy.CATEGORY and self.kind is not ColumnKind.CATEGORICAL:

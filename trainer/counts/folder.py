@@ -145,12 +145,12 @@ class Counts:
 
     @property
     def folds(self) -> int:
-        """The number of folds; 0 if rows were not dealt."""
+        """The number of folds; 0 if the rows were not assigned to folds."""
         return len(self.low) if self.key is not None else 0
 
     @cached_property
     def total(self) -> tuple[CountArray, CountArray]:
-        """Both ends of the counts of all folds together, int64 (classes, sets)."""
+        """Lower and upper bounds of the counts of all folds together, int64 (classes, sets)."""
         low = self.low.sum(axis=0)
         return low, low if self.high is self.low else self.high.sum(axis=0)
 
@@ -196,7 +196,7 @@ class Counts:
         }
 
     def of_path(self, yes: set[int], no: set[int], fold: int | None = None) -> tuple[CountArray, CountArray]:
-        """Return both ends of the rows of each class, int64 (classes,), with these answers; of one fold or of all."""
+        """Return lower and upper bounds on the rows of each class, int64 (classes,), with these answers, in one fold or in all."""
         ends = self.total if fold is None else (self.low[fold], self.high[fold])
         low = np.zeros(len(self.questions.classes), np.int64)
         high = low.copy()

@@ -256,9 +256,8 @@ def _certificate(
     n = counts.rows
     correct = sum(leaf.counts[leaf.label] for leaf in tree.leaves)
     value = Fraction(correct, n) - penalty * tree.n_leaves
-    capped = replace(
-        upper, correct=tuple(min(rows, n) for rows in upper.correct)
-    )  # ends of secret counts may exceed the rows
+    # upper bounds of secret counts may exceed the number of rows
+    capped = replace(upper, correct=tuple(min(rows, n) for rows in upper.correct))
     leaves = cheapest(capped, penalty, n, settings["max_leaves"])
     bound = max(Fraction(capped.correct[leaves - 1], n) - penalty * leaves, value)
     closed = bound == value

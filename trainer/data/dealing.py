@@ -8,7 +8,7 @@ import numpy as np
 
 from trainer.dtypes import CountArray, FloatArray
 
-MAX_STEPS = 500  # of the improvement
+MAX_STEPS = 500  # steps of the improvement
 MAX_SWAPS = 4000  # pairs of kinds of groups that one step compares
 DECIMALS = 9  # imbalances that agree to this number of decimals are equal
 

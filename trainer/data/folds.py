@@ -15,7 +15,8 @@ from trainer.table import RowGroups, RowTimes, Table
 from trainer.tree.numbers import count_words
 
 MOST_FOLDS = 50
-SIGNS = np.array(list("0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"))  # of folds, in a model file
+# signs that represent folds in a model file
+SIGNS = np.array(list("0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"))
 NO_FOLD = "-"  # the sign of a row that is in no fold
 MOST_HELD_OUT = 0.9  # share of the rows
 TRAINS = "0"

@@ -16,11 +16,11 @@ import numpy as np
 from trainer.dtypes import CountArray, FloatArray
 
 MAX_INTEGER_WEIGHT = 10**9
-LARGEST_SUM = 1 << 28  # of rounded weights, the limit of the counters of all searches
+LARGEST_SUM = 1 << 28  # sum of rounded weights: the limit of the counters of all searches
 # share of the total weight: the lightest rows, up to this sum, become 0; half of the gap that counts as closed
 NEGLIGIBLE = 5e-7
 DENOMINATOR = 10**6
-LARGEST_DENOMINATOR = 10**12  # of the fraction of a decimal, so that 0.333… is a third
+LARGEST_DENOMINATOR = 10**12  # denominator of the fraction for a decimal, so that 0.333… is a third
 
 
 @dataclass(frozen=True, kw_only=True)

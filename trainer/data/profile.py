@@ -29,7 +29,7 @@ class ColumnProfile:
     minimum: float | None  # None for a categorical column, as the next two
     median: float | None
     maximum: float | None
-    edges: tuple[float, ...]  # of the bins, one more than bins; empty for binary and categorical columns
+    edges: tuple[float, ...]  # edges of the bins, one more than bins; empty for binary and categorical columns
     bars: tuple[str, ...]  # name of each bin of a binary or categorical column
     histogram: np.ndarray  # int64 (bins, classes), numbers of rows
     cut_accuracy: float  # share of all rows that the best split classifies correctly

@@ -11,9 +11,8 @@ from trainer.tree.describe import number_text
 from trainer.tree.numbers import MINUS
 
 MOST_REASON = 500  # characters
-AT_MOST = re.compile(
-    r" <= (-?)(?=[\d.][\d.eE+-]*$)"
-)  # before the number at the end of a question; a name may have the sign, too
+# the sign before the number at the end of a question; a name may contain the same sign
+AT_MOST = re.compile(r" <= (-?)(?=[\d.][\d.eE+-]*$)")
 
 
 def in_words(wish: str) -> str:

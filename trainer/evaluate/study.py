@@ -173,24 +173,25 @@ class FoldRecord:
     second_correct: int = 0
     second_n: int = 0
     base_correct: int | None = None  # judged rows of the class that is most frequent in training; None: an older record
-    cost: float | None = None  # of the answers to the judged rows, where they have costs
-    constant_cost: float | None = None  # of the best single answer of the training rows
+    cost: float | None = None  # total cost of the answers to the judged rows, if answers have costs
+    constant_cost: float | None = None  # the same for the best single answer of the training rows
     cost_unit: str = ""
-    cost_sums: list[float] = field(default_factory=list)  # of `CostSums` of the judged rows, without cost and n
+    # members of `CostSums` for the judged rows, without cost and n
+    cost_sums: list[float] = field(default_factory=list)
     second_cost: float | None = None
     goal: str = ""  # balanced, f1 or mcc
     goal_name: str = ""
     positive: int = 0  # index of the goal's positive class
-    confusion: list[list[int]] = field(default_factory=list)  # of the judged rows, if there is a goal
-    tree: list[dict[str, Any]] = field(default_factory=list)  # its nodes, if no rows are held out and they are few
+    confusion: list[list[int]] = field(default_factory=list)  # confusion matrix of the judged rows, if there is a goal
+    # nodes of the tree, if no rows are held out and the nodes are few
+    tree: list[dict[str, Any]] = field(default_factory=list)
     group: str = ""  # the columns that assign rows to folds
     time: str = ""
     by_group: list[list[int]] = field(default_factory=list)  # group, correct rows and rows, of the judged rows
     weight: str = ""  # the column of row weights; `correct` and `n` are then sums of weights
-    rows: int = 0  # number of judged rows, where they have weights
-    squares: list[float] = field(
-        default_factory=list
-    )  # sums of squared weights: of all judged rows, of the correct ones
+    rows: int = 0  # number of judged rows, if rows have weights
+    # sums of squared weights: of all judged rows, of the correct ones
+    squares: list[float] = field(default_factory=list)
     questions: dict[str, Any] = field(default_factory=dict)  # parameters that the data chose, see _chosen_settings
 
     @property

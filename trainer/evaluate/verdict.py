@@ -103,7 +103,7 @@ class _Measured:
 
     confusion: np.ndarray  # int64 (classes, classes), by actual class and answer
     most: int  # the single answer
-    accuracy: float  # of the tree; the mean of the folds where there are folds
+    accuracy: float  # accuracy of the tree; with folds, their mean
     interval: Sequence[float] | None
     in_folds: bool  # whether each row was judged once
     dependent: bool  # whether the interval is over groups or times
@@ -255,7 +255,7 @@ _SETTINGS = {"less": _less, "one": _one, "more": _more}
 class _Finding:
     kind: Kind
     sentence: str
-    step: str  # of _STEPS
+    step: str  # an entry of _STEPS
 
 
 def _judge(model: ModelFile) -> _Finding:

@@ -20,7 +20,7 @@ from trainer.tree.render.layout import brief_tree, rule
 from trainer.tree.splits.base import AMONG, IS_EMPTY, SUM, Split
 
 OTHER = "another one"  # represents all categories that a tree without training figures does not name
-Places = Mapping[int, Mapping[int, int]]  # for each column of categories: codes in the model → codes in the data
+Places = Mapping[int, Mapping[int, int]]  # by categorical column: codes in the model → codes in the data
 
 
 def tree_data(

@@ -98,7 +98,7 @@ class Flipper:
         least: str = COLUMNS,
     ) -> None:
         self.least = least
-        self.until = time.monotonic() + seconds  # for the programs of all rows together
+        self.until = time.monotonic() + seconds  # time limit of the programs of all rows together
         self.tree = tree
         self.statistics = tuple(statistics)
         self.permissions = tuple(permissions or (FREE,) * len(tree.schema))

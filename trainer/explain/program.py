@@ -39,7 +39,7 @@ ROUNDED = 1e-9  # least scale of a sum as a share of its largest term, so that m
 CLOSE = 1e-4  # relative tolerance of the comparison with the bound of the relaxation
 NOTHING = 1e-6  # a smaller change, in units, counts as the solver's rounding
 WIDER = 1.0  # distance beyond the training range that a value may have, in widths of the range
-SECONDS = 5.0  # of one solve
+SECONDS = 5.0  # time limit of one solve
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,7 +121,7 @@ class _Program:
         self.model = IntegerProgram()
         self.moved: list[Expression] = []  # 1 where a column changes
         self.costs: list[Expression] = []
-        self.change: dict[int, Expression] = {}  # of a numeric column
+        self.change: dict[int, Expression] = {}  # change of each numeric column
         self.values: dict[int, list[tuple[Variables, Variables, float, float, int | None]]] = {}
         self.codes: dict[int, Variables] = {}
         self.stepped = True  # whether every number moves on steps, so that rows can be refused one by one

@@ -145,8 +145,7 @@ def step_above(bound: float, decimals: int | None) -> float:
         return math.nextafter(bound, math.inf)
     step = Decimal(1).scaleb(-decimals)
     at = EXACT.add(Decimal(bound).quantize(step, ROUND_FLOOR, EXACT), step)
-    if (
-        float(at) <= bound
-    ):  # the decimal rounds to the double `bound` itself, or the step is smaller than the distance between doubles
+    # the decimal may round to the double `bound` itself, or the step may be smaller than the distance between doubles
+    if float(at) <= bound:
         at = EXACT.add(at, step)
     return float(at) if float(at) > bound else math.nextafter(bound, math.inf)

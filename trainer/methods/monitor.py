@@ -37,7 +37,7 @@ class Monitor:
         self.leaves: int | None = None
         self.phase = self._interrupted = "start"
         self.started = time.perf_counter()
-        self.compile_seconds = 0.0  # of finished compilations
+        self.compile_seconds = 0.0  # time of finished compilations
         self._compile_began: float | None = None
         self.ignored: threading.Thread | None = None  # an abandoned thread of the run, whose reports are ignored
         self._sink = sink

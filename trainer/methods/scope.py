@@ -30,9 +30,8 @@ def scope_of(method: Method, problem: Problem, settings: Settings, space: str = 
     `space` replaces the method's search space, if it is known only after the search. `wishes` are constraints of the workbench, as written.
     """
     space_text = space or (method.space(problem, settings) if method.space is not None else "")
-    if not space_text and (
-        not _restrictions(method, settings) or method.unsearched(problem, settings)
-    ):  # nothing was searched
+    # without questions, nothing was searched
+    if not space_text and (not _restrictions(method, settings) or method.unsearched(problem, settings)):
         space_text = "no question"
     return scope_sentence(method, settings, space_text, wishes)
 

@@ -336,9 +336,8 @@ class Scip(Backend):
             scip.addSol(solution)
         try:
             _run(session)
-        except (
-            Exception
-        ):  # PySCIPOpt raises no narrower kind; an error of a hook is kept by the exchange and raised there
+        # PySCIPOpt raises no narrower kind; an error of a hook is kept by the exchange and raised there
+        except Exception:
             log.warning("SCIP failed; its solutions and bound so far are kept", exc_info=True)
             return Termination.FAILED
         return _end_status(session)

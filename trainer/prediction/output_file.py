@@ -70,7 +70,7 @@ class CsvWriter:
             [label(tree.classes[int(tree.labels[v.id])]), *map(repr, tree.probabilities[v.id].tolist()), v.id]
             for v in tree.nodes
         ]
-        self.cells.append([""] * (len(tree.classes) + 2))  # of a row without a prediction
+        self.cells.append([""] * (len(tree.classes) + 2))  # cells of a row without a prediction
         self.answers = ["," + csv_line(cells) for cells in self.cells]
 
     def write(self, piece: Piece) -> None:

@@ -131,9 +131,8 @@ class GoalSearch:
         self.positives = int(problem.row_weights[is_positive].sum())
         self.negatives = int(problem.row_weights[~is_positive].sum())
         self.known: list[tuple[ErrorPair, int]] = []  # pairs of trees, with their leaves
-        self.lines: list[
-            tuple[int, Line]
-        ] = []  # most leaves of trees (0: any number), and a line that holds for all their pairs
+        # most leaves of trees (0: any number), and a line that holds for all their pairs
+        self.lines: list[tuple[int, Line]] = []
         self.nodes = 0
         self.encoded: int | None = None
         self.exhausted = False  # no finer weights are possible

@@ -27,7 +27,7 @@ from trainer.tree.nodes import Draft, DraftBranch
 LADDER = (33, 17, 9, 5)  # quantiles; each gives one threshold less
 PROOF_SECONDS = 10.0  # expected time of a proof
 MOST_QUESTIONS = 1000  # largest number of all thresholds; proofs with more are too long to check
-COUNTED_CELLS = 2_000_000  # of larger tables, questions are estimated from the distinct values
+COUNTED_CELLS = 2_000_000  # cells above which questions are estimated from the distinct values
 
 CountQuestions = Callable[[Scheme, int], int]
 

@@ -113,7 +113,7 @@ def read_claim(certificate: Mapping[str, Any]) -> Claim:
 
 
 def splits_claim(certificate: Mapping[str, Any]) -> tuple[int, int] | None:
-    """Return how many splits are proved one by one, and of how many; None if the method does not prove splits."""
+    """Return the number of splits that are proved one by one, and the number of all splits; None if the method does not prove splits."""
     total = certificate.get("splits")
     if certificate.get("guarantee") != Guarantee.SPLITS or not isinstance(total, int) or not total:
         return None
@@ -131,7 +131,7 @@ class WishesPrice(NamedTuple):
 
     least: float | None  # a lower bound
     proved: bool  # whether the bound is the price
-    unit: str | None  # of the costs; None for rows
+    unit: str | None  # unit of the costs; None for rows
 
 
 def price_of_wishes(record: Mapping[str, Any]) -> WishesPrice:
@@ -278,7 +278,7 @@ def _included_costs(costs: Mapping[str, Any], priced: bool) -> str:
 
 
 def weight_sentence(certificate: Mapping[str, Any]) -> str:
-    """Describe the row weights of a training, rows beside weights; "" without a weight column."""
+    """Describe the row weights of a training, with numbers of rows and weights; "" without a weight column."""
     weights = certificate.get("weights")
     if not weights:
         return ""

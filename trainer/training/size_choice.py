@@ -28,14 +28,14 @@ from trainer.tree.nodes import Draft, DraftLeaf, Tree
 
 FOLDS = 5
 REPEATS = (4, 1)  # repetitions of the cross-validation; the first affordable number is used
-QUANTILES = 9  # of each numeric column in a fold, if the thresholds are 'auto'
-FEWEST_ROWS = 50  # so that a fold validates at least ten rows
+QUANTILES = 9  # quantiles of each numeric column in a fold, if the thresholds are 'auto'
+FEWEST_ROWS = 50  # with these, a fold validates at least ten rows
 DEEPEST = 5  # a tree of 32 leaves
 MOST_SECONDS = 10.0  # expected by the cost model for all folds together, and for the trees of all sizes on all rows
 # time of the trees of all sizes relative to one search of depth 2; each further level multiplies it
 LEVEL_FACTOR = 4.0
 MOST_PENALTY = 0.999
-DIGITS = 9  # of a chosen penalty
+DIGITS = 9  # decimal digits of a chosen penalty
 ROUNDING = 1e-12
 
 

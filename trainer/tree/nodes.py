@@ -22,7 +22,7 @@ from trainer.tree.route import FlatTree, apply, flatten
 from trainer.tree.splits import Split, rows_go_left, split_from_json, split_to_json
 
 MAX_NODES = 1_000_000
-ROUNDING = 1e-9  # of impurities, as a share of the rows
+ROUNDING = 1e-9  # tolerance for impurities, as a share of the rows
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -440,7 +440,7 @@ class Tree:
         ImportError
             If plotly is not installed.
         """
-        # imported here, because the renderer imports this module, and plotly takes a second to import
+        # a late import, because the renderer imports this module, and importing plotly takes a second
         from plotly.graph_objects import Figure
 
         from trainer.tree.render.figure import tree_figure

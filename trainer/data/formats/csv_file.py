@@ -428,9 +428,8 @@ def _header_guess(
     below = [_is_number(column[0].as_py()) for column in columns]
     like_header = not any(numbers)
     if header:
-        named_columns = (
-            columns[len(columns) - len(first) :] if len(first) < len(columns) else columns
-        )  # without R's row names
+        # the columns without that of R's row names
+        named_columns = columns[len(columns) - len(first) :] if len(first) < len(columns) else columns
         repeated = [cell for cell, column in zip(first, named_columns, strict=False) if _stands_again(cell, column)]
         if repeated or not like_header:
             share = (sum(numbers) + len(repeated)) / len(numbers)

@@ -66,7 +66,7 @@ class Moment:
     date: datetime.date | None
     minutes: int | None
     zone: str = ""
-    seconds: float = 0.0  # of the minute
+    seconds: float = 0.0  # seconds within the minute
 
 
 def moment_of(word: str, form: str) -> Moment | None:

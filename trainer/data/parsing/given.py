@@ -24,9 +24,8 @@ class ParsingChoices:
     thousands: Mapping[str, str] = field(default_factory=dict)  # thousands separator
     kinds: Mapping[str, str] = field(default_factory=dict)  # as `kind_of` takes them
     missing: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # words that mean an empty cell
-    merge: Mapping[str, Mapping[str, str]] = field(
-        default_factory=dict
-    )  # spellings to replace; empty: all that look alike
+    # spellings to replace; empty: all that look alike
+    merge: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     skip_top: int | None = None  # lines above the table
     skip_bottom: int | None = None  # lines below the table
     delimiter: str | None = None

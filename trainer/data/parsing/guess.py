@@ -36,7 +36,7 @@ from trainer.data.parsing.numbers import (
 from trainer.data.parsing.words import is_missing_word
 
 FEW_VALUES = 10  # with at most this number of different numbers beside a word, they may be codes
-MOST_LETTERS = 4  # of a word that looks like a number with a unit or a month beside it
+MOST_LETTERS = 4  # letters up to which a word that begins with a digit looks like a number with a unit or a month
 
 
 def guess_columns(raw: RawTable, choices: ParsingChoices) -> dict[str, ColumnReading]:

@@ -28,7 +28,7 @@ class ColumnParsing:
     """The parsing of a table."""
 
     columns: Mapping[str, ColumnReading] = field(default_factory=dict)  # columns that are not plain, by name
-    delimiter: str = ""  # of this file, as the next three; other files are detected again
+    delimiter: str = ""  # this and the next three describe this file; octweb detects those of other files again
     encoding: str = ""
     top: tuple[tuple[int, str], ...] = ()  # lines above the table, with their numbers
     bottom: tuple[tuple[int, str], ...] = ()  # lines below the table

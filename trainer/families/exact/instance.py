@@ -31,8 +31,8 @@ class ExactInstance:
     """
 
     rows: np.ndarray  # uint64 (n, words)
-    classes: CodeArray  # of each row
-    weights: CountArray  # of each row
+    classes: CodeArray  # class of each row
+    weights: CountArray  # weight of each row
     weighted: bool  # whether weights are listed by row instead of the powers of two of the segments
     segment_of: CodeArray
     segments: np.ndarray  # int32 (s, 2): class, shift

@@ -15,8 +15,8 @@ from trainer.families.mip.instance import Instance
 from trainer.solver_common.binary_problem import SearchLimits
 from trainer.solver_common.cross_family import solve_binary
 
-SECONDS_PER_SET = 0.5  # for each set of rows
-TOTAL_SECONDS = 10.0  # for all sets; after that searches get no time, so new bounds are weak
+SECONDS_PER_SET = 0.5  # time limit for one set of rows
+TOTAL_SECONDS = 10.0  # time limit for all sets; after that searches get no time, so new bounds are weak
 
 
 class DeepBounds:

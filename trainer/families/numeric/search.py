@@ -93,7 +93,7 @@ class NumericSearch:
         self.unit = int(costs[0])
         self.leaf = int(costs[1])
         self.on_better: Callable[[int, Any], None] = lambda cost, tree: None
-        self.visits: Visits | None = None  # of the running search, if they are stored
+        self.visits: Visits | None = None  # visits of the running search, if they are stored
         self.visited = 0
         self.most_visits = MOST_VISITS
 

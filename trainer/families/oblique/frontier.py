@@ -34,9 +34,9 @@ from trainer.methods.base import ProofSteps, Settings, Solution, unsettled
 from trainer.methods.monitor import Monitor
 from trainer.tree.nodes import Draft, Tree
 
-MAX_DRAWING_SECONDS = 20.0  # for planes with few columns; at most 15 % of the limit
+MAX_DRAWING_SECONDS = 20.0  # time to draw planes with few columns; at most 15 % of the limit
 THINNING_REPEATS = 3  # eliminations of coefficients, with different seeds
-MAX_THINNING_SECONDS = 10.0  # for the elimination of coefficients; at most half of the remaining time
+MAX_THINNING_SECONDS = 10.0  # time to eliminate coefficients; at most half of the remaining time
 
 
 @dataclass(frozen=True, kw_only=True)

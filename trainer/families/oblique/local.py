@@ -22,7 +22,7 @@ from trainer.families.oblique.kernels.descend import descend
 RIDGES = (1e-4, 1e-2, 1.0)
 DESCENT_STEPS = 60
 MAX_EXACT_SIZE = 600  # points and columns; larger Newton steps are solved by conjugate gradients
-GRADIENT_ROUNDS = 25  # of conjugate gradients
+GRADIENT_ROUNDS = 25  # rounds of conjugate gradients
 REWEIGH_EVERY = 25  # rounds
 REWEIGH_STEPS = 20
 
@@ -146,7 +146,7 @@ class LocalSearch:
         self.instance = instance
         self.random = np.random.default_rng(seed)
         self.flag = np.zeros(1, np.int64) if flag is None else flag
-        self.stopped: Callable[[], bool] = never_stop  # of the run, or of the tree that is improved
+        self.stopped: Callable[[], bool] = never_stop  # stop condition of the run, or of the tree that is improved
         self.best: ObliqueTree = instance.prune(instance.complete_to_depth(instance.majority_leaf()))
         self.value: Fraction = instance.value(self.best)
         self.rounds = 0

@@ -61,9 +61,8 @@ def find_plane(units: list[CountArray | None], X: FloatArray, points: CountArray
     if not varying or any(c is None for c in columns):
         return None
     some = values[: len(varying) + 8, varying] - values[0, varying]
-    if (
-        np.linalg.matrix_rank(some / np.ptp(values[:, varying], axis=0)) > 2
-    ):  # a cheap test that spares exact arithmetic
+    # a cheap test that spares exact arithmetic
+    if np.linalg.matrix_rank(some / np.ptp(values[:, varying], axis=0)) > 2:
         return None
     table = np.array([c[points] for c in columns if c is not None]).astype(object)
     table = table - table[:, :1]
@@ -177,9 +176,8 @@ class Packing:
         assert x is not None
         sides = line_separations(x[points], np.zeros(len(points), np.int64) if y is None else y[points])
         roots = Roots(sides, self.counts[points])
-        least = find_least_errors(
-            roots, self.limit
-        )  # without the patience, since this set may be the first with a gain
+        # the limit counts here, not the patience, since this set may be the first with a gain
+        least = find_least_errors(roots, self.limit)
         if least is None:
             return None
         nodes = tuple(roots.nodes(root, t) for t, root in enumerate(least.roots, start=2)) if trees else ()

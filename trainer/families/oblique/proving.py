@@ -28,7 +28,7 @@ DISTANCE_UNPROVED = (
     "A tree whose hyperplanes are nearer to the rows than allowed would be better, and proof steps cannot exclude trees by this "
     "distance alone."
 )
-MAX_LABELLINGS = 20_000  # of the leaves; checkers accept no more
+MAX_LABELLINGS = 20_000  # labellings of the leaves; checkers accept no more
 
 
 def build_proof(problem: Problem, settings: Settings, bound: Fraction, stop: Callable[[], bool]) -> ProofSteps | None:

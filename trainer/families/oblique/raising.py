@@ -22,7 +22,7 @@ from trainer.families.oblique.store import Step, Store
 from trainer.families.oblique.target import SearchClock, Target
 from trainer.methods.base import ProofSteps
 
-TIME_SHARE = 0.5  # of the remaining time
+TIME_SHARE = 0.5  # share of the remaining time
 MAX_SECONDS = 60.0
 MAX_CASES = 1_000_000
 

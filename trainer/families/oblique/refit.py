@@ -17,7 +17,7 @@ from trainer.families.oblique.separable import SeparatingPlane, Separator
 STYLES = ("margin", "svm", "sparse")
 LARGE_PROGRAM_CELLS = 100_000  # points times columns; larger programs may take seconds
 MARGIN_PENALTY = 1000.0  # penalty of a violated margin in the soft-margin problem, relative to |a|^2 / 2
-MIN_SPARSE_MARGIN = 1e-5  # of a sparse plane with largest coefficient 1
+MIN_SPARSE_MARGIN = 1e-5  # margin of a sparse plane with largest coefficient 1
 Draw = Callable[[FloatArray, CountArray, CountArray], "tuple[FloatArray, float] | None"]
 
 

@@ -32,7 +32,7 @@ SOLVER_OPTIONS: tuple[dict[str, str | int | float], ...] = (
 )  # fmt: skip
 MARGIN = 1e-7  # sets nearer than twice this, in l1 and scaled units, count as inseparable
 SUPPORT = 1e-9
-ROUNDING = 1e-12  # of sums of points in [0, 1]
+ROUNDING = 1e-12  # tolerance for sums of points in [0, 1]
 MAX_CACHED = 20_000
 
 

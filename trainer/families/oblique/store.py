@@ -53,7 +53,7 @@ class Store:
         self.most_cases = MAX_CASES
         self.lemmas: dict[tuple[int, Labels], int] = {}
         self.lemma_list: list[Lemma] = []
-        self.narrow: dict[Columns, Store] = {}  # for hyperplanes with coefficients in these columns only
+        self.narrow: dict[Columns, Store] = {}  # stores of hyperplanes with coefficients in these columns only
 
     def narrowed(self, columns: Columns) -> Store:
         """Return the store of the same points for hyperplanes with coefficients in these columns only."""

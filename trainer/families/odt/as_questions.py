@@ -20,7 +20,7 @@ from trainer.families.odt.topology import Shape
 from trainer.methods.base import CHECKER_SEARCHES, NotProved, ProofSteps
 
 MAX_QUESTIONS = 1000  # the checker counts pairs of them
-MAX_QUESTIONS_DEPTH_4 = 100  # for topologies of depth four
+MAX_QUESTIONS_DEPTH_4 = 100  # questions up to which topologies of depth four are searched
 ROUNDING_TOLERANCE = Fraction(1, 10**6)  # largest rounding error in a number of errors
 
 

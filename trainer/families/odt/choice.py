@@ -27,7 +27,7 @@ AUTO = "auto"
 CANDIDATES = ("depth-2", "depth-2.5", "depth-3", "imbalanced")  # by number of questions
 FOLDS = 5
 SAMPLE_ROWS = 600  # training rows per repetition on larger data, as in the paper
-TIME_SHARE = 0.5  # of the time limit, for the selection
+TIME_SHARE = 0.5  # share of the time limit that the selection may use
 
 
 def select_columns(groups: Groups, seed: int) -> Groups:

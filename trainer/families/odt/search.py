@@ -35,7 +35,7 @@ from trainer.families.odt.topology import Shape
 from trainer.kernels.members import members
 from trainer.tree.nodes import Draft, DraftLeaf
 
-NODES_PER_CALL = 20_000  # of a kernel; well below a tenth of a second
+NODES_PER_CALL = 20_000  # nodes of one kernel call, which then takes well below a tenth of a second
 PAIRS_PER_CHECK = 10_000_000  # pairs of columns counted between two checks of the clock
 MAX_CACHE_BYTES = 200_000_000
 MAX_THREE_LEVEL_CELLS = 20_000_000  # cells of the tables of one group

@@ -207,9 +207,8 @@ class Linear(NumericSplit):
                 parts.append(f"{MINUS if a < 0 else '+'} {size}")
             else:
                 parts.append(f"{MINUS}{size}" if a < 0 else size)
-        same = (
-            bool(self.terms) and self.coefficients[0] == 1 and self.levels[0] == VALUE
-        )  # in the unit of the first column
+        # in the unit of the first column
+        same = bool(self.terms) and self.coefficients[0] == 1 and self.levels[0] == VALUE
         words = unit(schema[self.features[0]]) if same else ""
         return f"{' '.join(parts) or '0'} ≤ {number_text(self.threshold, full=True)}{words}{self.empty_words()}"
 

@@ -23,7 +23,7 @@ from trainer.families.exact.search.frontier import FrontierSearch
 from trainer.families.exact.search.pareto import NO_LIMIT, ParetoSearch, recall_limit
 from trainer.tree.shapes import LabelledShape
 
-MOST_BYTES = 1 << 28  # of cached vectors
+MOST_BYTES = 1 << 28  # bytes of cached vectors
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -30,9 +30,8 @@ class WorkbenchRows(NamedTuple):
 
     instance: ExactInstance
     origin: np.ndarray
-    encoded_errors: (
-        np.ndarray
-    )  # uint8 like `ExactInstance.equal`, for rows that are equal in all features of the encoding
+    # uint8 like `ExactInstance.equal`, for rows that are equal in all features of the encoding
+    encoded_errors: np.ndarray
 
 
 def rows_of(problem: Problem, bits: BitArray, depth: int) -> WorkbenchRows:

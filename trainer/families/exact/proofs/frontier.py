@@ -20,7 +20,7 @@ from trainer.solver_common.binary_problem import BinaryProblem, SearchLimits
 
 CHECKED_HEIGHT = 3  # height up to which the checker counts by itself
 ALWAYS_PROVED_DEPTH = 4  # depth up to which a frontier is proved for any number of features
-MOST_PATHS = 1000  # for deeper trees: most paths from the root to subtrees that the checker counts
+MOST_PATHS = 1000  # most paths from the root of a deeper tree to subtrees that the checker counts
 Step = dict[str, Any]
 
 

@@ -20,7 +20,7 @@ from trainer.families.exact.editing.space import ExactSpace
 from trainer.families.exact.proofs.rules import Rules
 from trainer.families.exact.search.pareto import recall_limit
 
-MOST_BYTES = 1 << 28  # of cached vectors
+MOST_BYTES = 1 << 28  # bytes of cached vectors
 MOST_SUMS = 1 << 20  # pairs of vectors in one array operation
 MOST_PLACES = 1_000_000  # subproblems; the checker takes some tenths of a millisecond for each
 Span = tuple[int, int]

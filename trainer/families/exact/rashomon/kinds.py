@@ -28,7 +28,7 @@ class Kinds:
     classes: np.ndarray
     groups: np.ndarray
     answers: np.ndarray
-    codes: np.ndarray  # of each row of the instance
+    codes: np.ndarray  # kind of each row of the instance
     weights: np.ndarray
     data: DataRows
     places: np.ndarray | None  # position of each row of the instance in `data`; None: the same position

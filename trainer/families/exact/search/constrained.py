@@ -46,8 +46,10 @@ class ConstrainedResult:
     nodes: int
     infeasible: bool = False
     shortfall: Fraction | None = None
-    search: ExactSearch | None = field(default=None, repr=False, compare=False)  # of a tree found without constraints
-    cases: Case | None = field(default=None, repr=False, compare=False)  # of a limit of columns
+    # the search that found the tree, if it had no constraints
+    search: ExactSearch | None = field(default=None, repr=False, compare=False)
+    # case distinction of a search with a column limit
+    cases: Case | None = field(default=None, repr=False, compare=False)
 
     @property
     def optimal(self) -> bool:

@@ -40,7 +40,7 @@ class ParetoSearch:
     """The recurrence over Pareto fronts, for one instance and one set of allowed features."""
 
     def __init__(self, search: ExactSearch, constraints: Constraints, unit: int, leaf: int) -> None:
-        self.depth = self.full_depth = -1  # of the root
+        self.depth = self.full_depth = -1  # depths of the root
         self.search = search
         self.constraints = constraints
         g = search.instance

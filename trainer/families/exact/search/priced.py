@@ -64,7 +64,7 @@ class PricedSearch:
         self.bytes = 0
         self.incumbent: tuple[int, Shape] = (int(INFINITE), None)
         self.root_bound = 0
-        self.depth = 0  # of the trees that are searched now
+        self.depth = 0  # depth of the trees that are searched now
         self.improved: Callable[[int, Shape], None] = lambda cost, shape: None
 
     def solve(self, rows: np.ndarray, height: int, paid: frozenset[int], ub: int) -> PricedEntry:

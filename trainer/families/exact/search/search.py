@@ -96,9 +96,8 @@ class ExactSearch:
         if self.allowed is None:
             self.allowed = np.ones(g.features, np.uint8)
         _check_pairs(g.n_classes, int(np.count_nonzero(self.allowed)), self.depth, 2 * o.memory)
-        similar = (
-            o.similarity and self.min_leaf <= 1
-        )  # with a minimum leaf size a tree may be infeasible for fewer rows
+        # with a minimum leaf size, a tree may be infeasible if rows are removed
+        similar = o.similarity and self.min_leaf <= 1
         self.similar = similar
         self.costs = np.array([g.unit, g.leaf, self.min_leaf, similar], np.int64)
         self.memo: dict[Any, MemoEntry] = {}

@@ -42,7 +42,8 @@ class ExactResult:
     search: ExactSearch | None = field(default=None, repr=False, compare=False)
     lower: int = 0  # the bound in the integer costs of the search
     any_depth: bool = False  # whether the bound is proved for trees of any depth
-    cases: Case | None = field(default=None, repr=False, compare=False)  # of the search with a column limit
+    # case distinction of a search with a column limit
+    cases: Case | None = field(default=None, repr=False, compare=False)
 
     def proof(self, stop: Callable[[], bool]) -> ProofSteps | None:
         """Return the steps that prove the bound, from the caches of the search."""

@@ -1,4 +1,4 @@
-"""The constraint `max_columns`: at most so many different columns."""
+"""Limit the number of different columns: the constraint `max_columns`."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class MaxColumns(SideConstraint):
         return next((RelaxedColumns(columns=c) for c in given_up if isinstance(c, cls)), None)
 
     def add_to_exact(self, constraints: Constraints, instance: Instance) -> Constraints:
-        """Add the limit, unless there is one: the search supports only one."""
+        """Add the limit unless the search has one already, since it supports only one."""
         if constraints.max_columns is not None:
             return constraints
         return replace(constraints, max_columns=self.limit, columns=np.array(self.columns, np.int64))
@@ -71,7 +71,7 @@ class MaxColumns(SideConstraint):
 
 @dataclass(frozen=True, kw_only=True)
 class RelaxedColumns(RelaxedConstraint):
-    """As few columns as possible."""
+    """The relaxation of `MaxColumns`: use as few columns as possible."""
 
     of: ClassVar[str] = "columns"
 
@@ -86,11 +86,11 @@ class RelaxedColumns(RelaxedConstraint):
         return Fraction(self.columns.count(tree))
 
     def fill(self, view: View, values: FloatArray, tree: ArrayTree) -> None:
-        """Write the values as in the constraint."""
+        """Set the same values as the constraint."""
         self.columns.fill(view, values, tree)
 
     def sentence(self, price: Fraction) -> str:
-        """Return the number that must be allowed, as a sentence."""
+        """Return a sentence that states the smallest feasible limit."""
         return f"Everything else can be satisfied with {count_noun(int(price), 'column')}."
 
 

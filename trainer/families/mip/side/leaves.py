@@ -1,4 +1,4 @@
-"""The constraint `max_leaves`: at most so many leaves."""
+"""Limit the number of leaves: the constraint `max_leaves`."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class MaxLeaves(SideConstraint):
 
 @dataclass(frozen=True, kw_only=True)
 class RelaxedLeaves(RelaxedConstraint):
-    """As few leaves as possible."""
+    """The relaxation of the limit on leaves: use as few leaves as possible."""
 
     of: ClassVar[str] = "leaves"
 
@@ -57,7 +57,7 @@ class RelaxedLeaves(RelaxedConstraint):
         return Fraction(len(tree.leaves))
 
     def sentence(self, price: Fraction) -> str:
-        """Return the number that must be allowed, as a sentence."""
+        """Return a sentence that states the smallest feasible limit."""
         return f"Everything else can be satisfied with {count_noun(int(price), 'leaf', 'leaves')}."
 
 

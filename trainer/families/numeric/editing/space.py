@@ -17,7 +17,7 @@ from trainer.families.numeric.editing.questions import ThresholdQuestions
 from trainer.families.numeric.search import INFINITE, MOST_WEIGHT, NumericSearch, TimeOver
 from trainer.tree.shapes import Shape
 
-ENTRY_BYTES = 300  # of a memoised subproblem without its rows
+ENTRY_BYTES = 300  # memory of a memoised subproblem without its rows
 
 
 @dataclass(frozen=True)
