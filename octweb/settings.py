@@ -66,7 +66,7 @@ MAX_COPIES_BYTES = integer("OCTWEB_MAX_COPIES_MB", 5_000) * 1_000_000  # cached 
 DEMO_VISITORS = integer("OCTWEB_DEMO_VISITORS", 200)  # visitor accounts created within a day
 DEMO_VISITORS_PER_ADDRESS = integer("OCTWEB_DEMO_VISITORS_PER_ADDRESS", 10)
 DEMO_ITEMS = integer("OCTWEB_DEMO_ITEMS", 100)  # data sets, runs, models and other objects of one visitor
-# the approver of a model must not be its owner; None: as soon as there are two administrators
+# whether the approver of a model must not be its owner; None: only if there are two administrators or more
 FOUR_EYES = boolean("OCTWEB_FOUR_EYES", False) if "OCTWEB_FOUR_EYES" in os.environ else None
 APPROVALS = one_of("OCTWEB_APPROVALS", 1, 2)  # administrators who must approve a model: one or two
 WEBHOOK_HOSTS = words_setting("OCTWEB_WEBHOOK_HOSTS", "")  # private hosts that webhooks may address
@@ -79,7 +79,7 @@ RECORD_SPOOL_BYTES = integer("OCTWEB_RECORD_SPOOL_MB", 2048) * 1_000_000  # limi
 RECORD_KEEP_DAYS = integer("OCTWEB_RECORD_KEEP_DAYS", 1826)
 WORKER_LEASE_SECONDS = integer("OCTWEB_WORKER_LEASE_SECONDS", 30)
 WORKER_GRACE_SECONDS = integer("OCTWEB_WORKER_GRACE_SECONDS", 10)
-# for forms of pages: octweb.core.parsers limits bodies of API calls, and larger files go to disk
+# limit for forms on pages; octweb.core.parsers limits bodies of API calls, and larger files go to disk
 DATA_UPLOAD_MAX_MEMORY_SIZE = FILE_UPLOAD_MAX_MEMORY_SIZE = 2_500_000
 FILE_UPLOAD_PERMISSIONS = 0o600  # Django's default is 644, whatever the umask is
 FILE_UPLOAD_DIRECTORY_PERMISSIONS = 0o700
@@ -173,7 +173,7 @@ if DATABASES["default"]["ENGINE"].endswith("sqlite3"):
         "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;",
     }
 elif DATABASES["default"]["ENGINE"].endswith("postgresql"):
-    # as long as SQLite waits; then the call fails with "database is locked" instead of waiting for ever
+    # seconds that SQLite waits; then the call fails with "database is locked" instead of waiting for ever
     DATABASES["default"].setdefault("OPTIONS", {}).setdefault("options", "-c lock_timeout=20s")
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 

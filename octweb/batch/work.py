@@ -123,7 +123,7 @@ class PredictionSupervisor(ResultSupervisor):
         name = ""
         try:
             with child.result.open("rb") as stream:
-                # a name of this attempt only, so that files of a lost attempt are never used
+                # the name belongs to this attempt alone, so that files of a lost attempt are never used
                 path = f"{job.folder}/result-{self.attempt}.{job.format}"
                 name = default_storage.save(path, File(stream))
             life = summary.pop("life", {})

@@ -24,7 +24,7 @@ from octweb.core.client_sockets import Clients, ClientSocket
 from octweb.core.one_write import FixedConfig, answer_in_one_write
 
 VERSION = (27, 0)  # tested version of gunicorn; with others, the plain gthread worker is used
-# wait for a call in a turn; longest call that keeps the turn; longest round until connections go back
+# wait for a call in a turn; longest call that keeps the turn; longest round before connections are returned
 PATIENCE_MS = 1
 TURN_SECONDS = 0.02
 ROUND_SECONDS = 0.5

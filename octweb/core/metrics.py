@@ -19,7 +19,7 @@ from prometheus_client.multiprocess import MultiProcessCollector
 from octweb.core.tally import Counts, ModelTally
 from trainer.errors import RowError, TrainerError
 
-# label of models that are not served: otherwise strangers could fill the memory with invented names
+# one label for all models that are not served: otherwise strangers could fill the memory with invented names
 UNKNOWN = "unknown"
 MAX_LABELS = 50  # classes of a model with their own count; the others are counted together
 OTHER = "other classes"
@@ -136,7 +136,7 @@ def _status(error: Exception, api: str) -> int:
     return int(getattr(error, "status_code", 500))
 
 
-# read from the database at each scrape, so equal in all processes; modules register their collectors on import
+# collectors read the database at each scrape, so all processes report the same; modules register theirs on import
 STORED = CollectorRegistry(auto_describe=False)
 
 

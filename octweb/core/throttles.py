@@ -36,7 +36,7 @@ class Windows:
     """Sliding window of calls: those of the current window, and the share of the previous one that still counts."""
 
     def __init__(self) -> None:
-        # caller: (number of the window, calls before it, calls in it)
+        # by caller: number of the current window, calls in the previous window, calls in the current one
         self._counts: dict[str, tuple[int, int, int]] = {}
         self._lock = threading.Lock()
 

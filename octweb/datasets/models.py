@@ -23,7 +23,7 @@ class Dataset(Deletable):
     source_name = models.CharField(max_length=255)
     source_bytes = models.BigIntegerField(default=0)
     sample = models.CharField(max_length=50, blank=True)
-    # another file with the same columns
+    # `previous` is the data set before this version: another file with the same columns
     version = models.PositiveIntegerField(default=1)
     previous = models.ForeignKey("self", null=True, blank=True, on_delete=models.SET_NULL, related_name="later")
 
@@ -45,7 +45,7 @@ class Upload(Owned):
     file = models.FileField(upload_to="uploads/%Y/%m/")
     source_name = models.CharField(max_length=255)
     source_bytes = models.BigIntegerField(default=0)
-    # result of reading, so that the file is read once: rows as text, read options, description
+    # result of reading, stored so that the file is read only once: rows as text, read options, description
     rows = models.FileField(upload_to="uploads/%Y/%m/", blank=True)
     options = models.JSONField(default=dict)
     found = models.JSONField(default=dict)

@@ -59,7 +59,7 @@ LIST_SORTS = {
     "target": ("target", "target"),
     "runs": ("runs", "-run_count"),
 }
-# a subquery: unless sorted by it, only the runs of the page's rows are counted
+# with a subquery, only the runs of the rows on the page are counted, unless the list is sorted by them
 COUNTED = Dataset.objects.filter(pk=OuterRef("pk")).order_by().values("pk")
 RUN_COUNT = Subquery(COUNTED.annotate(count=Count("runs", filter=Q(runs__deleted_at=None))).values("count"))
 SORTS = {"cut": "best single cut", "file": "order in the file", "name": "name", "missing": "missing"}
@@ -196,11 +196,11 @@ def _parse_choices(
         except DataError as error:
             unread = str(error)
     still_open = {column.name for column in staged.reading.columns.values() if column.taken_for == "ask"}
-    # the select of a column with an open question is no choice
+    # the preset value of a column with an open question is not a choice of the user
     kinds = {name: kind for name, kind in (choice.kinds or {}).items() if name not in still_open}
     choice = replace(choice, kinds=kinds or None)
     if choice.ignore:
-        # the page ignores these by default, so they are no choice of the user; parts of dates stay in
+        # the page ignores these columns by default, so the user did not choose that; parts of dates are kept
         features = [guess for guess in staged.guesses if guess.name != choice.target]
         proposed = set(useless_columns(features, choice.kinds or {})) & set(staged.names)
         choice = replace(choice, ignore=[name for name in choice.ignore if name not in proposed])

@@ -14,7 +14,7 @@ from octweb.core.parsers import BodyTooLarge
 from octweb.decisions.later import MAX_ERRORS, MAX_ROWS, LaterRow
 from octweb.decisions.models import Kind
 
-# members of each kind beside `decision`; all are texts
+# text members of each kind, in addition to `decision`
 MEMBERS: dict[str, tuple[str, ...]] = {
     str(Kind.OUTCOME): ("value", "known_at", "source"),
     str(Kind.OVERRIDE): ("label", "reason"),

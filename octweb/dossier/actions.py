@@ -40,7 +40,7 @@ NO_ROWS = "The rows of this model are gone, so there can be no dossier. Train it
 MAX_TEXT = 4_000
 MAX_GROUPS = 20
 KEPT = timedelta(days=30)  # the last one of a model is never removed
-# format: (file of the zip, media type); the zip itself has no file name
+# by format: file inside the zip, and media type; the zip itself has no file name
 FORMATS = {
     "json": (JSON, "application/json"),
     "html": (HTML, "text/html; charset=utf-8"),

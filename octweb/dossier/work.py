@@ -103,7 +103,7 @@ class DossierSupervisor(ResultSupervisor):
         signing.sign(folder, signing_key())
         content = zip_folder(folder)
         try:
-            # a name of this attempt only, so that files of a lost attempt are never used
+            # the name belongs to this attempt alone, so that files of a lost attempt are never used
             name = default_storage.save(f"{FOLDER}/{job.pk}-{self.attempt}.zip", ContentFile(content))
             with transaction.atomic():
                 audit.record(

@@ -183,7 +183,7 @@ class Board:
 
 
 UNSHOWN = ("document", "trees", "log")
-# for lists: reads the candidates of all experiments with one query
+# reads the candidates of all experiments of a list with one query
 SHOWN = Prefetch("candidates", queryset=Candidate.objects.defer(*UNSHOWN), to_attr="shown_candidates")
 
 

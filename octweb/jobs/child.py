@@ -34,7 +34,7 @@ def environment_of_child() -> dict[str, str]:
         "OCTWEB_PARENT_PID": str(os.getpid()),
         "NUMBA_CACHE_DIR": os.environ.get("NUMBA_CACHE_DIR", str(settings.DATA_DIR / "numba")),
         "PYTHONUNBUFFERED": "1",
-        # many small matrix products: threads only cost time
+        # threads only cost time, since most matrix products are small
         "OPENBLAS_NUM_THREADS": os.environ.get("OPENBLAS_NUM_THREADS", "1"),
     }
     environment["OCTWEB_SECRET_KEY"] = "unused by the child"  # noqa: S105

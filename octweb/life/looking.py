@@ -71,7 +71,7 @@ def day_counts(model: TreeModel, first: date, last: date) -> DayCounts:
     rows = DailyCount.objects.filter(model=model, kind__in=kinds, day__range=(first, last)).order_by()
     place = {(first + timedelta(days=i)).isoformat(): i for i in range(days)}
     numbers: dict[tuple[str, str], list[int]] = {}
-    # tens of thousands of rows: a queryset that parses SQLite's dates takes three times as long
+    # there are tens of thousands of rows, and a queryset that parses SQLite's dates takes three times as long
     query = rows.annotate(text=Cast("day", CharField())).values_list("kind", "name", "text", "number").query
     with connection.cursor() as cursor:
         cursor.execute(*query.sql_with_params())

@@ -57,7 +57,7 @@ def queue_test(user: Any, message: dict[str, str]) -> list[Delivery]:
     """
     tests = Delivery.objects.filter(is_test=True, state=DeliveryState.WAITING)
     with transaction.atomic():
-        # lock: the second of two simultaneous requests finds the first one's test
+        # the lock lets the second of two simultaneous requests find the first one's test
         Wish.objects.select_for_update().get(user=user)
         if tests.filter(owner=user).exists():
             raise Conflict("Your last test is still on its way. Wait for its result below.")

@@ -30,7 +30,7 @@ RECEIVE_BYTES = 4096
 INFORMATIONAL = range(100, 200)
 SWITCHING_PROTOCOLS = 101
 SIGNATURE = "X-Octweb-Signature"  # signs the body alone; for receivers that do not know the headers below
-# as the Standard Webhooks specification names them
+# header names of the Standard Webhooks specification
 ID_HEADER = "Webhook-Id"
 TIMESTAMP_HEADER = "Webhook-Timestamp"
 SIGNATURE_HEADER = "Webhook-Signature"

@@ -30,7 +30,7 @@ def column_permissions(model: TreeModel) -> Mapping[str, Any]:
     return _read_permissions(model)
 
 
-# by key of `checklist.TITLES`: functions from a `checklist.ReviewedModel` to a `checklist.ChecklistItem`
+# functions from a `checklist.ReviewedModel` to a `checklist.ChecklistItem`, by key of `checklist.TITLES`
 item_sources: dict[str, Callable[[Any], Any]] = {}
 preparations: list[Callable[[TreeModel], None]] = []
 

@@ -103,7 +103,7 @@ class TreeModel(Deletable):
     )
     method = models.CharField(max_length=50)
     state = models.CharField(max_length=20, choices=State, default=State.DRAFT)
-    # since when callers reach it by name; the default version of a name is the one served last
+    # time since when callers reach the model by name; the default version of a name is the one served last
     served_since = models.DateTimeField(null=True, blank=True, editable=False)
     # columns of the data set that training did not use; callers may send them nevertheless
     ignored = models.JSONField(default=list, blank=True)

@@ -33,7 +33,7 @@ class TrainingProcess(Process):
         (self.folder / "schema.json").write_text(json.dumps(run.dataset.columns), encoding="utf-8")
         (self.folder / "reading.json").write_text(json.dumps(run.dataset.reading), encoding="utf-8")
         start_tree = of_earlier_attempts(run) if get(run.method).warm_start else None
-        # an earlier attempt had begun with the given start tree, so its incumbent is at least as good
+        # an earlier attempt began with the given start tree, so its incumbent is at least as good
         if start_tree is not None:
             write(ModelFile.of_tree(start_tree), self.folder / START)
         elif run.warm_start is not None:
@@ -58,7 +58,7 @@ class TrainingProcess(Process):
 
     def command(self) -> list[str]:
         run: TrainingRun = self.job
-        # no shell; every value is one argument, and names that start with a dash stay values
+        # there is no shell: every value is one argument, and names that start with a dash stay values
         return [
             *settings.COMMAND,
             "train",

@@ -30,7 +30,7 @@ class TrainingRun(Job, Deletable):
         "registry.TreeModel", null=True, blank=True, on_delete=models.SET_NULL, related_name="+"
     )
     name = models.CharField(max_length=200, blank=True)
-    # the tree becomes the next version of this family; empty: of the family named like the run
+    # the tree becomes the next version of this family, or of the family named like the run if this is empty
     family = models.ForeignKey("registry.Family", null=True, blank=True, on_delete=models.SET_NULL, related_name="+")
     # the key with which a client may repeat its request, and a digest of that request
     idempotency_key = models.CharField(max_length=200, blank=True)
@@ -55,7 +55,7 @@ class TrainingRun(Job, Deletable):
             )
         ]
 
-    # the property `unreachable` as a query
+    # database expression for the property `unreachable`
     UNREACHABLE = models.Q(status=RunStatus.FAILED, summary__status=INFEASIBLE)
 
     @property

@@ -16,7 +16,7 @@ from trainer.tree.numbers import THIN, count_words, points_text
 
 PROVED = 1e-9  # difference of bound and objective below which they are equal
 ROUNDING = 1e-6  # rows by which a difference of two objectives can be wrong
-# parameters with which a training maximises something other than correct rows less a price of leaves
+# parameters that change the objective to something other than correct rows minus a price of leaves
 OTHER_AIMS = ("costs", "column_price", "sensitivity", "specificity", "coefficient_penalty", "paper_lambda")
 
 
@@ -66,7 +66,7 @@ def _more(run: TrainingRun, difference: float, objective: float, rows: int) -> s
     if run.weight or not counts_rows(run.parameters):
         return f"Could be at most {percent(difference / objective, 2)} better." if objective > 0 else ""
     most = math.floor(difference * rows + ROUNDING)
-    # a tree with more leaves may get more rows right and yet be worth less
+    # a tree with more leaves may classify more rows correctly and still have a lower objective
     as_few = " without more leaves" if prices_leaves(run.parameters) else ""
     return f"Could be at most {most:,} more{as_few}." if most else f"No tree of the search gets more right{as_few}."
 

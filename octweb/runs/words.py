@@ -25,7 +25,7 @@ UNNAMED = {"time_limit", "memory_limit", "threads", "solver", "depth", "leaf_pen
 FIRST = ("recall", "sensitivity", "specificity", "positive", "forbidden", "forbidden_pairs", "monotone")
 CONSTRAINTS = (*FIRST, *(p.name for p in SIDE_CONSTRAINTS if p.name not in FIRST))  # in the order of the page
 SIZE = ("leaf_penalty", "pruning", "min_leaf", "max_leaves")
-# declarations of all methods, for constraints that the chosen method does not take
+# declarations of all methods, since a constraint may not be one of the chosen method
 DECLARED = {p.name: p for m in METHODS for p in m.parameters}
 MOST_NAMED = 3
 MOST_CLASSES = 4  # classes up to which each is named with its rows

@@ -53,7 +53,7 @@ def _fives() -> np.ndarray:
 
 FIVES = _fives()
 
-# strtod(address, NULL) of the C library; the character after a number ends it
+# strtod(address, NULL) of the C library; it stops at the character after a number
 _strtod = types.ExternalFunction("strtod", types.float64(types.intp, types.intp))
 
 

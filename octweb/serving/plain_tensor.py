@@ -69,7 +69,7 @@ def _small_request(content: bytes | bytearray, outputs: tuple[str, ...]) -> Requ
 
 
 def _request(document: Any, outputs: tuple[str, ...]) -> Request | None:
-    # sorted lists, not sets: the full parser handles duplicate keys
+    # compare sorted lists, not sets: a document with duplicate keys goes to the full parser
     if not isinstance(document, simdjson.Object) or sorted(document.keys()) not in KEYS:
         return None
     inputs = document["inputs"]

@@ -35,7 +35,7 @@ LONGEST_WAIT = 10.0  # seconds for which a call may wait for its answer
 LOOK = 0.02
 WAIT = OpenApiParameter("wait", float, description=f"seconds to wait for the answer, at most {LONGEST_WAIT:g}")
 STEP = OpenApiParameter("step", int, description="the step that a page shows; its figure has an address of its own")
-# the current step of each workbench in a list
+# loads the current step of each workbench in a list
 CURRENT = Prefetch(
     "steps",
     queryset=Step.objects.filter(number=F("workbench__position")).order_by().defer("document"),

@@ -388,7 +388,7 @@ def _question(split: dict[str, Any], kinds: Mapping[str, str]) -> str:
     schema = (
         ColumnSchema(
             name=split["feature"],
-            # the kind of the data set's column may have changed since
+            # the kind of the data set's column may have changed in the meantime
             kind=ColumnKind.CATEGORICAL
             if "categories" in split
             else ColumnKind(kinds.get(split["feature"], ColumnKind.NUMERIC)),

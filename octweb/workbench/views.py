@@ -91,7 +91,7 @@ def _holding(request: HttpRequest, model: TreeModel) -> HttpResponse:
         node = int(request.POST.get("node", ""))
         threshold = float(request.POST["threshold"])
     except ValueError:
-        # gives the same error as a node without a threshold
+        # these values give the same error as a node without a threshold
         node = -1
         threshold = math.nan
     bench, place = actions.open_holding(owner=request.user, model=model, node=node, threshold=threshold)
@@ -203,7 +203,7 @@ def _render_refusal(request: HttpRequest, bench: Workbench, at: str, error: Exce
     field = field if fields[field] else "wish"
     words = " ".join(error.errors.values()) if isinstance(error, ParameterError) else _error_text(error)
     typed = form.get("wish" if field == "wish" else "value", "")
-    # A refresh would take the reason away.
+    # A refresh would remove the reason from the page.
     context |= {"refused_field": field, "refused": words, "typed": typed, "working": False}
     return render(request, "workbench/detail.html", context, status=422)
 

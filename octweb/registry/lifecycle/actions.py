@@ -37,7 +37,7 @@ from octweb.registry.models import Family, Recording, ReviewEvent, Share, ShareL
 from trainer.tree.document import without_row_digests
 from trainer.tree.file import from_json
 
-# step: states before it, state after it, past participle in refusals
+# by step: states before it, state after it, and past participle for refusals
 TRANSITIONS: dict[str, tuple[tuple[State, ...], State, str]] = {
     "ask": ((State.DRAFT, State.REJECTED), State.IN_REVIEW, "sent to review"),
     "withdraw": ((State.IN_REVIEW,), State.DRAFT, "withdrawn from review"),

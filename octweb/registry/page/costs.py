@@ -117,7 +117,7 @@ def _cheapest_answers(scene: ModelScene, part: str, table: np.ndarray) -> list[d
     leaves = scene.tree.leaves
     training = np.array([leaf.counts for leaf in leaves], np.int64)
     answers = np.where(training.sum(axis=1) > 0, (training @ table).argmin(axis=1), [leaf.label for leaf in leaves])
-    # the tree's own answer stays if it is as cheap
+    # on a tie, keep the tree's own answer
     for i, leaf in enumerate(leaves):
         leaf_costs = training[i] @ table
         if leaf_costs[leaf.label] <= leaf_costs[answers[i]]:

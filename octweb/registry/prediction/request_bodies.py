@@ -185,7 +185,7 @@ def _decode_column(name: str, column: pa.ChunkedArray) -> pa.Array:
     """Return a column as files have it, dictionary-encoded texts decoded. Raises ParseError, and BodyTooLarge above the memory limit."""
     if pa.types.is_null(column.type):
         return pa.nulls(len(column), pa.float64())
-    # before anything is unpacked: lists, too, may share memory
+    # checked before anything is unpacked, because lists, too, may share memory
     kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
     if not any(test(kind) for test in TYPES):
         raise ParseError(f"Column '{name[:60]}' has the Arrow type {column.type}; send numbers, booleans or texts.")

@@ -27,7 +27,7 @@ from octweb.registry.review.checklist import ReviewedModel, answers_of, build_ch
 from trainer.training.unseen import unseen_words
 from trainer.tree.render.outline import tree_outline
 
-# by verb of the page: a key of `actions.STEPS`, and further arguments
+# key of `actions.STEPS` and further arguments, by verb of the page
 STEPS: dict[str, tuple[str, dict[str, Any]]] = {
     "approve": ("approve", {"publish": False}),
     "approve-only": ("approve", {"publish": False}),
