@@ -63,7 +63,7 @@ def structure(model: dict[str, Any]) -> list[Finding]:
         if not isinstance(parameters.get(name) or 0, int):
             raise TypeError(f"the parameter '{name}' is not a whole number")
     if parameters.get("bins") is not None and parameters["bins"] < 2:
-        # a file without this member has none
+        # it is None in a file without this member
         raise ValueError(f"the parameter 'bins' is {parameters['bins']}, and the least is 2")
     for name, most in MOST.items():  # training allows no more, and larger values would stall this check
         if (parameters.get(name) or 0) > most:

@@ -37,7 +37,7 @@ def chosen_columns(model: Model) -> list[bool] | None:
     def ends_list(end: int) -> bool:
         return text[end:] == ")" or text.startswith("), ", end)
 
-    # beginnings of the text that are lists of names, with their ends; and those that a bracket closes
+    # prefixes of the text that are lists of names, with their ends, and those before a closing bracket
     readings = [(0, frozenset[int]())]
     complete = [frozenset[int]()] if ends_list(0) else []
     for j, name in enumerate(names):

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from trainer.check.proof.subject import BadProof, require
 
-# the version that counts errors for each number of leaves
+# version of the format in which proofs count errors for each number of leaves
 FORMAT = "octweb-proof"
 OF_GOALS = 4
 OF_ANY_HEIGHT = 9  # version whose steps may have no limit of height

@@ -77,7 +77,7 @@ class CountTable:
         top = np.cumsum(-np.sort(-sizes, axis=0), axis=0)
         total = sizes.sum(axis=0)
         best = np.full(excess.shape, INFINITE_COST, np.int64)
-        # more leaves cost more than that
+        # trees with more leaves cost more than that
         for t in range(1, min(leaves, len(sizes), INFINITE_COST // max(1, self.leaf)) + 1):
             best = np.minimum(best, t * self.leaf + self.unit * np.maximum(excess, total - top[t - 1]))
         return best

@@ -65,7 +65,7 @@ class CaseBlock:
         self.space = space
         self.charge = space.charge if shown.alone else 0
         self.weighed: dict[Any, bool] = {}  # whether the question at a place weighs a coordinate
-        # the least cost of each point at a place
+        # by place: the least cost of each point
         self.wrong = {v: least_errors(space, labels(tree)).tolist() for v, tree in self.trees.items()}
         self.at = dict.fromkeys(shown.points, 1)
         self.cost = sum(self.wrong[1][p] for p in shown.points)

@@ -12,7 +12,7 @@ import numpy as np
 from trainer.check.proof.subject import Shape
 from trainer.check.recount.search.exhaustive_search import SearchTooLarge
 
-# fixed costs of a subproblem and of a join of two sides, in array elements that take as long
+# fixed costs of a subproblem and of a join of two sides, in array elements of the same running time
 VISIT = 1 << 16
 JOIN = 1 << 14
 Sides = list[list[np.ndarray]]  # the parts of the rows that are assigned to each side

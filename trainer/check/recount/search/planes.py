@@ -101,7 +101,7 @@ def errors_in_planes(model: dict[str, Any], data: ModelTable) -> Counted | None:
 def coordinates(rows: list[int], features: Sequence[np.ndarray]) -> list[tuple[int, int]] | None:
     """Return integer coordinates of the rows in a plane that holds them; None if they span more, or are too wide."""
     axes: list[list[int]] = []
-    # a row, and a column that is 1 at this row and 0 at the rows before
+    # pairs of a row and a column that is 1 at this row and 0 at the rows before it
     basis: list[tuple[int, list[Fraction]]] = []
     for values in (feature[rows] for feature in features):
         column = as_integers(values) if len(np.unique(values)) > 1 else np.zeros(len(rows), np.int64)
