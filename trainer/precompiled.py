@@ -24,7 +24,7 @@ from numba.core.caching import CompileResultCacheImpl, FunctionCache, IndexDataC
 from numba.core.codegen import get_host_cpu_features
 
 FOLDER = Path(__file__).resolve().parent / "_ready"
-# by machine: LLVM's name of the processor, and the features of it that code may use
+# LLVM's name of the processor, and those of its features that code may use, by machine
 LEVELS: dict[str, tuple[str, tuple[str, ...]]] = {
     "x86_64": (
         "x86-64-v3",
@@ -136,5 +136,5 @@ def environment() -> dict[str, str]:
     if platform.machine() not in LEVELS:
         return {}
     level, features = LEVELS[platform.machine()]
-    # numba would take the features of the processor at hand where none is named
+    # if no features are named, numba would use those of the current processor
     return {"NUMBA_CPU_NAME": level, "NUMBA_CPU_FEATURES": ",".join(f"+{f}" for f in features) or "+neon"}

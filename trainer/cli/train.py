@@ -51,7 +51,7 @@ from trainer.tree.numbers import count_words
 
 ENDS = [str(status) for status in (Status.MEMORY_LIMIT, Status.TIME_LIMIT, Status.CANCELLED)]
 
-# options that need rows
+# options that are refused for counts, because they need rows
 NEED_ROWS = (
     "test_share", "folds", "schema", "warm_start", "sha256", "proof", "killed", "progress", "group", "time", "weight", "ignore", "special",
 )  # fmt: skip

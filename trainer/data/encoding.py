@@ -427,7 +427,7 @@ def _buckets(j: int, column: Column, bins: int, weights: CountArray | None) -> l
         share = position - below
         low = np.array(_order_statistics(column.values, weights, [int(b) for b in below]))
         high = np.array(_order_statistics(column.values, weights, [int(b) for b in np.ceil(position)]))
-        # the two forms of NumPy's interpolation, so that weights and repeated rows agree to the last bit
+        # use both forms of NumPy's interpolation, so that weights and repeated rows agree to the last bit
         quantiles = np.where(share >= 0.5, high - (high - low) * (1 - share), low + (high - low) * share)
     edges = np.unique(quantiles)
     if len(edges) < 2:

@@ -236,7 +236,7 @@ def _category(
     observations: _Observations,
 ) -> float:
     if cell is None or (isinstance(cell, str) and cell not in codes and (cell.strip() == "" or cell.strip() in MARKS)):
-        # as in files: a word such as 'NA' is missing unless the model knows it as a category
+        # a word such as 'NA' is missing, as in files, unless it is a category of the model
         if column.missing_code is not None:
             return float(column.missing_code)
         return _missing(column, i, used and not column.answers_empty)

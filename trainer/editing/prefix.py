@@ -15,7 +15,7 @@ from trainer.editing.space import INFINITE_COST, NONE_BANNED, DemandedQuestion, 
 from trainer.editing.wishes import Items, banned_at, items_below, satisfies
 from trainer.tree.shapes import LabelledShape, Shape
 
-# choices that are no question
+# choices other than a question
 LEAF = -1
 COMMON = -2  # the tree of the common search
 OPEN = -3  # no tree yet
@@ -250,7 +250,7 @@ class Prefix:
         items_here = [i for i in spot.items if not i.place]
         asks = [DemandedQuestion(i.column, i.questions) for i in items_here if i.verb == "ask"]
         avoided = {i.column for i in items_here if i.verb == "avoid"}
-        # with wishes on one side a question and its opposite differ;
+        # if only one side has wishes, a question and its opposite differ,
         # and an avoided question must not represent those that separate the rows alike
         alike = alike or bool(avoided) or any(i.place for i in spot.items)
         questions = [

@@ -65,7 +65,7 @@ def mcnemar(b: int, c: int) -> float:
     k = min(b, c)
     if n == 0:
         return 1.0
-    # the binomial tail at 1/2 in integers, which is exact for any number of rows
+    # the binomial tail at 1/2, computed in integers, which is exact for any number of rows
     tail = 0
     term = 1
     for i in range(k + 1):

@@ -24,8 +24,8 @@ from trainer.tree.numbers import THIN, number_text, points_text
 CHANCE = 0.05  # a difference with a larger p-value may be chance
 LEARNED_NOISE = 0.03  # largest lead of training accuracy over unseen accuracy without a warning
 
-# follows a doubt about a tree that is proved optimal
 MOST_PENALTY = 0.999  # largest leaf penalty that methods accept
+# sentence after a doubt about a tree that is proved optimal
 PROOF_WORDS = "The proof is about its training rows, not about new ones."
 
 Kind = Literal["unknown", "constant", "worse", "other_aim", "chance", "single", "noise", "open", "good"]
@@ -203,7 +203,7 @@ def _after_choice(model: ModelFile, step: str) -> str:
         return "columns" if any(one["leaves"] > chosen_leaves for one in tried) else step
     if step == "one" and any(1 < one["leaves"] < chosen_leaves for one in tried):
         return "sizes"
-    # every smaller tree was worse by more than one standard error on the rows set aside
+    # on the rows set aside, every smaller tree was worse by more than one standard error
     return "more_rows" if step in ("less", "one") else step
 
 

@@ -11,7 +11,7 @@ from trainer.kernels.ordering import write_codes
 
 WHOLE = 2.0**26  # products of two differences stay exact below this
 DECIMALS = 8
-# columns with larger values, or with all values below its inverse, are scaled: squares and ranges stay finite and positive
+# columns with larger values, or with all values below its inverse, are scaled, so that squares and ranges stay finite and positive
 MAX_COORDINATE = 2.0**400
 
 

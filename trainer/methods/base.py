@@ -349,7 +349,7 @@ class Method:
     splits: tuple[str, ...]
     parameters: tuple[Parameter, ...]
     solve: Solve
-    # search space of a claim, for the scope; "" if only the search knows it
+    # words for the search space in the scope of a claim; "" if only the search knows it
     space: Callable[[Problem, Settings], str] | None = None
     binary: bool = False
     two_classes: bool = False

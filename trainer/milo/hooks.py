@@ -64,7 +64,7 @@ class Hooks:
     lazy: bool = False
     fractional: int = 0
     presolve: bool = True  # False if early rows are worth more than presolving
-    # prefer many cheap nodes to expensive node processing; only SCIP needs this hint
+    # whether to prefer many cheap nodes to expensive node processing; only SCIP needs this hint
     many_nodes: bool = False
     locked: bool = (
         True  # lazy rows may restrict any variable in both directions, so solvers must not fix one by rounding

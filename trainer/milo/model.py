@@ -89,7 +89,7 @@ class IntegerProgram:
         self.names: list[str] = []
         self.rows: list[Row] = []
         self.objective = Expression()
-        # called while variables and rows are added, which takes minutes for large models
+        # callback while variables and rows are added, which takes minutes for large models
         self.halted: Callable[[], bool] = lambda: False
         self._pace = Pace(lambda: self.halted())
 

@@ -351,7 +351,7 @@ def _configure(scip: Any, exchange: Exchange) -> None:
         "numerics/feastol": 1e-6,
         "randomization/randomseedshift": options.seed,
         "display/verblevel": 0,
-        # only the session interrupts: signals belong to Python's main thread
+        # only the session interrupts the solver, since signals belong to Python's main thread
         "misc/catchctrlc": False,
     }
     if scip.getNVars() > LARGE:

@@ -292,7 +292,7 @@ def _frame(X: Any) -> nw.DataFrame | None:
 
 
 def _check_names(estimator: Any, X: Any, frame: nw.DataFrame, *, reset: bool) -> None:
-    # scikit-learn knows the names of pandas and polars frames; the names of pyarrow tables are compared here
+    # scikit-learn compares the column names of pandas and polars frames; those of pyarrow tables are compared here
     _check_feature_names(estimator, X, reset=reset)
     if reset:
         if not hasattr(estimator, "feature_names_in_") and all(isinstance(name, str) for name in frame.columns):
@@ -414,7 +414,7 @@ def _numbers_of_texts(series: nw.Series) -> FloatArray | None:
 def _numbers(name: str, series: nw.Series) -> FloatArray:
     """Return the column as float64, NaN where a cell is empty; raise ValueError for infinite numbers."""
     if series.dtype.is_integer():
-        # as Python's integers, because the smallest 64-bit integer has no absolute value of its type
+        # use Python's integers, because the smallest 64-bit integer has no absolute value of its type
         ends = [int(end) for end in (series.min(), series.max()) if end is not None]
         if any(abs(end) > LARGEST_EXACT for end in ends):
             raise ValueError(f"Column '{name}' has {TOO_LARGE}")

@@ -437,7 +437,7 @@ class TreeClassifier(FittedTree, ClassifierMixin, BaseEstimator):
         Bench
             The session. Only the classifier of `exact` counts good trees.
         """
-        # a clone, so that the fitted state stays
+        # copy the estimator, so that the fitted state stays
         problem, settings, _ = clone(self)._problem(X, y, sample_weight, costs, edits=True)
         self._method.check(settings, problem.names)
         return bench_of(self._method, problem.searched, searched_settings(problem, settings))

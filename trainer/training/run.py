@@ -142,7 +142,7 @@ def train(
     seed = settings.get("seed", 0)
     train_rows, test_rows = holdout(request.labels.codes, request.test_share, seed, request.table)
     folds = assign_folds(request.labels.codes, request.folds, seed, request.table) if request.folds else None
-    # so that all folds have the same positive class
+    # fix the positive class, so that all folds have the same one
     settings = with_positive(request.labels.take(train_rows), row_weights(request, train_rows), settings)
     problem = _problem(request, settings, train_rows, start=request.warm_start)
     row_costs_of(request, settings, test_rows)  # raises for unreadable costs before the search

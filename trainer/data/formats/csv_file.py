@@ -398,7 +398,7 @@ def _parse(
     try:
         table = pacsv.read_csv(
             pa.BufferReader(pa.py_buffer(part)),
-            # One record must fit into a block. Without threads: they gain nothing here, and may abort a process that ends at once.
+            # One record must fit into a block. Threads are off: they gain nothing here, and may abort a process that ends at once.
             read_options=pacsv.ReadOptions(column_names=names, use_threads=False, block_size=min(len(part) + 1, block)),
             parse_options=pacsv.ParseOptions(delimiter=delimiter, newlines_in_values=newlines),
             convert_options=pacsv.ConvertOptions(

@@ -96,7 +96,7 @@ class _Walk:
         self.delimiter = delimiter
         self.data = np.frombuffer(body, np.uint8)
         self.state = _State()
-        # the current, unfinished record
+        # position and state of the current, unfinished record
         self.start = 0
         self.line = 1
         self.cuts = 0  # delimiters in it

@@ -186,7 +186,7 @@ def _by_first_bytes(content: bytes) -> tuple[str, str]:
 
 def _to_utf8(content: bytes, name: str) -> bytes:
     if name in ("utf-8", "utf-8-sig"):
-        # only the check is needed: pieces keep the decoded copy small
+        # only the check is needed, so the text is decoded in pieces to keep the copy small
         decoder = codecs.getincrementaldecoder("utf-8")()
         for start in range(0, len(content), 8 * CHUNK):
             try:

@@ -95,7 +95,7 @@ class Cells:
         """Boolean mask of the words that are integers that float64 may round."""
         out = np.abs(np.nan_to_num(self._floats)) >= LARGEST_EXACT
         for i in np.flatnonzero(out):
-            # scientific notation is a rounded number in the first place
+            # numbers in scientific notation are rounded anyway
             match = LONG.match(self.word(i))
             out[i] = match is not None and abs(int(match[1])) > LARGEST_EXACT
         return out
@@ -137,7 +137,7 @@ class Cells:
 
     @cached_property
     def _floats(self) -> FloatArray:
-        # the parser of pyarrow rounds correctly, but knows no plus sign
+        # the parser of pyarrow rounds correctly, but does not accept a plus sign
         plain = pc.utf8_ltrim(self.array, characters="+")
         numeric = self._decimal
         out = np.full(len(plain), np.nan)

@@ -131,7 +131,7 @@ def _kind(name: str, cells: Cells, n: int, distinct: int) -> tuple[ColumnKind, s
                 return ColumnKind.CATEGORICAL, why.format(_short(word)), distinct == n > 1
         return (*_numeric(cells, values, n, distinct), False)
     if stray is not None:
-        # never an identifier: a single slip would leave out a whole column of numbers
+        # columns of numbers are never identifiers: one wrong guess would leave out a whole column
         return ColumnKind.CATEGORICAL, f"{stray.figure}: kept as text", False
     if distinct == n > 1:
         return (

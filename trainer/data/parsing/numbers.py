@@ -13,7 +13,7 @@ from functools import cached_property
 from trainer.data.parsing.words import is_currency, unit_of
 
 SPACES = dict.fromkeys(map(ord, "\u00a0\u2007\u2009\u202f"), " ")
-# marks without width that spreadsheets leave behind
+# zero-width characters that spreadsheets leave behind
 UNSEEN = dict.fromkeys(map(ord, "\u200b\u200c\u200d\u200e\u200f\u2060\ufeff"))
 SIGNS = {0x2212: "-", 0x2019: "'", 0x02BC: "'"}
 CORE = re.compile(r"[0-9]+(?:[.,' ][0-9]+)*(?:[eE][+-]?[0-9]{1,5})?|[.,][0-9]+(?:[eE][+-]?[0-9]{1,5})?", re.ASCII)

@@ -60,7 +60,7 @@ def solve(problem: Problem, settings: Settings, monitor: Monitor) -> Solution:
                 options,
                 crew=crew,
                 stopped=stopped,
-                # without the node's number, which depends on the timing of other nodes
+                # the node's number is left out, because it depends on the timing of other nodes
                 seed=settings["seed"],
                 known=known_by_rows.get(rows.tobytes()),
             )

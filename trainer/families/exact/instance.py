@@ -165,7 +165,7 @@ def _merge(bits: np.ndarray, y: CodeArray, weights: CountArray) -> tuple[np.ndar
     merged = np.bincount(merged_row, weights[order]).astype(np.int64)
     first = order[new_row]
     group = (np.cumsum(new_group) - 1)[new_row]
-    # the most frequent class of every group, ties to the smaller class
+    # the most frequent class of every group; ties go to the smaller class
     best = np.lexsort((y[first], -merged, group))
     top = np.ones(len(best), bool)
     top[1:] = group[best][1:] != group[best][:-1]

@@ -170,7 +170,7 @@ class NumericSearch:
             for f in np.argsort(errors, kind="stable").tolist()
             if sizes[f]
         ]
-        # the interval with the lowest bound first, over all features; ties are broken by the errors of one split
+        # over all features, the interval with the lowest bound comes first; the errors of one split break ties
         heap = [(2 * self.leaf, k, 0, len(line.W) - 1) for k, line in enumerate(lines)]
         visits_above = self.visits
         self.visits = None if self.visits is None else []
@@ -202,7 +202,7 @@ class NumericSearch:
         bounds = list(line.floors(a, b, c, unit))
         firsts = line.first_floors(a, b, c, unit)
         children: list[Any] = [None, None]
-        # the smaller child first: it gives the search of the larger one a tighter bound
+        # search the smaller child first, since it gives the search of the larger one a tighter bound
         for s in (0, 1) if parts[0].shape[1] <= parts[1].shape[1] else (1, 0):
             budget = reach - bounds[1 - s]
             if bounds[s] >= budget:
@@ -347,7 +347,7 @@ def solve_numeric(
             return None
         return tree[0], threshold_after(levels[tree[0]], tree[1]), shape(tree[2]), shape(tree[3])
 
-    # without all columns the only bound is the price of a leaf
+    # if some columns are excluded, the only bound is the price of a leaf
     floor = _floor_of(rank, levels, y, weight, n_classes, costs, over) if is_complete else int(costs[1])
     counts = np.bincount(y, weight, minlength=n_classes).astype(np.int64)
     best = _NodeResult(int(counts.sum() - counts.max()) * int(costs[0]) + int(costs[1]), None, True)

@@ -20,7 +20,7 @@ import numpy as np
 from trainer.dtypes import BoolArray, CountArray, FloatArray
 from trainer.families.oblique.exact_margin import least_distance
 
-# tried in turn: ill-scaled programs sometimes end without a verdict, and another algorithm or scaling gives one
+# options to try in turn: an ill-scaled program may end without a verdict, and another algorithm or scaling gives one
 SOLVER_OPTIONS: tuple[dict[str, str | int | float], ...] = (
     {
         "solver": "simplex", "presolve": "off", "simplex_strategy": 1, "simplex_scale_strategy": 2,

@@ -191,7 +191,7 @@ def _normal(split: Split, index: dict[tuple[int, int], int], units: Units) -> Fl
             h = index[(column, level)]
             a[h] += value * units.span[h]
             continue
-        # the first of two categories has no feature of its own: it is 1 less the second
+        # the first of two categories has no feature of its own: its indicator is 1 minus that of the second
         for (other, code), h in index.items():
             if other == column and code >= 0:
                 a[h] -= value

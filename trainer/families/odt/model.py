@@ -95,7 +95,7 @@ class OdtModel:
         column = np.bincount(
             (self.cat + start[:-1]).reshape(-1), np.repeat(self.w, len(sizes)), minlength=int(start[-1])
         )
-        # the lowest bin of an ordered group, the largest category of a nominal one
+        # for an ordered group the lowest bin, for a nominal one the largest category
         self.anchor = [
             0 if self.groups.ordered[g] else int(column[start[g] : start[g + 1]].argmax()) for g in range(len(sizes))
         ]

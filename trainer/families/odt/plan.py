@@ -110,7 +110,7 @@ class Planner:
             tested, left_categories = self.groups.question(draft.split)
             ways.append((tested, frozenset(left_categories), draft.left, draft.right))
             ways.append((tested, frozenset(range(sizes[tested])) - set(left_categories), draft.right, draft.left))
-        # a trivial test: the draft on one side, a leaf on the other
+        # a trivial test has the draft on one side and a leaf on the other
         idle = (DraftLeaf(label=0), DraftLeaf(label=1))
         ways.append((0, frozenset(), idle[0], draft))
         ways.append((0, frozenset(range(sizes[0])), draft, idle[1]))

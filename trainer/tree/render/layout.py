@@ -37,7 +37,7 @@ SHOWN_CATEGORIES = 3
 # most lines of a question: names may be cut, numbers never
 LINES = 3
 NUMBER_LINES = 12
-# letters of the name of a column and of a class in a card
+# most letters of a column name and of a class name in a card
 CARD_NAME = 20
 CLASS_NAME = 13
 READABLE = 0.8  # a picture may be shrunk to this share of its size before levels are closed

@@ -131,7 +131,7 @@ class Linear(NumericSplit):
                 values = (values == level).astype(np.float64)
             elif self.fills:
                 values = np.where(np.isnan(values), self.fills[h], values)
-            # infinities of both signs cancel to NaN, which goes right
+            # infinities of opposite signs add up to NaN, which goes right
             with np.errstate(invalid="ignore", over="ignore"):
                 total = total + coefficient * values
         return total
@@ -207,7 +207,7 @@ class Linear(NumericSplit):
                 parts.append(f"{MINUS if a < 0 else '+'} {size}")
             else:
                 parts.append(f"{MINUS}{size}" if a < 0 else size)
-        # in the unit of the first column
+        # if the first coefficient is 1, the sum has the unit of the first column
         same = bool(self.terms) and self.coefficients[0] == 1 and self.levels[0] == VALUE
         words = unit(schema[self.features[0]]) if same else ""
         return f"{' '.join(parts) or '0'} ≤ {number_text(self.threshold, full=True)}{words}{self.empty_words()}"

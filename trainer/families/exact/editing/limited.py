@@ -57,7 +57,7 @@ class LimitedCompleter(Completer):
         every = frozenset(range(len(self.space.problem.table.names)))
         columns = self.space.questions.columns
         ids = itertools.count()
-        # closed: the least bound of nodes without a tree below the limit
+        # `closed` is the least bound of nodes without a tree below the limit
         best = Best(INFINITE_COST, 0)
         closed = INFINITE_COST
         open_nodes: list[tuple[int, int, frozenset[int], frozenset[int]]] = [(0, next(ids), frozenset(), every)]
@@ -95,7 +95,7 @@ class LimitedCompleter(Completer):
             return Best(INFINITE_COST, free.lower)
         best = Best(INFINITE_COST, 0)
         limit = ub
-        # shallow trees first: they give incumbents early
+        # shallow trees come first, since they give incumbents early
         for height in range(min(2, top.height), top.height + 1):
             spot = self.prefix.settle(replace(top, height=height))
             vectors = self.fronts.search(spot, limit, cheapest=True, first=first)
@@ -161,7 +161,7 @@ class LimitedCompleter(Completer):
             bound = min(INFINITE_COST, self.prefix._sides(spot, question).lower)
             pending.append((bound, question))
         pending.sort()
-        # questions of small prices first: a search below a near cost ends early
+        # questions with small prices come first, since a search below a near cost ends early
         near = base + max(base // 4, self.space.leaf) + 1
         for ub in (near, INFINITE_COST):
             unsolved = []

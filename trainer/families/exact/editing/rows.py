@@ -20,7 +20,7 @@ from trainer.kernels.bits import pack_bits
 
 def same_rows(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the first row of each group of equal rows of 64-bit numbers, and the group of each row, int64; NaN equals NaN."""
-    # a view: copying a large matrix takes longer than the comparison
+    # use a view, since copying a large matrix takes longer than the comparison
     first, same = group_rows(np.ascontiguousarray(matrix).view(np.uint64), matrix.dtype.kind == "f")
     return first, same
 

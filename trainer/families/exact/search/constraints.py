@@ -42,7 +42,7 @@ def _columns(problem: Problem) -> np.ndarray:
     return np.array([f.column for f in problem.binary.features], np.int64)
 
 
-# by name of a constraint of `trainer.constraints`, the options of the vector search; a leaf limit alone needs no vectors
+# options of the vector search, by name of a constraint of `trainer.constraints`; a leaf limit alone needs no vectors
 KEEP: dict[str, Callable[[Problem, Settings], dict[str, Any]]] = {
     "recall": _recall,
     "forbidden_pairs": _forbidden_pairs,

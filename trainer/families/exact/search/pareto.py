@@ -149,7 +149,7 @@ class ParetoSearch:
                 continue
             children[f] = pair
             vectors, aux = dp_pareto.combine(vectors, aux, f, pair[0].vectors, pair[1].vectors, self.limits(ub))
-            # only the cheapest vector counts at the root, and where vectors have one entry
+            # at the root, and where vectors have one entry, only the cheapest vector counts
             if len(vectors) and (root or vectors.shape[1] == 1):
                 ub = min(ub, int(vectors[:, 0].min()))
                 if root:

@@ -52,7 +52,7 @@ def find_equivalent_sets(
             if halted():
                 return sets
             masked = hashes - (instance.X[:, list(split)] * random[list(split)]).sum(axis=1, dtype=np.uint64)
-            # split sets come in order, so ties are broken by the first ones
+            # split sets come in order, so the first one wins a tie
             least = sets[-1].loss if sets and len(sets) == limit else 0
             sets += _find_sets(instance, masked, split, least)
             sets.sort(key=lambda s: (-s.loss, len(s.split), s.split))

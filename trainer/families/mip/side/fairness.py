@@ -20,7 +20,7 @@ from trainer.methods.base import Settings, exact_fraction
 from trainer.milo import Expression
 
 MAX_PARTS = 20_000  # finest denominator that a row can resolve
-# rows with finer differences: sum of the coefficients, and widening of the limit
+# if coefficients are rounded for finer differences: the sum of the coefficients, and how much the limit is widened
 COEFFICIENT_SCALE = 1000.0
 RATE_TOLERANCE = 1e-5
 
