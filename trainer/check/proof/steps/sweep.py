@@ -139,7 +139,7 @@ class _Line:
         values, sizes, (excess,) = sweep.counts(f, rows, sweep.weight[rows], sweep.excess[rows])
         low = np.cumsum(sizes, axis=1)
         excess_below = np.cumsum(excess)
-        # `behind` is the weight of the rows below each question
+        # `behind` is the weight of the rows below each threshold
         self.values = values[:-1]
         self.behind = low[:, :-1].sum(axis=0)
         sides = (low[:, :-1], excess_below[:-1]), (low[:, -1:] - low[:, :-1], excess_below[-1] - excess_below[:-1])

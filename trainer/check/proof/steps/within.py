@@ -38,7 +38,7 @@ class VectorRecursion:
         self.limits, self.groups = (
             ([], 0) if space.rates is None else (_rate_limits(space.rates), len(space.rates.sizes))
         )
-        # behind the cost
+        # the least values of the entries after the cost
         self.least = np.array([0] * len(self.bounded) + [1] * len(self.leaves) + [0] * 2 * self.groups, np.int64)
         self.entries = 1 + len(self.least)
         self.memo: dict[tuple[object, ...], Cover] = {}
