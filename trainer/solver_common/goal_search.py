@@ -113,7 +113,7 @@ class GoalSearch:
     Parameters
     ----------
     method : Method
-        It must be exact for weighted rows. With a leaf penalty it must take `max_leaves`.
+        It must be exact for weighted rows. With a leaf penalty it must support `max_leaves`.
     problem : Problem
         Rows of two classes, without costs.
     """
