@@ -55,7 +55,7 @@ def allowed(view: Any) -> list[str]:
 
 
 class PrivateMiddleware:
-    """Set `Cache-Control: private, no-store` on responses without that header. Static files never come here."""
+    """Set `Cache-Control: private, no-store` on responses without that header. Static files do not pass this middleware."""
 
     def __init__(self, get_response: Answer) -> None:
         self.get_response = get_response

@@ -114,7 +114,7 @@ def describe(
 def model_rows(rows: Path, document: str) -> tuple[dict[str, np.ndarray], bool]:
     """Run `model_rows.arrays_of` for a model's document in a child process.
 
-    The arrays are memory-mapped from files that are already unlinked. Unused ones take no memory, and the disk space is freed with
+    The arrays are memory-mapped from files that are already unlinked. Unused arrays need no memory, and the disk space is freed with
     the last array.
     """
     with scratch() as folder:

@@ -31,7 +31,7 @@ SORTS = ("accuracy", "leaves", "time", "queue")  # the first one follows the mea
 
 
 class UnseenCost(NamedTuple):
-    """Cost per unseen row of the tree with its 95 % interval, and of the best single answer of the training rows."""
+    """Cost per unseen row: of the tree, with its 95 % interval, and of the best single answer of the training rows."""
 
     per_row: float
     constant_per_row: float

@@ -171,7 +171,7 @@ def _mark_point(
 
 
 def _share_axis(first: str, second: str, **more: Any) -> dict[str, Any]:
-    """Return an axis in percent. A title too long for one line takes two."""
+    """Return an axis in percent. A title that is too long for one line has two lines."""
     options = axis(**more, **PERCENT)
     between = " " if len(first) + len(second) < TITLE else "<br>"
     options["title"]["text"] = escape(first) + between + escape(second)

@@ -211,7 +211,7 @@ def within_limits(method: Method, values: dict[str, Any], *, said: Mapping[str, 
 
 
 def _check_start(method: Method, dataset: Dataset, model: TreeModel) -> None:
-    """Raise ParameterError unless the method takes a start tree and the data have the tree's columns."""
+    """Raise ParameterError unless the method supports a start tree and the data have the tree's columns."""
     if not method.warm_start:
         raise ParameterError(
             {

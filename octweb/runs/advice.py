@@ -124,7 +124,7 @@ def answers_of(method: Method) -> AdviceAnswers:
 
 
 def wishes(answers: AdviceAnswers) -> tuple[str, ...]:
-    """Return the parameters that the form also offers though only some methods take them; setting one selects such a method."""
+    """Return the parameters that the form also offers although only some methods have them; setting one selects such a method."""
     if answers == AdviceAnswers(ask="one", sure="proved"):
         return ("forbidden", "min_leaf", *(p.name for p in CONSTRAINTS))
     return ()

@@ -88,7 +88,7 @@ def _column(request: HttpRequest, model: TreeModel) -> dict[str, Any]:
 
 
 def _ticked_models(request: HttpRequest) -> list[TreeModel]:
-    """Return the first models in the address, in its order, as far as the user may read them."""
+    """Return the first models in the address that the user may read, in the order of the address."""
     ids = list(dict.fromkeys(filter(None, map(_uuid, request.GET.getlist("models")))))[:MAX_SIDE_BY_SIDE]
     models = TreeModel.objects.readable_by(request.user).select_related("family", "owner", "dataset").in_bulk(ids)
     return [models[pk] for pk in ids if pk in models]

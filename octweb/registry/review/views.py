@@ -1,4 +1,4 @@
-"""Show the review of a model, and take its steps."""
+"""Show the review of a model, and carry out its steps."""
 
 from __future__ import annotations
 
