@@ -105,7 +105,7 @@ def ready(function: Any, name: str | None = None, files: type[CompileResultCache
 
 
 def _without_collector(compile_function: Callable[..., Any]) -> Callable[..., Any]:
-    """Pause Python's cyclic collector while a kernel compiles: it takes a sixth of that time and frees little."""
+    """Pause Python's cyclic collector while a kernel compiles, since it would use a sixth of that time and free little."""
 
     @wraps(compile_function)
     def compile_without_collector(*args: Any, **options: Any) -> Any:

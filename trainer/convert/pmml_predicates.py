@@ -51,7 +51,7 @@ def opposite(one: Element, other: Element) -> bool:
 def split_of_predicate(predicate: Element, fields: Fields, *, closed: bool) -> PredicateSplit:
     """Return the split of a predicate; raises ConversionError.
 
-    `closed`: the next child has the opposite predicate, so that neither takes a missing value.
+    `closed`: the next child has the opposite predicate, so that neither accepts a missing value.
     """
     if predicate.name == "CompoundPredicate":
         return _read_compound(predicate, fields)

@@ -196,7 +196,7 @@ class FoldRecord:
 
     @property
     def identity(self) -> tuple[Any, ...]:
-        """Equal for two records of the same computation."""
+        """Key that is equal for two records of the same computation."""
         rows = (self.test_share, self.fold, self.second, self.group, self.time, self.weight)
         return (self.fingerprint, self.key, self.folds, self.seed, self.threads, *rows)
 

@@ -22,7 +22,7 @@ class ParsingChoices:
 
     decimal: Mapping[str, str] = field(default_factory=dict)  # decimal sign
     thousands: Mapping[str, str] = field(default_factory=dict)  # thousands separator
-    kinds: Mapping[str, str] = field(default_factory=dict)  # as `kind_of` takes them
+    kinds: Mapping[str, str] = field(default_factory=dict)  # by column, in the form that `kind_of` reads
     missing: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # words that mean an empty cell
     # spellings to replace; empty: all that look alike
     merge: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
