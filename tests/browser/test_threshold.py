@@ -93,7 +93,9 @@ def test_a_refresh_does_not_replace_the_threshold_that_is_being_dragged(page, li
     with page.expect_response(live):
         pass  # it does refresh
     # asked in one step: a locator may hold the picture that the refresh has just replaced
-    box = page.evaluate("document.querySelector('.cut-picture').getBoundingClientRect().toJSON()")
+    box = page.evaluate(
+        "(e => { e.scrollIntoView({ block: 'center' }); return e.getBoundingClientRect().toJSON(); })(document.querySelector('.cut-picture'))"
+    )
     page.mouse.move(box["x"] + box["width"] / 2, box["y"] + 40)
     page.mouse.down()
     page.evaluate("document.querySelector('.cut-handle').dataset.mark = 'own'")

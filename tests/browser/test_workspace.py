@@ -31,7 +31,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 LONG = "share_of_households_with_two_or_more_cars_region_{:02d}_in_percent"
 WIDE = "A wide survey of the households in all western regions, second round"
 MODES = ("tree", "performance", "proof", "use", "history")
-MOST_BYTES = 600_000
+MOST_BYTES = 640_000  # 37 kB of them are the font
 
 
 def stored(owner, name, columns, X, labels, *, method="cart", **parameters):

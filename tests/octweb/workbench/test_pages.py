@@ -252,7 +252,7 @@ def test_all_good_trees_are_counted_on_their_page(web, model, owner, serve):
     ("field", "entry", "words"),
     [
         ("slack", "much", "is not a number"),
-        ("slack", "-1", "must not be negative"),
+        ("slack", "-1", "ust not be negative"),
         ("max_leaves", "²", "is not a whole number of leaves"),
         ("max_leaves", "9" * 5000, "is not a whole number of leaves"),
         ("max_leaves", "0", "is not a whole number of leaves"),
