@@ -92,9 +92,10 @@ def _light_flush():
 
 @pytest.fixture(scope="session", autouse=True)
 def _no_thread_that_writes_counts():
-    """Some tests load octweb.wsgi. Its thread does not see what a test has not committed, and would take its models for gone."""
+    """Some test modules import octweb.wsgi, also before this fixture. Its thread would write counts in the middle of a test."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(tally, "begin_with", lambda listener: None)
+        patch.setattr(tally._state, "listener", None)
         yield
 
 
