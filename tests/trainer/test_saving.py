@@ -103,7 +103,7 @@ def test_pickled_estimator_saves_its_file_but_no_proof(array, tmp_path):
     model = pickle.loads(pickle.dumps(make_classifier("exact", depth=2).fit(X, y)))
     model.save(tmp_path / "model.json")
     assert verdict(verify(tmp_path / "model.json", written(tmp_path / "rows.csv", X, y))) == "proved"
-    with pytest.raises(ValueError, match="Fit again"):
+    with pytest.raises(ValueError, match="Fit it again"):
         model.save(tmp_path / "other.json", proof=True)
     assert not (tmp_path / "other.json").exists()
 

@@ -231,7 +231,7 @@ def test_a_workbench_stays_without_the_model_that_it_began_with(browser, owner, 
 def test_a_file_for_a_deleted_model_is_refused(job, work):  # noqa: F811
     registry.delete(job.model)
     assert work(job) == "failed"
-    assert "no longer call" in job.error
+    assert "no longer have access" in job.error
 
 
 def test_what_was_deleted_counts_for_a_visitor(owner, bench, job):  # noqa: F811

@@ -160,7 +160,7 @@ def test_a_column_that_lacks_is_named(write, tmp_path, source):
 @pytest.mark.parametrize("source", ["in.csv", "in.parquet"])
 @pytest.mark.parametrize("limits", [ReadLimits(rows=119), ReadLimits(columns=2), ReadLimits(bytes=100)])
 def test_limits(write, tmp_path, source, limits):
-    with pytest.raises(DataError, match=r"more than|larger than"):
+    with pytest.raises(DataError, match=r"at most|more than|larger than"):
         predict_file(MODEL, write(source, arrow()), tmp_path / "out.csv", limits=limits)
     assert not (tmp_path / "out.csv").exists()
 
