@@ -99,13 +99,14 @@ def test_loaded_object_is_the_saved_one(fitted, tmp_path):
 
 @pytest.mark.parametrize("method", ["cart", "binoct"])
 def test_each_class_comes_back_from_its_file(method, tmp_path):
-    X, y = load_iris(return_X_y=True)
-    estimator = trainer.make_classifier(method).set_params(depth=1).fit(X[:100, :2], y[:100])
+    X, y = (part[:100] for part in load_iris(return_X_y=True))
+    X = X[:, :2]
+    estimator = trainer.make_classifier(method).set_params(depth=1).fit(X, y)
     estimator.save(tmp_path / "m.json")
     loaded = trainer.load(tmp_path / "m.json")
     assert loaded.certificate_ == estimator.certificate_
-    assert (loaded.predict(X[:, :2]) == estimator.predict(X[:, :2])).all()
-    assert loaded.predict(X[:, :2]).dtype == y.dtype
+    assert (loaded.predict(X) == estimator.predict(X)).all()
+    assert loaded.predict(X).dtype == y.dtype
 
 
 def test_load_refuses_a_tree_without_a_claim(fitted, tmp_path):
