@@ -37,10 +37,10 @@ def test_editor_shows_parameters_and_docstring(place):
     (signature,) = script.get_signatures()
     shown = [p.name for p in signature.params]
     assert shown == [*(p.name for p in get("exact").parameters), "missing", "unknown", *SKLEARN_NAMES]
-    assert signature.params[0].description == "param depth: int=3"
+    assert signature.params[0].description == "param depth: int | None=3"
     (name,) = script.help(2, 3)
     assert get("exact").summary in name.docstring()
-    assert "depth : int from 0 to 20, default 3\n" in name.docstring()
+    assert "depth : int from 0 to 20 or None, default 3\n" in name.docstring()
 
 
 @pytest.mark.slow
@@ -54,4 +54,4 @@ def test_type_checker_finds_wrong_keyword_and_wrong_type(tmp_path):
     errors = [line.split("use.py:")[1] for line in ran.stdout.splitlines() if "error:" in line]
     assert [error.partition(":")[0] for error in errors] == ["4", "5", "6"], ran.stdout + ran.stderr
     assert 'Unexpected keyword argument "depht"' in errors[0]
-    assert 'expected "int"' in errors[1]
+    assert 'expected "int | None"' in errors[1]
