@@ -17,7 +17,8 @@ from trainer.errors import ConversionError
 from trainer.table import ColumnKind, ColumnSchema, EmptySide, MissingPolicy
 from trainer.tree.describe import split_text
 from trainer.tree.nodes import Draft, DraftBranch, Node, Tree
-from trainer.tree.splits import Missing, Threshold
+from trainer.tree.splits import Threshold
+from trainer.tree.splits.base import BELOW, IS_EMPTY
 
 if TYPE_CHECKING:
     from sklearn.tree import DecisionTreeClassifier
@@ -132,7 +133,7 @@ def to_sklearn(tree: Tree, classes: np.ndarray, feature_names: np.ndarray | None
     for node in tree.nodes:
         shares[node.id, 0] = _shares(node)
         gini = 1.0 - float((shares[node.id, 0] ** 2).sum())
-        nodes[node.id] = (*_places(tree, node), gini, node.rows, float(node.rows), _empty_goes_left(node))
+        nodes[node.id] = (*_places(tree, node), gini, node.rows, float(node.rows), _empty_goes_left(tree, node))
     arrays = Arrays(len(tree.schema), np.array([len(classes)], np.intp), 1)
     arrays.__setstate__({"max_depth": tree.depth, "node_count": len(nodes), "nodes": nodes, "values": shares})
     estimator = DecisionTreeClassifier(max_depth=tree.depth or None)
@@ -156,15 +157,17 @@ def _places(tree: Tree, node: Node) -> tuple[int, int, int, float]:
     split = node.split
     if split is None:
         return NO_CHILD, NO_CHILD, NO_COLUMN, float(NO_COLUMN)
-    if isinstance(split, Missing):  # present cells are at most infinity, and empty ones go right
-        return node.right, node.left, split.feature, np.inf
-    if isinstance(split, Threshold) and split.missing in (EmptySide.LEFT, EmptySide.RIGHT):
-        return node.left, node.right, split.feature, split.threshold
-    why = "refuses empty cells" if isinstance(split, Threshold) else "is no threshold of one column"
+    flat = split.flat(tree.schema)
+    if flat.test == IS_EMPTY:  # present cells are at most infinity, and empty ones go right
+        return node.right, node.left, flat.feature, np.inf
+    if flat.test == BELOW and not split.refused:
+        return node.left, node.right, flat.feature, flat.high
+    why = "refuses empty cells" if flat.test == BELOW else "is no threshold of one column"
     raise ConversionError(
         f"scikit-learn's trees cannot have the question '{split_text(split, tree.schema)}', which {why}. Use export('onnx') or export('python')."
     )
 
 
-def _empty_goes_left(node: Node) -> bool:
-    return isinstance(node.split, Threshold) and node.split.missing is EmptySide.LEFT
+def _empty_goes_left(tree: Tree, node: Node) -> bool:
+    flat = None if node.split is None else node.split.flat(tree.schema)
+    return flat is not None and flat.test == BELOW and flat.empty_left

@@ -87,7 +87,7 @@ def test_settings_that_leave_each_other_no_meaning_are_refused():
     priced = [("balanced", other) for other in ({"leaf_penalty": 0.01}, {"paper_lambda": 0.1}, {"max_leaves": 2})]
     for name, other in (*pairs, *priced):
         parameters = {"depth": 1, name: True} | other
-        with pytest.raises(ParameterError, match="[Ll]eave"):
+        with pytest.raises(ParameterError, match=r"[Ll]eave"):
             train(TrainRequest(table=data, labels=labels, method="cut-h", parameters=parameters))
 
 
