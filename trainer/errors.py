@@ -12,6 +12,11 @@ def list_names(names: Sequence[str], most: int = 20) -> str:
     return ", ".join(names[:most]) + (f" and {len(names) - most:,} more" if len(names) > most else "")
 
 
+def join_with_and(names: Sequence[str]) -> str:
+    """Join at least one name as "a", "a and b" or "a, b and c"."""
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
 def nearest(name: str, names: Sequence[str]) -> str | None:
     """Return the name with the most similar spelling, if one is near."""
     lower = {n.lower(): n for n in reversed(names)}

@@ -133,8 +133,8 @@ def locked_out(request: HttpRequest, credentials: dict[str, str], *args: object)
 
 
 def too_many(request: HttpRequest, detail: str, *, seconds: int) -> HttpResponse:
-    """Return status 429 with the time until a retry."""
-    response = _error(request, 429, "Too many for now", detail, "Try again later.")
+    """Return status 429 with the time until a retry; `detail` also says when to come back."""
+    response = _error(request, 429, "Too many for now", detail, "")
     response["Retry-After"] = str(seconds)
     return response
 

@@ -91,15 +91,21 @@ def _store_guidance(model: TreeModel, by: Any, what: str, **changes: Any) -> Gui
     """Store changes of the guidance, with a record of the step."""
     audit.hold()
     guidance, _ = Guidance.objects.update_or_create(model=model, defaults=changes)
-    audit.record(what, model, by=by, training_numbers=guidance.show_training, guidance=digest(guidance))
+    audit.record(what, model, by=by, training_numbers=guidance.show_training, guidance=guidance_digest(guidance))
     return guidance
 
 
-def digest(guidance: Guidance) -> str:
+def guidance_digest(guidance: Guidance) -> str:
     """Return the SHA-256 of what people rely on. The secret key is part of it, so that nobody can guess a contact from it."""
     texts = [guidance.purpose, guidance.contact, guidance.public, guidance.show_training, guidance.change]
     text = json.dumps([str(guidance.key), *texts], sort_keys=True, ensure_ascii=False)
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _has_new_records(guidance: Guidance) -> bool:
+    """Return whether the chain has the time of the model's creation. Older chains do not have every public page."""
+    trained = Record.objects.filter(subject="model", subject_id=guidance.model_id, what="trained").first()
+    return trained is not None and "created" in trained.details
 
 
 def audit_guidance(models: Iterable[TreeModel]) -> AuditFindings:
@@ -115,11 +121,11 @@ def audit_guidance(models: Iterable[TreeModel]) -> AuditFindings:
     for guidance in stored:
         steps = Record.objects.filter(subject="model", subject_id=guidance.model_id, what__in=STEPS)
         last = steps.order_by("number").last()
-        if last is None and guidance.public:
+        if last is None and guidance.public and _has_new_records(guidance):
             report.problems.append(f"{guidance.model} has a public page, but no record says so.")
         elif last is None or "guidance" not in last.details:
             report.unchecked.append(f"{guidance.model}: its permitted changes and the texts of its public page.")
-        elif last.details["guidance"] != digest(guidance):
+        elif last.details["guidance"] != guidance_digest(guidance):
             report.problems.append(
                 f"record {last.number}: the permitted changes or the public page of {guidance.model} are others."
             )

@@ -30,7 +30,7 @@ SUBJECT = OpenApiParameter(
     SUBJECT_HEADER,
     str,
     OpenApiParameter.HEADER,
-    description="your own reference to a person: only decisions that were asked for with it. A header, so that no log has it.",
+    description="Your reference to a person. The list then has only decisions whose calls sent it. No log contains this header.",
 )
 PARAMETERS = [OpenApiParameter(name, str, description=text) for name, text in FILTERS.items()]
 

@@ -58,7 +58,7 @@ def to_html(record: Mapping[str, Any], tree: Tree) -> str:
 
 
 def _settings(parameters: Mapping[str, Any]) -> list[tuple[str, Any]]:
-    """Return the settings that apply, by name. Without a limit of depth, that is said: it widens the claim."""
+    """Return the settings that apply, by name. They include a missing limit of depth, because it widens the claim."""
     stated = {name: value for name, value in parameters.items() if value not in (None, "")}
     if parameters.get("depth", 0) is None:
         stated["depth"] = "no limit"

@@ -17,20 +17,10 @@ from octweb.audit import actions as audit
 from octweb.core.api import PROBLEMS, Name, StrictTextField
 from octweb.datasets.models import Dataset
 from octweb.experiments import actions
-from octweb.experiments.board import (
-    SHOWN,
-    BoardLine,
-    board,
-    elapsed,
-    held_out,
-    honest_words,
-    interval_of,
-    points,
-    reasons,
-    reasons_against,
-)
+from octweb.experiments.board import SHOWN, BoardLine, board, elapsed, held_out, interval_of, points
 from octweb.experiments.models import Candidate, Experiment
 from octweb.experiments.plan import KINDS
+from octweb.experiments.wording import honest_words, reasons, reasons_against
 from octweb.figures.experiment import experiment_figure
 from octweb.runs.serializers import GROUP_HELP, TIME_HELP, WEIGHT_HELP, column_field
 from trainer.data.folds import MOST_FOLDS, MOST_HELD_OUT

@@ -8,8 +8,9 @@ from django.db.models import Q
 from django.urls import reverse
 
 from octweb.core.templatetags.octweb import percent
-from octweb.experiments.board import Board, board, cost_span, held_out, interval_of, span
+from octweb.experiments.board import Board, board, held_out, interval_of
 from octweb.experiments.models import Candidate, Experiment
+from octweb.experiments.wording import cost_span, span
 from octweb.registry.document.selection import Selection
 from octweb.registry.models import TreeModel
 

@@ -16,19 +16,11 @@ from octweb.core.problems import Conflict, Unprocessable
 from octweb.core.refusals import refusals_said
 from octweb.datasets.models import Dataset
 from octweb.experiments import actions
-from octweb.experiments.board import (
-    Board,
-    board,
-    elapsed,
-    honest_words,
-    points,
-    reasons,
-    reasons_against,
-    tree_of,
-)
+from octweb.experiments.board import Board, board, elapsed, points, tree_of
 from octweb.experiments.forms import ExperimentForm
 from octweb.experiments.models import Candidate, Experiment
 from octweb.experiments.plan import plan
+from octweb.experiments.wording import honest_words, reasons, reasons_against
 from octweb.figures.experiment import experiment_figure
 from octweb.jobs.models import RunStatus
 from octweb.jobs.queue import worker_seen

@@ -39,9 +39,7 @@ NOTE = "note"  # key in the summary of a job
 RETRIED_NOTE = (
     "note: the system killed attempt {attempt}, probably because memory ran out; the job was tried again once."
 )
-IGNORED_TERMINATION = (
-    "The {noun} process did not end within {seconds:.0f} s after it was asked to, so it was killed and has no result."
-)
+IGNORED_TERMINATION = "octweb asked the {noun} process to end. It did not end within {seconds:.0f} s, so octweb killed it, and there is no result."
 USER_STOP_GRACE_FACTOR = (
     6  # on a busy machine, one step of a solver may take longer than the grace of a worker that shuts down
 )
@@ -90,7 +88,7 @@ class Supervisor(ABC):
         self.lines = 0
         self.end_reason = ""
         self.lost = ""  # sentence about the results that are lost if the child is killed
-        self.late = False  # the child was told to end because of its time limit
+        self.late = False  # whether this process has told the child to end because of its time limit
         self.preempted = False  # the child must end and the job go back to the queue, so that others come first
         self.note = ""  # how the previous attempt ended, if it was killed; first line of the log
 

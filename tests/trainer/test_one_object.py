@@ -162,14 +162,19 @@ def test_names_of_sklearn_set_ours():
     ("make", "words"),
     [
         (lambda: CartClassifier(depth=2, max_depth=2), "'max_depth' is scikit-learn's name of 'depth'. Give one"),
-        (lambda: FlowOCTClassifier(min_samples_leaf=2), "This method has no 'min_leaf'"),
+        (lambda: FlowOCTClassifier(min_samples_leaf=2), "which this method does not have"),
         (lambda: ODTClassifier(max_dept=2), "Did you mean 'max_depth'"),
-        (lambda: CartClassifier().set_params(max_dept=2), "Did you mean 'max_depth'"),
+        (lambda: CartClassifier().set_params(depth=2, max_depth=2), "'max_depth' is scikit-learn's name of 'depth'"),
     ],
 )
 def test_other_names_get_a_hint(make, words):
     with pytest.raises(TypeError, match=words):
         make()
+
+
+def test_unknown_parameter_is_refused_as_scikit_learn_does():
+    with pytest.raises(ValueError, match="Invalid parameter 'max_dept'"):
+        CartClassifier().set_params(max_dept=2)
 
 
 def test_octweb_offers_every_public_name_of_the_library():

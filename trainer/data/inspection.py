@@ -200,7 +200,7 @@ def _sentinels(table: InspectedTable) -> Iterable[IntakeFinding]:
         if column.taken_for == DATE and column.missing and not column.given and column.name != table.target:
             yield _empty_date(column)
         if column.date is not None and column.name not in (table.target, *table.ignored):
-            yield from _lonely_dates(table, column, column.date)
+            yield from _stand_in_dates(table, column, column.date)
     columns_with_codes = {name for column in table.reading.columns.values() for name in column.names if column.special}
     for guess in table.guesses:
         if guess.name == table.target or guess.name in table.ignored:
@@ -240,7 +240,7 @@ def _empty_date(column: ColumnReading) -> IntakeFinding:
     )
 
 
-def _lonely_dates(table: InspectedTable, column: ColumnReading, form: DateForm) -> Iterable[IntakeFinding]:
+def _stand_in_dates(table: InspectedTable, column: ColumnReading, form: DateForm) -> Iterable[IntakeFinding]:
     """Yield a finding for dates such as 1900-01-01 that may mean "no date"."""
     cells = Cells.of(table.unparsed.column(column.name))
     words: dict[datetime.date, dict[str, int]] = {}
@@ -257,7 +257,7 @@ def _lonely_dates(table: InspectedTable, column: ColumnReading, form: DateForm) 
         column=column.name,
         severity=MEDIUM,
         figure=", ".join(f"{word} ({n:,})" for word, n in list(spellings.items())[:SHOWN]),
-        sentence=f"{'This date stands' if len(dates) == 1 else 'These dates stand'} apart from the others and may mean that there is none.",
+        sentence=f"{'This date' if len(dates) == 1 else 'Each of these dates'} is unlike the others and may mean that no date is known.",
         mend={"column": column.name, "missing": list(spellings)},
         if_nothing="A tree compares the date like a real one.",
     )

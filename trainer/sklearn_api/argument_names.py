@@ -14,7 +14,7 @@ from trainer.errors import closest
 SKLEARN_NAMES = {"max_depth": "depth", "min_samples_leaf": "min_leaf", "n_jobs": "threads", "random_state": "seed"}
 
 
-def own_names(estimator: str, defaults: Mapping[str, Any], arguments: Mapping[str, Any]) -> dict[str, Any]:
+def translate_names(estimator: str, defaults: Mapping[str, Any], arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Return constructor arguments under the names of octweb.
 
     Parameters
@@ -33,21 +33,21 @@ def own_names(estimator: str, defaults: Mapping[str, Any], arguments: Mapping[st
     """
     values: dict[str, Any] = {}
     for name, value in arguments.items():
-        own = SKLEARN_NAMES.get(name, name)
-        if own not in defaults:
+        argument = SKLEARN_NAMES.get(name, name)
+        if argument not in defaults:
             raise TypeError(
-                f"{estimator}.__init__() got an unexpected keyword argument '{name}'.{_advice(name, own, defaults)}"
+                f"{estimator}.__init__() got an unexpected keyword argument '{name}'.{_advice(name, argument, defaults)}"
             )
-        if own != name and own in arguments:
-            raise TypeError(f"{estimator}: '{name}' is scikit-learn's name of '{own}'. Give one of them.")
-        values[own] = _value(name, value, defaults[own])
+        if argument != name and argument in arguments:
+            raise TypeError(f"{estimator}: '{name}' is scikit-learn's name of '{argument}'. Give one of them.")
+        values[argument] = _value(name, value, defaults[argument])
     return values
 
 
-def _advice(name: str, own: str, defaults: Collection[str]) -> str:
-    if own != name:
-        return f" This method has no '{own}', which it would set."
-    return closest(name, [*defaults, *(theirs for theirs, own in SKLEARN_NAMES.items() if own in defaults)])
+def _advice(name: str, argument: str, defaults: Collection[str]) -> str:
+    if argument != name:
+        return f" It is scikit-learn's name of '{argument}', which this method does not have."
+    return closest(name, [*defaults, *(theirs for theirs, ours in SKLEARN_NAMES.items() if ours in defaults)])
 
 
 def _value(name: str, value: Any, default: Any) -> Any:

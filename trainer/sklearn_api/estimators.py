@@ -7,7 +7,6 @@ parameters; `fit` checks them, as scikit-learn requires.
 from __future__ import annotations
 
 import inspect
-import tempfile
 import warnings
 from collections.abc import Mapping
 from dataclasses import replace
@@ -24,7 +23,6 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from trainer.certificate import Certificate
-from trainer.check.recount import Finding, verify
 from trainer.counts.folder import read_counts
 from trainer.counts.train import METHOD as COUNTED
 from trainer.counts.train import train_counts
@@ -33,12 +31,11 @@ from trainer.data.inspection import identifiers_in, tree_warnings
 from trainer.data.integer_weights import WholeWeights, whole_weights
 from trainer.data.problem import Problem
 from trainer.dtypes import CodeArray, FloatArray
-from trainer.editing.bench import Alternative
 from trainer.errors import ParameterError, list_names
 from trainer.evaluate.verdict import TreeVerdict, read_verdict, training_base_words
 from trainer.methods.base import Method, Parameter, Settings
 from trainer.registry import METHODS, get
-from trainer.sklearn_api.argument_names import SKLEARN_NAMES, own_names
+from trainer.sklearn_api.argument_names import SKLEARN_NAMES, translate_names
 from trainer.sklearn_api.estimator_input import (
     MISSING_HELP,
     UNKNOWN_HELP,
@@ -54,13 +51,13 @@ from trainer.sklearn_api.estimator_input import (
 )
 from trainer.sklearn_api.fitted_tree import FittedTree
 from trainer.sklearn_api.notebook import watch_training
-from trainer.sklearn_api.saving import PROOF_ENDING, FitRecord, fitted_file, save_fitted, target_name, write_rows
+from trainer.sklearn_api.saving import FitRecord, fitted_file, save_fitted, target_name
 from trainer.solver_common.problem_setup import limits_of, pose, searched_settings
-from trainer.table import ClassType, Labels, Table, with_unknown
+from trainer.table import ClassType, Labels, with_unknown
 from trainer.training.claims import claim_words, cost_sentence, goal_sentence, limit_warning, price_sentence
 from trainer.training.run import fit as run_fit
 from trainer.training.size_choice import settle_size
-from trainer.tree.file import ModelFile, write_atomically
+from trainer.tree.file import ModelFile
 from trainer.tree.nodes import Tree
 from trainer.tree.render.html import tree_html
 from trainer.workbench.requests import Bench, bench_of
@@ -216,138 +213,11 @@ class TreeClassifier(FittedTree, ClassifierMixin, BaseEstimator):
         )
 
     def set_params(self, **params: Any) -> Self:
-        """Set parameters, also by scikit-learn's names, and return the estimator."""
-        return super().set_params(**own_names(type(self).__name__, self.get_params(deep=False), params))
-
-    def verify(self, X: Any, y: Any, sample_weight: Any = None, costs: Any = None) -> list[Finding]:
-        """Let the independent checker judge every claim about the tree on its training rows.
-
-        Parameters
-        ----------
-        X, y, sample_weight, costs : array
-            The arguments of `fit`.
-
-        Returns
-        -------
-        list of Finding
-            One for each claim; `trainer.check.recount.verdict` gives that of all of them.
-
-        Raises
-        ------
-        ValueError, DataError
-            If the rows cannot be read.
-        """
-        check_is_fitted(self)
-        problem, _, _ = clone(self)._problem(X, y, sample_weight, costs)
-        return self._check(problem.table, problem.labels, None)
-
-    def prove(self, path: str | Path | None = None) -> list[Finding]:
-        """Write the proof of the bound, and let the independent checker judge it and all other claims on the training rows.
-
-        Parameters
-        ----------
-        path : str or Path, optional
-            The proof is kept in this file, for `octweb verify --proof`.
-
-        Returns
-        -------
-        list of Finding
-            One for each claim, as `verify` returns them.
-
-        Raises
-        ------
-        ValueError
-            If the estimator was pickled, loaded or fitted to counts, so that it has no search.
-
-        Warns
-        -----
-        ModelFileWarning
-            If there is no proof, with the reason.
-        """
-        search = self._search_of("prove")
-        return self._check(search.problem.table, search.problem.labels, search, path)
-
-    @available_if(lambda self: self._method.workbench is not None)
-    def edit(self) -> Bench:
-        """Return an editing session over the training rows, as `workbench` does from rows.
-
-        Returns
-        -------
-        Bench
-            It completes partial trees and prices constraints.
-
-        Raises
-        ------
-        ValueError
-            If the estimator was pickled, loaded or fitted to counts, or has costs: then call `workbench` with the rows.
-        """
-        search = self._search_of("edit")
-        if search.problem.costs is not None:
-            raise ValueError("A session with costs needs the rows. Call workbench(X, y, costs=...).")
-        self._method.check(search.settings, search.problem.names)
-        return bench_of(self._method, search.problem.searched, searched_settings(search.problem, search.settings))
-
-    @available_if(lambda self: self._method.workbench is not None and self._method.workbench.good_trees)
-    def good_trees(self, **choice: Any) -> Any:
-        """Count all trees that are nearly as good as the best one: `edit().good_trees(...)`.
-
-        Parameters
-        ----------
-        **choice
-            The arguments of `Workbench.good_trees`: ``slack``, ``slack_rows``, filters and limits.
-
-        Returns
-        -------
-        GoodTrees
-            Counts, the trees in order of cost, and the use of columns.
-        """
-        bench: Any = self.edit()
-        return bench.good_trees(**choice)
-
-    @available_if(lambda self: self._method.workbench is not None)
-    def alternatives(self, node: int = 0, *, time_limit: float | None = None) -> list[Alternative]:
-        """Return every question that could stand at a node of the tree, with its price, the cheapest first.
-
-        Parameters
-        ----------
-        node : int
-            The id of a node of `tree_`, by default the root. The questions above it stay.
-        time_limit : float, optional
-            In seconds; prices that are not proved by then are lower bounds.
-
-        Returns
-        -------
-        list of Alternative
-
-        Raises
-        ------
-        ValueError
-            If the tree has no such node, or as for `edit`.
-        """
-        if not 0 <= node < len(self.tree_.nodes):
-            raise ValueError(f"node: the tree has no node {node}. Its nodes are 0 to {len(self.tree_.nodes) - 1}.")
-        return list(self.edit().alternatives(self.tree_, node, time_limit=time_limit))
-
-    def _search_of(self, use: str) -> FitRecord:
-        check_is_fitted(self)
-        if self._search is None:
-            raise ValueError(
-                f"This estimator has no search for '{use}': it was pickled, loaded, or fitted to counts. Fit it again."
-            )
-        return self._search
-
-    def _check(
-        self, table: Table, labels: Labels, search: FitRecord | None, keep: str | Path | None = None
-    ) -> list[Finding]:
-        """Return the findings of the checker about the model file that `save` would write."""
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / "model.json"
-            save_fitted(self._fitted, self.certificate_, path, search)
-            proof = path.with_name(f"model.{PROOF_ENDING}")
-            if keep is not None and proof.exists():
-                write_atomically(Path(keep), proof.read_bytes())
-            rows = write_rows(table, replace(labels, name=self._fitted.target), Path(folder) / "rows.parquet")
-            return verify(path, rows, proof if proof.exists() else None)
+        """Set parameters, also by scikit-learn's names, and return the estimator. Raises ValueError for unknown names."""
+        parameters = self.get_params(deep=False)
+        known = {name: value for name, value in params.items() if SKLEARN_NAMES.get(name, name) in parameters}
+        others = {name: value for name, value in params.items() if name not in known}
+        return super().set_params(**others, **translate_names(type(self).__name__, parameters, known))
 
     def __getstate__(self) -> dict[str, Any]:
         state = super().__getstate__()
@@ -597,7 +467,7 @@ def estimator_class(method: Method) -> type[TreeClassifier]:
     name = method.estimator
 
     def __init__(self: TreeClassifier, **parameters: Any) -> None:
-        for key, value in (defaults | own_names(name, defaults, parameters)).items():
+        for key, value in (defaults | translate_names(name, defaults, parameters)).items():
             setattr(self, key, value)
 
     keyword = inspect.Parameter.KEYWORD_ONLY
@@ -620,7 +490,9 @@ def _docstring(method: Method) -> str:
         _fill(MISSING_HELP, indent="    "),
     ]
     lines += ["unknown : {'branch', 'warn', 'refuse', 'raise'}, default 'warn'", _fill(UNKNOWN_HELP, indent="    ")]
-    theirs = ", ".join(f"`{name}` for `{own}`" for name, own in SKLEARN_NAMES.items() if method.parameter(own))
+    theirs = ", ".join(
+        f"`{name}` for `{argument}`" for name, argument in SKLEARN_NAMES.items() if method.parameter(argument)
+    )
     lines += [
         "",
         "Notes",

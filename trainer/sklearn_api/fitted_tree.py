@@ -1,26 +1,40 @@
-"""Rules, picture, explanations and exports of a fitted classifier."""
+"""Rules, picture, explanations, exports, proofs and editing of a fitted classifier."""
 
 from __future__ import annotations
 
+import tempfile
 from abc import abstractmethod
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
 from sklearn.tree import DecisionTreeClassifier
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from trainer.certificate import Certificate
+from trainer.check.recount import Finding, verify
 from trainer.convert.sklearn import to_sklearn
+from trainer.data.integer_weights import WholeWeights
+from trainer.data.problem import Problem
 from trainer.dtypes import FloatArray
+from trainer.editing.bench import Alternative
 from trainer.explain.flip import Flipper
 from trainer.explain.permission import permissions
 from trainer.explain.record import explain_row
 from trainer.explain.statistics import statistics_of_model
+from trainer.methods.base import Method, Settings
+from trainer.sklearn_api.saving import PROOF_ENDING, FitRecord, save_fitted, write_rows
+from trainer.solver_common.problem_setup import searched_settings
+from trainer.table import Labels, Table
 from trainer.tree.describe import rules_text
 from trainer.tree.export.forms import export
 from trainer.tree.file import ModelFile, write_atomically
 from trainer.tree.nodes import Tree
+from trainer.workbench.requests import Bench, bench_of
 
 
 class FittedTree:
@@ -28,7 +42,16 @@ class FittedTree:
 
     classes_: np.ndarray
     tree_: Tree
+    certificate_: Certificate
     _fitted: ModelFile
+    _method: Method
+    _search: FitRecord | None
+
+    @abstractmethod
+    def _problem(
+        self, X: Any, y: Any, sample_weight: Any, costs: Any = None, groups: Any = None, edits: bool = False
+    ) -> tuple[Problem, Settings, WholeWeights | None]:
+        """Return problem, settings and rounded weights of `fit`."""
 
     @abstractmethod
     def _matrix(self, X: Any) -> FloatArray:
@@ -154,3 +177,133 @@ class FittedTree:
         if path is not None:
             write_atomically(Path(path), content.encode() if isinstance(content, str) else content)
         return content
+
+    def verify(self, X: Any, y: Any, sample_weight: Any = None, costs: Any = None) -> list[Finding]:
+        """Let the independent checker judge every claim about the tree on its training rows.
+
+        Parameters
+        ----------
+        X, y, sample_weight, costs : array
+            The arguments of `fit`.
+
+        Returns
+        -------
+        list of Finding
+            One for each claim; `trainer.check.recount.verdict` gives that of all of them.
+
+        Raises
+        ------
+        ValueError, DataError
+            If the rows cannot be read.
+        """
+        check_is_fitted(self)
+        problem, _, _ = clone(self)._problem(X, y, sample_weight, costs)
+        return self._check(problem.table, problem.labels, None)
+
+    def prove(self, path: str | Path | None = None) -> list[Finding]:
+        """Write the proof of the bound, and let the independent checker judge it and all other claims on the training rows.
+
+        Parameters
+        ----------
+        path : str or Path, optional
+            The proof is kept in this file, for `octweb verify --proof`.
+
+        Returns
+        -------
+        list of Finding
+            One for each claim, as `verify` returns them.
+
+        Raises
+        ------
+        ValueError
+            If the estimator was pickled, loaded or fitted to counts, so that it has no search.
+
+        Warns
+        -----
+        ModelFileWarning
+            If there is no proof, with the reason.
+        """
+        search = self._search_of("prove")
+        return self._check(search.problem.table, search.problem.labels, search, path)
+
+    @available_if(lambda self: self._method.workbench is not None)
+    def edit(self) -> Bench:
+        """Return an editing session over the training rows, as `workbench` does from rows.
+
+        Returns
+        -------
+        Bench
+            It completes partial trees and prices constraints.
+
+        Raises
+        ------
+        ValueError
+            If the estimator was pickled, loaded or fitted to counts, or has costs: then call `workbench` with the rows.
+        """
+        search = self._search_of("edit")
+        if search.problem.costs is not None:
+            raise ValueError("A session with costs needs the rows. Call workbench(X, y, costs=...).")
+        self._method.check(search.settings, search.problem.names)
+        return bench_of(self._method, search.problem.searched, searched_settings(search.problem, search.settings))
+
+    @available_if(lambda self: self._method.workbench is not None and self._method.workbench.good_trees)
+    def good_trees(self, **choice: Any) -> Any:
+        """Count all trees that are nearly as good as the best one: `edit().good_trees(...)`.
+
+        Parameters
+        ----------
+        **choice
+            The arguments of `Workbench.good_trees`: ``slack``, ``slack_rows``, filters and limits.
+
+        Returns
+        -------
+        GoodTrees
+            Counts, the trees in order of cost, and the use of columns.
+        """
+        bench: Any = self.edit()
+        return bench.good_trees(**choice)
+
+    @available_if(lambda self: self._method.workbench is not None)
+    def alternatives(self, node: int = 0, *, time_limit: float | None = None) -> list[Alternative]:
+        """Return every question that could stand at a node of the tree, with its price, the cheapest first.
+
+        Parameters
+        ----------
+        node : int
+            The id of a node of `tree_`, by default the root. The questions above it stay.
+        time_limit : float, optional
+            In seconds; prices that are not proved by then are lower bounds.
+
+        Returns
+        -------
+        list of Alternative
+
+        Raises
+        ------
+        ValueError
+            If the tree has no such node, or as for `edit`.
+        """
+        if not 0 <= node < len(self.tree_.nodes):
+            raise ValueError(f"node: the tree has no node {node}. Its nodes are 0 to {len(self.tree_.nodes) - 1}.")
+        return list(self.edit().alternatives(self.tree_, node, time_limit=time_limit))
+
+    def _search_of(self, use: str) -> FitRecord:
+        check_is_fitted(self)
+        if self._search is None:
+            raise ValueError(
+                f"This estimator has no search for '{use}': it was pickled, loaded, or fitted to counts. Fit it again."
+            )
+        return self._search
+
+    def _check(
+        self, table: Table, labels: Labels, search: FitRecord | None, keep: str | Path | None = None
+    ) -> list[Finding]:
+        """Return the findings of the checker about the model file that `save` would write."""
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "model.json"
+            save_fitted(self._fitted, self.certificate_, path, search)
+            proof = path.with_name(f"model.{PROOF_ENDING}")
+            if keep is not None and proof.exists():
+                write_atomically(Path(keep), proof.read_bytes())
+            rows = write_rows(table, replace(labels, name=self._fitted.target), Path(folder) / "rows.parquet")
+            return verify(path, rows, proof if proof.exists() else None)

@@ -9,6 +9,7 @@ from octweb.registry.document.model_files import model_file
 from octweb.registry.models import TreeModel
 from octweb.registry.page.performance import unseen_base_rate, unseen_interval
 from octweb.registry.page.scene import ModelScene
+from trainer.errors import join_with_and
 from trainer.tree.numbers import number_text, points_text
 
 
@@ -98,7 +99,7 @@ def _best_words(evaluated: list[dict[str, Any]]) -> str:
     value = f"({points_text(best['unseen'])} %{_span(best)})"
     if len(names) == 1:
         return f"{names[0]} has the highest accuracy on unseen rows {value}"
-    return f"{', '.join(names[:-1])} and {names[-1]} tie for the highest accuracy on unseen rows {value}"
+    return f"{join_with_and(names)} tie for the highest accuracy on unseen rows {value}"
 
 
 def cost_findings(rows: list[dict[str, Any]]) -> dict[str, str]:
@@ -110,7 +111,7 @@ def cost_findings(rows: list[dict[str, Any]]) -> dict[str, str]:
         if r["cost"]["words"] == best["cost"]["words"]
     ]
     span = f", 95 % interval {best['cost']['interval']}" if best["cost"]["interval"] else ""
-    who = names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+    who = join_with_and(names)
     verb = "has" if len(names) == 1 else "tie for"
     main = f"{who} {verb} the lowest cost per unseen row ({best['cost']['words']}{span})."
     main += (

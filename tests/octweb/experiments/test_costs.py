@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from octweb.experiments.board import board, points, reasons, reasons_against
+from octweb.experiments.board import board, points
+from octweb.experiments.wording import reasons, reasons_against
 from octweb.figures.experiment import experiment_figure
 
 pytestmark = pytest.mark.django_db

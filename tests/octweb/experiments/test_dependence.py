@@ -12,8 +12,9 @@ from rest_framework.test import APIClient
 
 from octweb.datasets import actions as datasets
 from octweb.experiments import actions
-from octweb.experiments.board import board, honest_words, interval_of
+from octweb.experiments.board import board, interval_of
 from octweb.experiments.models import Experiment
+from octweb.experiments.wording import honest_words
 from octweb.experiments.work import CandidateChild
 from octweb.jobs.child import PROGRESS
 from octweb.jobs.models import RunStatus

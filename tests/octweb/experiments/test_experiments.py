@@ -12,9 +12,10 @@ from django.utils import timezone
 from octweb.core.deleting import bring_back
 from octweb.core.problems import Conflict
 from octweb.experiments import actions
-from octweb.experiments.board import board, held_out, honest_words, points, reasons, reasons_against
+from octweb.experiments.board import board, held_out, points
 from octweb.experiments.models import Candidate, Experiment
 from octweb.experiments.plan import evaluation, plan
+from octweb.experiments.wording import honest_words, reasons, reasons_against
 from octweb.figures.experiment import experiment_figure
 from octweb.jobs.models import RunStatus
 from octweb.registry.document.selection import selection_of

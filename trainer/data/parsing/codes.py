@@ -5,8 +5,9 @@ They mean "refused" or "not asked" and measure nothing.
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 import numpy as np
 
@@ -48,10 +49,14 @@ def likely_codes(values: FloatArray, rows: CountArray | None = None) -> dict[flo
     if codes == [-1.0] and len(ordinary) < 5:
         codes = []
     codes += [v for v in high if v >= APART * max(float(ordinary.max()), 1.0)]
-    if len(ordinary) >= MANY_VALUES:
-        usual = int(counts[~np.isin(distinct, [*low, *high])].max())
-        codes += [v for v in SAME_DIGITS if often.get(v, 0) >= max(FEWEST_IN_A_SPIKE, SPIKE * usual)]
+    least = spike_rows(counts[~np.isin(distinct, [*low, *high])].tolist())
+    codes += [v for v in SAME_DIGITS if often.get(v, 0) >= least]
     return {code: often[code] for code in sorted(set(codes))}
+
+
+def spike_rows(rows: Collection[int]) -> float:
+    """Return the fewest rows of a spike beside values with these rows; infinity beside fewer than MANY_VALUES values."""
+    return max(FEWEST_IN_A_SPIKE, SPIKE * max(rows)) if len(rows) >= MANY_VALUES else math.inf
 
 
 def codes_text(rows: Mapping[float, int]) -> str:

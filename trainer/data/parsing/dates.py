@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from trainer.data.parsing.codes import spike_rows
 from trainer.data.parsing.numbers import fold_characters
 
 MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
@@ -42,9 +43,6 @@ MOST_STAND_INS = 3  # different ones in a column; more are dates of another time
 USUAL_STAND_INS = ((1, 1), (12, 31), (12, 30))  # month and day
 FEWEST_ROWS = 2
 LONELY_YEARS = 10  # between a stand-in and the nearest other date
-FEWEST_IN_A_SPIKE = 5
-SPIKE = 10  # smallest ratio of the rows of a spike to the rows of the most frequent other date
-MANY_DATES = 20
 LARGEST_TWO_DIGIT_YEAR = 69  # as POSIX has it: 69 to 99 are 1969 to 1999
 
 
@@ -95,14 +93,14 @@ def likely_stand_ins(rows: Mapping[datetime.date, int]) -> list[datetime.date]:
     """Return the dates that may mean "no date", such as 1900-01-01 among dates of 2021, ascending.
 
     `rows` has the number of rows of each date. A stand-in is the first or last day of a year, which most other dates
-    are not. It is the earliest or latest date, in at least two rows and ten years from the next date. Or it is ten
-    times as frequent as each of at least MANY_DATES other dates.
+    are not. It is the earliest or latest date, in at least two rows and ten years from the next date. Or it is a spike
+    (`spike_rows`).
     """
     others = {date: n for date, n in rows.items() if (date.month, date.day) not in USUAL_STAND_INS}
     if 2 * len(others) <= len(rows) or len(others) == len(rows):
         return []
-    most = max(FEWEST_IN_A_SPIKE, SPIKE * max(others.values()))
-    spikes = {d for d in rows.keys() - others.keys() if rows[d] >= most} if len(others) >= MANY_DATES else set()
+    least = spike_rows(others.values())
+    spikes = {date for date in rows.keys() - others.keys() if rows[date] >= least}
     earliest = min(others)
     latest = max(others)
     far = datetime.timedelta(days=365 * LONELY_YEARS)

@@ -87,7 +87,7 @@ class BendersCuts:
         return Row(columns, values, lower=0.0, name="earned")
 
     def _rows(self, rows: CountArray, v: int, w: FloatArray, theta: FloatArray) -> list[Row]:
-        """Return one cut for each of the data rows `rows`, all of which end in leaf v."""
+        """Return one cut for each data row in `rows`. All of these rows end in leaf v."""
         inst = self.instance
         cuts: list[Row] = []
         if self.strengthened and v >= 1 << inst.depth and inst.depth:
