@@ -68,7 +68,6 @@ def stored_value(split, X, y, classes, weight, measure):
     return min(map(sum, sides)), float(sum(impurity(counts, measure) for counts in sides))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("block", range(8))
 def test_the_root_split_is_the_best_one(block):
     for seed in range(50 * block, 50 * block + 50):

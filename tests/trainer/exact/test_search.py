@@ -43,7 +43,6 @@ def check(seed, depth, min_leaf=1, options=({},)):
         assert solution.bound == cost
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("part", range(10))
 def test_equals_the_plain_recurrence(part):
     for seed in range(part * 100, part * 100 + 100):

@@ -118,7 +118,6 @@ def test_where_memory_ends_the_tree_is_kept(method, place, monkeypatch):
     assert certificate.bound > certificate.objective
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", ["scip", "gurobi"])
 @pytest.mark.parametrize("first", range(0, 30, 10))
 def test_oct_h_has_the_optimum_of_its_class(name, first):

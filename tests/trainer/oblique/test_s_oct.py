@@ -16,7 +16,6 @@ from trainer.milo.lattice import Lattice
 from trainer.training.run import TrainRequest, train
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", ["scip", "gurobi"])
 @pytest.mark.parametrize("first", range(0, 60, 20))
 def test_s_oct_has_the_optimum_of_cut_h(name, first):
