@@ -2,7 +2,7 @@
 
 Usage: OCTWEB_BENCH_DATA=... python benchmarks/mip_benchmark.py [RESULTS.jsonl] [--group shared|techniques|short|hard]
        [--limit 120] [--variants vanilla,default] [--solver scip] [--sets monk1,monk3] [--minutes 75] [--processor]
-       [--report] [--ratio gurobi] [--pictures docs/pictures]
+       [--report] [--ratio gurobi] [--pictures benchmarks/results]
 
 Every technique is tested alone and left out, on the published encodings. With `--processor` limit and seconds are
 processor time instead of wall-clock time. Then other work on the machine hardly counts, and a run may take several
