@@ -14,7 +14,15 @@ from docs.pictures import FOLDER, WALKS, picture_names
 from tests.browser.pictures import MOST_BYTES
 from tests.conftest import ROOT
 from trainer.registry import METHODS
-from trainer.training.method_pages import model_path, page_with_table, page_with_tree, picture
+from trainer.training.method_pages import (
+    SHARED_PAGE,
+    model_path,
+    page_with_shared_table,
+    page_with_table,
+    page_with_tree,
+    picture,
+    shared_rows,
+)
 from trainer.tree.file import read_model
 
 DOCS = ROOT / "docs"
@@ -25,6 +33,19 @@ STALE = "stale; run `manage.py methods --write docs/methods`"
 def test_every_method_has_a_page_with_todays_parameters(method):
     page = (DOCS / "methods" / f"{method.id}.md").read_text(encoding="utf-8")
     assert page == page_with_table(page, method), STALE
+
+
+def test_page_of_shared_parameters_is_of_today():
+    page = (DOCS / "methods" / SHARED_PAGE).read_text(encoding="utf-8")
+    assert page == page_with_shared_table(page), STALE
+
+
+def test_each_parameter_is_explained_once_or_on_the_shared_page():
+    shared = (DOCS / "methods" / SHARED_PAGE).read_text(encoding="utf-8")
+    assert all(row in shared for row in shared_rows())
+    for method in METHODS:
+        page = (DOCS / "methods" / f"{method.id}.md").read_text(encoding="utf-8")
+        assert [p.name for p in method.parameters if f"`{p.name}`" not in page] == []
 
 
 @pytest.mark.parametrize("method", METHODS, ids=lambda m: m.id)

@@ -1,11 +1,12 @@
 """Generate parameter tables and tree pictures of the methods' pages.
 
-`manage.py methods --write FOLDER` puts them between the marks of each page FOLDER/<method>.md. The tree is a model
-file, FOLDER/trees/<method>.json, and its picture is drawn beside it. A test fails if a page or a picture is stale.
+`manage.py methods --write FOLDER` puts them between the marks of each page FOLDER/<method>.md. FOLDER/parameters.md has
+the parameters that are the same in several methods; the page of a method only names them. The tree is a model file, FOLDER/trees/<method>.json, and its picture is drawn beside it. A test fails if a page or a picture is stale.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -21,6 +22,8 @@ BEGIN = "<!-- parameters: made by `manage.py methods --write docs/methods` -->"
 END = "<!-- end of parameters -->"
 TREE_BEGIN = "<!-- tree: made by `manage.py methods --write docs/methods` -->"
 TREE_END = "<!-- end of tree -->"
+SHARED_PAGE = "parameters.md"
+MIN_SHARING = 3  # methods with the same parameter, from which on only the shared page explains it
 TREES = "trees"  # the folder of the model files and pictures, below that of the pages
 
 
@@ -34,13 +37,50 @@ def default_of(parameter: Parameter) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
+def _row(parameter: Parameter) -> str:
+    """Return name, default, allowed values with the unit, and meaning as the start of a row of a Markdown table."""
+    unit = f" ({parameter.unit})" if parameter.unit else ""
+    cells = (
+        f"`{parameter.name}`",
+        default_of(parameter),
+        parameter.describe_allowed() + unit,
+        parameter.help,
+    )
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+
+
+def shared_rows() -> dict[str, list[str]]:
+    """Return the rows of the parameters that several methods share, with the ids of these methods."""
+    methods: dict[str, list[str]] = defaultdict(list)
+    for method in METHODS:
+        for parameter in method.parameters:
+            methods[_row(parameter)].append(method.id)
+    return {row: ids for row, ids in methods.items() if len(ids) >= MIN_SHARING}
+
+
 def parameter_table(method: Method) -> str:
-    """Return a Markdown table: name, default, allowed values with the unit, meaning."""
+    """Return a Markdown table of the method's own parameters, and the names and defaults of the shared ones."""
+    shared = shared_rows()
+    rows = {_row(parameter): parameter for parameter in method.parameters}
     lines = ["| name | default | allowed | meaning |", "|---|---|---|---|"]
-    for p in method.parameters:
-        unit = f" ({p.unit})" if p.unit else ""
-        cells = (f"`{p.name}`", default_of(p), p.describe_allowed() + unit, p.help)
-        lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
+    lines += [row for row in rows if row not in shared]
+    named = [_name_with_default(parameter) for row, parameter in rows.items() if row in shared]
+    if named:
+        lines += ["", f"[Shared parameters]({SHARED_PAGE}), with their defaults: {', '.join(named)}."]
+    return "\n".join(lines)
+
+
+def _name_with_default(parameter: Parameter) -> str:
+    default = default_of(parameter)
+    return f"`{parameter.name}` ({default})" if default else f"`{parameter.name}`"
+
+
+def shared_table() -> str:
+    """Return a Markdown table of the parameters that several methods share."""
+    lines = ["| name | default | allowed | meaning | methods |", "|---|---|---|---|---|"]
+    for row, ids in sorted(shared_rows().items()):
+        methods = "all" if len(ids) == len(METHODS) else ", ".join(ids)
+        lines.append(f"{row} {methods} |")
     return "\n".join(lines)
 
 
@@ -72,19 +112,24 @@ def picture(model: ModelFile) -> str:
 
 def page_with_table(text: str, method: Method) -> str:
     """Return the page with the new table between its marks; raise DataError if a mark is missing."""
-    return _replace_between(text, BEGIN, END, parameter_table(method), method)
+    return _replace_between(text, BEGIN, END, parameter_table(method), method.id)
+
+
+def page_with_shared_table(text: str) -> str:
+    """Return the page of the shared parameters with the new table; raise DataError if a mark is missing."""
+    return _replace_between(text, BEGIN, END, shared_table(), "parameters")
 
 
 def page_with_tree(text: str, method: Method, model: ModelFile) -> str:
     """Return the page with the tree between its marks; raise DataError if a mark is missing."""
-    return _replace_between(text, TREE_BEGIN, TREE_END, tree_text(method, model), method)
+    return _replace_between(text, TREE_BEGIN, TREE_END, tree_text(method, model), method.id)
 
 
-def _replace_between(text: str, begin: str, end: str, content: str, method: Method) -> str:
+def _replace_between(text: str, begin: str, end: str, content: str, name: str) -> str:
     before, first, rest = text.partition(begin)
     _, last, after = rest.partition(end)
     if not first or not last:
-        raise DataError(f"The page of '{method.id}' lacks the line '{begin}' or '{end}'.")
+        raise DataError(f"The page of '{name}' lacks the line '{begin}' or '{end}'.")
     return f"{before}{begin}\n{content}\n{end}{after}"
 
 
@@ -94,7 +139,10 @@ def model_path(folder: Path, method: Method) -> Path:
 
 
 def pages(folder: Path) -> Iterator[tuple[Path, str, str]]:
-    """Yield path, present text ("" for a new picture) and new text of the page and the picture of each method."""
+    """Yield path, present text ("" for a new picture) and new text of each page and picture."""
+    shared = folder / SHARED_PAGE
+    shared_text = shared.read_text(encoding="utf-8")
+    yield shared, shared_text, page_with_shared_table(shared_text)
     for method in METHODS:
         path = folder / f"{method.id}.md"
         tree = model_path(folder, method)
