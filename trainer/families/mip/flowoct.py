@@ -1,7 +1,7 @@
 """FlowOCT: correct rows send a unit of flow to their leaf.
 
 Aghaei, Gomez & Vayanos (Strong optimal classification trees), with the leaf variables of the later papers; no big-M. Labels
-(S1)-(S4) refer to structure.py, (F11) to cuts/flow.py.
+(S1)-(S3) refer to structure.py, (F11) to cuts/flow.py.
 
 Legend     b[v,f]=1 v branches on f;  p[v]=1 v is a leaf;  w[v,k] v predicts k
            z[i,v] flow of row i into node v;  zeta[i,v] flow of row i that ends at v, on the arc to the sink
