@@ -30,6 +30,7 @@ MODULES: dict[str, tuple[str, ...]] = {
     "trainer.evaluate": (),
     "trainer.dossier": (),
     "trainer.prediction.mlflow_flavour": ("log_model", "save_model"),
+    "octweb.client": (),
     "trainer.errors": (
         "ConversionError", "DataError", "InfeasibleError", "ModelFileError", "ParameterError", "RowError", "TrainerError",
     ),
@@ -50,7 +51,7 @@ VALUES = {
 }
 HEAD = """# The library in Python
 
-Made by `python -m docs.library` from the docstrings. `trainer` is what can be imported; `octweb` is the application and no library. Names that are not on this page may change at
+Made by `python -m docs.library` from the docstrings. `trainer` is the library, and `octweb` offers its names, too. `octweb.Client` calls a server. Names that are not on this page may change at
 any time. The [methods](which-method.md) have pages with their parameters, the [model file](model-file.md) has one, too.
 """
 
@@ -124,7 +125,7 @@ class _Bare(str):
 def members(cls: type) -> Iterator[str]:
     """Yield the lines about each public method and property that a class has from this library."""
     things: dict[str, Any] = {}
-    for base in reversed([b for b in cls.__mro__ if b.__module__.startswith("trainer")]):
+    for base in reversed([b for b in cls.__mro__ if b.__module__.startswith(("trainer", "octweb"))]):
         things |= {name: thing for name, thing in vars(base).items() if not name.startswith("_")}
     fields = {f.name for f in dataclasses.fields(cls)} if dataclasses.is_dataclass(cls) else set()
     for name in sorted(things.keys() - fields):

@@ -1,11 +1,22 @@
-"""The Django application octweb. Its module offers the public names of the library, such as `octweb.load` and `octweb.inspect`."""
+"""The Django application octweb. Its module offers the public names of the library, such as `octweb.load` and `octweb.inspect`.
+
+`octweb.Client` calls a server.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:  # editors and type checkers read these imports; `__getattr__` loads the same names
+    from octweb.client import Client as Client
+    from trainer import *  # noqa: F403
 
 
 def __getattr__(name: str) -> Any:
+    if name == "Client":
+        from octweb.client import Client
+
+        return Client
     import trainer
 
     if name in dir(trainer):
@@ -16,4 +27,4 @@ def __getattr__(name: str) -> Any:
 def __dir__() -> list[str]:
     import trainer
 
-    return dir(trainer)
+    return sorted([*dir(trainer), "Client"])

@@ -99,6 +99,7 @@ def test_the_wheel_needs_every_package_that_is_imported(package):
             "requirements-pdf",
             "requirements-fast",
             "requirements-mlflow",
+            "requirements-python-client",
         )
     ]
     wanted = {plain(line) for file in files for line in requirements(file)}

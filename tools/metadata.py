@@ -1,6 +1,7 @@
 """A hook of hatchling: the dependencies of the wheel are those of requirements.in, the extras those of the other files.
 
-Extras: `hosts` (files in a bucket, folds on a cluster), `pdf` (dossiers as PDF), `fast` (a compiled parser), `mlflow` (MLflow models).
+Extras: `hosts` (files in a bucket, folds on a cluster), `pdf` (dossiers as PDF), `fast` (a compiled parser), `mlflow` (MLflow models),
+`client` (octweb.Client).
 """
 
 from __future__ import annotations
@@ -28,4 +29,5 @@ class Requirements(MetadataHookInterface):
             "pdf": requirements(root / "requirements-pdf.in"),
             "fast": requirements(root / "requirements-fast.in"),
             "mlflow": requirements(root / "requirements-mlflow.in"),
+            "client": requirements(root / "requirements-python-client.in"),
         }

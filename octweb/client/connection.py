@@ -1,0 +1,212 @@
+"""Send calls to the REST API: token, retries, problem details and pages."""
+
+from __future__ import annotations
+
+import email.utils
+import random
+import time
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urljoin, urlsplit
+
+from octweb.client.errors import ApiError, NoConnectionError, error_of
+from trainer.version import VERSION
+
+if TYPE_CHECKING:
+    import httpx
+
+API = "/api/v1/"
+PAGE_SIZE = 200
+FIRST_PAUSE_SECONDS = 0.25  # before the second attempt; each further pause is twice as long
+LONGEST_PAUSE_SECONDS = 60.0  # a server that asks for more gets no further attempt
+BUSY = {429, 503}  # refused before anything was done, so that any call may be repeated
+GATEWAY = {502, 504}  # the call may have been executed
+REPEATABLE = {"GET", "HEAD", "PUT", "PATCH", "DELETE"}  # have the same effect if they are executed twice
+MISSING_HTTPX = "octweb.Client needs the package httpx. Install it: pip install 'octweb[client]', or pip install httpx."
+
+OpenFile = tuple[str, Callable[[], Any]]  # name, and a function that opens the content from its start
+
+
+@dataclass(frozen=True, kw_only=True)
+class ApiCall:
+    """A call of the API.
+
+    `form` and `file` make a multipart body. `key`: the Idempotency-Key, with which the call may be repeated.
+    """
+
+    method: str
+    path: str
+    query: Mapping[str, Any] = field(default_factory=dict)
+    body: Any = None
+    content: tuple[bytes, str] | None = None  # a body of another type: bytes and media type
+    form: Mapping[str, str] = field(default_factory=dict)
+    file: OpenFile | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+    key: str | None = None
+
+    @property
+    def is_repeatable(self) -> bool:
+        """Whether the call may be sent again though it may have been executed."""
+        return self.method in REPEATABLE or self.key is not None
+
+
+def new_key() -> str:
+    """Return a new Idempotency-Key."""
+    return str(uuid.uuid4())
+
+
+def load_httpx() -> Any:
+    """Return the module httpx. Raises ImportError that says how to install it."""
+    try:
+        import httpx
+    except ImportError as error:
+        raise ImportError(MISSING_HTTPX) from error
+    return httpx
+
+
+class Connection:
+    """A connection to one server.
+
+    Parameters
+    ----------
+    url : str
+        Address of the server.
+    token : str
+        An API token.
+    timeout : float
+        Seconds until a call without any answer fails.
+    retries : int
+        Further attempts of a call that got no answer, or that the server was too busy for.
+    transport : httpx.BaseTransport, optional
+        Replaces the network, for tests.
+    """
+
+    def __init__(
+        self, url: str, token: str, *, timeout: float, retries: int, transport: httpx.BaseTransport | None = None
+    ) -> None:
+        library = load_httpx()
+        self.url = url.rstrip("/")
+        self.retries = retries
+        self._errors = library.TransportError
+        self._not_sent = (library.ConnectError, library.ConnectTimeout, library.PoolTimeout)
+        self._http: httpx.Client = library.Client(
+            headers={"Authorization": f"Bearer {token}", "User-Agent": f"octweb-client/{VERSION}"},
+            timeout=timeout,
+            transport=transport,
+        )
+
+    def close(self) -> None:
+        """Close the connections to the server."""
+        self._http.close()
+
+    def get(self, path: str, **query: Any) -> Any:
+        """Return the JSON of a GET."""
+        return self.send(ApiCall(method="GET", path=path, query=query)).json()
+
+    def post(self, path: str, body: Any = None, **options: Any) -> Any:
+        """Return the JSON of a POST; `options` as in `ApiCall`."""
+        return self.send(ApiCall(method="POST", path=path, body=body, **options)).json()
+
+    def delete(self, path: str, **query: Any) -> None:
+        """Send a DELETE."""
+        self.send(ApiCall(method="DELETE", path=path, query=query))
+
+    def pages(self, path: str, **query: Any) -> Iterator[dict[str, Any]]:
+        """Yield the rows of a list, page by page."""
+        page = self.get(path, page_size=PAGE_SIZE, **query)
+        while True:
+            yield from page["results"]
+            if page["next"] is None:
+                return
+            # the path alone, since a proxy may have changed scheme or host
+            following = urlsplit(page["next"])
+            page = self.send(ApiCall(method="GET", path=f"{self._below(following.path)}?{following.query}")).json()
+
+    def _below(self, path: str) -> str:
+        """Return a path without the prefix of the server's address."""
+        return path.removeprefix(urlsplit(self.url).path)
+
+    def address(self, path: str) -> str:
+        """Return the address of a path; a path that does not begin with a slash is below the API."""
+        return self.url + urljoin(API, path)
+
+    def send(self, call: ApiCall) -> httpx.Response:
+        """Send a call, repeat it if that is safe, and return the answer.
+
+        Raises
+        ------
+        ApiError
+            If the server refused the call.
+        NoConnectionError
+            If no answer came.
+        """
+        for attempt in range(self.retries + 1):
+            is_last = attempt == self.retries
+            try:
+                response = self._attempt(call)
+            except self._errors as error:
+                is_safe = isinstance(error, self._not_sent) or call.is_repeatable
+                if is_last or not is_safe:
+                    raise NoConnectionError(f"No answer from {self.address(call.path)}: {error!r}") from error
+                pause = _pause(attempt)
+            else:
+                if response.is_success:
+                    return response
+                refusal = _refusal(response)
+                is_safe = refusal.status in BUSY or (refusal.status in GATEWAY and call.is_repeatable)
+                pause = _pause(attempt) if refusal.retry_after is None else refusal.retry_after
+                if is_last or not is_safe or pause > LONGEST_PAUSE_SECONDS:
+                    raise refusal
+            time.sleep(pause)
+        raise AssertionError("the last attempt returns or raises")
+
+    def _attempt(self, call: ApiCall) -> httpx.Response:
+        headers = dict(call.headers)
+        if call.key is not None:
+            headers["Idempotency-Key"] = call.key
+        body: dict[str, Any] = {}
+        if call.body is not None:
+            body["json"] = call.body
+        if call.content is not None:
+            body["content"], headers["Content-Type"] = call.content
+        if call.file is None:
+            return self._http.request(
+                call.method, self.address(call.path), params=call.query or None, headers=headers, **body
+            )
+        name, open_content = call.file
+        with open_content() as content:
+            files = {"file": (name, content)}
+            return self._http.request(
+                call.method, self.address(call.path), data=dict(call.form), files=files, headers=headers
+            )
+
+
+def _pause(attempt: int) -> float:
+    """Return seconds until the next attempt, so that clients do not all come back at once."""
+    return FIRST_PAUSE_SECONDS * 2**attempt * random.uniform(0.75, 1.25)
+
+
+def _refusal(response: httpx.Response) -> ApiError:
+    """Return the exception of a refused call."""
+    try:
+        problem = response.json()
+    except ValueError:
+        problem = None
+    if not isinstance(problem, dict):
+        problem = {"title": response.reason_phrase, "detail": response.text[:300]}
+    return error_of(response.status_code, problem, _seconds(response.headers.get("Retry-After")))
+
+
+def _seconds(retry_after: str | None) -> float | None:
+    """Return the seconds of a Retry-After header, which is a number or a date."""
+    if retry_after is None:
+        return None
+    if retry_after.strip().isdigit():
+        return float(retry_after)
+    try:
+        moment = email.utils.parsedate_to_datetime(retry_after)
+    except ValueError:
+        return None
+    return max(0.0, moment.timestamp() - time.time())

@@ -1,0 +1,70 @@
+"""Decisions on record: read them, and record what became of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from octweb.client.bodies import rows_of
+from octweb.client.connection import ApiCall, Connection
+
+
+class Decisions:
+    """Decisions that the server keeps on record: `client.decisions`.
+
+    Examples
+    --------
+    >>> answers = model.predict(rows)  # doctest: +SKIP
+    >>> client.decisions.outcome(answers[0].decision, "paid", known_at="2026-11-01")  # doctest: +SKIP
+    """
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def get(self, decision: str) -> dict[str, Any]:
+        """Return a decision with its values, path and later records. Each call is recorded itself."""
+        return dict(self._connection.get(f"decisions/{decision}/"))
+
+    def outcome(
+        self, decision: str, value: str, *, known_at: str | None = None, source: str | None = None
+    ) -> dict[str, Any]:
+        """Record which class came true. The same outcome again adds nothing; another one corrects it."""
+        return self._add(decision, "outcome", value=value, known_at=known_at, source=source)
+
+    def override(self, decision: str, label: str, reason: str) -> dict[str, Any]:
+        """Record which class a person decided instead, and why."""
+        return self._add(decision, "override", label=label, reason=reason)
+
+    def objection(self, decision: str, reason: str | None = None, **members: str) -> dict[str, Any]:
+        """Record an objection, or its answer: `received`, `text_ref`, `state`, `answer`."""
+        return self._add(decision, "objection", reason=reason, **members)
+
+    def _add(self, decision: str, kind: str, **members: str | None) -> dict[str, Any]:
+        body = {name: value for name, value in members.items() if value is not None}
+        return dict(self._connection.post(f"decisions/{decision}/{kind}/", body))
+
+    def outcomes(self, rows: Any) -> dict[str, int]:
+        """Record many outcomes, all or none.
+
+        Parameters
+        ----------
+        rows : sequence of mapping, data frame, or bytes of a CSV file
+            Each row with `decision` and `value`, and optionally `known_at` and `source`; a CSV file has `outcome` for `value`.
+
+        Returns
+        -------
+        dict
+            `added` and `unchanged`: numbers of records.
+        """
+        return self._add_many("outcomes/", rows)
+
+    def overrides(self, rows: Sequence[Mapping[str, Any]] | bytes) -> dict[str, int]:
+        """Record many overrides, all or none: rows with `decision`, `label` and `reason`."""
+        return self._add_many("overrides/", rows)
+
+    def _add_many(self, path: str, rows: Any) -> dict[str, int]:
+        if isinstance(rows, bytes):
+            response = self._connection.send(ApiCall(method="POST", path=path, content=(rows, "text/csv")))
+            return dict(response.json())
+        records = [{name: value for name, value in row.items() if value is not None} for row in rows_of(rows)]
+        return dict(self._connection.post(path, {"rows": records}))

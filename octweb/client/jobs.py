@@ -1,0 +1,133 @@
+"""Work in the background of the server: wait for it; batch predictions."""
+
+from __future__ import annotations
+
+import io
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Self
+
+from octweb.client.connection import ApiCall
+from octweb.client.errors import RunFailedError, WaitTimeoutError
+from octweb.client.resource import Resource
+
+FINISHED = {"succeeded", "failed", "cancelled"}
+FIRST_POLL_SECONDS = 0.2
+LONGEST_POLL_SECONDS = 2.0
+
+
+class RemoteJob(Resource):
+    """Work that the server does in the background."""
+
+    @property
+    def status(self) -> str:
+        """Either "queued", "running", "succeeded", "failed" or "cancelled"."""
+        return str(self.data["status"])
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether the work has ended, in whatever way."""
+        return self.status in FINISHED
+
+    @property
+    def error(self) -> str:
+        """Why it failed; empty otherwise."""
+        return str(self.data["error"] or "")
+
+    def cancel(self) -> Self:
+        """Cancel it, and return it. A run keeps its best tree so far."""
+        self.data = self._connection.post(f"{self.path}cancel/")
+        return self
+
+    def delete(self) -> None:
+        """Delete it once it has ended."""
+        self._connection.delete(self.path)
+
+    def wait(self, timeout: float | None = None) -> Self:
+        """Wait until it has ended, and return it.
+
+        Parameters
+        ----------
+        timeout : float, optional
+            Seconds to wait at most; by default without limit.
+
+        Raises
+        ------
+        RunFailedError
+            If it failed; the message is that of the server.
+        WaitTimeoutError
+            If it has not ended by then. It continues, and `wait` may be called again.
+        """
+        for pause in polls(timeout):
+            if self.is_finished:
+                break
+            if pause is None:
+                raise WaitTimeoutError(f"{self!r} has not ended after {timeout} seconds. It continues on the server.")
+            time.sleep(pause)
+            self.refresh()
+        if self.status == "failed":
+            raise RunFailedError(self.error or "The server does not say why.")
+        return self
+
+
+def polls(timeout: float | None, clock: Callable[[], float] = time.monotonic) -> Iterator[float | None]:
+    """Yield the seconds until the next look, growing to LONGEST_POLL_SECONDS; None once the timeout is over."""
+    end = None if timeout is None else clock() + timeout
+    pause = FIRST_POLL_SECONDS
+    while True:
+        left = pause if end is None else end - clock()
+        yield min(pause, left) if left > 0 else None
+        pause = min(LONGEST_POLL_SECONDS, pause * 1.5)
+
+
+class RemoteBatch(RemoteJob):
+    """A file that a model predicts in the background.
+
+    Examples
+    --------
+    >>> batch = model.predict_file("applications.csv").wait()  # doctest: +SKIP
+    >>> batch.download("answers.csv")  # doctest: +SKIP
+    """
+
+    PATH = "predictions"
+
+    @property
+    def rows(self) -> int | None:
+        """The number of rows of the file; None before the end."""
+        return None if self.data["rows"] is None else int(self.data["rows"])
+
+    @property
+    def labels(self) -> dict[str, int]:
+        """Rows by predicted class."""
+        return dict(self.data["labels"])
+
+    @property
+    def notes(self) -> list[str]:
+        """How unusual values, such as unseen categories, were treated."""
+        return list(self.data["notes"])
+
+    @property
+    def problems(self) -> list[str]:
+        """Cells that could not be read, with row and column."""
+        return list(self.data["problems"])
+
+    def __repr__(self) -> str:
+        return f"<RemoteBatch of '{self.data['source_name']}', {self.status}, {self.id}>"
+
+    def content(self) -> bytes:
+        """Return the file with the answers."""
+        return self._connection.send(ApiCall(method="GET", path=f"{self.path}result/")).content
+
+    def download(self, path: str | Path) -> Path:
+        """Save the file with the answers, and return the path."""
+        target = Path(path)
+        target.write_bytes(self.content())
+        return target
+
+    def to_frame(self) -> Any:
+        """Return the answers as a pandas data frame."""
+        import pandas
+
+        readers = {"csv": pandas.read_csv, "parquet": pandas.read_parquet, "arrow": pandas.read_feather}
+        return readers[self.data["format"]](io.BytesIO(self.content()))

@@ -1,0 +1,382 @@
+"""Models on the server: read, review, serve, predict."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+import uuid
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from octweb.client.bodies import batches, open_file, rows_of
+from octweb.client.connection import ApiCall, Connection, new_key
+from octweb.client.errors import ClientError
+from octweb.client.jobs import RemoteBatch
+from octweb.client.predictions import AnsweredRows
+from octweb.client.resource import Resource
+
+if TYPE_CHECKING:
+    from trainer.sklearn_api.estimators import TreeClassifier
+
+ROWS_PER_CALL = 5_000
+SUBJECT_HEADER = "Octweb-Subject"
+DRY_RUN_HEADER = "Octweb-Dry-Run"
+
+
+class RemoteModel(Resource):
+    """A model on the server: a tree with what is proved of it.
+
+    Examples
+    --------
+    >>> model = client.models.get("loan-risk")  # doctest: +SKIP
+    >>> answers = model.predict([{"income": 1200, "age": 41}])  # doctest: +SKIP
+    >>> answers[0].label, answers[0].probabilities, answers.notes  # doctest: +SKIP
+    """
+
+    PATH = "models"
+
+    @property
+    def name(self) -> str:
+        """The name under which versions are served."""
+        return str(self.data["name"])
+
+    @property
+    def version(self) -> int:
+        """The number of the version."""
+        return int(self.data["version"])
+
+    @property
+    def title(self) -> str:
+        """The title."""
+        return str(self.data["title"])
+
+    @property
+    def state(self) -> str:
+        """Either "draft", "in_review", "approved", "rejected" or "retired"."""
+        return str(self.data["state"])
+
+    @property
+    def is_served(self) -> bool:
+        """Whether programs reach it by its name."""
+        return self.data["served_since"] is not None
+
+    @property
+    def status(self) -> str:
+        """How the training ended: "optimal", "time_limit", "heuristic" and so on."""
+        return str(self.data["status"])
+
+    @property
+    def is_proved_optimal(self) -> bool:
+        """Whether it is proved that no tree of the search space is better."""
+        return bool(self._detail("proved_optimal"))
+
+    @property
+    def objective(self) -> float | None:
+        """The objective of the tree."""
+        return self._number("objective")
+
+    @property
+    def bound(self) -> float | None:
+        """The proved bound of the objective; None for heuristics."""
+        return self._number("bound")
+
+    @property
+    def gap(self) -> float | None:
+        """The relative distance of objective and bound; None for heuristics."""
+        return self._number("gap")
+
+    @property
+    def train_accuracy(self) -> float | None:
+        """The accuracy on the training rows."""
+        return self._number("train_accuracy")
+
+    @property
+    def unseen_accuracy(self) -> float | None:
+        """The accuracy on rows that took no part in the training; None if none were held out."""
+        return self._number("unseen_accuracy")
+
+    @property
+    def target(self) -> str:
+        """The predicted column."""
+        return str(self._detail("target"))
+
+    @property
+    def classes(self) -> list[str]:
+        """The classes."""
+        return list(self._detail("classes"))
+
+    @property
+    def columns(self) -> list[dict[str, Any]]:
+        """The columns that a row must have; `used`: whether the tree asks it."""
+        return list(self._detail("columns"))
+
+    @property
+    def tree(self) -> list[dict[str, Any]]:
+        """The nodes of the tree, as in the model file."""
+        return list(self._detail("tree"))
+
+    @property
+    def certificate(self) -> dict[str, Any]:
+        """What is claimed of the tree, as in the model file."""
+        return dict(self._detail("certificate"))
+
+    @property
+    def metrics(self) -> dict[str, Any]:
+        """Measurements on training, held-out rows and folds, as in the model file."""
+        return dict(self._detail("metrics"))
+
+    def __repr__(self) -> str:
+        return f"<RemoteModel '{self.name}' version {self.version}, {self.state}, {self.status}, {self.id}>"
+
+    def _detail(self, member: str) -> Any:
+        """Return a member that lists leave out."""
+        if member not in self.data:
+            self.refresh()
+        return self.data[member]
+
+    def _number(self, member: str) -> float | None:
+        value = self.data[member]
+        return None if value is None else float(value)
+
+    def rules(self) -> str:
+        """Return the rules of the tree as text, as its page shows them."""
+        return self.export("rules").decode()
+
+    def export(self, format: str, path: str | Path | None = None) -> bytes:
+        """Return the model in another format, and save it if `path` is given.
+
+        Parameters
+        ----------
+        format : str
+            Such as "json", "html", "rules", "onnx", "pmml", "python", "sql", "dmn"; an unknown one is refused with the list.
+        path : str or Path, optional
+            Where to save it.
+        """
+        query = {"format": format}
+        content = self._connection.send(ApiCall(method="GET", path=f"{self.path}download/", query=query)).content
+        if path is not None:
+            Path(path).write_bytes(content)
+        return content
+
+    def download(self, path: str | Path | None = None) -> TreeClassifier:
+        """Return the model as the fitted classifier of `octweb.load`, and save its file if `path` is given."""
+        from trainer import load
+
+        content = self.export("json", path)
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder) / f"{self.name}-{self.version}.json"
+            file.write_bytes(content)
+            return load(file)
+
+    def predict(
+        self,
+        rows: Any,
+        *,
+        explain: bool = False,
+        subject: str = "",
+        dry_run: bool = False,
+        batch_size: int = ROWS_PER_CALL,
+    ) -> AnsweredRows:
+        """Predict rows.
+
+        Parameters
+        ----------
+        rows : dict, sequence of dict, or data frame
+            Column to value. An empty cell is None, NaN, or an absent member.
+        explain : bool
+            Add the path of each row in words.
+        subject : str
+            Your reference to the person whom the decision concerns, to find and erase its record later.
+        dry_run : bool
+            Ask a retired model; for its owner and administrators.
+        batch_size : int
+            Rows per call. More rows are sent in several calls.
+
+        Returns
+        -------
+        AnsweredRows
+            A sequence of `Prediction` with `notes` on unusual values.
+
+        Raises
+        ------
+        InvalidValueError
+            If a row lacks a column, or a value does not fit; the message names row and column.
+        RetiredError
+            If the model is retired.
+        """
+        headers = {name: value for name, value in ((SUBJECT_HEADER, subject), (DRY_RUN_HEADER, "1" * dry_run)) if value}
+        query = {"explain": "true"} if explain else {}
+        path = f"{self.path}predict/"
+        pages = [
+            self._connection.post(path, {"rows": part}, query=query, headers=headers)
+            for part in batches(rows_of(rows), batch_size)
+        ]
+        return AnsweredRows(pages)
+
+    def predict_frame(self, frame: Any, **options: Any) -> Any:
+        """Return the answers for a pandas data frame as a data frame with the same index; options as in `predict`."""
+        return self.predict(frame, **options).to_frame(index=getattr(frame, "index", None))
+
+    def predict_file(self, file: Any, **options: Any) -> RemoteBatch:
+        """Predict a file of any size in the background, and return the batch prediction.
+
+        Parameters
+        ----------
+        file : path, binary stream, bytes or data frame
+            Rows with the columns of the model.
+        **options
+            As in the API: `format` ("csv" or "parquet"), `keep_columns`, `explain`, `change`, `cost`, `least`, `sheet`, `header`.
+        """
+        form = {name: value if isinstance(value, str) else json.dumps(value) for name, value in options.items()}
+        record = self._connection.post(
+            "predictions/", form={"model": self.id, **form}, file=open_file(file), key=new_key()
+        )
+        return RemoteBatch(self._connection, record)
+
+    def explain(
+        self,
+        rows: Any,
+        *,
+        change: Mapping[str, Any] | None = None,
+        wanted: str | None = None,
+        cost: Mapping[str, float] | None = None,
+    ) -> list[dict[str, Any]]:
+        """Explain the answers for up to 100 rows: the path, and the smallest change that leads to another answer.
+
+        Parameters
+        ----------
+        rows : dict, sequence of dict, or data frame
+            Rows as for `predict`.
+        change : mapping, optional
+            Column to "free", "up", "down", "whole", "fill" or "never", or to a list of categories.
+        wanted : str, optional
+            The class that the change leads to; by default any other one.
+        cost : mapping, optional
+            Column to what a change by 1 costs.
+
+        Returns
+        -------
+        list of dict
+            `label`, `leaf`, `probabilities`, `path`, and `flip`, or `no_flip` with the reason.
+        """
+        options = {"change": change, "wanted": wanted, "cost": cost}
+        body = {"rows": rows_of(rows)} | {name: value for name, value in options.items() if value is not None}
+        return list(self._connection.post(f"{self.path}explain/", body)["explanations"])
+
+    def review(self) -> dict[str, Any]:
+        """Return the review: `state`, `possible` steps, `history`, `purpose` and `checklist`."""
+        return dict(self._connection.get(f"{self.path}review/"))
+
+    def ask_for_approval(self, purpose: str = "") -> RemoteModel:
+        """Ask for a review, and return the model."""
+        return self._step("ask", purpose)
+
+    def withdraw(self) -> RemoteModel:
+        """Withdraw the model from review."""
+        return self._step("withdraw")
+
+    def approve(self, reason: str = "", *, publish: bool | None = None) -> RemoteModel:
+        """Approve the model, as a reviewer. `publish`: whether to serve it; by default if no higher version is served."""
+        more = {} if publish is None else {"publish": publish}
+        return self._step("approve", reason, **more)
+
+    def ask_back(self, reason: str) -> RemoteModel:
+        """Return the model to its owner with a question, as a reviewer."""
+        return self._step("return", reason)
+
+    def reject(self, reason: str) -> RemoteModel:
+        """Reject the model, as a reviewer."""
+        return self._step("reject", reason)
+
+    def retire(self, reason: str = "") -> RemoteModel:
+        """Retire the model: it answers no more calls."""
+        return self._step("retire", reason)
+
+    def _step(self, action: str, reason: str = "", **more: Any) -> RemoteModel:
+        self.data = self._connection.post(f"{self.path}review/", {"action": action, "reason": reason, **more})
+        return self
+
+    def publish(self, name: str = "") -> RemoteModel:
+        """Serve the approved model under its name, or under another one."""
+        self.data = self._connection.post(f"{self.path}publish/", {"name": name})
+        return self
+
+    def stop_serving(self) -> RemoteModel:
+        """Stop serving the model; it stays approved."""
+        self._connection.delete(f"{self.path}publish/")
+        return self.refresh()
+
+    def share(self, username: str, level: str = "read") -> None:
+        """Let another user read the model, or use it."""
+        self._connection.post(f"{self.path}shares/", {"username": username, "level": level})
+
+    def decisions(self, **filters: Any) -> Iterator[dict[str, Any]]:
+        """Yield the decisions of the model on record, the newest first, without the values of their rows."""
+        return self._connection.pages(f"{self.path}decisions/", **filters)
+
+
+class Models:
+    """Models: your own, approved ones and those shared with you; `client.models`."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def get(self, name: str, version: int | None = None) -> RemoteModel:
+        """Return a model by its id, or by its name.
+
+        Parameters
+        ----------
+        name : str
+            The id of a model, or a name. A name means its served version.
+        version : int, optional
+            Another version of the name.
+
+        Raises
+        ------
+        NotFoundError
+            If no model has this id.
+        ClientError
+            If the name has no such version, or none of its versions is served.
+        """
+        if is_id(name):
+            return RemoteModel(self._connection, self._connection.get(f"models/{uuid.UUID(name)}/"))
+        models = [model.refresh() for model in self.list(name=name) if version is None or model.version == version]
+        chosen = [model for model in models if version is not None or model["served"]]
+        if not chosen:
+            wanted = "served version" if version is None else f"version {version}"
+            known = ", ".join(str(model.version) for model in models) or "none"
+            raise ClientError(f"The name '{name}' has no {wanted}. Versions that you may use: {known}.")
+        return chosen[0]
+
+    def list(self, **filters: Any) -> Iterator[RemoteModel]:
+        """Yield models, the newest first; filters: `name`, `state`, `status`, `method`, `dataset`."""
+        return (RemoteModel(self._connection, record) for record in self._connection.pages("models/", **filters))
+
+    def __iter__(self) -> Iterator[RemoteModel]:
+        return self.list()
+
+    def upload(self, file: Any, dataset: Any, *, title: str = "", classes: str = "", form: str = "") -> RemoteModel:
+        """Import a tree of LightGBM, PMML or octweb as a draft, counted on the rows of a data set.
+
+        Parameters
+        ----------
+        file : path, binary stream or bytes
+            The tree.
+        dataset : RemoteDataset or str
+            The data set, or its id.
+        title, classes, form : str
+            Title of the model, names of the classes in the order of the file, and its form; all optional.
+        """
+        fields = {"dataset": str(getattr(dataset, "id", dataset)), "title": title, "classes": classes, "form": form}
+        fields = {name: value for name, value in fields.items() if value}
+        return RemoteModel(self._connection, self._connection.post("models/", form=fields, file=open_file(file)))
+
+
+def is_id(text: str) -> bool:
+    """Return whether a text is the id of an object."""
+    try:
+        uuid.UUID(text)
+    except ValueError:
+        return False
+    return True

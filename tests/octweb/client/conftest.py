@@ -1,0 +1,65 @@
+"""Clients of a live server, and of a server that a test plays itself."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+import httpx
+import pytest
+
+from octweb.client import Client, connection
+from octweb.serving.actions import create_token
+
+
+@pytest.fixture
+def pauses(monkeypatch):
+    """The pauses that a client would make, which pass at once."""
+    made: list[float] = []
+    monkeypatch.setattr(connection.time, "sleep", made.append)
+    return made
+
+
+@pytest.fixture
+def played():
+    """Make a client whose server answers with the given functions, one per call; its requests are kept in `calls`."""
+
+    def make(*answers: Callable[[httpx.Request], httpx.Response] | httpx.Response | Exception, **options):
+        left = list(answers)
+        calls: list[httpx.Request] = []
+
+        def answer(request: httpx.Request) -> httpx.Response:
+            request.read()
+            calls.append(request)
+            given = left.pop(0)
+            if isinstance(given, Exception):
+                raise given
+            return given(request) if callable(given) else given
+
+        client = Client("http://octweb.test", "secret", transport=httpx.MockTransport(answer), **options)
+        return client, calls
+
+    return make
+
+
+def problem(status: int, detail: str = "It is wrong.", **headers: str) -> httpx.Response:
+    """Return a refusal as the server writes it."""
+    body = {
+        "type": "/docs/problems/#a-code",
+        "title": "A title",
+        "status": status,
+        "detail": detail,
+        "errors": [{"attr": "depth", "detail": detail, "code": "invalid"}],
+    }
+    return httpx.Response(status, content=json.dumps(body), headers=headers)
+
+
+@pytest.fixture
+def client_of_user(live_server):
+    """Make a client of the live server with a token of a user."""
+
+    def make(user, **options):
+        _, secret = create_token(owner=user, **options)
+        return Client(live_server.url, secret, retries=0)
+
+    return make
