@@ -1,4 +1,4 @@
-"""Prices of asking columns: `exact` against all trees, and what is refused."""
+"""Prices of asking columns: `exact` and `exact-numeric` against all trees, and what is refused."""
 
 from __future__ import annotations
 
@@ -22,27 +22,34 @@ from trainer.solver_common.problem_setup import pose
 from trainer.training.run import TrainRequest, fit, train
 
 
-def least_cost(answers, columns, prices, costs, weights, depth, price, least=1):
+def least_cost(answers, columns, prices, costs, weights, depth, price, limits):
     """The least cost of all trees over answers (rows, questions) that ask `columns`; rows pay `prices` once for a column."""
     known = {}
+    least = limits.get("min_leaf", 1)
 
-    def best(rows, height, paid):
-        key = rows.tobytes(), height, paid
+    def best(rows, height, paid, leaves):
+        leaves = min(leaves, 2**height)
+        key = rows.tobytes(), height, paid, leaves
         if key not in known:
             found = min(costs[rows].sum(axis=0)) + price
             size = int(weights[rows].sum())
-            for q in range(answers.shape[1]) if height else ():
+            for q in range(answers.shape[1]) if leaves > 1 else ():
                 yes = answers[rows, q]
                 if min(weights[rows[yes]].sum(), weights[rows[~yes]].sum()) < least:
                     continue
                 column = int(columns[q])
                 charge = 0 if column in paid else prices.get(column, Fraction(0)) * size
                 inner = paid | {column}
-                found = min(found, charge + best(rows[yes], height - 1, inner) + best(rows[~yes], height - 1, inner))
+                for count in range(1, leaves):
+                    sides = (
+                        best(rows[yes], height - 1, inner, count),
+                        best(rows[~yes], height - 1, inner, leaves - count),
+                    )
+                    found = min(found, charge + sum(sides))
             known[key] = found
         return known[key]
 
-    return best(np.arange(len(costs)), depth, frozenset())
+    return best(np.arange(len(costs)), depth, frozenset(), limits.get("max_leaves", 64))
 
 
 def cost_of(tree, table, prices, costs, weights, price):
@@ -72,60 +79,82 @@ def questions_of(table, labels, weights):
     return encoding.bits(table).astype(bool), np.array([f.column for f in encoding.features])
 
 
+def limits_of(method, seed):
+    """The further limits of a random case."""
+    limits = {"min_leaf": 2 + seed % 3} if seed % 4 == 0 else {}
+    if seed % 3 == 1:
+        limits["max_columns"] = seed // 3 % 3
+    if seed % 5 < 3:
+        limits["max_leaves"] = 1 + seed % 7
+    return limits if method == "exact" else {}
+
+
+def check_case(method, seed, with_costs):
+    if with_costs:
+        table, labels, weights, answer_costs, parameters = costs_case(seed, rows=14)
+        costs = weighted_costs(table, labels, weights, answer_costs)
+        if not has_choice(costs):
+            return
+        parameters |= {"costs": text_of(answer_costs)}
+    else:
+        table, labels, weights, parameters = random_case(seed)
+        counted = np.ones(len(labels.codes), int) if weights is None else weights
+        wrong = labels.codes[:, None] != np.arange(len(labels.classes))
+        costs = np.array([[Fraction(int(w) * int(e)) for e in row] for w, row in zip(counted, wrong, strict=True)])
+    counted = np.ones(len(labels.codes), int) if weights is None else weights
+    rng = np.random.default_rng(seed)
+    parameters |= {"depth": int(rng.integers(1, 5 if seed % 7 == 0 else 4))} | limits_of(method, seed)
+    if method == "exact":
+        parameters |= ALL_THRESHOLDS
+    texts = random_prices(rng, table.names)
+    prices = {j: Fraction(text) for j, text in texts.items()}
+    penalty = Fraction(str(parameters["leaf_penalty"]))
+    price = penalty * (min(costs.sum(axis=0)) if with_costs else int(counted.sum()))
+    try:
+        request = TrainRequest(
+            table=table, labels=labels, method=method, weights=weights,
+            parameters=parameters | {"column_price": priced_text(texts, table.names)},
+        )  # fmt: skip
+        result = train(request)
+    except ParameterError as error:
+        assert "leaf_penalty" in error.errors  # noqa: PT017
+        return
+    answers, columns = questions_of(table, labels, weights)
+    most = min(parameters.get("max_columns", len(table.names)), len(table.names))
+    wanted = min(
+        least_cost(
+            answers[:, among], columns[among], prices, costs, counted, parameters["depth"], price, parameters
+        )
+        for among in (np.isin(columns, few) for few in itertools.combinations(range(len(table.names)), most))
+    )  # fmt: skip
+    assert len({j for node in result.tree.nodes if node.split for j in node.split.used}) <= most
+    assert result.tree.n_leaves <= parameters.get("max_leaves", 64)
+    found = cost_of(result.tree, table, prices, costs, counted, price)
+    assert found == wanted, (seed, parameters, texts)
+    assert result.certificate.status == Status.OPTIMAL
+    assert result.certificate.bound == result.certificate.objective
+    if with_costs:
+        assert result.certificate.costs["least"] == pytest.approx(float(wanted), abs=1e-9)
+    elif any(prices.values()):
+        assert result.certificate.objective == pytest.approx(1 - float(wanted / int(counted.sum())), abs=1e-12)
+
+
+METHODS = ("exact", "exact-numeric")
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("with_costs", [False, True])
-def test_least_priced_cost_is_found_and_proved(with_costs, count):
-    """Tables with ties, equal rows, constant columns, empty cells, weights, penalties and smallest leaves."""
+@pytest.mark.parametrize("method", METHODS)
+def test_least_priced_cost_is_found_and_proved(method, with_costs, count):
+    """Tables with ties, equal rows, constant columns, empty cells, weights, penalties, few leaves and smallest leaves."""
     for seed in range(12 * count):
-        if with_costs:
-            table, labels, weights, answer_costs, parameters = costs_case(seed, rows=14)
-            costs = weighted_costs(table, labels, weights, answer_costs)
-            if not has_choice(costs):
-                continue
-            parameters |= {"costs": text_of(answer_costs)}
-        else:
-            table, labels, weights, parameters = random_case(seed)
-            counted = np.ones(len(labels.codes), int) if weights is None else weights
-            wrong = labels.codes[:, None] != np.arange(len(labels.classes))
-            costs = np.array([[Fraction(int(w) * int(e)) for e in row] for w, row in zip(counted, wrong, strict=True)])
-        counted = np.ones(len(labels.codes), int) if weights is None else weights
-        rng = np.random.default_rng(seed)
-        parameters |= ALL_THRESHOLDS | {"depth": int(rng.integers(1, 5 if seed % 7 == 0 else 4))}
-        if seed % 4 == 0:
-            parameters["min_leaf"] = 2 + seed % 3
-        if seed % 3 == 1:
-            parameters["max_columns"] = seed // 3 % 3
-        texts = random_prices(rng, table.names)
-        prices = {j: Fraction(text) for j, text in texts.items()}
-        penalty = Fraction(str(parameters["leaf_penalty"]))
-        price = penalty * (min(costs.sum(axis=0)) if with_costs else int(counted.sum()))
-        try:
-            request = TrainRequest(
-                table=table, labels=labels, method="exact", weights=weights,
-                parameters=parameters | {"column_price": priced_text(texts, table.names)},
-            )  # fmt: skip
-            result = train(request)
-        except ParameterError as error:
-            assert "leaf_penalty" in error.errors  # noqa: PT017
-            continue
-        answers, columns = questions_of(table, labels, weights)
-        most = min(parameters.get("max_columns", len(table.names)), len(table.names))
-        wanted = min(
-            least_cost(
-                answers[:, among], columns[among], prices, costs, counted, parameters["depth"], price,
-                parameters.get("min_leaf", 1),
-            )
-            for among in (np.isin(columns, few) for few in itertools.combinations(range(len(table.names)), most))
-        )  # fmt: skip
-        assert len({j for node in result.tree.nodes if node.split for j in node.split.used}) <= most
-        found = cost_of(result.tree, table, prices, costs, counted, price)
-        assert found == wanted, (seed, parameters, texts)
-        assert result.certificate.status == Status.OPTIMAL
-        assert result.certificate.bound == result.certificate.objective
-        if with_costs:
-            assert result.certificate.costs["least"] == pytest.approx(float(wanted), abs=1e-9)
-        elif any(prices.values()):
-            assert result.certificate.objective == pytest.approx(1 - float(wanted / int(counted.sum())), abs=1e-12)
+        check_case(method, seed, with_costs)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_least_priced_cost_of_few_tables_is_found(method):
+    for seed in range(12):
+        check_case(method, seed, with_costs=seed % 2 == 1)
 
 
 @pytest.fixture(scope="module")
@@ -143,8 +172,9 @@ def test_price_of_zero_changes_nothing(rows):
     assert free.certificate_.column_prices is None
 
 
-def test_certificate_states_who_pays(rows):
-    model = make_classifier("exact", depth=2, column_price={"x0": 0.05, "x1": 0.1, "x5": 3}).fit(*rows)
+@pytest.mark.parametrize("method", METHODS)
+def test_certificate_states_who_pays(rows, method):
+    model = make_classifier(method, depth=2, column_price={"x0": 0.05, "x1": 0.1, "x5": 3}).fit(*rows)
     stated = model.certificate_.column_prices
     assert stated["prices"] == {"x0": "0.05", "x1": "0.1", "x5": "3"}
     assert stated["paid"]["x0"] == 150
@@ -154,11 +184,14 @@ def test_certificate_states_who_pays(rows):
     assert model.certificate_.objective == pytest.approx(1 - lost)
 
 
-def test_stopped_search_with_prices_has_a_valid_bound(rows):
-    model = make_classifier("exact", depth=4, column_price="x0=0.05; x1=0.1")
+@pytest.mark.parametrize(
+    "asked", [{"method": "exact"}, {"method": "exact", "max_leaves": 6}, {"method": "exact-numeric"}]
+)
+def test_stopped_search_with_prices_has_a_valid_bound(rows, asked):
+    model = make_classifier(**asked, depth=4, column_price="x0=0.05; x1=0.1")
     best = model.fit(*rows).certificate_.objective
     problem, settings, _ = model._problem(*rows, None)
-    _, certificate, _ = fit(get("exact"), problem, settings, Monitor(Limits(time=0.0)))
+    _, certificate, _ = fit(get(asked["method"]), problem, settings, Monitor(Limits(time=0.0)))
     assert certificate.objective <= best <= certificate.bound
 
 
@@ -171,7 +204,6 @@ def test_stopped_search_with_prices_has_a_valid_bound(rows):
         ({"column_price": "x0=-1"}, "column_price", "not negative"),
         ({"column_price": "x0=1; x0=2"}, "column_price", "named twice"),
         ({"column_price": '{"x0": '}, "column_price", "not JSON"),
-        ({"column_price": "x0=1", "max_leaves": 3}, "max_leaves", "not possible with prices"),
         ({"column_price": "x0=1", "forbidden_pairs": "x0 + x1"}, "forbidden_pairs", "not possible with prices"),
         ({"column_price": "x0=1", "goal": "f1"}, "goal", "not possible with prices"),
         ({"column_price": "x0=1", "class_weight": "balanced"}, "class_weight", "not possible with prices"),

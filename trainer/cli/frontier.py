@@ -103,6 +103,10 @@ def _frontier_parameters(method: Method, options: Options) -> dict[str, Any]:
     raw = checked_parameters(method, options)
     if count_goal(raw):
         raise ParameterError({"goal": "the frontier counts errors. Leave the goal out, or use 'train'."})
+    if raw.get("column_price"):
+        raise ParameterError(
+            {"column_price": "the frontier does not support prices of columns. Leave them out, or use 'train'."}
+        )
     depth = method.settings(raw)["depth"]
     if depth is None:
         raise ParameterError({"depth": "the frontier needs a number of questions, not 'none'."})

@@ -599,7 +599,7 @@ COST_UNIT = Parameter(
 ANSWER_COSTS = (COSTS, COST_UNIT)
 
 
-NOT_PRICED = ("max_leaves", "optimal_trees", "recall", "forbidden_pairs")  # not supported with prices
+NOT_PRICED = ("optimal_trees", "recall", "forbidden_pairs")  # not supported with prices
 
 
 def _check_prices(settings: Settings, names: SettingNames) -> None:

@@ -431,6 +431,9 @@ class ExactNumericClassifier(TreeClassifier):
         penalty is then a share of the cost of the best single answer.
     cost_unit : str, default ''
         The unit in which costs are given and reported, for example EUR.
+    column_price : str, default ''
+        What asking a column costs in a row, for example 'lab_test=12.5; scan=40'. A row pays once if its path asks
+        the column. The unit is that of the costs; without costs it is one error.
     goal : {'auto', 'accuracy', 'costs', 'balanced', 'f1', 'mcc'}, default 'auto'
         What is optimised: 'accuracy' the share of correct rows, 'costs' the costs of answers, 'balanced' mean
         recall, 'f1' F1 of the positive class, 'mcc' Matthews' coefficient. 'auto' is costs if there are any, else
@@ -475,6 +478,7 @@ class ExactNumericClassifier(TreeClassifier):
         mip_gap: float = 0.0,
         costs: str | Mapping[str, Any] = "",
         cost_unit: str | Mapping[str, Any] = "",
+        column_price: str | Mapping[str, Any] = "",
         goal: Literal["auto", "accuracy", "costs", "balanced", "f1", "mcc"] = "auto",
         positive: str | Mapping[str, Any] = "",
         time_limit: float = 600.0,

@@ -128,9 +128,10 @@ def check_weights(weights: RowWeights, settings: Mapping[str, Any]) -> None:
 
 def searched_settings(problem: Problem, settings: Settings) -> Settings:
     """Return the settings for a search over copies of rows, with `min_leaf` in the weight of copies."""
-    if problem.costs is None or not problem.costs.even or int(settings["min_leaf"]) == 1:
+    min_leaf = int(settings.get("min_leaf") or 1)
+    if problem.costs is None or not problem.costs.even or min_leaf == 1:
         return settings
-    return Settings(settings.to_json() | {"min_leaf": problem.costs.leaf_size(int(settings["min_leaf"]))})
+    return Settings(settings.to_json() | {"min_leaf": problem.costs.leaf_size(min_leaf)})
 
 
 def file_parameters(problem: Problem, settings: Settings) -> dict[str, Any]:

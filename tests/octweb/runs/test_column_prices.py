@@ -23,10 +23,11 @@ from trainer.training.run import TrainRequest
 from trainer.training.run import train as train_request
 
 
+@pytest.mark.parametrize("method", [["--method=exact", "--bins=4"], ["--method=exact-numeric"]])
 @pytest.mark.parametrize("costs", [[], ["--cost=no>yes=5", "--cost-unit=EUR"]])
-def test_train_says_who_pays_and_verify_proves_it(capsys, csv_file, tmp_path, costs):
+def test_train_says_who_pays_and_verify_proves_it(capsys, csv_file, tmp_path, costs, method):
     model = tmp_path / "model.json"
-    asked = ["--column-price=width=0.02", "--column-price=colour=0.01", "--bins=4", f"--output={model}", *costs]
+    asked = ["--column-price=width=0.02", "--column-price=colour=0.01", f"--output={model}", *method, *costs]
     out = train(capsys, csv_file, *asked)
     unit = "EUR" if costs else "errors"
     assert f"width at 0.02 {unit} for 120 rows" in out
@@ -34,6 +35,16 @@ def test_train_says_who_pays_and_verify_proves_it(capsys, csv_file, tmp_path, co
     assert ("with its columns" in out) == bool(costs)
     checked = json.loads(called(capsys, "verify", model, csv_file, "--json").strip().splitlines()[-1])
     assert checked["verdict"] == "proved"
+
+
+def test_evaluate_of_all_thresholds_takes_prices(capsys, csv_file):
+    asked = ["--target=class", "--method=exact-numeric", "--depth=1", "--folds=2", "--json"]
+    records = [
+        json.loads(called(capsys, "evaluate", csv_file, *asked, f"--column-price={prices}").strip().splitlines()[-1])
+        for prices in ("width=0", "width=1000; height=1000; colour=1000")
+    ]
+    free, dear = (record["results"][0]["leaves"] for record in records)
+    assert dear == 1 < free
 
 
 def test_train_refuses_the_price_of_an_unknown_column(capsys, csv_file):
@@ -56,10 +67,11 @@ def test_proof_file_says_why_there_is_none(capsys, csv_file, tmp_path):
 
 
 @pytest.mark.django_db
-def test_run_over_rest_takes_prices_as_an_object(owner, dataset):
+@pytest.mark.parametrize("method", ["exact", "exact-numeric"])
+def test_run_over_rest_takes_prices_as_an_object(owner, dataset, method):
     api = APIClient()
     api.force_authenticate(owner)
-    body = {"dataset": str(dataset.pk), "method": "exact", "parameters": {"column_price": {"width": 0.5}}}
+    body = {"dataset": str(dataset.pk), "method": method, "parameters": {"column_price": {"width": 0.5}}}
     answer = api.post("/api/v1/runs/", body, format="json")
     assert answer.status_code == 201, answer.json()
     assert json.loads(answer.json()["parameters"]["column_price"]) == {"width": 0.5}
@@ -68,16 +80,17 @@ def test_run_over_rest_takes_prices_as_an_object(owner, dataset):
 
 
 @pytest.mark.django_db
-def test_form_takes_prices(client, owner, dataset):
+@pytest.mark.parametrize("method", ["exact", "exact-numeric"])
+def test_form_takes_prices(client, owner, dataset, method):
     client.force_login(owner)
-    page = client.get("/runs/new/", {"dataset": str(dataset.pk), "method": "exact"}).content.decode()
+    page = client.get("/runs/new/", {"dataset": str(dataset.pk), "method": method}).content.decode()
     assert "Prices of columns" in page
-    form = RunForm(user=owner, dataset=dataset, method=get("exact"))
+    form = RunForm(user=owner, dataset=dataset, method=get(method))
     data = defaults_of(form) | {"evaluation": "none", "p_column_price": "width=0.02"}
-    sent = RunForm(data, user=owner, dataset=dataset, method=get("exact"))
+    sent = RunForm(data, user=owner, dataset=dataset, method=get(method))
     assert sent.is_valid(), sent.errors
     run = actions.enqueue(owner=owner, dataset=dataset, **sent.request())
-    words = in_words(get("exact"), run.parameters, columns=3, questions=9)[1]
+    words = in_words(get(method), run.parameters, columns=3, questions=9)[1]
     assert "A row pays for a priced column once, if a question on its path asks it." in words
 
 

@@ -322,6 +322,7 @@ def _solve_priced(problem: Problem, settings: Settings, monitor: Monitor) -> Exa
         options=_options(settings),
         report=report,
         improved=report_tree,
+        max_leaves=settings["max_leaves"],
     )
 
 

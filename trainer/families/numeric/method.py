@@ -10,11 +10,13 @@ from trainer.certificate import Evidence, Guarantee
 from trainer.data.encoding import Test
 from trainer.data.problem import Problem
 from trainer.families.numeric.editing.bench import numeric_bench
+from trainer.families.numeric.paths import PathRules
 from trainer.families.numeric.proof import build_proof
 from trainer.families.numeric.search import NumericShape, solve_numeric
 from trainer.methods.base import (
     ANSWER_COSTS,
     CLASS_WEIGHT,
+    COLUMN_PRICE,
     COMMON,
     DEPTH,
     GOALS,
@@ -57,6 +59,7 @@ def solve(problem: Problem, settings: Settings, monitor: Monitor) -> Solution:
         stop=monitor.stopped,
         flag=monitor.flag,
         report=report,
+        rules=_path_rules(problem),
     )
     bound = float(1 - result.bound / problem.n)
     monitor.report(incumbent=float(1 - result.cost / problem.n), bound=bound, nodes=result.nodes)
@@ -71,6 +74,13 @@ def solve(problem: Problem, settings: Settings, monitor: Monitor) -> Solution:
         proof=lambda stop: build_proof(result.prepared, settings["depth"], stop),
         evidence=({"kind": Evidence.INTERVAL_PRUNING, "cost": str(result.cost), "bound": str(result.bound)},),
     )
+
+
+def _path_rules(problem: Problem) -> PathRules | None:
+    """Return the prices of columns; None if all are free."""
+    if not problem.column_prices:
+        return None
+    return PathRules(columns=np.array([f.column for f in problem.numeric.features]), prices=problem.column_prices)
 
 
 def _draft(problem: Problem, shape: NumericShape) -> Draft:
@@ -110,13 +120,14 @@ METHOD = Method(
             help="From depth 3 on, the search may stop at this relative gap; 0 asks for a full proof.",
         ),
         *ANSWER_COSTS,
+        COLUMN_PRICE,
         *GOALS,
         *COMMON,
     ),
     solve=solve,
     estimator="ExactNumericClassifier",
     proof=ProofKind.OWN,
-    cost=CostModel(seconds=_seconds, spread=0.6),
+    cost=CostModel(seconds=_seconds, spread=0.6, unmodelled=("column_price",)),
     precompile=({},),
     workbench=WorkbenchSupport(build=numeric_bench),
     group=Group.RECOMMENDED,

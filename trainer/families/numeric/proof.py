@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from trainer.families.numeric.search import NumericSearch, PreparedSearch, TimeOver, Visits, _NodeResult
+from trainer.families.numeric.intervals import NodeResult, NumericSearch, TimeOver, Visits
+from trainer.families.numeric.search import PreparedSearch
 from trainer.methods.base import ProofSteps
 
 Step = dict[str, Any]
@@ -49,7 +50,7 @@ def _repeat_search(prepared: PreparedSearch, depth: int, stop: Callable[[], bool
     search.visits = []
     search.visited = 0
     search.most_visits = MOST_STEPS // 2
-    result = search.search(prepared.order, depth, _NodeResult(prepared.lower, None, False), 0)
+    result = search.search(prepared.order, depth, NodeResult(prepared.lower, None, False), 0)
     if search.visited > search.most_visits or result.visits is None:
         raise NumericProofTooLarge
     return result.visits

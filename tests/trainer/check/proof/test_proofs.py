@@ -17,8 +17,8 @@ from trainer.check.proof.steps.lines import read_proof
 from trainer.check.proof.steps.steps import check_proof
 from trainer.check.proof.subject import BadProof, ProofSpace
 from trainer.families.exact.search.solve import solve_binary
+from trainer.families.numeric import intervals
 from trainer.families.numeric import proof as numeric_proof
-from trainer.families.numeric import search
 from trainer.families.numeric.proof import build_proof
 from trainer.families.numeric.search import solve_numeric
 from trainer.solver_common.binary_problem import BinaryProblem
@@ -192,8 +192,8 @@ def test_threshold_search_proves_bound_in_second_pass_too(seed, monkeypatch):
     space = ProofSpace(
         "thresholds", X, y, weights, classes, depth, price, 1, None, np.ones(columns, bool), None, "rows"
     )
-    for most in (search.MOST_VISITS, 0):
-        monkeypatch.setattr(search, "MOST_VISITS", most)
+    for most in (intervals.MOST_VISITS, 0):
+        monkeypatch.setattr(intervals, "MOST_VISITS", most)
         solution = solve_numeric(
             X, y, n_classes=classes, depth=depth, leaf_cost=price, weights=weights, tolerance=tolerance
         )
@@ -201,7 +201,7 @@ def test_threshold_search_proves_bound_in_second_pass_too(seed, monkeypatch):
             assert solution.prepared.visits is not None
         with monkeypatch.context() as without:
             if solution.prepared.visits is not None:  # nothing is searched again
-                without.setattr(search.NumericSearch, "search", None)
+                without.setattr(intervals.NumericSearch, "search", None)
             shown = accepted(space, with_header(build_proof(solution.prepared, depth, never)))
         assert shown is not None
         assert shown >= solution.bound
@@ -209,7 +209,7 @@ def test_threshold_search_proves_bound_in_second_pass_too(seed, monkeypatch):
 
 
 def test_a_search_over_thresholds_that_looks_at_more_than_it_keeps_says_so(monkeypatch):
-    monkeypatch.setattr(search, "MOST_VISITS", 3)
+    monkeypatch.setattr(intervals, "MOST_VISITS", 3)
     rng = np.random.default_rng(5)
     X = rng.integers(0, 9, (40, 3)) / 4
     y = rng.integers(0, 2, 40).astype(np.int32)

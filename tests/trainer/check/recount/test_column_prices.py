@@ -38,13 +38,23 @@ def verdict_of(document, data, tmp_path):
         COSTS | {"min_leaf": 5},
         {"max_columns": 1},
         COSTS | {"max_columns": 2},
+        {"max_leaves": 3},
+        COSTS | {"max_leaves": 3, "max_columns": 1},
+        {"method": "exact-numeric", "leaf_penalty": 0.01},
+        COSTS | {"method": "exact-numeric"},
     ],
 )
 def test_honest_file_with_prices_is_proved(folder, tmp_path, asked):
-    document, data = trained(folder, "exact", column_price=PRICES, test_share=0.25, bins=4, **asked)
+    document, data = file_of(folder, PRICES, asked)
     said = findings(document, data, tmp_path)
     assert verdict(said) == "proved", [f for f in said if f.verdict != "recounted"]
     assert "column prices" in {f.claim for f in said if f.verdict == "recounted"}
+
+
+def file_of(folder, prices, asked):
+    """The document of `asked`, whose method is `exact` with four bins unless it says otherwise, and its rows."""
+    settings = {"method": "exact", "test_share": 0.25, "column_price": prices} | asked
+    return trained(folder, **settings | ({"bins": 4} if settings["method"] == "exact" else {}))
 
 
 def other_parameter(text):
@@ -97,9 +107,19 @@ def goal(document):
         no_prices, without_all_prices, higher_objective, lower_bound, goal,
     ],
 )  # fmt: skip
-@pytest.mark.parametrize("asked", [{}, COSTS, COSTS | {"max_columns": 1}])
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {},
+        COSTS,
+        COSTS | {"max_columns": 1},
+        {"max_leaves": 2},
+        {"method": "exact-numeric"},
+        COSTS | {"method": "exact-numeric"},
+    ],
+)
 def test_lie_about_prices_is_refuted(folder, tmp_path, lie, asked):
-    document, data = trained(folder, "exact", column_price="length=0.05; colour=0.02", test_share=0.25, bins=4, **asked)
+    document, data = file_of(folder, "length=0.05; colour=0.02", asked)
     assert verdict_of(document, data, tmp_path) == "proved"
     assert sum(document["certificate"]["column_prices"]["paid"].values()) > 0
     lie(document)
@@ -116,6 +136,19 @@ def test_other_number_of_columns_beside_prices_is_refuted(folder, tmp_path, cost
     for document, lie in ((one, 2), (two, 1)):
         assert verdict_of(document, data, tmp_path) == "proved"
         document["parameters"]["max_columns"] = lie
+        assert verdict_of(document, data, tmp_path) == "refuted"
+
+
+@pytest.mark.parametrize("costs", [{}, COSTS])
+def test_other_number_of_leaves_beside_prices_is_refuted(folder, tmp_path, costs):
+    """With three leaves a better tree exists, and the tree with three leaves is in no space of two."""
+    asked = {"column_price": "length=0.01; colour=0.01", "bins": 4, "leaf_penalty": 0, **costs}
+    two, data = trained(folder, "exact", max_leaves=2, **asked)
+    three, _ = trained(folder, "exact", max_leaves=3, **asked)
+    assert three["certificate"]["objective"] > two["certificate"]["objective"] + 1e-6
+    for document, lie in ((two, 3), (three, 2)):
+        assert verdict_of(document, data, tmp_path) == "proved"
+        document["parameters"]["max_leaves"] = lie
         assert verdict_of(document, data, tmp_path) == "refuted"
 
 
@@ -152,10 +185,13 @@ def test_tree_that_ignores_prices_is_refuted_as_the_best(folder, tmp_path):
     assert next(f for f in said if f.verdict == "refuted").claim == "bound"
 
 
-def test_random_honest_files_with_prices_are_proved(tmp_path, count):
-    for seed in range(6 * count):
+@pytest.mark.parametrize("method", ["exact", "exact-numeric"])
+def test_random_honest_files_with_prices_are_proved(tmp_path, method, count):
+    for seed in range(3 * count):
         table, labels, _, parameters = random_case(seed)
         text = priced_text(random_prices(np.random.default_rng(seed), table.names), table.names)
-        _file(table, labels, parameters | {"column_price": text}, tmp_path)
+        if method == "exact" and seed % 2:
+            parameters["max_leaves"] = 1 + seed % 4
+        _file(table, labels, parameters | {"column_price": text}, tmp_path, method)
         said = verify(tmp_path / "model.json", tmp_path / "rows.csv")
         assert verdict(said) == "proved", (seed, [f for f in said if f.verdict not in ("recounted", "proved")])

@@ -138,14 +138,14 @@ def test_tree_of_best_accuracy_is_no_best_tree_of_a_goal(tmp_path, goal):
     raise AssertionError("no table has two different best trees")
 
 
-def _file(table, labels, asked, folder):
+def _file(table, labels, asked, folder, method="exact"):
     """Write rows and model file, and return the model."""
     lines = [",".join([*table.names, "y"])]
     for row, k in zip(table.matrix(), labels.codes, strict=True):
         lines.append(",".join([*("" if np.isnan(v) else f"{v:g}" for v in row), labels.classes[k]]))
     (folder / "rows.csv").write_text("\n".join(lines) + "\n")
     parameters = {"depth": 2, **asked}
-    model = train(TrainRequest(table=table, labels=labels, method="exact", parameters=parameters)).model
+    model = train(TrainRequest(table=table, labels=labels, method=method, parameters=parameters)).model
     save(model, folder / "model.json")
     return model
 

@@ -1,6 +1,6 @@
 """Search all trees of a small space with prices of columns.
 
-A subproblem is a set of rows, a height, and the columns paid so far.
+A subproblem is a set of rows, a height, a number of leaves, and the columns paid so far.
 """
 
 from __future__ import annotations
@@ -39,26 +39,28 @@ class PricedTrees:
         ):
             raise SearchTooLarge
         self.charge = np.array(charge, np.int64)
-        self.known: dict[tuple[int, frozenset[int], bytes], int] = {}
+        self.known: dict[tuple[int, int, frozenset[int], bytes], int] = {}
+        self.most_leaves = (1 << space.depth) if space.max_leaves is None else space.max_leaves
 
     def least(self, depth: int) -> Fraction:
         """Return the least cost of a tree of all rows, in rows."""
-        return Fraction(self._least(np.arange(len(self.X)), depth, frozenset()), self.unit)
+        return Fraction(self._least(np.arange(len(self.X)), depth, self.most_leaves, frozenset()), self.unit)
 
-    def _least(self, rows: np.ndarray, height: int, paid: frozenset[int]) -> int:
-        key = (height, paid, rows.tobytes())
+    def _least(self, rows: np.ndarray, height: int, leaves: int, paid: frozenset[int]) -> int:
+        leaves = min(leaves, 1 << height)
+        key = (height, leaves, paid, rows.tobytes())
         if key not in self.known:
             self.left -= 1
             if self.left < 0:
                 raise SearchTooLarge
-            self.known[key] = self._search(rows, height, paid)
+            self.known[key] = self._search(rows, height, leaves, paid)
         return self.known[key]
 
-    def _search(self, rows: np.ndarray, height: int, paid: frozenset[int]) -> int:
+    def _search(self, rows: np.ndarray, height: int, leaves: int, paid: frozenset[int]) -> int:
         totals = self.Y[rows].sum(axis=0)
         size = int(totals.sum())
         best = self.unit * (size - int(totals.max())) + self.leaf
-        if not height:
+        if leaves < 2:
             return best
         ones = self.X[rows].astype(np.int64).T @ self.Y[rows]
         zeros = totals - ones
@@ -71,7 +73,9 @@ class PricedTrees:
         for q in np.flatnonzero(parts & (charges < best)).tolist():
             inner = paid | {int(self.columns[q])} if self.charge[q] else paid
             yes = self.X[rows, q].astype(bool)
-            cost = int(charges[q]) + self._least(rows[yes], height - 1, inner)
-            if cost < best:
-                best = min(best, cost + self._least(rows[~yes], height - 1, inner))
+            largest = 1 << (height - 1)  # number of leaves of a child
+            for count in range(max(1, leaves - largest), min(largest, leaves - 1) + 1):
+                cost = int(charges[q]) + self._least(rows[yes], height - 1, count, inner)
+                if cost < best:
+                    best = min(best, cost + self._least(rows[~yes], height - 1, leaves - count, inner))
         return best

@@ -98,7 +98,7 @@ def best_priced(
 ) -> tuple[SearchResult | None, str]:
     """Search the best objective if rows pay for the columns on their paths; the results are those of `best`."""
     space = _full_space(model, rows, penalty(model))
-    if space is None or space.max_leaves is not None:
+    if space is None or space.recalls or space.apart is not None:
         return None, "trees with these restrictions are not part of the search with prices of columns"
     every = sorted(set(space.column_of.tolist()))
     few = len(every) if space.max_columns is None else min(space.max_columns, len(every))

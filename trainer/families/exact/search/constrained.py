@@ -112,7 +112,7 @@ def solve_constrained(
     limits, options, report
         As for `solve_binary`.
     prices : ColumnPrices, optional
-        Prices of columns; allowed only with a limit of columns and no other constraint.
+        Prices of columns; allowed only with limits of columns and leaves.
 
     Returns
     -------
@@ -180,7 +180,7 @@ def _solve_without_column_limit(task: _Task, report: Report | None) -> Constrain
 
 
 def _solve_priced(task: _Task, prices: ColumnPrices) -> ConstrainedResult:
-    """Solve with prices of columns and no constraint."""
+    """Solve with prices of columns and a limit of leaves only."""
     best = solve_priced(
         task.problem,
         prices,
@@ -188,6 +188,7 @@ def _solve_priced(task: _Task, prices: ColumnPrices) -> ConstrainedResult:
         options=task.options,
         report=lambda cost, bound, nodes: None,
         improved=lambda shape: None,
+        max_leaves=task.constraints.max_leaves,
     )
     return ConstrainedResult(shape=best.shape, found=True, cost=best.cost, bound=best.bound, nodes=best.nodes)
 

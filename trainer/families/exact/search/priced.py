@@ -1,14 +1,16 @@
 """Exact search with prices of columns: each row pays a column once if its path tests it.
 
-The key of a subproblem is its rows, its height and the paid columns. The search without prices gives lower bounds.
+The key of a subproblem is its rows, its height, its most leaves and the paid columns. The search without prices and without a limit of leaves
+gives lower bounds.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import NamedTuple
 
 import numpy as np
 
@@ -43,8 +45,17 @@ class ColumnPrices:
     prices: Mapping[int, Fraction]
 
 
+class Subproblem(NamedTuple):
+    """Rows int32 (n,), the largest height and number of leaves of their trees, and the paid columns."""
+
+    rows: np.ndarray
+    height: int
+    leaves: int
+    paid: frozenset[int]
+
+
 class PricedSearch:
-    """The recurrence over (rows, height, paid columns); `search` has the same costs without prices.
+    """The recurrence over (rows, height, most leaves, paid columns); `search` has the same costs without prices.
 
     Parameters
     ----------
@@ -60,37 +71,39 @@ class PricedSearch:
         self.search = search
         self.columns = columns
         self.charges = charges
-        self.memo: dict[tuple[int, frozenset[int], bytes], PricedEntry] = {}
+        self.memo: dict[tuple[int, int, frozenset[int], bytes], PricedEntry] = {}
         self.bytes = 0
         self.incumbent: tuple[int, Shape] = (int(INFINITE), None)
         self.root_bound = 0
         self.depth = 0  # depth of the trees that are searched now
         self.improved: Callable[[int, Shape], None] = lambda cost, shape: None
 
-    def solve(self, rows: np.ndarray, height: int, paid: frozenset[int], ub: int) -> PricedEntry:
+    def solve(self, part: Subproblem, ub: int) -> PricedEntry:
         """Return the optimum if it is below `ub`, else a lower bound of at least `ub`; less only if the search was stopped."""
-        key = (height, paid, members(rows, len(self.search.instance.rows)).tobytes())
+        height = min(part.height, part.leaves - 1)
+        part = part._replace(height=height, leaves=min(part.leaves, 1 << height))
+        key = (*part[1:], members(part.rows, len(self.search.instance.rows)).tobytes())
         cached = self.memo.get(key)
         if cached is not None and (cached.exact or cached.lower >= ub):
             return cached
         self.search.nodes += 1
         context = self.search.context
-        node = dp_node.prepare(context.data, rows, context.allowed, self.search.min_leaf, False, True)
+        node = dp_node.prepare(context.data, part.rows, context.allowed, self.search.min_leaf, False, True)
         leaf, floor = self.search.node_bounds(node, height)
         if len(node.features) == 0 or height == 0 or floor >= leaf:
             entry = PricedEntry(leaf, True)
         elif floor >= ub:
             entry = PricedEntry(floor, False)
         elif height <= 2:
-            entry = self._solve_small(node, height, paid)
+            entry = self._solve_small(node, part)
         else:
-            entry = self._solve_large(rows, node, height, paid, ub, leaf)
+            entry = self._solve_large(node, part, ub, leaf)
         if not self.search.stopped():
             self._memoise(key, entry)
         return entry
 
-    def _memoise(self, key: tuple[int, frozenset[int], bytes], entry: PricedEntry) -> None:
-        self.bytes += 400 + len(key[2])
+    def _memoise(self, key: tuple[int, int, frozenset[int], bytes], entry: PricedEntry) -> None:
+        self.bytes += 400 + len(key[-1])
         if self.bytes > self.search.options.memory // 2:
             self.memo.clear()
             self.bytes = 0
@@ -101,15 +114,16 @@ class PricedSearch:
         free = np.isin(self.columns[features], list(paid)) if paid else np.zeros(len(features), bool)
         return np.where(free, 0, self.charges[features])
 
-    def _solve_small(self, node: dp_node.NodeView, height: int, paid: frozenset[int]) -> PricedEntry:
+    def _solve_small(self, node: dp_node.NodeView, part: Subproblem) -> PricedEntry:
         """Return the cheapest tree of one or two levels, from pair counts."""
         g = self.search.instance
         totals = node.totals.astype(np.int64)
         ones = node.ones.astype(np.int64)
-        charge = self._unpaid(node.features, paid)
+        charge = self._unpaid(node.features, part.paid)
         cost = int(totals.sum()) * charge
         below = np.full((2, len(charge)), -1)
-        pairs = _pairs(node, g.n_classes) if height > 1 else None
+        gains = np.zeros((2, len(charge)), np.int64)  # by a split of each child
+        pairs = _pairs(node, g.n_classes) if part.height > 1 else None
         for s, side_counts in ((0, totals[:, None] - ones), (1, ones)):
             side = g.unit * (side_counts.sum(axis=0) - side_counts.max(axis=0)) + g.leaf
             if pairs is not None:
@@ -118,8 +132,13 @@ class PricedSearch:
                 best = split.argmin(axis=1)
                 least = split[np.arange(len(best)), best]
                 below[s] = np.where(least < side, best, -1)
-                side = np.minimum(side, least)
+                gains[s] = np.maximum(0, side - least)
             cost = cost + side
+        if part.leaves == 3:  # only one child may have a split
+            other = gains.argmin(axis=0), np.arange(len(charge))
+            gains[other] = 0
+            below[other] = -1
+        cost = cost - gains.sum(axis=0)
         p = int(cost.argmin())
         leaf = g.unit * int(totals.sum() - totals.max()) + g.leaf
         if leaf <= cost[p]:
@@ -145,26 +164,25 @@ class PricedSearch:
         allowed = (one >= least) & (size[:, None] - one >= least)
         return np.where(allowed, cost, INFINITE)
 
-    def _solve_large(
-        self, rows: np.ndarray, node: dp_node.NodeView, height: int, paid: frozenset[int], ub: int, leaf: int
-    ) -> PricedEntry:
-        root = height == self.depth and len(rows) == len(self.search.instance.rows)
-        unpriced = self.search.solve(rows, UNKNOWN_PATH, height, ub)
+    def _solve_large(self, node: dp_node.NodeView, part: Subproblem, ub: int, leaf: int) -> PricedEntry:
+        """Return the cheapest tree of three or more levels, or a bound."""
+        root = part.height == self.depth and len(part.rows) == len(self.search.instance.rows)
+        unpriced = self.search.solve(part.rows, UNKNOWN_PATH, part.height, ub)
         if unpriced.lower >= ub:
             return PricedEntry(unpriced.lower, False)
         best = PricedEntry(leaf, True) if leaf < ub else PricedEntry(ub, False)
-        shallow = self.solve(rows, height - 1, paid, best.lower)
+        shallow = self.solve(part._replace(height=part.height - 1), best.lower)
         if shallow.exact and shallow.lower < best.lower:
             best = shallow
-        charges = int(node.totals.sum()) * self._unpaid(node.features, paid)
-        lower = self.search.build_frame(node, height).lower
+        charges = int(node.totals.sum()) * self._unpaid(node.features, part.paid)
+        lower = self.search.build_frame(node, part.height).lower
         bounds = charges + lower[0] + lower[1]
         for p in np.argsort(bounds, kind="stable").tolist():
             if self.search.stopped():
                 break
             if bounds[p] >= best.lower:
                 continue
-            attempt = self._attempt(rows, int(node.features[p]), height, paid, best.lower, int(charges[p]), lower[:, p])
+            attempt = self._attempt(part, int(node.features[p]), best.lower, int(charges[p]), lower[:, p])
             bounds[p] = max(attempt.lower, bounds[p])
             if attempt.exact and attempt.lower < best.lower:
                 best = attempt
@@ -176,28 +194,36 @@ class PricedSearch:
             return PricedEntry(max(unpriced.lower, min(best.lower, int(bounds.min()))), False)
         return best
 
-    def _attempt(
-        self,
-        rows: np.ndarray,
-        feature: int,
-        height: int,
-        paid: frozenset[int],
-        best: int,
-        charge: int,
-        lower: np.ndarray,
-    ) -> PricedEntry:
+    def _attempt(self, part: Subproblem, feature: int, best: int, charge: int, lower: np.ndarray) -> PricedEntry:
         """Return the best tree with this split at its root if it costs less than `best`, else a lower bound."""
-        parts = dp_node.split_rows(self.search.instance.rows, rows, feature)
+        children = dp_node.split_rows(self.search.instance.rows, part.rows, feature)
         low = [int(lower[0]), int(lower[1])]
         for s in (0, 1):
-            unpriced = self.search.solve(parts[s], UNKNOWN_PATH, height - 1, best - charge - low[1 - s])
+            unpriced = self.search.solve(children[s], UNKNOWN_PATH, part.height - 1, best - charge - low[1 - s])
             low[s] = max(low[s], unpriced.lower)
             if charge + low[0] + low[1] >= best or self.search.stopped():
                 return PricedEntry(charge + low[0] + low[1], False)
-        inner = paid | {int(self.columns[feature])} if self.charges[feature] else paid
+        paid = part.paid | {int(self.columns[feature])} if self.charges[feature] else part.paid
+        most = 1 << (part.height - 1)  # leaves of a child
+        entries: list[PricedEntry] = []
+        for count in range(max(1, part.leaves - most), min(most, part.leaves - 1) + 1):
+            sides = [
+                Subproblem(children[s], part.height - 1, leaves, paid)
+                for s, leaves in enumerate((count, part.leaves - count))
+            ]
+            entries.append(self._combine(feature, sides, best, charge, list(low)))
+            if entries[-1].exact:
+                best = min(best, entries[-1].lower)
+        # only in a stopped search an entry without a tree is cheaper than one with a tree
+        return min(entries, key=lambda entry: (entry.lower, not entry.exact))
+
+    def _combine(
+        self, feature: int, sides: Sequence[Subproblem], best: int, charge: int, low: list[int]
+    ) -> PricedEntry:
+        """Return the best tree with these numbers of leaves if it costs less than `best`, else a lower bound."""
         shapes: list[Shape] = [None, None]
         for s in (0, 1):
-            child = self.solve(parts[s], height - 1, inner, best - charge - low[1 - s])
+            child = self.solve(sides[s], best - charge - low[1 - s])
             low[s] = max(low[s], child.lower)
             shapes[s] = child.shape
             if not child.exact or charge + low[0] + low[1] >= best:
@@ -209,13 +235,13 @@ class PricedSearch:
             self.incumbent = (entry.lower, entry.shape)
             self.improved(*self.incumbent)
 
-    def run(self, depth: int) -> None:
-        """Search shallow trees first; the bound is that of the whole depth."""
+    def run(self, depth: int, leaves: int) -> None:
+        """Search shallow trees of at most `leaves` leaves first; the bound is that of the whole depth."""
         rows = np.arange(len(self.search.instance.rows), dtype=np.int32)
         for height in range(depth + 1):
             self.depth = height
             self.root_bound = 0
-            entry = self.solve(rows, height, frozenset(), self.incumbent[0])
+            entry = self.solve(Subproblem(rows, height, leaves, frozenset()), self.incumbent[0])
             if entry.exact:
                 self._update_incumbent(entry)
             bound = entry.lower if self.search.stopped() else self.incumbent[0]
@@ -262,6 +288,7 @@ def solve_priced(
     options: ExactOptions,
     report: Report,
     improved: Improved,
+    max_leaves: int | None = None,
 ) -> ExactResult:
     """Find a tree of least cost, including the prices of its columns, and prove it.
 
@@ -275,6 +302,8 @@ def solve_priced(
         Called with cost and bound in rows, and the number of nodes.
     improved : callable
         Called with better trees.
+    max_leaves : int, optional
+        The most leaves of a tree.
 
     Returns
     -------
@@ -299,7 +328,8 @@ def solve_priced(
         improved(shape)
 
     priced.improved = take
-    priced.run(useful_depth(problem, instance))
+    depth = useful_depth(problem, instance)
+    priced.run(depth, max_leaves or 1 << depth)
     cost, shape = priced.incumbent
     errors, leaves = evaluate(instance, shape)
     is_leaf_only = cost >= INFINITE  # stopped before the leaf was counted

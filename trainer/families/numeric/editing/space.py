@@ -14,7 +14,8 @@ from trainer.editing import space as editing
 from trainer.editing.space import INFINITE_COST, NONE_BANNED, DemandedQuestion
 from trainer.errors import DataError
 from trainer.families.numeric.editing.questions import ThresholdQuestions
-from trainer.families.numeric.search import INFINITE, MOST_WEIGHT, NumericSearch, TimeOver
+from trainer.families.numeric.intervals import NumericSearch, TimeOver
+from trainer.families.numeric.search import INFINITE, MOST_WEIGHT
 from trainer.tree.shapes import Shape
 
 ENTRY_BYTES = 300  # memory of a memoised subproblem without its rows

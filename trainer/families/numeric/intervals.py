@@ -1,0 +1,296 @@
+"""Search the subtrees of one set of rows: interval pruning above a depth-two kernel.
+
+After Brita, van der Linden & Demirovic (2025, ConTree). Costs are integers: unit * errors + leaf * leaves. A node is searched for
+trees below an upper bound. The bounds of two thresholds of a feature bound all thresholds between them.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from trainer.dtypes import CodeArray, CountArray
+from trainer.families.numeric.kernels.depth2 import solve_depth2
+from trainer.families.numeric.kernels.orders import change_positions, class_weights, divide_orders
+from trainer.families.numeric.kernels.scan import best_single_splits
+
+MOST_VISITS = 100_000  # visited thresholds that a search stores, about 40 MB
+
+# visited thresholds: feature, rank, and for each child a bound and the visits that prove it
+Visits = list[tuple[int, int, list[Any]]]
+
+
+@dataclass(frozen=True)
+class NodeResult:
+    cost: int  # a lower bound if not exact
+    tree: Any  # (feature, rank, left, right), or None for a leaf
+    exact: bool
+    first: np.ndarray | None = None  # int64 (F,): lower bounds by feature of the root split
+    visits: Visits | None = None  # prove the bound; None if no threshold was visited, or visits are not stored
+
+
+class TimeOver(Exception):
+    """The limits ended the search."""
+
+
+class NumericSearch:
+    """One search over rows `rank` (F, n)."""
+
+    def __init__(
+        self, rank: np.ndarray, y: CodeArray, weight: CountArray, classes: int, costs: np.ndarray, flag: np.ndarray,
+        stop: Callable[[], bool],
+    ) -> None:  # fmt: skip
+        self.rank = rank
+        self.y = y
+        self.weight = weight
+        self.classes = classes
+        self.costs = costs
+        # a plain tuple: numba takes twice as long to type a named one
+        self.rows = rank, y, weight, np.where(y == 1, weight << 32, weight) if classes == 2 else weight
+        self.flag = flag
+        self.stop = stop
+        self.nodes = 0
+        self.unit = int(costs[0])
+        self.leaf = int(costs[1])
+        self.on_better: Callable[[int, Any], None] = lambda cost, tree: None
+        self.visits: Visits | None = None  # visits of the running search, if they are stored
+        self.visited = 0
+        self.most_visits = MOST_VISITS
+
+    def toll(self, f: int) -> int:
+        """Return the price of a split on feature `f` for one unit of weight, in integer costs."""
+        return 0
+
+    def tolls(self) -> np.ndarray | int:
+        """Return the tolls of all features, int64 (F,), or 0 if there are none."""
+        return 0
+
+    def slope(self, f: int, height: int) -> int:
+        """Return the most that one unit of weight costs in a tree of `height` below a split on `f`."""
+        return self.unit
+
+    def child_search(self, f: int) -> NumericSearch:
+        """Return the search of the children of a split on `f`."""
+        return self
+
+    def count_nodes(self) -> int:
+        """Return the number of searched subtrees."""
+        return self.nodes
+
+    def check(self) -> None:
+        """Raise if the search has to end."""
+        if self.flag[0] or self.stop():
+            self.flag[0] = 1
+            raise TimeOver
+
+    def solve(self, order: np.ndarray, height: int, ub: int, first: np.ndarray | None = None) -> NodeResult:
+        """Return the best tree below `ub` for the rows of `order`, or a bound of at least `ub`.
+
+        `first`: lower bounds by feature of the root split, if known.
+        """
+        self.check()
+        self.nodes += 1
+        if height <= 2:
+            return self._small(order, height, ub, first)
+        totals = class_weights(order, self.y, self.weight, self.classes)
+        as_leaf = int(totals.sum() - totals.max()) * self.unit + self.leaf
+        best = NodeResult(as_leaf, None, True) if as_leaf < ub else NodeResult(ub, None, False)
+        if as_leaf == self.leaf or best.cost <= 2 * self.leaf or int(totals.sum()) * self.unit <= 2 * self.leaf:
+            return best
+        below = self.solve(order, height - 1, best.cost)
+        if below.exact and below.cost < best.cost:
+            best = below
+        return self.search(order, height, best, 0)
+
+    def _small(self, order: np.ndarray, height: int, ub: int, first: np.ndarray | None) -> NodeResult:
+        if height < 2:
+            return self._solve_stump(order, height, ub)
+        answer = np.empty(6, np.int64)
+        first = np.zeros(len(order), np.int64) if first is None else first
+        cost = int(solve_depth2(order, self.rows, self.classes, self.costs, ub, self.flag, answer, first))
+        if cost < 0:
+            raise TimeOver
+        if cost >= ub:
+            totals = class_weights(order, self.y, self.weight, self.classes)
+            as_leaf = int(totals.sum() - totals.max()) * self.unit + self.leaf
+            return NodeResult(max(ub, min(as_leaf, int(first.min()))), None, False, first)
+        a = [int(v) for v in answer]
+        if a[0] < 0:
+            return NodeResult(cost, None, True, first)
+        sides = [None if f < 0 else (f, t, None, None) for f, t in ((a[2], a[3]), (a[4], a[5]))]
+        return NodeResult(cost, (a[0], a[1], *sides), True, first)
+
+    def _solve_stump(self, order: np.ndarray, height: int, ub: int) -> NodeResult:
+        totals = class_weights(order, self.y, self.weight, self.classes)
+        cost = int(totals.sum() - totals.max()) * self.unit + self.leaf
+        tree = None
+        if height and order.shape[1] > 1:
+            E = np.empty(order.shape, np.int32)
+            sizes = np.zeros(len(order), np.int64)
+            change_positions(order, self.rank, E, sizes)
+            errors = np.empty(len(order), np.int64)
+            places = np.empty(len(order), np.int64)
+            best_single_splits(order, E, sizes, self.y, self.weight, self.classes, errors, places)
+            costs = errors * self.unit + 2 * self.leaf + self.tolls() * int(totals.sum())
+            f = int(costs.argmin())
+            if places[f] >= 0 and int(costs[f]) < cost:
+                cost = int(costs[f])
+                tree = (f, int(self.rank[f, order[f, E[f, places[f]]]]), None, None)
+        return NodeResult(cost, tree, True) if cost < ub else NodeResult(cost, None, False)
+
+    def search(
+        self,
+        order: np.ndarray,
+        height: int,
+        best: NodeResult,
+        slack: int,
+        news: bool = False,
+        first: np.ndarray | None = None,
+    ) -> NodeResult:
+        """Return a tree of full height that costs less than best.cost - slack, or `best` if there is none.
+
+        `first`: lower bounds by feature of the root split, without tolls, if known.
+        """
+        E = np.empty(order.shape, np.int32)
+        sizes = np.zeros(len(order), np.int64)
+        change_positions(order, self.rank, E, sizes)
+        errors = np.empty(len(order), np.int64)
+        places = np.empty(len(order), np.int64)
+        best_single_splits(order, E, sizes, self.y, self.weight, self.classes, errors, places)
+        total = int(self.weight[order[0]].sum()) if len(order) else 0
+        lines = [
+            _Line(
+                f,
+                E[f, : sizes[f]],
+                self.weight[order[f]],
+                int(places[f]),
+                self.leaf,
+                len(order),
+                self.toll(f) * total,
+                self.slope(f, height - 1),
+            )
+            for f in np.argsort(errors, kind="stable").tolist()
+            if sizes[f]
+        ]
+        # over all features, the interval with the lowest bound comes first; the errors of one split break ties
+        heap = [
+            (line.toll + max(2 * self.leaf, 0 if first is None else int(first[line.f])), k, 0, len(line.W) - 1)
+            for k, line in enumerate(lines)
+        ]
+        heapq.heapify(heap)
+        visits_above = self.visits
+        self.visits = None if self.visits is None else []
+        while heap:
+            bound, k, a, b = heapq.heappop(heap)
+            if bound >= best.cost - slack:
+                break
+            c = lines[k].middle(a, b, best.cost - slack - lines[k].toll)
+            if c is None:
+                continue
+            best = self._threshold(order, height, lines[k], a, b, c, best, news)
+            for x, z in ((a, c), (c, b)):
+                if z - x > 1:
+                    heapq.heappush(heap, (lines[k].toll + lines[k].low[x] + lines[k].high[z], k, x, z))
+        visits = self.visits
+        self.visits = visits_above
+        return replace(best, visits=visits)
+
+    def _threshold(
+        self, order: np.ndarray, height: int, line: _Line, a: int, b: int, c: int, best: NodeResult, news: bool
+    ) -> NodeResult:
+        """Solve both children of threshold c within the upper bound and store their bounds."""
+        target = best.cost - line.toll
+        # a bound of c above the target also prunes neighbouring thresholds, by the weight of the rows between
+        reach = target + line.slope * min(line.W[c] - line.W[a], line.W[b] - line.W[c]) // 2
+        t = int(self.rank[line.f, order[line.f, line.marks[c - 1]]])
+        parts = divide_orders(order, self.rank, line.f, t)
+        bounds = list(line.floors(a, b, c))
+        firsts = line.first_floors(a, b, c, self.unit)
+        below = self.child_search(line.f)
+        children: list[Any] = [None, None]
+        # search the smaller child first, since it gives the search of the larger one a tighter bound
+        for s in (0, 1) if parts[0].shape[1] <= parts[1].shape[1] else (1, 0):
+            budget = reach - bounds[1 - s]
+            if bounds[s] >= budget:
+                break
+            children[s] = below.solve(parts[s], height - 1, budget, firsts[s])
+            bounds[s] = max(bounds[s], children[s].cost)
+            if not children[s].exact:
+                break
+        self.visited += 1
+        if self.visits is not None and self.visited <= self.most_visits:
+            sides = [None if child is None else (child.cost, child.visits) for child in children]
+            self.visits.append((line.f, t, sides))
+        line.low[c], line.high[c] = bounds
+        line.first_low[c], line.first_high[c] = firsts
+        if all(child is not None and child.exact for child in children) and sum(bounds) < target:
+            best = NodeResult(line.toll + sum(bounds), (line.f, t, children[0].tree, children[1].tree), True)
+            if news:
+                self.on_better(best.cost, best.tree)
+        return best
+
+
+class _Line:
+    """The thresholds 1 .. count of a feature and bounds of their children; 0 and count + 1 have all rows on one side.
+
+    `toll`: the price of a split on the feature. `slope`: the most that a unit of weight costs in a child.
+    """
+
+    def __init__(
+        self,
+        f: int,
+        marks: np.ndarray,
+        weights: np.ndarray,
+        place: int,
+        leaf: int,
+        features: int,
+        toll: int,
+        slope: int,
+    ) -> None:
+        self.f = f
+        self.toll = toll
+        self.slope = slope
+        self.marks = marks
+        self.place = place
+        behind = np.cumsum(weights)
+        count = len(marks)
+        self.W = [0, *behind[marks].tolist(), int(behind[-1])]
+        self.low = {0: leaf, count + 1: leaf}
+        self.high = {0: leaf, count + 1: leaf}
+        none = np.zeros(features, np.int64)
+        self.first_low = {0: none, count + 1: none}
+        self.first_high = {0: none, count + 1: none}
+
+    def floors(self, a: int, b: int, c: int) -> tuple[int, int]:
+        """Return lower bounds of both children of c from those of a and b."""
+        W = self.W
+        return (
+            max(self.low[a], self.low[b] - self.slope * (W[b] - W[c])),
+            max(self.high[b], self.high[a] - self.slope * (W[c] - W[a])),
+        )
+
+    def first_floors(self, a: int, b: int, c: int, unit: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return the same bounds by feature of the children's root splits, without tolls."""
+        W = self.W
+        return (
+            np.maximum(self.first_low[a], self.first_low[b] - unit * (W[b] - W[c])),
+            np.maximum(self.first_high[b], self.first_high[a] - unit * (W[c] - W[a])),
+        )
+
+    def middle(self, a: int, b: int, target: int) -> int | None:
+        """Return the next threshold to visit between a and b, or None if all of them cost at least `target`."""
+        first = a + 1
+        last = b - 1
+        while first <= last and sum(self.floors(a, b, first)) >= target:
+            first += 1
+        while first <= last and sum(self.floors(a, b, last)) >= target:
+            last -= 1
+        if first > last:
+            return None
+        if a == 0 and b == len(self.W) - 1 and first <= self.place + 1 <= last:
+            return self.place + 1
+        return (first + last) // 2
