@@ -6,53 +6,80 @@ import dataclasses
 import enum
 import importlib
 import inspect
-from collections.abc import Iterator
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
 from trainer import ESTIMATOR_NAMES
-from trainer.registry import get
 
 PAGE = Path(__file__).resolve().parent / "library.md"
-# module: its names, if it has no `__all__`
+# module: the names that a user types; () stands for all of `dir(trainer)` but the classifiers
 MODULES: dict[str, tuple[str, ...]] = {
     "trainer": (),
-    "trainer.training.run": ("TrainRequest", "TrainResult", "train"),
-    "trainer.registry": ("METHODS", "get"),
-    "trainer.sklearn_api.saving": ("ModelFileWarning",),
-    "trainer.certificate": ("Certificate", "Guarantee", "Limits", "Status"),
-    "trainer.tree.file": (),
-    "trainer.tree.describe": (),
-    "trainer.tree.idle": ("idle_questions", "pruned", "without_idle"),
-    "trainer.data.reader": (),
-    "trainer.convert": (),
-    "trainer.check.recount": (),
-    "trainer.evaluate": (),
-    "trainer.dossier": (),
-    "trainer.prediction.mlflow_flavour": ("log_model", "save_model"),
     "octweb.client": (),
+    "trainer.certificate": ("Certificate", "Guarantee", "Status"),
+    "trainer.check.recount": ("Finding", "refuted", "verdict", "verify"),
+    "trainer.convert": ("convert", "ConvertedTree", "from_lightgbm", "from_pmml", "from_sklearn"),
+    "trainer.data.reader": ("load",),
+    "trainer.dossier": ("dossier",),
     "trainer.errors": (
         "ConversionError", "DataError", "InfeasibleError", "ModelFileError", "ParameterError", "RowError", "TrainerError",
     ),
+    "trainer.evaluate": ("compare", "report", "run_study", "Study", "StudyDataset", "StudyReport", "Variant"),
+    "trainer.prediction.mlflow_flavour": ("log_model", "save_model"),
+    "trainer.sklearn_api.saving": ("ModelFileWarning",),
+    "trainer.tree.describe": ("path_in_words", "rules_text"),
+    "trainer.tree.file": ("ModelFile", "read_model", "write"),
 }  # fmt: skip
-SECTIONS = {"Parameters": "", "Returns": "Returns ", "Yields": "Yields ", "Raises": "Raises "}
+# class: its members on the page, if not all of them; the other ones are for the code of the library
+MEMBERS: dict[str, tuple[str, ...]] = {
+    "Tree": (
+        "apply", "decision_path", "depth", "leaves", "load", "n_leaves", "path_to", "plot", "predict", "predict_proba",
+        "save", "to_json", "used_columns",
+    ),
+    "Workbench": (
+        "alternatives", "best_trees", "complete", "good_trees", "price_list", "questions", "shape", "tree",
+    ),
+    "ModelFile": ("to_json",),
+    "StudyDataset": (),
+    "StudyReport": ("cell", "to_csv", "to_json", "to_markdown"),
+    "Variant": (),
+}  # fmt: skip
+AS_IN_SKLEARN = (
+    "apply", "decision_path", "get_depth", "get_n_leaves", "predict", "predict_proba", "score", "set_params",
+)  # fmt: skip
+SECTIONS = {"Parameters": "", "Attributes": "", "Returns": "Returns ", "Yields": "Yields ", "Raises": "Raises "}
 # texts of plain values, which have no docstring
 VALUES = {
-    "ESTIMATOR_NAMES": "The name of the classifier of each method.",
+    "ESTIMATOR_NAMES": "The name of the classifier of each method, by its id.",
     "__version__": "The version, as in the names of wheels.",
-    "METHODS": "All methods, as they are declared.",
-    "FORMAT": "The word by which a file of this kind is known.",
-    "FORMAT_VERSION": "The version of that format.",
-    "FORMS": "The forms in which a tree of another program is read.",
-    "METHOD": "What stands for the method in a model file whose tree was made elsewhere.",
-    "MAX_BYTES": "The size in bytes beyond which a model file is not read.",
-    "Verdict": "What is said of a claim: `proved`, `recounted`, `refuted` or `cannot be judged`.",
-    "UNKNOWN_CODE": "The code of a category that the model never saw; such a row goes right.",
 }
 HEAD = """# The library in Python
 
-Made by `python -m docs.library` from the docstrings. `trainer` is the library, and `octweb` offers its names, too. `octweb.Client` calls a server. Names that are not on this page may change at
-any time. The [methods](which-method.md) have pages with their parameters, the [model file](model-file.md) has one, too.
+For everybody who calls octweb from Python. `import octweb` and `import trainer` offer the same names, and neither needs Django. `octweb.Client` calls a server. Names that are not on this page may change at
+any time. Each [method](which-method.md) has a page with its parameters.
+
+```python
+from sklearn.datasets import load_iris
+
+import octweb
+
+X, y = load_iris(return_X_y=True)  # or a data frame
+tree = octweb.make_classifier("exact", depth=2, leaf_penalty=0.01).fit(X, y)
+tree.certificate_.status, tree.certificate_.gap  # "optimal", 0.0
+print(tree.rules())
+tree.explain(X[:1])  # path, shares and the smallest change of a row
+tree.flip(X[:1], wanted=2)  # the change alone
+tree.alternatives(0)[:3]  # splits for the root, with their prices
+tree.edit().complete(["ask root x3 <= 0.8"])  # the best tree with this split at the root
+tree.good_trees(slack_rows=1).count  # all trees within one row of the best one
+tree.export("sql")
+tree.save("iris.json", proof=True)
+same = octweb.load("iris.json")
+same.verify(X, y)  # a finding for each claim, by the independent checker
+```
+
+Descriptions come from the docstrings; editors show them with the types of all arguments.
 """
 
 
@@ -68,19 +95,21 @@ def text_of(thing: Any) -> str:
     return " ".join(first.split())
 
 
-def sections_of(thing: Any) -> list[str]:
-    """Return a line for each parameter, each result and each error in the docstring of a function."""
+def sections_of(thing: Any, sections: Collection[str] = SECTIONS) -> list[str]:
+    """Return a line for each entry in these sections of a docstring: parameters, attributes, results, errors."""
     paragraphs = inspect.cleandoc(thing.__doc__ or "").split("\n")
     lines: list[str] = []
     section = ""
+    described = False
     for line, below in zip(paragraphs, [*paragraphs[1:], ""], strict=True):
         if below and not below.strip("-"):
             section = line
-        elif section in SECTIONS and line.strip("-"):
+        elif section in sections and line.strip("-"):
             if line.startswith(" "):
-                lines[-1] += f" {line.strip()}" if lines[-1].endswith((",", ".", ";")) else f": {line.strip()}"
+                lines[-1] += f" {line.strip()}" if described else f": {line.strip()}"
             else:
                 lines.append(SECTIONS[section] + _named(line, section))
+            described = line.startswith(" ")
     return [f"- {' '.join(line.split())}" for line in lines]
 
 
@@ -94,7 +123,7 @@ def _named(line: str, section: str) -> str:
 
 
 def signature(thing: Any) -> str:
-    """Return the arguments as declared, without `self` and `cls`."""
+    """Return the names of the arguments with their defaults, without `self` and `cls`."""
     try:
         declared = inspect.signature(thing)
     except (TypeError, ValueError):
@@ -105,16 +134,12 @@ def signature(thing: Any) -> str:
             default = (
                 _Bare("…") if inspect.isfunction(p.default) else p.default
             )  # the text of a function has its address
-            parameters.append(p.replace(annotation=_bare(p.annotation), default=default))
-    return str(declared.replace(parameters=parameters, return_annotation=_bare(declared.return_annotation)))
-
-
-def _bare(annotation: Any) -> Any:
-    return _Bare(annotation) if isinstance(annotation, str) else annotation
+            parameters.append(p.replace(annotation=inspect.Parameter.empty, default=default))
+    return str(declared.replace(parameters=parameters, return_annotation=inspect.Signature.empty))
 
 
 class _Bare(str):
-    """An annotation, shown as it is written in the code."""
+    """A default, shown as this text."""
 
     __slots__ = ()
 
@@ -122,20 +147,28 @@ class _Bare(str):
         return str(self)
 
 
-def members(cls: type) -> Iterator[str]:
-    """Yield the lines about each public method and property that a class has from this library."""
+def member_entries(cls: type) -> dict[str, list[str]]:
+    """Return the lines about each public method and property that a class has from this library, by name."""
     things: dict[str, Any] = {}
     for base in reversed([b for b in cls.__mro__ if b.__module__.startswith(("trainer", "octweb"))]):
         things |= {name: thing for name, thing in vars(base).items() if not name.startswith("_")}
     fields = {f.name for f in dataclasses.fields(cls)} if dataclasses.is_dataclass(cls) else set()
-    for name in sorted(things.keys() - fields):
+    named = set(MEMBERS.get(cls.__name__, things)) - fields
+    entries: dict[str, list[str]] = {}
+    for name in sorted(things.keys() & named):
         thing = things[name]
         plain = thing.__func__ if isinstance(thing, classmethod | staticmethod) else getattr(thing, "fn", thing)
         if isinstance(thing, property) or hasattr(thing, "func"):
-            yield _member(name, text_of(getattr(thing, "func", thing)))
+            entries[name] = [_member(name, text_of(getattr(thing, "func", thing)))]
         elif inspect.isfunction(plain):
-            yield _member(f"{name}{signature(plain)}", text_of(plain))
-            yield from (f"    {line}" for line in sections_of(plain))
+            details = [f"    {line}" for line in sections_of(plain)]
+            entries[name] = [_member(f"{name}{signature(plain)}", text_of(plain)), *details]
+    return entries
+
+
+def members(cls: type) -> list[str]:
+    """Return the lines about the members of a class on the page."""
+    return [line for lines in member_entries(cls).values() for line in lines]
 
 
 def _member(call: str, text: str) -> str:
@@ -158,9 +191,10 @@ def entry(name: str, thing: Any) -> list[str]:
             *([] if inspect.isclass(thing) else [*(sections := sections_of(thing)), *([""] if sections else [])]),
         ]
     lines = [f"### `{name}`", "", text_of(thing), ""]
-    if dataclasses.is_dataclass(thing):
+    attributes = sections_of(thing, ("Attributes",))
+    if not attributes and dataclasses.is_dataclass(thing):
         lines += ["Fields: " + ", ".join(f"`{f.name}`" for f in dataclasses.fields(thing)) + ".", ""]
-    member_lines = list(members(thing))
+    member_lines = [*attributes, *members(thing)]
     return [*lines, *member_lines, ""] if member_lines else lines
 
 
@@ -168,11 +202,23 @@ def estimators() -> list[str]:
     """Return the lines about the classifiers, which have the same methods."""
     from trainer.sklearn_api.estimators import TreeClassifier
 
-    lines = ["### The classifiers", "", text_of(TreeClassifier) + " `make_classifier` takes the id of the method.", ""]
-    lines += ["| class | method | what it is |", "|---|---|---|"]
+    lines = ["### The classifiers", "", "Each method has a class. `make_classifier` takes the id of the method.", ""]
+    lines += ["| class | method |", "|---|---|"]
     for method, name in ESTIMATOR_NAMES.items():
-        lines.append(f"| `{name}` | [`{method}`](methods/{method}.md) | {get(method).summary} |")
-    return [*lines, "", *members(TreeClassifier), ""]
+        lines.append(f"| `{name}` | [`{method}`](methods/{method}.md) |")
+    standard = ", ".join(f"`{name}`" for name in AS_IN_SKLEARN)
+    lines += [
+        "",
+        f"As in scikit-learn: {standard}. Attributes after `fit`:",
+        "",
+        *sections_of(TreeClassifier, ("Attributes",)),
+        "",
+    ]
+    lines += ["Further methods and properties:", ""]
+    entries = member_entries(TreeClassifier)
+    for name in AS_IN_SKLEARN:
+        del entries[name]
+    return [*lines, *(line for one in entries.values() for line in one), ""]
 
 
 def build_page() -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import re
 from collections.abc import Iterator
@@ -40,7 +39,7 @@ def test_all_that_trainer_gives_is_on_it(page):
 def test_every_public_name_of_a_module_is_explained(page, module):
     part = page.partition(f"\n## {module}\n")[2].partition("\n## ")[0]
     assert part, module
-    for name in importlib.import_module(module).__dict__.get("__all__", library.MODULES[module]):
+    for name in library.names_of(module):
         text = part.partition(f"### `{name}`\n")[2].partition("\n### ")[0]
         assert re.search(r"^[A-Za-z`][^`\n]*\w", re.sub(r"^`[^\n]*`$", "", text.strip(), flags=re.MULTILINE).strip()), (
             name

@@ -86,8 +86,50 @@ class Progress:
 class Certificate:
     """The claim about a tree, with its evidence.
 
-    `objective` and `bound` are mean accuracy minus penalties. `bound` and `gap` are None if nothing is proved about the whole tree.
-    `scope` describes the search space of the claim in one sentence.
+    Attributes
+    ----------
+    status : Status
+        Why the search ended.
+    objective : float
+        Objective of the tree: accuracy on the training rows minus penalties, or what `goal` or `costs` state.
+    bound : float, optional
+        No tree of the search space has a higher objective; None if nothing is proved about the whole tree.
+    gap : float, optional
+        ``|bound - objective| / |objective|``; None without a bound.
+    guarantee : Guarantee
+        Whether the claim is about the whole tree, about each split, or about nothing.
+    scope : str
+        The search space of the claim, in one sentence.
+    unproved : str
+        The part of the claim that is not proved, even if bound and objective agree.
+    note : str
+        A sentence for readers of the claim.
+    correct, n : int
+        Correct training rows, and all of them; weights if rows are weighted.
+    leaves, depth : int
+        Size of the tree.
+    splits_proved, splits : int, optional
+        Proved splits and all of them, if the method proves each split.
+    leaf_penalty, coefficient_penalty : str
+        Penalties of a leaf and of a coefficient, as decimals.
+    seconds : float
+        Time of the search.
+    nodes, cuts : int, dict
+        Size of the search.
+    solver, solver_version : str
+        The program that searched.
+    evidence : tuple of dict
+        The parts of the search, as in the model file (docs/model-file.md).
+    goal, costs, column_prices, weights : dict, optional
+        What replaces accuracy, and the units of the counts (docs/model-file.md).
+    weight_error : float
+        Objective and bound hold for the given weights, which were rounded, up to this number.
+    mip_gap : float
+        The relative gap at which the search was allowed to stop.
+    warm_start_objective : float, optional
+        Objective of the tree that the search started from.
+    counts : str
+        SHA-256 of the counts that the tree was trained from; empty if it was trained from rows.
     """
 
     method: str
