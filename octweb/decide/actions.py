@@ -24,7 +24,7 @@ from trainer.explain.permission import permissions
 
 MAX_PURPOSE = 4_000
 MAX_CONTACT = 300
-STEPS = ("marked columns", "opened to the public", "closed to the public")
+STEPS = ("marked columns", "worded reasons", "set the contact", "opened to the public", "closed to the public")
 
 
 def guidance_of(model: TreeModel) -> Guidance:
@@ -39,17 +39,17 @@ def marks_of(model: TreeModel) -> dict[str, Any]:
 
 def mark(model: TreeModel, *, by: Any, change: Mapping[str, Any]) -> Guidance:
     """Store the permitted changes as the default for all users of the model. Raises ValidationError and PermissionDenied."""
-    _owner(model, by)
+    require_owner(model, by)
     try:
         permissions(model_file(model).tree.schema, change)
     except ParameterError as error:
         raise ValidationError({"change": str(error)}) from error
-    return _store_guidance(model, by, "marked columns", change=dict(change))
+    return store_guidance(model, by, "marked columns", change=dict(change))
 
 
 def publish(model: TreeModel, *, by: Any, purpose: str, contact: str, show_training: bool) -> Guidance:
     """Open the public page of an approved model, or change it. Raises ValidationError, Conflict and PermissionDenied."""
-    _owner(model, by)
+    require_owner(model, by)
     if model.state != State.APPROVED:
         raise Conflict(
             f"{model} is {model.get_state_display().lower()}; only an approved model can have a public page. Have it approved first."
@@ -68,26 +68,41 @@ def publish(model: TreeModel, *, by: Any, purpose: str, contact: str, show_train
     if len(contact) > MAX_CONTACT:
         raise ValidationError({"contact": _too_long(contact, MAX_CONTACT)})
     changes = {"public": True, "purpose": purpose, "contact": contact, "show_training": show_training}
-    return _store_guidance(model, by, "opened to the public", **changes)
+    return store_guidance(model, by, "opened to the public", **changes)
 
 
 def unpublish(model: TreeModel, *, by: Any) -> Guidance:
     """Close the public page; its address answers 404 from now on. Raises PermissionDenied."""
-    _owner(model, by)
-    return _store_guidance(model, by, "closed to the public", public=False)
+    require_owner(model, by)
+    return store_guidance(model, by, "closed to the public", public=False)
+
+
+def set_contact(model: TreeModel, *, by: Any, contact: str) -> Guidance:
+    """Set the contact that letters and the public page name. Raises ValidationError and PermissionDenied."""
+    require_owner(model, by)
+    guidance = guidance_of(model)
+    contact = contact.strip()
+    if contact == guidance.contact:
+        return guidance
+    if len(contact) > MAX_CONTACT:
+        raise ValidationError({"contact": _too_long(contact, MAX_CONTACT)})
+    if guidance.public and not contact:
+        raise ValidationError({"contact": "This is empty. The public page of the model needs a contact."})
+    return store_guidance(model, by, "set the contact", contact=contact)
 
 
 def _too_long(text: str, limit: int) -> str:
     return f"This has {len(text):,} characters; the limit is {limit:,}. Shorten it."
 
 
-def _owner(model: TreeModel, by: Any) -> None:
+def require_owner(model: TreeModel, by: Any) -> None:
+    """Raise PermissionDenied unless the user owns the model or is an administrator."""
     if not access.is_owner_or_staff(by, model):
         raise PermissionDenied("Only the owner or an administrator may do this. Ask one of them.")
 
 
 @transaction.atomic
-def _store_guidance(model: TreeModel, by: Any, what: str, **changes: Any) -> Guidance:
+def store_guidance(model: TreeModel, by: Any, what: str, **changes: Any) -> Guidance:
     """Store changes of the guidance, with a record of the step."""
     audit.hold()
     guidance, _ = Guidance.objects.update_or_create(model=model, defaults=changes)
@@ -98,6 +113,8 @@ def _store_guidance(model: TreeModel, by: Any, what: str, **changes: Any) -> Gui
 def guidance_digest(guidance: Guidance) -> str:
     """Return the SHA-256 of what people rely on. The secret key is part of it, so that nobody can guess a contact from it."""
     texts = [guidance.purpose, guidance.contact, guidance.public, guidance.show_training, guidance.change]
+    if guidance.wording:  # records of earlier versions do not cover it
+        texts.append(guidance.wording)
     text = json.dumps([str(guidance.key), *texts], sort_keys=True, ensure_ascii=False)
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 

@@ -1,10 +1,11 @@
-"""API of the public page of a model, below /api/v1/."""
+"""API of the public page of a model and of its words for reasons, below /api/v1/."""
 
 from __future__ import annotations
 
 import uuid
 from typing import Any
 
+from django.db import transaction
 from django.urls import reverse
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
@@ -14,6 +15,7 @@ from rest_framework.response import Response
 
 from octweb.core.api import PROBLEMS
 from octweb.decide import actions
+from octweb.decide.wording import MAX_WORDS, questions_of, write_words
 from octweb.registry.models import State, TreeModel
 
 
@@ -86,3 +88,78 @@ class ModelPublicPage(GenericAPIView):
         """Close the page. Its address answers 404 from now on; purpose and contact are kept."""
         actions.unpublish(self._model(pk), by=request.user)
         return Response(status=204)
+
+
+def _words(answer: str) -> serializers.CharField:
+    return serializers.CharField(
+        required=False, allow_blank=True, max_length=MAX_WORDS, help_text=f"the reason if the answer is {answer}"
+    )
+
+
+class QuestionSerializer(serializers.Serializer):
+    """A question of the tree and the owner's words for its answers, empty where there are none."""
+
+    nodes = serializers.ListField(child=serializers.IntegerField(), help_text="the nodes that ask it")
+    question = serializers.CharField()
+    yes = serializers.CharField()
+    no = serializers.CharField()
+
+
+class ReasonTextsSerializer(serializers.Serializer):
+    """The words for reasons in the order of the tree, and the contact that letters name."""
+
+    questions = QuestionSerializer(many=True)
+    contact = serializers.CharField()
+
+
+class ReasonTextSerializer(serializers.Serializer):
+    """Words for the answers of one question. A member that is left out stays as it is."""
+
+    node = serializers.IntegerField(help_text="a node that asks the question")
+    yes = _words("yes")
+    no = _words("no")
+
+
+class NewReasonTextsSerializer(serializers.Serializer):
+    """New words. Questions that are not named, and a contact that is left out, stay as they are."""
+
+    texts = ReasonTextSerializer(many=True, required=False)
+    contact = serializers.CharField(required=False, allow_blank=True, max_length=actions.MAX_CONTACT)
+
+
+class ModelReasonTexts(GenericAPIView):
+    """The owner's words for the answers of the tree. Letters, pages and the API give reasons in these words."""
+
+    serializer_class = ReasonTextsSerializer
+    pagination_class = None
+
+    def get_object(self) -> TreeModel:
+        model: TreeModel = TreeModel.objects.select_related("family", "owner").get_visible(
+            self.request.user, self.kwargs["pk"]
+        )
+        return model
+
+    def _record(self, model: TreeModel) -> dict[str, Any]:
+        return {"questions": questions_of(model), "contact": actions.guidance_of(model).contact}
+
+    @extend_schema(
+        operation_id="models_reasons_retrieve", responses={200: ReasonTextsSerializer} | PROBLEMS(401, 403, 404, 429)
+    )
+    def get(self, request: Request, pk: uuid.UUID) -> Response:
+        return Response(self._record(self.get_object()))
+
+    @extend_schema(
+        operation_id="models_reasons_update",
+        request=NewReasonTextsSerializer,
+        responses={200: ReasonTextsSerializer} | PROBLEMS(400, 401, 403, 404, 409, 413, 415, 429),
+    )
+    def put(self, request: Request, pk: uuid.UUID) -> Response:
+        """Store words. From the request for approval on, only an administrator may: 409 for the owner."""
+        model = self.get_object()
+        form = NewReasonTextsSerializer(data=request.data)
+        form.is_valid(raise_exception=True)
+        with transaction.atomic():
+            write_words(model, by=request.user, texts=form.validated_data.get("texts", ()))
+            if "contact" in form.validated_data:
+                actions.set_contact(model, by=request.user, contact=form.validated_data["contact"])
+        return Response(self._record(model))

@@ -20,6 +20,8 @@ class DecideConfig(AppConfig):
         from octweb.registry.page.mode import register_mode
 
         hooks.register_column_permissions(_marks_of)
+        hooks.register_wording(_questions_of)
+        hooks.register_preparation(_adopt_words)
         register_mode(MODE, after="performance")
 
 
@@ -28,3 +30,15 @@ def _marks_of(model: TreeModel) -> Mapping[str, Any]:
     from octweb.decide.actions import marks_of
 
     return marks_of(model)
+
+
+def _questions_of(model: TreeModel) -> list[dict[str, Any]]:
+    from octweb.decide.wording import questions_of
+
+    return questions_of(model)
+
+
+def _adopt_words(model: TreeModel) -> None:
+    from octweb.decide.wording import adopt_words
+
+    adopt_words(model)

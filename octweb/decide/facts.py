@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from octweb.decide.asked import DecisionRequest, record
+from octweb.registry.document.reasons import ModelReasons
 from octweb.registry.document.units import statistics_of
 from octweb.registry.page.scene import TRAINING, ModelScene
 from octweb.workbench.agreement import votes
@@ -73,6 +74,7 @@ def decision(scene: ModelScene, request: DecisionRequest) -> dict[str, Any]:
             "similar": similar(scene, statistics, request, found["leaf"]),
             "other_trees": other_trees(scene, row),
             "gaps": gaps(tree, row),
+            "reasons": ModelReasons(scene.model, sizes, seconds=SECONDS).record(row),
             "notes": list(request.notes),
         }
     )

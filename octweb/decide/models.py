@@ -1,4 +1,4 @@
-"""Model of the owner's guidance on decisions: permitted changes and public page."""
+"""Model of the owner's guidance on decisions: permitted changes, words for reasons, and public page."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ class Guidance(models.Model):
         "registry.TreeModel", on_delete=models.CASCADE, related_name="guidance", primary_key=True
     )
     change = models.JSONField(default=dict, blank=True)  # column → words of trainer.explain.permission
+    # question as JSON of the model file → words for "yes" and "no"
+    wording = models.JSONField(default=dict, blank=True)
     public = models.BooleanField(default=False)
     # part of the address of the public page: random, so that it reveals nothing and cannot be guessed
     key = models.UUIDField(default=uuid.uuid4, unique=True, editable=False)

@@ -8,18 +8,21 @@ from typing import Any
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.core.exceptions import PermissionDenied
+from django.db import transaction
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse, QueryDict
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 from rest_framework.exceptions import ValidationError
 
 from octweb.core.attachments import as_file
-from octweb.core.problems import flatten
+from octweb.core.problems import Conflict, flatten
 from octweb.decide import actions
 from octweb.decide.asked import asked_of
 from octweb.decide.facts import decision
 from octweb.decide.page import context
 from octweb.decide.payload import payload
+from octweb.decide.wording import ANSWERS, MAX_WORDS, OPEN_STATES, questions_of, write_words
+from octweb.registry.models import TreeModel
 from octweb.registry.page.views import scene_of
 
 
@@ -57,6 +60,40 @@ def questionnaire(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
     unseen = [scene.unseen_of(v) for v in scene.tree.nodes] if scene.rows is not None else None
     context = {"model": scene.model, "payload": payload(scene.model, inside=scene.inside, unseen=unseen)}
     return render(request, "decide/questionnaire.html", context)
+
+
+@login_required
+@require_http_methods(["GET", "HEAD", "POST"])
+def reasons(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
+    """Show and store the owner's words for the answers of the tree. 404 unless the user owns it or is an administrator."""
+    model = TreeModel.objects.select_related("family", "owner").get_visible(request.user, pk)
+    trouble: list[str] = []
+    questions = questions_of(model)
+    contact = actions.guidance_of(model).contact
+    if request.method == "POST":
+        contact = request.POST.get("contact", "")
+        for question in questions:
+            typed = {a: request.POST.get(f"{a}-{question['nodes'][0]}") for a in ANSWERS}
+            question.update({a: text.replace("\r\n", "\n") for a, text in typed.items() if text is not None})
+        try:
+            with transaction.atomic():
+                write_words(model, by=request.user, texts=[q | {"node": q["nodes"][0]} for q in questions])
+                actions.set_contact(model, by=request.user, contact=contact)
+        except (Conflict, ValidationError) as error:
+            trouble = [e["detail"] for e in flatten(error.detail)]
+        else:
+            messages.success(request, "Kept: letters and pages give reasons in these words.")
+            return redirect("decide:reasons", model.pk)
+    context = {
+        "model": model,
+        "questions": questions,
+        "contact": contact,
+        "trouble": trouble,
+        "max_words": MAX_WORDS,
+        "max_contact": actions.MAX_CONTACT,
+        "locked": model.state not in OPEN_STATES and not request.user.is_staff,
+    }
+    return render(request, "decide/reasons.html", context)
 
 
 @login_required

@@ -9,6 +9,7 @@ from octweb.decide.facts import SECONDS
 from octweb.decisions.reading import DecisionRecord
 from octweb.registry import hooks
 from octweb.registry.document import units
+from octweb.registry.document.reasons import ModelReasons
 from octweb.registry.page.scene import ModelScene
 from trainer.explain.flip import Flipper
 from trainer.explain.least import COLUMNS
@@ -41,7 +42,7 @@ def request_of(decision: DecisionRecord, user: Any) -> tuple[ModelScene, Decisio
 
 
 def explanation_json(decision: DecisionRecord, user: Any) -> dict[str, Any] | None:
-    """Return path, rule of the leaf and smallest changes of a recorded row; None if there is no answer."""
+    """Return path, rule of the leaf, smallest changes and reasons of a recorded row; None if there is no answer."""
     asked = request_of(decision, user)
     if asked is None:
         return None
@@ -52,4 +53,5 @@ def explanation_json(decision: DecisionRecord, user: Any) -> dict[str, Any] | No
     found = explain_row(flipper, request.row, 0)
     del found["row"]
     rule = next((rule.words for rule in rules_of(scene.tree) if rule.leaf == found["leaf"]), ())
-    return {"measured_on": source, "rule": list(rule)} | found
+    reasons = ModelReasons(scene.model, statistics, seconds=SECONDS).record(request.row)
+    return {"measured_on": source, "rule": list(rule)} | found | {"reasons": reasons}

@@ -11,11 +11,13 @@ from django.contrib.auth.decorators import login_required
 from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
+from django.template.loader import render_to_string
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_safe
 from rest_framework.exceptions import APIException, ValidationError
 from rest_framework.request import Request
 
+from octweb.core.attachments import as_file
 from octweb.core.pagination import Pages
 from octweb.core.problems import flatten
 from octweb.decide.actions import guidance_of
@@ -26,6 +28,7 @@ from octweb.decisions.later import MAX_REASON, MAX_REFERENCE, LaterRow, add_late
 from octweb.decisions.listing import ALL, OBJECTION, OBJECTIONS, OUTCOME, OVERRIDE, decisions_of, summaries, versions_of
 from octweb.decisions.models import ChainEntry, Kind
 from octweb.decisions.reading import DecisionRecord, decision_json, find_decision, models_of, names_of, record_look
+from octweb.dossier import pdf
 from octweb.registry.document.model_files import model_file
 from octweb.registry.models import TreeModel
 from octweb.registry.prediction.recording import by_text, is_recorded
@@ -34,7 +37,7 @@ from trainer.tree.render.palette import swatch
 PAGE_ROWS = 50
 MAX_COUNT = 10_000  # rows that a page counts; a count of a million takes seconds
 PERSON_ROWS = 500  # decisions about one person, on one page
-MAX_REASONS = 4  # smallest changes in a letter
+MAX_CHANGES = 4  # smallest changes in a letter
 FILTER_NAMES = ("since", "until", "answer", "refused", "leaf", "version", "outcome", "overridden", "objection")
 NOTED_WORDS = {
     "empty": "was empty",
@@ -170,12 +173,33 @@ def _add(request: HttpRequest, record: DecisionRecord, kind: str) -> bool:
 @never_cache
 def letter(request: HttpRequest, pk: uuid.UUID, decision: uuid.UUID) -> HttpResponse:
     """Show the letter that tells the person the answer, its reasons and how to object."""
+    return render(
+        request, "decisions/letter.html", _letter_context(request, pk, decision) | {"has_pdf": pdf.can_print()}
+    )
+
+
+@login_required
+@require_safe
+@never_cache
+def letter_pdf(request: HttpRequest, pk: uuid.UUID, decision: uuid.UUID) -> HttpResponse:
+    """Return the letter as PDF. 404 for an erased decision, and if this server has no library for PDF."""
+    if not pdf.can_print():
+        raise Http404("This server has no library for PDF. Open the letter and print it.")
+    context = _letter_context(request, pk, decision)
+    if context["facts"]["erased"]:
+        raise Http404("The content of this decision was erased, so there is no letter.")
+    html = render_to_string("decisions/letter_document.html", context)
+    content = pdf.to_pdf(html, title=f"Letter about the decision {decision}")
+    return as_file(HttpResponse(content, content_type="application/pdf"), f"decision-{decision}.pdf")
+
+
+def _letter_context(request: HttpRequest, pk: uuid.UUID, decision: uuid.UUID) -> dict[str, Any]:
+    """Return the context of the letter, and record the look."""
     record = _own_record(request, pk, decision)
     context = _record_context(request, record)
     record_look(record, by_text(request.user, None), "letter")
-    guidance = guidance_of(record.model)
     flips = (context["explained"] or {}).get("flips", ())
-    return render(request, "decisions/letter.html", context | {"guidance": guidance, "reasons": flips[:MAX_REASONS]})
+    return context | {"guidance": guidance_of(record.model), "changes": flips[:MAX_CHANGES]}
 
 
 def _own_record(request: HttpRequest, pk: uuid.UUID, decision: uuid.UUID) -> DecisionRecord:

@@ -9,4 +9,5 @@ urlpatterns = [
     path("<uuid:pk>/decisions/", pages.decision_list, name="list"),
     path("<uuid:pk>/decisions/<uuid:decision>/", pages.recorded_decision, name="decision"),
     path("<uuid:pk>/decisions/<uuid:decision>/letter/", pages.letter, name="letter"),
+    path("<uuid:pk>/decisions/<uuid:decision>/letter.pdf", pages.letter_pdf, name="letter-pdf"),
 ]

@@ -15,6 +15,7 @@ from rest_framework.exceptions import ValidationError
 from octweb.audit import actions as audit
 from octweb.core import files
 from octweb.decide.actions import guidance_of
+from octweb.decide.wording import questions_of
 from octweb.dossier import signing
 from octweb.dossier.folder import HTML, JSON, MODEL, PDF
 from octweb.dossier.keys import signing_key
@@ -196,6 +197,7 @@ def about(job: ModelDossier) -> dict[str, Any]:
         "served_as": f"{model.family.name}/{model.version}" if served is not None and served.pk == model.pk else "",
         "purpose": {label: texts.get(name, "") for name, label in TEXTS.items()},
         ENDS: texts.get(ENDS, ""),
+        "wording": [question for question in questions_of(model) if question["yes"] or question["no"]],
         "selection": "" if chosen is None else chosen.words,
         "review": steps,
         "four_eyes": registry.needs_four_eyes(),

@@ -30,6 +30,24 @@ def column_permissions(model: TreeModel) -> Mapping[str, Any]:
     return _read_permissions(model)
 
 
+def _no_wording(model: TreeModel) -> list[dict[str, Any]]:
+    return []
+
+
+_read_wording: Callable[[TreeModel], list[dict[str, Any]]] = _no_wording
+
+
+def register_wording(read: Callable[[TreeModel], list[dict[str, Any]]]) -> None:
+    """Set the function that reads the owner's words for the answers of a tree. `octweb.decide` stores them."""
+    global _read_wording
+    _read_wording = read
+
+
+def wording(model: TreeModel) -> list[dict[str, Any]]:
+    """Return each question of a tree with its `nodes` and the owner's words for `yes` and `no`, empty where there are none."""
+    return _read_wording(model)
+
+
 # functions from a `checklist.ReviewedModel` to a `checklist.ChecklistItem`, by key of `checklist.TITLES`
 item_sources: dict[str, Callable[[Any], Any]] = {}
 preparations: list[Callable[[TreeModel], None]] = []

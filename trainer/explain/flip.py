@@ -123,7 +123,7 @@ class Flipper:
         -------
         FlipResult
         """
-        row = self._with_unknown_categories(np.asarray(row, np.float64).reshape(-1))
+        row = self.with_unknown_categories(np.asarray(row, np.float64).reshape(-1))
         names = self.tree.classes
         empty = [self.tree.schema[j].name for j in self.tree.refused_columns if math.isnan(row[j])]
         if empty:
@@ -141,7 +141,7 @@ class Flipper:
             return FlipResult(flip=None, reason=self._no_flip_reason(target, targets, settled))
         return FlipResult(flip=distinct[0], alternatives=tuple(distinct[1 : ALTERNATIVES + 1]))
 
-    def _with_unknown_categories(self, row: FloatArray) -> FloatArray:
+    def with_unknown_categories(self, row: FloatArray) -> FloatArray:
         """Return the row with empty categorical cells that are not refused set to UNKNOWN, which takes the same path."""
         empty = [j for j in self.tree.used_columns if self.tree.schema[j].kind is ColumnKind.CATEGORICAL]
         changed = row.copy()
@@ -204,7 +204,7 @@ class Flipper:
         """
         changed = row.copy()
         for j in filled:
-            value = self._usual(j)
+            value = self.usual_value(j)
             spans = region.spans.get(j, self.full[j])
             if not any(span.low < value <= span.high for span in spans):
                 closest = nearest(spans, value, FREE)
@@ -214,7 +214,7 @@ class Flipper:
             changed[j] = value
         return FilledRow(row=changed, filled=frozenset(filled))
 
-    def _usual(self, j: int) -> float:
+    def usual_value(self, j: int) -> float:
         """Return a typical value of a column, on its steps: the fill value or the middle of the training range."""
         fill = self.tree.schema[j].fill
         statistics = self.statistics[j]
@@ -289,7 +289,7 @@ class Flipper:
             if value is None:
                 return []
             changed[j] = value
-        return self._verify(row, changed, region)
+        return self.verify(row, changed, region)
 
     def _nearest(self, row: FloatArray, region: Region, j: int) -> float | None:
         if j in region.spans:
@@ -313,7 +313,7 @@ class Flipper:
             else:
                 values = self._numbers(row, region, j)
             rows = (_with(row, j, value) for value in values if value != row[j])
-            reaching = [flip for changed in rows for flip in self._verify(row, changed, region)]
+            reaching = [flip for changed in rows for flip in self.verify(row, changed, region)]
             flips += sorted(reaching, key=self._order)[:1]
         return flips
 
@@ -322,7 +322,7 @@ class Flipper:
         (j,) = start.filled
         usual = float(start.row[j])
         values = [usual, *sorted(self._numbers(start.row, region, j, FREE), key=lambda value: abs(value - usual))]
-        flips = (self._verify(row, _with(start.row, j, value), region) for value in values)
+        flips = (self.verify(row, _with(start.row, j, value), region) for value in values)
         return next((reaching for reaching in flips if reaching), [])
 
     def _numbers(self, row: FloatArray, region: Region, j: int, permission: Permission | None = None) -> list[float]:
@@ -376,7 +376,7 @@ class Flipper:
                 return [value]
         return []
 
-    def _verify(self, row: FloatArray, changed: FloatArray, region: Region) -> list[Flip]:
+    def verify(self, row: FloatArray, changed: FloatArray, region: Region) -> list[Flip]:
         """Return the flip if the prediction kernel sends the changed row to the leaf."""
         if int(self.tree.apply(changed.reshape(1, -1))[0]) != region.leaf:
             return []

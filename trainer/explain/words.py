@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from trainer.errors import list_names
+from trainer.table import ColumnSchema
 from trainer.tree.describe import empty_text
-from trainer.tree.numbers import column_number, in_list, label, number_text
+from trainer.tree.numbers import column_number, in_list, label, number_text, unit
+
+MAX_RANGES = 6  # of one column in a sentence
 
 
 def words_of(record: Mapping[str, Any]) -> list[str]:
@@ -75,6 +78,37 @@ def unasked_text(flip: Mapping[str, Any]) -> str:
         f"The change depends on {names}, which the path of this row does not ask. "
         "A questionnaire ends before that question and may show a larger change."
     )
+
+
+def enough_texts(column: ColumnSchema, enough: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Write the values of a column that are enough for another answer, as `reasons_record` has them: one sentence per answer."""
+    name = label(column.name)
+    if not enough:
+        return [f"No change of {name} alone leads to another answer."]
+    ranges: dict[str, list[str]] = {}
+    for item in enough:
+        ranges.setdefault(item["label"], []).append(_range_text(column, item))
+    return [
+        f"{name} {' or '.join(words[:MAX_RANGES])}{_more(words)} is enough for the answer {answer}."
+        for answer, words in ranges.items()
+    ]
+
+
+def _more(words: Sequence[str]) -> str:
+    return f" or in one of {len(words) - MAX_RANGES} more ranges" if len(words) > MAX_RANGES else ""
+
+
+def _range_text(column: ColumnSchema, item: Mapping[str, Any]) -> str:
+    if "categories" in item:
+        return list_names([in_list(name) for name in item["categories"]], MAX_RANGES)
+    if "values" in item:
+        return " or ".join(map(str, item["values"]))
+    ends = [
+        f"{word} {column_number(column.name, item[name])}{unit(column)}"
+        for word, name in (("above", "above"), ("up to", "at_most"))
+        if item[name] is not None
+    ]
+    return " and ".join(ends) or "with any value"
 
 
 def short_flip_text(flip: Mapping[str, Any]) -> str:

@@ -19,6 +19,7 @@ from octweb.registry import hooks
 from octweb.registry.api.request import callable_model, rows_of
 from octweb.registry.document import units
 from octweb.registry.document.model_files import model_file
+from octweb.registry.document.reasons import ModelReasons
 from octweb.registry.lifecycle import access
 from octweb.registry.models import TreeModel
 from octweb.registry.prediction.predictions import without_ignored
@@ -71,7 +72,10 @@ class ExplainedSerializer(serializers.Serializer):
     retired = serializers.CharField(required=False, help_text=RETIRED_HELP)
     measured_on = serializers.CharField(help_text="where the units of the changes come from")
     least = serializers.ChoiceField(list(ORDERS.items()), help_text="by which order the changes are the smallest")
-    explanations = serializers.ListField(child=serializers.DictField())
+    explanations = serializers.ListField(
+        child=serializers.DictField(),
+        help_text="as by `explain --json`, and `reasons`: the principal ones, and the values of each column that are enough alone",
+    )
     notes = serializers.ListField(child=serializers.CharField(), help_text="how unusual values were treated")
 
 
@@ -109,6 +113,10 @@ class ModelExplain(APIView):
             raise ValidationError(error.errors) from error
         source = cost_source(source, cost)
         flipper = Flipper(tree, statistics, allowed, seconds=SECONDS, least=least)
+        reasons = ModelReasons(model, statistics, seconds=SECONDS)
+        explanations = [explain_row(flipper, row, i, wanted_class) for i, row in enumerate(parsed.matrix)]
+        for explanation, row in zip(explanations, parsed.matrix, strict=True):
+            explanation["reasons"] = None if explanation["leaf"] is None else reasons.record(row)
         return Response(
             {
                 "model": str(model.pk),
@@ -116,7 +124,7 @@ class ModelExplain(APIView):
                 "version": model.version,
                 "measured_on": source,
                 "least": least,
-                "explanations": [explain_row(flipper, row, i, wanted_class) for i, row in enumerate(parsed.matrix)],
+                "explanations": explanations,
                 "notes": [str(note) for note in parsed.notes],
             }
             | retired_member(model),

@@ -15,6 +15,7 @@ from django.views.decorators.http import require_GET, require_POST
 from rest_framework.exceptions import APIException
 
 from octweb.core.problems import flatten
+from octweb.registry import hooks
 from octweb.registry.document.claims import claim_badges, claim_of
 from octweb.registry.document.model_files import model_file
 from octweb.registry.document.rows import check_claim
@@ -79,6 +80,7 @@ def _render_review(
         "fingerprint": file.fingerprint,
         "certificate": file.certificate,
         "outline": tree_outline(file.tree),
+        "wording": [q for q in hooks.wording(model) if q["yes"] or q["no"]],
         "events": events,
         "purpose": purpose_of(events),
         "answers": answers_of(events),

@@ -9,10 +9,14 @@ import numpy as np
 import pytest
 from django.urls import reverse
 
-from octweb.decide.actions import mark
+from octweb.decide.actions import mark, set_contact
+from octweb.decide.wording import write_words
 from octweb.decisions import collecting, erasing
 from octweb.decisions.audited import audit_decisions
+from octweb.decisions.explaining import explanation_json
 from octweb.decisions.models import ChainEntry
+from octweb.decisions.reading import find_decision
+from octweb.dossier import pdf
 from octweb.registry.document.model_files import model_file
 from octweb.registry.lifecycle import actions
 from octweb.registry.models import Recording, TreeModel
@@ -158,6 +162,41 @@ def test_letter_tells_reasons_override_and_objection(page, ids, recorded):
     ):
         assert words in text
     assert json.loads(ChainEntry.objects.filter(kind="look").last().payload)["page"] == "letter"
+
+
+def test_letter_gives_recounted_reasons_in_the_words_of_the_owner(page, ids, recorded, staff):
+    tree = model_file(recorded).tree
+    leaf = ChainEntry.objects.get(key=ids[0]).leaf
+    path = tree.path_to(leaf)
+    write_words(recorded, by=staff, texts=[{"node": v, "yes": f"Y{v}.", "no": f"N{v}."} for v in path[:-1]])
+    record = find_decision(recorded.owner, ids[0])
+    reasons = explanation_json(record, recorded.owner)["reasons"]
+    for html in (page(ids[0], "letter"), page(ids[0])):
+        text = visible(html)
+        for reason in reasons["principal"]:
+            assert reason["without"] != tree.classes[tree.nodes[leaf].label]
+            for answer in reason["answers"]:
+                at = path.index(answer["node"])
+                side = "Y" if path[at + 1] == tree.nodes[path[at]].left else "N"
+                assert answer["words"] == f"{side}{answer['node']}."
+                assert answer["words"] in text
+        assert all(words in text for column in reasons["columns"] for words in column["words"])
+    assert reasons["principal"]
+
+
+@pytest.mark.skipif(not pdf.can_print(), reason="PlutoPrint is not installed")
+def test_letter_as_pdf_has_the_contact_and_is_a_look(page, client, ids, recorded, owner, monkeypatch):
+    set_contact(recorded, by=owner, contact="Desk 3")
+    printed = []
+    to_pdf = pdf.to_pdf
+    monkeypatch.setattr(pdf, "to_pdf", lambda html, title: printed.append(html) or to_pdf(html, title=title))
+    answer = client.get(reverse("records:letter-pdf", args=[recorded.pk, ids[0]]))
+    assert (answer["Content-Type"], answer.content[:5]) == ("application/pdf", b"%PDF-")
+    assert "Contact: Desk 3." in visible(printed[0])
+    assert json.loads(ChainEntry.objects.get(kind="look").payload)["page"] == "letter"
+    assert "letter.pdf" in page(ids[0], "letter")
+    erasing.erase_subject("person 0", by="t")
+    assert client.get(reverse("records:letter-pdf", args=[recorded.pk, ids[0]])).status_code == 404
 
 
 def test_letter_says_that_only_permitted_changes_were_compared(page, ids, recorded, owner):

@@ -1,0 +1,131 @@
+"""The owner's words for the answers of a tree, by question."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from django.db import transaction
+from rest_framework.exceptions import ValidationError
+
+from octweb.core.problems import Conflict
+from octweb.decide.actions import require_owner, store_guidance
+from octweb.decide.models import Guidance
+from octweb.registry.document.model_files import model_file
+from octweb.registry.models import State, TreeModel
+from trainer.tree.nodes import Tree
+
+MAX_WORDS = 500  # characters of one text
+ANSWERS = ("yes", "no")
+OPEN_STATES = (State.DRAFT, State.REJECTED)  # the owner may change the texts; later they belong to the approval
+Texts = Mapping[str, Mapping[str, str]]
+
+
+def questions_of(model: TreeModel) -> list[dict[str, Any]]:
+    """Return each question of the tree in order, with its nodes and the words for its answers.
+
+    Words that this version does not have are those of the newest earlier version with the same question.
+    """
+    tree = model_file(model).tree
+    own = _stored(model)
+    earlier = _earlier(model) if any(key not in own for key in _nodes_by_key(tree)) else {}
+    found = []
+    for key, nodes in _nodes_by_key(tree).items():
+        texts = own.get(key, earlier.get(key, {}))
+        split = tree.nodes[nodes[0]].split
+        assert split is not None
+        words = {answer: texts.get(answer, "") for answer in ANSWERS}
+        found.append({"nodes": nodes, "question": split.text(tree.schema)} | words)
+    return found
+
+
+def write_words(model: TreeModel, *, by: Any, texts: Sequence[Mapping[str, Any]]) -> None:
+    """Store words for answers. Each text has a `node` and the words for `yes` and `no`; a member that is left out stays.
+
+    From the request for approval on, only an administrator may change them. Raises ValidationError, Conflict and PermissionDenied.
+    """
+    require_owner(model, by)
+    nodes = {node: question for question in questions_of(model) for node in question["nodes"]}
+    errors = {}
+    for place, text in enumerate(texts):
+        for name, why in _problems(text, nodes):
+            errors[f"texts[{place}].{name}"] = why
+    if errors:
+        raise ValidationError(errors)
+    changed = {int(text["node"]): {a: str(text[a]).strip() for a in ANSWERS if a in text} for text in texts}
+    if all(nodes[node][answer] == words for node, said in changed.items() for answer, words in said.items()):
+        return
+    if model.state not in OPEN_STATES and not by.is_staff:
+        raise Conflict(
+            f"{model} is {model.get_state_display().lower()}, so its texts belong to its review. Ask an administrator to change "
+            "them, or withdraw the model first."
+        )
+    for node, said in changed.items():
+        nodes[node].update(said)
+    _store(model, by, nodes)
+
+
+def adopt_words(model: TreeModel) -> None:
+    """Store the words of earlier versions as those of this one, so that its review and its record contain them."""
+    nodes = {node: question for question in questions_of(model) for node in question["nodes"]}
+    if _texts(model, nodes) != _stored(model):
+        _store(model, model.owner, nodes)
+
+
+def _store(model: TreeModel, by: Any, nodes: Mapping[int, Mapping[str, Any]]) -> None:
+    with transaction.atomic():
+        store_guidance(model, by, "worded reasons", wording=_texts(model, nodes))
+
+
+def _texts(model: TreeModel, nodes: Mapping[int, Mapping[str, Any]]) -> dict[str, dict[str, str]]:
+    """Return the words to store, by question. One without words is kept only if an earlier version has some for it."""
+    keys = _nodes_by_key(model_file(model).tree)
+    earlier = _earlier(model)
+    said = {key: {a: nodes[numbers[0]][a] for a in ANSWERS if nodes[numbers[0]][a]} for key, numbers in keys.items()}
+    return {key: words for key, words in said.items() if words or earlier.get(key)}
+
+
+def _problems(text: Mapping[str, Any], nodes: Mapping[int, Any]) -> list[tuple[str, str]]:
+    if text.get("node") not in nodes:
+        return [
+            (
+                "node",
+                f"{str(text.get('node'))[:20]} is no question of this tree. Its nodes are {', '.join(map(str, nodes))}.",
+            )
+        ]
+    said = {answer: str(text[answer]) for answer in ANSWERS if answer in text}
+    return [(answer, why) for answer, words in said.items() if (why := _problem(words))]
+
+
+def _problem(words: str) -> str:
+    if len(words) > MAX_WORDS:
+        return f"This has {len(words):,} characters; the limit is {MAX_WORDS}. Shorten it."
+    is_storable = "\x00" not in words and not any("\ud800" <= c <= "\udfff" for c in words)
+    return "" if is_storable else "This has control characters. Remove them."
+
+
+def _stored(model: TreeModel) -> Texts:
+    guidance = Guidance.objects.filter(model=model).only("wording").first()
+    return {} if guidance is None else dict(guidance.wording)
+
+
+def _earlier(model: TreeModel) -> Texts:
+    """Return the words of earlier versions by question; those of a newer version count."""
+    texts: dict[str, Mapping[str, str]] = {}
+    versions = Guidance.objects.filter(
+        model__family=model.family_id, model__owner=model.owner_id, model__version__lt=model.version
+    )
+    for guidance in versions.order_by("model__version").only("wording"):
+        texts |= guidance.wording
+    return texts
+
+
+def _nodes_by_key(tree: Tree) -> dict[str, list[int]]:
+    """Return the nodes of each question, which the text of its split in the model file names."""
+    nodes: dict[str, list[int]] = {}
+    for node in tree.nodes:
+        if node.split is not None:
+            key = json.dumps(node.split.to_json(tree.schema), sort_keys=True, ensure_ascii=False)
+            nodes.setdefault(key, []).append(node.id)
+    return nodes

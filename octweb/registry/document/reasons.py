@@ -1,0 +1,40 @@
+"""Find the reasons of an answer of a model, in the words of its owner."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from octweb.registry import hooks
+from octweb.registry.document.model_files import model_file
+from octweb.registry.models import TreeModel
+from trainer.data.column_statistics import ColumnStatistics
+from trainer.dtypes import FloatArray
+from trainer.explain.reasons import ReasonFinder, reasons_record
+from trainer.explain.words import enough_texts
+
+RULE = (
+    "Up to four smallest sets of answers on the path whose change alone leads to another answer, the smallest first. "
+    "The tree itself predicted each changed row."
+)
+
+
+class ModelReasons:
+    """Reasons of rows of one model. `seconds` limits the programs for splits on weighted sums."""
+
+    def __init__(self, model: TreeModel, statistics: Sequence[ColumnStatistics], *, seconds: float) -> None:
+        self._tree = model_file(model).tree
+        self._finder = ReasonFinder(self._tree, statistics, seconds=seconds)
+        self._words = {node: question for question in hooks.wording(model) for node in question["nodes"]}
+
+    def record(self, row: FloatArray) -> dict[str, Any]:
+        """Return the reasons of a row with an answer as the API does: those of `reasons_record`, and words for each."""
+        record = reasons_record(self._finder, row)
+        for reason in record["principal"]:
+            for answer in reason["answers"]:
+                own = self._words.get(answer["node"], {}).get(answer["answer"])
+                answer["words"] = own or f"{answer['question']}? {answer['answer'].capitalize()}."
+        columns = {column.name: column for column in self._tree.schema}
+        for item in record["columns"]:
+            item["words"] = enough_texts(columns[item["column"]], item["enough"])
+        return {"rule": RULE} | record

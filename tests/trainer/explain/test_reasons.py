@@ -1,0 +1,115 @@
+"""Principal reasons and sufficient values against enumeration of a grid, by a router that shares no code with the kernel."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+from tests.trainer.explain.test_flip import grid, random_case
+from tests.trainer.random_trees import naive_leaf
+from trainer.data.column_statistics import statistics
+from trainer.explain.permission import FREE
+from trainer.explain.reasons import MAX_REASONS, ReasonFinder, path_splits
+from trainer.table import ColumnKind
+
+
+def finder_of(tree, matrix):
+    return ReasonFinder(tree, statistics(tree.schema, matrix))
+
+
+def other_rows(tree, row, columns):
+    """Yield every row of the grid that differs from `row` in all of `columns` and nowhere else, with another class."""
+    own = tree.nodes[naive_leaf(tree, row)].label
+    for values in itertools.product(*([v for v in grid(j, FREE) if v != row[j]] for j in columns)):
+        other = row.copy()
+        other[list(columns)] = values
+        label = tree.nodes[naive_leaf(tree, other)].label
+        if label != own:
+            yield other, label
+
+
+def parts_by_enumeration(tree, row):
+    """Return all sets of changed answers and further columns with which a row of the grid has another class."""
+    splits = path_splits(tree, row)
+    found = set()
+    for size in range(1, len(tree.used_columns) + 1):
+        for columns in itertools.combinations(tree.used_columns, size):
+            for other, _ in other_rows(tree, row, columns):
+                changed = [s for s in splits if bool(s.split.goes_left(other.reshape(1, -1))[0]) != s.left]
+                tested = {j for s in changed for j in s.split.used}
+                further = {("column", j) for j in columns if j not in tested}
+                found.add(frozenset({("node", s.node) for s in changed} | further))
+    return found
+
+
+@pytest.mark.parametrize("holes", [False, True])
+@pytest.mark.parametrize("seeds", [range(20), pytest.param(range(20, 300), marks=pytest.mark.slow)])
+def test_reasons_are_the_smallest_sets_of_answers(seeds, holes):
+    counted = 0
+    for seed in seeds:
+        tree, matrix, _ = random_case(seed, sums=False, holes=holes)
+        if len(tree.used_columns) > 2 + (seed > 250):
+            continue
+        finder = finder_of(tree, matrix)
+        for row in matrix[:2]:
+            if np.isnan(row[3]) or any(math.isnan(row[j]) for j in tree.refused_columns):
+                continue
+            expected = parts_by_enumeration(tree, row)
+            smallest = {parts for parts in expected if not any(other < parts for other in expected)}
+            reasons = finder.principal(row)
+            assert {reason.parts for reason in reasons} <= smallest
+            assert len(reasons) == min(len(smallest), MAX_REASONS)
+            assert [len(r.parts) for r in reasons] == sorted(len(p) for p in smallest)[:MAX_REASONS]
+            for reason in reasons:
+                assert tree.nodes[naive_leaf(tree, reason.flip.row)].label != tree.nodes[naive_leaf(tree, row)].label
+            counted += len(reasons)
+    assert counted > 10
+
+
+@pytest.mark.parametrize(("sums", "holes"), [(False, False), (False, True), (True, False), (True, True)])
+def test_enough_values_are_all_values_of_the_column(sums, holes):
+    counted = 0
+    for seed in range(60):
+        tree, matrix, _ = random_case(seed, sums=sums, holes=holes)
+        finder = finder_of(tree, matrix)
+        for row, j in itertools.product(matrix[:3], tree.used_columns):
+            if np.isnan(row[3]) or any(math.isnan(row[k]) for k in tree.refused_columns):
+                continue
+            items = finder.enough(row, j)
+            expected = {(float(other[j]), label) for other, label in other_rows(tree, row, (j,))}
+            for value in grid(j, FREE):
+                said = {
+                    item.label
+                    for item in items
+                    if (
+                        value in item.codes
+                        if tree.schema[j].kind is ColumnKind.CATEGORICAL
+                        else item.low < value <= item.high
+                    )
+                }
+                assert said == {label for at, label in expected if at == value}, (seed, j, value)
+            counted += len(items)
+    assert counted > 40
+
+
+def test_threshold_of_a_sum_is_exact_to_the_last_bit():
+    checked = 0
+    for seed in range(0, 180, 3):  # trees with at most one split
+        tree, matrix, _ = random_case(seed, sums=True)
+        finder = finder_of(tree, matrix)
+        row = matrix[0]
+        for j in {0, 1} & set(tree.used_columns):
+            for item in finder.enough(row, j):
+                last = item.high if math.isfinite(item.high) else item.low
+                labels = []
+                for value in (last, math.nextafter(last, math.inf)):
+                    other = row.copy()
+                    other[j] = value
+                    labels.append(tree.nodes[naive_leaf(tree, other)].label)
+                assert labels == ([item.label, labels[1]] if last == item.high else [labels[0], item.label])
+                assert labels[0] != labels[1]
+                checked += 1
+    assert checked > 10
