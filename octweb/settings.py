@@ -114,6 +114,7 @@ INSTALLED_APPS = [
     "octweb.life",
     "octweb.dossier",
     "octweb.decisions",
+    "octweb.challengers",
     "octweb.runs",
     "octweb.experiments",
     "octweb.notify",

@@ -10,7 +10,7 @@ import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Protocol
+from typing import Any, Protocol
 
 from django.http import Http404
 from prometheus_client import REGISTRY, CollectorRegistry, Counter, Histogram, generate_latest
@@ -78,6 +78,11 @@ class Call:
         for i, (label, count) in enumerate(counts.items()):
             if count:
                 LABELS.labels(self.model, self.version, label if i < MAX_LABELS else OTHER).inc(count)
+
+    def compare(self, matrix: Any, leaves: Any) -> None:
+        """Hand the rows to the challenger of the model, if it has one."""
+        if self.tally is not None:
+            self.tally.compare(matrix, leaves)
 
 
 class ModelCounters:

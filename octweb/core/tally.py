@@ -6,7 +6,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from trainer.errors import Refusal, RowError
 
@@ -27,11 +27,18 @@ class Key(NamedTuple):
     name: str
 
 
+class SilentRows(Protocol):
+    """Takes rows, a matrix and the leaf of each row, that a challenger answers later."""
+
+    def put(self, matrix: Any, leaves: Any) -> None: ...
+
+
 class ModelTally(NamedTuple):
-    """Adds to the counts of one model for calls of one API."""
+    """Adds to the counts of one model for calls of one API. `silent` takes its rows for a challenger, if it has one."""
 
     model: str
     api: str
+    silent: SilentRows | None = None
 
     def add_row(self, leaf: str) -> None:
         """Count one ordinary row that was answered at a leaf."""
@@ -55,6 +62,11 @@ class ModelTally(NamedTuple):
             }
         )
 
+    def compare(self, matrix: Any, leaves: Any) -> None:
+        """Hand the rows of a call to the challenger, after they were counted."""
+        if self.silent is not None:
+            self.silent.put(matrix, leaves)
+
     def refuse(self, error: RowError) -> None:
         """Count a refused row. A column name that the model does not know is not stored."""
         column = "" if error.reason is Refusal.COLUMN else error.column or ""
@@ -72,11 +84,17 @@ class _State:
 _state = _State()
 _lock = threading.Lock()
 _counts: dict[tuple[str, str, int, str, str], int] = {}  # by the fields of Key
+_sources: list[Callable[[], Mapping[Key, int]]] = []
 
 
 def begin_with(listener: Callable[[], None]) -> None:
     """Set the function that starts the writer. It is called at the first count of each process."""
     _state.listener = listener
+
+
+def add_source(source: Callable[[], Mapping[Key, int]]) -> None:
+    """Add a function that returns further counts. The writer calls it before each write, off the path of answers."""
+    _sources.append(source)
 
 
 def _start() -> None:
@@ -88,7 +106,9 @@ def _start() -> None:
 
 
 def drain() -> dict[Key, int]:
-    """Return the counts and reset them."""
+    """Return the counts, those of the sources included, and reset them."""
+    for source in _sources:
+        give_back(source())
     with _lock:
         counts = {Key(*key): number for key, number in _counts.items()}
         _counts.clear()

@@ -18,6 +18,7 @@ from rest_framework.views import APIView
 from octweb.core.api import PROBLEMS, StrictTextField
 from octweb.figures.life import evidence_figure, leaves_figure
 from octweb.life import actions
+from octweb.life.parts import parts
 from octweb.life.record import MAX_DAYS, life_record
 from octweb.registry.document.model_files import model_file
 from octweb.registry.models import TreeModel
@@ -103,6 +104,10 @@ class LifeSerializer(serializers.Serializer):
     alarms = AlarmSerializer(many=True)
     refused = RefusedSerializer(many=True)
     sentences = serializers.ListField(child=serializers.CharField())
+
+    def get_fields(self) -> dict[str, Any]:
+        """Return the fields, those of parts that apps above add included."""
+        return super().get_fields() | {part.name: part.serializer() for part in parts}
 
 
 class ReasonSerializer(serializers.Serializer):

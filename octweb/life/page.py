@@ -19,6 +19,7 @@ from rest_framework.exceptions import APIException
 
 from octweb.core.problems import flatten
 from octweb.life import actions
+from octweb.life.parts import parts
 from octweb.life.record import life_record, unusual_cells
 from octweb.life.watches import QUESTIONS
 from octweb.life.words import day_text
@@ -48,6 +49,8 @@ def page_context(scene: ModelScene) -> dict[str, Any]:
         "came_in": unusual_cells(record),
         "cells": [w | {"question": QUESTIONS[w["kind"]]} for w in record["watches"] if w["kind"] != "rows"],
         "per_day": record["decisions"] / max(1, len(record["rows"]) - begin),
+        "parts": [part.template for part in parts],
+        **{name: value for part in parts for name, value in part.context(scene).items()},
     }
 
 
@@ -83,16 +86,19 @@ def _change(watch: dict[str, Any]) -> float | None:
     return float(watch["recent"] - watch["reference"]["share"])
 
 
-def _own_model(request: HttpRequest, pk: uuid.UUID) -> TreeModel:
+def own_model(request: HttpRequest, pk: uuid.UUID) -> TreeModel:
+    """Return a model of the user, any for administrators. Raises Http404."""
     return TreeModel.objects.select_related("family", "owner", "dataset").get_visible(request.user, pk)
 
 
-def _back(pk: uuid.UUID) -> HttpResponse:
+def back_to_life(pk: uuid.UUID) -> HttpResponse:
+    """Return a redirect to the mode Life of a model."""
     return redirect(f"{reverse('registry:detail', args=[pk])}?mode=life")
 
 
 @contextmanager
-def _refusals_as_messages(request: HttpRequest) -> Iterator[None]:
+def refusals_as_messages(request: HttpRequest) -> Iterator[None]:
+    """Turn refusals of an action into messages of the next page."""
     try:
         yield
     except APIException as error:
@@ -103,38 +109,38 @@ def _refusals_as_messages(request: HttpRequest) -> Iterator[None]:
 @require_POST
 def close_alarm(request: HttpRequest, pk: uuid.UUID, alarm: int) -> HttpResponse:
     """Close an alarm with the reason from the form."""
-    model = _own_model(request, pk)
-    with _refusals_as_messages(request):
+    model = own_model(request, pk)
+    with refusals_as_messages(request):
         closed = actions.close_alarm(model, alarm, by=request.user, reason=request.POST.get("reason", ""))
         messages.success(request, f"The alarm of {closed.watch} is closed. It is watched again from tomorrow on.")
-    return _back(pk)
+    return back_to_life(pk)
 
 
 @login_required
 @require_POST
 def set_limit(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
     """Set the largest share of a watch in percent; an empty field removes the limit."""
-    model = _own_model(request, pk)
+    model = own_model(request, pk)
     watch = request.POST.get("watch", "")
     text = request.POST.get("percent", "").strip().replace(",", ".")
     try:
         share = float(text) / 100 if text else None
     except ValueError:
         messages.error(request, f"'{text[:20]}' is not a number. Write the largest share in percent, such as 35.")
-        return _back(pk)
-    with _refusals_as_messages(request):
+        return back_to_life(pk)
+    with refusals_as_messages(request):
         actions.set_limit(model, watch, share, by=request.user)
         words = "has no limit any more" if share is None else f"may have at most {text} %"
         messages.success(request, f"From tomorrow on {watch} {words}.")
-    return _back(pk)
+    return back_to_life(pk)
 
 
 @login_required
 @require_POST
 def look_now(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
     """Evaluate the counts now."""
-    model = _own_model(request, pk)
-    with _refusals_as_messages(request):
+    model = own_model(request, pk)
+    with refusals_as_messages(request):
         fresh = actions.look_now(model)
         messages.success(request, f"Looked at all days up to yesterday. New alarms: {len(fresh)}.")
-    return _back(pk)
+    return back_to_life(pk)

@@ -12,6 +12,7 @@ from octweb.core.tally import REFUSED, ROWS
 from octweb.life import words
 from octweb.life.looking import RECENT_DAYS, DayCounts, Look, day_counts, look_at
 from octweb.life.models import Alarm, DailyCount, Watching
+from octweb.life.parts import parts
 from octweb.life.watches import QUESTIONS, Watch
 from octweb.registry.document.model_files import model_file
 from octweb.registry.models import State, TreeModel
@@ -47,6 +48,7 @@ def life_record(model: TreeModel, days: int, now: datetime) -> dict[str, Any]:
         "alarms": [_alarm(a, look, counts, answers, open_alarms) for a in model.alarms.select_related("closed_by")],
         "refused": _refused_cells(model, counts),
         "sentences": _sentences(counts, look, open_alarms),
+        **{part.name: part.record(model, now) for part in parts},
     }
 
 

@@ -6,7 +6,7 @@ Imports little, since every command loads it.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from octweb.registry.models import TreeModel
@@ -112,3 +112,28 @@ def agreement(model: TreeModel) -> dict[str, Any] | None:
     Show it only to the owner and administrators.
     """
     return _read_agreement(model)
+
+
+class NamedChallenger(NamedTuple):
+    """A model that answers the rows of another one silently; `key` names its counts."""
+
+    key: str
+    challenger: TreeModel
+
+
+def _no_challenger(model: TreeModel) -> NamedChallenger | None:
+    return None
+
+
+_read_challenger: Callable[[TreeModel], NamedChallenger | None] = _no_challenger
+
+
+def register_challenger(read: Callable[[TreeModel], NamedChallenger | None]) -> None:
+    """Set the function that reads the challenger of a model. `octweb.challengers` stores it and calls this in `ready`."""
+    global _read_challenger
+    _read_challenger = read
+
+
+def challenger_of(model: TreeModel) -> NamedChallenger | None:
+    """Return the challenger of an approved model; None if it has none."""
+    return _read_challenger(model)

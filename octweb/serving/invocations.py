@@ -96,6 +96,7 @@ class Invocations(ScoringView):
             predictions = predictions.recorded(recorded)
             answers = _answers(predictions, output, model_file(model).class_values.tolist())
             call.predicted(predictions.label_counts(), predictions.unseen, predictions.life_counts())
+            call.compare(predictions.matrix, predictions.leaves)
         headers = {HEADER: f"{model.family.name}/{model.version}"} | notes_header(predictions)
         if predictions.decisions:
             headers[DECISION_HEADER] = predictions.decisions[0]

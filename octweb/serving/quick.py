@@ -112,6 +112,8 @@ class ServedModel:
             tally.add_row(self.leaves[leaves[0]])
         elif tally is not None:
             tally.add({ROWS: rows_by_leaf(leaves)} | answer.unusual)
+        if tally is not None and tally.silent is not None:
+            tally.compare(answer.matrix, leaves)
 
 
 def served_model_of(model: TreeModel) -> ServedModel:

@@ -170,6 +170,7 @@ class Infer(ProtocolView):
         inference = parse(limited(request._request), request.headers.get(JSON_LENGTH), OUTPUTS, DEFAULT_OUTPUTS)
         predictions = infer(model, inference.inputs, settings.MAX_PREDICT_ROWS).recorded(recorded)
         call.predicted(predictions.label_counts(), predictions.unseen, predictions.life_counts())
+        call.compare(predictions.matrix, predictions.leaves)
         head: dict[str, Any] = {"model_name": model.family.name, "model_version": str(model.version)}
         if inference.id is not None:
             head["id"] = inference.id

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+from scipy.special import betaln
 from scipy.stats import beta, binom
 
 from trainer.monitoring import (
@@ -190,7 +191,41 @@ def test_divergence_of_certain_shares_is_finite():
 
 def test_odds_of_a_challenger_equal_the_formula():
     assert challenger_evidence(2, 2) == pytest.approx(4 / 3)
-    assert challenger_evidence(183, 281) > 10_000
+    assert challenger_evidence(183, 281) == pytest.approx(33_375.07, rel=1e-6)
+    assert challenger_evidence(0, 0) == 1
+
+
+def test_odds_of_a_challenger_are_a_fair_bet():
+    """The mean over the next row, if both trees are right equally often, is the present value; and it is a mean over shares."""
+    for n in range(40):
+        for k in range(n + 1):
+            now = challenger_evidence(k, n)
+            assert (challenger_evidence(k + 1, n + 1) + challenger_evidence(k, n + 1)) / 2 == pytest.approx(now)
+            assert challenger_evidence(n - k, n) == pytest.approx(now)
+    shares = (np.arange(20_000) + 0.5) / 20_000
+    assert challenger_evidence(13, 17) == pytest.approx((2**17 * shares**13 * (1 - shares) ** 4).mean(), rel=1e-6)
+
+
+def test_odds_of_a_challenger_exceed_a_bound_as_seldom_as_they_say():
+    """In 2,000 fair streams of 400 rows, looked at after each row, at most 1 of 20 ever reaches 20 to 1."""
+    rng = np.random.default_rng(11)
+    right = np.cumsum(rng.random((2_000, 400)) < 0.5, axis=1)
+    n = np.arange(1, 401)
+    logs = n * math.log(2) + betaln(right + 1, n - right + 1)
+    assert np.exp(logs[0, -1]) == pytest.approx(challenger_evidence(int(right[0, -1]), 400))
+    ever = (logs >= math.log(20)).any(axis=1).mean()
+    assert 0.005 < ever <= 0.05
+
+
+def test_better_challenger_is_found():
+    """A challenger that is right on 65 % of the rows that differ reaches 100 to 1 within about 150 rows."""
+    rng = np.random.default_rng(12)
+    reached = []
+    for _ in range(50):
+        right = np.cumsum(rng.random(600) < 0.65)
+        odds = np.array([challenger_evidence(int(k), n) for n, k in enumerate(right, 1)])
+        reached.append(int((odds >= 100).argmax()) + 1 if (odds >= 100).any() else 999)
+    assert np.median(reached) < 200
 
 
 @pytest.mark.slow

@@ -89,6 +89,7 @@ class ModelPredict(APIView):
             predictions, by_column = predict_body(model, request)
             predictions = predictions.recorded(recorded)
             call.predicted(predictions.label_counts(), predictions.unseen, predictions.life_counts())
+            call.compare(predictions.matrix, predictions.leaves)
         if kind != "application/json":
             return table_response(model, predictions, kind)
         if by_column and not explain:

@@ -12,6 +12,7 @@ import numpy as np
 from octweb.core.tally import ROWS, ModelTally
 from octweb.registry.document.model_files import model_file
 from octweb.registry.models import State, TreeModel
+from octweb.registry.prediction.silent import queue_of
 from trainer.data.changed_form import ChangedForm
 from trainer.data.parsing.values import plain_values, sources_named
 from trainer.data.rows import ParsedRows, parse_rows
@@ -135,7 +136,7 @@ def tally_of(model: TreeModel, api: str) -> ModelTally | None:
     """Return the counter of an approved model's answers; None for other models."""
     if model.state != State.APPROVED:
         return None
-    return ModelTally(str(model.pk), api)
+    return ModelTally(str(model.pk), api, queue_of(model, api))
 
 
 def leaf_answer(tree: Tree, leaf: int) -> dict[str, Any]:

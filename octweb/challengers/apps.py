@@ -1,0 +1,68 @@
+"""Challengers: models that answer the rows of an approved model silently."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from django.apps import AppConfig
+
+if TYPE_CHECKING:
+    from rest_framework.serializers import Serializer
+
+    from octweb.registry.hooks import NamedChallenger
+    from octweb.registry.models import TreeModel
+    from octweb.registry.page.scene import ModelScene
+
+
+class ChallengersConfig(AppConfig):
+    name = "octweb.challengers"
+
+    def ready(self) -> None:
+        from octweb.jobs.signals import beside
+        from octweb.life.parts import LifePart, register_part
+        from octweb.registry.hooks import register_challenger
+
+        register_challenger(_challenger_of)
+        beside.connect(_on_beside, dispatch_uid="challengers")
+        register_part(
+            LifePart(
+                name="challenger",
+                template="challengers/_challenger.html",
+                record=_record,
+                serializer=_serializer,
+                context=_context,
+            )
+        )
+
+
+# Imported at the first call, so that training processes, which need none of it, start faster.
+def _challenger_of(model: TreeModel) -> NamedChallenger | None:
+    from octweb.challengers.actions import named_challenger
+
+    return named_challenger(model)
+
+
+def _on_beside(sender: Any, **_: Any) -> None:
+    from octweb.challengers.following import follow_due
+
+    follow_due()
+
+
+def _record(model: TreeModel, now: datetime) -> Mapping[str, Any] | None:
+    from octweb.challengers.record import challenger_record
+
+    return challenger_record(model, now)
+
+
+def _serializer() -> Serializer:
+    from octweb.challengers.api import ChallengerSerializer
+
+    return ChallengerSerializer(allow_null=True, help_text="the model that answers the same rows silently")
+
+
+def _context(scene: ModelScene) -> Mapping[str, Any]:
+    from octweb.challengers.page import page_context
+
+    return page_context(scene)

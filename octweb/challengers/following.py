@@ -1,0 +1,144 @@
+"""Let challengers answer the decisions on record, exactly once each."""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from collections import Counter
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+import numpy as np
+from django.db import transaction
+from django.db.models import Exists, OuterRef
+from django.utils import timezone
+
+from octweb.challengers.actions import end_challenge, reason_to_end, running_challenges
+from octweb.challengers.models import Challenge, Difference
+from octweb.core.tally import SECONDS_OF_DAY, Key
+from octweb.decisions.models import ChainEntry, DecisionHead, Kind
+from octweb.decisions.replaying import row_of
+from octweb.life.counting import add_counts
+from octweb.registry.document.model_files import model_file
+from octweb.registry.prediction.recording import APIS, is_recorded
+from octweb.registry.prediction.silent import NO_ANSWER, SILENT, SilentTree, count_names
+
+log = logging.getLogger(__name__)
+
+BATCH_RECORDS = 4096
+CLEAN_SECONDS = 60.0  # between two deletions of differences whose record was erased
+NANOSECONDS = 10**9
+
+
+class _LastCleaning:
+    """When this process deleted differences last, in seconds of `time.monotonic`."""
+
+    at = -CLEAN_SECONDS
+
+
+def follow_due(now: datetime | None = None) -> int:
+    """Compare new decisions on record with challengers, and end challenges that cannot go on; return how many rows."""
+    now = now or timezone.now()
+    rows = 0
+    for challenge in running_challenges():
+        try:
+            rows += _follow(challenge)
+            if reason := reason_to_end(challenge, now):
+                end_challenge(challenge, by=None, reason=reason)
+        except Exception:  # an unreadable model must not stop the others
+            log.exception("the challenge of %s was not followed", challenge.model)
+    if time.monotonic() - _LastCleaning.at >= CLEAN_SECONDS:
+        delete_erased()
+        _LastCleaning.at = time.monotonic()
+    return rows
+
+
+def delete_erased() -> None:
+    """Delete the differences of decisions whose content was erased."""
+    erased = ChainEntry.objects.filter(key=OuterRef("decision"), payload="")
+    Difference.objects.filter(Exists(erased)).delete()
+
+
+def _follow(challenge: Challenge) -> int:
+    """Compare the records that came since the last look; return how many rows."""
+    if not is_recorded(challenge.model):
+        return 0
+    served = model_file(challenge.model)
+    silent = SilentTree(served, model_file(challenge.challenger))
+    if not silent.reads_tested_columns:  # the web processes compare these rows
+        return 0
+    rows = 0
+    while True:
+        added, is_behind = _follow_batch(challenge, silent)
+        rows += added
+        if not is_behind:
+            return rows
+
+
+def _follow_batch(challenge: Challenge, silent: SilentTree) -> tuple[int, bool]:
+    """Compare one batch in one transaction; return the number of rows, and whether there are more.
+
+    Another worker that compared the same records first moved `last_number`, and this one adds nothing.
+    """
+    with transaction.atomic():
+        head = DecisionHead.objects.first()
+        before = challenge.last_number
+        end = before if head is None else head.records
+        entries = list(
+            ChainEntry.objects.filter(
+                number__gt=before, number__lte=end, kind=Kind.DECISION, model=challenge.model_id, leaf__isnull=False
+            ).order_by("number")[:BATCH_RECORDS]
+        )
+        is_full = len(entries) == BATCH_RECORDS
+        last = entries[-1].number if is_full else end
+        if not entries and last - before < BATCH_RECORDS:
+            return 0, False
+        if not Challenge.objects.filter(pk=challenge.pk, last_number=before, ended_at=None).update(last_number=last):
+            return 0, False
+        challenge.last_number = last
+        since = int(challenge.since.timestamp() * NANOSECONDS)
+        known = [entry for entry in entries if entry.payload and entry.at >= since]
+        if known:
+            _add(challenge, silent, known)
+    return len(known), is_full
+
+
+def _add(challenge: Challenge, silent: SilentTree, entries: Sequence[ChainEntry]) -> None:
+    tree = model_file(challenge.model).tree
+    payloads = [json.loads(entry.payload) for entry in entries]
+    matrix = np.stack([row_of(tree, payload["values"]) for payload in payloads])
+    answers = silent.answers(matrix[:, silent.columns])
+    leaves = np.array([entry.leaf for entry in entries], np.int32)
+    add_counts(_counts(challenge, entries, payloads, leaves, answers))
+    given = tree.labels[leaves]
+    Difference.objects.bulk_create(
+        Difference(
+            challenge=challenge,
+            decision=entries[i].key,
+            at=entries[i].at,
+            leaf=int(leaves[i]),
+            answer=int(given[i]),
+            silent=int(answers[i]),
+        )
+        for i in np.flatnonzero((answers != given) & (answers != NO_ANSWER)).tolist()
+    )
+
+
+def _counts(
+    challenge: Challenge,
+    entries: Sequence[ChainEntry],
+    payloads: Sequence[dict[str, Any]],
+    leaves: np.ndarray,
+    answers: np.ndarray,
+) -> Counter[Key]:
+    """Count the rows by API, day, leaf and answer of the challenger."""
+    places: dict[tuple[str, int], list[int]] = {}
+    for i, (entry, payload) in enumerate(zip(entries, payloads, strict=True)):
+        places.setdefault((APIS[payload["api"]], entry.at // NANOSECONDS // SECONDS_OF_DAY), []).append(i)
+    counts: Counter[Key] = Counter()
+    for (api, day), at in places.items():
+        for name, number in count_names(str(challenge.pk), leaves[at], answers[at]).items():
+            counts[Key(str(challenge.model_id), api, day, SILENT, name)] += number
+    return counts

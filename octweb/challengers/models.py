@@ -1,0 +1,53 @@
+"""Challenges of approved models, and decisions that a challenger would have answered otherwise."""
+
+from __future__ import annotations
+
+from django.conf import settings
+from django.db import models
+
+from octweb.registry.models import TreeModel
+
+
+class Challenge(models.Model):
+    """A period in which `challenger` answers the rows of `model` silently."""
+
+    model = models.ForeignKey(TreeModel, on_delete=models.CASCADE, related_name="challenges")
+    challenger = models.ForeignKey(TreeModel, on_delete=models.CASCADE, related_name="+")
+    since = models.DateTimeField()
+    by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+")
+    until = models.DateField(null=True, blank=True)  # last UTC day
+    outcome_days = models.PositiveIntegerField(default=0)  # outcomes count so many days after the answer
+    last_number = models.BigIntegerField(default=0)  # last record of the chain that was compared
+    ended_at = models.DateTimeField(null=True, blank=True)
+    reason = models.TextField(blank=True)  # why it ended
+
+    class Meta:
+        ordering = ["-since", "-id"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["model"], condition=models.Q(ended_at=None), name="one_running_challenge_a_model"
+            ),
+            models.UniqueConstraint(
+                fields=["challenger"], condition=models.Q(ended_at=None), name="one_running_challenge_a_challenger"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.challenger_id} against {self.model_id}"
+
+
+class Difference(models.Model):
+    """A decision on record that the challenger would have answered otherwise. Deleted with the content of its record."""
+
+    challenge = models.ForeignKey(Challenge, on_delete=models.CASCADE, related_name="differences")
+    decision = models.UUIDField(db_index=True)
+    at = models.BigIntegerField()  # ns since 1970
+    leaf = models.IntegerField()  # of the served tree
+    answer = models.IntegerField()  # class that was given
+    silent = models.IntegerField()  # class of the challenger, in the numbering of the served tree
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["challenge", "decision"], name="one_difference_a_decision")]
+
+    def __str__(self) -> str:
+        return f"{self.decision}: {self.answer}, silently {self.silent}"

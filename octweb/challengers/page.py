@@ -1,0 +1,117 @@
+"""Context and form views of the challenger in the mode Life of a model page."""
+
+from __future__ import annotations
+
+import uuid
+from datetime import date
+from typing import Any
+
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.core.exceptions import PermissionDenied
+from django.db.models import Q
+from django.http import HttpRequest, HttpResponse
+from django.views.decorators.http import require_POST
+from rest_framework.exceptions import ValidationError
+
+from octweb.challengers import actions
+from octweb.challengers.models import Challenge
+from octweb.life.page import back_to_life, own_model, refusals_as_messages
+from octweb.registry.lifecycle.access import is_owner_or_staff
+from octweb.registry.models import State, TreeModel
+from octweb.registry.page.scene import ModelScene
+
+MAX_CANDIDATES = 50
+ASKABLE = (State.DRAFT, State.REJECTED)
+
+
+def page_context(scene: ModelScene) -> dict[str, Any]:
+    """Return the context: the running challenge, whether the user may ask for approval, and models that can be named."""
+    challenge = actions.running_challenge(scene.model)
+    if challenge is not None:
+        challenger = challenge.challenger
+        may_ask = challenger.state in ASKABLE and is_owner_or_staff(scene.user, challenger)
+        return {"challenge": challenge, "may_ask": may_ask}
+    is_approved = scene.model.state == State.APPROVED
+    return {"challenge": None, "candidates": candidates(scene.model, scene.user) if is_approved else []}
+
+
+def candidates(model: TreeModel, user: Any) -> list[TreeModel]:
+    """Return readable models that may challenge a model, newest first: versions of its name, and models of its data set."""
+    alike = Q(family=model.family_id)
+    if model.dataset_id is not None:
+        alike |= Q(dataset=model.dataset_id)
+    models = TreeModel.objects.readable_by(user).filter(alike).exclude(pk=model.pk).exclude(state=State.RETIRED)
+    return list(models.defer("document").select_related("family").order_by("-created")[:MAX_CANDIDATES])
+
+
+@login_required
+@require_POST
+def name_challenger(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
+    """Name the chosen model as challenger."""
+    model = own_model(request, pk)
+    with refusals_as_messages(request):
+        challenger = _chosen_model(request)
+        actions.name_challenger(
+            model, challenger, by=request.user, until=_until(request), outcome_days=_outcome_days(request)
+        )
+        messages.success(request, f"{challenger} answers silently from now on. Nobody gets its answers.")
+    return back_to_life(pk)
+
+
+@login_required
+@require_POST
+def end_challenge(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
+    """End the running challenge with the reason from the form."""
+    challenge = _running(own_model(request, pk))
+    with refusals_as_messages(request):
+        if challenge is None:
+            raise ValidationError("This model has no challenger.")
+        actions.end_challenge(challenge, by=request.user, reason=request.POST.get("reason", ""))
+        messages.success(request, f"{challenge.challenger} answers no longer. Its numbers stay.")
+    return back_to_life(pk)
+
+
+@login_required
+@require_POST
+def promote(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
+    """Ask for approval of the challenger."""
+    challenge = _running(own_model(request, pk))
+    with refusals_as_messages(request):
+        if challenge is None:
+            raise ValidationError("This model has no challenger.")
+        try:
+            actions.ask_for_promotion(challenge, by=request.user, reason=request.POST.get("reason", ""))
+        except PermissionDenied as error:
+            raise ValidationError(str(error)) from error
+        messages.success(
+            request, f"{challenge.challenger} is in review. It answers nobody until it is approved and served."
+        )
+    return back_to_life(pk)
+
+
+def _running(model: TreeModel) -> Challenge | None:
+    return actions.running_challenge(model)
+
+
+def _chosen_model(request: HttpRequest) -> TreeModel:
+    try:
+        key = uuid.UUID(request.POST.get("challenger", "").strip())
+        return TreeModel.objects.readable_by(request.user).select_related("family", "owner").get(pk=key)
+    except (ValueError, TreeModel.DoesNotExist) as error:
+        raise ValidationError("Choose a model that you may read.") from error
+
+
+def _until(request: HttpRequest) -> date | None:
+    text = request.POST.get("until", "").strip()
+    try:
+        return date.fromisoformat(text) if text else None
+    except ValueError as error:
+        raise ValidationError(f"'{text[:20]}' is no day. Write it as 2026-03-31.") from error
+
+
+def _outcome_days(request: HttpRequest) -> int:
+    text = request.POST.get("outcome_days", "").strip() or "0"
+    if not (text.isascii() and text.isdigit() and len(text) < 6):
+        raise ValidationError(f"'{text[:20]}' is not a whole number of days.")
+    return int(text)

@@ -1,0 +1,158 @@
+"""Record of a challenger, shared by API, page and review note."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from datetime import datetime, timedelta
+from typing import Any, NamedTuple
+
+from django.db.models import Exists, OuterRef, Sum
+
+from octweb.challengers import words
+from octweb.challengers.models import Challenge, Difference
+from octweb.challengers.verdicts import Verdicts
+from octweb.decisions.models import ChainEntry, Kind
+from octweb.life.models import DailyCount
+from octweb.registry.document.model_files import model_file
+from octweb.registry.models import TreeModel
+from octweb.registry.prediction.recording import is_recorded
+from octweb.registry.prediction.silent import NOT_COMPARED, SILENT, SKIPPED, SilentTree
+from trainer.tree.nodes import Tree
+
+NANOSECONDS = 10**9
+
+
+class LeafAnswer(NamedTuple):
+    """A leaf of the served tree and the answer of the challenger: a class as text, NOT_COMPARED or SKIPPED."""
+
+    leaf: int
+    answer: str
+
+
+def latest_challenge(model: TreeModel) -> Challenge | None:
+    """Return the running challenge of a model, else the last one; None if it never had a challenger."""
+    related = ("model__family", "challenger__family", "by")
+    challenges = Challenge.objects.filter(model=model).select_related(*related)
+    challenge: Challenge | None = challenges.filter(ended_at=None).first() or challenges.first()
+    return challenge
+
+
+def challenger_record(model: TreeModel, now: datetime) -> dict[str, Any] | None:
+    """Return what is known of the challenger of a model; None if it never had one."""
+    challenge = latest_challenge(model)
+    if challenge is None:
+        return None
+    served = model_file(model)
+    counts = silent_counts(challenge)
+    has_outcomes = is_recorded(model) and _reads_records(challenge)
+    verdicts = verdicts_by_leaf(challenge, now)
+    total = _sum(verdicts.values())
+    rows = leaf_rows(served.tree, counts, verdicts)
+    compared = sum(row["rows"] for row in rows)
+    different = sum(row["different"] for row in rows)
+    return {
+        "model": str(challenge.challenger_id),
+        "name": challenge.challenger.family.name,
+        "version": challenge.challenger.version,
+        "state": challenge.challenger.state,
+        "since": challenge.since,
+        "until": None if challenge.until is None else challenge.until.isoformat(),
+        "outcome_days": challenge.outcome_days,
+        "named_by": None if challenge.by is None else challenge.by.get_username(),
+        "running": challenge.ended_at is None,
+        "ended_at": challenge.ended_at,
+        "reason": challenge.reason,
+        "rows": compared,
+        "different": different,
+        "not_compared": sum(n for key, n in counts.items() if key.answer == NOT_COMPARED),
+        "skipped": sum(n for key, n in counts.items() if key.answer == SKIPPED),
+        "leaves": rows,
+        "outcomes": {
+            "known": total.decided + total.neither,
+            "unknown": total.unknown,
+            "challenger_right": total.challenger,
+            "served_right": total.served,
+            "neither_right": total.neither,
+            "odds": total.odds,
+        },
+        "sentences": words.sentences(challenge, compared, different, total, has_outcomes=has_outcomes),
+    }
+
+
+def silent_counts(challenge: Challenge) -> Counter[LeafAnswer]:
+    """Return the numbers of rows by leaf of the served tree and answer of the challenger."""
+    mine = DailyCount.objects.filter(model=challenge.model_id, kind=SILENT, name__startswith=f"{challenge.pk} ")
+    counts: Counter[LeafAnswer] = Counter()
+    for name, number in mine.order_by().values_list("name").annotate(Sum("number")):
+        _, leaf, answer = name.split(" ")
+        counts[LeafAnswer(int(leaf), answer)] += number
+    return counts
+
+
+def verdicts_by_leaf(challenge: Challenge, now: datetime) -> dict[int, Verdicts]:
+    """Return who was right on the rows with different answers whose outcome is due, by leaf of the served tree."""
+    outcomes = _outcomes(challenge)
+    due = int((now - timedelta(days=challenge.outcome_days)).timestamp() * NANOSECONDS)
+    erased = ChainEntry.objects.filter(key=OuterRef("decision"), payload="")
+    kept = challenge.differences.filter(~Exists(erased), at__lte=due)
+    numbers: dict[int, Counter[str]] = {}
+    for decision, leaf, answer, silent in kept.values_list("decision", "leaf", "answer", "silent"):
+        numbers.setdefault(leaf, Counter())[_verdict(outcomes.get(decision), answer, silent)] += 1
+    return {leaf: Verdicts(**counts) for leaf, counts in numbers.items()}
+
+
+def _outcomes(challenge: Challenge) -> dict[Any, int]:
+    """Return the last outcome on record of each decision with different answers."""
+    decisions = Difference.objects.filter(challenge=challenge).values("decision")
+    entries = ChainEntry.objects.filter(kind=Kind.OUTCOME, about__in=decisions, label__isnull=False).exclude(payload="")
+    return dict(entries.order_by("number").values_list("about", "label"))
+
+
+def _verdict(outcome: int | None, answer: int, silent: int) -> str:
+    if outcome is None:
+        return "unknown"
+    if outcome == silent:
+        return "challenger"
+    return "served" if outcome == answer else "neither"
+
+
+def leaf_rows(tree: Tree, counts: Mapping[LeafAnswer, int], verdicts: Mapping[int, Verdicts]) -> list[dict[str, Any]]:
+    """Return for each leaf of the served tree the compared rows, the different answers, and who was right."""
+    rows = []
+    for leaf in tree.leaves:
+        given = tree.classes[leaf.label]
+        answers = {tree.classes[int(key.answer)]: n for key, n in counts.items() if _is_of(key, leaf.id)}
+        verdict = verdicts.get(leaf.id, Verdicts())
+        rows.append(
+            {
+                "leaf": leaf.id,
+                "answer": given,
+                "rows": sum(answers.values()),
+                "different": sum(n for label, n in answers.items() if label != given),
+                "instead": {label: n for label, n in sorted(answers.items()) if label != given},
+                "challenger_right": verdict.challenger,
+                "served_right": verdict.served,
+                "neither_right": verdict.neither,
+                "unknown": verdict.unknown,
+            }
+        )
+    return rows
+
+
+def _is_of(key: LeafAnswer, leaf: int) -> bool:
+    return key.leaf == leaf and key.answer not in (NOT_COMPARED, SKIPPED)
+
+
+def _sum(verdicts: Iterable[Verdicts]) -> Verdicts:
+    total: Counter[str] = Counter()
+    for verdict in verdicts:
+        total.update(
+            challenger=verdict.challenger, served=verdict.served, neither=verdict.neither, unknown=verdict.unknown
+        )
+    return Verdicts(**total)
+
+
+def _reads_records(challenge: Challenge) -> bool:
+    """Return whether the records of the served tree hold all columns of the challenger."""
+    return SilentTree(model_file(challenge.model), model_file(challenge.challenger)).reads_tested_columns

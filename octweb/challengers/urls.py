@@ -1,0 +1,12 @@
+"""URLs of the forms about challengers in the mode Life of a model page."""
+
+from django.urls import path
+
+from octweb.challengers import page
+
+app_name = "challengers"
+urlpatterns = [
+    path("<uuid:pk>/challenger/", page.name_challenger, name="name"),
+    path("<uuid:pk>/challenger/end/", page.end_challenge, name="end"),
+    path("<uuid:pk>/challenger/promote/", page.promote, name="promote"),
+]

@@ -1,0 +1,77 @@
+"""Sentences about a challenger."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from octweb.core.templatetags.octweb import whole
+from octweb.life.words import day_text
+
+if TYPE_CHECKING:
+    from octweb.challengers.models import Challenge
+    from octweb.challengers.verdicts import Verdicts
+    from octweb.registry.models import TreeModel
+
+MAX_ODDS = 1e9  # larger ones are stated as "more than"
+LEAST_ODDS = 2.0  # smaller ones say nothing
+NO_RECORDS = "Who was right cannot be known: no record of each answer holds the columns of both trees. Choose a record of each answer at the approval."
+
+
+def sentences(challenge: Challenge, rows: int, different: int, verdicts: Verdicts, *, has_outcomes: bool) -> list[str]:
+    """Return what the page says about a challenger."""
+    name = challenger_name(challenge)
+    since = day_text(challenge.since.date())
+    if not rows:
+        return [_capitalise(f"{name} answers silently since {since}. No row came.")]
+    words = [f"Since {since}, {name} would have answered {whole(different)} of {whole(rows)} rows otherwise."]
+    if not has_outcomes and not (verdicts.decided or verdicts.neither or verdicts.unknown):
+        return [*words, NO_RECORDS]
+    if different:
+        words += _outcome_sentences(challenge, verdicts)
+    return words
+
+
+def _outcome_sentences(challenge: Challenge, verdicts: Verdicts) -> list[str]:
+    known = verdicts.decided + verdicts.neither
+    if not known:
+        return ["None of these rows has a known outcome yet."]
+    name = challenger_name(challenge)
+    served = served_name(challenge)
+    words = [
+        f"{whole(known)} of these have a known outcome: {name} was right on {whole(verdicts.challenger)}, "
+        f"{served} on {whole(verdicts.served)}"
+        + (f", neither on {whole(verdicts.neither)}." if verdicts.neither else ".")
+    ]
+    return [*words, odds_words(verdicts, name, served)]
+
+
+def odds_words(verdicts: Verdicts, challenger: str, served: str) -> str:
+    """State the evidence as odds, rounded down to two digits, and for which tree it speaks."""
+    odds = verdicts.odds
+    if odds < LEAST_ODDS:
+        return "That can well be chance."
+    better = challenger if 2 * verdicts.challenger > verdicts.decided else served
+    if odds >= MAX_ODDS:
+        return f"Odds of more than {whole(int(MAX_ODDS))} to 1 against chance, for {better}."
+    step = 10 ** max(0, int(math.log10(odds)) - 1)
+    return f"Odds {whole(int(odds // step) * step)} to 1 against chance, for {better}."
+
+
+def challenger_name(challenge: Challenge) -> str:
+    """Return "version 2", or name and version if the challenger has another name than the approved model."""
+    return _short_name(challenge, challenge.challenger)
+
+
+def served_name(challenge: Challenge) -> str:
+    """Return "version 1", or name and version, in the same form."""
+    return _short_name(challenge, challenge.model)
+
+
+def _short_name(challenge: Challenge, model: TreeModel) -> str:
+    is_same_name = challenge.challenger.family_id == challenge.model.family_id
+    return f"version {model.version}" if is_same_name else str(model)
+
+
+def _capitalise(text: str) -> str:
+    return text[:1].upper() + text[1:]

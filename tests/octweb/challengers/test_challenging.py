@@ -1,0 +1,338 @@
+"""Naming, following, comparing and ending a challenger."""
+
+from __future__ import annotations
+
+import json
+import math
+from datetime import UTC, datetime, timedelta
+
+import numpy as np
+import pytest
+from django.core.exceptions import PermissionDenied
+from django.urls import reverse
+
+from octweb.audit import actions as audit
+from octweb.audit.models import Record
+from octweb.challengers import actions, following
+from octweb.challengers.models import Challenge, Difference
+from octweb.challengers.record import challenger_record, verdicts_by_leaf
+from octweb.core.problems import Conflict, Unprocessable
+from octweb.decisions import collecting
+from octweb.decisions.erasing import erase_decisions
+from octweb.decisions.later import LaterRow, add_later_rows
+from octweb.decisions.models import Kind
+from octweb.life.counting import flush
+from octweb.registry.document.model_files import model_file
+from octweb.registry.lifecycle import actions as lifecycle
+from octweb.registry.models import ShareLevel, State
+from octweb.registry.prediction.predictions import predict_rows
+from tests.octweb.decisions.rows import record_rows
+from tests.octweb.small_models import trained
+
+pytestmark = pytest.mark.django_db
+ROW = {"width": 3.5, "height": 0.5, "flag": 1, "colour": "red"}
+
+
+def now():
+    return datetime.now(UTC)
+
+
+def some_rows(count=60):
+    rng = np.random.default_rng(4)
+    colours = ("blue", "green", "red")
+    return [
+        {
+            "width": float(rng.integers(0, 20)) / 2,
+            "height": round(float(rng.normal()), 2),
+            "flag": int(rng.integers(0, 2)),
+            "colour": colours[rng.integers(0, 3)],
+        }
+        for _ in range(count)
+    ]
+
+
+def post(client, path, body):
+    return client.post(path, json.dumps(body), content_type="application/json")
+
+
+def put(client, model, body):
+    return client.put(f"/api/v1/models/{model.pk}/challenger/", json.dumps(body), content_type="application/json")
+
+
+def record_of(challenge):
+    flush()
+    return challenger_record(challenge.model, now())
+
+
+def follow():
+    collecting.collect()
+    return following.follow_due()
+
+
+def test_answers_of_each_api_are_compared_by_leaf(challenge, client_of, owner):
+    client = client_of(owner)
+    model = challenge.model
+    rows = some_rows()
+    predict = f"/api/v1/models/{model.pk}/predict/"
+    assert post(client, predict, {"rows": rows}).status_code == 200
+    for row in rows[:5]:
+        assert post(client, predict, {"rows": [row]}).status_code == 200
+    assert post(client, predict + "?explain=true", {"rows": rows[:7]}).status_code == 200
+    scored = post(client, f"/invocations?model={model.family.name}", {"dataframe_records": rows[:4]})
+    assert scored.status_code == 200
+    asked = rows + rows[:5] + rows[:7] + rows[:4]
+    served = predict_rows(model, asked).records()
+    silent = predict_rows(challenge.challenger, asked).records()
+    expected: dict[int, list[int]] = {}
+    for own, other in zip(served, silent, strict=True):
+        counts = expected.setdefault(own["leaf"], [0, 0])
+        counts[0] += 1
+        counts[1] += own["label"] != other["label"]
+    record = record_of(challenge)
+    found = {leaf["leaf"]: [leaf["rows"], leaf["different"]] for leaf in record["leaves"] if leaf["rows"]}
+    assert found == expected
+    assert (record["rows"], record["different"]) == (76, sum(n for _, n in expected.values()))
+    assert record["different"] > 0
+    assert record["not_compared"] == record["skipped"] == 0
+
+
+def test_tensors_of_plain_numbers_are_compared(register, staff, owner, client_of):
+    """By the quick path of /v2, for one row and for several."""
+    model = lifecycle.approve(lifecycle.ask_for_approval(register(document=trained("cart")), by=owner), by=staff)
+    challenge = actions.name_challenger(model, register(document=trained("cart", depth=1)), by=owner)
+    rows = some_rows(3)
+    for part in (rows[:1], rows):
+        inputs = [
+            {
+                "name": name,
+                "datatype": "BYTES" if name == "colour" else "FP64",
+                "shape": [len(part)],
+                "data": [row[name] for row in part],
+            }
+            for name in ROW
+        ]
+        assert post(client_of(owner), f"/v2/models/{model.family.name}/infer", {"inputs": inputs}).status_code == 200
+    assert record_of(challenge)["rows"] == 4
+
+
+def test_dry_runs_and_rows_before_the_challenge_are_not_compared(approved, smaller, owner, client_of):
+    client = client_of(owner)
+    path = f"/api/v1/models/{approved.pk}/predict/"
+    assert post(client, path, {"rows": [ROW]}).status_code == 200
+    challenge = actions.name_challenger(approved, smaller, by=owner)
+    dry = client.post(
+        path, json.dumps({"rows": [ROW]}), content_type="application/json", headers={"Octweb-Dry-Run": "1"}
+    )
+    assert dry.status_code == 200
+    assert record_of(challenge)["rows"] == 0
+    assert post(client, path, {"rows": [ROW]}).status_code == 200
+    assert record_of(challenge)["rows"] == 1
+
+
+def test_answer_of_the_served_tree_is_the_same_with_a_challenger(approved, smaller, owner, client_of):
+    client = client_of(owner)
+    path = f"/api/v1/models/{approved.pk}/predict/"
+    before = post(client, path, {"rows": some_rows()}).json()
+    actions.name_challenger(approved, smaller, by=owner)
+    assert post(client, path, {"rows": some_rows()}).json() == before
+
+
+def test_records_are_compared_exactly_once(recorded_challenge):
+    ids = record_rows(recorded_challenge.model, 6)
+    assert follow() == len(ids) == 24
+    stale = Challenge.objects.select_related("model", "challenger").get(pk=recorded_challenge.pk)
+    stale.last_number = 0  # as in a worker that read the row before the other one wrote it
+    assert following._follow(stale) == 0
+    assert follow() == 0
+    record = record_of(recorded_challenge)
+    assert record["rows"] == 24
+    assert record["different"] == Difference.objects.count() > 0
+
+
+def with_outcomes(challenge, label_of):
+    """Record rows and, for each difference, the outcome `label_of(given, silent)`; None: no outcome."""
+    record_rows(challenge.model, 40)
+    follow()
+    classes = model_file(challenge.model).tree.classes
+    rows = []
+    for difference in Difference.objects.order_by("pk"):
+        label = label_of(difference.answer, difference.silent, len(rows))
+        if label is not None:
+            rows.append(LaterRow(difference.decision, {"value": classes[label]}))
+    add_later_rows(str(Kind.OUTCOME), rows, user=challenge.model.owner, by="test")
+    return rows
+
+
+def test_odds_speak_for_the_tree_that_was_right(recorded_challenge):
+    rows = with_outcomes(recorded_challenge, lambda given, silent, i: silent if i % 8 else given)
+    outcomes = record_of(recorded_challenge)["outcomes"]
+    n = len(rows)
+    k = outcomes["challenger_right"]
+    assert (outcomes["known"], outcomes["served_right"], outcomes["unknown"]) == (n, n - k, 0)
+    assert k == n - math.ceil(n / 8)
+    log = n * math.log(2) + math.lgamma(k + 1) + math.lgamma(n - k + 1) - math.lgamma(n + 2)
+    assert outcomes["odds"] == pytest.approx(math.exp(log))
+    assert record_of(recorded_challenge)["sentences"][-1].endswith("to 1 against chance, for version 2.")
+    by_leaf = sum(leaf["challenger_right"] for leaf in record_of(recorded_challenge)["leaves"])
+    assert by_leaf == k
+
+
+def test_last_outcome_counts_and_third_classes_are_right_for_neither(recorded_challenge):
+    rows = with_outcomes(recorded_challenge, lambda given, silent, i: given)
+    third = ({0, 1, 2} - {d.answer for d in Difference.objects.filter(decision=rows[0].decision)}).pop()
+    other = Difference.objects.get(decision=rows[0].decision)
+    third = ({0, 1, 2} - {other.answer, other.silent}).pop()
+    classes = model_file(recorded_challenge.model).tree.classes
+    correction = [LaterRow(rows[0].decision, {"value": classes[third]})]
+    add_later_rows(str(Kind.OUTCOME), correction, user=recorded_challenge.model.owner, by="test")
+    outcomes = record_of(recorded_challenge)["outcomes"]
+    assert (outcomes["neither_right"], outcomes["served_right"]) == (1, len(rows) - 1)
+
+
+def test_outcomes_count_on_their_day_and_not_sooner(recorded_challenge):
+    recorded_challenge.outcome_days = 120
+    recorded_challenge.save()
+    rows = with_outcomes(recorded_challenge, lambda given, silent, i: silent)
+    assert record_of(recorded_challenge)["outcomes"]["known"] == 0
+    later = verdicts_by_leaf(recorded_challenge, now() + timedelta(days=121))
+    assert sum(verdict.challenger for verdict in later.values()) == len(rows)
+
+
+def test_erased_decisions_leave_no_difference(recorded_challenge):
+    rows = with_outcomes(recorded_challenge, lambda given, silent, i: silent)
+    erased = [row.decision for row in rows[:3]]
+    different = record_of(recorded_challenge)["different"]
+    erase_decisions(erased, by="test", why="request")
+    assert record_of(recorded_challenge)["outcomes"]["known"] == len(rows) - 3
+    following.delete_erased()
+    assert not Difference.objects.filter(decision__in=erased).exists()
+    assert record_of(recorded_challenge)["different"] == different
+
+
+def test_counts_only_say_that_nobody_knows_who_was_right(challenge, client_of, owner):
+    post(client_of(owner), f"/api/v1/models/{challenge.model.pk}/predict/", {"rows": some_rows()})
+    assert record_of(challenge)["sentences"][-1].startswith("Who was right cannot be known")
+
+
+def test_rest_names_reads_and_ends_a_challenger(approved, smaller, owner, client_of):
+    client = client_of(owner)
+    path = f"/api/v1/models/{smaller.pk}/challenger/"
+    answer = put(client, smaller, {"to": approved.family.name, "outcome_days": 3})
+    assert answer.status_code == 201
+    assert (answer.json()["running"], answer.json()["outcome_days"]) == (True, 3)
+    assert client.get(path).json()["model"] == str(smaller.pk)
+    life = client.get(f"/api/v1/models/{approved.pk}/life/").json()
+    assert life["challenger"]["version"] == 2
+    assert put(client, smaller, {"to": str(approved.pk)}).status_code == 409
+    assert client.delete(path).status_code == 204
+    assert client.get(path).status_code == client.delete(path).status_code == 404
+    assert client.get(f"/api/v1/models/{approved.pk}/life/").json()["challenger"]["running"] is False
+    assert [r.what for r in Record.objects.all()][-2:] == ["challenger named", "challenger ended"]
+    assert audit.broken() == []
+
+
+def test_strangers_learn_nothing_of_a_challenge(challenge, stranger, client_of):
+    caller = client_of(stranger)
+    path = f"/api/v1/models/{challenge.challenger.pk}/challenger/"
+    assert [caller.get(path).status_code, caller.delete(path).status_code] == [404, 404]
+    assert post(caller, path + "promote/", {}).status_code == 404
+    assert put(caller, challenge.challenger, {"to": challenge.model.family.name}).status_code == 404
+    assert caller.get(f"/api/v1/models/{challenge.model.pk}/life/").status_code == 404
+
+
+def test_model_of_another_owner_needs_to_be_readable(approved, register, stranger, owner, client_of):
+    theirs = register(owner=stranger, document=trained("cart", depth=1), title="Theirs")
+    assert put(client_of(owner), theirs, {"to": approved.family.name}).status_code == 404
+    lifecycle.share(theirs, by=stranger, username=owner.username, level=ShareLevel.READ)
+    assert put(client_of(owner), theirs, {"to": approved.family.name}).status_code == 201
+    own = put(client_of(stranger), theirs, {"to": approved.family.name})
+    assert own.status_code == 400
+    assert own.json()["errors"][0]["attr"] == "to"
+    lifecycle.unshare(theirs, by=stranger, username=owner.username)
+    following.follow_due()
+    ended = Challenge.objects.get()
+    assert ended.ended_at is not None
+    assert "no longer readable" in ended.reason
+
+
+@pytest.mark.parametrize(
+    ("body", "attr"),
+    [
+        ({"to": "nobody"}, "to"),
+        ({}, "to"),
+        ({"to": "small-cart", "until": "2020-01-01"}, "until"),
+        ({"to": "small-cart", "until": "soon"}, "until"),
+        ({"to": "small-cart", "outcome_days": -1}, "outcome_days"),
+    ],
+)
+def test_bad_members_are_named(approved, smaller, owner, client_of, body, attr):
+    answer = put(client_of(owner), smaller, body)
+    assert answer.status_code == 400
+    assert answer.json()["errors"][0]["attr"] == attr
+
+
+def test_models_that_cannot_answer_the_rows_are_refused(approved, register, owner):
+    document = trained("cart", depth=1)
+    document["target"] = "other"
+    with pytest.raises(Unprocessable, match="predicts 'other'"):
+        actions.name_challenger(approved, register(document=document), by=owner)
+    with pytest.raises(Unprocessable, match="itself"):
+        actions.name_challenger(approved, approved, by=owner)
+
+
+def test_draft_has_no_challenger(model, smaller, owner):
+    with pytest.raises(Conflict, match="only an approved model"):
+        actions.name_challenger(model, smaller, by=owner)
+
+
+def test_last_day_ends_the_challenge(challenge):
+    challenge.until = now().date() - timedelta(days=1)
+    challenge.save()
+    assert actions.named_challenger(challenge.model) is None
+    following.follow_due()
+    challenge.refresh_from_db()
+    assert challenge.ended_at is not None
+    assert challenge.reason.startswith("Its last day was")
+
+
+def test_promotion_is_a_review_and_serves_nothing(challenge, owner, client_of):
+    client = client_of(owner)
+    post(client, f"/api/v1/models/{challenge.model.pk}/predict/", {"rows": some_rows()})
+    flush()
+    path = f"/api/v1/models/{challenge.challenger.pk}/challenger/promote/"
+    answer = post(client, path, {"reason": "More is right."})
+    assert answer.status_code == 200
+    assert answer.json()["state"] == State.IN_REVIEW
+    note = challenge.challenger.events.last().reason
+    assert "rows otherwise" in note
+    assert note.endswith("More is right.")
+    assert lifecycle.served_version(challenge.model.family) == challenge.model
+    assert post(client, path, {}).status_code == 409
+
+
+def test_only_the_owner_of_the_challenger_asks_for_its_approval(approved, register, stranger, owner):
+    theirs = register(owner=stranger, document=trained("cart", depth=1), title="Theirs")
+    lifecycle.share(theirs, by=stranger, username=owner.username, level=ShareLevel.READ)
+    challenge = actions.name_challenger(approved, theirs, by=owner)
+    with pytest.raises(PermissionDenied):
+        actions.ask_for_promotion(challenge, by=owner)
+
+
+def test_page_names_shows_promotes_and_ends(approved, smaller, owner, client, media):
+    client.force_login(owner)
+    page = f"{reverse('registry:detail', args=[approved.pk])}?mode=life"
+    assert "Name a challenger" in client.get(page).content.decode()
+    form = {"challenger": str(smaller.pk), "until": "", "outcome_days": "0"}
+    client.post(reverse("challengers:name", args=[approved.pk]), form)
+    text = client.get(page).content.decode()
+    assert "version 2 answers silently" in text
+    assert "Ask for approval of the challenger" in text
+    client.post(reverse("challengers:promote", args=[approved.pk]))
+    assert "The challenger is in review." in client.get(page).content.decode()
+    client.post(reverse("challengers:end", args=[approved.pk]), {"reason": "enough"})
+    assert "answered silently" in client.get(page).content.decode()
+    assert (
+        client.post(reverse("challengers:name", args=[approved.pk]), form | {"until": "x"}, follow=True).status_code
+        == 200
+    )
+    assert not actions.running_challenges().exists()
