@@ -286,6 +286,8 @@ SPECTACULAR_SETTINGS = {
     "COMPONENT_SPLIT_REQUEST": True,
     "POSTPROCESSING_HOOKS": [
         "drf_spectacular.hooks.postprocess_schema_enums",
+        "octweb.core.model_schema.add_components",
+        "octweb.serving.protocol_schema.add_protocols",
         "octweb.core.parameters.document_refusals",
         "octweb.serving.summaries.add_summaries",
     ],

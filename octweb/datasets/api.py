@@ -23,6 +23,7 @@ from rest_framework.response import Response
 from octweb.audit import actions as audit
 from octweb.core.api import PROBLEMS
 from octweb.core.attachments import as_file
+from octweb.core.model_schema import reference
 from octweb.core.parsers import StrictJSONParser
 from octweb.datasets import actions, versions
 from octweb.datasets.choice import ColumnChoice, ReadOptions
@@ -180,7 +181,7 @@ class DatasetViewSet(
         """Return the intake report: possible problems of the table, the worst first."""
         return Response(actions.findings(self.get_object()))
 
-    @extend_schema(responses={200: OpenApiTypes.OBJECT} | PROBLEMS(401, 403, 404, 422, 429))
+    @extend_schema(responses={200: reference("TableContract")} | PROBLEMS(401, 403, 404, 422, 429))
     @action(detail=True, methods=["get"], pagination_class=None)
     def contract(self, request: Request, pk: str) -> Response:
         """Return the contract of the table: what each column and the target mean."""

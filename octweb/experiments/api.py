@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import Any
 
 from django.db import transaction
-from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import extend_schema, extend_schema_view
 from rest_framework import mixins, serializers, viewsets
 from rest_framework.decorators import action
@@ -15,6 +14,7 @@ from rest_framework.response import Response
 
 from octweb.audit import actions as audit
 from octweb.core.api import PROBLEMS, Name, StrictTextField
+from octweb.core.model_schema import reference
 from octweb.datasets.models import Dataset
 from octweb.experiments import actions
 from octweb.experiments.board import SHOWN, BoardLine, board, elapsed, held_out, interval_of, points
@@ -285,7 +285,7 @@ class ExperimentViewSet(mixins.DestroyModelMixin, viewsets.GenericViewSet):
         actions.retrain(self._candidate(key), owner=request.user)
         return self._answer(self.get_object())
 
-    @extend_schema(responses={200: OpenApiTypes.OBJECT} | PROBLEMS(401, 403, 404, 429))
+    @extend_schema(responses={200: reference("Figure")} | PROBLEMS(401, 403, 404, 429))
     @action(detail=True, methods=["get"], url_path="figures/accuracy")
     def accuracy(self, request: Request, pk: str) -> Response:
         """Plotly figure: accuracy or cost per unseen row against leaves, one point per candidate, with the band of one standard error."""

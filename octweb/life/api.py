@@ -6,7 +6,6 @@ import uuid
 from typing import Any
 
 from django.utils import timezone
-from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import serializers
 from rest_framework.exceptions import ValidationError
@@ -16,6 +15,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from octweb.core.api import PROBLEMS, StrictTextField
+from octweb.core.model_schema import reference
 from octweb.figures.life import evidence_figure, leaves_figure
 from octweb.life import actions
 from octweb.life.parts import parts
@@ -24,7 +24,7 @@ from octweb.registry.document.model_files import model_file
 from octweb.registry.models import TreeModel
 
 DAYS = OpenApiParameter("days", int, description=f"how many days, today included; 1 to {MAX_DAYS}", default=365)
-FIGURE = {200: OpenApiTypes.OBJECT} | PROBLEMS(400, 401, 403, 404, 429)
+FIGURE = {200: reference("Figure")} | PROBLEMS(400, 401, 403, 404, 429)
 
 
 class ReferenceSerializer(serializers.Serializer):

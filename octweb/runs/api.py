@@ -5,7 +5,6 @@ from __future__ import annotations
 import uuid
 
 from django.db import transaction
-from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema, extend_schema_view
 from rest_framework import mixins, viewsets
 from rest_framework.decorators import action
@@ -16,6 +15,7 @@ from rest_framework.views import APIView
 
 from octweb.audit import actions as audit
 from octweb.core.api import PROBLEMS
+from octweb.core.model_schema import reference
 from octweb.datasets.models import Dataset
 from octweb.jobs.models import RunStatus
 from octweb.runs import actions
@@ -142,7 +142,7 @@ class RunViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, mixins.Destro
             {"status": run.status, "attempt": run.attempt, "next": since + len(records), "records": records}
         )
 
-    @extend_schema(responses={200: OpenApiTypes.OBJECT} | PROBLEMS(401, 403, 404, 429))
+    @extend_schema(responses={200: reference("Figure")} | PROBLEMS(401, 403, 404, 429))
     @action(detail=True, methods=["get"], url_path="figures/progress", pagination_class=None)
     def progress_figure(self, request: Request, pk: str) -> Response:
         """Plotly figure: objective and bound over the time of the search; for methods without a bound, the growth of the tree."""

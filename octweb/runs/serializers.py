@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from octweb.core.api import Name, StrictTextField
+from octweb.core.model_schema import reference
 from octweb.datasets.models import Dataset
 from octweb.registry.models import TreeModel
 from octweb.runs import actions
@@ -25,6 +27,16 @@ def column_field(help_text: str) -> serializers.CharField:
     )
 
 
+@extend_schema_field(reference("SearchProgress"))
+class SearchProgressField(serializers.DictField):
+    """A line of the progress."""
+
+
+@extend_schema_field(reference("TrainRecord"))
+class TrainRecordField(serializers.DictField):
+    """The JSON of `train`."""
+
+
 class RunSerializer(serializers.ModelSerializer):
     """A run."""
 
@@ -32,11 +44,11 @@ class RunSerializer(serializers.ModelSerializer):
     model = serializers.UUIDField(source="model_id", allow_null=True)
     warm_start = serializers.UUIDField(source="warm_start_id", allow_null=True)
     parameters = serializers.DictField()
-    progress = serializers.DictField(
+    progress = SearchProgressField(
         help_text="the newest line; `t`: seconds since the search began, the folds after it included; "
         "`compile_seconds`: seconds of compiling, which `t` leaves out"
     )
-    summary = serializers.DictField(
+    summary = TrainRecordField(
         help_text="the JSON of `train`; `seconds`: the time of the search, as all pages show it; "
         "`compile_seconds`: seconds of compiling, which neither `seconds` nor the time limit counts"
     )
@@ -100,7 +112,7 @@ class ProgressSerializer(serializers.Serializer):
     status = serializers.CharField()
     attempt = serializers.IntegerField()
     next = serializers.IntegerField()
-    records = serializers.ListField(child=serializers.DictField())
+    records = serializers.ListField(child=SearchProgressField())
 
 
 class MethodSerializer(serializers.Serializer):

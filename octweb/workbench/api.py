@@ -8,7 +8,13 @@ from typing import Any
 from django.db import transaction
 from django.db.models import F, Prefetch
 from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import OpenApiParameter, extend_schema, extend_schema_field, extend_schema_view
+from drf_spectacular.utils import (
+    OpenApiParameter,
+    extend_schema,
+    extend_schema_field,
+    extend_schema_view,
+    inline_serializer,
+)
 from rest_framework import mixins, serializers, viewsets
 from rest_framework.decorators import action
 from rest_framework.exceptions import NotFound, ValidationError
@@ -18,6 +24,7 @@ from rest_framework.response import Response
 
 from octweb.audit import actions as audit
 from octweb.core.api import PROBLEMS, Name
+from octweb.core.model_schema import reference
 from octweb.datasets.models import Dataset
 from octweb.figures.good_trees import questions_figure, tolerance_figure
 from octweb.registry.models import TreeModel
@@ -42,6 +49,20 @@ CURRENT = Prefetch(
     to_attr="current_steps",
 )
 BAD = PROBLEMS(400, 401, 403, 404, 409, 413, 415, 422, 429)
+
+
+@extend_schema_field(reference("MeasuredRows"))
+class MeasuredRowsField(serializers.DictField):
+    """How a tree answers a set of rows."""
+
+
+UNSEEN = inline_serializer(
+    "Unseen",
+    {
+        "test": MeasuredRowsField(allow_null=True, help_text="null: no rows were held out"),
+        "looks": serializers.IntegerField(help_text="how often this was read"),
+    },
+)
 
 
 class WishesField(serializers.ListField):
@@ -284,20 +305,20 @@ class WorkbenchViewSet(
         values = self._read(GoodTreesSerializer).validated_data
         return self._answer(actions.ask_good_trees(bench, values))
 
-    @extend_schema(responses={200: OpenApiTypes.OBJECT} | PROBLEMS(401, 403, 404, 429), parameters=[STEP])
+    @extend_schema(responses={200: reference("Figure")} | PROBLEMS(401, 403, 404, 429), parameters=[STEP])
     @action(detail=True, methods=["get"], url_path="figures/tolerance")
     def tolerance(self, request: Request, pk: str | None = None) -> Response:
         """Plotly figure: the number of good trees within each tolerance, from the newest count."""
         return Response(tolerance_figure(self._good("tolerance")))
 
-    @extend_schema(responses={200: OpenApiTypes.OBJECT} | PROBLEMS(401, 403, 404, 429), parameters=[STEP])
+    @extend_schema(responses={200: reference("Figure")} | PROBLEMS(401, 403, 404, 429), parameters=[STEP])
     @action(detail=True, methods=["get"], url_path="figures/questions")
     def questions(self, request: Request, pk: str | None = None) -> Response:
         """Plotly figure: an icicle of the columns that good trees ask first, and then on both sides, from the newest count."""
         return Response(questions_figure(self._good("first_columns")))
 
     @extend_schema(
-        responses={200: OpenApiTypes.OBJECT} | PROBLEMS(401, 403, 404, 429),
+        responses={200: reference("Figure")} | PROBLEMS(401, 403, 404, 429),
         parameters=[STEP, OpenApiParameter("number", OpenApiTypes.INT, OpenApiParameter.PATH)],
     )
     @action(detail=True, methods=["get"], url_path=r"figures/good-trees/(?P<number>\d{1,4})")
@@ -310,7 +331,7 @@ class WorkbenchViewSet(
             )
         return Response(without_legend(tree_figure(tree)))
 
-    @extend_schema(responses={200: OpenApiTypes.OBJECT} | PROBLEMS(401, 403, 404, 429))
+    @extend_schema(responses={200: reference("Figure")} | PROBLEMS(401, 403, 404, 429))
     @action(detail=True, methods=["get"], url_path="figures/draft")
     def draft(self, request: Request, pk: str | None = None) -> Response:
         """Plotly figure of the current tree, or of the last one before it if its search has no tree yet."""
@@ -349,7 +370,7 @@ class WorkbenchViewSet(
         actions.stop(bench)
         return Response(WorkbenchSerializer(bench).data)
 
-    @extend_schema(request=None, responses={200: OpenApiTypes.OBJECT} | BAD)
+    @extend_schema(request=None, responses={200: UNSEEN} | BAD)
     @action(detail=True, methods=["post"])
     def unseen(self, request: Request, pk: str | None = None) -> Response:
         """Return the accuracy of the current tree on unseen rows. Each look is counted, since it weakens them as a test."""

@@ -39,7 +39,14 @@ def test_the_document_is_made_without_a_warning(capsys):
     call_command("spectacular", "--fail-on-warn", "--validate", "--file=/dev/null")
 
 
-def ids(owner) -> dict[str, str]:
+def served_name(owner, staff, dataset) -> str:
+    """The name of a model that is approved and served, in version 1."""
+    model = registry.register(owner=owner, document=trained("cart", depth=2), dataset=dataset, title="served")
+    registry.ask_for_approval(model, by=owner)
+    return registry.approve(model, by=staff, publish=True).family.name
+
+
+def ids(owner, staff) -> dict[str, str]:
     """An object of each kind, by the first part of its address: without one most requests end at 404."""
     dataset = datasets.create(owner=owner, file=io.BytesIO(CSV.encode()), source_name="small.csv", target="class")
     model = registry.register(owner=owner, document=trained("cart", depth=2), dataset=dataset, title="t")
@@ -48,6 +55,7 @@ def ids(owner) -> dict[str, str]:
         owner=owner, dataset=dataset, candidates=[{"method": "cart"}], folds=3, test_share=0.2
     )
     return {
+        "v2": served_name(owner, staff, dataset),
         "experiments": str(experiment.pk),
         "workbenches": str(workbenches.open_for(owner=owner, dataset=dataset).pk),
         "predictions": str(batch.enqueue(owner=owner, model=model, file=rows, source_name="rows.csv").pk),
@@ -69,9 +77,11 @@ def attack(operation: Any, known: dict[str, str], headers: dict[str, str], examp
     @given(case=operation.as_strategy())
     def send(case: Any) -> None:
         answered[0] += 1
-        kind = operation.path.removeprefix("/api/v1/").split("/")[0]
+        kind = operation.path.removeprefix("/api/v1/").strip("/").split("/")[0]
         if case.path_parameters and answered[0] % 2:
-            case.path_parameters.update({name: known[kind] for name in ("id", "key") if name in case.path_parameters})
+            found = {"version": "1", "name": known["v2"]}
+            found |= dict.fromkeys(("id", "key"), known[kind]) if kind in known else {}
+            case.path_parameters.update({name: found[name] for name in found.keys() & case.path_parameters.keys()})
         response = case.call_and_validate(headers=headers, checks=CHECKS)
         answered[1] += response.status_code < 300
 
@@ -79,11 +89,11 @@ def attack(operation: Any, known: dict[str, str], headers: dict[str, str], examp
     return answered[1]
 
 
-def walk(owner, media, examples: int) -> None:
+def walk(owner, staff, examples: int) -> None:
     _, secret = create_token(owner=owner, name="walk")
     headers = {"Authorization": f"Token {secret}"}
     schema = schemathesis.openapi.from_wsgi("/api/schema/?format=json", get_wsgi_application(), headers=headers)
-    known = ids(owner)
+    known = ids(owner, staff)
     count = 0
     answered = 0
     for get_all_operation in schema.get_all_operations():
@@ -96,7 +106,7 @@ def walk(owner, media, examples: int) -> None:
 
 
 @pytest.mark.slow
-def test_generated_requests(owner, media, settings, monkeypatch):
+def test_generated_requests(owner, staff, media, settings, monkeypatch):
     monkeypatch.setattr(api, "LONGEST_WAIT", 0.2)  # there is no worker, whose answer would be waited for
     settings.MAX_QUEUED_RUNS = 10_000
-    walk(owner, media, 6)
+    walk(owner, staff, 6)

@@ -13,6 +13,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from octweb.core.api import PROBLEMS
+from octweb.core.model_schema import reference
 from octweb.figures.frontier import frontier_figure
 from octweb.registry.api.request import readable_model
 from octweb.registry.comparing.comparison import compare_models
@@ -20,7 +21,7 @@ from octweb.registry.comparing.views import models_of_dataset
 from octweb.registry.document.sensitivity_frontier import frontier_context
 from octweb.registry.models import TreeModel
 
-FIGURE: dict[Any, Any] = {200: OpenApiTypes.OBJECT}
+FIGURE: dict[Any, Any] = {200: reference("Figure")}
 
 
 class CompareFigure(APIView):

@@ -9,7 +9,6 @@ import uuid
 from typing import Any
 
 from django.http import Http404
-from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.exceptions import ValidationError
 from rest_framework.request import Request
@@ -17,6 +16,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from octweb.core.api import PROBLEMS
+from octweb.core.model_schema import reference
 from octweb.figures.quality import calibration_figure, recall_figure, roc_figure
 from octweb.figures.split.curve import threshold_figure
 from octweb.registry.api.request import readable_model
@@ -24,7 +24,7 @@ from octweb.registry.lifecycle import access
 from octweb.registry.page import performance, thresholds
 from octweb.registry.page.scene import TRAINING, UNSEEN, ModelScene
 
-FIGURE = {200: OpenApiTypes.OBJECT}
+FIGURE = {200: reference("Figure")}
 PART = OpenApiParameter(
     "part", str, enum=[UNSEEN, TRAINING], description="which rows; by default the held-out ones, if there are any"
 )

@@ -8,6 +8,7 @@ from drf_spectacular.utils import extend_schema_field, inline_serializer
 from rest_framework import serializers
 
 from octweb.core.api import Name, StrictTextField
+from octweb.core.model_schema import reference
 from octweb.registry.document import claims
 from octweb.registry.document.model_files import model_file
 from octweb.registry.document.selection import selection_of
@@ -291,17 +292,21 @@ class ModelDetailSerializer(ModelSerializer):
     def get_classes(self, model: TreeModel) -> list[str]:
         return list(model_file(model).tree.classes)
 
+    @extend_schema_field({"type": "array", "items": reference("UsedColumn")})
     def get_columns(self, model: TreeModel) -> list[dict[str, Any]]:
         tree = model_file(model).tree
         used_columns = set(tree.used_columns)
         return [column.to_json() | {"used": j in used_columns} for j, column in enumerate(tree.schema)]
 
+    @extend_schema_field({"type": "array", "items": reference("TreeNode")})
     def get_tree(self, model: TreeModel) -> list[dict[str, Any]]:
         return model_file(model).tree.to_json()
 
+    @extend_schema_field(reference("Metrics"))
     def get_metrics(self, model: TreeModel) -> dict[str, Any]:
         return dict(model_file(model).metrics)
 
+    @extend_schema_field(reference("Certificate"))
     def get_certificate(self, model: TreeModel) -> dict[str, Any]:
         return dict(model_file(model).certificate)
 

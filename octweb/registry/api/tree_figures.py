@@ -6,7 +6,6 @@ import uuid
 from typing import Any
 
 from django.http import Http404
-from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.exceptions import ValidationError
 from rest_framework.request import Request
@@ -14,6 +13,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from octweb.core.api import PROBLEMS
+from octweb.core.model_schema import reference
 from octweb.figures.frontier import frontier_figure
 from octweb.figures.split import split_figures
 from octweb.figures.tree_map import tree_map
@@ -54,7 +54,7 @@ class TreeFigure(APIView):
             OpenApiParameter("width", int, description="room for the picture, in pixels"),
             OpenApiParameter("height", int, description="room for the picture, in pixels"),
         ],
-        responses={200: OpenApiTypes.OBJECT} | PROBLEMS(400, 401, 403, 404, 429),
+        responses={200: reference("Figure")} | PROBLEMS(400, 401, 403, 404, 429),
     )
     def get(self, request: Request, pk: uuid.UUID) -> Response:
         model = readable_model(request, pk)
@@ -86,7 +86,7 @@ class TreeFigure(APIView):
 class TreeMap(APIView):
     """A small map of the whole tree, with leaves in the colours of their classes."""
 
-    @extend_schema(responses={200: OpenApiTypes.OBJECT} | PROBLEMS(401, 403, 404, 429))
+    @extend_schema(responses={200: reference("Figure")} | PROBLEMS(401, 403, 404, 429))
     def get(self, request: Request, pk: uuid.UUID) -> Response:
         return Response(tree_map(model_file(readable_model(request, pk)).tree))
 
@@ -101,7 +101,7 @@ class NodeFigure(APIView):
                 "legend", int, enum=[0, 1], description="0 leaves the legend out, for pages that have one"
             ),
         ],
-        responses={200: OpenApiTypes.OBJECT} | PROBLEMS(400, 401, 403, 404, 429),
+        responses={200: reference("Figure")} | PROBLEMS(400, 401, 403, 404, 429),
     )
     def get(self, request: Request, pk: uuid.UUID, node: int) -> Response:
         model = readable_model(request, pk)
@@ -122,7 +122,7 @@ class NodeFigure(APIView):
 class LeafFrontierFigure(APIView):
     """The most training rows correct for each number of leaves, as the exact search with `max_leaves` proves them."""
 
-    @extend_schema(responses={200: OpenApiTypes.OBJECT} | PROBLEMS(401, 403, 404, 429))
+    @extend_schema(responses={200: reference("Figure")} | PROBLEMS(401, 403, 404, 429))
     def get(self, request: Request, pk: uuid.UUID) -> Response:
         points = leaf_frontier(readable_model(request, pk))
         if not points:
@@ -135,7 +135,7 @@ class LeafFrontierFigure(APIView):
 class CoefficientFrontierFigure(APIView):
     """The most training rows correct of the trees found with few coefficients other than 0."""
 
-    @extend_schema(responses={200: OpenApiTypes.OBJECT} | PROBLEMS(401, 403, 404, 429))
+    @extend_schema(responses={200: reference("Figure")} | PROBLEMS(401, 403, 404, 429))
     def get(self, request: Request, pk: uuid.UUID) -> Response:
         points = coefficient_frontier(readable_model(request, pk))
         if not points:

@@ -17,6 +17,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from octweb.core.api import PROBLEMS
+from octweb.core.model_schema import reference
 from octweb.datasets.models import Dataset
 from octweb.registry.api.request import AnyFormat, readable_model
 from octweb.registry.api.serializers import (
@@ -110,7 +111,7 @@ class ModelDownload(APIView):
     @extend_schema(
         parameters=[OpenApiParameter("format", str, enum=list(FORMATS), default="json")],
         responses={
-            (200, "application/json"): OpenApiTypes.OBJECT,
+            (200, "application/json"): {"oneOf": [reference("ModelFile"), reference("TableContract")]},
             (200, "text/plain"): OpenApiTypes.STR,
             (200, "text/x-python"): OpenApiTypes.STR,
             (200, "application/sql"): OpenApiTypes.STR,
