@@ -19,6 +19,7 @@ import pyarrow.csv as pacsv
 from trainer.data.formats import layout as layouts
 from trainer.data.formats.csv_scan import DelimiterGuess, Excess, Scan, scan, sniff
 from trainer.data.formats.file_bytes import ReadLimits, decode, refuse_other_formats
+from trainer.data.formats.header import HeaderGuess, is_number, judge_header
 from trainer.data.formats.raw import DetectedFormat, RawTable, first_of, flat, too_long
 from trainer.errors import DataError
 
@@ -27,7 +28,6 @@ LISTED = 20
 PANDAS_INDEX = "Unnamed: 0"  # pandas' name for a saved index without a name
 R_ROW_NAMES = "row names"
 FEWEST_NAMED_ROWS = 4  # fewer rows may have row names by chance
-HEADER_ROWS = 10_000  # rows in which a header name is searched as a value
 NO_HEADER = " If the file has no header line, read its first line as data (--no-header)."
 FIRST_LINE = "The first line of the file says so."
 BY_TABLE = "It cuts the lines of the table into as many values as the header."
@@ -421,53 +421,20 @@ def _parse(
 
 def _header_guess(
     body: bytes, scan_result: Scan, delimiter: str, header: bool, columns: tuple[pa.Array, ...]
-) -> tuple[float, str]:
-    """Return how likely the first line is a header, in [0, 1], and the reason."""
+) -> HeaderGuess:
+    """Judge whether the first line has names, by the cells below it."""
     first = _record(body, scan_result, 0, delimiter)
-    numbers = [_is_number(cell) for cell in first]
-    below = [_is_number(column[0].as_py()) for column in columns]
-    like_header = not any(numbers)
     if header:
-        # the columns without that of R's row names
+        # the columns without that of R's row names, and without columns that have neither name nor value
         named_columns = columns[len(columns) - len(first) :] if len(first) < len(columns) else columns
-        repeated = [cell for cell, column in zip(first, named_columns, strict=False) if _stands_again(cell, column)]
-        if repeated or not like_header:
-            share = (sum(numbers) + len(repeated)) / len(numbers)
-            return round(0.5 * (1 - share), 2), _row_words(sum(numbers), repeated, len(numbers))
-        if any(below):
-            return 1.0, "The first line has no number, but the lines below have numbers."
-        return 0.7, "Neither the first line nor the second has a number."
-    if like_header and any(_is_number(c[1].as_py()) for c in columns if len(c) > 1):
-        return 0.1, "The first line has no number, but the lines below have numbers: it looks like a header."
-    return (
-        (0.9, "The first line has numbers.")
-        if any(numbers)
-        else (0.5, "The lines do not show whether the first one is a header.")
-    )
-
-
-def _stands_again(name: str, column: pa.Array) -> bool:
-    """Return whether a non-numeric header name is also a value in the first rows of its column."""
-    if not name or _is_number(name):
-        return False
-    return bool(pc.any(pc.equal(pc.utf8_trim_whitespace(column.slice(0, HEADER_ROWS)), name)).as_py())
-
-
-def _row_words(numbers: int, repeated: Sequence[str], width: int) -> str:
-    """Return in words why the first line may be a row."""
-    parts = [f"{numbers} of {width} names look like numbers"] if numbers else []
-    if repeated:
-        again = "1 name is a value" if len(repeated) == 1 else f"{len(repeated)} of {width} names are values"
-        parts.append(f"{again} of the own column, such as '{repeated[0][:40]}'")
-    return f"{' and '.join(parts)}: is there a header at all?"
-
-
-def _is_number(cell: str) -> bool:
-    try:
-        float(cell)
-    except ValueError:
-        return False
-    return True
+        names = [cell.strip() for cell in first][: len(named_columns)]
+        return judge_header(names, named_columns[: len(names)])
+    if any(is_number(cell) for cell in first):
+        return HeaderGuess(0.9, "The first line has numbers.")
+    if any(is_number(c[1].as_py()) for c in columns if len(c) > 1):
+        words = "The first line has no number, but the lines below have numbers: it looks like a header."
+        return HeaderGuess(0.1, words)
+    return HeaderGuess(0.5, "The lines do not show whether the first one is a header.")
 
 
 def _values(count: int) -> str:

@@ -1,0 +1,142 @@
+"""Judge whether the first line of a CSV file has the names of the columns."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from enum import Enum
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from trainer.dtypes import FloatArray
+
+EXAMINED_ROWS = 10_000  # rows in which a name is searched as a value
+NUMBER_ROWS = 500  # rows whose cells are parsed as numbers
+FEWEST_IN_SERIES = 3  # numbers that rise by one in neighbouring names, such as 2019, 2020, 2021
+FEWEST_YEARS = 2
+YEARS = (1900, 2100)
+RARE_SERIES = 0.05  # largest share of rows in which the same columns also rise by one
+MOST_VALUES_SHARE = 0.2  # with more different texts per row, a new text says nothing
+
+
+class NameEvidence(Enum):
+    """What one name says about the first line."""
+
+    ROW = "row"
+    NAMES = "names"
+    NOTHING = "nothing"
+
+
+class HeaderGuess(NamedTuple):
+    """How likely the first line has the names, in [0, 1], and why."""
+
+    sure: float
+    reason: str
+
+
+def judge_header(names: Sequence[str], columns: Sequence[pa.Array]) -> HeaderGuess:
+    """Judge a first line that was read as names, by the cells below it.
+
+    A number speaks for a row if it lies among the numbers of its column, and a text if it is a value of its column. A
+    number outside the numbers of its column, numbers that rise by one from name to name, a text above numbers, and a
+    text that a column of few texts does not have speak for names.
+
+    Parameters
+    ----------
+    names : sequence of str
+        The cells of the first line.
+    columns : sequence of string arrays
+        The cells below each name.
+    """
+    heads = [column.slice(0, EXAMINED_ROWS) for column in columns]
+    numeric = [is_number(name) for name in names]
+    in_series = _series(names, heads)
+    evidence = [
+        NameEvidence.NAMES if j in in_series else (_of_number if numeric[j] else _of_text)(names[j], heads[j])
+        for j in range(len(names))
+    ]
+    of_row = [name for name, what in zip(names, evidence, strict=True) if what is NameEvidence.ROW]
+    repeated = [name for name in of_row if not is_number(name)]
+    if of_row and len(of_row) > 2 * evidence.count(NameEvidence.NAMES):
+        share = len(of_row) / len(names)
+        return HeaderGuess(round(0.5 * (1 - share), 2), _row_words(len(of_row) - len(repeated), repeated, len(names)))
+    if of_row or any(numeric):
+        return HeaderGuess(0.6, "Some names could be values, but the columns below do not go with them.")
+    if any(is_number(column[0].as_py()) for column in columns):
+        return HeaderGuess(1.0, "The first line has no number, but the lines below have numbers.")
+    return HeaderGuess(0.7, "Neither the first line nor the second has a number.")
+
+
+def is_number(cell: str) -> bool:
+    """Return whether a cell is a plain number."""
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
+
+
+def _of_number(name: str, column: pa.Array) -> NameEvidence:
+    numbers, share = _numbers(column)
+    if share <= 0.5 or not np.isfinite(float(name)):
+        return NameEvidence.NAMES if share == 0 and len(column) else NameEvidence.ROW
+    low, high = numbers.min(), numbers.max()
+    margin = max(high - low, abs(low), abs(high))  # a first row may have the largest number of its column
+    return NameEvidence.ROW if low - margin <= float(name) <= high + margin else NameEvidence.NAMES
+
+
+def _of_text(name: str, column: pa.Array) -> NameEvidence:
+    words = pc.utf8_trim_whitespace(column)
+    if not name:
+        return NameEvidence.NOTHING
+    if pc.any(pc.equal(words, name)).as_py():
+        return NameEvidence.ROW
+    if _numbers(column)[1] > 0.5:
+        return NameEvidence.NOTHING  # "NA" above numbers is a cell, too
+    return NameEvidence.NAMES if len(pc.unique(words)) <= MOST_VALUES_SHARE * len(words) else NameEvidence.NOTHING
+
+
+def _numbers(column: pa.Array) -> tuple[FloatArray, float]:
+    """Return the finite numbers among the cells, and their share of the cells that are not empty."""
+    words = pc.utf8_trim_whitespace(column.slice(0, NUMBER_ROWS)).to_pylist()
+    filled = [word for word in words if word]
+    numbers = np.array([float(word) for word in filled if is_number(word)], np.float64)
+    finite = numbers[np.isfinite(numbers)]
+    return finite, len(finite) / len(filled) if filled else 0.0
+
+
+def _series(names: Sequence[str], columns: Sequence[pa.Array]) -> set[int]:
+    """Return the places of names that count upward, such as 2019, 2020, 2021, if hardly any row does the same."""
+    places: set[int] = set()
+    for _, run in itertools.groupby(
+        (j for j in range(len(names)) if names[j].isascii() and names[j].isdigit()), key=lambda j: int(names[j]) - j
+    ):
+        own = list(run)
+        contiguous = own == list(range(own[0], own[0] + len(own)))
+        years = all(YEARS[0] <= int(names[j]) <= YEARS[1] for j in own)
+        if contiguous and len(own) >= (FEWEST_YEARS if years else FEWEST_IN_SERIES) and not _rows_rise(own, columns):
+            places |= set(own)
+    return places
+
+
+def _rows_rise(places: Sequence[int], columns: Sequence[pa.Array]) -> bool:
+    """Return whether more than a few rows rise by one in these columns."""
+    rows = list(zip(*(columns[j].slice(0, NUMBER_ROWS).to_pylist() for j in places), strict=True))
+    rising = 0
+    for row in rows:
+        if all(is_number(cell) for cell in row):
+            numbers = [float(cell) for cell in row]
+            rising += all(b - a == 1 for a, b in itertools.pairwise(numbers))
+    return rising > RARE_SERIES * len(rows)
+
+
+def _row_words(numbers: int, repeated: Sequence[str], width: int) -> str:
+    """Return in words why the first line may be a row."""
+    parts = [f"{numbers} of {width} names look like numbers"] if numbers else []
+    if repeated:
+        again = "1 name is a value" if len(repeated) == 1 else f"{len(repeated)} of {width} names are values"
+        parts.append(f"{again} of the own column, such as '{repeated[0][:40]}'")
+    return f"{' and '.join(parts)}: is there a header at all?"
