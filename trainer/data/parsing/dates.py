@@ -39,7 +39,8 @@ STAND_IN = re.compile(
 )
 FIRST_YEAR = 1500
 LAST_YEAR = 2199
-MOST_STAND_INS = 3  # different ones in a column; more are dates of another time
+MOST_STAND_INS = 20  # different ones in a column
+MOST_EARLY = 3  # different ones in the years 2 to 1499; more are dates of another time
 USUAL_STAND_INS = ((1, 1), (12, 31), (12, 30))  # month and day
 FEWEST_ROWS = 2
 LONELY_YEARS = 10  # between a stand-in and the nearest other date
@@ -84,9 +85,13 @@ def moment_of(word: str, form: str) -> Moment | None:
 
 
 def stand_ins(words: Sequence[str]) -> tuple[str, ...]:
-    """Return the words that mean "no date", such as 9999-12-31 and 0000-00-00; none if there are more than three."""
-    words_of_stand_ins = tuple(word for word in words if _is_stand_in(word))
-    return words_of_stand_ins if len(words_of_stand_ins) <= MOST_STAND_INS else ()
+    """Return the words that mean "no date", such as 9999-12-31 and 0000-00-00.
+
+    None if there are more than 20, or more than three in the years 2 to 1499, which may be real ones.
+    """
+    years = {word: year for word in words if (year := _stand_in_year(word)) is not None}
+    early = [year for year in years.values() if 1 < year < FIRST_YEAR]
+    return tuple(years) if len(years) <= MOST_STAND_INS and len(early) <= MOST_EARLY else ()
 
 
 def likely_stand_ins(rows: Mapping[datetime.date, int]) -> list[datetime.date]:
@@ -112,12 +117,13 @@ def likely_stand_ins(rows: Mapping[datetime.date, int]) -> list[datetime.date]:
     return sorted(spikes | lonely)
 
 
-def _is_stand_in(word: str) -> bool:
+def _stand_in_year(word: str) -> int | None:
+    """Return the year of a date outside the years 1500 to 2199; None for any other word."""
     match = STAND_IN.fullmatch(word.strip())
     if match is None:
-        return False
+        return None
     year = int(match["y"] or match["y2"] or match["y3"])
-    return not FIRST_YEAR <= year <= LAST_YEAR
+    return None if FIRST_YEAR <= year <= LAST_YEAR else year
 
 
 def _date(parts: dict[str, str | None]) -> datetime.date | None:

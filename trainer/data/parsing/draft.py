@@ -57,7 +57,7 @@ def gaps_reason(words: Words, gaps: Sequence[str]) -> str:
         return ""
     rows = words.rows(gaps)
     word = words.first(gaps)
-    return f"; {quote_words(gaps)} in {rows} {'cell means' if rows == 1 else 'cells means'} missing (first on {words.where(word).lower()})"
+    return f"; {quote_words(gaps)} in {rows} {'cell means' if rows == 1 else 'cells mean'} missing (first on {words.where(word).lower()})"
 
 
 def how_many(words: Words, odd: Sequence[str]) -> str:

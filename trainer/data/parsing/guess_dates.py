@@ -47,8 +47,8 @@ def dates_of(words: Words, forms: Sequence[str], given: ParsingChoices, *, is_ch
         return None  # durations such as 30:15 are not times of day
     word = words.first(odd)
     question = f"{words.where(word)}: column '{words.name}' has '{word[:60]}' among dates as {_date_name(made)}"
-    if is_chosen and len(forms) == 1:
-        choices = (TEXT,)  # the user already chose this form
+    if len(likely) == 1:
+        choices = (TEXT,)  # to name the only form that is likely would change nothing
     no_dates_at_all = tuple(word for word in odd if all(moment_of(word, form) is None for form in likely))
     return ColumnReading(
         name=words.name, taken_for=ASK, question=question + how_many(words, odd), choices=choices, odd=no_dates_at_all

@@ -20,7 +20,7 @@ from trainer.data.parsing.infer import places
 from trainer.errors import DataError, closest, list_names
 
 MAX_PLACES = 20
-MOST_ODD = 5  # with more odd words, a hint does not name them
+MOST_ODD = 20  # with more odd words, a hint does not name them
 
 
 @dataclass(frozen=True, kw_only=True)
