@@ -43,6 +43,7 @@ FINDING_TITLES = {
     "sentinel": "Marks for missing values",
     "words_among_numbers": "Words among numbers",
     "words_among_dates": "Words among dates",
+    "mixed_units": "Numbers in another unit",
     "number_texts": "Numbers written as text",
     "emptiness_predicts": "Empty cells tell the class",
     "date_after_outcome": "A date after the outcome",

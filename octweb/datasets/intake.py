@@ -181,7 +181,7 @@ def _describe(raw: RawTable, choice: ColumnChoice, reading: TableReading) -> dic
         "reading": reading.to_json() if reading.special or reading.columns else {},
         "rows": len(table),
         "columns": column_records(guesses, table, target, choice),
-        "profile": profile_record(profile(table, labels), labels, report)
+        "profile": profile_record(profile(table, labels), labels, report, table)
         | {"read_bytes": _bytes(raw)}
         | _checks(raw, target, choice, reading, built),
     }

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Iterable
 from dataclasses import asdict
 from typing import Any
 
+import numpy as np
+
 from octweb.datasets.choice import ColumnChoice
 from trainer.data.build import LoadReport
+from trainer.data.changed_form import MOST_WORDS
 from trainer.data.empty_report import EmptyReport
 from trainer.data.parsing.infer import GuessedColumn
 from trainer.data.profile import Profile
-from trainer.table import Labels, Table
+from trainer.table import Column, ColumnKind, Labels, Table
+
+SKETCH = 64  # digests that stand for the categories of a column
 
 
 def column_records(
@@ -59,7 +66,26 @@ def empty_record(report: EmptyReport, labels: Labels) -> dict[str, Any]:
     }
 
 
-def profile_record(profile: Profile, labels: Labels, report: LoadReport) -> dict[str, Any]:
+def word_record(column: Column) -> dict[str, Any]:
+    """Return the categories of a column with their rows, for the comparison with a later version.
+
+    Of more than 200 categories only `SKETCH` numbers are kept; see `sketch`. Return nothing for other columns.
+    """
+    if column.kind is not ColumnKind.CATEGORICAL:
+        return {}
+    codes = column.values[~column.missing].astype(np.int64)
+    counts = np.bincount(codes, minlength=len(column.schema.categories)).tolist()
+    words = {word: n for word, n in zip(column.schema.categories, counts, strict=True) if n}
+    return {"words": words} if len(words) <= MOST_WORDS else {"sketch": sketch(words)}
+
+
+def sketch(words: Iterable[str]) -> list[int]:
+    """Return the smallest digests of the words; two sets with many common words share some of them (bottom-k sketch)."""
+    digests = {int.from_bytes(hashlib.blake2b(word.encode(), digest_size=6).digest()) for word in words}
+    return sorted(digests)[:SKETCH]
+
+
+def profile_record(profile: Profile, labels: Labels, report: LoadReport, table: Table) -> dict[str, Any]:
     """Return the profile as JSON, with the classes in the order of the labels."""
     counts = labels.counts()
     return {
@@ -94,6 +120,7 @@ def profile_record(profile: Profile, labels: Labels, report: LoadReport) -> dict
                 "cut_empty": c.cut_empty,
                 "constant": bool(c.constant),
             }
-            for c in profile.columns
+            | word_record(column)
+            for c, column in zip(profile.columns, table.columns, strict=True)
         ],
     }

@@ -12,7 +12,8 @@ import numpy as np
 from octweb.datasets import actions
 from octweb.datasets.choice import ReadOptions, choice_of
 from octweb.datasets.models import Dataset
-from trainer.data.changed_form import propose_factor, propose_words
+from octweb.datasets.record import SKETCH, sketch
+from trainer.data.changed_form import FITTING, propose_factor, propose_words
 from trainer.data.profile import OTHER as PROFILE_OTHER
 from trainer.errors import DataError, list_names
 from trainer.table import MISSING_CATEGORY, ColumnKind
@@ -84,6 +85,7 @@ def _refuse_changed_forms(before: Dataset, now: Dataset) -> None:
     ]
     classes = dict(zip(now.profile.get("classes") or (), now.profile.get("class_counts") or (), strict=False))
     sentences += _changed_words(now.target, classes, before.profile.get("classes") or ())
+    sentences += _mixed_units(before, now)
     if sentences:
         words = "1 column seems" if len(sentences) == 1 else f"{len(sentences)} columns seem"
         raise ChangedForms(
@@ -96,13 +98,11 @@ def _changed_form(was: dict[str, Any] | None, has: dict[str, Any]) -> str:
     """Describe the likely change of a column by the profiles of both versions; "" if there is none."""
     if was is None or was["kind"] != has["kind"]:
         return ""
-    rows = [sum(bin_) for bin_ in has["histogram"]]
     if has["kind"] == ColumnKind.CATEGORICAL:
-        if PROFILE_OTHER in (*was["bars"], *has["bars"]):  # the profile lists only the most frequent categories
-            return ""
-        return next(iter(_changed_words(has["name"], dict(zip(has["bars"], rows, strict=True)), was["bars"])), "")
+        return _changed_categories(was, has)
     if has["kind"] != ColumnKind.NUMERIC or has["minimum"] is None or was["minimum"] is None:
         return ""
+    rows = [sum(bin_) for bin_ in has["histogram"]]
     width = (has["maximum"] - has["minimum"]) / len(rows)
     middles = has["minimum"] + width * (np.arange(len(rows)) + 0.5)
     proposal = propose_factor(has["name"], np.repeat(middles, rows), was["minimum"], was["maximum"])
@@ -112,6 +112,29 @@ def _changed_form(was: dict[str, Any] | None, has: dict[str, Any]) -> str:
     return f"Column '{has['name']}' had {ranges[0]} and has {ranges[1]}: {proposal.reading}."
 
 
+def _changed_categories(was: dict[str, Any], has: dict[str, Any]) -> str:
+    """Describe the likely renaming of categories by the profiles of both versions; "" if there is none."""
+    before, now = _words(was), _words(has)
+    if before is not None and now is not None:
+        return next(iter(_changed_words(has["name"], now, list(before))), "")
+    sketches = [c.get("sketch") or sketch(words or ()) for c, words in ((was, before), (has, now))]
+    if not all(sketches):  # stored before categories were
+        return ""
+    common = set(sketches[0]) & set(sketches[1]) & set(sorted({*sketches[0], *sketches[1]})[:SKETCH])
+    if common:
+        return ""
+    return f"Column '{has['name']}' has hardly any of the {was['distinct']:,} words that it had before."
+
+
+def _words(column: dict[str, Any]) -> dict[str, int] | None:
+    """Return the rows of each category of a profile; None if it does not list all of them."""
+    if "words" in column:
+        return column["words"]
+    if "sketch" in column or PROFILE_OTHER in column["bars"]:
+        return None
+    return dict(zip(column["bars"], (sum(bin_) for bin_ in column["histogram"]), strict=True))
+
+
 def _changed_words(column: str, counts: dict[str, int], before: Sequence[str]) -> list[str]:
     """Return a sentence on categories that seem to be renamed; empty if there is none."""
     present = {word: rows for word, rows in counts.items() if word != MISSING_CATEGORY}
@@ -119,10 +142,20 @@ def _changed_words(column: str, counts: dict[str, int], before: Sequence[str]) -
     proposal = propose_words(column, unknown, sum(present.values()), before)
     if proposal is not None:
         return [f"Column '{column}' has other words than before: {proposal.reading}."]
-    if not unknown or unknown.keys() != present.keys():
+    if not unknown or sum(unknown.values()) < FITTING * sum(present.values()):
         return []
     words = list_names(list(unknown)[:MOST_NAMED])
-    return [f"Column '{column}' has none of the words that it had before; it has {words}."]
+    few = "none" if unknown.keys() == present.keys() else "hardly any"
+    return [f"Column '{column}' has {few} of the words that it had before; it has {words}."]
+
+
+def _mixed_units(before: Dataset, now: Dataset) -> list[str]:
+    """Return a sentence on each column in which some numbers got another unit since the version before."""
+    found = [
+        {f["column"]: f["figure"] for f in d.profile.get("findings") or () if f["kind"] == "mixed_units"}
+        for d in (before, now)
+    ]
+    return [f"Column '{name}': {figure}." for name, figure in found[1].items() if name not in found[0]]
 
 
 def _without_counts(reading: Mapping[str, Any]) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from trainer.data.parsing.alike import spelling_key
-from trainer.dtypes import FloatArray
+from trainer.dtypes import BoolArray, FloatArray
 from trainer.table import MISSING_CATEGORY
 
 FEWEST = 8  # with fewer numbers, no factor is proposed
@@ -22,6 +22,9 @@ FITTING = 0.95  # smallest share of cells that a proposal must explain
 SPREAD = 0.2  # smallest part of the training range that the middle 90 % must fill; a tiny factor would fit anything
 SPREAD_SHIFTED = 0.35  # the same for readings with an offset, which drifting values fit more easily
 PLAIN_WORTH = 0.9  # a power of ten is proposed if it fits at least this well, compared with the best reading
+PART = 0.1  # smallest share of a part of the numbers in another unit
+QUANTILES = (0.1, 0.25, 0.5, 0.75, 0.9)
+ALIKE = 0.2  # largest distance of these quantiles of two parts that are spread alike, as part of the training range
 MOST_WORDS = 200  # with more different unknown words, no recoding is proposed
 NAMED = 3  # pairs of words in a sentence
 SAMPLE = 20_000  # most numbers in the sample of a column
@@ -65,6 +68,7 @@ class ChangedForm:
     factor: float | None = None
     offset: float = 0.0
     unit: str = ""
+    stays: tuple[float, float] | None = None  # numbers in this range stay; None: all numbers are converted
     example: str = ""
     words: Mapping[str, str] = field(default_factory=dict)
     changed: int | None = None
@@ -75,6 +79,8 @@ class ChangedForm:
         """The reading that would fit."""
         if self.offset:
             return f"turned from {self.unit} they would fit"
+        if self.stays is not None and self.factor is not None:
+            return f"{_times(self.factor)} these would fit like the other numbers"
         if self.factor is not None:
             return f"{_times(self.factor)}{f' (such as {self.unit})' if self.unit else ''} they would fit"
         pairs = [f"'{word}' for '{category}'" for word, category in list(self.words.items())[:NAMED]]
@@ -110,6 +116,7 @@ class ChangedForm:
             record["words"] = dict(self.words)
         else:
             record |= {"factor": self.factor, "offset": self.offset, "unit": self.unit}
+            record |= {} if self.stays is None else {"stays": list(self.stays)}
         if self.changed is not None:
             record |= {"answers_changed": self.changed, "rows": self.rows}
         return record | {"sentence": self.sentence}
@@ -118,6 +125,8 @@ class ChangedForm:
         """Return numbers converted by this reading; declared codes do not change."""
         assert self.factor is not None
         read = values * self.factor + self.offset
+        if self.stays is not None:
+            read = np.where((values >= self.stays[0]) & (values <= self.stays[1]), values, read)
         return np.where(np.isin(values, tuple(codes)), values, read) if codes else read
 
 
@@ -160,15 +169,45 @@ def propose_factor(
     -------
     ChangedForm or None
         None unless at least half of the numbers lie outside the range and a reading brings nearly all of them into it. The
-        reading that fills the range best wins, but a power of ten is preferred if it fits nearly as well.
+        reading that fills the range best wins, but a power of ten is preferred if it fits nearly as well. Otherwise, a power
+        of ten may bring only the numbers outside the range back, if they are then spread like those inside.
     """
     numbers = values[~np.isnan(values)]
     if codes:
         numbers = numbers[~np.isin(numbers, tuple(codes))]
     outside = (numbers < low) | (numbers > high)
     strange = int(outside.sum())
-    if len(numbers) < FEWEST or strange < STRANGE * len(numbers) or not high > low:
+    if len(numbers) < FEWEST or not strange or not high > low:
         return None
+    whole = _whole_column(column, numbers, outside, low, high) if strange >= STRANGE * len(numbers) else None
+    return whole or _part_of_column(column, numbers, outside, low, high)
+
+
+def _part_of_column(
+    column: str, numbers: FloatArray, outside: BoolArray, low: float, high: float
+) -> ChangedForm | None:
+    """Return the power of ten that makes the numbers outside the range spread like those inside; None without one."""
+    inner = numbers[~outside]
+    outer = numbers[outside]
+    if min(len(inner), len(outer)) < FEWEST or len(outer) < PART * len(numbers):
+        return None
+    places = np.quantile(inner, QUANTILES)
+    if places[-1] - places[0] < SPREAD * (high - low):
+        return None
+    for factor in POWERS:
+        converted = outer * factor
+        fits = ((converted >= low) & (converted <= high)).mean() >= FITTING
+        if fits and np.abs(np.quantile(converted, QUANTILES) - places).max() <= ALIKE * (high - low):
+            return ChangedForm(
+                column=column, strange=len(outer), cells=len(numbers), factor=factor, stays=(low, high),
+                example=f"{outer[0]:.10g}",
+            )  # fmt: skip
+    return None
+
+
+def _whole_column(column: str, numbers: FloatArray, outside: BoolArray, low: float, high: float) -> ChangedForm | None:
+    """Return the reading that brings nearly all numbers into the range; None without one."""
+    strange = int(outside.sum())
     first, last = np.quantile(numbers, (0.05, 0.95))
 
     def fit(reading: _Conversion) -> float:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from trainer.data.changed_form import ChangedForm, WatchedColumn, propose_factor, propose_words
+from trainer.data.changed_form import PART, ChangedForm, WatchedColumn, propose_factor, propose_words
 from trainer.data.reader import UNKNOWN_CODE, outside_words
 from trainer.dtypes import BoolArray, FloatArray
 from trainer.table import ColumnKind, ColumnSchema, UnknownPolicy
@@ -226,7 +226,7 @@ def renamed_schema(schema: Sequence[ColumnSchema], proposals: Sequence[ChangedFo
 
 
 def _many_outside(tree: Tree, matrix: FloatArray) -> bool:
-    """Return whether at least half of the numbers of a column may lie outside of its training range.
+    """Return whether at least a tenth of the numbers of a column may lie outside of its training range.
 
     Otherwise no factor is proposed. Ordinary calls end here, within a twentieth of the time of a full examination.
     """
@@ -239,11 +239,11 @@ def _many_outside(tree: Tree, matrix: FloatArray) -> bool:
     inside = ((cells >= low) & (cells <= high)).sum(axis=0)
     if any(tree.schema[j].special for j, _ in ranged):
         return True  # codes may look like values outside the range; only the full examination excludes them
-    if not (2 * inside <= len(cells)).any():
+    if not (inside <= (1 - PART) * len(cells)).any():
         return False
     # empty cells are neither inside nor outside
     outside = ((cells < low) | (cells > high)).sum(axis=0)
-    return bool(((outside >= inside) & (outside > 0)).any())
+    return bool(((outside >= PART * (inside + outside)) & (outside > 0)).any())
 
 
 def _has_words(proposals: Sequence[ChangedForm]) -> bool:

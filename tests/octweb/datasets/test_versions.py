@@ -95,6 +95,36 @@ def test_recoded_categories_are_said(first, words, sentence):
     assert any(sentence in problem for problem in refused.value.problems), refused.value.problems
 
 
+def codes(count, form):
+    """A table with `count` categories, and its rows under other codes."""
+    return "code,size,class\n" + "".join(
+        f"{form(i % count)},{i * i % 17},{'pq'[i % 3 == 0]}\n" for i in range(3 * count)
+    )
+
+
+@pytest.mark.parametrize(
+    ("count", "sentence"),
+    [(40, "has none of the words that it had before; it has"), (300, "has hardly any of the 300 words")],
+)
+def test_recoding_of_many_categories_is_said(owner, media, count, sentence):
+    file = io.BytesIO(codes(count, "place {}".format).encode())
+    before = actions.create(owner=owner, file=file, source_name="a.csv", name="Places", target="class")
+    with pytest.raises(versions.ChangedForms, match=sentence):
+        version(before, codes(count, "K{}".format))
+    assert version(before, codes(count, lambda i: f"place {i + count // 4}")).version == 2
+
+
+def test_part_in_another_unit_is_said(owner, media):
+    def table(factor):
+        cells = [(40 + i * 37 % 61) * (factor if i % 2 else 1) for i in range(120)]
+        return "kg,class\n" + "".join(f"{cell},{'pq'[i % 3 == 0]}\n" for i, cell in enumerate(cells))
+
+    file = io.BytesIO(table(1).encode())
+    before = actions.create(owner=owner, file=file, source_name="a.csv", name="Weights", target="class")
+    with pytest.raises(versions.ChangedForms, match=r"Column 'kg': 60 of 120 numbers .* look like the others times 10"):
+        version(before, table(10))
+
+
 def test_dropped_and_duplicate_rows_are_differences(first):
     rows = FIRST.splitlines()
     made = version(first, "\n".join([*rows, ",r,p", "1,,q", rows[1], rows[1]]) + "\n")

@@ -172,6 +172,18 @@ def test_shifted_units_are_found(low, high, change, unit):
     assert f"turned from {unit} they would fit" in proposal.sentence
 
 
+@pytest.mark.parametrize(("every", "factor"), [(2, 10), (4, 1000), (3, 0.01)])
+def test_part_of_the_numbers_in_another_unit_is_found(every, factor):
+    values = np.random.default_rng(3).uniform(52, 118, 200)
+    strange = np.arange(200) % every == 0
+    mixed = np.where(strange, values * factor, values)
+    proposal = propose_factor("weight", mixed, 50.0, 120.0)
+    assert proposal is not None
+    assert proposal.strange == strange.sum()
+    assert proposal.reread(mixed) == pytest.approx(values)
+    assert "these would fit like the other numbers" in proposal.sentence
+
+
 def test_drifting_values_are_no_unit():
     assert propose_factor("size", np.linspace(175, 205, 50), 50.0, 120.0) is None
 

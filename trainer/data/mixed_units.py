@@ -1,0 +1,153 @@
+"""Find columns in which part of the numbers has another unit, such as grams among kilograms."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from trainer.dtypes import BoolArray, FloatArray
+from trainer.table import Column, ColumnKind, Table
+
+FACTORS = (10.0, 100.0, 1000.0)  # other factors fit columns with two groups by chance
+FEWEST = 20  # numbers in each part
+FEWEST_VALUES = 8  # different numbers in each part; fewer may be codes
+NEAR = 0.1  # largest difference between the shift of the mean logarithm and that of the factor
+CLEAR = 0.5  # smallest Kolmogorov-Smirnov distance of the parts as they are
+CRITICAL = 1.95  # of the Kolmogorov-Smirnov test at 0.1 %
+WIDEST_GAP = 2.0  # smallest ratio of the gap between two parts to the widest gap within them
+MOST_LEVELS = 10  # categories of a column that may separate the units
+MOST_PARTS = 100  # categories of a table that are examined
+SAMPLE = 20_000  # most rows that are compared
+
+
+@dataclass(frozen=True, kw_only=True)
+class MixedUnit:
+    """A column in which `rows` of `cells` numbers look like the others times `factor`.
+
+    `example` is one of them, and `where` tells which rows they are, in words.
+    """
+
+    column: str
+    rows: int
+    cells: int
+    factor: float
+    example: float
+    where: str
+
+
+def mixed_units(table: Table) -> Iterator[MixedUnit]:
+    """Yield the columns in which a part of the numbers looks like the others times 10, 100 or 1000.
+
+    The part is separated from the other numbers by a gap, begins at a row of the file, or has one category of another
+    column. Divided by the factor it must be spread like the others. Only positive numbers are compared.
+
+    Parameters
+    ----------
+    table : Table
+        The rows in the order of the file.
+    """
+    levels = _levels(table)
+    for column in table.columns:
+        if column.kind is not ColumnKind.NUMERIC:
+            continue
+        rows = np.flatnonzero((column.values > 0) & ~np.isin(column.values, column.schema.special))
+        if len(rows) < 2 * FEWEST:
+            continue
+        logs = np.log10(column.values[rows])
+        if (mixed := _in_parts(column, table, rows, logs, levels)) is not None:
+            yield mixed
+
+
+def _in_parts(
+    column: Column, table: Table, rows: np.ndarray, logs: FloatArray, levels: list[tuple[Column, int]]
+) -> MixedUnit | None:
+    """Return the first part of a column in another unit; None without one."""
+    parts: list[tuple[BoolArray, str]] = []
+    if (above := _above_gap(logs)) is not None:
+        parts.append((above, "the larger ones"))
+    start = _largest_shift(logs)
+    line = table.row_numbers[rows[start]] if len(table.row_numbers) else rows[start] + 1
+    parts.append((np.arange(len(logs)) >= start, f"from row {line:,} of the file on"))
+    for other, code in levels:
+        parts.append((other.values[rows] == code, f"where {other.name} is {other.schema.categories[code]}"))
+    for part, where in parts:
+        factor = _factor(logs, part)
+        if factor is None:
+            continue
+        if factor < 1:
+            factor = 1 / factor
+            part = ~part
+            where = "the others have larger numbers" if where == "the larger ones" else _other_side(where, line)
+        example = float(column.values[rows[np.flatnonzero(part)[0]]])
+        return MixedUnit(
+            column=column.name, rows=int(part.sum()), cells=len(logs), factor=factor, example=example, where=where
+        )
+    return None
+
+
+def _other_side(where: str, line: int) -> str:
+    return f"before row {line:,} of the file" if where.startswith("from row") else where.replace(" is ", " is not ", 1)
+
+
+def _levels(table: Table) -> list[tuple[Column, int]]:
+    """Return the categories of small columns, each with its column."""
+    pairs = [
+        (column, code)
+        for column in table.columns
+        if column.kind is ColumnKind.CATEGORICAL and 1 < len(column.schema.categories) <= MOST_LEVELS
+        for code in range(len(column.schema.categories))
+    ]
+    return pairs[:MOST_PARTS]
+
+
+def _above_gap(logs: FloatArray) -> BoolArray | None:
+    """Return the numbers above the widest gap; None if another gap is nearly as wide."""
+    ordered = np.sort(logs)
+    gaps = np.diff(ordered)
+    at = int(gaps.argmax())
+    rest = np.delete(gaps, at).max(initial=0.0)
+    return logs > ordered[at] if gaps[at] >= WIDEST_GAP * rest else None
+
+
+def _largest_shift(logs: FloatArray) -> int:
+    """Return the place from which on the mean differs most from the mean before it, by the cumulated sum."""
+    n = len(logs)
+    places = np.arange(1, n)
+    sums = np.cumsum(logs - logs.mean())[:-1]
+    weight = np.sqrt(places * (n - places) / n)
+    return int(np.abs(sums / np.maximum(weight, 1e-12)).argmax()) + 1
+
+
+def _factor(logs: FloatArray, part: BoolArray) -> float | None:
+    """Return the factor by which the numbers of a part differ from the others; None if they differ in another way."""
+    size = int(part.sum())
+    if min(size, len(logs) - size) < FEWEST:
+        return None
+    shift = float(logs[part].mean() - logs[~part].mean())
+    factors = [f for f in FACTORS if abs(abs(shift) - math.log10(f)) <= NEAR]
+    if not factors:
+        return None
+    step = math.copysign(math.log10(factors[0]), shift)
+    own = _sample(logs[part])
+    others = _sample(logs[~part])
+    if min(len(np.unique(own)), len(np.unique(others))) < FEWEST_VALUES:
+        return None
+    critical = CRITICAL * math.sqrt((len(own) + len(others)) / (len(own) * len(others)))
+    alike = _distance(own - step, others) <= critical and _distance(own, others) >= CLEAR
+    return 10.0 ** round(step) if alike else None
+
+
+def _sample(values: FloatArray) -> FloatArray:
+    step = -(-len(values) // SAMPLE)
+    return np.sort(values[::step])
+
+
+def _distance(a: FloatArray, b: FloatArray) -> float:
+    """Return the Kolmogorov-Smirnov distance of two sorted samples."""
+    both = np.round(np.concatenate((a, b)), 9)  # logarithms of equal numbers may differ in the last bit
+    places = np.unique(both)
+    below = [np.searchsorted(np.round(values, 9), places, side="right") / len(values) for values in (a, b)]
+    return float(np.abs(below[0] - below[1]).max())
