@@ -58,6 +58,13 @@ class UnknownPolicy(StrEnum):
     REFUSE = "refuse"  # an error
 
 
+class RowNaming(StrEnum):
+    """How sure it is that the values of a column name or count the rows."""
+
+    CERTAIN = "certain"
+    LIKELY = "likely"
+
+
 class ClassType(StrEnum):
     """The type of the classes of a target."""
 
@@ -90,6 +97,8 @@ class ColumnSchema:
     unknown: UnknownPolicy = field(default=UnknownPolicy.WARN, compare=False)
     # meanings of special values, by the number as text
     meanings: Mapping[str, str] = field(default_factory=dict, compare=False)
+    ordered: bool = field(default=False, compare=False)  # whether the file or frame declares an order of the categories
+    names_rows: RowNaming | None = field(default=None, compare=False)  # None: the values do not name the rows
 
     def __post_init__(self) -> None:
         if self.missing is MissingPolicy.CATEGORY and self.kind is not ColumnKind.CATEGORICAL:
@@ -133,6 +142,10 @@ class ColumnSchema:
         record: dict[str, Any] = {} if self.range is None else {"range": list(self.range)}
         if self.kind is ColumnKind.CATEGORICAL:
             record["unknown"] = str(self.unknown)
+        if self.ordered:
+            record["ordered"] = True
+        if self.names_rows is not None:
+            record["names_rows"] = str(self.names_rows)
         return record | ({"meanings": dict(self.meanings)} if self.meanings else {})
 
     def with_contract(self, record: Mapping[str, Any]) -> ColumnSchema:
@@ -144,6 +157,8 @@ class ColumnSchema:
                 range=None if ends is None else (float(ends[0]), float(ends[1])),
                 unknown=UnknownPolicy(record.get("unknown", "warn")),
                 meanings={str(code): str(text) for code, text in dict(record.get("meanings") or {}).items()},
+                ordered=record.get("ordered") is True,
+                names_rows=RowNaming(record["names_rows"]) if record.get("names_rows") else None,
             )
         except (LookupError, TypeError, ValueError) as error:
             raise DataError(

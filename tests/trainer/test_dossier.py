@@ -158,6 +158,14 @@ def test_without_held_out_rows_nothing_stands_in_their_place(tmp_path):
     assert {leaf["kept"] for leaf in found["calibration"]} == {None}
 
 
+def test_warnings_about_identifiers_are_in_the_dossier(tmp_path):
+    data = tmp_path / "t.csv"
+    data.write_text("Id,size,y\n" + "".join(f"{i},{i * i % 7},{'ab'[i > 30]}\n" for i in range(60)))
+    table, labels, _ = load(data, target="y", kinds={"Id": "numeric"})
+    document = train(TrainRequest(table=table, labels=labels, method="cart", parameters={"depth": 1})).model.to_json()
+    assert made(document, data, tmp_path)["warnings"][0].startswith("The tree asks Id. Its values name or count")
+
+
 def test_fold_trees_show_stability_of_tree(tmp_path):
     document, data = trained(tmp_path, "cart", folds=4)
     found = made(document, data, tmp_path)

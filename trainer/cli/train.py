@@ -132,7 +132,7 @@ def _train_from_rows(options: Options, interrupts: Interrupts) -> None:
     result = with_reward(result, request, earned)
     if result.certificate.note:
         note(result.certificate.note)
-    warnings = tree_warnings(result.tree, report.identifiers)
+    warnings = tree_warnings(result.tree)
     for warning in warnings:
         print(f"warning: {warning}", file=sys.stderr)
     if options["json"]:

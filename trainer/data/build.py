@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
+from trainer.data.formats.parquet_file import declared_order
 from trainer.data.formats.raw import RawTable
 from trainer.data.parsing.cells import Cells
 from trainer.data.parsing.infer import GuessedColumn, guess, places, sorted_words
@@ -117,7 +118,9 @@ def build(
         kind = ColumnKind(kinds.get(name, column_guess.schema.kind))
         policy = MissingPolicy(missing.get(name, _policy_for_kind(default_missing, kind)))
         codes = tuple(sorted({float(v) for v in special.get(name, ())})) if kind is ColumnKind.NUMERIC else ()
-        schemas[name] = ColumnSchema(name=name, kind=kind, missing=policy, unit=units.get(name, ""), special=codes)
+        schemas[name] = ColumnSchema(
+            name=name, kind=kind, missing=policy, unit=units.get(name, ""), special=codes, names_rows=column_guess.names_rows,
+        )  # fmt: skip
         problems += wrong_words(name, kind, cells, raw)
         all_cells[name] = cells
         policies[name] = policy
@@ -127,7 +130,8 @@ def build(
         raise DataError(f"{NONE_USABLE.format(target)}." + _why(left_out))
     keep, dropped = _rows(raw, all_cells, schemas, policies)
     labels = replace(_labels(target, all_cells[target], keep), type=_class_type(raw.column(target).type))
-    columns = tuple(_column(schema, all_cells[name], keep) for name, schema in schemas.items())
+    orders = {name: declared_order(raw.column(name)) for name in schemas}
+    columns = tuple(_column(schema, all_cells[name], keep, orders[name]) for name, schema in schemas.items())
     report = LoadReport(
         rows_read=len(raw),
         rows_dropped=int(len(raw) - keep.sum()),
@@ -275,7 +279,7 @@ def _codes(cells: Cells, words: Sequence[str]) -> np.ndarray:
     return np.fromiter((code_of.get(w, -1) for w in cells.words), np.int64, len(cells.words))
 
 
-def _column(schema: ColumnSchema, cells: Cells, keep: BoolArray) -> Column:
+def _column(schema: ColumnSchema, cells: Cells, keep: BoolArray, order: Sequence[str] = ()) -> Column:
     index = cells.index[keep]
     if schema.kind is not ColumnKind.CATEGORICAL:
         values = cells.floats()
@@ -285,13 +289,16 @@ def _column(schema: ColumnSchema, cells: Cells, keep: BoolArray) -> Column:
     present[index] = True
     empty = cells.missing
     categories = sorted_words(cells, present & ~empty)
+    ordered = bool(order) and set(categories) <= set(order)
+    if ordered:
+        categories = tuple(word for word in order if word in set(categories))
     codes = _codes(cells, categories).astype(np.float64)
     if (present & empty).any() or schema.missing is MissingPolicy.CATEGORY:
         # a column without empty cells here may have some in the rows to predict
         if MISSING_CATEGORY not in categories:
             categories = (*categories, MISSING_CATEGORY)
         codes[empty] = categories.index(MISSING_CATEGORY)
-    return Column(schema=replace(schema, categories=categories), values=codes[index])
+    return Column(schema=replace(schema, categories=categories, ordered=ordered), values=codes[index])
 
 
 def _constant(values: FloatArray) -> bool:

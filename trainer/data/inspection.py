@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -13,17 +13,18 @@ from trainer.data.build import LoadReport, useless_columns
 from trainer.data.empty_report import EmptyReport
 from trainer.data.formats.raw import RawTable
 from trainer.data.late_dates import late_dates
+from trainer.data.mixed_units import mixed_units
 from trainer.data.parsing.alike import alike_groups
 from trainer.data.parsing.cells import Cells
 from trainer.data.parsing.column import DATE, ColumnReading
 from trainer.data.parsing.dates import GUESSED, DateForm, likely_stand_ins, moment_of
 from trainer.data.parsing.draft import SAMPLE
-from trainer.data.parsing.infer import GuessedColumn, numbers_rows, stray_words
+from trainer.data.parsing.infer import GuessedColumn, may_number_rows, numbers_rows, stray_words
 from trainer.data.parsing.reading import ColumnParsing
 from trainer.data.parsing.words import is_missing_word
 from trainer.data.profile import Profile
 from trainer.errors import list_names
-from trainer.table import Column, ColumnKind, Labels, Table
+from trainer.table import Column, ColumnKind, Labels, RowNaming, Table
 from trainer.tree.nodes import Tree
 from trainer.tree.numbers import count_words, decimal_text, number_text, percent_text
 
@@ -105,6 +106,7 @@ def findings_of(table: InspectedTable) -> tuple[IntakeFinding, ...]:
     if table.built is not None and table.profile is not None:
         data, labels, _ = table.built
         findings += [*_leaks(data, labels, table.profile), *_late(table, data, labels), *_table_findings(table.profile)]
+        findings += _mixed_units(data)
     if table.empty is not None and table.built is not None:
         findings += _emptiness(table.empty, table.built[1])
     return tuple(sorted(findings, key=lambda finding: SEVERITIES.index(finding.severity)))
@@ -129,6 +131,8 @@ def _identifiers(table: InspectedTable) -> Iterable[IntakeFinding]:
     features = [guess for guess in table.guesses if guess.name != table.target]
     left_out = {*useless_columns(features, table.named), *table.ignored}
     for guess in features:
+        if guess.likely_identifier and guess.name not in table.ignored and guess.name not in table.named:
+            yield _likely_identifier(guess)
         if not guess.identifier:
             continue
         figure = f"{guess.distinct:,} different values; {guess.reason.rpartition('; ')[2]}"
@@ -153,6 +157,18 @@ def _identifiers(table: InspectedTable) -> Iterable[IntakeFinding]:
                 mend={"column": guess.name, "role": "ignored"},
                 if_nothing="A tree may ask the column. It is then right on these rows and useless for new ones.",
             )
+
+
+def _likely_identifier(guess: GuessedColumn) -> IntakeFinding:
+    return IntakeFinding(
+        kind="identifier",
+        column=guess.name,
+        severity=MEDIUM,
+        figure=next(words for words in guess.reason.split("; ") if words.startswith("all ") and "different" in words),
+        sentence="The numbers look like names of the rows, such as account numbers. They say nothing about a new row then.",
+        mend={"column": guess.name, "role": "ignored"},
+        if_nothing="The column stays. A tree that asks it may be right on these rows and useless for new ones.",
+    )
 
 
 def _look_alike(table: InspectedTable) -> Iterable[IntakeFinding]:
@@ -198,7 +214,7 @@ def _visible(word: str) -> str:
 def _sentinels(table: InspectedTable) -> Iterable[IntakeFinding]:
     for column in table.reading.columns.values():
         if column.taken_for == DATE and column.missing and not column.given and column.name != table.target:
-            yield _empty_date(column)
+            yield _empty_date(table, column)
         if column.date is not None and column.name not in (table.target, *table.ignored):
             yield from _stand_in_dates(table, column, column.date)
     columns_with_codes = {name for column in table.reading.columns.values() for name in column.names if column.special}
@@ -227,14 +243,15 @@ def _chosen_codes(table: InspectedTable, name: str) -> tuple[float, ...]:
     return next((column.special for column in table.built[0].schema if column.name == name), ())
 
 
-def _empty_date(column: ColumnReading) -> IntakeFinding:
-    words = ", ".join(column.missing[:SHOWN])
+def _empty_date(table: InspectedTable, column: ColumnReading) -> IntakeFinding:
+    cells = Cells.of(table.unparsed.column(column.name))
+    words = _named(column.missing, dict(zip(cells.words, cells.counts.tolist(), strict=True)))
     return IntakeFinding(
         kind="sentinel",
         column=column.name,
         severity=LOW,
         figure=words,
-        sentence=f"{words} among the dates {'is' if len(column.missing) == 1 else 'are'} read as empty cells, so that the column stays a date.",
+        sentence=f"{'This word' if len(column.missing) == 1 else 'These words'} among the dates {'is' if len(column.missing) == 1 else 'are'} read as empty cells, so that the column stays a date.",
         mend={"column": column.name, "kind": "text"},
         if_nothing="The cells count as empty.",
     )
@@ -327,11 +344,17 @@ def _words_among_dates(table: InspectedTable) -> Iterable[IntakeFinding]:
             kind="words_among_dates",
             column=guess.name,
             severity=HIGH,
-            figure=f"{dates:,} of {sum(words.values()):,} values are dates ({form}), but others such as {odd[0][:40]!r} are not",
+            figure=f"{dates:,} of {sum(words.values()):,} values are dates ({form}), but not {_named(odd, words)}",
             sentence="A few words turn a column of dates into categories.",
             mend={"column": guess.name, "missing": odd} if len(odd) <= MOST_STRAY else {},
             if_nothing="Each date is a category: a tree cannot ask whether it is early or late, and a new date is unknown.",
         )
+
+
+def _named(words: Sequence[str], counts: Mapping[str, int]) -> str:
+    """Name the first words with their rows: "'x' (2), 'y' (1) and 3 more"."""
+    named = ", ".join(f"'{word[:40]}' ({counts.get(word, 0):,})" for word in words[:SHOWN])
+    return f"{named} and {len(words) - SHOWN} more" if len(words) > SHOWN else named
 
 
 def _mostly_dates(words: Sequence[str], form: str) -> bool:
@@ -364,6 +387,21 @@ def _leaks(table: Table, labels: Labels, profile: Profile) -> Iterable[IntakeFin
             sentence=sentence,
             mend={"column": column.name, "role": "ignored"},
             if_nothing="The tree repeats this column. If new rows do not have it before the outcome, the tree cannot be used.",
+        )
+
+
+def _mixed_units(data: Table) -> Iterable[IntakeFinding]:
+    """Yield a finding for each column in which some numbers look like the others in another unit."""
+    for mixed in mixed_units(data):
+        factor = number_text(mixed.factor)
+        yield IntakeFinding(
+            kind="mixed_units",
+            column=mixed.column,
+            severity=HIGH,
+            figure=f"{mixed.rows:,} of {mixed.cells:,} numbers ({mixed.where}), such as {number_text(mixed.example)}, look like the others times {factor}",
+            sentence=f"Some numbers seem to have another unit. Divided by {factor} they are spread like the others.",
+            mend={"column": mixed.column, "role": "ignored"},
+            if_nothing="A tree compares numbers of different units. Correct them in the file, or leave the column out.",
         )
 
 
@@ -456,21 +494,37 @@ def _table_findings(profile: Profile) -> Iterable[IntakeFinding]:
         )
 
 
-def identifiers_in(table: Table, names: Collection[str]) -> list[str]:
-    """Return the columns among `names` that name or count the rows of a table."""
-    return [column.name for column in table.columns if column.name in names and _is_identifier(column)]
+def mark_identifiers(tree: Tree, table: Table) -> Tree:
+    """Return the tree with `names_rows` in the schema of each used column that names or counts the rows of a table."""
+    used = set(tree.used_columns)
+    schema = tuple(
+        replace(own, names_rows=_row_naming(column)) if j in used else own
+        for j, (own, column) in enumerate(zip(tree.schema, table.columns, strict=True))
+    )
+    return replace(tree, schema=schema)
 
 
-def _is_identifier(column: Column) -> bool:
+def _row_naming(column: Column) -> RowNaming | None:
     values = column.values[~column.missing]
     if column.kind is ColumnKind.CATEGORICAL:
-        return len(values) > FEWEST_ROWS and len(np.unique(values)) == len(values)
-    return column.kind is ColumnKind.NUMERIC and bool(numbers_rows(column.name, values))
+        return RowNaming.CERTAIN if len(values) > FEWEST_ROWS and len(np.unique(values)) == len(values) else None
+    if column.kind is not ColumnKind.NUMERIC:
+        return None
+    if numbers_rows(column.name, values):
+        return RowNaming.CERTAIN
+    return RowNaming.LIKELY if may_number_rows(values) else None
 
 
-def tree_warnings(tree: Tree, identifiers: Collection[str]) -> list[str]:
-    """Return warnings about a tree: columns that name or count the rows, and classes that look alike."""
-    return [words for words in (warn_identifiers(tree, identifiers), warn_alike_classes(tree)) if words]
+def tree_warnings(tree: Tree, identifiers: Collection[str] = ()) -> list[str]:
+    """Return warnings about a tree: columns that name or count the rows, and classes that look alike.
+
+    `identifiers` are such columns that the schema of the tree does not mark, as in older model files.
+    """
+    used = [tree.schema[j] for j in tree.used_columns]
+    certain = [c.name for c in used if c.names_rows is RowNaming.CERTAIN or c.name in identifiers]
+    likely = [c.name for c in used if c.names_rows is RowNaming.LIKELY and c.name not in certain]
+    sentences = (_warn_identifiers(certain), _warn_likely_identifiers(likely), warn_alike_classes(tree))
+    return [words for words in sentences if words]
 
 
 def warn_alike_classes(tree: Tree) -> str:
@@ -485,9 +539,17 @@ def warn_alike_classes(tree: Tree) -> str:
     )
 
 
-def warn_identifiers(tree: Tree, identifiers: Collection[str]) -> str:
-    """Return a warning about columns of the tree that name or count the rows; "" if there are none."""
-    used_names = [tree.schema[j].name for j in tree.used_columns if tree.schema[j].name in identifiers]
+def _warn_likely_identifiers(names: Sequence[str]) -> str:
+    if not names:
+        return ""
+    return (
+        f"The tree asks {list_names(names)}. {'Its' if len(names) == 1 else 'Their'} numbers are all different and may name the rows. "
+        "If they do, leave the column out and train again."
+    )
+
+
+def _warn_identifiers(used_names: Sequence[str]) -> str:
+    """Return a warning about columns of a tree that name or count the rows; "" if there are none."""
     if not used_names:
         return ""
     return (

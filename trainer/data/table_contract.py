@@ -7,12 +7,13 @@ from typing import Any
 
 from trainer.data.parsing import ColumnParsing
 from trainer.data.parsing.column import PLAIN, ColumnReading
-from trainer.table import ClassType, ColumnKind, ColumnSchema, UnknownPolicy, class_type_of, class_values
+from trainer.table import ClassType, ColumnKind, ColumnSchema, RowNaming, UnknownPolicy, class_type_of, class_values
 from trainer.tree.file import ModelFile
 from trainer.tree.numbers import decimal_text
 
 EMPTY = "empty"
 CODE = "code"
+LIKELY_WORDS = "its values may name the rows"
 
 
 def model_contract(model: ModelFile) -> dict[str, Any]:
@@ -95,7 +96,7 @@ def _column(schema: ColumnSchema, reading: ColumnReading | None) -> dict[str, An
         "source": schema.name if reading is None else reading.name,
         "kind": str(schema.kind),
         "unit": schema.unit,
-        "ordered": not categorical,
+        "ordered": schema.ordered or not categorical,
         "empty": str(schema.missing),
         "unknown": str(schema.unknown if categorical else UnknownPolicy.REFUSE),
         "codes": {decimal_text(value): CODE for value in schema.special},
@@ -107,6 +108,8 @@ def _column(schema: ColumnSchema, reading: ColumnReading | None) -> dict[str, An
         record["range"] = list(schema.range)
     if schema.meanings:
         record["meanings"] = dict(schema.meanings)
+    if schema.names_rows is not None:
+        record["names_rows"] = str(schema.names_rows)
     if reading is not None and reading.special:
         record |= {} if reading.taken_for == PLAIN else {"read_as": reading.words}
         record["codes"] |= dict.fromkeys(reading.missing, EMPTY)
@@ -130,7 +133,7 @@ def _line(column: Mapping[str, Any]) -> str:
     if column["unit"]:
         parts.append(f"in {column['unit']}")
     if "categories" in column:
-        parts.append("one of " + ", ".join(column["categories"]))
+        parts.append(f"one of {', '.join(column['categories'])}{' (in this order)' if column['ordered'] else ''}")
     if "range" in column:
         low, high = column["range"]
         parts.append(f"from {decimal_text(low)} to {decimal_text(high)}")
@@ -141,5 +144,7 @@ def _line(column: Mapping[str, Any]) -> str:
     ]
     parts += [f"{word} is read as {category}" for word, category in column["spellings"].items()]
     parts += [f"empty cells: {column['empty']}", f"unknown values: {column['unknown']}"]
+    if "names_rows" in column:
+        parts.append("its values name or count the rows" if column["names_rows"] == RowNaming.CERTAIN else LIKELY_WORDS)
     unused = "" if column.get("asked", True) else " (not asked by the tree)"
     return f"{column['name']}{unused}: {'; '.join(parts)}"

@@ -17,6 +17,7 @@ import numpy as np
 from trainer.check.recount import Finding, refuted, verdict, verify
 from trainer.constraints import CONSTRAINTS
 from trainer.data.inspect_table import inspect_raw
+from trainer.data.inspection import tree_warnings
 from trainer.data.parsing import ColumnParsing
 from trainer.data.reader import ReadLimits
 from trainer.dossier import limits as use
@@ -106,6 +107,7 @@ def dossier(
         },
         "constraints": [_finding_record(f, file) for f in findings if f.claim.split()[0].strip("'\":") in RESTRICTIONS],
         "verdict": read_verdict(file).to_json(),
+        "warnings": tree_warnings(file.tree),
         "performance": {
             "unseen": measures.performance(rows, rows.unseen),
             "training": measures.performance(rows, rows.training),

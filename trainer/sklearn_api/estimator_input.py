@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
@@ -22,6 +22,7 @@ from sklearn.utils.validation import (
 )
 from sklearn.utils.validation import validate_data as sklearn_validate
 
+from trainer.data.formats.parquet_file import declared_order
 from trainer.data.parsing.alike import Spellings
 from trainer.data.parsing.cells import LARGEST_EXACT, MARKS, Cells
 from trainer.data.parsing.infer import number_texts, stray_words
@@ -334,6 +335,10 @@ def _fit_column(name: str, series: nw.Series) -> Column:
     if series.dtype in (nw.Object, nw.String):
         _warn_of_number_texts(name, texts)
     categories = sorted({text for text in texts if text is not None})
+    order = _declared_order(series)
+    ordered = bool(order) and set(categories) <= set(order)
+    if ordered:
+        categories = [text for text in order if text in set(categories)]
     if any(text is None for text in texts):
         if MISSING_CATEGORY in categories:
             raise ValueError(
@@ -343,9 +348,24 @@ def _fit_column(name: str, series: nw.Series) -> Column:
     code = {category: float(c) for c, category in enumerate(categories)}
     values = np.array([code[MISSING_CATEGORY if text is None else text] for text in texts], np.float64)
     schema = ColumnSchema(
-        name=name, kind=ColumnKind.CATEGORICAL, categories=tuple(categories), missing=MissingPolicy.LEARN
+        name=name,
+        kind=ColumnKind.CATEGORICAL,
+        categories=tuple(categories),
+        missing=MissingPolicy.LEARN,
+        ordered=ordered,
     )
     return Column(schema=schema, values=values)
+
+
+def _declared_order(series: nw.Series) -> Sequence[str]:
+    """Return the texts of ordered categories of pandas, polars or Arrow in their order; empty for other columns."""
+    native = series.to_native()
+    if isinstance(native, pa.ChunkedArray):
+        return declared_order(native)
+    dtype: Any = getattr(native, "dtype", None)
+    if getattr(dtype, "ordered", False):  # pandas
+        return [str(category) for category in dtype.categories]
+    return [str(category) for category in series.dtype.categories] if isinstance(series.dtype, nw.Enum) else ()
 
 
 def _warn_of_number_texts(name: str, texts: list[str | None]) -> None:

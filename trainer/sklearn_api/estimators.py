@@ -27,7 +27,7 @@ from trainer.counts.folder import read_counts
 from trainer.counts.train import METHOD as COUNTED
 from trainer.counts.train import train_counts
 from trainer.data.costs import EACH_ROW
-from trainer.data.inspection import identifiers_in, tree_warnings
+from trainer.data.inspection import mark_identifiers, tree_warnings
 from trainer.data.integer_weights import WholeWeights, whole_weights
 from trainer.data.problem import Problem
 from trainer.dtypes import CodeArray, FloatArray
@@ -136,14 +136,14 @@ class TreeClassifier(FittedTree, ClassifierMixin, BaseEstimator):
         self.certificate_ = (
             certificate if integer_weights is None else replace(certificate, weight_error=integer_weights.error)
         )
+        tree = mark_identifiers(tree, problem.table)
         fitted = fitted_file(self._method, tree, problem, settings, weighted=integer_weights is not None)
         self._fitted = replace(fitted, sizes=size or None)
         self.tree_ = fitted.tree  # unlike `tree`, it has the training range of each column
         self._search = FitRecord(method=self._method, problem=problem, settings=settings, solution=solution)
         if message := limit_warning(self.certificate_, limits_of(settings)):
             warnings.warn(message, ConvergenceWarning, stacklevel=2)
-        used_names = [self.tree_.schema[j].name for j in self.tree_.used_columns]
-        for message in tree_warnings(self.tree_, identifiers_in(problem.table, used_names)):
+        for message in tree_warnings(self.tree_):
             warnings.warn(message, UserWarning, stacklevel=2)
         return self
 

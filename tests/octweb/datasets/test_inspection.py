@@ -17,6 +17,7 @@ from octweb.datasets.models import Dataset
 from octweb.registry.lifecycle import actions as registry
 from tests.octweb.datasets.files import API, api, post, upload
 from trainer.cli.reading_flags import flags_of
+from trainer.data.reader import load
 from trainer.training.run import TrainRequest, train
 
 pytestmark = pytest.mark.django_db
@@ -214,6 +215,14 @@ def test_model_that_asks_an_identifier_carries_a_warning(owner, media):
     model = registry.register(owner=owner, document=document, dataset=dataset, title="By id")
     record = api(owner).get(f"/api/v1/models/{model.pk}/").json()
     assert "The tree asks Id" in record["warnings"][0]
+    assert "The tree asks Id" in render_to_string("registry/_warnings.html", {"model": model})
+
+
+def test_model_without_a_data_set_carries_the_warning(owner, table):
+    rows, labels, _ = load(table, target="answer", kinds={"Id": "numeric"})
+    document = train(TrainRequest(table=rows, labels=labels, method="cart", parameters={"depth": 1})).model.to_json()
+    model = registry.register(owner=owner, document=document, dataset=None, title="By id")
+    assert "The tree asks Id" in api(owner).get(f"/api/v1/models/{model.pk}/").json()["warnings"][0]
     assert "The tree asks Id" in render_to_string("registry/_warnings.html", {"model": model})
 
 

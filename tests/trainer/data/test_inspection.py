@@ -19,11 +19,14 @@ import trainer
 from trainer.check.recount.check import verify
 from trainer.data.formats.read_file import read_table
 from trainer.data.inspect_table import inspect, inspect_raw
+from trainer.data.inspection import tree_warnings
 from trainer.data.parsing import reading_of
 from trainer.data.parsing.alike import alike_groups
 from trainer.data.reader import ParsingChoices, load
+from trainer.data.table_contract import model_contract
 from trainer.errors import DataError
 from trainer.training.run import TrainRequest, save, train
+from trainer.tree.file import read_model
 
 SIZES = [3.5, 1.25, 9.0, 4.5, 7.75, 2.5]
 N = 60
@@ -88,6 +91,52 @@ def test_shuffled_identifier_is_known_by_name(tmp_path, name):
 def test_name_that_only_ends_in_id_is_a_measure(tmp_path, name):
     table, _, _ = load(table_of(tmp_path / "t.csv", **{name: MEASURES["shuffled"]}), target="y")
     assert table.names == (name, "size")
+
+
+LIKELY = {
+    "shuffled": MEASURES["shuffled"],
+    "shuffled tens with gaps": [10 * (i * 37 % 67) for i in range(N)],
+    "long numbers": [100_000 + i * 7_919_123 % 900_000 for i in range(N)],
+}
+
+
+@pytest.mark.parametrize("name", LIKELY)
+def test_shuffled_numbers_may_name_the_rows(tmp_path, name):
+    path = table_of(
+        tmp_path / "t.csv", key=LIKELY[name], y=["ab"[key > 300_000 or key % 7 > 3] for key in LIKELY[name]]
+    )
+    own = next(finding for finding in inspect(path, target="y") if finding.kind == "identifier")
+    assert (own.column, own.severity, own.mend["role"]) == ("key", "medium", "ignored")
+    table, labels, _ = load(path, target="y")
+    assert "key" in table.names
+    model = train(TrainRequest(table=table, labels=labels, method="cart", parameters={"depth": 6})).model
+    assert "The tree asks key. Its numbers are all different" in tree_warnings(model.tree)[0]
+
+
+def test_long_numbers_in_a_heap_are_measures(tmp_path):
+    rng = np.random.default_rng(2)
+    salaries = np.unique(rng.normal(50_000, 9_000, 200).round())[:N]
+    path = table_of(tmp_path / "t.csv", key=rng.permutation(salaries).astype(int).tolist())
+    assert kinds_of(inspect(path, target="y")).isdisjoint({("identifier", "key")})
+
+
+@pytest.mark.parametrize("name", ["customer", "Account_No", "ticket number", "Kundennummer"])
+def test_thing_with_a_number_names_the_rows(tmp_path, name):
+    table, _, _ = load(table_of(tmp_path / "t.csv", **{name: MEASURES["shuffled"]}), target="y")
+    assert table.names == ("size",)
+
+
+def test_model_file_states_its_identifiers(tmp_path):
+    frame = pd.DataFrame({"Id": range(1, N + 1), "size": [SIZES[i * i % 6] for i in range(N)]})
+    classifier = trainer.make_classifier("cart", depth=1)
+    with pytest.warns(UserWarning, match="The tree asks Id"):
+        classifier.fit(frame, ["a" if i < 30 else "b" for i in range(N)])
+    classifier.save(tmp_path / "m.json")
+    model = read_model(tmp_path / "m.json")
+    assert "The tree asks Id" in tree_warnings(model.tree)[0]
+    columns = {column["name"]: column for column in model_contract(model)["columns"]}
+    assert columns["Id"]["names_rows"] == "certain"
+    assert "names_rows" not in columns["size"]
 
 
 def test_index_of_pandas_in_parquet_is_left_out(tmp_path):
@@ -183,6 +232,35 @@ def test_date_with_a_stand_in_stays_a_date(tmp_path, word):
     model = train(TrainRequest(table=table, labels=labels, method="cart", parameters={"depth": 2})).model
     save(model, tmp_path / "m.json")
     assert [finding for finding in verify(tmp_path / "m.json", path) if finding.verdict == "refuted"] == []
+
+
+MARKS = ["9999-12-31", "0000-00-00", "NaT", "2999-01-01", "0001-01-01", "8888-08-08"]
+IMPOSSIBLE = ["2021-02-30", "2021-13-01", "2021-00-10", "no", "x9", "2021-02-31"]
+
+
+def test_many_marks_among_dates_are_empty_cells(tmp_path):
+    days = [MARKS[i // 4 % 6] if i % 4 == 0 else f"2021-{1 + i % 12:02d}-{1 + i % 28:02d}" for i in range(N)]
+    path = table_of(tmp_path / "t.csv", end=days)
+    table, _, _ = load(path, target="y")
+    assert table.columns[table.names.index("end month")].missing.sum() == 15
+    finding = next(own for own in inspect(path, target="y") if own.kind == "sentinel")
+    assert finding.figure == "'9999-12-31' (3), '0000-00-00' (3), 'NaT' (3), '2999-01-01' (2) and 2 more"
+    early = [f"{1000 + 90 * i}-01-05" if i < 5 else day for i, day in enumerate(days)]
+    # five dates of another time may be real, so the column stays text
+    assert "end" in load(table_of(tmp_path / "early.csv", end=early), target="y")[0].names
+
+
+def test_many_impossible_dates_are_proposed_as_empty(tmp_path):
+    days = [IMPOSSIBLE[i // 10] if i % 10 == 0 else f"2021-{1 + i % 12:02d}-{1 + i % 28:02d}" for i in range(N)]
+    path = table_of(tmp_path / "t.csv", end=days)
+    with pytest.raises(DataError) as refused:
+        load(path, target="y")
+    assert all(f"--missing 'end={word}'" in str(refused.value) for word in IMPOSSIBLE)
+    assert "--kind 'end=date" not in str(refused.value)  # which would be refused with the same words
+    finding = next(own for own in inspect(path, target="y") if own.kind == "words_among_dates")
+    assert finding.mend == {"column": "end", "missing": IMPOSSIBLE}
+    table, _, _ = load(path, target="y", given=ParsingChoices(missing={"end": tuple(IMPOSSIBLE)}))
+    assert table.columns[table.names.index("end month")].missing.sum() == 6
 
 
 @pytest.mark.parametrize("word", ["1900-01-01", "2099-12-31"])
@@ -350,7 +428,7 @@ def test_words_among_dates_are_found_and_mended(tmp_path):
     path = tmp_path / "t.csv"
     pd.DataFrame({"when": with_slips(DAYS, "2021-02-30"), "y": SIDES}).to_csv(path, index=False)
     own = next(one for one in inspect(path, target="y") if one.kind == "words_among_dates")
-    assert own.figure == "53 of 60 values are dates (yyyy-mm-dd), but others such as '2021-02-30' are not"
+    assert own.figure == "53 of 60 values are dates (yyyy-mm-dd), but not '2021-02-30' (7)"
     assert own.mend == {"column": "when", "missing": ["2021-02-30"]}
     table, _, _ = load(path, target="y", given=ParsingChoices(missing={"when": ("2021-02-30",)}))
     assert all(column.name.startswith("when ") for column in table.columns)

@@ -5,13 +5,17 @@ from __future__ import annotations
 import jsonschema
 import numpy as np
 import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 
 import trainer
 from trainer.data.column_statistics import numeric_statistics
+from trainer.data.formats.read_file import read_table as read_file
+from trainer.data.formats.staged import write_raw
 from trainer.data.parsing import ParsingChoices
 from trainer.data.reader import load
-from trainer.data.table_contract import contract_lines, model_contract
+from trainer.data.table_contract import contract_lines, model_contract, table_contract
 from trainer.prediction.mlflow_flavour import TreePredictor
 from trainer.table import ClassType, class_type_of, class_values
 from trainer.training.run import TrainRequest, train
@@ -55,6 +59,51 @@ def test_contract_states_kinds_values_and_policies(document):
         "size (not asked by the tree): numeric; in mm; from 0 to 15; empty cells: learn; unknown values: refuse"
         in lines
     )
+
+
+LEVELS = ["low", "mid", "high"]
+
+
+def ordered_frames():
+    codes = np.array([i * 7 % 11 % 3 for i in range(60)])
+    arrow = pa.DictionaryArray.from_arrays(pa.array(codes), pa.array(LEVELS), ordered=True)
+    numbers = [float(i * 7 % 11) for i in range(60)]
+    texts = [LEVELS[code] for code in codes]
+    return {
+        "pandas": pd.DataFrame({"level": pd.Categorical.from_codes(codes, LEVELS, ordered=True), "n": numbers}),
+        "polars": pl.DataFrame({"level": pl.Series(texts, dtype=pl.Enum(LEVELS)), "n": numbers}),
+        "arrow": pa.table({"level": arrow, "n": numbers}),
+    }, ["a" if code == 2 else "b" for code in codes]
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars", "arrow"])
+def test_order_of_categories_is_kept_by_estimators(library, tmp_path):
+    frames, y = ordered_frames()
+    classifier = trainer.make_classifier("cart", depth=2).fit(frames[library], y)
+    classifier.save(tmp_path / "m.json")
+    level = model_contract(read_model(tmp_path / "m.json"))["columns"][0]
+    assert (level["ordered"], level["categories"]) == (True, LEVELS)
+    assert classifier.predict(frames[library]).tolist() == y
+    unordered = pd.DataFrame({"level": frames["pandas"]["level"].astype(str), "n": frames["pandas"]["n"]})
+    plain = trainer.make_classifier("cart", depth=2).fit(unordered, y)
+    assert plain.tree_.schema[0].ordered is False
+    assert plain.predict(unordered).tolist() == y
+
+
+@pytest.mark.parametrize("ending", ["parquet", "feather"])
+def test_order_of_categories_is_kept_by_files(ending, tmp_path):
+    frames, y = ordered_frames()
+    path = tmp_path / f"t.{ending}"
+    frame = frames["pandas"].assign(y=y)
+    (frame.to_parquet if ending == "parquet" else frame.to_feather)(path)
+    write_raw(read_file(path), tmp_path / "stored.parquet")
+    for source in (path, tmp_path / "stored.parquet"):
+        table, labels, _ = load(source, target="y")
+        contract = table_contract(table.schema, table.reading, target="y", classes=labels.classes)
+        level = contract["columns"][0]
+        assert (level["ordered"], level["categories"]) == (True, LEVELS)
+        assert any("low, mid, high (in this order)" in line for line in contract_lines(contract))
+        jsonschema.validate(contract, json_schema()["$defs"]["table_contract"] | {"$defs": json_schema()["$defs"]})
 
 
 def test_contract_follows_its_json_schema(document):

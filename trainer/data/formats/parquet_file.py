@@ -255,14 +255,28 @@ def _schema_problems(schema: pa.Schema, rows: int) -> list[str]:
     return problems
 
 
+def declared_order(column: pa.ChunkedArray | pa.Array) -> tuple[str, ...]:
+    """Return the texts of ordered categories in their order; () for other columns, and if two have the same text."""
+    if not pa.types.is_dictionary(column.type) or not column.type.ordered:
+        return ()
+    if isinstance(column, pa.ChunkedArray):
+        if not column.num_chunks:
+            return ()
+        column = column.unify_dictionaries().chunk(0)
+    order = tuple(as_text(column.dictionary).to_pylist())
+    return () if len(set(order)) < len(order) or None in order else order
+
+
 def parquet_column(column: pa.ChunkedArray) -> pa.Array:
     """Convert a stored column: numbers and booleans stay, everything else becomes text.
 
     Declared categories become text. If one looks like a number, they stay a dictionary of texts, so that they are not
-    read as numbers. Raise ArrowInvalid for text that is not UTF-8.
+    read as numbers. Ordered categories stay a dictionary in their order. Raise ArrowInvalid for text that is not UTF-8.
     """
     if pa.types.is_dictionary(column.type):
         words = as_text(parquet_column(column.cast(column.type.value_type)))
+        if column.type.ordered and (order := declared_order(column)):
+            return pa.DictionaryArray.from_arrays(pc.index_in(words, pa.array(order)), pa.array(order), ordered=True)
         is_number = pc.match_substring_regex(words, NUMBER_LIKE)
         return words.dictionary_encode() if pc.any(is_number).as_py() else words
     if pa.types.is_float16(column.type) or pa.types.is_float32(column.type):

@@ -15,7 +15,7 @@ from trainer.data.formats.raw import RawTable
 from trainer.data.parsing.cells import Cells
 from trainer.data.parsing.codes import codes_text, likely_codes
 from trainer.dtypes import FloatArray
-from trainer.table import ColumnKind, ColumnSchema, MissingPolicy
+from trainer.table import ColumnKind, ColumnSchema, MissingPolicy, RowNaming
 
 FEW_VALUES = 10
 COMMA_NUMBER = r"^[+-]?[0-9]+,[0-9]+$"
@@ -23,9 +23,14 @@ EXAMPLES = 5
 LISTED = 20
 MOST_REPEATS = 4  # rows that share one number in a table with several rows for each case
 FEWEST_WITH_GAPS = 20  # different numbers in a counter with removed rows; fewer may be a sorted measurement
+SHUFFLED_GAP_FACTOR = 1.25  # shuffled numbers may be a sample of a range, and leave out one in five
+SHORTEST_LONG_NUMBER = 10_000
+EVEN_SPREAD = 1.36  # critical value of the Kolmogorov-Smirnov test at 5 %, times the square root of n
 LARGEST_GAP_FACTOR = 2  # a counter with removed rows keeps at least every second number
 ID_NAMES = re.compile(
-    r"(unnamed: ?\d+|__index_level_\d+__|row ?names?|((row|record|case|obs)[ _.-]?)?(id|index|idx|nr|no)|(.*[ _.-])?(id|uuid|guid))",
+    r"(unnamed: ?\d+|__index_level_\d+__|row ?names?|((row|record|case|obs)[ _.-]?)?(id|index|idx|nr|no)|(.*[ _.-])?(id|uuid|guid)"
+    r"|(customer|client|patient|account|invoice|ticket|passenger|student|employee|member|user)s?[ _.-]?(number|no|nr|ref)?"
+    r"|.+[ _.-](number|no|nr|reference)|[a-z]+nummer)",
     re.IGNORECASE,
 )
 CAMEL_ID = re.compile(r".*[a-z]I[Dd]")
@@ -38,7 +43,7 @@ TARGET_NAMES = (
 class GuessedColumn:
     """The guess for one column: its schema, the reason, counts, and up to five distinct examples.
 
-    `constant`: one value or none; `identifier`: the values name or count the rows; `problems`: why the column
+    `constant`: one value or none; `identifier`: the values name or count the rows; `likely_identifier`: they may; `problems`: why the column
     cannot be used as it is, with line numbers; `marks`: the words read as missing; `special`: numbers that look like codes.
     """
 
@@ -52,10 +57,18 @@ class GuessedColumn:
     marks: tuple[str, ...]
     special: tuple[float, ...] = ()
     problems: tuple[str, ...] = ()
+    likely_identifier: bool = False
 
     @property
     def name(self) -> str:
         return self.schema.name
+
+    @property
+    def names_rows(self) -> RowNaming | None:
+        """How sure it is that the values name or count the rows."""
+        if self.identifier:
+            return RowNaming.CERTAIN
+        return RowNaming.LIKELY if self.likely_identifier else None
 
 
 def infer(raw: RawTable) -> tuple[GuessedColumn, ...]:
@@ -76,9 +89,15 @@ def guess(name: str, cells: Cells, raw: RawTable) -> GuessedColumn:
     if name == raw.detected.index and distinct:
         identifier = True
         reason = f"{reason}; the file has it as the name of each row, which says nothing about a new row"
-    if kind is ColumnKind.NUMERIC and (why := numbers_rows(name, _row_values(cells))):
-        identifier = True
-        reason = f"{reason}; {why}, which says nothing about a new row"
+    likely = False
+    if kind is ColumnKind.NUMERIC:
+        numbers = _row_values(cells)
+        if why := numbers_rows(name, numbers):
+            identifier = True
+            reason = f"{reason}; {why}, which says nothing about a new row"
+        elif not identifier and (why := may_number_rows(numbers)):
+            likely = True
+            reason = f"{reason}; {why}"
     marks = tuple(w for w in (cells.word(i) for i in np.flatnonzero(cells.missing)) if w)
     if missing:
         how = f" or {' or '.join(repr(m) for m in marks)}" if marks else ""
@@ -87,10 +106,12 @@ def guess(name: str, cells: Cells, raw: RawTable) -> GuessedColumn:
         reason += "; 'NA' appears among other two-letter codes and is kept as a value"
     special: tuple[float, ...] = ()
     if kind is ColumnKind.NUMERIC:
-        likely = likely_codes(np.where(cells.numbers, cells.floats(), np.nan), cells.counts)
-        special = tuple(likely)
-        if likely:
-            reason += f"; {codes_text(likely)} {'stands' if len(likely) == 1 else 'stand'} apart and may be codes, not numbers"
+        codes = likely_codes(np.where(cells.numbers, cells.floats(), np.nan), cells.counts)
+        special = tuple(codes)
+        if codes:
+            reason += (
+                f"; {codes_text(codes)} {'stands' if len(codes) == 1 else 'stand'} apart and may be codes, not numbers"
+            )
     infinite = cells.infinite if kind is ColumnKind.NUMERIC else np.zeros(len(cells.array), bool)
     return GuessedColumn(
         schema=ColumnSchema(
@@ -108,6 +129,7 @@ def guess(name: str, cells: Cells, raw: RawTable) -> GuessedColumn:
         marks=marks,
         special=special,
         problems=places(raw, cells, infinite, f"column '{name}' has %s, which is not a finite number"),
+        likely_identifier=likely,
     )
 
 
@@ -234,6 +256,36 @@ def numbers_rows(name: str, values: FloatArray) -> str:
             f"it is called '{name}' and names the rows{each}" if each else f"it is called '{name}' and names each row"
         )
     return ""
+
+
+def may_number_rows(values: FloatArray) -> str:
+    """Say why whole numbers in any order may name the rows; "" if nothing speaks for it.
+
+    All are different. They leave out few numbers between the lowest and the highest, or they are long, have as many
+    digits each, and are spread evenly, as account numbers are.
+
+    Parameters
+    ----------
+    values : float64 array of shape (n,)
+        The numbers of a column without empty cells.
+    """
+    n = len(values)
+    if n < FEWEST_WITH_GAPS or not (values == np.round(values)).all():
+        return ""
+    distinct = np.unique(values)
+    if len(distinct) < n:
+        return ""
+    low = int(distinct[0])
+    high = int(distinct[-1])
+    step = int(np.gcd.reduce(np.diff(distinct).astype(np.int64)))
+    if (high - low) // step + 1 <= SHUFFLED_GAP_FACTOR * n:
+        return f"all {n:,} numbers are different and leave out few from {low} to {high}: they may name the rows"
+    if low < SHORTEST_LONG_NUMBER or len(str(low)) != len(str(high)):
+        return ""
+    uneven = np.abs((distinct - low) / (high - low) - np.linspace(0, 1, n)).max()
+    if uneven > EVEN_SPREAD / np.sqrt(n):
+        return ""
+    return f"all {n:,} numbers are different, have {len(str(low))} digits and are spread evenly: they may name the rows"
 
 
 def _is_counter(values: FloatArray, distinct: FloatArray) -> bool:
