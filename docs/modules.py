@@ -98,21 +98,20 @@ def picture(package: str, rows: list[list[str]], counts: Counter[tuple[str, str]
     return "\n".join([*parts, "</svg>\n"])
 
 
-def page(graphs: dict[str, tuple[list[list[str]], Counter[tuple[str, str]]]]) -> str:
-    """Return the page with the pictures and a table of imports for each."""
+def page(packages: dict[str, list[list[str]]]) -> str:
+    """Return the page with the picture and the layers of each package."""
     text = [
         "# Modules",
         "",
-        "Made by `python -m docs.modules` from the imports of the code and the contracts in `pyproject.toml`. A row imports only rows "
-        "below it; boxes of one row do not import each other unless the contract allows it. Lines that follow from others are left out. Green: the families of methods.",
+        "For maintainers. The rows of a picture are the layers of the import contracts in `pyproject.toml`, from the top down. A row imports only "
+        "rows below it. Boxes of one row do not import each other unless the contract allows it. A line is left out if it follows from "
+        "others. Green boxes are the families of methods. `python -m docs.modules` makes this page from the imports of the code.",
     ]
-    for package, (rows, counts) in graphs.items():
+    for package, rows in packages.items():
         text += ["", f"## {package}", "", f"![Layers and imports of {package}](pictures/modules-{package}.svg)", ""]
-        text += ["| box | imports |", "|---|---|"]
-        for box in (b for row in rows for b in row):
-            below = [b.removeprefix(f"{package}.") for b in sorted(other for one, other in counts if one == box)]
-            names = ", ".join(f"`{name}`" for name in below)
-            text.append(f"| `{box}` | {names or 'nothing here'} |")
+        for number, row in enumerate(rows, 1):
+            names = ", ".join(f"`{box.removeprefix('trainer.families.').removeprefix(package + '.')}`" for box in row)
+            text.append(f"{number}. {names}")
     return "\n".join(text) + "\n"
 
 
@@ -123,7 +122,7 @@ def build_files() -> dict[Path, str]:
     for package in CONTRACTS:
         rows = boxes(graph, package)
         graphs[package] = rows, imports(graph, rows)
-    files = {FOLDER / "modules.md": page(graphs)}
+    files = {FOLDER / "modules.md": page({package: rows for package, (rows, _) in graphs.items()})}
     for package, (rows, counts) in graphs.items():
         files[FOLDER / "pictures" / f"modules-{package}.svg"] = picture(package, rows, counts)
     return files
