@@ -9,7 +9,8 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import numpy as np
 import psutil
@@ -39,6 +40,7 @@ class Monitor:
         self.started = time.perf_counter()
         self.compile_seconds = 0.0  # time of finished compilations
         self._compile_began: float | None = None
+        self._stage_end = float("inf")  # `elapsed` at which the current stage ends
         self.ignored: threading.Thread | None = None  # an abandoned thread of the run, whose reports are ignored
         self._sink = sink
         self._lock = threading.RLock()
@@ -72,10 +74,28 @@ class Monitor:
             self.flag[0] = 1
 
     def stopped(self) -> bool:
-        """Return whether a limit was reached or the run was cancelled."""
+        """Return whether a limit was reached, the run was cancelled, or the time of the current stage is over."""
         if self.reason is None and self.limits.time is not None and self.elapsed() >= self.limits.time:
             self.stop(Status.TIME_LIMIT)
-        return self.reason is not None
+        stage_over = self.elapsed() >= self._stage_end
+        if stage_over:
+            self.flag[0] = 1
+        return stage_over or self.reason is not None
+
+    @contextmanager
+    def stage(self, seconds: float) -> Iterator[None]:
+        """Stop the work inside after `seconds`, without compilation, so that the run has time for what follows.
+
+        No thread of the work may be left when the stage ends.
+        """
+        self._stage_end = self.elapsed() + seconds
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._stage_end = float("inf")
+                if self.reason is None:
+                    self.flag[0] = 0
 
     def check_memory(self) -> None:
         """Stop the run if the process uses more than the memory limit (resident megabytes)."""

@@ -32,6 +32,7 @@ QUANTILES = 9  # quantiles of each numeric column in a fold, if the thresholds a
 FEWEST_ROWS = 50  # with these, a fold validates at least ten rows
 DEEPEST = 5  # a tree of 32 leaves
 MOST_SECONDS = 10.0  # expected by the cost model for all folds together, and for the trees of all sizes on all rows
+TIME_SHARE = 0.5  # of the time limit, for the choice; the search of the tree itself needs the rest
 # time of the trees of all sizes relative to one search of depth 2; each further level multiplies it
 LEVEL_FACTOR = 4.0
 MOST_PENALTY = 0.999
@@ -65,7 +66,7 @@ def settle_size(method: Method, problem: Problem, settings: Settings, monitor: M
         The training rows, on which alone the choice depends.
     settings : Settings
     monitor : Monitor
-        If it stops, the choice ends early, and the penalty is 0.
+        If it stops, or half of the time limit is over, the choice ends early, and the penalty is 0.
 
     Returns
     -------
@@ -88,7 +89,8 @@ def _choose(method: Method, problem: Problem, settings: Settings, monitor: Monit
     if reason:
         return _not_chosen(reason)
     try:
-        return _measure(method, problem, settings, monitor)
+        with monitor.stage(TIME_SHARE * monitor.remaining()):
+            return _measure(method, problem, settings, monitor)
     except TrainerError as error:
         return _not_chosen(f"A fold inside the training rows cannot be trained. {error}")
 
@@ -118,9 +120,11 @@ def _measure(method: Method, problem: Problem, settings: Settings, monitor: Moni
     every = np.arange(len(problem.table))
     coarse = _pose_part(problem, settings, every)
     seconds = _seconds(method, coarse, settings)
-    repeats = next((times for times in REPEATS if times * FOLDS * seconds <= MOST_SECONDS), 0)
+    longest = MOST_SECONDS if monitor.limits.time is None else min(MOST_SECONDS, TIME_SHARE * monitor.limits.time)
+    repeats = next((times for times in REPEATS if times * FOLDS * seconds <= longest), 0)
     if not repeats:
-        return _not_chosen("The table is too large to search trees of all sizes in each fold.")
+        limit = "" if longest == MOST_SECONDS else f" within half of the time limit of {monitor.limits.time:g} s"
+        return _not_chosen(f"The table is too large to search trees of all sizes in each fold{limit}.")
     deals = _deal_folds(problem, settings, repeats)
     if not deals:
         return _not_chosen("The groups or times of the rows allow no two folds inside the training rows.")
@@ -131,13 +135,18 @@ def _measure(method: Method, problem: Problem, settings: Settings, monitor: Moni
         monitor.report(phase=f"choosing the size: part {k + 1} of {len(parts)}")
         judged = folds.validation(fold)
         part = _pose_part(problem, settings, folds.training(fold))
-        losses[k] = _judge(problem, part, _best(method, part, settings, monitor), judged, losses.shape[1])
+        drafts = _best(method, part, settings, monitor)
+        if monitor.stopped():
+            break
+        losses[k] = _judge(problem, part, drafts, judged, losses.shape[1])
         weights[k] = _weight(problem, judged)
-    monitor.report(phase="choosing the size: all rows")
-    measured = problem if _seconds(method, problem, settings) <= MOST_SECONDS else coarse
-    sizes = _sizes(measured, _best(method, measured, settings, monitor))
+    if not monitor.stopped():
+        monitor.report(phase="choosing the size: all rows")
+        measured = problem if _seconds(method, problem, settings) <= longest else coarse
+        sizes = _sizes(measured, _best(method, measured, settings, monitor))
     if monitor.stopped():
-        return _not_chosen("The training ended before the trees of all sizes were judged.")
+        end = "Half of the time limit was over" if monitor.reason is None else "The training ended"
+        return _not_chosen(f"{end} before the trees of all sizes were judged.")
     return _record(problem, sizes, losses, weights, deals[0].count)
 
 

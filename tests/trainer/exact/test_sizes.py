@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,10 @@ from sklearn import datasets
 from trainer import make_classifier
 from trainer.check.recount import verdict, verify
 from trainer.data.reader import load
+from trainer.methods.base import SizedDraft
+from trainer.methods.monitor import Monitor
 from trainer.registry import get
+from trainer.training import size_choice
 from trainer.training.run import TrainRequest, TrainResult, save, train
 from trainer.training.size_choice import simplest_within_error
 
@@ -54,6 +58,23 @@ def test_default_on_pure_noise_keeps_one_leaf():
     chosen = make_classifier("exact").fit(X, y)
     assert chosen.get_n_leaves() == 1
     assert chosen.certificate_.status == "optimal"
+
+
+def test_a_slow_choice_leaves_half_of_the_time_to_the_search(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """A choice that took all the time once left a tree of one leaf."""
+
+    def search_until_stopped(method: object, problem: object, settings: object, monitor: Monitor) -> list[SizedDraft]:
+        while not monitor.stopped():
+            time.sleep(0.01)
+        return []
+
+    monkeypatch.setattr(size_choice, "_best", search_until_stopped)
+    X, y = noisy_rows(3)
+    result = trained_file(tmp_path, X, y, parameters=FEW | {"time_limit": 1.0})
+    assert result.model.sizes["reason"].startswith("Half of the time limit was over")
+    assert result.certificate.status == "optimal"
+    assert result.tree.n_leaves > 1
+    assert not refuted_claims(tmp_path)
 
 
 def test_default_on_iris_asks_what_helps():
@@ -154,7 +175,8 @@ def test_row_weights_count_in_the_choice():
         (160, {"depth": 6}, "depths from 1 to 5"),
         (160, {"recall": "yes: 0.5"}, "not searched with recall"),
         (160, {"goal": "f1"}, "not by F1"),
-        (160, {"time_limit": 0}, "ended before"),
+        (160, {"time_limit": 0}, "within half of the time limit of 0 s"),
+        (160, {"time_limit": 0.001}, "within half of the time limit of 0.001 s"),
     ],
 )
 def test_choice_that_is_impossible_allows_every_leaf(tmp_path, rows, parameters, reason):

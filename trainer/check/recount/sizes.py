@@ -21,9 +21,9 @@ REASONS = re.compile(
             r"All training rows have one class\.",
             r"There are [0-9]+ training rows; folds inside them need at least [0-9]+\.",
             r"Sizes are chosen for depths from 1 to [0-9]+\.",
-            r"The table is too large to search trees of all sizes in each fold\.",
+            r"The table is too large to search trees of all sizes in each fold( within half of the time limit of [0-9.e+-]+ s)?\.",
             r"The groups or times of the rows allow no two folds inside the training rows\.",
-            r"The training ended before the trees of all sizes were judged\.",
+            r"(The training ended|Half of the time limit was over) before the trees of all sizes were judged\.",
             r"A fold inside the training rows cannot be trained\. .+",
         )
     )
