@@ -207,6 +207,12 @@ class Column:
         """Boolean array of shape (n,): True where the cell is empty."""
         return np.isnan(self.values)
 
+    @property
+    def distinct(self) -> FloatArray:
+        """The sorted distinct values, float64, without that of empty cells."""
+        both = distinct_bits(self.values) if self.kind is ColumnKind.BINARY else None
+        return np.unique(self.values[~self.missing]) if both is None else both
+
 
 @dataclass(frozen=True, kw_only=True)
 class RowGroups:
@@ -300,17 +306,36 @@ class Table:
         return replace(self, columns=tuple(columns))
 
     def matrix(self) -> FloatArray:
-        """Return all columns as one C-ordered float64 matrix of shape (n, number of columns), categories as codes."""
-        out = np.empty((len(self), len(self.columns)))
-        for block in row_blocks(len(self)):  # a column of the whole table would pass through memory once for each cell
-            for j, column in enumerate(self.columns):
-                out[block, j] = column.values[block]
-        return out
+        """Return all columns as one Fortran-ordered float64 matrix of shape (n, number of columns), categories as codes.
+
+        It is a view where the columns lie behind each other in memory, as `take` and `numeric_table` store them.
+        """
+        values = self._shared_columns()
+        if values is None:
+            values = np.empty((len(self.columns), len(self)))
+            for row, column in zip(values, self.columns, strict=True):
+                row[:] = column.values
+        return values.T
+
+    def _shared_columns(self) -> FloatArray | None:
+        """Return the matrix (columns, n) whose rows the columns are, without a copy; None if there is none."""
+        base = self.columns[0].values.base if self.columns else None
+        if not isinstance(base, np.ndarray) or base.dtype != np.float64 or not base.flags.c_contiguous:
+            return None
+        if base.shape != (len(self.columns), len(self)):
+            return None
+        starts = [c.values.ctypes.data for c in self.columns]
+        expected = range(base.ctypes.data, base.ctypes.data + base.nbytes, max(1, base.strides[0]))
+        return base if starts == list(expected) else None
 
     def take(self, rows: np.ndarray) -> Table:
         """Return the table restricted to `rows` (indices or a boolean mask), in that order."""
+        positions = np.flatnonzero(rows) if np.asarray(rows).dtype == bool else np.asarray(rows, np.int64)
+        values = np.empty((len(self.columns), len(positions)))
+        for out, column in zip(values, self.columns, strict=True):
+            out[:] = column.values[positions]
         return Table(
-            columns=tuple(replace(c, values=c.values[rows]) for c in self.columns),
+            columns=tuple(replace(c, values=v) for c, v in zip(self.columns, values, strict=True)),
             row_numbers=self.row_numbers[rows],
             reading=self.reading,
             groups=None if self.groups is None else self.groups.take(rows),
@@ -417,13 +442,19 @@ def row_blocks(rows: int, size: int = 8192) -> Iterator[slice]:
     return (slice(start, min(start + size, rows)) for start in range(0, rows, size))
 
 
+def distinct_bits(values: FloatArray) -> FloatArray | None:
+    """Return the distinct values of a column of 0, 1 and NaN without sorting it; None if it has other values."""
+    zeros = np.count_nonzero(values == 0.0)
+    ones = np.count_nonzero(values == 1.0)
+    if zeros + ones < len(values) and zeros + ones + np.count_nonzero(np.isnan(values)) < len(values):
+        return None
+    return np.array([0.0, 1.0])[[zeros > 0, ones > 0]]
+
+
 def number_kind(values: FloatArray) -> ColumnKind:
     """Return binary for a column of 0 and 1 with or without empty cells, numeric for any other."""
-    for block in row_blocks(len(values)):
-        part = values[block]
-        if not ((part == 0.0) | (part == 1.0) | np.isnan(part)).all():
-            return ColumnKind.NUMERIC
-    return ColumnKind.NUMERIC if np.isnan(values).all() else ColumnKind.BINARY
+    bits = distinct_bits(values)
+    return ColumnKind.NUMERIC if bits is None or not len(bits) else ColumnKind.BINARY
 
 
 def numeric_table(X: FloatArray, names: Sequence[str] | None = None) -> Table:
@@ -433,7 +464,7 @@ def numeric_table(X: FloatArray, names: Sequence[str] | None = None) -> Table:
     """
     names = names or [f"x{j}" for j in range(X.shape[1])]
     values = np.empty((X.shape[1], len(X)))
-    for block in row_blocks(len(X)):
+    for block in row_blocks(len(X), 512):
         values[:, block] = X[block].T
     columns = [
         Column(

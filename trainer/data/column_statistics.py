@@ -11,7 +11,7 @@ import numpy as np
 
 from trainer.data.parsing.cells import LARGEST_EXACT
 from trainer.dtypes import CountArray, FloatArray
-from trainer.table import ColumnKind, ColumnSchema
+from trainer.table import ColumnKind, ColumnSchema, distinct_bits
 from trainer.tree.nodes import Tree
 
 LINE = 8  # float64 values per cache line
@@ -121,6 +121,8 @@ def numeric_statistics(values: FloatArray) -> ColumnStatistics:
 
     If it is 0, the unit is the mean absolute deviation; if that is 0 too, the unit is 1.
     """
+    if (bits := distinct_bits(values)) is not None and len(bits):
+        return _statistics_of_few(bits, np.array([np.count_nonzero(values == bit) for bit in bits]))
     finite = np.isfinite(values)
     finite_values = np.ascontiguousarray(values if finite.all() else values[finite])
     if not len(finite_values):
@@ -144,16 +146,35 @@ def _scale(finite_values: FloatArray, low: float, high: float) -> float:
 
     The values must be finite and not all equal. The unit is 1 if both deviations are 0 or overflow.
     """
-    at_low = finite_values == low
-    if (at_low | (finite_values == high)).all():  # two values, as in a binary column: medians follow from their counts
-        rows = int(at_low.sum())
-        distinct = np.array([low, high]), np.array([rows, len(finite_values) - rows])
-        median = _median_of_few(*distinct)
-        unit = _median_of_few(np.abs(distinct[0] - median), distinct[1])
-    else:
-        unit = float(np.median(np.abs(finite_values - np.median(finite_values))))
+    rows = np.count_nonzero(finite_values == low)
+    # two values: no need to sort the rows
+    if rows + np.count_nonzero(finite_values == high) == len(finite_values):
+        return _scale_of_few(np.array([low, high]), np.array([rows, len(finite_values) - rows]))
+    unit = float(np.median(np.abs(finite_values - np.median(finite_values))))
     if not 0 < unit < math.inf:
         unit = float(np.abs(finite_values - finite_values.mean()).mean())
+    return unit if 0 < unit < math.inf else 1.0
+
+
+def _statistics_of_few(distinct: FloatArray, rows: CountArray) -> ColumnStatistics:
+    """Return the statistics of distinct values, each with its number of rows."""
+    low = float(distinct[0])
+    high = float(distinct[-1])
+    variance = np.average((distinct - np.average(distinct, weights=rows)) ** 2, weights=rows)
+    return ColumnStatistics(
+        scale=_scale_of_few(distinct, rows) if low < high else 1.0,
+        decimals=_fewest_decimals(distinct, float(np.abs(distinct).max())),
+        low=low,
+        high=high,
+        deviation=math.sqrt(variance),
+    )
+
+
+def _scale_of_few(distinct: FloatArray, rows: CountArray) -> float:
+    """Return what `_scale` returns, for distinct values, each with its number of rows."""
+    unit = _median_of_few(np.abs(distinct - _median_of_few(distinct, rows)), rows)
+    if not 0 < unit < math.inf:
+        unit = float(np.average(np.abs(distinct - np.average(distinct, weights=rows)), weights=rows))
     return unit if 0 < unit < math.inf else 1.0
 
 

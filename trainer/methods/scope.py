@@ -8,13 +8,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-import numpy as np
-
 from trainer.certificate import Guarantee
 from trainer.data.encoding import Test
 from trainer.data.problem import Problem
 from trainer.methods.base import Method, Settings
-from trainer.table import ColumnKind
+from trainer.table import ColumnKind, distinct_bits
 
 LEAD = {
     Guarantee.TREE: "all trees with",
@@ -59,9 +57,7 @@ def binary_space(problem: Problem, settings: Settings) -> str:
     features = [f for f in problem.binary.features if f.empty != 1.0]
     columns = problem.table.columns
     plain = {
-        j
-        for j, c in enumerate(columns)
-        if c.kind is not ColumnKind.CATEGORICAL and np.isin(c.values[~c.missing], (0.0, 1.0)).all()
+        j for j, c in enumerate(columns) if c.kind is not ColumnKind.CATEGORICAL and distinct_bits(c.values) is not None
     }
     texts = []
     for test, word in ((Test.ABOVE, "threshold"), (Test.INTERVAL, "interval")):

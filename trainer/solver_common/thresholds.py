@@ -89,7 +89,7 @@ def takes_longer(method: Method, values: Mapping[str, Any]) -> bool:
 
 def count_questions(table: Table, scheme: Scheme, bins: int) -> int:
     """Return the number of yes/no questions; for large tables, estimate it from the distinct values."""
-    distinct = [len(np.unique(column.values[~column.missing])) for column in table.columns]
+    distinct = [len(column.distinct) for column in table.columns]
     most = sum(
         n for n, column in zip(distinct, table.columns, strict=True) if column.kind is not ColumnKind.CATEGORICAL
     )

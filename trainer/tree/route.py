@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -117,8 +117,25 @@ def leaves_of(X, nodes, cuts, terms, coefficients, fills, member, out):
 
 
 def apply(flat: FlatTree, X: FloatArray) -> CodeArray:
-    """Return the index of the leaf that each row reaches, int32 (n,); X is float64 (n, columns)."""
-    X = np.ascontiguousarray(X, dtype=np.float64)
+    """Return the index of the leaf that each row reaches, int32 (n,); X is (n, columns), of any numbers in any order."""
+    if not X.flags.c_contiguous or X.dtype != np.float64:
+        flat, X = _asked_columns(flat, X)
     out = np.empty(len(X), np.int32)
     leaves_of(X, flat.nodes, flat.cuts, flat.terms, flat.coefficients, flat.fills, flat.member, out)
     return out
+
+
+def _asked_columns(flat: FlatTree, X: FloatArray) -> tuple[FlatTree, FloatArray]:
+    """Return the tree over the columns that it asks, and these columns as a C-ordered float64 matrix."""
+    of_nodes = flat.nodes[:, 1]
+    of_terms = flat.terms[:, 0]
+    asked = np.unique(np.concatenate([of_nodes[of_nodes >= 0], of_terms]))
+    nodes = flat.nodes.copy()
+    nodes[:, 1] = np.where(of_nodes < 0, of_nodes, np.searchsorted(asked, of_nodes))
+    terms = flat.terms.copy()
+    terms[:, 0] = np.searchsorted(asked, of_terms)
+    # no column asked: the kernel still needs the number of rows
+    cells = np.empty((len(X), len(asked)))
+    for k, column in enumerate(asked):
+        cells[:, k] = X[:, column]
+    return replace(flat, nodes=nodes, terms=terms), cells
