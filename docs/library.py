@@ -41,6 +41,7 @@ MEMBERS: dict[str, tuple[str, ...]] = {
         "alternatives", "best_trees", "complete", "good_trees", "price_list", "questions", "shape", "tree",
     ),
     "ModelFile": ("to_json",),
+    "SearchProgress": (),
     "StudyDataset": (),
     "StudyReport": ("cell", "to_csv", "to_json", "to_markdown"),
     "Variant": (),
@@ -48,6 +49,13 @@ MEMBERS: dict[str, tuple[str, ...]] = {
 AS_IN_SKLEARN = (
     "apply", "decision_path", "get_depth", "get_n_leaves", "predict", "predict_proba", "score", "set_params",
 )  # fmt: skip
+REMOTE = ("id", "path", "refresh")  # of every object of the server
+INTRODUCTIONS = {
+    "octweb.client": (
+        "A client of the REST API; it needs httpx, and neither Django nor a database. `octweb.Client` is its start. Each object of "
+        "the server (`Remote…`) has its `id`, its `path` below the API, and `refresh()`, which reads it again."
+    )
+}
 SECTIONS = {"Parameters": "", "Attributes": "", "Returns": "Returns ", "Yields": "Yields ", "Raises": "Raises "}
 # texts of plain values, which have no docstring
 VALUES = {
@@ -154,6 +162,8 @@ def member_entries(cls: type) -> dict[str, list[str]]:
         things |= {name: thing for name, thing in vars(base).items() if not name.startswith("_")}
     fields = {f.name for f in dataclasses.fields(cls)} if dataclasses.is_dataclass(cls) else set()
     named = set(MEMBERS.get(cls.__name__, things)) - fields
+    if cls.__name__.startswith("Remote"):
+        named -= set(REMOTE)
     entries: dict[str, list[str]] = {}
     for name in sorted(things.keys() & named):
         thing = things[name]
@@ -175,27 +185,33 @@ def _member(call: str, text: str) -> str:
     return f"- `{call}`" + (f": {text}" if text else "")
 
 
+def is_exception(thing: Any) -> bool:
+    """Return True for an exception or a warning."""
+    return inspect.isclass(thing) and issubclass(thing, Exception)
+
+
 def entry(name: str, thing: Any) -> list[str]:
-    """Return the lines of the page about one name."""
-    if name in VALUES or not (inspect.isclass(thing) or callable(thing)):
-        return [f"### `{name}`", "", VALUES[name], ""]
-    if inspect.isclass(thing) and issubclass(thing, enum.Enum):
-        return [f"### `{name}`", "", text_of(thing), "", "One of " + ", ".join(f"`{m.value}`" for m in thing) + ".", ""]
-    if not inspect.isclass(thing) or issubclass(thing, Exception):
-        return [
-            f"### `{name}`",
-            "",
-            *([] if inspect.isclass(thing) else [f"`{name}{signature(thing)}`", ""]),
-            text_of(thing),
-            "",
-            *([] if inspect.isclass(thing) else [*(sections := sections_of(thing)), *([""] if sections else [])]),
-        ]
-    lines = [f"### `{name}`", "", text_of(thing), ""]
+    """Return the lines of the page about one name that is no exception."""
+    head = [f"### `{name}`", ""]
+    if name in VALUES or not callable(thing):
+        return [*head, VALUES[name], ""]
+    if not inspect.isclass(thing):
+        details = sections_of(thing)
+        return [*head, f"`{name}{signature(thing)}`", "", text_of(thing), "", *details, *([""] if details else [])]
+    if issubclass(thing, enum.Enum):
+        return [*head, text_of(thing), "", "One of " + ", ".join(f"`{m.value}`" for m in thing) + ".", ""]
+    lines = [*head, text_of(thing), ""]
     attributes = sections_of(thing, ("Attributes",))
     if not attributes and dataclasses.is_dataclass(thing):
         lines += ["Fields: " + ", ".join(f"`{f.name}`" for f in dataclasses.fields(thing)) + ".", ""]
     member_lines = [*attributes, *members(thing)]
     return [*lines, *member_lines, ""] if member_lines else lines
+
+
+def exceptions(named: dict[str, Any]) -> list[str]:
+    """Return the lines about the exceptions and warnings among the names of a module."""
+    lines = [f"- `{name}`: {text_of(thing)}" for name, thing in named.items() if is_exception(thing)]
+    return ["### Exceptions", "", *lines, ""] if lines else []
 
 
 def estimators() -> list[str]:
@@ -226,10 +242,12 @@ def build_page() -> str:
     lines = [HEAD]
     for module in MODULES:
         imported = importlib.import_module(module)
-        lines += [f"## {module}", "", text_of(imported), ""]
-        for name in names_of(module):
-            lines += entry(name, getattr(imported, name))
+        lines += [f"## {module}", "", INTRODUCTIONS.get(module, text_of(imported)), ""]
+        named = {name: getattr(imported, name) for name in names_of(module)}
+        for name, thing in named.items():
+            lines += [] if is_exception(thing) else entry(name, thing)
         lines += estimators() if module == "trainer" else []
+        lines += exceptions(named)
     return "\n".join(lines).rstrip() + "\n"
 
 

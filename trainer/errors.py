@@ -31,7 +31,7 @@ def closest(name: str, names: Sequence[str]) -> str:
 
 
 class TrainerError(Exception):
-    """Base of all errors of this library; the message is fit to be shown to a person."""
+    """Base class of all errors of this library; the message is written for the user."""
 
 
 class DataError(TrainerError, ValueError):
@@ -57,7 +57,7 @@ class Refusal(StrEnum):
 
 
 class RowError(DataError):
-    """A row cannot be predicted: it misses a value or a column that the tree needs."""
+    """A row cannot be predicted: it lacks a value or a column that the tree needs."""
 
     def __init__(
         self,
@@ -100,4 +100,4 @@ class InfeasibleError(TrainerError):
 
 
 class ConversionError(TrainerError, ValueError):
-    """A model of another program cannot be read, or not be said exactly as a tree of this one."""
+    """A model of another program cannot be read, or cannot be converted exactly."""
