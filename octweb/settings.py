@@ -289,6 +289,7 @@ SPECTACULAR_SETTINGS = {
         "octweb.core.model_schema.add_components",
         "octweb.serving.protocol_schema.add_protocols",
         "octweb.core.parameters.document_refusals",
+        "octweb.core.idempotency.document_keys",
         "octweb.serving.summaries.add_summaries",
     ],
     "ENUM_NAME_OVERRIDES": {

@@ -23,6 +23,7 @@ from octweb.batch.files import MEDIA_TYPES, result_file
 from octweb.batch.models import BatchPrediction, Format
 from octweb.core import strict_json
 from octweb.core.api import PROBLEMS, StrictTextField
+from octweb.core.idempotency import idempotent
 from octweb.core.parsers import StrictJSONParser
 from octweb.core.permissions import is_limited
 from octweb.jobs.models import RunStatus
@@ -228,6 +229,7 @@ class BatchPredictionViewSet(
         parameters=[DRY_RUN_PARAMETER],
         responses={201: BatchPredictionSerializer} | PROBLEMS(400, 401, 403, 404, 409, 410, 413, 415, 422, 429),
     )
+    @idempotent
     def create(self, request: Request) -> Response:
         form = NewBatchPredictionSerializer(data=request.data)
         form.is_valid(raise_exception=True)

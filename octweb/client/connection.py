@@ -156,6 +156,8 @@ class Connection:
                     return response
                 refusal = _refusal(response)
                 is_safe = refusal.status in BUSY or (refusal.status in GATEWAY and call.is_repeatable)
+                # the first attempt of a creating call is still being executed
+                is_safe = is_safe or (refusal.status == 409 and refusal.retry_after is not None)
                 pause = _pause(attempt) if refusal.retry_after is None else refusal.retry_after
                 if is_last or not is_safe or pause > LONGEST_PAUSE_SECONDS:
                     raise refusal

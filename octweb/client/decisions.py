@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from octweb.client.bodies import rows_of
-from octweb.client.connection import ApiCall, Connection
+from octweb.client.connection import ApiCall, Connection, new_key
 
 
 class Decisions:
@@ -41,7 +41,7 @@ class Decisions:
 
     def _add(self, decision: str, kind: str, **members: str | None) -> dict[str, Any]:
         body = {name: value for name, value in members.items() if value is not None}
-        return dict(self._connection.post(f"decisions/{decision}/{kind}/", body))
+        return dict(self._connection.post(f"decisions/{decision}/{kind}/", body, key=new_key()))
 
     def outcomes(self, rows: Any) -> dict[str, int]:
         """Record many outcomes, all or none.

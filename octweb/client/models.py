@@ -370,7 +370,9 @@ class Models:
         """
         fields = {"dataset": str(getattr(dataset, "id", dataset)), "title": title, "classes": classes, "form": form}
         fields = {name: value for name, value in fields.items() if value}
-        return RemoteModel(self._connection, self._connection.post("models/", form=fields, file=open_file(file)))
+        return RemoteModel(
+            self._connection, self._connection.post("models/", form=fields, file=open_file(file), key=new_key())
+        )
 
 
 def is_id(text: str) -> bool:

@@ -116,7 +116,7 @@ class RemoteRun(RemoteJob):
     def again(self, dataset: Any = None) -> RemoteRun:
         """Queue a run with the same settings, on the same data set or another one, and return it."""
         body = {} if dataset is None else {"dataset": getattr(dataset, "id", dataset)}
-        return RemoteRun(self._connection, self._connection.post(f"{self.path}again/", body))
+        return RemoteRun(self._connection, self._connection.post(f"{self.path}again/", body, key=new_key()))
 
 
 class Runs:

@@ -23,6 +23,7 @@ from rest_framework.response import Response
 from octweb.audit import actions as audit
 from octweb.core.api import PROBLEMS
 from octweb.core.attachments import as_file
+from octweb.core.idempotency import idempotent
 from octweb.core.model_schema import reference
 from octweb.core.parsers import StrictJSONParser
 from octweb.datasets import actions, versions
@@ -84,6 +85,7 @@ class DatasetViewSet(
         request={"multipart/form-data": NewDatasetSerializer},
         responses={201: DatasetSerializer} | PROBLEMS(400, 401, 403, 413, 415, 422, 429),
     )
+    @idempotent
     def create(self, request: Request) -> Response:
         form = NewDatasetSerializer(data=request.data)
         form.is_valid(raise_exception=True)
@@ -148,6 +150,7 @@ class DatasetViewSet(
         responses={201: VersionSerializer} | PROBLEMS(400, 401, 403, 404, 413, 415, 422, 429),
     )
     @action(detail=True, methods=["post"], url_path="versions", pagination_class=None)
+    @idempotent
     def new_version(self, request: Request, pk: str) -> Response:
         """Store the next version: a file with the same columns, read in the same way.
 

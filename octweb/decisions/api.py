@@ -14,6 +14,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from octweb.core.api import PROBLEMS
+from octweb.core.idempotency import idempotent
 from octweb.core.parsers import StrictJSONParser
 from octweb.decisions import later
 from octweb.decisions.bulk import members_of, rows_of_body
@@ -256,6 +257,7 @@ class DecisionOutcome(_LaterView):
     kind = str(Kind.OUTCOME)
 
     @extend_schema(operation_id="decisions_outcome", request=OutcomeSerializer, responses=LATER)
+    @idempotent
     def post(self, request: Request, decision: uuid.UUID) -> Response:
         return self.add(request, decision)
 
@@ -266,6 +268,7 @@ class DecisionOverride(_LaterView):
     kind = str(Kind.OVERRIDE)
 
     @extend_schema(operation_id="decisions_override", request=OverrideSerializer, responses=LATER)
+    @idempotent
     def post(self, request: Request, decision: uuid.UUID) -> Response:
         return self.add(request, decision)
 
@@ -276,6 +279,7 @@ class DecisionObjection(_LaterView):
     kind = str(Kind.OBJECTION)
 
     @extend_schema(operation_id="decisions_objection", request=ObjectionSerializer, responses=LATER)
+    @idempotent
     def post(self, request: Request, decision: uuid.UUID) -> Response:
         return self.add(request, decision)
 

@@ -14,6 +14,7 @@ from rest_framework.response import Response
 
 from octweb.audit import actions as audit
 from octweb.core.api import PROBLEMS, Name, StrictTextField
+from octweb.core.idempotency import idempotent
 from octweb.core.model_schema import reference
 from octweb.datasets.models import Dataset
 from octweb.experiments import actions
@@ -251,6 +252,7 @@ class ExperimentViewSet(mixins.DestroyModelMixin, viewsets.GenericViewSet):
         request=NewExperimentSerializer,
         responses={201: ExperimentSerializer} | PROBLEMS(400, 401, 403, 404, 409, 413, 415, 422, 429),
     )
+    @idempotent
     def create(self, request: Request) -> Response:
         form = NewExperimentSerializer(data=request.data, context={"request": request})
         form.is_valid(raise_exception=True)

@@ -15,6 +15,7 @@ from rest_framework.views import APIView
 
 from octweb.audit import actions as audit
 from octweb.core.api import PROBLEMS
+from octweb.core.idempotency import idempotent, key_of
 from octweb.core.model_schema import reference
 from octweb.datasets.models import Dataset
 from octweb.jobs.models import RunStatus
@@ -31,7 +32,6 @@ from octweb.runs.serializers import (
 from trainer.registry import METHODS
 
 PROGRESS_PAGE = 1000
-MAX_KEY = 200
 
 
 class MethodsView(APIView):
@@ -83,19 +83,9 @@ class RunViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, mixins.Destro
     @extend_schema(
         request=NewRunSerializer,
         responses={201: RunSerializer} | PROBLEMS(400, 401, 403, 404, 409, 413, 415, 422, 429),
-        parameters=[
-            OpenApiParameter(
-                "Idempotency-Key", str, OpenApiParameter.HEADER,
-                description="at most 200 visible characters; the same key and body again answer with the same run",
-            )
-        ],
-    )  # fmt: skip
+    )
     def create(self, request: Request) -> Response:
-        key = request.headers.get("Idempotency-Key", "").strip()
-        if len(key) > MAX_KEY or not (key.isascii() and key.isprintable()):
-            raise ValidationError(
-                {"Idempotency-Key": f"A key has at most {MAX_KEY} visible ASCII characters. Use for example a UUID."}
-            )
+        key = key_of(request)
         form = NewRunSerializer(data=request.data, context={"request": request, "key": key})
         form.is_valid(raise_exception=True)
         return Response(RunSerializer(form.save()).data, status=201)
@@ -115,6 +105,7 @@ class RunViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, mixins.Destro
         responses={201: RunSerializer} | PROBLEMS(400, 401, 403, 404, 409, 413, 415, 422, 429),
     )
     @action(detail=True, methods=["post"])
+    @idempotent
     def again(self, request: Request, pk: str) -> Response:
         """Queue a run with the same settings, on the same data set or on another one, such as its next version."""
         run = self.get_object()

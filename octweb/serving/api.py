@@ -11,6 +11,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from octweb.core.api import PROBLEMS, Name
+from octweb.core.idempotency import idempotent_secret
 from octweb.serving import actions
 from octweb.serving.models import ApiToken, Scope
 
@@ -64,6 +65,7 @@ class TokenList(ListAPIView):
         request=NewTokenSerializer,
         responses={201: CreatedTokenSerializer} | PROBLEMS(400, 401, 403, 409, 413, 415, 422, 429),
     )
+    @idempotent_secret
     def post(self, request: Request) -> Response:
         form = NewTokenSerializer(data=request.data)
         form.is_valid(raise_exception=True)

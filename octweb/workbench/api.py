@@ -24,6 +24,7 @@ from rest_framework.response import Response
 
 from octweb.audit import actions as audit
 from octweb.core.api import PROBLEMS, Name
+from octweb.core.idempotency import idempotent
 from octweb.core.model_schema import reference
 from octweb.datasets.models import Dataset
 from octweb.figures.good_trees import questions_figure, tolerance_figure
@@ -252,6 +253,7 @@ class WorkbenchViewSet(
             audit.record("deleted", instance, by=self.request.user)
 
     @extend_schema(request=NewWorkbenchSerializer, responses={201: WorkbenchSerializer} | BAD, parameters=[WAIT])
+    @idempotent
     def create(self, request: Request) -> Response:
         bench = self._read(NewWorkbenchSerializer).save()
         self._wait(bench.steps.get(number=bench.steps.last().number))
@@ -269,6 +271,7 @@ class WorkbenchViewSet(
 
     @extend_schema(request=EditSerializer, responses={201: StepSerializer} | BAD, parameters=[WAIT])
     @edits.mapping.post
+    @idempotent
     def edit(self, request: Request, pk: str | None = None) -> Response:
         """Request the best tree with other wishes. The search runs in the background."""
         bench = self.get_object()
@@ -291,6 +294,7 @@ class WorkbenchViewSet(
 
     @extend_schema(request=PricesSerializer, responses={201: StepSerializer} | BAD, parameters=[WAIT])
     @action(detail=True, methods=["post"])
+    @idempotent
     def prices(self, request: Request, pk: str | None = None) -> Response:
         """Request the price of each possible question at a place."""
         bench = self.get_object()
@@ -299,6 +303,7 @@ class WorkbenchViewSet(
 
     @extend_schema(request=GoodTreesSerializer, responses={201: StepSerializer} | BAD, parameters=[WAIT])
     @action(detail=True, methods=["post"], url_path="good-trees")
+    @idempotent
     def good_trees(self, request: Request, pk: str | None = None) -> Response:
         """Request all trees that are nearly as good as the best one, counted exactly."""
         bench = self.get_object()
@@ -379,6 +384,7 @@ class WorkbenchViewSet(
 
     @extend_schema(request=SaveSerializer, responses={201: SavedSerializer} | BAD)
     @action(detail=True, methods=["post"])
+    @idempotent
     def save(self, request: Request, pk: str | None = None) -> Response:
         """Save the current tree as the next version of the model. A step of the workbench writes its proof."""
         bench = self.get_object()

@@ -17,6 +17,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from octweb.core.api import PROBLEMS
+from octweb.core.idempotency import idempotent
 from octweb.core.model_schema import reference
 from octweb.datasets.models import Dataset
 from octweb.registry.api.request import AnyFormat, readable_model
@@ -87,6 +88,7 @@ class ModelList(ListAPIView):
         request={"multipart/form-data": BringSerializer},
         responses={201: ModelDetailSerializer} | PROBLEMS(400, 401, 403, 404, 409, 413, 415, 422, 429, 503),
     )
+    @idempotent
     def post(self, request: Request) -> Response:
         model = _bring_model(request.user, request.data)
         return Response(ModelDetailSerializer(model, context={"request": request}).data, status=201)
@@ -233,6 +235,7 @@ class ModelPrune(APIView):
     """Make a new version without the questions that change no answer. Every row keeps its class."""
 
     @extend_schema(request=None, responses={201: ModelDetailSerializer} | PROBLEMS(401, 403, 404, 409, 422, 429))
+    @idempotent
     def post(self, request: Request, pk: uuid.UUID) -> Response:
         pruned_model = prune(readable_model(request, pk), by=request.user)
         return Response(ModelDetailSerializer(pruned_model, context={"request": request}).data, status=201)

@@ -157,6 +157,12 @@ def test_prediction_that_was_not_sent_is_repeated(played, pauses):
     assert len(calls) == 2
 
 
+def test_call_whose_first_attempt_runs_is_asked_again(played, pauses):
+    client, _ = played(httpx.ReadTimeout("late"), problem(409, **{"Retry-After": "1"}), ok(RUN, 201))
+    assert client.runs.create(dataset="d1", method="cart").id == "r1"
+    assert pauses[1] == 1.0
+
+
 def test_upload_is_read_again_for_each_attempt(played, pauses, tmp_path):
     path = tmp_path / "loans.csv"
     path.write_bytes(b"a,y\n1,2\n")

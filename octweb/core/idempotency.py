@@ -1,0 +1,139 @@
+"""Execute a creating call once, however often it is sent with the same Idempotency-Key."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+from django.db import transaction
+from django.utils import timezone
+from drf_orjson_renderer.renderers import ORJSONRenderer
+from rest_framework.exceptions import ValidationError
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from octweb.core.models import StoredAnswer
+from octweb.core.problems import Conflict, Unprocessable
+
+HEADER = "Idempotency-Key"
+REPLAYED = "Idempotency-Replayed"
+MAX_KEY = 200  # characters
+LIFE = timedelta(hours=24)  # how long an answer is kept
+ABANDONED = timedelta(minutes=10)  # after which a call without an answer counts as lost with its process
+DESCRIPTION = (
+    f"At most {MAX_KEY} visible ASCII characters, for example a UUID. Within 24 hours the same call with the same key is not executed "
+    f"again: its answer is repeated, with the header {REPLAYED}. Another call with the same key gets 422."
+)
+PARAMETER = {"name": HEADER, "in": "header", "schema": {"type": "string"}, "description": DESCRIPTION}
+Handler = Callable[..., Response]
+
+
+class InProgress(Conflict):
+    """A call with the same key is being executed."""
+
+    wait = 1  # seconds until a retry
+
+
+def key_of(request: Request) -> str:
+    """Return the Idempotency-Key of a call; empty if it has none. Raises ValidationError for an invalid one."""
+    key = request.headers.get(HEADER, "").strip()
+    if len(key) > MAX_KEY or not (key.isascii() and key.isprintable()):
+        raise ValidationError(
+            {HEADER: f"A key has at most {MAX_KEY} visible ASCII characters. Use for example a UUID."}
+        )
+    return key
+
+
+def idempotent(handler: Handler) -> Handler:
+    """Let a creating view method repeat its answer for a call that is sent again with its Idempotency-Key."""
+    return _idempotent(handler, keeps_body=True)
+
+
+def idempotent_secret(handler: Handler) -> Handler:
+    """Refuse a creating call that is sent again, since its answer has a secret, which is not stored."""
+    return _idempotent(handler, keeps_body=False)
+
+
+def _idempotent(handler: Handler, *, keeps_body: bool) -> Handler:
+    @functools.wraps(handler)
+    def answer(view: Any, request: Request, *args: Any, **kwargs: Any) -> Response:
+        key = key_of(request)
+        if not key:
+            return handler(view, request, *args, **kwargs)
+        stored, is_new = _claim(request.user, key, digest_of(request))
+        if not is_new:
+            return _replay(stored)
+        try:
+            response = handler(view, request, *args, **kwargs)
+        except BaseException:
+            stored.delete()
+            raise
+        stored.status = response.status_code
+        stored.body = ORJSONRenderer().render(response.data).decode() if keeps_body else ""
+        stored.location = response.headers.get("Location", "")
+        stored.save(update_fields=["status", "body", "location"])
+        return response
+
+    answer.is_idempotent = True  # type: ignore[attr-defined]
+    return answer
+
+
+def _claim(owner: Any, key: str, digest: str) -> tuple[StoredAnswer, bool]:
+    """Return the stored answer of a key, and whether this call has to make it.
+
+    Raises Unprocessable for a key of another call, and InProgress while the first call is executed.
+    """
+    now = timezone.now()
+    with transaction.atomic():
+        answers = StoredAnswer.objects.filter(owner=owner)
+        answers.filter(created__lt=now - LIFE).delete()
+        answers.filter(key=key, status=None, created__lt=now - ABANDONED).delete()
+        stored, is_new = StoredAnswer.objects.get_or_create(
+            owner=owner, key=key, defaults={"digest": digest, "created": now}
+        )
+    if stored.digest != digest:
+        raise Unprocessable(f"This {HEADER} was used for another call. Take a new key for a new call.")
+    if not is_new and stored.status is None:
+        raise InProgress(f"A call with this {HEADER} is being executed. Send the call again in a moment.")
+    return stored, is_new
+
+
+def _replay(stored: StoredAnswer) -> Response:
+    if not stored.body:
+        raise Conflict(
+            f"This {HEADER} has made an object whose secret was shown once. Delete the object, and take a new key."
+        )
+    headers = {REPLAYED: "true"} | ({"Location": stored.location} if stored.location else {})
+    return Response(json.loads(stored.body), status=stored.status, headers=headers)
+
+
+def digest_of(request: Request) -> str:
+    """Return the SHA-256 of a call: method, address, members and files. The boundary of a form has no effect."""
+    digest = hashlib.sha256(f"{request.method} {request.get_full_path()}\n".encode())
+    data = request.data
+    if not hasattr(data, "lists"):
+        digest.update(json.dumps(data, sort_keys=True, default=str).encode())
+        return digest.hexdigest()
+    for name, values in sorted(data.lists()):
+        for value in values:
+            digest.update(json.dumps([name, str(value)]).encode())
+            for chunk in value.chunks() if hasattr(value, "chunks") else ():
+                digest.update(chunk)
+            if hasattr(value, "seek"):
+                value.seek(0)
+    return digest.hexdigest()
+
+
+def document_keys(result: dict[str, Any], **_: Any) -> dict[str, Any]:
+    """Add the header to every creating call of the OpenAPI document. drf-spectacular calls this."""
+    for operations in result["paths"].values():
+        call = operations.get("post", {})
+        if "201" in call.get("responses", {}):
+            call["parameters"] = [*call.get("parameters", []), PARAMETER]
+            for status in ("409", "422"):
+                call["responses"].setdefault(status, call["responses"]["400"])
+    return result

@@ -1,0 +1,24 @@
+"""Answers that are kept so that a repeated call gets them again."""
+
+from __future__ import annotations
+
+from django.conf import settings
+from django.db import models
+
+
+class StoredAnswer(models.Model):
+    """The answer to a call with an Idempotency-Key; while the call is executed, `status` is null."""
+
+    owner = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
+    key = models.CharField(max_length=200)
+    digest = models.CharField(max_length=64)  # SHA-256 of the call
+    created = models.DateTimeField()
+    status = models.PositiveSmallIntegerField(null=True)
+    body = models.TextField(blank=True)  # JSON; empty if the answer has a secret
+    location = models.CharField(max_length=400, blank=True)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["owner", "key"], name="one_answer_a_key")]
+
+    def __str__(self) -> str:
+        return self.key
