@@ -458,7 +458,7 @@ def number_kind(values: FloatArray) -> ColumnKind:
 
 
 def numeric_table(X: FloatArray, names: Sequence[str] | None = None) -> Table:
-    """Build a table from a float64 matrix of shape (n, p), NaN for empty cells.
+    """Build a table from a matrix of numbers of shape (n, p), NaN for empty cells.
 
     Columns of only 0 and 1 are binary, the others numeric.
     """

@@ -68,7 +68,7 @@ def read_table(estimator: Any, X: Any, y: Any) -> tuple[Table, np.ndarray]:
     y = typed_labels(y)
     if frame is None:
         _refuse_large(X)
-        X, y = sklearn_validate(estimator, X, y, dtype=np.float64, ensure_all_finite="allow-nan")
+        X, y = sklearn_validate(estimator, X, y, dtype=_kept_dtype(X), ensure_all_finite="allow-nan")
         return numeric_table(X), y
     if y is None:
         raise ValueError("This estimator requires y to be passed, but the target y is None.")
@@ -81,10 +81,15 @@ def read_table(estimator: Any, X: Any, y: Any) -> tuple[Table, np.ndarray]:
     return Table(columns=columns, row_numbers=np.arange(1, len(frame) + 1)), y
 
 
+def _kept_dtype(X: Any) -> type[np.float64] | None:
+    """Return None for an array of numbers, which columns are read from one by one; a float64 copy could be eight times as large."""
+    return None if isinstance(X, np.ndarray) and X.dtype.kind in "biuf" else np.float64
+
+
 class InputRows(NamedTuple):
     """Rows to predict, and their unknown categories."""
 
-    matrix: FloatArray  # (n, p), for the prediction kernel
+    matrix: FloatArray  # (n, p), of any type of numbers
     unknown: dict[str, Counter[str]]  # by column, the number of cells of each unknown category
 
 
@@ -101,12 +106,12 @@ def read_rows(estimator: Any, X: Any, schema: tuple[ColumnSchema, ...]) -> Input
             )
         _refuse_large(X)
         return InputRows(
-            sklearn_validate(estimator, X, dtype=np.float64, reset=False, ensure_all_finite="allow-nan"), {}
+            sklearn_validate(estimator, X, dtype=_kept_dtype(X), reset=False, ensure_all_finite="allow-nan"), {}
         )
     _check_names(estimator, X, frame, reset=False)
     if len(frame) == 0:
         raise ValueError(f"Found array with 0 sample(s) (shape=(0, {len(schema)})) while a minimum of 1 is required.")
-    matrix = np.empty((len(frame), len(schema)))
+    matrix = np.empty((len(frame), len(schema)), order="F")
     unknown: dict[str, Counter[str]] = {}
     for j, (input_column, column) in enumerate(zip(frame.iter_columns(), schema, strict=True)):
         series = _dense(input_column)
@@ -218,15 +223,14 @@ def _refuse_large(X: Any) -> None:
         return
     if values.dtype.kind not in "iuO" or values.ndim != 2 or not values.size:
         return
-    for j, column in enumerate(values.T):
-        # NumPy's smallest integer has no absolute value of its type; Python's has
-        integers = [v for v in column.tolist() if isinstance(v, int)] if column.dtype == object else _extremes(column)
-        if any(abs(v) > LARGEST_EXACT for v in integers):
-            raise ValueError(f"Column {j} has {TOO_LARGE}")
-
-
-def _extremes(column: np.ndarray) -> list[int]:
-    return [int(column.min()), int(column.max())]
+    if values.dtype == object:
+        large = [any(isinstance(v, int) and abs(v) > LARGEST_EXACT for v in column.tolist()) for column in values.T]
+    elif values.dtype.itemsize < np.dtype(np.float64).itemsize:
+        return
+    else:
+        large = ((values.min(axis=0) < -LARGEST_EXACT) | (values.max(axis=0) > LARGEST_EXACT)).tolist()
+    if True in large:
+        raise ValueError(f"Column {large.index(True)} has {TOO_LARGE}")
 
 
 def _refuse_missing_labels(y: Any) -> None:

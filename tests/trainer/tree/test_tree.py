@@ -9,7 +9,7 @@ import pytest
 
 from tests.seeds import seeds
 from tests.trainer.random_trees import naive_leaf, naive_left, random_draft, random_matrix, random_schema, random_tree
-from trainer.table import ColumnKind, ColumnSchema
+from trainer.table import ColumnKind, ColumnSchema, Table, numeric_table
 from trainer.tree.nodes import DraftBranch, DraftLeaf, Tree, grow, simplify, to_draft, training_counts
 from trainer.tree.splits import Linear, Subset, Threshold, goes_left, linear, split_from_json, split_to_json
 
@@ -28,6 +28,26 @@ def test_kernel_twin_and_plain_python_agree_on_every_row(block):
                 assert [i for i, leaf in enumerate(expected) if leaf == node] == rows.tolist()
         for v in tree.branches:
             assert goes_left(v.split, matrix).tolist() == [naive_left(v.split, row) for row in matrix]
+
+
+@seeds(60)
+def test_leaves_do_not_depend_on_order_and_type_of_the_matrix(seed):
+    tree, matrix = random_tree(seed)
+    expected = [naive_leaf(tree, row) for row in matrix]
+    assert tree.apply(np.asfortranarray(matrix)).tolist() == expected
+    assert tree.apply(np.repeat(matrix, 2, axis=1)[:, ::2]).tolist() == expected
+    small = np.nan_to_num(matrix, nan=0.0, posinf=1.0, neginf=-1.0).round() % 100
+    assert tree.apply(small.astype(np.uint8)).tolist() == tree.apply(small).tolist()
+
+
+def test_the_matrix_of_a_table_is_no_second_copy():
+    rows = np.arange(12.0).reshape(4, 3)
+    table = numeric_table(rows)
+    for part, expected in ((table, rows), (table.take(np.array([3, 1])), rows[[3, 1]])):
+        assert np.array_equal(part.matrix(), expected)
+        assert np.shares_memory(part.matrix(), part.columns[0].values)
+    mixed = Table(columns=(table.columns[2], table.columns[0]))
+    assert np.array_equal(mixed.matrix(), rows[:, [2, 0]])
 
 
 def test_the_random_trees_have_every_kind_of_split_and_hole():
