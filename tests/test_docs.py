@@ -101,6 +101,18 @@ def test_links_of_the_documentation_lead_somewhere():
     assert broken == []
 
 
+def test_every_table_of_results_is_linked_and_its_links_lead_somewhere():
+    results = {path.name: path for path in (ROOT / "benchmarks" / "results").glob("*.md")}
+    pages = "".join(path.read_text(encoding="utf-8") for path in DOCS.rglob("*.md"))
+    assert [name for name in results if f"benchmarks/results/{name})" not in pages] == []
+    broken = []
+    for path in results.values():
+        for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", path.read_text(encoding="utf-8")):
+            if not target.startswith(("http:", "https:")) and not (path.parent / target).exists():
+                broken.append(f"{path.name}: {target}")
+    assert broken == []
+
+
 def lacking(text: str) -> list[str]:
     """The files and folders of the project that a page names in code marks and that do not exist."""
     matches = re.findall(
