@@ -11,8 +11,8 @@ from trainer.constraints.fairness import FAIRNESS, MAX_GROUPS, group_codes, read
 from trainer.constraints.kept import Constraints
 from trainer.constraints.leaves import LEAVES
 from trainer.constraints.monotone import MONOTONE, directions
-from trainer.constraints.pairs import PAIRS, forbidden_pairs
-from trainer.constraints.recall import RECALL, recalls
+from trainer.constraints.pairs import PAIRS, column_pairs, forbidden_pairs
+from trainer.constraints.recall import RECALL, recalls, required_recalls
 from trainer.methods.base import Settings
 
 CONSTRAINTS = (
@@ -42,10 +42,12 @@ __all__ = [
     "NAMES",
     "Constraints",
     "active_constraints",
+    "column_pairs",
     "directions",
     "forbidden_pairs",
     "group_codes",
     "leaf_fits",
     "read_fairness",
     "recalls",
+    "required_recalls",
 ]

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from trainer.constraints.text import split_items
-from trainer.data.problem import SettingNames
+from trainer.data.problem import Problem, SettingNames
 from trainer.errors import ParameterError
 from trainer.methods.base import Parameter, Settings
 
@@ -24,6 +24,17 @@ def forbidden_pairs(settings: Settings, names: SettingNames) -> list[tuple[str, 
             )
         pairs.append((pair[0], pair[1]))
     return pairs
+
+
+def column_pairs(problem: Problem, settings: Settings) -> dict[int, frozenset[int]]:
+    """Return, for each column of a forbidden pair, the columns that no path tests beside it."""
+    partners: dict[int, frozenset[int]] = {}
+    names = problem.names
+    for pair in forbidden_pairs(settings, names):
+        first, second = (names.columns.index(name) for name in pair)
+        partners[first] = partners.get(first, frozenset()) | {second}
+        partners[second] = partners.get(second, frozenset()) | {first}
+    return partners
 
 
 def _scope_words(settings: Settings) -> list[str]:

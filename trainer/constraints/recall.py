@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import Any
 
 from trainer.constraints.text import split_items
-from trainer.data.problem import SettingNames
+from trainer.data.problem import Problem, SettingNames
 from trainer.errors import ParameterError
 from trainer.methods.base import Parameter, Settings, exact_fraction
 from trainer.tree.numbers import percent_text
@@ -26,6 +26,18 @@ def recalls(settings: Settings, names: SettingNames) -> list[tuple[str, Fraction
             )
         minimum_recalls.append((names.label(name.strip(), "recall"), _share(share)))
     return minimum_recalls
+
+
+def required_recalls(problem: Problem, settings: Settings) -> tuple[tuple[int, Fraction], ...]:
+    """Return the class codes with their minimum recalls. Raises ParameterError for a class without rows."""
+    required = []
+    names = problem.names
+    for name, share in recalls(settings, names):
+        code = names.classes.index(name)
+        if not (problem.row_weights[problem.y == code] > 0).any():
+            raise ParameterError({"recall": f"No training row has the class '{name}'. Leave this class out."})
+        required.append((code, share))
+    return tuple(required)
 
 
 def _share(text: str) -> Fraction:

@@ -560,6 +560,13 @@ MIN_LEAF = Parameter(
 )  # fmt: skip
 
 
+OPTIMAL_TREES = Parameter(
+    name="optimal_trees", counts_rows=True, type="integer", default=0, minimum=0, maximum=1000, label="Optimal trees to list",
+    help="Count all trees with the best objective and the fewest leaves, and list up to this many; 0 means neither.",
+    unit="trees", advanced=True,
+)  # fmt: skip
+
+
 def _check_class_weight(settings: Settings, names: SettingNames) -> None:
     """Raise ParameterError for class weights with costs, since costs can be multiplied by the weights."""
     if settings.get("costs") and settings["class_weight"] != "none":

@@ -423,6 +423,13 @@ class ExactNumericClassifier(TreeClassifier):
         Subtracted from the training accuracy for every leaf: 0.01 means that a leaf must win 1 % of the rows.
     class_weight : {'none', 'balanced'}, default 'none'
         'balanced' gives every class the same total weight, in exact integers: the objective is then mean recall.
+    optimal_trees : int from 0 to 1,000, default 0
+        Count all trees with the best objective and the fewest leaves, and list up to this many; 0 means neither.
+    recall : str, default ''
+        The share of a class that must be classified correctly (sensitivity, specificity), for example 'yes: 0.9;
+        no: 0.8'.
+    forbidden_pairs : str, default ''
+        Pairs of columns that must not appear on the same path, for example 'age + income; sex + region'.
     mip_gap : float from 0 to 1, default 0.0
         From depth 3 on, the search may stop at this relative gap; 0 asks for a full proof.
     costs : str, default ''
@@ -475,6 +482,9 @@ class ExactNumericClassifier(TreeClassifier):
         depth: int = 2,
         leaf_penalty: float = 0.0,
         class_weight: Literal["none", "balanced"] | Mapping[Any, float] | None = "none",
+        optimal_trees: int = 0,
+        recall: str | Mapping[str, Any] = "",
+        forbidden_pairs: str | Mapping[str, Any] = "",
         mip_gap: float = 0.0,
         costs: str | Mapping[str, Any] = "",
         cost_unit: str | Mapping[str, Any] = "",

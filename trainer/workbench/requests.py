@@ -33,7 +33,8 @@ from trainer.families.exact.rashomon.chosen import RATES, amount, check_choice
 from trainer.families.exact.search.constraints import LIMITS
 from trainer.families.exact.workbench import Workbench
 from trainer.families.numeric.editing.bench import NumericWorkbench
-from trainer.families.numeric.editing.proof import as_questions, numeric_proof
+from trainer.families.numeric.editing.proof import numeric_proof
+from trainer.families.numeric.restricted import as_questions
 from trainer.families.odt.editing.bench import SubsetWorkbench
 from trainer.families.odt.editing.proof import subset_proof
 from trainer.goal import GOAL_NAMES, count_goal

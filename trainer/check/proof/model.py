@@ -60,6 +60,13 @@ def active_parameter(model: Model, name: str) -> Any:
     return None if value is False or value in ("", "none") else value
 
 
+def asks_cuts(model: Model) -> bool:
+    """Return whether each threshold of `exact-numeric` is a yes/no question: with wishes, recalls and forbidden pairs."""
+    limits = ("recall", "forbidden_pairs")
+    wishes = model["certificate"].get("wishes")
+    return model["method"] in THRESHOLDS and bool(wishes or any(active_parameter(model, name) for name in limits))
+
+
 def minimum_recalls(model: Model) -> list[tuple[str, str]]:
     """Return classes, each with its minimum recall as text."""
     return [_split_at(text, ":") for text in split_items(active_parameter(model, "recall"))]

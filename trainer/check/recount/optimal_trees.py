@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from trainer.check.proof.model import ModelTable
+from trainer.check.proof.model import THRESHOLDS, ModelTable
 from trainer.check.proof.space.questions import column_questions
 from trainer.check.recount.findings import Finding, proof_finding, recount_finding, unjudged_finding
 from trainer.check.recount.search import small
@@ -71,6 +71,9 @@ def _splits_text(tree: Nodes) -> str:
 def _count_equivalent_trees(model: dict[str, Any], tree: Nodes, rows: ModelTable) -> int:
     """Count the optimal trees that a listed one may represent: questions that split the rows of a node alike look the same."""
     names = [column["name"] for column in model["columns"]]
+    if model["method"] in THRESHOLDS:  # all thresholds are questions, and no value is special
+        columns = [column | {"special": []} for column in model["columns"]]
+        model = model | {"columns": columns, "parameters": model["parameters"] | {"binarise": "all-thresholds"}}
     ways = 1
     for i, node_rows, left in split_rows(tree, model["columns"], rows):
         agreements = (

@@ -10,7 +10,7 @@ from fractions import Fraction
 from functools import cache
 from typing import Unpack
 
-from trainer.constraints import Constraints
+from trainer.constraints import Constraints, column_pairs
 from trainer.data.problem import Problem
 from trainer.editing.bench import Bench, cache_bytes
 from trainer.editing.complete import Completer
@@ -22,7 +22,7 @@ from trainer.families.exact.editing.limited import LimitedCompleter
 from trainer.families.exact.editing.space import ExactSpace
 from trainer.families.exact.rashomon.chosen import GoodTreeFilter, amount, filters_of
 from trainer.families.exact.rashomon.good import GoodTrees, first_trees, limit_of
-from trainer.families.exact.search.constraints import column_pairs, exact_constraints
+from trainer.families.exact.search.constraints import exact_constraints
 from trainer.methods.base import Settings
 from trainer.tree.shapes import Shape
 

@@ -7,11 +7,15 @@ from fractions import Fraction
 import numpy as np
 
 from trainer.certificate import Evidence, Guarantee
+from trainer.constraints import active_constraints, column_pairs
+from trainer.constraints.pairs import PAIRS
+from trainer.constraints.recall import RECALL
 from trainer.data.encoding import Test
 from trainer.data.problem import Problem
 from trainer.families.numeric.editing.bench import numeric_bench
 from trainer.families.numeric.paths import PathRules
 from trainer.families.numeric.proof import build_proof
+from trainer.families.numeric.restricted import meets_recalls, prove_questions, solve_questions
 from trainer.families.numeric.search import NumericShape, solve_numeric
 from trainer.methods.base import (
     ANSWER_COSTS,
@@ -22,6 +26,7 @@ from trainer.methods.base import (
     GOALS,
     LEAF_PENALTY,
     MIP_GAP,
+    OPTIMAL_TREES,
     Method,
     Settings,
     Solution,
@@ -39,11 +44,22 @@ from trainer.version import VERSION
 def solve(problem: Problem, settings: Settings, monitor: Monitor) -> Solution:
     """Find the best tree and prove it; if stopped, return the incumbent and a valid bound."""
     monitor.report(phase="search")
+    if settings["optimal_trees"]:
+        return solve_questions(problem, settings, monitor)
+    solution = _solve_thresholds(problem, settings, monitor)
+    # recalls are about whole trees, so the bounds between thresholds are those without them
+    return solution if meets_recalls(problem, settings, solution.draft) else solve_questions(problem, settings, monitor)
+
+
+def _solve_thresholds(problem: Problem, settings: Settings, monitor: Monitor) -> Solution:
+    """Find the best tree without minimum recalls and prove it."""
     # the objective is at least that of a single leaf, so this tolerance guarantees the relative gap
     single = np.bincount(problem.y, problem.row_weights).max()
     tolerance = exact_fraction(settings["mip_gap"]) * max(Fraction(0), int(single) - problem.kappa)
 
     def report(cost: Fraction, bound: Fraction, shape: NumericShape) -> None:
+        if settings["recall"]:  # the tree may not have these recalls
+            return
         monitor.report(
             incumbent=float(1 - cost / problem.n), bound=float(1 - bound / problem.n), draft=_draft(problem, shape)
         )
@@ -59,10 +75,13 @@ def solve(problem: Problem, settings: Settings, monitor: Monitor) -> Solution:
         stop=monitor.stopped,
         flag=monitor.flag,
         report=report,
-        rules=_path_rules(problem),
+        rules=_path_rules(problem, settings),
     )
     bound = float(1 - result.bound / problem.n)
-    monitor.report(incumbent=float(1 - result.cost / problem.n), bound=bound, nodes=result.nodes)
+    monitor.report(bound=bound, nodes=result.nodes)
+    if not settings["recall"]:
+        monitor.report(incumbent=float(1 - result.cost / problem.n))
+    is_restricted = bool(active_constraints(settings))
     return Solution(
         draft=_draft(problem, result.shape),
         bound=bound,
@@ -71,16 +90,22 @@ def solve(problem: Problem, settings: Settings, monitor: Monitor) -> Solution:
         encoded_features=len(problem.numeric.features),
         solver="octweb",
         solver_version=VERSION,
-        proof=lambda stop: build_proof(result.prepared, settings["depth"], stop),
+        proof=lambda stop: (
+            prove_questions(problem, settings, stop)
+            if is_restricted
+            else build_proof(result.prepared, settings["depth"], stop)
+        ),
         evidence=({"kind": Evidence.INTERVAL_PRUNING, "cost": str(result.cost), "bound": str(result.bound)},),
     )
 
 
-def _path_rules(problem: Problem) -> PathRules | None:
-    """Return the prices of columns; None if all are free."""
-    if not problem.column_prices:
+def _path_rules(problem: Problem, settings: Settings) -> PathRules | None:
+    """Return the prices of columns and the forbidden pairs; None if there are none."""
+    partners = column_pairs(problem, settings)
+    if not problem.column_prices and not partners:
         return None
-    return PathRules(columns=np.array([f.column for f in problem.numeric.features]), prices=problem.column_prices)
+    columns = np.array([f.column for f in problem.numeric.features])
+    return PathRules(columns=columns, prices=problem.column_prices, partners=partners)
 
 
 def _draft(problem: Problem, shape: NumericShape) -> Draft:
@@ -115,6 +140,9 @@ METHOD = Method(
         having(DEPTH, default=2, maximum=4),
         LEAF_PENALTY,
         CLASS_WEIGHT,
+        OPTIMAL_TREES,
+        RECALL,
+        PAIRS,
         having(
             MIP_GAP,
             help="From depth 3 on, the search may stop at this relative gap; 0 asks for a full proof.",
@@ -127,9 +155,9 @@ METHOD = Method(
     solve=solve,
     estimator="ExactNumericClassifier",
     proof=ProofKind.OWN,
-    cost=CostModel(seconds=_seconds, spread=0.6, unmodelled=("column_price",)),
+    cost=CostModel(seconds=_seconds, spread=0.6, unmodelled=("column_price", "optimal_trees", "recall", "forbidden_pairs")),
     precompile=({},),
-    workbench=WorkbenchSupport(build=numeric_bench),
+    workbench=WorkbenchSupport(build=numeric_bench, overrides={"optimal_trees": 0}),
     group=Group.RECOMMENDED,
     roles=(Role.ALL_THRESHOLDS,),
     candidates=(Candidate(parameters={"depth": 2, "leaf_penalty": Penalty.LARGE}, needs_numbers=True),),

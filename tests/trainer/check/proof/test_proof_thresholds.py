@@ -21,7 +21,8 @@ from trainer.families.exact.proofs.editing import restricted_proof
 from trainer.families.exact.workbench import Workbench
 from trainer.families.numeric.editing import proof as numeric
 from trainer.families.numeric.editing.bench import NumericWorkbench
-from trainer.families.numeric.editing.proof import as_questions, numeric_proof
+from trainer.families.numeric.editing.proof import numeric_proof
+from trainer.families.numeric.restricted import as_questions
 from trainer.methods.base import NotProved
 from trainer.training.run import TrainRequest
 from trainer.workbench.requests import WorkbenchSession

@@ -19,6 +19,7 @@ from trainer.check.proof.model import (
     Model,
     ModelTable,
     active_parameter,
+    asks_cuts,
     read_fraction,
     split_items,
 )
@@ -65,7 +66,7 @@ def space_of(model: Model, rows: ModelTable, X: np.ndarray, asks: list[int], pen
     )
     weighted = rows.weights > 0
     method = model["method"]
-    wide = method in THRESHOLDS and not wishes
+    wide = method in THRESHOLDS and not asks_cuts(model)
     limits = {
         name: None if active_parameter(model, name) is None else int(active_parameter(model, name)) for name in LIMITS
     }
@@ -155,7 +156,7 @@ def _question_answers(model: Model, rows: ModelTable) -> tuple[np.ndarray, list[
             raise NoProof("proof steps count all errors alike, and here the errors of one class have another weight")
         return subsets(model, rows)
     if method in THRESHOLDS:
-        if model["certificate"].get("wishes"):
+        if asks_cuts(model):
             return _threshold_questions(model, rows)
         features = list(threshold_features(model, rows))
         return answer_matrix([x for _, x in features], rows, np.float64), [j for j, _ in features]
@@ -180,7 +181,9 @@ def _threshold_questions(model: Model, rows: ModelTable) -> tuple[np.ndarray, li
         yes_sides = column_questions(plain, rows, j) if np.isnan(values).any() else by_column.get(j, [])
         column_answers += [(j, yes) for yes in yes_sides]
     if len(column_answers) > MOST_SUBSETS:
-        raise NoProof(f"there are {len(column_answers)} thresholds; with wishes at most {MOST_SUBSETS} are checked")
+        raise NoProof(
+            f"there are {len(column_answers)} thresholds; as yes/no questions at most {MOST_SUBSETS} are checked"
+        )
     return answer_matrix([yes for _, yes in column_answers], rows), [j for j, _ in column_answers]
 
 

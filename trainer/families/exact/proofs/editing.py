@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from trainer.constraints import Constraints
+from trainer.constraints import Constraints, column_pairs
 from trainer.data.problem import Problem
 from trainer.editing.prefix import Prefix, Spot
 from trainer.editing.questions import asked_questions
@@ -23,7 +23,7 @@ from trainer.families.exact.editing.fronts import TreeLimits
 from trainer.families.exact.editing.limited import LimitedCompleter
 from trainer.families.exact.editing.places import CHECKED_HEIGHT, MOST_STEPS, FreeSteps, RowPlace
 from trainer.families.exact.editing.space import ExactSpace
-from trainer.families.exact.search.constraints import column_pairs, exact_constraints
+from trainer.families.exact.search.constraints import exact_constraints
 from trainer.families.exact.search.proof import ExactProofTooLarge
 from trainer.families.exact.workbench import Workbench
 from trainer.methods.base import NotProved, ProofSteps, Settings

@@ -10,14 +10,14 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
-from trainer.constraints import Constraints
+from trainer.constraints import Constraints, column_pairs
 from trainer.data.problem import Problem
 from trainer.editing.space import SearchStopped
 from trainer.families.exact.editing.places import CHECKED_HEIGHT, MOST_STEPS, FreeSteps, split_bound
 from trainer.families.exact.editing.space import ExactSpace
 from trainer.families.exact.proofs.rule_fronts import ProofPlacesExceeded, RuledFronts, RulePlace
 from trainer.families.exact.proofs.rules import rules_of
-from trainer.families.exact.search.constraints import column_pairs, exact_constraints
+from trainer.families.exact.search.constraints import exact_constraints
 from trainer.families.exact.search.proof import ExactProofTooLarge
 from trainer.methods.base import NotProved, ProofSteps, Settings
 

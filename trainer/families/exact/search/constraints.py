@@ -7,21 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from trainer.constraints import Constraints, forbidden_pairs, recalls
+from trainer.constraints import Constraints, forbidden_pairs, required_recalls
 from trainer.data.problem import Problem
-from trainer.errors import ParameterError
 from trainer.methods.base import Settings
 
 
 def _recall(problem: Problem, settings: Settings) -> dict[str, Any]:
-    required = []
-    names = problem.names
-    for name, share in recalls(settings, names):
-        code = names.classes.index(name)
-        if not (problem.row_weights[problem.y == code] > 0).any():
-            raise ParameterError({"recall": f"No training row has the class '{name}'. Leave this class out."})
-        required.append((code, share))
-    return {"recalls": tuple(required)} if required else {}
+    required = required_recalls(problem, settings)
+    return {"recalls": required} if required else {}
 
 
 def _forbidden_pairs(problem: Problem, settings: Settings) -> dict[str, Any]:
@@ -57,14 +50,3 @@ def exact_constraints(problem: Problem, settings: Settings) -> Constraints | Non
     for keep in KEEP.values():
         options |= keep(problem, settings)
     return Constraints(max_leaves=settings["max_leaves"], columns=_columns(problem), **options) if options else None
-
-
-def column_pairs(problem: Problem, settings: Settings) -> dict[int, frozenset[int]]:
-    """Return, for each column of a forbidden pair, the columns that no path tests beside it."""
-    partners: dict[int, frozenset[int]] = {}
-    names = problem.names
-    for pair in forbidden_pairs(settings, names):
-        first, second = (names.columns.index(name) for name in pair)
-        partners[first] = partners.get(first, frozenset()) | {second}
-        partners[second] = partners.get(second, frozenset()) | {first}
-    return partners

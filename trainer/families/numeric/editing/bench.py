@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from trainer.constraints import active_constraints
 from trainer.data.problem import Problem
 from trainer.editing.bench import Bench, cache_bytes
 from trainer.editing.complete import ColumnCompleter
 from trainer.families.numeric.editing.prefix import NumericPrefix
 from trainer.families.numeric.editing.space import NumericSpace
+from trainer.families.numeric.restricted import questions_bench
 from trainer.methods.base import Settings
 
 
@@ -21,6 +23,11 @@ class NumericWorkbench(Bench):
         super().__init__(problem, space, ColumnCompleter(NumericPrefix(space)))
 
 
-def numeric_bench(problem: Problem, settings: Settings) -> NumericWorkbench:
-    """Build a workbench with the settings of the method."""
+def numeric_bench(problem: Problem, settings: Settings) -> Bench:
+    """Build a workbench with the settings of the method.
+
+    With recalls or forbidden pairs it is that of the exact search over all thresholds as yes/no questions.
+    """
+    if active_constraints(settings):
+        return questions_bench(problem, settings)
     return NumericWorkbench(problem, depth=settings["depth"], memory=cache_bytes(settings))

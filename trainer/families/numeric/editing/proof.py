@@ -5,11 +5,8 @@ A proof is a single step, for which the checker does the search itself (docs/pro
 
 from __future__ import annotations
 
-from dataclasses import replace
 from fractions import Fraction
 
-from trainer.data.encoding import Scheme
-from trainer.data.problem import Problem
 from trainer.families.numeric.editing.bench import NumericWorkbench
 from trainer.methods.base import NotProved, ProofSteps
 
@@ -32,9 +29,3 @@ def numeric_proof(bench: NumericWorkbench, bound: Fraction, depth: int) -> Proof
         return None
     goal = -(-bound.numerator * space.leaf_rows.denominator // bound.denominator)
     return ProofSteps(scale=1, goal=goal, steps=[{"path": [], "height": depth, "bound": goal, "by": "within"}])
-
-
-def as_questions(problem: Problem) -> Problem:
-    """Return the problem with each threshold as a binary feature, in the same order; no value is special."""
-    columns = tuple(replace(c, schema=replace(c.schema, special=())) for c in problem.table.columns)
-    return replace(problem, table=replace(problem.table, columns=columns), scheme=Scheme.ALL_THRESHOLDS)
