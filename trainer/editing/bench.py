@@ -56,7 +56,7 @@ class Bench:
         return tuple(questions.text(q) for q in range(questions.encoded) if not questions.is_barred(q, NONE_BANNED))
 
     def wishes(self, texts: Sequence[str]) -> tuple[EditConstraint, ...]:
-        """Parse wishes and drop duplicates.
+        """Parse constraints and drop duplicates.
 
         Parameters
         ----------
@@ -70,7 +70,7 @@ class Bench:
         Raises
         ------
         ParameterError
-            If a text is not a wish, or there are too many.
+            If a text is not a constraint, or there are too many.
         """
         return parse_all(texts, self.space.questions)
 
@@ -82,7 +82,7 @@ class Bench:
         time_limit: float | None = None,
         stop: Callable[[], bool] | None = None,
     ) -> Completion:
-        """Find the best tree that satisfies the wishes, a proved bound, and the price of each wish in rows.
+        """Find the best tree that meets the constraints, a proved bound, and the price of each constraint in rows.
 
         Parameters
         ----------
@@ -98,12 +98,12 @@ class Bench:
         Returns
         -------
         Completion
-            With a `conflict` if no tree satisfies the wishes.
+            With a `conflict` if no tree meets the constraints.
 
         Raises
         ------
         InfeasibleError
-            No tree is within the limits, even without wishes.
+            No tree is within the limits, even without constraints.
         """
         read = self.wishes(wishes)
         self.space.begin(time_limit, stop)
@@ -118,7 +118,7 @@ class Bench:
         time_limit: float | None = None,
         stop: Callable[[], bool] | None = None,
     ) -> Iterator[QuestionPrice]:
-        """Return the price of each question at a place of a tree; the prices are computed as the caller iterates.
+        """Return the price of each split at a place of a tree; the prices are computed as the caller iterates.
 
         Parameters
         ----------
@@ -127,7 +127,7 @@ class Bench:
         wishes : sequence of str
             Constraints as text, such as "ask root age <= 50" (docs/good-trees.md).
         tree : LabelledShape, optional
-            The tree, by default the best one with the wishes.
+            The tree, by default the best one within the constraints.
         time_limit : float, optional
             In seconds.
         stop : callable, optional
@@ -141,9 +141,9 @@ class Bench:
         Raises
         ------
         ParameterError
-            If a wish is invalid, or the tree does not have the place.
+            If a constraint is invalid, or the tree does not have the place.
         InfeasibleError
-            If no tree is within the limits, even without wishes.
+            If no tree is within the limits, even without constraints.
         """
         read = self.wishes(wishes)
         self.space.begin(time_limit, stop)
@@ -161,12 +161,12 @@ class Bench:
         return self.completer.price_list(read, tree, word)
 
     def alternatives(self, tree: Tree, node: int = 0, *, time_limit: float | None = None) -> list[Alternative]:
-        """Return each question that could stand at a node of a tree, the cheapest first. The questions above the node stay.
+        """Return each possible split of a node with its price, the cheapest first. The splits above the node stay.
 
         Parameters
         ----------
         tree : Tree
-            A tree whose questions are in the search space, such as a fitted one.
+            A tree whose splits are in the search space, such as a fitted one.
         node : int
             The id of a node.
         time_limit : float, optional
@@ -179,7 +179,7 @@ class Bench:
         Raises
         ------
         ParameterError
-            If a question of the tree is not in the search space.
+            If a split of the tree is not in the search space.
         InfeasibleError
             If no tree is within the limits.
         """
@@ -228,7 +228,7 @@ class Bench:
         return float(cost) if costs is None else costs.in_unit(costs.cost_of(1 - Fraction(cost) / self.problem.n))
 
     def price(self, price: Fraction | int) -> float:
-        """Convert the price of a wish or question to the unit of the costs; in rows without costs."""
+        """Convert the price of a constraint or split to the unit of the costs; in rows without costs."""
         costs = self._costs
         return float(price) if costs is None else costs.in_unit(costs.price_of(Fraction(price) / self.problem.n))
 

@@ -265,12 +265,12 @@ class FittedTree:
 
     @available_if(lambda self: self._method.workbench is not None)
     def alternatives(self, node: int = 0, *, time_limit: float | None = None) -> list[Alternative]:
-        """Return every question that could stand at a node of the tree, with its price, the cheapest first.
+        """Return each possible split of a node with its price, the cheapest first.
 
         Parameters
         ----------
         node : int
-            The id of a node of `tree_`, by default the root. The questions above it stay.
+            The id of a node of `tree_`, by default the root. The splits above it stay.
         time_limit : float, optional
             In seconds; prices that are not proved by then are lower bounds.
 
