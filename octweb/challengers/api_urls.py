@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from octweb.challengers import api
+from octweb.challengers import api, price_api
 
 urlpatterns = [
     path("models/<uuid:pk>/challenger/", api.ModelChallenger.as_view(), name="api-model-challenger"),
@@ -11,4 +11,5 @@ urlpatterns = [
         api.ModelChallengerPromote.as_view(),
         name="api-model-challenger-promote",
     ),
+    path("models/<uuid:pk>/life/price/", price_api.ModelPrice.as_view(), name="api-model-price"),
 ]

@@ -35,6 +35,15 @@ class ChallengersConfig(AppConfig):
                 context=_context,
             )
         )
+        register_part(
+            LifePart(
+                name="price",
+                template="challengers/_price.html",
+                record=_price_record,
+                serializer=_price_serializer,
+                context=_price_context,
+            )
+        )
 
 
 # Imported at the first call, so that training processes, which need none of it, start faster.
@@ -66,3 +75,23 @@ def _context(scene: ModelScene) -> Mapping[str, Any]:
     from octweb.challengers.page import page_context
 
     return page_context(scene)
+
+
+def _price_record(model: TreeModel, now: datetime) -> Mapping[str, Any] | None:
+    from octweb.challengers.price import price_record
+
+    return price_record(model, now)
+
+
+def _price_serializer() -> Serializer:
+    from octweb.challengers.price_api import PriceSerializer
+
+    return PriceSerializer(
+        allow_null=True, help_text="how much more often the best tree of the size would have been right"
+    )
+
+
+def _price_context(scene: ModelScene) -> Mapping[str, Any]:
+    from octweb.challengers.page import price_context
+
+    return price_context(scene)

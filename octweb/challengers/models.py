@@ -1,10 +1,11 @@
-"""Challenges of approved models, and decisions that a challenger would have answered otherwise."""
+"""Challenges of approved models, other answers of challengers, and prices of staying."""
 
 from __future__ import annotations
 
 from django.conf import settings
 from django.db import models
 
+from octweb.jobs.models import START_SECONDS, Job
 from octweb.registry.models import TreeModel
 
 
@@ -51,3 +52,29 @@ class Difference(models.Model):
 
     def __str__(self) -> str:
         return f"{self.decision}: {self.answer}, silently {self.silent}"
+
+
+class StayingPrice(Job):
+    """A search for the best tree of a model's size over decisions on record whose outcome is known.
+
+    Its summary is the member `compare` of the JSON of `manage.py convert`, with the numbers of the rows that were chosen.
+    """
+
+    TASK = "octweb.challengers.tasks.find_price"
+    TIDY = "octweb.challengers.price.tidy"
+    ADVICE = "Ask for fewer days."
+
+    model = models.ForeignKey(TreeModel, on_delete=models.CASCADE, related_name="staying_prices")
+    days = models.PositiveIntegerField()
+    seconds = models.PositiveIntegerField()  # time limit of the search
+
+    class Meta(Job.Meta):
+        abstract = False
+        verbose_name = "price of staying"
+        verbose_name_plural = "prices of staying"
+
+    def __str__(self) -> str:
+        return f"price of staying with {self.model_id}"
+
+    def longest(self) -> float:
+        return START_SECONDS + 1.1 * self.seconds

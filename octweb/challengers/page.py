@@ -14,12 +14,14 @@ from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_POST
 from rest_framework.exceptions import ValidationError
 
-from octweb.challengers import actions
+from octweb.challengers import actions, price
 from octweb.challengers.models import Challenge
+from octweb.jobs import queue
 from octweb.life.page import back_to_life, own_model, refusals_as_messages
 from octweb.registry.lifecycle.access import is_owner_or_staff
 from octweb.registry.models import State, TreeModel
 from octweb.registry.page.scene import ModelScene
+from octweb.registry.prediction.recording import is_recorded
 
 MAX_CANDIDATES = 50
 ASKABLE = (State.DRAFT, State.REJECTED)
@@ -34,6 +36,19 @@ def page_context(scene: ModelScene) -> dict[str, Any]:
         return {"challenge": challenge, "may_ask": may_ask}
     is_approved = scene.model.state == State.APPROVED
     return {"challenge": None, "candidates": candidates(scene.model, scene.user) if is_approved else []}
+
+
+def price_context(scene: ModelScene) -> dict[str, Any]:
+    """Return the context: whether a search waits or runs, and the values of its form."""
+    job = price.latest(scene.model)
+    return {
+        "price_offered": job is not None or is_recorded(scene.model),
+        "price_job": job,
+        "price_waits": job is not None and not job.is_finished,
+        "price_days": price.USUAL_DAYS if job is None else job.days,
+        "price_longest": price.longest(),
+        "price_seconds": min(price.USUAL_SECONDS, price.longest()) if job is None else job.seconds,
+    }
 
 
 def candidates(model: TreeModel, user: Any) -> list[TreeModel]:
@@ -53,7 +68,7 @@ def name_challenger(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
     with refusals_as_messages(request):
         challenger = _chosen_model(request)
         actions.name_challenger(
-            model, challenger, by=request.user, until=_until(request), outcome_days=_outcome_days(request)
+            model, challenger, by=request.user, until=_until(request), outcome_days=_number(request, "outcome_days", 0)
         )
         messages.success(request, f"{challenger} answers silently from now on. Nobody gets its answers.")
     return back_to_life(pk)
@@ -90,6 +105,34 @@ def promote(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
     return back_to_life(pk)
 
 
+@login_required
+@require_POST
+def find_price(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
+    """Queue a search for the price of staying."""
+    model = own_model(request, pk)
+    with refusals_as_messages(request):
+        job = price.start(
+            owner=request.user,
+            model=model,
+            days=_number(request, "days", price.USUAL_DAYS),
+            seconds=_number(request, "seconds", min(price.USUAL_SECONDS, price.longest())),
+        )
+        messages.success(request, f"The search takes at most {job.seconds} seconds once a worker has it.")
+    return back_to_life(pk)
+
+
+@login_required
+@require_POST
+def stop_price(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
+    """Stop the search that waits or runs."""
+    job = price.latest(own_model(request, pk))
+    with refusals_as_messages(request):
+        if job is None:
+            raise ValidationError("There is no search to stop.")
+        queue.cancel(job)
+    return back_to_life(pk)
+
+
 def _running(model: TreeModel) -> Challenge | None:
     return actions.running_challenge(model)
 
@@ -110,8 +153,10 @@ def _until(request: HttpRequest) -> date | None:
         raise ValidationError(f"'{text[:20]}' is no day. Write it as 2026-03-31.") from error
 
 
-def _outcome_days(request: HttpRequest) -> int:
-    text = request.POST.get("outcome_days", "").strip() or "0"
-    if not (text.isascii() and text.isdigit() and len(text) < 6):
-        raise ValidationError(f"'{text[:20]}' is not a whole number of days.")
+def _number(request: HttpRequest, name: str, default: int) -> int:
+    text = request.POST.get(name, "").strip()
+    if not text:
+        return default
+    if not (text.isascii() and text.isdigit() and len(text) < 8):
+        raise ValidationError(f"'{text[:20]}' is not a whole number.")
     return int(text)

@@ -76,7 +76,9 @@ def challenger_record(model: TreeModel, now: datetime) -> dict[str, Any] | None:
             "neither_right": total.neither,
             "odds": total.odds,
         },
-        "sentences": words.sentences(challenge, compared, different, total, has_outcomes=has_outcomes),
+        "sentences": words.sentences(
+            challenge, compared, different, total, has_outcomes=has_outcomes, unheard=_answers_without_outcome(rows)
+        ),
     }
 
 
@@ -138,6 +140,16 @@ def leaf_rows(tree: Tree, counts: Mapping[LeafAnswer, int], verdicts: Mapping[in
             }
         )
     return rows
+
+
+def _answers_without_outcome(rows: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Return the answers of the served tree whose rows with another answer have no known outcome, although it is due."""
+    known: Counter[str] = Counter()
+    unknown: Counter[str] = Counter()
+    for row in rows:
+        known[row["answer"]] += row["challenger_right"] + row["served_right"] + row["neither_right"]
+        unknown[row["answer"]] += row["unknown"]
+    return [answer for answer, number in unknown.items() if number and not known[answer]]
 
 
 def _is_of(key: LeafAnswer, leaf: int) -> bool:

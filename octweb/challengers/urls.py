@@ -9,4 +9,6 @@ urlpatterns = [
     path("<uuid:pk>/challenger/", page.name_challenger, name="name"),
     path("<uuid:pk>/challenger/end/", page.end_challenge, name="end"),
     path("<uuid:pk>/challenger/promote/", page.promote, name="promote"),
+    path("<uuid:pk>/life/price/", page.find_price, name="price"),
+    path("<uuid:pk>/life/price/stop/", page.stop_price, name="stop-price"),
 ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from octweb.core.templatetags.octweb import whole
@@ -18,8 +19,16 @@ LEAST_ODDS = 2.0  # smaller ones say nothing
 NO_RECORDS = "Who was right cannot be known: no record of each answer holds the columns of both trees. Choose a record of each answer at the approval."
 
 
-def sentences(challenge: Challenge, rows: int, different: int, verdicts: Verdicts, *, has_outcomes: bool) -> list[str]:
-    """Return what the page says about a challenger."""
+def sentences(
+    challenge: Challenge,
+    rows: int,
+    different: int,
+    verdicts: Verdicts,
+    *,
+    has_outcomes: bool,
+    unheard: Sequence[str] = (),
+) -> list[str]:
+    """Return what the page says about a challenger. `unheard`: answers of the served tree without any known outcome."""
     name = challenger_name(challenge)
     since = day_text(challenge.since.date())
     if not rows:
@@ -29,6 +38,7 @@ def sentences(challenge: Challenge, rows: int, different: int, verdicts: Verdict
         return [*words, NO_RECORDS]
     if different:
         words += _outcome_sentences(challenge, verdicts)
+        words[-1] += unheard_words(unheard) if verdicts.decided else ""
     return words
 
 
@@ -44,6 +54,15 @@ def _outcome_sentences(challenge: Challenge, verdicts: Verdicts) -> list[str]:
         + (f", neither on {whole(verdicts.neither)}." if verdicts.neither else ".")
     ]
     return [*words, odds_words(verdicts, name, served)]
+
+
+def unheard_words(answers: Sequence[str]) -> str:
+    """State of which answers no outcome is known, as a sentence after another one; "" for none."""
+    return (
+        f" No outcome is known where the answer was {' or '.join(answers)}, so nothing is said of these."
+        if answers
+        else ""
+    )
 
 
 def odds_words(verdicts: Verdicts, challenger: str, served: str) -> str:

@@ -189,6 +189,18 @@ def test_last_outcome_counts_and_third_classes_are_right_for_neither(recorded_ch
     assert (outcomes["neither_right"], outcomes["served_right"]) == (1, len(rows) - 1)
 
 
+def test_answers_without_any_outcome_are_named(recorded_challenge):
+    first = []
+    with_outcomes(
+        recorded_challenge, lambda given, silent, i: first.append(given) or (silent if given == first[0] else None)
+    )
+    others = {d.answer for d in Difference.objects.all()} - {first[0]}
+    classes = model_file(recorded_challenge.model).tree.classes
+    assert others
+    last = record_of(recorded_challenge)["sentences"][-1]
+    assert all(classes[code] in last.partition("No outcome is known where")[2] for code in others)
+
+
 def test_outcomes_count_on_their_day_and_not_sooner(recorded_challenge):
     recorded_challenge.outcome_days = 120
     recorded_challenge.save()

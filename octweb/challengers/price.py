@@ -1,0 +1,217 @@
+"""The price of staying: how much more often the best tree of the same size would have been right on recent decisions."""
+
+from __future__ import annotations
+
+import json
+import math
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from django.conf import settings
+from rest_framework.exceptions import ValidationError
+
+from octweb.challengers import words
+from octweb.challengers.models import StayingPrice
+from octweb.core.problems import Conflict
+from octweb.core.templatetags.octweb import whole
+from octweb.decisions.models import ChainEntry, Kind
+from octweb.decisions.replaying import row_of
+from octweb.jobs import queue
+from octweb.jobs.models import FINISHED, RunStatus
+from octweb.registry.document.model_files import model_file
+from octweb.registry.models import State, TreeModel
+from trainer.convert.rival import DEEPEST
+from trainer.table import ColumnKind
+from trainer.tree.file import ModelFile
+
+KEPT = timedelta(days=400)
+USUAL_DAYS = 90
+MAX_DAYS = 1_826
+USUAL_SECONDS = 60
+MAX_ROWS = 100_000  # the newest ones
+UNKNOWN_WORD = "(unknown)"  # stands for a category that the model does not know
+FEW_OUTCOMES = (
+    "Outcomes of at least two classes are needed, and {where} has fewer on record. Record each answer (the choice at the approval), and send "
+    "the outcomes."
+)
+
+
+@dataclass(frozen=True)
+class KnownRows:
+    """Decisions on record with a known outcome, newest first: their rows for the served tree, and the outcomes.
+
+    `unknown` counts the decisions without known outcome of the same days. `answers_without_outcome` are the answers of which no
+    decision has one.
+    """
+
+    matrix: np.ndarray
+    outcomes: np.ndarray
+    unknown: int
+    answers_without_outcome: tuple[str, ...]
+
+    @property
+    def has_two_classes(self) -> bool:
+        return len(np.unique(self.outcomes)) > 1
+
+
+def longest() -> int:
+    """Return the longest time of a search on this server, in seconds."""
+    return int(settings.MAX_TRAINING_SECONDS)
+
+
+def start(*, owner: Any, model: TreeModel, days: int = USUAL_DAYS, seconds: int | None = None) -> StayingPrice:
+    """Queue a search, or return the queued one. Raises Conflict and ValidationError."""
+    if model.state != State.APPROVED:
+        raise Conflict(
+            f"{model} is {model.get_state_display().lower()}; only an approved model answers rows. Have it approved first."
+        )
+    if model.depth > DEEPEST:
+        raise ValidationError(
+            {"model": f"The tree has depth {model.depth}; the search proves nothing beyond {DEEPEST}."}
+        )
+    if not 1 <= days <= MAX_DAYS:
+        raise ValidationError({"days": f"{days:,} is not from 1 to {MAX_DAYS:,}."})
+    time = min(USUAL_SECONDS, longest()) if seconds is None else seconds
+    if not 1 <= time <= longest():
+        raise ValidationError({"seconds": f"The search may take 1 to {longest():,} seconds; you asked for {time:,}."})
+    outcomes = ChainEntry.objects.filter(model=model.pk, kind=Kind.OUTCOME).exclude(payload="")
+    if outcomes.order_by().values("label").distinct().count() < 2:
+        raise Conflict(FEW_OUTCOMES.format(where=str(model)))
+    return queue.only_one(StayingPrice, owner=owner, model=model, days=days, seconds=time)
+
+
+def known_rows(model: TreeModel, days: int, now: datetime) -> KnownRows:
+    """Read the decisions of the last `days` days whose outcome is on record; of a corrected outcome the last one counts."""
+    tree = model_file(model).tree
+    outcomes = _outcomes(model)
+    since = int((now - timedelta(days=days)).timestamp() * 10**9)
+    entries = ChainEntry.objects.filter(model=model.pk, kind=Kind.DECISION, at__gte=since, leaf__isnull=False)
+    rows: list[np.ndarray] = []
+    given: set[int] = set()
+    without: set[int] = set()
+    codes: list[int] = []
+    unknown = 0
+    newest = entries.exclude(payload="").order_by("-number").values_list("key", "leaf", "payload")
+    for key, leaf, payload in newest.iterator(chunk_size=2000):
+        answer = int(tree.labels[leaf])
+        if key not in outcomes:
+            unknown += 1
+            without.add(answer)
+        elif len(rows) < MAX_ROWS:
+            rows.append(row_of(tree, json.loads(payload)["values"]))
+            given.add(answer)
+            codes.append(outcomes[key])
+    matrix = np.stack(rows) if rows else np.zeros((0, len(tree.schema)))
+    unheard = tuple(tree.classes[code] for code in sorted(without - given))
+    return KnownRows(matrix, np.array(codes, np.int32), unknown, unheard)
+
+
+def _outcomes(model: TreeModel) -> dict[uuid.UUID, int]:
+    entries = ChainEntry.objects.filter(model=model.pk, kind=Kind.OUTCOME, about__isnull=False, label__isnull=False)
+    return {
+        about: label
+        for about, label in entries.exclude(payload="").order_by("number").values_list("about", "label")
+        if about is not None and label is not None
+    }
+
+
+def write_rows(file: ModelFile, rows: KnownRows, path: Path) -> None:
+    """Write the columns that the tree tests, and the outcomes as its target, as a Parquet file."""
+    columns: dict[str, pa.Array] = {}
+    for j in file.tree.used_columns:
+        column = file.tree.schema[j]
+        values = rows.matrix[:, j]
+        if column.kind is ColumnKind.CATEGORICAL:
+            columns[column.name] = pa.array(
+                [_word(column.categories, column.missing_code, v) for v in values], pa.string()
+            )
+        else:
+            columns[column.name] = pa.array(values, pa.float64(), mask=np.isnan(values))
+    columns[file.target] = pa.array([file.tree.classes[code] for code in rows.outcomes.tolist()], pa.string())
+    pq.write_table(pa.table(columns), path)
+
+
+def _word(categories: tuple[str, ...], missing_code: int | None, value: float) -> str | None:
+    """Return the category of a code; None for an empty cell."""
+    if value != value or value == missing_code:
+        return None
+    return categories[int(value)] if value >= 0 else UNKNOWN_WORD
+
+
+def reading_of_rows(file: ModelFile) -> dict[str, Any]:
+    """Return the reading of the file of `write_rows`: every cell as it stands."""
+    names = [file.tree.schema[j].name for j in file.tree.used_columns]
+    return {"columns": {name: {"taken_for": "plain"} for name in [*names, file.target]}}
+
+
+def latest(model: TreeModel) -> StayingPrice | None:
+    """Return the last search of a model, of any status."""
+    return StayingPrice.objects.filter(model=model).order_by("-created").first()
+
+
+def price_record(model: TreeModel, now: datetime) -> dict[str, Any] | None:
+    """Return the last price of staying of a model, and the state of the last search; None if there was none."""
+    job = latest(model)
+    if job is None:
+        return None
+    finished = StayingPrice.objects.filter(model=model, status=RunStatus.SUCCEEDED).order_by("-finished").first()
+    return {
+        "status": job.status,
+        "queue_position": queue.queue_position(job),
+        "error": job.error,
+        "found": None if finished is None else found_record(finished),
+    }
+
+
+def found_record(job: StayingPrice) -> dict[str, Any]:
+    """Return the result of a search that has ended."""
+    found = job.summary
+    least = found["least_mistakes"]
+    return {
+        "finished": job.finished,
+        "days": job.days,
+        "rows": found["n"],
+        "unknown": found["unknown"],
+        "answers_without_outcome": found["answers_without_outcome"],
+        "mistakes": found["mistakes"],
+        "best_mistakes": found["best_mistakes"],
+        "least_mistakes": least,
+        "points_at_most": None if least is None else points_at_most(found["mistakes"] - least, found["n"]),
+        "leaves": found["leaves"],
+        "depth": found["depth"],
+        "columns": found["columns"],
+        "rules": found["rules"],
+        "sentence": price_words(found, job.days) + words.unheard_words(found["answers_without_outcome"]),
+    }
+
+
+def points_at_most(fewer: int, rows: int) -> float:
+    """Return the share of `fewer` of the rows in points, rounded up to a tenth."""
+    return math.ceil(1000 * fewer / rows) / 10
+
+
+def price_words(found: Mapping[str, Any], days: int) -> str:
+    """State how much more often the best tree of the size would have been right."""
+    leaves = f"{found['leaves']} {'leaf' if found['leaves'] == 1 else 'leaves'}"
+    size = f"with at most {leaves} and depth {found['depth']} over the same columns"
+    where = f"On the {whole(found['n'])} decisions of the last {days} days with a known outcome"
+    least = found["least_mistakes"]
+    if least is None:
+        return f"{where}, the search ended before it proved anything about trees {size}."
+    points = points_at_most(found["mistakes"] - least, found["n"])
+    if points <= 0:
+        return f"{where}, no tree {size} would have been right more often than this version (proved)."
+    return f"{where}, the best tree {size} would have been right at most {points:.1f} points more often than this version (proved)."
+
+
+def tidy(now: datetime) -> int:
+    """Remove old searches, and return their number."""
+    removed, _ = StayingPrice.objects.filter(status__in=FINISHED, finished__lt=now - KEPT).delete()
+    return removed
