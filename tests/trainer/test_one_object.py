@@ -16,9 +16,9 @@ from sklearn.tree import DecisionTreeClassifier, export_text
 
 import octweb
 import trainer
-from trainer import CartClassifier, ExactNumericClassifier, ExactTreeClassifier, FlowOCTClassifier, ODTClassifier, Tree
+from trainer import CartClassifier, ExactNumericClassifier, ExactTreeClassifier, FlowOCTClassifier, ODTClassifier
 from trainer.check.recount import verdict
-from trainer.errors import ConversionError, ModelFileError, ParameterError
+from trainer.errors import ConversionError, ParameterError
 
 
 def small_frame(seed=4, rows=60):
@@ -109,11 +109,52 @@ def test_each_class_comes_back_from_its_file(method, tmp_path):
     assert loaded.predict(X).dtype == y.dtype
 
 
-def test_load_refuses_a_tree_without_a_claim(fitted, tmp_path):
-    fitted[0].tree_.save(tmp_path / "t.json")
-    with pytest.raises(ModelFileError, match=r"no method and no claim.*Tree\.load"):
-        trainer.load(tmp_path / "t.json")
-    assert Tree.load(tmp_path / "t.json").n_leaves == fitted[0].tree_.n_leaves
+def assert_reads_like(loaded, estimator, X, tmp_path):
+    """A loaded tree answers, explains, exports and saves like the fitted one, and trains nothing."""
+    assert (loaded.predict(X) == estimator.predict(X)).all()
+    assert (loaded.predict_proba(X) == estimator.predict_proba(X)).all()
+    assert (loaded.apply(X) == estimator.apply(X)).all()
+    assert loaded.rules() == estimator.rules()
+    assert loaded.explain(X[:3])[0]["label"] == str(estimator.predict(X[:1])[0])
+    assert "def " in loaded.export("python")
+    assert loaded.plot().data
+    assert loaded._repr_html_()
+    assert (loaded.feature_importances_ == estimator.feature_importances_).all()
+    assert loaded.verdict_.sentence
+    before = json.loads((tmp_path / "t.json").read_text())
+    loaded.save(tmp_path / "again.json")
+    assert json.loads((tmp_path / "again.json").read_text()) == before
+    for use in (loaded.fit, loaded.verify):
+        with pytest.raises(ValueError, match=r"make_classifier|octweb verify"):
+            use(X, estimator.predict(X))
+    with pytest.raises(ValueError, match="no search"):
+        loaded.save(tmp_path / "proved.json", proof=True)
+    with pytest.raises(ValueError, match="no search"):
+        loaded.prove()
+    assert not hasattr(loaded, "edit")
+
+
+def test_tree_without_a_claim_is_read_only(fitted, tmp_path):
+    estimator, X, y = fitted
+    estimator.tree_.save(tmp_path / "t.json")
+    loaded = trainer.load(tmp_path / "t.json")
+    assert_reads_like(loaded, estimator, X, tmp_path)
+    certificate = loaded.certificate_
+    assert (certificate.status, certificate.bound, certificate.gap) == ("heuristic", None, None)
+    assert (certificate.correct, certificate.n) == ((loaded.predict(X) == y).sum(), len(y))
+    assert not certificate.proved_optimal
+
+
+@pytest.mark.parametrize("method", ["imported", "a-later-method"])
+def test_tree_of_a_method_without_a_class_is_read_only(fitted, tmp_path, method):
+    estimator, X, _ = fitted
+    estimator.save(tmp_path / "t.json")
+    document = json.loads((tmp_path / "t.json").read_text()) | {"method": method}
+    (tmp_path / "t.json").write_text(json.dumps(document))
+    loaded = trainer.load(tmp_path / "t.json")
+    assert_reads_like(loaded, estimator, X, tmp_path)
+    assert loaded.certificate_ == estimator.certificate_
+    assert repr(loaded) == "SavedTreeClassifier()"
 
 
 @pytest.mark.parametrize("seed", range(6))
