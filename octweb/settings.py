@@ -129,6 +129,7 @@ MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "octweb.core.middleware.PrivateMiddleware",
+    "octweb.core.middleware.RateLimitMiddleware",
     "octweb.core.middleware.OptionsMiddleware",
     "django.middleware.http.ConditionalGetMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",

@@ -1,4 +1,4 @@
-"""Middleware for pages: answer OPTIONS, and forbid shared caching."""
+"""Middleware: answer OPTIONS, forbid shared caching, state the rate limit."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from django.http import HttpRequest, HttpResponse
 from django.urls import Resolver404, resolve
 from django.utils.cache import patch_cache_control
 
+from octweb.core.throttles import RATE
 from octweb.core.views import is_api
 
 Answer = Callable[[HttpRequest], HttpResponse]
@@ -52,6 +53,19 @@ def allowed(view: Any) -> list[str]:
             return list(free["request_method_list"].cell_contents)
         view = getattr(view, "__wrapped__", None)
     return ANY
+
+
+class RateLimitMiddleware:
+    """Add the RateLimit headers of a counted call to its response."""
+
+    def __init__(self, get_response: Answer) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        response = self.get_response(request)
+        for name, value in request.META.get(RATE, ()):
+            response[name] = value
+        return response
 
 
 class PrivateMiddleware:

@@ -1,4 +1,4 @@
-"""Rate limits of the API by token, user or address, with Retry-After.
+"""Rate limits of the API by token, user or address, with Retry-After and RateLimit headers.
 
 Each process counts calls in two windows per caller, so the cost of a call does not depend on earlier ones. Processes count
 separately. Changes of the system clock have no effect.
@@ -6,6 +6,7 @@ separately. Changes of the system clock have no effect.
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from abc import ABC, abstractmethod
@@ -18,6 +19,7 @@ from django.http import HttpRequest
 from rest_framework.throttling import BaseThrottle, SimpleRateThrottle
 
 MAX_CALLERS = 100_000
+RATE = "octweb.rate"  # key of the headers in the environment of a request
 
 
 def client_address(request: HttpRequest) -> str | None:
@@ -57,6 +59,16 @@ class Windows:
                 self._counts[caller] = (int(window), before, current + 1)
         return 0.0
 
+    def left(self, caller: str, limit: int, seconds: float, *, now: float | None = None) -> tuple[int, int]:
+        """Return the calls that are left, and the seconds until the current window ends, after which more are."""
+        now = time.monotonic() if now is None else now
+        window, within = divmod(now, seconds)
+        number, before, current = self._counts.get(caller, (window, 0, 0))
+        if number != window:
+            before, current = (current, 0) if number == window - 1 else (0, 0)
+        used = before * (1 - within / seconds) + current
+        return max(0, int(limit - used)), math.ceil(seconds - within)
+
     def forget(self) -> None:
         """Forget all calls."""
         with self._lock:
@@ -84,6 +96,14 @@ def rate(scope: str) -> tuple[int, int]:
     return _parse_rate(settings.REST_FRAMEWORK["DEFAULT_THROTTLE_RATES"][scope])
 
 
+def rate_headers(scope: str, caller: str) -> list[tuple[str, str]]:
+    """Return the headers that state the limit and the calls left (draft-ietf-httpapi-ratelimit-headers)."""
+    limit, seconds = rate(scope)
+    remaining, reset = WINDOWS.left(caller, limit, seconds)
+    policy = ("RateLimit-Policy", f'"{scope}";q={limit};w={seconds}')
+    return [policy, ("RateLimit", f'"{scope}";r={remaining};t={reset}')]
+
+
 def caller_of(user: Any, auth: Any) -> str:
     """Return the key of the caller: the token if there is one, else the signed-in user."""
     digest = getattr(auth, "digest", None)
@@ -100,7 +120,12 @@ class _Throttle(BaseThrottle, ABC):
 
     def allow_request(self, request: Any, view: Any) -> bool:
         caller = self.caller(request)
-        self._seconds = 0.0 if caller is None else WINDOWS.take(caller, *rate(self.scope))
+        return caller is None or self._take(request, caller)
+
+    def _take(self, request: Any, caller: str) -> bool:
+        """Count the call, and leave the headers for `RateLimitMiddleware`. Return False beyond the limit."""
+        self._seconds = WINDOWS.take(caller, *rate(self.scope))
+        request.META[RATE] = rate_headers(self.scope, caller)
         return self._seconds == 0.0
 
     def wait(self) -> float:
@@ -128,5 +153,4 @@ class StrangerThrottle(_Throttle):
 
     def allow_stranger(self, request: Any) -> bool:
         """Count a call of an unknown caller."""
-        self._seconds = WINDOWS.take(f"stranger {self.get_ident(request)}", *rate(self.scope))
-        return self._seconds == 0.0
+        return self._take(request, f"stranger {self.get_ident(request)}")

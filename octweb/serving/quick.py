@@ -29,7 +29,7 @@ from octweb.core.headers import security_headers
 from octweb.core.metrics import ModelCounters
 from octweb.core.problems import Busy
 from octweb.core.tally import ROWS
-from octweb.core.throttles import WINDOWS, caller_of, rate
+from octweb.core.throttles import RATE, WINDOWS, caller_of, rate, rate_headers
 from octweb.registry.document.claims import certificate_parameters, certificate_status
 from octweb.registry.lifecycle.access import may_call
 from octweb.registry.lifecycle.model_cache import model_by_id, model_by_name
@@ -154,7 +154,7 @@ class QuickApplication:
         if body is None:
             return self.application(environ, start_response)
         body, coding = compress_body(body, environ.get("HTTP_ACCEPT_ENCODING", ""))
-        start_response("200 OK", [*self.headers, *coding_headers(coding, len(body))])
+        start_response("200 OK", [*self.headers, *environ[RATE], *coding_headers(coding, len(body))])
         return [body]
 
 
@@ -169,7 +169,7 @@ class QuickPredictions:
         if request.method == "POST" and LOOKED not in request.META:
             body = answer_of(request.META, lambda: request.body)
             if body is not None:
-                response = HttpResponse(body, headers=self.headers)
+                response = HttpResponse(body, headers=self.headers | dict(request.META[RATE]))
                 response["Content-Length"] = str(len(body))
                 return response
         return self.get_response(request)
@@ -236,6 +236,7 @@ def _answer(environ: dict[str, Any], body: Callable[[], bytes | bytearray]) -> b
     # count the call only now: the views count the calls that they answer
     if answer is None or WINDOWS.take(caller, *limit):
         return None
+    environ[RATE] = rate_headers("user", caller)
     ids = None
     if served_model.recorder is not None:
         ids = served_model.recorder.record(

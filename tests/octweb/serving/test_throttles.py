@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from octweb.core.throttles import WINDOWS, Windows
@@ -45,6 +47,37 @@ def test_every_way_counts_for_the_same_token(rate, client_of, approved, owner, c
     assert answer.json()["error"]
     # another token of the same user has calls of its own
     assert call(client_of(owner, scope=Scope.FULL), approved).status_code == 200
+
+
+@pytest.mark.parametrize("call", [predict, infer, lambda client, model: client.get(MODELS)])
+def test_every_answer_states_the_limit_and_what_is_left(rate, client_of, approved, owner, call):
+    rate(user="3/min")
+    client = client_of(owner)
+    answers = [call(client, approved) for _ in range(4)]
+    assert [a.status_code for a in answers] == [200, 200, 200, 429]
+    assert {a["RateLimit-Policy"] for a in answers} == {'"user";q=3;w=60'}
+    stated = [re.fullmatch(r'"user";r=(\d+);t=(\d+)', a["RateLimit"]) for a in answers]
+    assert [int(s[1]) for s in stated] == [2, 1, 0, 0]
+    assert all(1 <= int(s[2]) <= 60 for s in stated)
+
+
+def test_refused_stranger_reads_the_limit(rate, client, approved):
+    rate(stranger="3/min")
+    assert client.get(MODELS)["RateLimit"].startswith('"stranger";r=2;')
+    assert "RateLimit" not in client.get("/version")
+
+
+def test_calls_left_are_those_that_are_still_accepted():
+    for moment in (0.0, 20.0, 59.0):
+        windows = Windows()
+        for i in range(7):
+            windows.take("a", 10, 60, now=600.0 + i)
+        left, reset = windows.left("a", 10, 60, now=660.0 + moment)
+        accepted = 0
+        while not windows.take("a", 10, 60, now=660.0 + moment):
+            accepted += 1
+        assert left == accepted
+        assert reset == 60 - int(moment)
 
 
 def test_a_faulty_call_is_counted_once(rate, client_of, approved, owner):
