@@ -97,7 +97,7 @@ def tree_text(method: Method, model: ModelFile) -> str:
         [
             f"![A tree of {method.id} for the sample {model.name}]({TREES}/{method.id}.svg)",
             "",
-            f"A tree that `{method.id}` trained on the sample *{model.name}*{settings_text}: {model.tree.n_leaves} leaves, {right:,} of {rows:,} rows right. "
+            f"A tree that `{method.id}` trained on the sample *{model.name}*{settings_text}: {model.tree.n_leaves} leaves, {right:,} of {rows:,} training rows are correct. "
             f"{claim_words(model.certificate)} [The model file]({TREES}/{method.id}.json).",
             "",
             f"Paper: {method.paper}.",
