@@ -235,7 +235,7 @@ const TreeEngine = (() => {
   }
 
   function holds(region, f, value) {
-    if (region.codes.has(f)) return region.codes.get(f).includes(value);
+    if (region.codes.has(f)) return region.codes.get(f).includes(Number.isNaN(value) ? UNKNOWN : value); // both answer no
     if (Number.isNaN(value)) return region.empty.get(f) ?? true;
     return !region.spans.has(f) || region.spans.get(f).some((s) => s.low < value && value <= s.high);
   }

@@ -115,6 +115,8 @@ def _column(
         empty = column.missing_code
         record["categories"] = [column.categories[c] for c in codes]
         record["missing"] = None if empty is None else codes.get(empty)
+        if answers_empty:
+            record["empty"] = True
         if not rows and not refuses:  # always added, so that it does not reveal whether there are others
             record["other"] = len(codes)
             record["categories"].append(OTHER)

@@ -443,7 +443,7 @@ def _numbers(name: str, series: nw.Series) -> FloatArray:
         if any(abs(end) > LARGEST_EXACT for end in ends):
             raise ValueError(f"Column '{name}' has {TOO_LARGE}")
     if series.dtype == nw.Decimal:
-        decimals = {cell for cell in series.to_list() if cell is not None}
+        decimals = {cell for cell in series.to_list() if not _is_missing(cell)}
         if len({float(cell) for cell in decimals}) < len(decimals):
             raise ValueError(f"Column '{name}' has {TOO_PRECISE}")
     objects = _numbers_of_objects(name, series) if _holds_numbers(series) else None

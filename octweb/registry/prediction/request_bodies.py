@@ -33,7 +33,7 @@ ARROW_STREAM = "application/vnd.apache.arrow.stream"
 ARROW_FILE = "application/vnd.apache.arrow.file"
 CSV = "text/csv"
 TYPES = (
-    pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean,
+    pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean, pa.types.is_decimal,
     pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view,
 )  # fmt: skip
 MAX_LINE = 1_000_000  # bytes of a line of CSV: the cells of a longer line would take far more memory than their text
@@ -198,12 +198,12 @@ def _decode_column(name: str, column: pa.ChunkedArray) -> pa.Array:
 
 
 def _decode_texts(name: str, array: pa.Array) -> pa.Array:
-    """Return numbers unchanged and all text types as strings. Raises BodyTooLarge for views above the memory limit."""
+    """Return numbers unchanged, and all text types and decimals as strings. Raises BodyTooLarge for views above the memory limit."""
     if pa.types.is_string_view(array.type):
         # each view has 16 bytes, of which the first four are its length (Arrow columnar format)
         lengths = np.frombuffer(array.buffers()[1], np.int32)[::4][array.offset : array.offset + len(array)]
         _check_unpacked_size(name, int(lengths[np.asarray(array.is_valid())].sum(dtype=np.int64)))
-    elif not pa.types.is_large_string(array.type):
+    elif not (pa.types.is_large_string(array.type) or pa.types.is_decimal(array.type)):
         return array
     return array.cast(pa.string())
 

@@ -1,0 +1,317 @@
+"""Frames with kinds of columns in the types of pandas, polars, Arrow and JSON, and the doors that answer them."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+import warnings
+from decimal import Decimal
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+
+import trainer
+from octweb.registry.lifecycle import actions
+from octweb.registry.prediction.request_bodies import ARROW_STREAM
+from trainer.errors import TrainerError
+from trainer.prediction.mlflow_flavour import TreePredictor
+from trainer.prediction.predict_file import predict_file
+from trainer.tree.file import from_json, read_model
+
+ROWS = 24
+ODD = ("never seen", "blank texts", "marks")  # forms with cells that training did not have
+REFUSED = "refused"
+CHOICES = {
+    "text": ["north", "south", "café", "10 to 20"], "codes as text": ["1", "2", "10", "30"], "codes": [1, 2, 10, 30],
+    "truths": [True, False, False, True], "truths as text": ["true", "false", "false", "true"], "decimals as codes": [0.5, 1.0, 2.0, 7.25],
+    "text with gaps": ["north", "south", None, "10 to 20"], "numbers": [1.0, 2.0, 10.5, -30.0], "counts": [1, 2, 10, 30],
+    "numbers with gaps": [1.0, 2.0, None, -30.0], "padded codes": ["01", "02", "10", "0030"],
+}  # fmt: skip
+DECLARED = {"codes": "category", "decimals as codes": "category"}  # numbers that are declared as categories
+
+
+def cells_of(kind: str, seed: int) -> list:
+    """The cells of a column: each choice, then a random draw."""
+    choices = CHOICES[kind]
+    draw = np.random.default_rng(seed).integers(0, len(choices), ROWS - len(choices))
+    return choices + [choices[i] for i in draw]
+
+
+def decimals_of(cells: list) -> list:
+    return [None if cell is None else Decimal(repr(cell)) for cell in cells]
+
+
+def is_text(cells: list) -> bool:
+    return any(isinstance(cell, str) for cell in cells)
+
+
+def forms_of(cells: list) -> dict[str, object]:
+    """The same column as frames of several libraries, all with the column `c` and a column of numbers."""
+    other = [float(i) for i in range(len(cells))]
+    columns: dict[str, object] = {"objects": pd.Series(cells, dtype=object)}
+    if is_text(cells):
+        columns |= {"string": pd.Series(cells, dtype="string"), "category": pd.Series(cells, dtype="category")}
+        columns |= {"arrow string": pd.Series(cells, dtype=pd.ArrowDtype(pa.string()))}
+        columns |= {"ordered category": pd.Series(pd.Categorical(cells, ordered=True))}
+        columns |= {"arrow large string": pd.Series(cells, dtype=pd.ArrowDtype(pa.large_string()))}
+        columns |= {
+            "blanks": pd.Series([c and f" {c} " for c in cells]),
+            "capitals": pd.Series([c and c.upper() for c in cells]),
+        }
+        columns |= {"never seen": pd.Series([c and f"{c} (new)" for c in cells])}
+        columns |= {"blank texts": pd.Series(["" if i % 3 == 0 else c for i, c in enumerate(cells)])}
+        columns |= {"marks": pd.Series(["NA" if i % 3 == 0 else c for i, c in enumerate(cells)])}
+    elif isinstance(cells[0], bool):
+        columns |= {"bool": pd.Series(cells), "boolean": pd.Series(cells, dtype="boolean")}
+        columns |= {"arrow bool": pd.Series(cells, dtype=pd.ArrowDtype(pa.bool_()))}
+        columns |= {"texts": pd.Series([str(c) for c in cells])}
+        columns |= {"marks": pd.Series(["NA" if i % 3 == 0 else str(c).lower() for i, c in enumerate(cells)])}
+        columns |= {"blank texts": pd.Series([" " if i % 3 == 0 else str(c) for i, c in enumerate(cells)])}
+        columns |= {"integers": pd.Series([int(c) for c in cells]), "floats": pd.Series([float(c) for c in cells])}
+        columns |= {"sparse": pd.Series(pd.arrays.SparseArray([int(c) for c in cells], fill_value=0))}
+        columns |= {"other numbers": pd.Series([2 * int(c) for c in cells])}
+    else:
+        floats = [math.nan if c is None else float(c) for c in cells]
+        columns |= {"float64": pd.Series(floats), "Float64": pd.Series(cells, dtype="Float64")}
+        columns |= {"float32": pd.Series(floats, dtype="float32"), "Float32": pd.Series(cells, dtype="Float32")}
+        columns |= {"arrow decimal": pd.Series(decimals_of(cells), dtype=pd.ArrowDtype(pa.decimal128(12, 4)))}
+        columns |= {"long doubles": pd.Series(np.array(floats, np.longdouble))}
+        columns |= {"arrow double": pd.Series(cells, dtype=pd.ArrowDtype(pa.float64()))}
+        columns |= {"sparse": pd.Series(pd.arrays.SparseArray(floats, fill_value=0.0))}
+        columns |= {"decimals": pd.Series(decimals_of(cells), dtype=object)}
+        columns |= {"category": pd.Series(floats).astype("category")}
+        columns |= {"texts": pd.Series([None if c is None else f" {c} " for c in cells])}
+        columns |= {"marks": pd.Series(["?" if i % 3 == 0 else c and str(c) for i, c in enumerate(cells)])}
+        if all(c is None or float(c).is_integer() for c in cells):
+            columns |= {"Int64": pd.Series(cells, dtype="Int64"), "Int8": pd.Series(cells, dtype="Int8")}
+            columns |= {"arrow int16": pd.Series(cells, dtype=pd.ArrowDtype(pa.int16()))}
+    frames: dict[str, object] = {name: pd.DataFrame({"c": column, "n": other}) for name, column in columns.items()}
+    frames["polars"] = pl.DataFrame({"c": cells, "n": other})
+    frames["arrow"] = pa.table({"c": cells, "n": other})
+    if not is_text(cells) and not isinstance(cells[0], bool):
+        frames["polars decimal"] = pl.DataFrame(
+            {"c": pl.Series(decimals_of(cells), dtype=pl.Decimal(12, 4)), "n": other}
+        )
+        frames["polars float32"] = frames["polars"].with_columns(pl.col("c").cast(pl.Float32))
+    if set(cells) <= {"true", "false"}:
+        truths = [cell == "true" for cell in cells]
+        frames |= {
+            f"truths as {kind}": pd.DataFrame({"c": pd.Series(truths).astype(kind), "n": other})
+            for kind in ("bool", "boolean", "int64")
+        }
+    if isinstance(cells[0], str) and cells[0].isdigit() and cells[0] != "01":
+        frames |= {
+            f"digits as {kind}": pd.DataFrame({"c": pd.Series(cells).astype(float).astype(kind), "n": other})
+            for kind in ("int64", "float64", "Int64")
+        }
+    if is_text(cells):
+        frames["polars categorical"] = frames["polars"].with_columns(pl.col("c").cast(pl.Categorical))
+        levels = pl.Enum(sorted({cell for cell in cells if cell is not None}))
+        frames["polars enum"] = frames["polars"].with_columns(pl.col("c").cast(levels))
+        frames["arrow large string"] = pa.table({"c": pa.array(cells, pa.large_string()), "n": other})
+        frames["arrow dictionary"] = pa.table({"c": pa.array(cells).dictionary_encode(), "n": other})
+    return frames
+
+
+def records_of(frame) -> list[dict]:
+    """The rows as a client sends them in JSON."""
+    columns = {name: [plain(v) for v in frame[name].to_pylist()] if isinstance(frame, pa.Table) else
+               [plain(v) for v in frame[name].to_list()] for name in ("c", "n")}  # fmt: skip
+    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+
+
+def plain(cell):
+    if cell is None or cell is pd.NA or (isinstance(cell, (float, np.floating)) and np.isnan(cell)):
+        return None
+    if isinstance(cell, (Decimal, np.longdouble)):
+        return float(cell)
+    return cell.item() if isinstance(cell, np.generic) else cell
+
+
+def csv_of(frame) -> str:
+    """The text that the library itself writes."""
+    if isinstance(frame, pd.DataFrame):
+        return frame.to_csv(index=False)
+    if isinstance(frame, pl.DataFrame):
+        return frame.write_csv()
+    sink = io.BytesIO()
+    pa.csv.write_csv(pa.table({name: pa.array(frame[name].to_pylist()) for name in frame.column_names}), sink)
+    return sink.getvalue().decode()
+
+
+def parquet_of(frame, path) -> None:
+    if isinstance(frame, pl.DataFrame):
+        frame.write_parquet(path)
+    elif isinstance(frame, pa.Table):
+        pq.write_table(frame, path)
+    else:
+        dense = {name: pd.Series([plain(v) for v in column]) for name, column in frame.items()}
+        native = (
+            frame
+            if "Sparse" not in str(frame["c"].dtype) and frame["c"].dtype != np.longdouble
+            else pd.DataFrame(dense)
+        )
+        native.to_parquet(path)
+
+
+def tensor(name: str, cells: list) -> dict:
+    """A column as a tensor of the type of its cells."""
+    kinds = {type(cell) for cell in cells} - {type(None)}
+    datatype = (
+        "BOOL"
+        if kinds == {bool}
+        else "INT64"
+        if kinds == {int} and None not in cells
+        else "BYTES"
+        if str in kinds
+        else "FP64"
+    )
+    data = [None if cell is None else float(cell) for cell in cells] if datatype == "FP64" else cells
+    return {"name": name, "shape": [len(cells)], "datatype": datatype, "data": data}
+
+
+class Doors:
+    """The leaves that each door gives the rows of a frame, or `refused`."""
+
+    def __init__(self, classifier, model, client, folder) -> None:
+        self.classifier = classifier
+        self.model = model
+        self.client = client
+        self.folder = folder
+
+    def estimator(self, frame):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            try:
+                return self.classifier.apply(frame).tolist()
+            except ValueError:
+                return REFUSED
+
+    def csv_file(self, frame):
+        path = self.folder / "new.csv"
+        path.write_text(csv_of(frame), encoding="utf-8")
+        return self._file(path)
+
+    def parquet_file(self, frame):
+        path = self.folder / "new.parquet"
+        parquet_of(frame, path)
+        return self._file(path)
+
+    def _file(self, path):
+        out = io.StringIO()
+        try:
+            predict_file(self.file, path, out)
+        except TrainerError:
+            return REFUSED
+        leaves = [row["leaf"] for row in csv.DictReader(io.StringIO(out.getvalue()))]
+        return REFUSED if "" in leaves else [int(leaf) for leaf in leaves]
+
+    @property
+    def file(self):
+        return from_json(json.loads(self.model.document))
+
+    def rows(self, frame):
+        answer = self._post(f"/api/v1/models/{self.model.pk}/predict/", {"rows": records_of(frame)})
+        return answer if answer == REFUSED else [p["leaf"] for p in answer["predictions"]]
+
+    def columns(self, frame):
+        records = records_of(frame)
+        columns = {name: [row[name] for row in records] for name in records[0]}
+        answer = self._post(f"/api/v1/models/{self.model.pk}/predict/", {"columns": columns})
+        return answer if answer == REFUSED else answer["columns"]["leaf"]
+
+    def tensors(self, frame):
+        records = records_of(frame)
+        inputs = [tensor(name, [row[name] for row in records]) for name in records[0]]
+        answer = self._post(f"/v2/models/{self.model.family.name}/infer", {"inputs": inputs})
+        return answer if answer == REFUSED else next(o["data"] for o in answer["outputs"] if o["name"] == "leaf")
+
+    def invocations(self, frame):
+        records = records_of(frame)
+        split = {"columns": list(records[0]), "data": [list(row.values()) for row in records]}
+        answer = self._post("/invocations", {"dataframe_split": split, "params": {"output": "records"}})
+        return answer if answer == REFUSED else [p["leaf"] for p in answer["predictions"]]
+
+    def invocations_csv(self, frame):
+        answer = self.client.post("/invocations", csv_of(frame), content_type="text/csv")
+        if answer.status_code == 200:
+            # CSV has no parameters, so labels are compared by the leaves that give them
+            return answer.json()["predictions"]
+        assert 400 <= answer.status_code < 500, answer.content
+        return REFUSED
+
+    def csv_body(self, frame):
+        return self._body(csv_of(frame), "text/csv")
+
+    def arrow_body(self, frame):
+        sink = io.BytesIO()
+        parquet_of(frame, self.folder / "body.parquet")
+        table = pq.read_table(self.folder / "body.parquet", columns=["c", "n"])
+        with pa.ipc.new_stream(sink, table.schema) as stream:
+            stream.write_table(table)
+        return self._body(sink.getvalue(), ARROW_STREAM)
+
+    def _body(self, content, content_type):
+        address = f"/api/v1/models/{self.model.pk}/predict/"
+        answer = self.client.post(address, content, content_type=content_type, headers={"Accept": "text/csv"})
+        if answer.status_code == 200:
+            return [int(row["leaf"]) for row in csv.DictReader(io.StringIO(answer.content.decode()))]
+        assert 400 <= answer.status_code < 500, answer.content
+        return REFUSED
+
+    def mlflow(self, frame):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            try:
+                return TreePredictor(self.file).predict(records_of(frame)).tolist()
+            except TrainerError:
+                return REFUSED
+
+    def _post(self, address, body):
+        answer = self.client.post(address, json.dumps(body), content_type="application/json")
+        if answer.status_code == 200:
+            return answer.json()
+        assert 400 <= answer.status_code < 500, answer.content
+        return REFUSED
+
+    def answers(self, frame) -> dict[str, object]:
+        """The leaves at each door; doors that answer with labels stand with their leaves if the labels are those of a file."""
+        names = (
+            "estimator", "csv_file", "parquet_file", "rows", "columns", "tensors", "invocations", "csv_body", "arrow_body",
+        )  # fmt: skip
+        found = {name: getattr(self, name)(frame) for name in names}
+        tree = self.file.tree
+        for name in ("invocations_csv", "mlflow"):
+            labels = getattr(self, name)(frame)
+            if REFUSED not in (labels, found["csv_file"]):
+                expected = self.file.class_values[tree.labels[found["csv_file"]]].tolist()
+                labels = found["csv_file"] if labels == expected else labels
+            found[name] = labels
+        return found
+
+
+def training_of(kind: str) -> tuple[pd.DataFrame, np.ndarray]:
+    """A frame with a kind of column, and classes that follow it."""
+    cells = cells_of(kind, 0)
+    column = pd.Series(cells)
+    frame = pd.DataFrame({"c": column.astype(DECLARED[kind]) if kind in DECLARED else column, "n": 0.5})
+    return frame, np.array([{0: "a", 1: "b", 2: "a", 3: "c"}[CHOICES[kind].index(cell)] for cell in cells])
+
+
+def fitted_on(kind: str, options: dict):
+    return trainer.make_classifier("cart", depth=3, **options).fit(*training_of(kind))
+
+
+def trained_on(kind: str, options: dict, owner, staff, client, folder) -> Doors:
+    classifier = fitted_on(kind, options)
+    classifier.save(folder / "model.json")
+    document = read_model(folder / "model.json").to_json()
+    model = actions.register(owner=owner, document=document, dataset=None, title="Frames")
+    actions.ask_for_approval(model, by=owner)
+    return Doors(classifier, actions.approve(model, by=staff, reason="Tested."), client, folder)
