@@ -25,7 +25,7 @@ from trainer.dossier import measures
 from trainer.dossier.claim import claim
 from trainer.dossier.rows import DossierRows, rows_of
 from trainer.errors import ModelFileError
-from trainer.evaluate.verdict import read_verdict
+from trainer.evaluate.verdict import base_rate, read_verdict
 from trainer.training.claims import wishes_in_words
 from trainer.training.unseen import unseen_words
 from trainer.tree.describe import rules_text, split_text
@@ -107,6 +107,7 @@ def dossier(
         },
         "constraints": [_finding_record(f, file) for f in findings if f.claim.split()[0].strip("'\":") in RESTRICTIONS],
         "verdict": read_verdict(file).to_json(),
+        "base_rate": None if (rate := base_rate(file)) is None else rate.to_json(),
         "warnings": tree_warnings(file.tree),
         "performance": {
             "unseen": measures.performance(rows, rows.unseen),

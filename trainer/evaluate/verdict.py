@@ -134,10 +134,15 @@ def base_rate(model: ModelFile) -> BaseRate | None:
     It is counted on the unseen rows if the file counts them by class, else on the training rows.
     """
     unseen = _unseen_rows(model)
+    if unseen is None:
+        return training_base_rate(model)
+    return BaseRate(label=model.tree.classes[_most_frequent(model)], share=unseen.base_share, unseen=True)
+
+
+def training_base_rate(model: ModelFile) -> BaseRate | None:
+    """Return the accuracy of always answering the most frequent training class on the training rows; None without counts."""
     root = model.tree.nodes[0]
     most = _most_frequent(model)
-    if unseen is not None:
-        return BaseRate(label=model.tree.classes[most], share=unseen.base_share, unseen=True)
     if not root.rows:
         return None
     return BaseRate(label=model.tree.classes[most], share=root.counts[most] / root.rows, unseen=False)

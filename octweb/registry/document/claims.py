@@ -10,7 +10,7 @@ from octweb.core.faults import DamagedDocument
 from octweb.registry.document.model_files import model_file
 from octweb.registry.models import Doubt, TreeModel
 from trainer.data.inspection import tree_warnings
-from trainer.evaluate.verdict import TreeVerdict, read_verdict
+from trainer.evaluate.verdict import BaseRate, TreeVerdict, read_verdict, training_base_rate
 from trainer.training.claims import SPLITS_TIP, Claim, read_claim, splits_claim, splits_words, weight_sentence
 
 DOUBTS = {
@@ -63,6 +63,14 @@ def verdict_of(model: TreeModel) -> TreeVerdict | None:
     """Compare the model with a constant answer; None for a damaged document."""
     try:
         return read_verdict(model_file(model))
+    except DamagedDocument:
+        return None
+
+
+def training_base_of(model: TreeModel) -> BaseRate | None:
+    """Return the accuracy of one answer on the training rows; None without counts and for a damaged document."""
+    try:
+        return training_base_rate(model_file(model))
     except DamagedDocument:
         return None
 

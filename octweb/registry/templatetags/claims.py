@@ -14,7 +14,7 @@ from octweb.registry import hooks
 from octweb.registry.document import claims
 from octweb.registry.document.model_files import model_file
 from octweb.registry.models import TreeModel
-from trainer.evaluate.verdict import TreeVerdict
+from trainer.evaluate.verdict import BaseRate, TreeVerdict
 
 register = template.Library()
 _count = itertools.count()
@@ -53,6 +53,12 @@ def next_run(model: TreeModel, verdict: TreeVerdict) -> str:
     rows = model_file(model).rows or {}
     fields |= {role: rows[role]["column"] for role in ("group", "time", "weight") if rows.get(role)}
     return urlencode({"dataset": model.dataset_id, "method": model.method, **fields})
+
+
+@register.simple_tag
+def training_base_of(model: TreeModel) -> BaseRate | None:
+    """Return the accuracy of one answer for all training rows; None if it is not known."""
+    return claims.training_base_of(model)
 
 
 @register.simple_tag

@@ -17,7 +17,7 @@ from octweb.registry.document.model_files import model_file
 from octweb.registry.lifecycle import actions
 from tests.octweb.visible_text import visible
 from trainer.dossier import dossier as make_dossier
-from trainer.evaluate.verdict import read_verdict
+from trainer.evaluate.verdict import read_verdict, training_base_rate
 from trainer.training.run import TrainRequest, train
 
 pytestmark = pytest.mark.django_db
@@ -72,6 +72,15 @@ def test_base_rate_stands_beside_accuracy(model, owner, client, address):
     assert f"one answer: {100 * rate.share:.1f} %" in page.replace("\u202f", " ")
 
 
+@pytest.mark.parametrize("address", ["/models/", "/models/{pk}/review/", "/models/compare/?models={pk}&models={other}"])
+def test_base_rate_stands_beside_training_accuracy(model, owner, client, address):
+    other = actions.register(owner=owner, document=json.loads(model.document), dataset=model.dataset, title="Other")
+    client.force_login(owner)
+    base = training_base_rate(model_file(model)).share
+    page = visible(client.get(address.format(pk=model.pk, other=other.pk)).content.decode()).replace("\u202f", " ")
+    assert f"{100 * model.train_accuracy:.1f} % one answer: {100 * base:.1f} %" in page
+
+
 def test_dossier_states_verdict(model, media, tmp_path):
     path = tmp_path / "n.csv"
     path.write_text(noise_csv())
@@ -80,7 +89,11 @@ def test_dossier_states_verdict(model, media, tmp_path):
     record = make_dossier(file, path)
     verdict = read_verdict(model_file(model))
     assert record["verdict"] == verdict.to_json()
-    assert verdict.sentence in html.unescape(to_html(record, model_file(model).tree))
+    page = html.unescape(to_html(record, model_file(model).tree))
+    assert verdict.sentence in page
+    assert record["base_rate"] == verdict.base_rate.to_json()
+    for share in (verdict.base_rate.share, training_base_rate(model_file(model)).share):
+        assert f"{100 * share:.1f}" in page
 
 
 @pytest.mark.parametrize("command", ["train", "evaluate"])
