@@ -56,6 +56,7 @@ INTRODUCTIONS = {
         "the server (`Remote…`) has its `id`, its `path` below the API, and `refresh()`, which reads it again."
     )
 }
+COMMON = ("`time_limit` ", "`stop` ", "`timeout` ")  # arguments that the head of the page explains
 SECTIONS = {"Parameters": "", "Attributes": "", "Returns": "Returns ", "Yields": "Yields ", "Raises": "Raises "}
 # texts of plain values, which have no docstring
 VALUES = {
@@ -87,7 +88,8 @@ same = octweb.load("iris.json")
 same.verify(X, y)  # a finding for each claim, by the independent checker
 ```
 
-Descriptions come from the docstrings; editors show them with the types of all arguments.
+Descriptions come from the docstrings; editors show them with all types. In all calls, `time_limit` and `timeout` are in seconds, by default without limit. After
+`time_limit`, prices that are not proved are lower bounds. `stop` is a function without arguments that returns True to end the search.
 """
 
 
@@ -118,7 +120,7 @@ def sections_of(thing: Any, sections: Collection[str] = SECTIONS) -> list[str]:
             else:
                 lines.append(SECTIONS[section] + _named(line, section))
             described = line.startswith(" ")
-    return [f"- {' '.join(line.split())}" for line in lines]
+    return [f"- {' '.join(line.split())}" for line in lines if not line.startswith(COMMON)]
 
 
 def _named(line: str, section: str) -> str:
