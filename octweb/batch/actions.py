@@ -26,7 +26,6 @@ from octweb.datasets.actions import suffix
 from octweb.jobs import queue
 from octweb.jobs.models import FINISHED, RunStatus
 from octweb.registry.models import TreeModel
-from octweb.registry.prediction.recording import is_recorded
 from trainer.data.formats.file_bytes import ARROW_MAGIC, GZIP_MAGIC, PARQUET_MAGIC, ZIP_MAGIC, refuse_other_formats
 from trainer.data.formats.workbook import holds_workbook
 from trainer.errors import DataError
@@ -62,11 +61,6 @@ def enqueue(
     """
     if format not in Format.values:
         raise ValidationError({"format": f"'{format[:40]}' is not one of {', '.join(Format.values)}."})
-    if is_recorded(model):
-        raise Conflict(
-            f"{model} records each of its answers, and answers to files cannot be recorded. Send the rows to "
-            f"/api/v1/models/{model.pk}/predict/, {settings.MAX_PREDICT_ROWS:,} at a time."
-        )
     check(model, explain, change or {}, cost or {}, least)
     limit = settings.MAX_UPLOAD_BYTES
     size = int(file.size)

@@ -15,6 +15,7 @@ from django.db import transaction
 from octweb.batch.actions import go_on
 from octweb.batch.explained import wishes_of
 from octweb.batch.models import BatchPrediction
+from octweb.batch.recorded import FileRecorder
 from octweb.core import files
 from octweb.core.faults import DamagedDocument
 from octweb.core.files import place_in
@@ -25,6 +26,7 @@ from octweb.life.counting import count_file
 from octweb.registry.document.model_files import document_of
 from octweb.registry.lifecycle import access
 from octweb.registry.models import TreeModel
+from octweb.registry.prediction.recording import recorder_of
 
 CHUNK = 1 << 20
 MAX_PROBLEMS = 50
@@ -35,6 +37,12 @@ class PredictionChild(Process):
     """Child process `manage.py predict` with copies of model and file in its own folder."""
 
     training: Path | None = None
+    recorder: FileRecorder | None = None  # if each row gets a record
+
+    @property
+    def rows(self) -> Path:
+        """The file of what is recorded of each row."""
+        return self.folder / "rows"
 
     @property
     def data(self) -> Path:
@@ -66,6 +74,8 @@ class PredictionChild(Process):
 
     def write_inputs(self) -> None:
         self.training = self.training_data()
+        recorder = recorder_of(self.job.model)
+        self.recorder = None if recorder is None else FileRecorder(self.job, recorder)
         (self.folder / "model.json").write_text(document_of(self.job.model), encoding="utf-8")
         with default_storage.open(self.job.source.name, "rb") as source, self.data.open("wb") as copy:
             shutil.copyfileobj(source, copy, CHUNK)
@@ -87,6 +97,7 @@ class PredictionChild(Process):
             *([] if self.job.header else ["--no-header"]),
             *(["--keep-columns"] if self.job.keep_columns else []),
             *([f"--explain-with={self.wishes}"] if self.job.explain else []),
+            *(["--record-rows", str(self.rows), self.recorder.prefix] if self.recorder is not None else []),
             *([f"--training-data={self.training}"] if self.training is not None else []),
             "--",
             str(self.folder / "model.json"),
@@ -122,6 +133,8 @@ class PredictionSupervisor(ResultSupervisor):
     def store(self, job: BatchPrediction, child: Process, summary: dict[str, Any]) -> None:
         name = ""
         try:
+            if isinstance(child, PredictionChild) and child.recorder is not None:
+                child.recorder.spool(child.rows)
             with child.result.open("rb") as stream:
                 # the name belongs to this attempt alone, so that files of a lost attempt are never used
                 path = f"{job.folder}/result-{self.attempt}.{job.format}"

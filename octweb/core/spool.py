@@ -15,7 +15,7 @@ import threading
 import time
 import uuid
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from enum import IntEnum
 from pathlib import Path
 from typing import NamedTuple
@@ -180,6 +180,41 @@ def frame(kind: FrameKind, body: bytes, seq: int, rows: int) -> bytes:
     """Return a frame as it is stored."""
     checked = CHECKED.pack(kind, seq, rows)
     return HEAD.pack(MAGIC, len(body), zlib.crc32(body, zlib.crc32(checked)), kind, seq, rows) + body
+
+
+def write_hidden(stream: uuid.UUID, name: str, schema: bytes, bodies: Iterable[tuple[FrameKind, bytes, int]]) -> Path:
+    """Write a whole stream (kind, body and rows of each frame) that no collector reads until its file is renamed.
+
+    `name`: of the job that writes it. The file is on disk when this returns. It may be written again with the same content.
+    Raises OSError, and SpoolFull.
+    """
+    if used_bytes() > settings.RECORD_SPOOL_BYTES:
+        raise SpoolFull("The server has no room for the records of this file. Try again later; tell an administrator.")
+    folder().mkdir(mode=0o700, parents=True, exist_ok=True)
+    path = folder() / f"{stream.hex}-000001{SUFFIX}.{name}"
+    seq = 0
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600), "wb") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        file.truncate(0)
+        file.write(frame(FrameKind.SCHEMA, schema, 0, 0))
+        for kind, body, rows in bodies:
+            file.write(frame(kind, body, seq, rows))
+            seq += rows
+        file.write(frame(FrameKind.CLOSED, b"", seq, 0))
+        file.flush()
+        os.fsync(file.fileno())
+    return path
+
+
+def hidden_files() -> Iterator[tuple[Path, str]]:
+    """Yield the hidden files with the name of the job that wrote each."""
+    for path in folder().glob(f"*{SUFFIX}.*"):
+        yield path, path.name.partition(f"{SUFFIX}.")[2]
+
+
+def reveal(path: Path) -> None:
+    """Let the collector read a hidden file."""
+    path.rename(path.with_suffix(""))
 
 
 def read_frames(content: bytes, offset: int) -> Iterator[Frame]:

@@ -118,7 +118,7 @@ class DecisionSerializer(serializers.Serializer):
     version = serializers.IntegerField()
     version_sha256 = serializers.CharField(allow_null=True, help_text="of the model file that answered")
     asked_as = serializers.CharField(allow_null=True, help_text="name or id in the call")
-    api = serializers.CharField(allow_null=True, help_text="v1, v2 or invocations")
+    api = serializers.CharField(allow_null=True, help_text="v1, v2, invocations or file (a batch prediction)")
     call = serializers.CharField(allow_null=True, help_text="X-Request-ID, or an id")
     row = serializers.IntegerField(allow_null=True, help_text="place in the call, from 0")
     by = serializers.CharField(allow_null=True)

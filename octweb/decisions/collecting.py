@@ -17,6 +17,7 @@ import orjson
 from django.db import transaction
 
 from octweb.audit import actions as audit
+from octweb.batch.recorded import reveal_finished
 from octweb.core import spool
 from octweb.core.spool import SUFFIX, Frame, FrameKind
 from octweb.decisions import adding
@@ -70,6 +71,7 @@ def collect_due(now: datetime | None = None) -> int:
 
 def collect() -> int:
     """Collect all files of this host; return how many records were added."""
+    reveal_finished()
     added = 0
     for path in sorted(spool.folder().glob(f"*{SUFFIX}")):
         while (number := collect_part(path)) is not None:
@@ -199,6 +201,7 @@ def _drafts(name: str, fd: int, stream: uuid.UUID, frame: Frame) -> Iterator[Ent
     leaves = np.frombuffer(frame.body, "<i4", frame.rows, start + values.nbytes).tolist()
     bits = values.astype(">f8").tobytes().hex()
     base = int.from_bytes(first, "big")
+    first_row = base & 0xFFFFFFFF  # the last digits of an id count the rows of its call
     call = request or str(uuid.UUID(bytes=first))
     for i, (row, leaf) in enumerate(zip(values.tolist(), leaves, strict=True)):
         label, probability = schema["leaves"][str(leaf)]
@@ -212,7 +215,7 @@ def _drafts(name: str, fd: int, stream: uuid.UUID, frame: Frame) -> Iterator[Ent
             "stream": str(stream),
             "seq": frame.seq + i,
             "call": call,
-            "row": i,
+            "row": first_row + i,
             "model": str(uuid.UUID(bytes=model)),
             "version_sha256": sha256.hex(),
             "name": asked_at,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 import os
@@ -73,6 +74,10 @@ def add_arguments(parser: ArgumentParser) -> None:
         metavar="FILE.json",
         help="what a server says about units, permissions and time; implies --explain",
     )
+    parser.add_argument(
+        "--record-rows", nargs=2, metavar=("FILE", "PREFIX"),
+        help="for servers: add the column decision with ids that begin with PREFIX, and write what is recorded of each row to FILE",
+    )  # fmt: skip
     parser.add_argument("--max-rows", type=int, metavar="N", help="refuse a file with more rows")
     parser.add_argument("--max-unpacked", type=int, metavar="MB", help="refuse a file that unpacks to more")
     parser.add_argument("--max-columns", type=int, metavar="N", help="refuse a file with more columns")
@@ -140,10 +145,16 @@ def _predict(options: Options) -> PredictionSummary:
         from trainer.cli.explained_columns import explained_columns  # plain predictions never load it
 
         arguments["more"] = explained_columns(model, options, limits)
-    if not options["progress"]:
+    with contextlib.ExitStack() as stack:
+        if options["record_rows"]:
+            from trainer.prediction.recorded_rows import RecordedColumns  # plain predictions never load it
+
+            path, prefix = options["record_rows"]
+            stream = stack.enter_context(open(path, "wb"))
+            arguments["more"] = RecordedColumns(model.tree, stream, prefix, arguments.get("more"))
+        if options["progress"]:
+            arguments["report"] = _reporter(stack.enter_context(open(options["progress"], "a", encoding="utf-8")))
         return predict_file(model, options["data"], output, **arguments)
-    with open(options["progress"], "a", encoding="utf-8") as stream:
-        return predict_file(model, options["data"], output, report=_reporter(stream), **arguments)
 
 
 def _training_rows(model: ModelFile, path: str | None) -> TrainingSet | None:

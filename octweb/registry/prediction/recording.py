@@ -26,7 +26,7 @@ from trainer.errors import Refusal, RowError
 from trainer.table import ColumnKind
 from trainer.tree.nodes import Tree
 
-APIS = ("", "v1", "v2", "invocations")  # by API number in a record
+APIS = ("", "v1", "v2", "invocations", "file")  # by API number in a record
 SUBJECT_HEADER = "Octweb-Subject"
 SUBJECT_KEY = "HTTP_OCTWEB_SUBJECT"
 REQUEST_KEY = "HTTP_X_REQUEST_ID"
@@ -45,6 +45,14 @@ class Caller(NamedTuple):
     name: str
     request: str = ""
     subject: str = ""
+
+
+class Origin(NamedTuple):
+    """The API and the caller of records, and the time of their answers in ns since 1970."""
+
+    api: str
+    caller: Caller
+    at: int
 
 
 class Ids(NamedTuple):
@@ -78,35 +86,49 @@ class Recorder:
         self._model = model.pk.bytes
         self._schema = (self._sha256 + self._model, orjson.dumps(_schema(model, tree)))
 
+    @property
+    def schema(self) -> tuple[bytes, bytes]:
+        """Key and content of the frame that precedes the records of this model."""
+        return self._schema
+
     def record(self, api: str, caller: Caller, matrix: FloatArray, leaves: CodeArray) -> Ids:
         """Write the answers of a call and return their ids. Raises SpoolFull."""
-        rows = len(leaves)
         now = time.time_ns()
         first = new_id(now)
-        texts = orjson.dumps(list(caller))
-        head = ROWS_HEAD.pack(self._sha256, self._model, first, now, APIS.index(api), len(texts))
-        values = np.take(matrix, self._used, axis=1).tobytes()
-        WRITER.append(
-            FrameKind.ROWS, head + texts + values + leaves.astype("<i4", copy=False).tobytes(), rows, self._schema
-        )
+        body = self.rows_body(Origin(api, caller, now), first, np.take(matrix, self._used, axis=1), leaves)
+        WRITER.append(FrameKind.ROWS, body, len(leaves), self._schema)
         text = str(uuid.UUID(bytes=first))
-        return Ids(text[:-ID_DIGITS], rows)
+        return Ids(text[:-ID_DIGITS], len(leaves))
 
     def refuse(self, api: str, caller: Caller, error: RowError) -> None:
         """Write that a row was refused, without unknown column names of the caller. Raises SpoolFull."""
         now = time.time_ns()
-        body = {
-            "sha256": self._sha256.hex(),
-            "model": self._model.hex(),
-            "id": new_id(now).hex(),
-            "at": now,
-            "api": APIS.index(api),
-            "caller": list(caller),
-            "row": error.row,
-            "reason": str(error.reason),
-            "column": "" if error.reason is Refusal.COLUMN else error.column or "",
-        }
-        WRITER.append(FrameKind.REFUSED, orjson.dumps(body), 1, self._schema)
+        WRITER.append(
+            FrameKind.REFUSED, self.refused_body(Origin(api, caller, now), new_id(now), error), 1, self._schema
+        )
+
+    def rows_body(self, origin: Origin, first: bytes, cells: FloatArray, leaves: CodeArray) -> bytes:
+        """Return the body of a frame of answered rows; `first` is the id of its first row, `cells` are those that the tree tests."""
+        texts = orjson.dumps(list(origin.caller))
+        api = APIS.index(origin.api)
+        head = ROWS_HEAD.pack(self._sha256, self._model, first, origin.at, api, len(texts))
+        return head + texts + cells.tobytes() + leaves.astype("<i4", copy=False).tobytes()
+
+    def refused_body(self, origin: Origin, key: bytes, error: RowError) -> bytes:
+        """Return the body of the frame of a refused row with the id `key`."""
+        return orjson.dumps(
+            {
+                "sha256": self._sha256.hex(),
+                "model": self._model.hex(),
+                "id": key.hex(),
+                "at": origin.at,
+                "api": APIS.index(origin.api),
+                "caller": list(origin.caller),
+                "row": error.row,
+                "reason": str(error.reason),
+                "column": "" if error.reason is Refusal.COLUMN else error.column or "",
+            }
+        )
 
 
 class RecordedCall(NamedTuple):

@@ -20,9 +20,7 @@ from django.db import connection
 
 from octweb.audit import actions as audit
 from octweb.audit.models import Record
-from octweb.batch import actions as batch
 from octweb.core import spool
-from octweb.core.problems import Conflict
 from octweb.core.spool import WRITER, FrameKind
 from octweb.decisions import adding, collecting
 from octweb.decisions.models import Block, ChainEntry, DecisionHead, RecordStream, SpoolPart
@@ -32,7 +30,6 @@ from octweb.registry.lifecycle.audit_trail import audit_models
 from octweb.registry.models import Recording
 from octweb.registry.prediction.recording import subject_digest
 from tests.conftest import ROOT
-from tests.octweb.batch.conftest import rows_csv
 from tests.octweb.decisions.conftest import ROW
 
 pytestmark = pytest.mark.django_db
@@ -321,11 +318,6 @@ def wait_for(is_true, process):
     while not is_true():
         assert process.poll() is None, "the process ended by itself"
         time.sleep(0.02)
-
-
-def test_file_of_rows_is_refused_for_a_recorded_model(recorded, media):
-    with pytest.raises(Conflict, match="records each of its answers"):
-        batch.enqueue(owner=recorded.owner, model=recorded, file=rows_csv(), source_name="rows.csv")
 
 
 def test_change_outside_of_the_application_is_found(recorded):
