@@ -16,15 +16,16 @@ from rest_framework.views import APIView
 from octweb.core.api import PROBLEMS
 from octweb.core.idempotency import idempotent
 from octweb.core.parsers import StrictJSONParser
-from octweb.decisions import later
+from octweb.decisions import collecting, later
 from octweb.decisions.bulk import members_of, rows_of_body
+from octweb.decisions.erasing import USER_REASONS, erase_decisions, erase_subject
 from octweb.decisions.explaining import explanation_json
 from octweb.decisions.later import LaterRow, add_later_rows
 from octweb.decisions.listing import FILTERS, OBJECTIONS, decisions_of, summaries, versions_of
 from octweb.decisions.models import ChainEntry, Kind
-from octweb.decisions.reading import decision_json, find_decision, later_json, models_of, record_look
+from octweb.decisions.reading import decision_json, find_decision, find_model, later_json, models_of, record_look
 from octweb.registry.models import TreeModel
-from octweb.registry.prediction.recording import SUBJECT_HEADER, by_text, subject_of
+from octweb.registry.prediction.recording import MAX_SUBJECT, SUBJECT_HEADER, by_text, subject_of
 from octweb.registry.prediction.responses import CsvParser
 
 SUBJECT = OpenApiParameter(
@@ -179,6 +180,26 @@ class ObjectionSerializer(serializers.Serializer):
     answer = _optional(later.MAX_REASON, "what the person is answered; needed with upheld and refused")
 
 
+class EraseSerializer(serializers.Serializer):
+    """The reason of an erasure."""
+
+    why = serializers.ChoiceField(USER_REASONS, default=USER_REASONS[0], help_text="becomes a record")
+
+
+class EraseSubjectSerializer(EraseSerializer):
+    """The person whose decisions are erased, and the reason."""
+
+    subject = serializers.CharField(
+        max_length=MAX_SUBJECT, help_text=f"your reference to the person, as calls sent it in `{SUBJECT_HEADER}`"
+    )
+
+
+class ErasedSerializer(serializers.Serializer):
+    """The decisions that the call has erased. One that was erased before is not among them."""
+
+    erased = serializers.ListField(child=serializers.UUIDField())
+
+
 class BulkSerializer(serializers.Serializer):
     """Many records: each row has `decision` and the members of the single call."""
 
@@ -201,8 +222,7 @@ class ModelDecisions(GenericAPIView):
     cursor_time = "at"
 
     def get_object(self) -> TreeModel:
-        model: TreeModel = models_of(self.request.user).get_visible(self.request.user, self.kwargs["pk"])
-        return model
+        return find_model(self.request.user, self.kwargs["pk"])
 
     @extend_schema(
         operation_id="models_decisions",
@@ -282,6 +302,40 @@ class DecisionObjection(_LaterView):
     @idempotent
     def post(self, request: Request, decision: uuid.UUID) -> Response:
         return self.add(request, decision)
+
+
+ERASED: Any = {200: ErasedSerializer} | PROBLEMS(400, 401, 403, 404, 413, 415, 429)
+
+
+class DecisionErase(APIView):
+    """Erase the content of a decision and of all later records about it. Commitment and place in the chain stay."""
+
+    parser_classes = [StrictJSONParser]
+
+    @extend_schema(operation_id="decisions_erase", request=EraseSerializer, responses=ERASED)
+    def post(self, request: Request, decision: uuid.UUID) -> Response:
+        form = EraseSerializer(data=request.data)
+        form.is_valid(raise_exception=True)
+        collecting.collect()
+        record = find_decision(request.user, decision)
+        by = by_text(request.user, request.auth)
+        return Response({"erased": erase_decisions([record.entry.key], by=by, why=form.validated_data["why"])})
+
+
+class SubjectErase(APIView):
+    """Erase all decisions about a person: those of your models, of all models for administrators."""
+
+    parser_classes = [StrictJSONParser]
+
+    @extend_schema(operation_id="subjects_erase", request=EraseSubjectSerializer, responses=ERASED)
+    def post(self, request: Request) -> Response:
+        form = EraseSubjectSerializer(data=request.data)
+        form.is_valid(raise_exception=True)
+        collecting.collect()  # also what was answered within the last second
+        models = list(models_of(request.user).values_list("pk", flat=True))
+        by = by_text(request.user, request.auth)
+        why = form.validated_data["why"]
+        return Response({"erased": erase_subject(form.validated_data["subject"], by=by, why=why, models=models)})
 
 
 class _BulkView(APIView):

@@ -19,6 +19,7 @@ from octweb.registry.prediction.recording import new_id, subject_digest
 
 KEPT_KINDS = (Kind.ERASED, Kind.ENDED, Kind.REPLAYED)  # they hold no personal data
 REASONS = ("request", "mistake", "retention")
+USER_REASONS = ("request", "mistake")  # that a user may give
 CHUNK_KEYS = 500  # per SQL statement
 NOTHING: dict[str, Any] = {"payload": "", "salt": "", "subject": "", "leaf": None, "label": None}
 
@@ -43,9 +44,13 @@ def erase_decisions(keys: Collection[uuid.UUID], *, by: str, why: str) -> list[u
     return erased
 
 
-def erase_subject(subject: str, *, by: str, why: str = "request") -> list[uuid.UUID]:
-    """Erase the decisions with the caller's reference `subject` to a person; return their ids."""
+def erase_subject(
+    subject: str, *, by: str, why: str = "request", models: Collection[uuid.UUID] | None = None
+) -> list[uuid.UUID]:
+    """Erase the decisions with the caller's reference `subject` to a person, of all models or of `models`; return their ids."""
     entries = ChainEntry.objects.filter(subject=subject_digest(subject), kind=Kind.DECISION)
+    if models is not None:
+        entries = entries.filter(model__in=models)
     return erase_decisions(list(entries.values_list("key", flat=True)), by=by, why=why)
 
 

@@ -13,7 +13,7 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.template.loader import render_to_string
 from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_http_methods, require_safe
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
 from rest_framework.exceptions import APIException, ValidationError
 from rest_framework.request import Request
 
@@ -22,16 +22,27 @@ from octweb.core.pagination import Pages
 from octweb.core.problems import flatten
 from octweb.decide.actions import guidance_of
 from octweb.decide.page import context as decide_context
+from octweb.decisions import collecting
 from octweb.decisions.bulk import MEMBERS, members_of
+from octweb.decisions.erasing import USER_REASONS, erase_decisions, erase_subject
 from octweb.decisions.explaining import request_of
 from octweb.decisions.later import MAX_REASON, MAX_REFERENCE, LaterRow, add_later_rows
 from octweb.decisions.listing import ALL, OBJECTION, OBJECTIONS, OUTCOME, OVERRIDE, decisions_of, summaries, versions_of
 from octweb.decisions.models import ChainEntry, Kind
-from octweb.decisions.reading import DecisionRecord, decision_json, find_decision, models_of, names_of, record_look
+from octweb.decisions.reading import (
+    DecisionRecord,
+    decision_json,
+    find_decision,
+    find_model,
+    models_of,
+    names_of,
+    record_look,
+)
 from octweb.dossier import pdf
 from octweb.registry.document.model_files import model_file
 from octweb.registry.models import TreeModel
 from octweb.registry.prediction.recording import by_text, is_recorded
+from trainer.tree.numbers import count_words
 from trainer.tree.render.palette import swatch
 
 PAGE_ROWS = 50
@@ -72,7 +83,7 @@ class _RowsOfPage(Pages):
 @never_cache
 def decision_list(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
     """List the decisions of a model. POST finds those of a person, so that no address or log has the reference."""
-    model: TreeModel = models_of(request.user).get_visible(request.user, pk)
+    model = find_model(request.user, pk)
     query = {name: request.GET[name] for name in FILTER_NAMES if request.GET.get(name)}
     subject = request.POST.get("subject", "").strip() if request.method == "POST" else ""
     pages = _RowsOfPage()
@@ -106,6 +117,7 @@ def _list_context(request: HttpRequest, model: TreeModel, query: Mapping[str, st
         "leaves": [leaf.id for leaf in model_file(model).tree.leaves],
         "versions": [m.version for m in versions_of(request.user, model, ALL)],
         "objections": OBJECTIONS,
+        "erasure_reasons": USER_REASONS,
         "is_empty": not own.filter(kind=Kind.DECISION).exists(),
         "total": _count_text(_count(own.filter(kind=Kind.DECISION))),
         "with_outcome": _count_text(_about(own, OUTCOME)),
@@ -169,6 +181,45 @@ def _add(request: HttpRequest, record: DecisionRecord, kind: str) -> bool:
 
 
 @login_required
+@require_POST
+def erase(request: HttpRequest, pk: uuid.UUID, decision: uuid.UUID) -> HttpResponse:
+    """Erase the content of a decision, if the form confirms it."""
+    record = _own_record(request, pk, decision)
+    why = _erasure_reason(request)
+    if why is not None and erase_decisions([record.entry.key], by=by_text(request.user, None), why=why):
+        messages.success(request, "The content of this decision was erased.")
+    return redirect("records:decision", pk, decision)
+
+
+@login_required
+@require_POST
+def erase_person(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
+    """Erase all decisions about a person in the user's models, of all models for administrators, if the form confirms it."""
+    model = find_model(request.user, pk)
+    why = _erasure_reason(request)
+    if why is not None:
+        collecting.collect()
+        models = list(models_of(request.user).values_list("pk", flat=True))
+        by = by_text(request.user, None)
+        try:
+            count = len(erase_subject(request.POST.get("subject", ""), by=by, why=why, models=models))
+        except ValidationError as error:
+            messages.error(request, "; ".join(e["detail"] for e in flatten(error.detail)))
+        else:
+            messages.success(request, f"Erased of this person: {count_words(count, 'decision')}.")
+    return redirect("records:list", model.pk)
+
+
+def _erasure_reason(request: HttpRequest) -> str | None:
+    """Return the reason of the form; None, with a message, if it is not confirmed or has no known reason."""
+    why = request.POST.get("why", "")
+    if why in USER_REASONS and "sure" in request.POST:
+        return why
+    messages.error(request, "Nothing was erased. Choose the reason, and confirm that it cannot be undone.")
+    return None
+
+
+@login_required
 @require_safe
 @never_cache
 def letter(request: HttpRequest, pk: uuid.UUID, decision: uuid.UUID) -> HttpResponse:
@@ -229,6 +280,7 @@ def _record_context(request: HttpRequest, record: DecisionRecord) -> dict[str, A
         "looks": [later for later in facts["later"] if later["kind"] == Kind.LOOK][::-1],
         "noted": [f"{n['column'] or 'The row'} {NOTED_WORDS.get(n['kind'], n['kind'])}" for n in facts["noted"]],
         "objections": OBJECTIONS,
+        "erasure_reasons": USER_REASONS,
         "max_reason": MAX_REASON,
         "max_reference": MAX_REFERENCE,
         "inside": True,  # _certainty.html explains less to others

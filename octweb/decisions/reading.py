@@ -74,8 +74,19 @@ def moment_of(nanoseconds: int) -> datetime:
 
 
 def models_of(user: Any) -> Any:
-    """Return the models whose decisions the user may read: their own, all for administrators."""
-    return TreeModel.objects.visible_to(user).select_related("family", "owner", "dataset")
+    """Return the models whose decisions the user may read, deleted ones included: their own, all for administrators."""
+    models = TreeModel.objects.select_related("family", "owner", "dataset")
+    if not user.is_authenticated:
+        return models.none()
+    return models if user.is_staff else models.filter(owner=user)
+
+
+def find_model(user: Any, pk: uuid.UUID) -> TreeModel:
+    """Return a model whose decisions the user may read. Raises the same Http404 if it does not exist and if they may not."""
+    model: TreeModel | None = models_of(user).filter(pk=pk).first()
+    if model is None:
+        raise Http404("There is no model with this id, or it is not yours. Check the id.")
+    return model
 
 
 def find_decision(user: Any, key: uuid.UUID) -> DecisionRecord:

@@ -333,6 +333,7 @@ MAY_ADD = {
     "api/v1/decisions/<uuid:decision>/": LOOK,
     "models/<uuid:pk>/decisions/<uuid:decision>/": LOOK,
     "models/<uuid:pk>/decisions/<uuid:decision>/letter/": LOOK,
+    "models/<uuid:pk>/decisions/<uuid:decision>/letter.pdf": LOOK,
     "dossier-key/": {"dossier.signingkey"},  # of the server, registered at its first use
 }
 
