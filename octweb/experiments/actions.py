@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -47,12 +48,14 @@ def start(
     group: str = "",
     time: str = "",
     weight: str = "",
+    costs: str | Mapping[str, Any] = "",
     name: str = "",
     candidates: Iterable[Mapping[str, Any]] | None = None,
 ) -> Experiment:
     """Create an experiment and queue its candidates: those of the plan, or the given methods with their parameters.
 
-    Without `test_share` and `nested`, the number of rows decides how the choice is checked. Raises ParameterError.
+    Without `test_share` and `nested`, the number of rows decides how the choice is checked. `costs` of answers are those of every
+    candidate that states none, and rank the candidates. Raises ParameterError.
     """
     share, pairs = evaluation(dataset) if test_share is None and nested is None else (test_share or 0.0, bool(nested))
     _check(dataset, kinds, folds, share, pairs, time_limit)
@@ -65,7 +68,8 @@ def start(
         )
     if not trials:
         raise Unprocessable("No method fits these data with these choices. Allow other questions, or more time.")
-    checked = [_check_trial(dataset, trial, time_limit, seed) for trial in trials]
+    shared = {"costs": costs} if costs else {}
+    checked = [_check_trial(dataset, replace(t, parameters=shared | t.parameters), time_limit, seed) for t in trials]
     for _, parameters in checked[: None if weight else 1]:
         dependence.check(dataset, group=group, time=time, weight=weight, settings=parameters)
     with transaction.atomic():

@@ -66,9 +66,20 @@ class NewExperimentSerializer(serializers.Serializer):
     group = column_field(GROUP_HELP)
     time = column_field(TIME_HELP)
     weight = column_field(WEIGHT_HELP)
+    costs = serializers.JSONField(
+        required=False,
+        default="",
+        help_text="costs or rewards of answers, as in `parameters` of a run, for every candidate that states none",
+    )
     candidates = TrialSerializer(
         many=True, required=False, default=list, help_text="instead of those that are chosen for the data"
     )
+
+    def validate_costs(self, value: Any) -> str | dict[str, Any]:
+        """Refuse what cannot be costs."""
+        if not isinstance(value, (str, dict)):
+            raise serializers.ValidationError("must be a text such as 'bad>good=5', or a JSON object.")
+        return value
 
     def create(self, validated_data: dict[str, Any]) -> Experiment:
         user = self.context["request"].user

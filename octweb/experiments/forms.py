@@ -14,7 +14,7 @@ from octweb.experiments.models import fits_of
 from octweb.experiments.plan import HELD_OUT, evaluation
 from octweb.runs import advice
 from octweb.runs.constraint_fields import MinutesField
-from octweb.runs.forms import dependence_fields
+from octweb.runs.forms import costs_field, dependence_fields
 from trainer.data.folds import MOST_FOLDS, held_out_of
 
 CHECKS = (
@@ -45,6 +45,9 @@ class ExperimentForm(SaidForm):
         super().__init__(*args, **kwargs)
         self.dataset = dataset
         self.fields |= dependence_fields(dataset)
+        costs = costs_field(dataset, required=False, label="Costs of answers")
+        if costs is not None:
+            self.fields["costs"] = costs
         possible = [kind for kind in advice.kinds(dataset) if not kind.refusal]
         self.fields["kinds"].choices = [(kind.id, kind.title) for kind in possible]  # type: ignore[attr-defined]
         self.fields["kinds"].initial = [kind.id for kind in possible]
@@ -77,7 +80,7 @@ class ExperimentForm(SaidForm):
             "nested": {"test_share": 0.0, "nested": True},
         }[values["check"]]
         options = {name: values[name] for name in ("name", "kinds", "time_limit", "folds")}
-        return options | how | {name: values.get(name) or "" for name in ("group", "time", "weight")}
+        return options | how | {name: values.get(name) or "" for name in ("group", "time", "weight", "costs")}
 
     def fits(self) -> int:
         """Return the number of trees per candidate by the valid choices."""

@@ -50,10 +50,10 @@ def experiment_new(request: HttpRequest) -> HttpResponse:
             experiment = actions.start(owner=request.user, dataset=dataset, **form.request())
             return redirect("experiments:detail", experiment.pk)
         except ParameterError as error:
-            column_errors = {name: text for name, text in error.errors.items() if name in ("group", "time", "weight")}
-            for name, text in column_errors.items():
+            field_errors = {name: text for name, text in error.errors.items() if name in form.fields}
+            for name, text in field_errors.items():
                 form.add_error(name, text)
-            if not column_errors:
+            if not field_errors:
                 form.add_error(None, str(error))
         except (Conflict, Unprocessable) as error:
             form.add_error(None, str(error.detail))

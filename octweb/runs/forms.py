@@ -137,6 +137,15 @@ def _help_of(parameter: Parameter) -> str:
     return f"{HELP_SIZE} {text}" if parameter.name == "leaf_penalty" and parameter.automatic else text
 
 
+def costs_field(dataset: Dataset, **common: Any) -> CostsField | None:
+    """Return the table of costs by class and answer; None if the data have too few or too many classes for one."""
+    classes = [str(c) for c in dataset.profile.get("classes") or ()]
+    if not 2 <= len(classes) <= MOST_COST_CLASSES:
+        return None
+    numbers = [c["name"] for c in feature_columns(dataset, "numeric")]
+    return CostsField(classes=classes, columns=numbers, **{**common, "help_text": HELP_COSTS})
+
+
 def _of_names(parameter: Parameter, dataset: Dataset, common: dict[str, Any]) -> forms.Field | None:
     """Return the picker for a parameter that names columns or classes; None for others."""
     classes = [str(c) for c in dataset.profile.get("classes") or ()]
@@ -146,9 +155,8 @@ def _of_names(parameter: Parameter, dataset: Dataset, common: dict[str, Any]) ->
         return RecallField(
             classes=classes, **{**names_options, "help_text": "The share of a class that must be found. Empty: any."}
         )
-    if parameter.name == "costs" and 2 <= len(classes) <= MOST_COST_CLASSES:
-        numbers = [c["name"] for c in feature_columns(dataset, "numeric")]
-        return CostsField(classes=classes, columns=numbers, **{**common, "help_text": HELP_COSTS})
+    if parameter.name == "costs":
+        return costs_field(dataset, **common)
     if parameter.name == "forbidden":
         return ColumnsField(columns=columns, **names_options)
     if parameter.name == "forbidden_pairs":

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import pytest
+from django.urls import reverse
 
 from octweb.experiments.board import board, points
+from octweb.experiments.models import Experiment
 from octweb.experiments.wording import reasons, reasons_against
 from octweb.figures.experiment import experiment_figure
+from trainer.data.cost_text import stated_costs
 
 pytestmark = pytest.mark.django_db
 
@@ -73,3 +76,25 @@ def test_candidates_that_cannot_be_compared_are_ranked_by_accuracy(ranked, chang
     client.force_login(owner)
     page = " ".join(client.get(f"/experiments/{ranked.pk}/").content.decode().split())
     assert "Candidates have different costs, or an earlier version evaluated them" in page
+
+
+def test_form_and_api_give_the_same_costs_to_every_candidate(client, client_of, owner, dataset):
+    client.force_login(owner)
+    url = reverse("experiments:new")
+    first, second = dataset.profile["classes"]
+    assert "What does a wrong answer cost?" in client.get(url, {"dataset": dataset.pk}).content.decode()
+    data = {"dataset": dataset.pk, "kinds": ["one"], "time_limit": "0.5", "folds": 3, "check": "held-out", "name": ""}
+    refused = client.post(url, data | {"costs-0-1": "much"})
+    assert refused.status_code == 200
+    assert refused.context["form"].errors["costs"]
+    assert client.post(url, data | {"costs-0-1": "5", "costs-unit": "EUR"}).status_code == 302
+    body = {"dataset": str(dataset.pk), "kinds": ["one"], "folds": 3, "costs": f"{first}>{second}=5"}
+    answer = client_of(owner).post("/api/v1/experiments/", body, format="json")
+    assert answer.status_code == 201, answer.json()
+    of_page, of_api = Experiment.objects.order_by("created")
+    for experiment in (of_page, of_api):
+        stated = [stated_costs(c.parameters["costs"], (first, second))[0] for c in experiment.candidates.all()]
+        assert stated
+        assert all(costs == {(first, second): "5"} for costs in stated)
+    wrong = client_of(owner).post("/api/v1/experiments/", body | {"costs": 5}, format="json")
+    assert wrong.status_code == 400
