@@ -20,9 +20,11 @@ from schemathesis.specs.openapi.checks import (
 )
 
 from octweb.batch import actions as batch
+from octweb.challengers import actions as challengers
 from octweb.datasets import actions as datasets
 from octweb.experiments import actions as experiments
 from octweb.registry.lifecycle import actions as registry
+from octweb.registry.models import TreeModel
 from octweb.runs import actions as runs
 from octweb.serving.actions import create_token
 from octweb.workbench import actions as workbenches
@@ -39,11 +41,11 @@ def test_the_document_is_made_without_a_warning(capsys):
     call_command("spectacular", "--fail-on-warn", "--validate", "--file=/dev/null")
 
 
-def served_name(owner, staff, dataset) -> str:
-    """The name of a model that is approved and served, in version 1."""
+def served_model(owner, staff, dataset) -> TreeModel:
+    """A model that is approved and served, in version 1."""
     model = registry.register(owner=owner, document=trained("cart", depth=2), dataset=dataset, title="served")
     registry.ask_for_approval(model, by=owner)
-    return registry.approve(model, by=staff, publish=True).family.name
+    return registry.approve(model, by=staff, publish=True)
 
 
 def ids(owner, staff) -> dict[str, str]:
@@ -54,8 +56,10 @@ def ids(owner, staff) -> dict[str, str]:
     experiment = experiments.start(
         owner=owner, dataset=dataset, candidates=[{"method": "cart"}], folds=3, test_share=0.2
     )
+    served = served_model(owner, staff, dataset)
+    challengers.name_challenger(served, model, by=owner)
     return {
-        "v2": served_name(owner, staff, dataset),
+        "v2": served.family.name,
         "experiments": str(experiment.pk),
         "workbenches": str(workbenches.open_for(owner=owner, dataset=dataset).pk),
         "predictions": str(batch.enqueue(owner=owner, model=model, file=rows, source_name="rows.csv").pk),
