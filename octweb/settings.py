@@ -263,6 +263,7 @@ REST_FRAMEWORK = {
     "DEFAULT_RENDERER_CLASSES": ["drf_orjson_renderer.renderers.ORJSONRenderer"],
     "DEFAULT_PARSER_CLASSES": ["octweb.core.parsers.StrictJSONParser"],
     "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
+    "DEFAULT_FILTER_BACKENDS": ["octweb.core.filters.ListFilters"],
     "DEFAULT_PAGINATION_CLASS": "octweb.core.pagination.Pages",
     "DEFAULT_THROTTLE_CLASSES": ["octweb.core.throttles.UserThrottle", "octweb.core.throttles.StrangerThrottle"],
     "DEFAULT_THROTTLE_RATES": {

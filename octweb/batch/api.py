@@ -193,6 +193,8 @@ class BatchPredictionViewSet(
     predict_scope = True
     serializer_class = BatchPredictionSerializer
     queryset = BatchPrediction.objects.none()
+    search_fields = ("source_name", "model__family__name")
+    ordering_fields = {"created": "created", "source_name": "source_name", "status": "status", "finished": "finished"}
 
     def get_parsers(self) -> list[Any]:
         if getattr(self, "action_map", {}).get(self.request.method.lower() if self.request else "post") == "create":

@@ -203,7 +203,7 @@ class Datasets:
         return RemoteDataset(self._connection, self._connection.get(f"datasets/{id}/"))
 
     def list(self, **filters: Any) -> Iterator[RemoteDataset]:
-        """Yield the data sets, the newest first; `name`: only those with this part in their name."""
+        """Yield the data sets, the newest first; filters: `name`, `search`, `since`, `until`, `ordering`."""
         return (RemoteDataset(self._connection, record) for record in self._connection.pages("datasets/", **filters))
 
     def __iter__(self) -> Iterator[RemoteDataset]:

@@ -350,7 +350,10 @@ class Models:
         return chosen[0]
 
     def list(self, **filters: Any) -> Iterator[RemoteModel]:
-        """Yield models, the newest first; filters: `name`, `state`, `status`, `method`, `dataset`."""
+        """Yield models, the newest first.
+
+        Filters: `name`, `state`, `status`, `method`, `dataset`, `search`, `since`, `until`, `ordering`.
+        """
         return (RemoteModel(self._connection, record) for record in self._connection.pages("models/", **filters))
 
     def __iter__(self) -> Iterator[RemoteModel]:

@@ -134,7 +134,7 @@ class Runs:
         return RemoteRun(self._connection, self._connection.get(f"runs/{id}/"))
 
     def list(self, **filters: Any) -> Iterator[RemoteRun]:
-        """Yield the runs, the newest first; filters: `status`, `dataset`."""
+        """Yield the runs, the newest first; filters: `status`, `dataset`, `search`, `since`, `until`, `ordering`."""
         return (RemoteRun(self._connection, record) for record in self._connection.pages("runs/", **filters))
 
     def __iter__(self) -> Iterator[RemoteRun]:

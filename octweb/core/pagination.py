@@ -16,6 +16,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.utils.urls import remove_query_param, replace_query_param
 
+from octweb.core.filters import is_by_number
 from octweb.core.lists import ListPaginator
 
 CURSOR = "cursor"
@@ -48,9 +49,10 @@ class Pages(PageNumberPagination):
     def paginate_queryset(self, queryset: QuerySet, request: Request, view: Any = None) -> list[Any]:
         """Return the rows of the page."""
         cursor = request.query_params.get(CURSOR)
-        if "page" in request.query_params:
+        if "page" in request.query_params or is_by_number(request):
             if cursor is not None:
-                raise ValidationError({CURSOR: "A call takes a cursor or a page number, not both. Leave one out."})
+                words = "A call takes a cursor, or a page number or an order. Leave one out."
+                raise ValidationError({CURSOR: words})
             return super().paginate_queryset(queryset, request, view)
         self.by_cursor = True
         self.request = request

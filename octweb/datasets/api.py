@@ -59,6 +59,8 @@ class DatasetViewSet(
 
     serializer_class = DatasetSerializer
     queryset = Dataset.objects.none()
+    search_fields = ("name", "source_name", "target")
+    ordering_fields = {"created": "created", "name": "name", "rows": "rows"}
     parser_classes = [StrictJSONParser]
 
     def get_parsers(self):

@@ -15,10 +15,11 @@ from django.http import Http404
 from django.utils import timezone
 from rest_framework.exceptions import ValidationError
 
+from octweb.core.filters import moment_in
 from octweb.core.problems import Conflict, Gone
 from octweb.decisions import adding
 from octweb.decisions.adding import EntryDraft, hold
-from octweb.decisions.listing import OBJECTIONS, moment_in
+from octweb.decisions.listing import OBJECTIONS
 from octweb.decisions.models import ChainEntry, Kind
 from octweb.decisions.reading import ABSENT, CHUNK_KEYS, later_by_decision, models_of, standing_of
 from octweb.registry.document.model_files import model_file

@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime, time
+from datetime import time
 from typing import Any
 
 from django.db.models import Q, QuerySet
-from django.utils import timezone
-from django.utils.dateparse import parse_date, parse_datetime
 from rest_framework.exceptions import ValidationError
 
+from octweb.core.filters import moment_in
 from octweb.decisions.models import ChainEntry, Kind
 from octweb.decisions.reading import EPOCH, class_text, later_by_decision, models_of, moment_of, standing_of
 from octweb.registry.document.model_files import model_file
@@ -134,16 +133,6 @@ def _nanoseconds(name: str, text: str, clock: time) -> int:
         raise ValidationError({name: words})
     span = moment - EPOCH
     return (span.days * 86_400 + span.seconds) * 10**9 + span.microseconds * 1000 + (999 if clock == time.max else 0)
-
-
-def moment_in(text: str, clock: time) -> datetime | None:
-    """Parse a time, or a date as its `clock`, by default in the zone of the site; None for other texts."""
-    try:
-        day = parse_date(text.strip())
-        moment = datetime.combine(day, clock) if day is not None else parse_datetime(text.strip())
-        return timezone.make_aware(moment) if moment is not None and timezone.is_naive(moment) else moment
-    except (ValueError, OverflowError):
-        return None
 
 
 def summaries(entries: Sequence[ChainEntry], models: Mapping[uuid.UUID, TreeModel]) -> list[dict[str, Any]]:

@@ -243,6 +243,11 @@ class ExperimentViewSet(mixins.DestroyModelMixin, viewsets.GenericViewSet):
 
     serializer_class = ExperimentSerializer
     queryset = Experiment.objects.none()
+    search_fields = (
+        "name",
+        "dataset__name",
+    )
+    ordering_fields = {"created": "created", "name": "name"}
 
     def get_object(self) -> Experiment:
         experiments = Experiment.objects.select_related("dataset", "owner", "chosen")
@@ -252,7 +257,7 @@ class ExperimentViewSet(mixins.DestroyModelMixin, viewsets.GenericViewSet):
     def list(self, request: Request) -> Response:
         experiments = Experiment.objects.visible_to(request.user).select_related("dataset", "owner")
         experiments = experiments.defer("dataset__columns", "dataset__reading").prefetch_related(SHOWN)
-        page = self.paginate_queryset(experiments)
+        page = self.paginate_queryset(self.filter_queryset(experiments))
         return self.get_paginated_response(ExperimentSerializer([as_json(e) for e in page or ()], many=True).data)
 
     @extend_schema(responses={200: ExperimentSerializer} | PROBLEMS(401, 403, 404, 429))

@@ -64,6 +64,14 @@ class RunViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, mixins.Destro
 
     serializer_class = RunSerializer
     queryset = TrainingRun.objects.none()
+    search_fields = ("name", "method", "dataset__name")
+    ordering_fields = {
+        "created": "created",
+        "name": "name",
+        "method": "method",
+        "status": "status",
+        "finished": "finished",
+    }
 
     def get_queryset(self):
         runs = TrainingRun.objects.visible_to(self.request.user).select_related("owner")

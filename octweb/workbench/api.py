@@ -234,6 +234,8 @@ class WorkbenchViewSet(
 
     serializer_class = WorkbenchSerializer
     queryset = Workbench.objects.none()
+    search_fields = ("name", "method")
+    ordering_fields = {"created": "created", "name": "name", "used": "used"}
 
     def get_queryset(self):
         benches = Workbench.objects.visible_to(self.request.user).select_related("owner")

@@ -46,6 +46,18 @@ class ModelList(ListAPIView):
     serializer_class = ModelSerializer
     parser_classes = [MultiPartParser]
     queryset = TreeModel.objects.none()
+    search_fields = ("title", "family__name", "method")
+    ordering_fields = {
+        "created": "created",
+        "name": "family__name",
+        "title": "title",
+        "version": "version",
+        "gap": "gap",
+        "leaves": "leaves",
+        "depth": "depth",
+        "train_accuracy": "train_accuracy",
+        "unseen_accuracy": "unseen_accuracy",
+    }
 
     def get_queryset(self):
         models = TreeModel.objects.readable_by(self.request.user).defer("document").select_related("family", "owner")
