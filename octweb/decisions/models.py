@@ -46,7 +46,8 @@ class ChainEntry(models.Model):
     class Meta:
         ordering = ["number"]
         indexes = [
-            models.Index(fields=["model", "kind", "-at", "-number"], name="entries_by_time"),
+            # leaf and label at the end, so that counts by them read only the index
+            models.Index(fields=["model", "kind", "-at", "-number", "leaf", "label"], name="entries_in_time"),
             models.Index(fields=["subject"], condition=~models.Q(subject=""), name="entries_of_subject"),
         ]
         constraints = [models.UniqueConstraint(fields=["stream", "seq"], name="one_entry_a_place_in_a_stream")]

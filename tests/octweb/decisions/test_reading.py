@@ -9,11 +9,13 @@ import uuid
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from django.db import transaction
+from django.db import connection, transaction
+from django.db.models import Count
 
 from octweb.decisions import adding, collecting, erasing, hashing
 from octweb.decisions.audited import audit_decisions
 from octweb.decisions.exporting import export_chain
+from octweb.decisions.listing import decisions_of
 from octweb.decisions.models import ChainEntry
 from octweb.registry.document.model_files import model_file
 from octweb.registry.lifecycle import actions
@@ -423,3 +425,15 @@ def test_every_mutation_of_a_later_record_is_refuted(recorded, ids, client, coun
                 assert audit_decisions().problems
                 transaction.set_rollback(True)
     assert audit_decisions().problems == []
+
+
+@pytest.mark.parametrize("query", [{}, {"answer": "b"}, {"leaf": "2"}, {"since": "2026-01-01", "refused": "no"}])
+def test_count_of_a_list_reads_only_an_index(recorded, owner, query):
+    """Looking up a million rows for their count takes seconds."""
+    if connection.vendor != "sqlite":
+        pytest.skip("the plan is SQLite's")
+    counted = decisions_of(owner, recorded, query).order_by().values("kind").annotate(n=Count("*")).query
+    sql, parameters = counted.sql_with_params()
+    with connection.cursor() as cursor:
+        cursor.execute(f"EXPLAIN QUERY PLAN {sql}", parameters)
+        assert any("COVERING INDEX entries_in_time" in row[-1] for row in cursor.fetchall())
