@@ -425,6 +425,8 @@ class ExactNumericClassifier(TreeClassifier):
         'balanced' gives every class the same total weight, in exact integers: the objective is then mean recall.
     optimal_trees : int from 0 to 1,000, default 0
         Count all trees with the best objective and the fewest leaves, and list up to this many; 0 means neither.
+    max_columns : int from 0 to 10,000, default None
+        The tree may use at most this many different columns; empty means no limit.
     recall : str, default ''
         The share of a class that must be classified correctly (sensitivity, specificity), for example 'yes: 0.9;
         no: 0.8'.
@@ -483,6 +485,7 @@ class ExactNumericClassifier(TreeClassifier):
         leaf_penalty: float = 0.0,
         class_weight: Literal["none", "balanced"] | Mapping[Any, float] | None = "none",
         optimal_trees: int = 0,
+        max_columns: int | None = None,
         recall: str | Mapping[str, Any] = "",
         forbidden_pairs: str | Mapping[str, Any] = "",
         mip_gap: float = 0.0,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from fractions import Fraction
 
@@ -147,16 +148,18 @@ def binary_case(seed):
 
 
 def check_method(seed):
-    """Recalls and pairs, each alone and together."""
+    """Recalls, pairs and a limit of columns, each alone and together."""
     table, labels, weights, parameters = binary_case(seed)
     rng = np.random.default_rng(seed)
     counted = np.ones(len(table), int) if weights is None else weights
     pairs = random_pairs(rng, range(len(table.names))) if seed % 3 else set()
     shares = {k: str(rng.choice(["0.5", "0.7", "0.9", "1"])) for k in range(len(labels.classes)) if rng.random() < 0.6}
     shares = shares if seed % 3 < 2 else {}
+    most = seed // 3 % 3 if seed % 4 == 1 else None
     asked = {
         "forbidden_pairs": "; ".join(f"{table.names[a]} + {table.names[b]}" for a, b in pairs),
         "recall": "; ".join(f"{labels.classes[k]}: {share}" for k, share in shares.items()),
+        "max_columns": most,
     }
     request = TrainRequest(
         table=table, labels=labels, weights=weights, method="exact-numeric", parameters=parameters | asked
@@ -165,7 +168,11 @@ def check_method(seed):
     own = labels.codes[:, None] == np.arange(classes)
     wrong = counted[:, None, None] * own[:, :, None] * (np.arange(classes)[:, None] != np.arange(classes))
     answers, columns = questions_of(table, labels, weights)
-    trees = AllTrees(answers, columns, None, pairs).vectors(np.arange(len(table)), parameters["depth"], wrong)
+    few = len(table.names) if most is None else most
+    trees = set()
+    for among in (np.isin(columns, chosen) for chosen in itertools.combinations(range(len(table.names)), few)):
+        within = AllTrees(answers[:, among], columns[among], None, pairs)
+        trees |= within.vectors(np.arange(len(table)), parameters["depth"], wrong)
     sizes = [int(counted[labels.codes == k].sum()) for k in range(classes)]
     fitting = [v for v in trees if all(sizes[k] - v[k] >= Fraction(share) * sizes[k] for k, share in shares.items())]
     if not fitting:
@@ -180,6 +187,7 @@ def check_method(seed):
     assert result.certificate.bound == result.certificate.objective
     assert result.certificate.status is Status.OPTIMAL
     assert paths_keep(result.tree.nodes, pairs)
+    assert len({j for node in result.tree.nodes if node.split for j in node.split.used}) <= few
     predicted = result.tree.predict(table.matrix())
     for k, share in shares.items():
         assert int(counted[(predicted == k) & (labels.codes == k)].sum()) >= Fraction(share) * sizes[k]

@@ -61,10 +61,10 @@ def active_parameter(model: Model, name: str) -> Any:
 
 
 def asks_cuts(model: Model) -> bool:
-    """Return whether each threshold of `exact-numeric` is a yes/no question: with wishes, recalls and forbidden pairs."""
-    limits = ("recall", "forbidden_pairs")
-    wishes = model["certificate"].get("wishes")
-    return model["method"] in THRESHOLDS and bool(wishes or any(active_parameter(model, name) for name in limits))
+    """Return whether each threshold of `exact-numeric` is a yes/no question: with wishes, and with limits of whole trees or paths."""
+    listed = any(split_items(active_parameter(model, name)) for name in ("recall", "forbidden_pairs"))
+    is_limited = listed or active_parameter(model, "max_columns") is not None
+    return model["method"] in THRESHOLDS and (bool(model["certificate"].get("wishes")) or is_limited)
 
 
 def minimum_recalls(model: Model) -> list[tuple[str, str]]:

@@ -38,7 +38,7 @@ METHODS = {
     "bivariate": ("splits", "tslm", f"{GROWN} split_gap split_time_limit bound branching order {COSTS}"),
     "exact": ("tree", "tism", "leaf_penalty max_leaves min_leaf forbidden class_weight optimal_trees max_columns recall "
               f"forbidden_pairs binarise bins extra_thresholds {COSTS} {GOALS} column_price"),
-    "exact-numeric": ("tree", "tsm", f"leaf_penalty class_weight optimal_trees recall forbidden_pairs mip_gap {COSTS} {GOALS} column_price"),
+    "exact-numeric": ("tree", "tsm", f"leaf_penalty class_weight optimal_trees max_columns recall forbidden_pairs mip_gap {COSTS} {GOALS} column_price"),
     "flowoct": ("tree", "tism", f"{MIP} leaf_penalty paper_lambda strengthening"),
     "bendoct": ("tree", "tism", f"{MIP} leaf_penalty paper_lambda root_cuts"),
     "oct": ("tree", "tism", f"{MIP} leaf_penalty paper_lambda thresholds single_features"),

@@ -8,6 +8,7 @@ import numpy as np
 
 from trainer.certificate import Evidence, Guarantee
 from trainer.constraints import active_constraints, column_pairs
+from trainer.constraints.columns import COLUMNS
 from trainer.constraints.pairs import PAIRS
 from trainer.constraints.recall import RECALL
 from trainer.data.encoding import Test
@@ -15,7 +16,7 @@ from trainer.data.problem import Problem
 from trainer.families.numeric.editing.bench import numeric_bench
 from trainer.families.numeric.paths import PathRules
 from trainer.families.numeric.proof import build_proof
-from trainer.families.numeric.restricted import meets_recalls, prove_questions, solve_questions
+from trainer.families.numeric.restricted import is_within, prove_questions, solve_questions
 from trainer.families.numeric.search import NumericShape, solve_numeric
 from trainer.methods.base import (
     ANSWER_COSTS,
@@ -47,18 +48,23 @@ def solve(problem: Problem, settings: Settings, monitor: Monitor) -> Solution:
     if settings["optimal_trees"]:
         return solve_questions(problem, settings, monitor)
     solution = _solve_thresholds(problem, settings, monitor)
-    # recalls are about whole trees, so the bounds between thresholds are those without them
-    return solution if meets_recalls(problem, settings, solution.draft) else solve_questions(problem, settings, monitor)
+    if is_within(problem, settings, solution.draft):
+        return solution
+    return solve_questions(problem, settings, monitor)
 
 
 def _solve_thresholds(problem: Problem, settings: Settings, monitor: Monitor) -> Solution:
-    """Find the best tree without minimum recalls and prove it."""
+    """Find the best tree without restrictions of whole trees and prove it.
+
+    The bounds between thresholds would not hold with minimum recalls and a limit of columns.
+    """
+    has_limits = bool(settings["recall"]) or settings["max_columns"] is not None
     # the objective is at least that of a single leaf, so this tolerance guarantees the relative gap
     single = np.bincount(problem.y, problem.row_weights).max()
     tolerance = exact_fraction(settings["mip_gap"]) * max(Fraction(0), int(single) - problem.kappa)
 
     def report(cost: Fraction, bound: Fraction, shape: NumericShape) -> None:
-        if settings["recall"]:  # the tree may not have these recalls
+        if has_limits:  # the tree may be outside of them
             return
         monitor.report(
             incumbent=float(1 - cost / problem.n), bound=float(1 - bound / problem.n), draft=_draft(problem, shape)
@@ -79,7 +85,7 @@ def _solve_thresholds(problem: Problem, settings: Settings, monitor: Monitor) ->
     )
     bound = float(1 - result.bound / problem.n)
     monitor.report(bound=bound, nodes=result.nodes)
-    if not settings["recall"]:
+    if not has_limits:
         monitor.report(incumbent=float(1 - result.cost / problem.n))
     is_restricted = bool(active_constraints(settings))
     return Solution(
@@ -141,6 +147,7 @@ METHOD = Method(
         LEAF_PENALTY,
         CLASS_WEIGHT,
         OPTIMAL_TREES,
+        COLUMNS,
         RECALL,
         PAIRS,
         having(
@@ -155,7 +162,7 @@ METHOD = Method(
     solve=solve,
     estimator="ExactNumericClassifier",
     proof=ProofKind.OWN,
-    cost=CostModel(seconds=_seconds, spread=0.6, unmodelled=("column_price", "optimal_trees", "recall", "forbidden_pairs")),
+    cost=CostModel(seconds=_seconds, spread=0.6, unmodelled=("column_price", "optimal_trees", "max_columns", "recall", "forbidden_pairs")),
     precompile=({},),
     workbench=WorkbenchSupport(build=numeric_bench, overrides={"optimal_trees": 0}),
     group=Group.RECOMMENDED,

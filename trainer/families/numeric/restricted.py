@@ -21,6 +21,7 @@ from trainer.tree.nodes import Draft
 
 SHARED = (
     "depth",
+    "max_columns",
     "recall",
     "forbidden_pairs",
     "optimal_trees",
@@ -43,12 +44,19 @@ class _StoppedMonitor(Monitor):
         return super().stopped()
 
 
-def meets_recalls(problem: Problem, settings: Settings, draft: Draft) -> bool:
-    """Return whether a tree has the minimum recalls of the settings. Raises ParameterError for a class without rows."""
+def is_within(problem: Problem, settings: Settings, draft: Draft) -> bool:
+    """Return whether a tree has the minimum recalls of the settings, and no more columns than they allow.
+
+    Raises ParameterError for a recall of a class without rows.
+    """
     required = required_recalls(problem, settings)
-    if not required:
+    most = settings["max_columns"]
+    if not required and most is None:
         return True
-    is_correct = problem.tree(draft).predict(problem.matrix) == problem.y
+    tree = problem.tree(draft)
+    if most is not None and len({j for node in tree.branches if node.split for j in node.split.used}) > most:
+        return False
+    is_correct = tree.predict(problem.matrix) == problem.y
     weights = problem.row_weights
     return all(
         int(weights[is_correct & (problem.y == k)].sum()) >= share * int(weights[problem.y == k].sum())
@@ -65,7 +73,7 @@ def solve_questions(problem: Problem, settings: Settings, monitor: Monitor) -> S
     try:
         solution = method.solve(questions, search_settings, monitor)
     except DataError as error:
-        name = next(name for name in ("recall", "optimal_trees", "forbidden_pairs") if settings[name])
+        name = next(n for n in ("recall", "optimal_trees", "max_columns") if settings[n] not in ("", 0, None))
         words = f"with it, every threshold becomes a yes/no question. {error} Or use the method '{method.id}' with few 'bins'."
         raise ParameterError({name: words}) from error
     return replace(solution, encoded_features=len(problem.numeric.features))

@@ -73,6 +73,7 @@ SPACES: list[tuple[str, dict[str, Any]]] = [
     ("exact", {"depth": 2, "bins": 3, "extra_thresholds": '{"z": [2.5, 6.5, 2.5], "x": [0.15]}'}),
     ("exact-numeric", {"depth": 2, "recall": "yes: 0.95"}),
     ("exact-numeric", {"depth": 3, "forbidden_pairs": "x+z; z+colour"}),
+    ("exact-numeric", {"depth": 2, "max_columns": 1}),
 ]
 ALONE = (0, 7, 13, 15, 17, 23)  # one of each kind of questions, forbidden pairs, a recall, wishes
 CHANGES = 6  # of a proof, at most: the changed head and the missing end, and others at random

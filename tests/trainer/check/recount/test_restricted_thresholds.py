@@ -20,6 +20,8 @@ ASKED = [
     {"recall": "c: 0.9", "forbidden_pairs": "width + colour", "leaf_penalty": 0.01},
     {"forbidden_pairs": "length + colour", "costs": "a>b=5; b>a=0.2*length"},
     {"optimal_trees": 1000},
+    {"max_columns": 1},
+    {"max_columns": 1, "column_price": "width=0.02; length=0.01", "leaf_penalty": 0.01},
 ]
 
 
@@ -56,6 +58,7 @@ def evidence(name, value):
         *((asked, lie) for asked in ASKED for lie in (higher_objective, lower_bound)),
         (ASKED[0], parameter("recall", "")), (ASKED[0], parameter("recall", "a: 0.5")), (ASKED[0], parameter("recall", "a: 1; b: 1")),
         (ASKED[1], parameter("forbidden_pairs", "")), (ASKED[1], parameter("forbidden_pairs", "length + width; length + colour; length + flag")),
+        (ASKED[5], parameter("max_columns", 2)), (ASKED[5], parameter("max_columns", 0)), (ASKED[5], parameter("max_columns", None)),
         (ASKED[4], evidence("count", lambda count: str(int(count) + 1))), (ASKED[4], evidence("count", lambda count: str(int(count) - 1))),
         (ASKED[4], evidence("listed", lambda trees: trees[1:])), (ASKED[4], evidence("listed", lambda trees: [*trees, trees[0]])),
     ],
