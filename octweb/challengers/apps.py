@@ -55,8 +55,10 @@ def _challenger_of(model: TreeModel) -> NamedChallenger | None:
 
 def _on_beside(sender: Any, **_: Any) -> None:
     from octweb.challengers.following import follow_due
+    from octweb.challengers.price import look_for_due
 
     follow_due()
+    look_for_due()
 
 
 def _record(model: TreeModel, now: datetime) -> Mapping[str, Any] | None:

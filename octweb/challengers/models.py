@@ -67,6 +67,7 @@ class StayingPrice(Job):
     model = models.ForeignKey(TreeModel, on_delete=models.CASCADE, related_name="staying_prices")
     days = models.PositiveIntegerField()
     seconds = models.PositiveIntegerField()  # time limit of the search
+    monthly = models.BooleanField(default=False)  # whether a worker starts the next one after PERIOD
 
     class Meta(Job.Meta):
         abstract = False

@@ -116,6 +116,7 @@ def find_price(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
             model=model,
             days=_number(request, "days", price.USUAL_DAYS),
             seconds=_number(request, "seconds", min(price.USUAL_SECONDS, price.longest())),
+            monthly=request.POST.get("monthly") == "on",
         )
         messages.success(request, f"The search takes at most {job.seconds} seconds once a worker has it.")
     return back_to_life(pk)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import logging
 import math
+import time
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,7 +17,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from django.conf import settings
-from rest_framework.exceptions import ValidationError
+from django.utils import timezone
+from rest_framework.exceptions import APIException, ValidationError
 
 from octweb.challengers import words
 from octweb.challengers.models import StayingPrice
@@ -26,12 +29,17 @@ from octweb.decisions.replaying import row_of
 from octweb.jobs import queue
 from octweb.jobs.models import FINISHED, RunStatus
 from octweb.registry.document.model_files import model_file
+from octweb.registry.lifecycle.access import is_owner_or_staff
 from octweb.registry.models import State, TreeModel
 from trainer.convert.rival import DEEPEST
 from trainer.table import ColumnKind
 from trainer.tree.file import ModelFile
 
+log = logging.getLogger(__name__)
+
 KEPT = timedelta(days=400)
+PERIOD = timedelta(days=30)  # between two searches of a model whose price is found monthly
+LOOK_SECONDS = 3600.0  # between two looks of a process for searches that are due
 USUAL_DAYS = 90
 MAX_DAYS = 1_826
 USUAL_SECONDS = 60
@@ -66,8 +74,13 @@ def longest() -> int:
     return int(settings.MAX_TRAINING_SECONDS)
 
 
-def start(*, owner: Any, model: TreeModel, days: int = USUAL_DAYS, seconds: int | None = None) -> StayingPrice:
-    """Queue a search, or return the queued one. Raises Conflict and ValidationError."""
+def start(
+    *, owner: Any, model: TreeModel, days: int = USUAL_DAYS, seconds: int | None = None, monthly: bool = False
+) -> StayingPrice:
+    """Queue a search, or return the queued one. Raises Conflict and ValidationError.
+
+    With `monthly`, workers repeat it until the next search of the model is not monthly, or is stopped.
+    """
     if model.state != State.APPROVED:
         raise Conflict(
             f"{model} is {model.get_state_display().lower()}; only an approved model answers rows. Have it approved first."
@@ -78,13 +91,46 @@ def start(*, owner: Any, model: TreeModel, days: int = USUAL_DAYS, seconds: int 
         )
     if not 1 <= days <= MAX_DAYS:
         raise ValidationError({"days": f"{days:,} is not from 1 to {MAX_DAYS:,}."})
-    time = min(USUAL_SECONDS, longest()) if seconds is None else seconds
-    if not 1 <= time <= longest():
-        raise ValidationError({"seconds": f"The search may take 1 to {longest():,} seconds; you asked for {time:,}."})
+    most = min(USUAL_SECONDS, longest()) if seconds is None else seconds
+    if not 1 <= most <= longest():
+        raise ValidationError({"seconds": f"The search may take 1 to {longest():,} seconds; you asked for {most:,}."})
     outcomes = ChainEntry.objects.filter(model=model.pk, kind=Kind.OUTCOME).exclude(payload="")
     if outcomes.order_by().values("label").distinct().count() < 2:
         raise Conflict(FEW_OUTCOMES.format(where=str(model)))
-    return queue.only_one(StayingPrice, owner=owner, model=model, days=days, seconds=time)
+    return queue.only_one(StayingPrice, owner=owner, model=model, days=days, seconds=most, monthly=monthly)
+
+
+class _LastLook:
+    """When this process looked for due searches last, in seconds of `time.monotonic`."""
+
+    at = -LOOK_SECONDS
+
+
+def look_for_due(now: datetime | None = None) -> int:
+    """Start due searches, at most once in LOOK_SECONDS; return how many."""
+    if time.monotonic() - _LastLook.at < LOOK_SECONDS:
+        return 0
+    _LastLook.at = time.monotonic()
+    return repeat_due(now or timezone.now())
+
+
+def repeat_due(now: datetime) -> int:
+    """Start the next monthly search of each approved model whose last one is older than PERIOD; return how many."""
+    started = 0
+    models = TreeModel.objects.kept().approved().filter(staying_prices__monthly=True).distinct()
+    for model in models.select_related("family", "owner"):
+        last = latest(model)
+        is_due = last is not None and last.monthly and last.created < now - PERIOD
+        if last is None or not is_due or last.status not in (RunStatus.SUCCEEDED, RunStatus.FAILED):
+            continue
+        if not is_owner_or_staff(last.owner, model):
+            continue
+        try:
+            start(owner=last.owner, model=model, days=last.days, seconds=last.seconds, monthly=True)
+            started += 1
+        except APIException as error:  # such as too many waiting jobs: the next look tries again
+            log.warning("the price of staying with %s was not searched again: %s", model, error)
+    return started
 
 
 def known_rows(model: TreeModel, days: int, now: datetime) -> KnownRows:
@@ -164,6 +210,7 @@ def price_record(model: TreeModel, now: datetime) -> dict[str, Any] | None:
     finished = StayingPrice.objects.filter(model=model, status=RunStatus.SUCCEEDED).order_by("-finished").first()
     return {
         "status": job.status,
+        "monthly": job.monthly,
         "queue_position": queue.queue_position(job),
         "error": job.error,
         "found": None if finished is None else found_record(finished),

@@ -48,6 +48,7 @@ class PriceSerializer(serializers.Serializer):
     """The last search, and the last result."""
 
     status = serializers.ChoiceField(RunStatus.choices)
+    monthly = serializers.BooleanField(help_text="whether workers search again every 30 days")
     queue_position = serializers.IntegerField(allow_null=True)
     error = serializers.CharField()
     found = PriceFoundSerializer(allow_null=True)
@@ -64,6 +65,7 @@ class NewPriceSerializer(serializers.Serializer):
         min_value=1,
         help_text="the longest time of the search, at most the server's limit; 60 if it is not given",
     )
+    monthly = serializers.BooleanField(required=False, default=False, help_text="search again every 30 days")
 
 
 class ModelPrice(GenericAPIView):

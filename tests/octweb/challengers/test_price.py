@@ -195,6 +195,24 @@ def test_waiting_search_can_be_stopped(recorded, outcomes, owner, client_of):
     assert api.delete(path).status_code == 409
 
 
+def test_monthly_search_is_repeated_until_one_is_not(recorded, outcomes, owner, stranger):
+    now = datetime.now(UTC)
+    first = price.start(owner=owner, model=recorded, days=30, monthly=True)
+    later = now + timedelta(days=31)
+    assert price.repeat_due(later) == 0  # the first one still waits
+    StayingPrice.objects.update(status="succeeded")
+    assert price.repeat_due(now + timedelta(days=29)) == 0
+    assert price.repeat_due(later) == 1
+    second = price.latest(recorded)
+    assert (second.pk != first.pk, second.days, second.monthly, second.owner) == (True, 30, True, owner)
+    StayingPrice.objects.filter(pk=second.pk).update(status="cancelled")
+    assert price.repeat_due(now + timedelta(days=99)) == 0
+    StayingPrice.objects.filter(pk=second.pk).update(status="failed", owner=stranger)
+    assert price.repeat_due(now + timedelta(days=99)) == 0
+    StayingPrice.objects.filter(pk=second.pk).update(owner=owner, monthly=False)
+    assert price.repeat_due(now + timedelta(days=99)) == 0
+
+
 def test_price_is_rounded_up_and_claims_only_what_is_proved():
     assert points_at_most(1, 1000) == 0.1
     assert points_at_most(1, 3000) == 0.1
