@@ -53,6 +53,7 @@ COUNTERS = {
     "lost rows": [i for i in range(N) if i % 5],
     "lost rows in tens": [10 * i for i in range(N) if i % 3],
     "each twice": [i // 2 for i in range(N)],
+    "each thrice with lost rows": [i // 3 for i in range(N) if i % 17],
     "unique texts": [f"name {i}" for i in range(N)],
     "texts twice": [f"name {i % 30}" for i in range(N)],
 }
@@ -219,6 +220,26 @@ def test_merged_classes_train_and_are_verified(tmp_path):
     claims = verify(tmp_path / "m.json", path)
     assert [own for own in claims if own.verdict == "refuted"] == []
     assert any("'Yes' of column 'y' as 'yes'" in own.detail for own in claims)
+
+
+MONTH_FORMS = [
+    ("31-Dec-9999", "%d-%b-%Y"),
+    ("1 Jan 0001", "%d %b %Y"),
+    ("Dec 31, 9999", "%b %d, %Y"),
+    ("Jan 1 2999", "%b %d %Y"),
+]
+
+
+@pytest.mark.parametrize(("word", "form"), MONTH_FORMS)
+def test_stand_in_with_a_month_name_is_an_empty_cell(tmp_path, word, form):
+    days = [word if i % 9 == 0 else pd.Timestamp(2021, 1 + i % 12, 13 + i % 15).strftime(form) for i in range(N)]
+    table, labels, _ = load(table_of(tmp_path / "t.csv", end=days), target="y")
+    assert table.columns[table.names.index("end month")].missing.sum() == 7
+    model = train(TrainRequest(table=table, labels=labels, method="cart", parameters={"depth": 2})).model
+    save(model, tmp_path / "m.json")
+    assert [
+        finding for finding in verify(tmp_path / "m.json", tmp_path / "t.csv") if finding.verdict == "refuted"
+    ] == []
 
 
 @pytest.mark.parametrize("word", ["9999-12-31", "0000-00-00", "NaT", "\\N", "<null>", "2999-01-01"])

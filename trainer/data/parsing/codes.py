@@ -16,7 +16,7 @@ from trainer.errors import DataError
 from trainer.tree.numbers import decimal_text, number_text
 
 BELOW = (-1.0, -7.0, -8.0, -9.0, -77.0, -88.0, -99.0, -777.0, -888.0, -999.0, -9999.0, -99999.0)
-ABOVE = (77.0, 88.0, 99.0, 777.0, 888.0, 999.0, 9999.0, 99999.0, 999999.0)
+ABOVE = (77.0, 88.0, 99.0, 777.0, 888.0, 999.0, 9999.0, 99999.0, 999999.0, 99991231.0, 99999999.0)
 SAME_DIGITS = tuple(v for v in (*BELOW, *ABOVE) if abs(v) >= 99 and len(set(str(int(abs(v))))) == 1)
 FEWEST_ROWS = 2
 FEWEST_IN_A_SPIKE = 5

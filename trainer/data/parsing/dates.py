@@ -33,7 +33,8 @@ FORMATS = (*GUESSED, *SHORT)
 TIME = "time"
 # a date with a year that no form of `FORMATS` reads: 9999-12-31, 0000-00-00, 31.12.2999
 STAND_IN = re.compile(
-    r"((?P<y>[0-9]{4})([-/.])[0-9]{1,2}\3[0-9]{1,2}|[0-9]{1,2}([-/.])[0-9]{1,2}\4(?P<y2>[0-9]{4})|(?P<y3>0000|0001|9999)[0-9]{4})"
+    r"((?P<y>[0-9]{4})([-/.])[0-9]{1,2}\3[0-9]{1,2}|[0-9]{1,2}[-. ]{1,2}[A-Za-z]{3,9}[-. ]{1,2}(?P<y4>[0-9]{4})|"
+    r"[A-Za-z]{3,9}\.? [0-9]{1,2},? (?P<y5>[0-9]{4})|[0-9]{1,2}([-/.])[0-9]{1,2}\4(?P<y2>[0-9]{4})|(?P<y3>0000|0001|9999)[0-9]{4})"
     r"([T ].*)?",
     re.ASCII,
 )
@@ -122,7 +123,7 @@ def _stand_in_year(word: str) -> int | None:
     match = STAND_IN.fullmatch(word.strip())
     if match is None:
         return None
-    year = int(match["y"] or match["y2"] or match["y3"])
+    year = int(next(filter(None, match.group("y", "y2", "y3", "y4", "y5"))))
     return None if FIRST_YEAR <= year <= LAST_YEAR else year
 
 

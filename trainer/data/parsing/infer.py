@@ -22,6 +22,7 @@ COMMA_NUMBER = r"^[+-]?[0-9]+,[0-9]+$"
 EXAMPLES = 5
 LISTED = 20
 MOST_REPEATS = 4  # rows that share one number in a table with several rows for each case
+NEARLY_ALL = 0.8  # smallest share of the numbers with the usual number of rows
 FEWEST_WITH_GAPS = 20  # different numbers in a counter with removed rows; fewer may be a sorted measurement
 SHUFFLED_GAP_FACTOR = 1.25  # shuffled numbers may be a sample of a range, and leave out one in five
 SHORTEST_LONG_NUMBER = 10_000
@@ -246,8 +247,11 @@ def numbers_rows(name: str, values: FloatArray) -> str:
         return ""
     distinct, counts = np.unique(values, return_counts=True)
     repeats = _equal_repeats(counts)
-    if len(distinct) <= FEW_VALUES or not repeats:
+    if len(distinct) <= FEW_VALUES:
         return ""
+    if not repeats:
+        usual = _usual_repeats(counts)
+        return f"it numbers the rows, most numbers in {usual} rows" if usual and _is_counter(values, distinct) else ""
     each = f", each number in {repeats} rows" if repeats > 1 else ""
     if _is_counter(values, distinct):
         return f"it numbers the rows{each}"
@@ -304,6 +308,12 @@ def _equal_repeats(counts: np.ndarray) -> int:
     """Return the number of rows of each value if it is the same small number for all; else 0."""
     first = int(counts[0])
     return first if first <= MOST_REPEATS and (counts == first).all() else 0
+
+
+def _usual_repeats(counts: np.ndarray) -> int:
+    """Return the number of rows of nearly all values if no value has many rows, as where rows were lost; else 0."""
+    usual = int(np.bincount(counts).argmax()) if counts.max() <= MOST_REPEATS else 0
+    return usual if usual > 1 and (counts == usual).mean() >= NEARLY_ALL else 0
 
 
 def _is_id_name(name: str) -> bool:
