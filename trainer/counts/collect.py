@@ -243,7 +243,8 @@ def _join_arrays(name: str, arrays: list[pa.Array]) -> pa.Array:
     """Return the pieces of a column as one; integers beside floats become floats."""
     types = {array.type for array in arrays}
     if any(pa.types.is_dictionary(kind) for kind in types):  # declared categories; pieces may number them differently
-        arrays = [own if pa.types.is_dictionary(own.type) else as_text(own).dictionary_encode() for own in arrays]
+        if len(types) > 1:  # also ordered categories beside others
+            arrays = [as_text(own).dictionary_encode() for own in arrays]
         return pa.chunked_array(arrays).unify_dictionaries().combine_chunks()
     if len(types) > 1 and all(pa.types.is_integer(t) or pa.types.is_floating(t) for t in types):
         arrays = [array.cast(pa.float64()) for array in arrays]

@@ -182,6 +182,18 @@ def test_declared_number_categories_stay_categories_in_all_files(tmp_path):
     assert counts.total[0][:, at].sum() == 15 + 10
 
 
+def test_ordered_categories_beside_texts_are_counted(tmp_path):
+    (tmp_path / "rows").mkdir()
+    label = pa.array(["yes" if j % 3 else "no" for j in range(30)])
+    codes = pa.array([j % 2 for j in range(30)])
+    ordered = pa.DictionaryArray.from_arrays(codes, pa.array(["low", "high"]), ordered=True)
+    pq.write_table(pa.table({"level": ordered, TARGET: label}), tmp_path / "rows" / "0.parquet")
+    pq.write_table(pa.table({"level": ordered.cast(pa.string()), TARGET: label}), tmp_path / "rows" / "1.parquet")
+    counts = counted(tmp_path / "rows", tmp_path / "counts", options={})
+    assert [feature.name for feature in counts.questions.encoding.features] == ["level=low"]
+    assert counts.total[0][1].tolist() == [40, 20]
+
+
 class Stopped(Exception):
     """The pass was ended from outside."""
 
