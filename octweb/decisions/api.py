@@ -134,7 +134,7 @@ class DecisionSerializer(serializers.Serializer):
     probabilities = serializers.DictField(allow_null=True)
     explanation = serializers.DictField(
         allow_null=True,
-        help_text="as by `explain` with the version that answered: path, rule of the leaf, smallest changes; "
+        help_text="as by `explain` with the version that answered: path, rule of the leaf, smallest changes, reasons; "
         "null: refused, erased, or its file is not the registered one",
     )
     answered_again = serializers.ChoiceField(

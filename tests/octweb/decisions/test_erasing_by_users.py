@@ -100,6 +100,7 @@ def test_records_of_a_deleted_model_stay_readable(ids, recorded, owner, staff, s
     hide(recorded)
     place = [recorded.pk, ids[0]]
     client.force_login(owner)
+    assert reverse("records:list", args=place[:1]) in client.get(reverse("deleted")).content.decode()
     for name, arguments in (("list", place[:1]), ("decision", place), ("letter", place)):
         html = client.get(reverse(f"records:{name}", args=arguments)).content.decode()
         assert reverse("registry:detail", args=[recorded.pk]) + '"' not in html
