@@ -123,7 +123,7 @@ BINARY = "application/octet-stream"
 INFER_STATUSES = (400, 401, 403, 404, 406, 410, 413, 415, 422, 429, 503)
 
 
-def _infer(name: str, parameters: list[Schema]) -> Schema:
+def _infer(name: str, what: str, parameters: list[Schema]) -> Schema:
     body = {
         "required": True,
         "description": f"JSON, or JSON followed by the bytes of tensors, with its length in the header {JSON_LENGTH}",
@@ -131,7 +131,7 @@ def _infer(name: str, parameters: list[Schema]) -> Schema:
         | {BINARY: {"schema": {"type": "string", "format": "binary"}}},
     }
     answer = _content(reference("InferenceResponse")) | {BINARY: {"schema": {"type": "string", "format": "binary"}}}
-    return _call("v2", name, f"Predict with a model ({name.removeprefix('v2_')}).", answer, parameters=parameters, requestBody=body, problems=INFER_STATUSES)  # fmt: skip
+    return _call("v2", name, f"Predict rows with {what}.", answer, parameters=parameters, requestBody=body, problems=INFER_STATUSES)  # fmt: skip
 
 
 def _model_paths(base: str, suffix: str, parameters: list[Schema]) -> dict[str, Schema]:
@@ -149,7 +149,7 @@ def _model_paths(base: str, suffix: str, parameters: list[Schema]) -> dict[str, 
         base: {"get": _call("v2", f"v2_{suffix}model_metadata", f"Show the inputs and outputs of {what}.", _content(reference("InferenceModel")), parameters=parameters)},
         f"{base}/ready": {"get": ready | {"responses": ready["responses"] | unavailable}},
         f"{base}/config": {"get": _call("v2", f"v2_{suffix}model_config", f"Show the configuration of {what}.", _content(ANY_OBJECT), parameters=parameters)},
-        f"{base}/infer": {"post": _infer(f"v2_{suffix}model_infer", [*parameters, DRY_RUN])},
+        f"{base}/infer": {"post": _infer(f"v2_{suffix}model_infer", what, [*parameters, DRY_RUN])},
     }  # fmt: skip
 
 

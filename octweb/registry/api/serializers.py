@@ -453,6 +453,7 @@ class PredictionSerializer(serializers.Serializer):
         required=False,
         help_text="columns that the tree asks and whose value lies outside the training range",
     )
+    decision = serializers.UUIDField(required=False, help_text="id of its record, where records are kept")
 
 
 class CertificateStatusSerializer(serializers.Serializer):
