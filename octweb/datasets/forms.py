@@ -44,6 +44,7 @@ FINDING_TITLES = {
     "words_among_numbers": "Words among numbers",
     "words_among_dates": "Words among dates",
     "mixed_units": "Numbers in another unit",
+    "ordered_categories": "Ordered categories",
     "number_texts": "Numbers written as text",
     "emptiness_predicts": "Empty cells tell the class",
     "date_after_outcome": "A date after the outcome",

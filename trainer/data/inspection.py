@@ -11,6 +11,7 @@ import numpy as np
 
 from trainer.data.build import LoadReport, useless_columns
 from trainer.data.empty_report import EmptyReport
+from trainer.data.formats.parquet_file import declared_order
 from trainer.data.formats.raw import RawTable
 from trainer.data.late_dates import late_dates
 from trainer.data.mixed_units import mixed_units
@@ -40,6 +41,7 @@ COMMON_CLASS = 0.8
 MANY_COPIES = 0.1
 HEADER_DOUBT = 0.25  # value of `header_sure` if at least half of the names look like numbers
 SHOWN = 4
+FEWEST_RANKS = 3  # the order of two categories is of no use
 MOST_STRAY = 20  # with more different words among numbers, no remedy is proposed
 
 
@@ -101,7 +103,7 @@ def findings_of(table: InspectedTable) -> tuple[IntakeFinding, ...]:
     """Return the findings about a table, the worst first."""
     findings = [
         *_header(table), *_identifiers(table), *_look_alike(table), *_sentinels(table), *_words_among_numbers(table),
-        *_words_among_dates(table),
+        *_words_among_dates(table), *_ordered(table),
     ]  # fmt: skip
     if table.built is not None and table.profile is not None:
         data, labels, _ = table.built
@@ -355,6 +357,22 @@ def _named(words: Sequence[str], counts: Mapping[str, int]) -> str:
     """Name the first words with their rows: "'x' (2), 'y' (1) and 3 more"."""
     named = ", ".join(f"'{word[:40]}' ({counts.get(word, 0):,})" for word in words[:SHOWN])
     return f"{named} and {len(words) - SHOWN} more" if len(words) > SHOWN else named
+
+
+def _ordered(table: InspectedTable) -> Iterable[IntakeFinding]:
+    """Yield a finding for each column whose categories have a declared order that no question uses."""
+    for guess in table.guesses:
+        order = declared_order(table.raw.column(guess.name))
+        if len(order) < FEWEST_RANKS or guess.name in (table.target, *table.ignored):
+            continue
+        yield IntakeFinding(
+            kind="ordered_categories",
+            column=guess.name,
+            severity=LOW,
+            figure=" < ".join(order[:SHOWN]) + (f" and {len(order) - SHOWN} more" if len(order) > SHOWN else ""),
+            sentence=f"The categories have an order. A tree asks about single categories, never whether a value is at least '{order[1]}'.",
+            if_nothing="The contract keeps the order, and no question uses it. Write the ranks as numbers to use it.",
+        )
 
 
 def _mostly_dates(words: Sequence[str], form: str) -> bool:

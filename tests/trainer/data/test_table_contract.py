@@ -13,6 +13,7 @@ import trainer
 from trainer.data.column_statistics import numeric_statistics
 from trainer.data.formats.read_file import read_table as read_file
 from trainer.data.formats.staged import write_raw
+from trainer.data.inspect_table import inspect
 from trainer.data.parsing import ParsingChoices
 from trainer.data.reader import load
 from trainer.data.table_contract import contract_lines, model_contract, table_contract
@@ -88,6 +89,13 @@ def test_order_of_categories_is_kept_by_estimators(library, tmp_path):
     plain = trainer.make_classifier("cart", depth=2).fit(unordered, y)
     assert plain.tree_.schema[0].ordered is False
     assert plain.predict(unordered).tolist() == y
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars", "arrow"])
+def test_intake_report_says_that_no_question_uses_the_order(library):
+    frames, y = ordered_frames()
+    [finding] = [own for own in inspect(frames[library], y) if own.kind == "ordered_categories"]
+    assert (finding.column, finding.figure) == ("level", "low < mid < high")
 
 
 @pytest.mark.parametrize("ending", ["parquet", "feather"])
