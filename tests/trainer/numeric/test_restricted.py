@@ -294,7 +294,7 @@ def test_restrictions_that_do_not_fit_are_refused(rows, asked, name, words):
 
 
 def test_restriction_on_too_many_thresholds_says_what_to_do(rows, monkeypatch):
-    monkeypatch.setattr("trainer.data.encoding.MOST_CELLS", 100)
-    with pytest.raises(ParameterError, match="every threshold becomes a yes/no question") as caught:
+    monkeypatch.setattr(restricted, "MOST_SEARCHED", 10)
+    with pytest.raises(ParameterError, match="thresholds, and at most 10 are searched") as caught:
         make_classifier("exact-numeric", depth=1, recall="True: 1").fit(*rows)
     assert "recall" in caught.value.errors

@@ -29,6 +29,7 @@ SHARED = (
     "threads",
 )  # parameters of both searches
 MOST_QUESTIONS = 1000  # thresholds that the checkers read
+MOST_SEARCHED = 3000  # thresholds; 14,000 of them took 2 GB and more than nine minutes at depth two
 
 
 class _StoppedMonitor(Monitor):
@@ -71,6 +72,8 @@ def solve_questions(problem: Problem, settings: Settings, monitor: Monitor) -> S
     """
     method, questions, search_settings = _exact_search(problem, settings)
     try:
+        if (number := len(questions.binary.features)) > MOST_SEARCHED:
+            raise DataError(f"These rows have {number:,} thresholds, and at most {MOST_SEARCHED:,} are searched.")
         solution = method.solve(questions, search_settings, monitor)
     except DataError as error:
         name = next(n for n in ("recall", "optimal_trees", "max_columns") if settings[n] not in ("", 0, None))
