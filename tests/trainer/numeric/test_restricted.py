@@ -18,6 +18,7 @@ from tests.trainer.test_goal import random_case
 from trainer import make_classifier
 from trainer.certificate import Evidence, Status
 from trainer.errors import InfeasibleError, ParameterError
+from trainer.families.numeric import restricted
 from trainer.families.numeric.paths import PathRules
 from trainer.families.numeric.search import solve_numeric
 from trainer.table import Labels
