@@ -11,7 +11,8 @@ import numpy as np
 Model = dict[str, Any]
 MAX_DIGITS = 200
 MAX_EXPONENT = 400
-# methods that claim something about all trees, by their kind of split; `odt` has subsets of categories
+# methods whose claim covers all trees, by their kind of split; `odt` is not listed, since it splits by subsets of
+# categories
 QUESTIONS = {"exact", "flowoct", "bendoct", "bendoct-accelerated", "oct", "binoct"}
 THRESHOLDS = {"exact-numeric"}
 OBLIQUE = {"cut-h", "cutw-h", "s-oct", "oct-h"}

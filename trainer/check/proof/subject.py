@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-Shape = tuple["Shape", "Shape"] | None  # a topology; None is a leaf
+Shape = tuple["Shape", "Shape"] | None  # a topology: the pair of its sides, or None for a leaf
 
 
 class NoProof(Exception):
@@ -44,11 +44,12 @@ class ProofConstraint:
     split: tuple[str, Any] | None = (
         None  # ("<=", value), ("in", categories), ("between", (low, high)), ("missing", None)
     )
-    empty: bool | None = None  # the answer of empty cells to the question; None: either
+    empty: bool | None = None  # the answer that empty cells give to the question; None allows both
     label: int = -1  # code of the class; -1: the wish names no class
     height: int = -1
-    numbers: tuple[int, ...] = ()  # numbers of the questions that satisfy `ask`; they follow those of the encoding
-    separating: tuple[int, ...] = ()  # numbers of the questions that separate what must stay together
+    # numbers of the questions that satisfy `ask`; they follow the questions of the encoding
+    numbers: tuple[int, ...] = ()
+    separating: tuple[int, ...] = ()  # numbers of the questions that would separate categories that must stay together
 
 
 class RateLimit(NamedTuple):
@@ -79,25 +80,28 @@ class ProofSpace:
     penalty: Fraction  # price of a leaf, in rows
     min_leaf: int
     max_leaves: int | None
-    allowed: np.ndarray  # bool (m,): questions that may be asked; thresholds: bool (F,)
-    apart: np.ndarray | None  # bool (m, m): the second may not follow the first on a path
+    allowed: np.ndarray  # bool (m,): whether a question is allowed; for thresholds bool (F,)
+    apart: np.ndarray | None  # bool (m, m): [p, q] is True if q must not follow p on a path
     digest: str  # SHA-256 of the rows
     columns: np.ndarray | None = None  # int (m,): the column of each question
-    yes_left: np.ndarray | None = None  # bool (m,): the answer yes is the side y of places; None: always
-    listed: np.ndarray = field(default_factory=lambda: np.ones(1, bool))  # bool (m,): False: only where a wish asks it
+    yes_left: np.ndarray | None = None  # bool (m,): whether yes goes to side y of a place; None if it always does
+    # bool (m,): False for questions that are allowed only where a wish asks for them
+    listed: np.ndarray = field(default_factory=lambda: np.ones(1, bool))
     wishes: tuple[ProofConstraint, ...] = ()
-    recalls: tuple[tuple[int, int], ...] = ()  # classes, and the most weight of each that may be misclassified
+    # for each limited class, its code and the largest weight that may be misclassified
+    recalls: tuple[tuple[int, int], ...] = ()
     max_columns: int | None = None
-    shape: Shape = None  # the topology, where it is given
+    shape: Shape = None  # the topology, if the parameters fix it
     rates: RateLimit | None = None
-    empty: bool = False  # some row has an empty cell
-    any_depth: bool = False  # without a limit; `depth` is then one that no tree exceeds
-    rising: np.ndarray | None = None  # int (m,): 1 if yes must not predict lower classes than no, -1 if not higher ones
+    empty: bool = False  # whether some row has an empty cell
+    any_depth: bool = False  # the depth is unlimited; `depth` is then a value that no tree exceeds
+    # int (m,): 1 if yes must not predict a lower class than no, -1 if not a higher one
+    rising: np.ndarray | None = None
 
     def most_leaves(self, height: int) -> int:
         """Return the most leaves of a tree of this height."""
         most = 1 << min(height, 62)
-        if self.any_depth:  # each leaf has a row
+        if self.any_depth:  # every leaf has at least one row
             most = min(most, len(self.X))
         return most if self.max_leaves is None else min(most, self.max_leaves)
 
@@ -129,9 +133,9 @@ class PlaneSpace:
     near: list[Fraction]
     counts: np.ndarray  # int64 (points, classes)
     depth: int
-    leaves: int  # the most of a tree
+    leaves: int  # most leaves of a tree
     penalty: Fraction
     charge: Fraction
     digest: str
     min_leaf: int = 1
-    empty: bool = False  # some row has an empty cell
+    empty: bool = False  # whether some row has an empty cell

@@ -107,7 +107,8 @@ def _read_text(path: Path) -> dict[str, Any]:
         )
 
     def once(members: list[tuple[str, Any]]) -> dict[str, Any]:
-        if len(by_name := dict(members)) < len(members):  # another reader may take the first of two
+        # JSON readers differ in which of two equal names they take, so a duplicate could hide a value
+        if len(by_name := dict(members)) < len(members):
             raise ModelFileError(
                 "The model file is damaged: a member appears twice in the same object. Give the file as octweb wrote it."
             )

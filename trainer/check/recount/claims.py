@@ -21,13 +21,13 @@ GOALS = {
     "sensitivity": "the least sensitivity", "specificity": "the least specificity", "weight": "the weight of the other class",
 }  # fmt: skip
 MANY = "It is about many trees, which were not searched again."
-THINNED = 2000  # a file with more pairs may leave out some pairs of a frontier
-MOST_WISHES = 10  # if there are more wishes, no price is searched again
-CLOSED = Fraction(1, 10**6)  # a gap up to this counts as closed
+THINNED = 2000  # with more pairs, training thins out the frontier that it writes
+MOST_WISHES = 10  # with more wishes, their prices are not searched again
+CLOSED = Fraction(1, 10**6)  # a smaller gap counts as closed
 STATUSES = {"optimal", "time_limit", "memory_limit", "cancelled", "heuristic", "secret_counts"}
 ASIDE = "solver solver_version seconds nodes cuts warm_start_objective unproved note weight_error unseen_looks single_question"
-# members that this checker knows; it names others in a file without judging them
-# `training_rows` are digests in files of earlier versions, which no reader uses
+# members that this checker knows; it lists unknown ones without judging them. Files of earlier versions have digests in
+# `training_rows`, which nothing reads
 PARTS = """format format_version version name method target classes columns nodes parameters metrics certificate fingerprint rows
     reading training_rows contract sizes"""
 CERTIFICATE = """method guarantee status objective bound gap mip_gap scope splits_proved splits correct n leaves depth leaf_penalty evidence
@@ -54,10 +54,10 @@ EVIDENCE = {
     "frontier": "positive positives negatives pairs proved finished status bounds", "optimal-trees": "count listed",
 }  # fmt: skip
 NODE = "id counts split left right class impurity impurity_bound measure"
-# reports of the search about itself; `check_bound` counts planes again
+# evidence that only reports on the search; `check_bound` recounts planes itself
 TOLD = "mip bound-met cases subset-search topology-choice greedy proof distance planes goal-search"
 
-# a part of the file: its name, its members, and the names of known members
+# a part of the file: its name, its members, and the names of its known members
 Place = tuple[str, dict[str, Any], str]
 
 
@@ -111,7 +111,8 @@ def prices(model: dict[str, Any], sizes: Sequence[int], scale: Fraction) -> Find
         shares = [-1 if of.get(name) is None else of[name] for of in (required, goal)]
         pairs.append((read_fraction(shares[0]), read_fraction(shares[1]), words))
     odd = next((words for required, stated, words in pairs if abs(required - stated) > TOLERANCE), "")
-    odd = next((words for _, stated, words in pairs[:2] if stated < 0), odd)  # no training rewards leaves
+    # training never rewards leaves or coefficients, so a negative price is wrong
+    odd = next((words for _, stated, words in pairs[:2] if stated < 0), odd)
     if any(required.get(name) != goal.get(name) for name in ("positive", "maximise")):
         odd = "the positive class, or the goal"
     odd = odd or _goal_contradiction(model)
@@ -227,7 +228,7 @@ def check_bound(
     if claimed < read_fraction(certificate["objective"]) - TOLERANCE:
         return [_bound_finding("refuted", "It lies below the objective of the tree itself.")]
     unrestricted = not any(active_parameter(model, name) for name in ("recall", "fairness", "balanced"))
-    # without wishes and goal, a single leaf is a tree of the space
+    # without wishes and goal, a single leaf belongs to the space, so the bound cannot lie below its objective
     unrestricted = unrestricted and not certificate.get("wishes") and not certificate.get("goal")
     if unrestricted and method in small.SAME_OBJECTIVE | OBLIQUE and claimed < single - TOLERANCE:
         return [_bound_finding("refuted", "It lies below the objective of a single leaf.")]

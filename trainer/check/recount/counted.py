@@ -37,8 +37,8 @@ from trainer.check.recount.trees.cross_validation import CLAIM, check_fold_means
 from trainer.errors import ModelFileError
 
 DEEPEST = 3
-MOST_SEARCHED = 250  # most questions for which trees of depth 3 are searched again
-# members that the digest covers
+MOST_SEARCHED = 250  # with more questions, trees of depth 3 are not searched again
+# members of the record that its digest covers
 MEMBERS = "target classes class_type columns reading questions format depth key folds suppress rows left_out"
 FILES = ("counts.json", "counts.npz")
 Model = dict[str, Any]
@@ -161,7 +161,7 @@ def _check_counts(model: Model, counts: CountedRows) -> list[Finding]:
     reached = [counts.rows_with(yes, no, None).tolist() for yes, no in paths]
     value = tree_objective(model, reached)
     rows = record["rows"]
-    if record["suppress"]:  # the lower bounds of the class counts need not add up to the number of rows
+    if record["suppress"]:  # suppressed class counts are lower bounds, which need not add up to the number of rows
         correct = sum(reached[v["id"]][model["classes"].index(v["class"])] for v in leaves(model["nodes"]))
         value = Fraction(correct, rows) - penalty(model) * len(leaves(model["nodes"]))
         findings += [check_node_counts(model["nodes"], reached), *_check_secret_counts(model, correct, value, rows)]
@@ -352,7 +352,7 @@ def _check_bound(model: Model, counts: CountedRows) -> Finding:
     )
 
 
-Answer = tuple[np.ndarray, bool]  # questions, int64 of any shape, and whether their answer is yes
+Answer = tuple[np.ndarray, bool]  # question numbers, int64 of any shape, and whether their answer is yes
 
 
 class _Search:

@@ -28,7 +28,7 @@ def check_fewest_leaves(model: dict[str, Any], rows: ModelTable, counts: Counts,
     if not active_parameter(model, "then_fewest") or model["certificate"].get("status") != "optimal":
         return []
     value = value_of(model, model["nodes"], counts)[1]
-    most = len(leaves(model["nodes"])) - 1  # leaves of a smaller tree
+    most = len(leaves(model["nodes"])) - 1  # largest number of leaves of a smaller tree
     if most == 0:
         return [proof_finding(CLAIM, "proved", "No tree has fewer leaves than one.")]
     smaller = model | {"parameters": model["parameters"] | {"max_leaves": most}}
@@ -55,7 +55,7 @@ def _proof_shows(model: dict[str, Any], rows: ModelTable, value: Fraction, most:
 def _smaller_trees_cost_more(lines: Lines, space: PlaneSpace, cost: Fraction, most: int) -> bool:
     """Return True if a proof shows that trees of at most `most` leaves cost more than `cost` rows; raise BadProof."""
     _, header = next(lines, (0, Record()))
-    if "goals" in header:  # errors for each number of leaves
+    if "goals" in header:  # this proof gives the least errors for each number of leaves
         goals = check_planes(chain([(0, header)], lines), space).errors
         return cost < cost_of([goals[min(t, len(goals)) - 1] for t in range(1, most + 1)], space.penalty, space.charge)
     goal_header = header | {"goal": floor(cost * lcm(space.penalty.denominator, space.charge.denominator)) + 1}

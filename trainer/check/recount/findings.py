@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from trainer.errors import ModelFileError, TrainerError
 
-TOLERANCE = Fraction(1, 10**9)  # the file writes objectives as rounded decimals
+TOLERANCE = Fraction(1, 10**9)  # a file rounds objectives to decimals, so equal values may differ by this
 Verdict = Literal["proved", "recounted", "refuted", "cannot be judged"]
 Role = Literal["basis", "claim", "optimality", "aside"]
 

@@ -16,7 +16,8 @@ from trainer.check.recount.tree import leaves
 from trainer.check.recount.trees.counts import terms, value_of
 from trainer.check.recount.trees.listed_tree import check_tree
 
-Claims = list[tuple[int, int]]  # numbers of leaves, and the most correct rows of a tree with at most so many
+# pairs of a number of leaves and the most correct rows of trees with at most this many leaves
+Claims = list[tuple[int, int]]
 
 
 def frontier(model: dict[str, Any], part: dict[str, Any], rows: ModelTable, errors: Sequence[int]) -> Finding:

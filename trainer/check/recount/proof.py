@@ -11,7 +11,7 @@ from trainer.check.proof.steps.lines import ProvedBounds
 from trainer.check.proof.subject import BadProof, NoProof
 from trainer.check.recount.findings import TOLERANCE, Finding, proof_finding, recount_finding
 
-Errors = tuple[int, ...]  # lower bounds on the errors of trees with at most 1, 2, … leaves
+Errors = tuple[int, ...]  # entry t - 1 is a lower bound on the errors of trees with at most t leaves
 
 
 def check_model_proof(model: dict[str, Any], rows: ModelTable, proof_path: Path) -> tuple[list[Finding], Errors]:
@@ -27,7 +27,7 @@ def check_model_proof(model: dict[str, Any], rows: ModelTable, proof_path: Path)
 
 def _proved_bound(model: dict[str, Any], bounds: ProvedBounds, n: int) -> Finding:
     claimed = model["certificate"].get("bound")
-    best = 1 - bounds.cost / n  # the best objective that the proof leaves open
+    best = 1 - bounds.cost / n  # no tree has a better objective, by the proof
     steps = f"{bounds.steps} steps hold" if bounds.steps != 1 else "one step holds"
     if claimed is None:
         return _open(f"The proof shows that no tree exceeds {float(best):.12g}, and the file claims no bound.")

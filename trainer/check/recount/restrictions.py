@@ -26,7 +26,7 @@ from trainer.check.recount.tree import branches, leaves, places, under, used_col
 
 Model = dict[str, Any]
 Words = Callable[[Model], Sequence[str]]
-RestrictionCheck = tuple[str, bool, str]  # the claim, whether it holds, and what was counted
+RestrictionCheck = tuple[str, bool, str]  # the claim, whether it holds, and the count that shows it
 
 
 class RestrictionData(NamedTuple):
@@ -110,7 +110,7 @@ def _fairness_words(model: Model) -> list[str]:
     return [f"{name} predicted at rates at most {delta} apart between groups of {groups}{among}"]
 
 
-# -- counted again on the tree -----------------------------------------------------------------------------------------
+# -- recounts on the tree ----------------------------------------------------------------------------------------------
 
 
 def _check_max_leaves(data: RestrictionData) -> list[RestrictionCheck]:
@@ -255,4 +255,5 @@ RESTRICTIONS = (
         "min_gain", _minimum_words("min_gain", 0, "each question lowering the impurity by at least {} of the rows")
     ),
 )
-SIDE = " ".join(f"{r.name} {r.beside}".strip() for r in RESTRICTIONS if r.side)  # their parameters
+# names of the parameters that state side constraints
+SIDE = " ".join(f"{r.name} {r.beside}".strip() for r in RESTRICTIONS if r.side)

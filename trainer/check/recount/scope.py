@@ -19,7 +19,7 @@ from trainer.check.recount.restrictions import words_of
 from trainer.check.recount.structure import METHODS
 from trainer.check.recount.tree import branches
 
-MAX_EXACT_DIFFERENCE = 1 << 26  # products of two larger differences may be rounded
+MAX_EXACT_DIFFERENCE = 1 << 26  # the product of two larger differences may be rounded in float64
 LEAD = {
     "tree": "all trees with",
     "splits": "for each question that is marked as proved, all questions on at most two columns, in a tree with",
@@ -37,7 +37,8 @@ FAR_ROBUST = (
     "of total size 1)"
 )
 FILLED = ", empty cells filled with the training median, with an indicator"
-# (older words, current words); each is replaced once, since they precede all names that a user chose
+# (older words, current words). Each is replaced once: these words precede all names that a user chose, so no name is
+# changed
 OLDER = (
     (re.compile(r"\(([0-9]+(?: to [0-9]+)?) a column\)"), r"(\1 per column)"),
     (re.compile(r"questions, at most ([0-9]+) a row\), subsets"), r"questions, at most \1 per row), subsets"),
@@ -179,7 +180,8 @@ def _question_words(model: dict[str, Any], columns: list[int], rows: ModelTable)
     truths = 0
     for column, cells, size in zip(model["columns"], rows.columns, sizes, strict=True):
         empty = np.isnan(cells)
-        if empty.any():  # each question about values counts twice, and one asks whether the cell is empty
+        # empty cells double every question about values and add one that asks whether the cell is empty
+        if empty.any():
             size = (size - 1) // 2
         values = cells[~empty]
         if column["kind"] == "categorical":

@@ -26,14 +26,16 @@ SPLITS = {
     "linear": "features coefficients threshold categories missing missing_seen",
 }  # fmt: skip
 EMPTY_SIDES = ("left", "right", "refuse")
-CLAIMS = ("method", "parameters", "certificate", "metrics", "fingerprint", "rows")  # members that claim something
+# members of a file that state a claim
+CLAIMS = ("method", "parameters", "certificate", "metrics", "fingerprint", "rows")
 LEAF = {"class"}
 BRANCH = {"split", "left", "right", "impurity", "impurity_bound", "measure"}
 MOST = {"bins": 1000, "depth": 100, "test_share": 0.9, "folds": 50, "mip_gap": 1}
-# method: its guarantee, its kinds of splits (t: threshold, i: interval, s: subset, l: linear, m: missing), its parameters
+# method: its guarantee, its kinds of splits (t: threshold, i: interval, s: subset, l: linear, m: missing) and its
+# parameters
 METHODS = {
     "cart": ("heuristic", "tsm", f"{GROWN} {COSTS}"),
-    "converted": ("heuristic", "tislm", ""),  # made by another program
+    "converted": ("heuristic", "tislm", ""),  # another program trained this tree
     "oc1": ("heuristic", "tslm", f"{GROWN} restarts jumps cycle {COSTS}"),
     "bivariate": ("splits", "tslm", f"{GROWN} split_gap split_time_limit bound branching order {COSTS}"),
     "exact": ("tree", "tism", "leaf_penalty max_leaves min_leaf forbidden class_weight optimal_trees max_columns recall "
@@ -63,13 +65,13 @@ def structure(model: dict[str, Any]) -> list[Finding]:
         if not isinstance(parameters.get(name) or 0, int):
             raise TypeError(f"the parameter '{name}' is not a whole number")
     if parameters.get("bins") is not None and parameters["bins"] < 2:
-        # it is None in a file without this member
+        # `parameters.get` returns None if the file lacks this member
         raise ValueError(f"the parameter 'bins' is {parameters['bins']}, and the least is 2")
-    for name, most in MOST.items():  # training allows no more, and larger values would stall this check
+    for name, most in MOST.items():  # training refuses larger values, and they would make this check run for hours
         if (parameters.get(name) or 0) > most:
             raise ValueError(f"the parameter '{name}' is over {most}")
     trouble, deepest = tree_trouble(model, model["nodes"])
-    # a topology replaces the depth
+    # a topology fixes the depth itself, so that `depth` does not apply
     limit = None if active_parameter(model, "topology") else active_parameter(model, "depth")
     if not trouble and limit is not None and deepest > limit:
         trouble = f"The tree has depth {deepest}, over the limit {limit}."
@@ -132,7 +134,8 @@ def _split_trouble(split: dict[str, Any], columns: dict[str, dict]) -> str:
     kind = split["kind"]
     if kind not in SPLITS:
         return f"has a split of the unknown kind '{str(kind)[:40]}'"
-    if odd := set(split) - {"kind", *SPLITS[kind].split()}:  # unknown members could state another question
+    # a reader that knows an additional member could read the split as another question
+    if odd := set(split) - {"kind", *SPLITS[kind].split()}:
         return f"has a split with '{min(odd)[:40]}', which none of this kind has"
     names = columns_of(split)
     numbers = [*split.get("coefficients", ()), *(split.get(end) for end in ("threshold", "low", "high"))]
@@ -180,7 +183,7 @@ def _check_method(model: dict[str, Any]) -> Finding:
     if name not in METHODS:
         return recount_finding("method", False, f"There is no method '{str(name)[:60]}'.")
     guarantee, kinds, parameters = METHODS[name]
-    kinds += "i" if certificate.get("wishes") else ""  # a wish may name an interval
+    kinds += "i" if certificate.get("wishes") else ""  # a wish may ask for an interval, whatever the method
     trouble = ""
     if certificate.get("method", name) != name:
         trouble = f"The certificate is about '{str(certificate['method'])[:60]}'."

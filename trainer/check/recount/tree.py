@@ -11,7 +11,7 @@ from typing import Any
 from trainer.check.recount.findings import columns_of
 
 Nodes = Sequence[dict[str, Any]]
-LETTERS = {"y": "left", "n": "right"}  # the answers from the root to a place
+LETTERS = {"y": "left", "n": "right"}  # letters of a path from the root, and the child that each leads to
 
 
 def leaves(nodes: Nodes) -> list[dict[str, Any]]:

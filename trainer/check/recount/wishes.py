@@ -40,7 +40,7 @@ def _is_satisfied(model: dict[str, Any], wish: ProofConstraint) -> tuple[bool, s
     asks = [v["split"] for v in branches(list(part.values())) if name in columns_of(v["split"])]
     if wish.verb == "forbid":
         return not asks, "Every question there and below was checked."
-    assert wish.split is not None  # the categories to keep together
+    assert wish.split is not None  # a wish that keeps categories together names them in its split
     sent = [wish.split[1] & frozenset(split.get("categories", ())) for split in asks]
     return all(stated in (frozenset(), wish.split[1]) for stated in sent), "Every question there and below was checked."
 

@@ -35,7 +35,8 @@ def rates_of(model: Model, rows: ModelTable) -> RateLimit | None:
         )
     group = np.full(len(rows), -1, np.int64)
     group[among] = np.unique(values[among], return_inverse=True)[1].reshape(-1)
-    sizes = np.bincount(group[among], rows.weights[among]).astype(np.int64)  # below 2^53, and so exact
+    # the sums stay below 2^53, so that float64 holds them exactly
+    sizes = np.bincount(group[among], rows.weights[among]).astype(np.int64)
     return RateLimit(label, read_fraction(model["parameters"]["fairness_delta"]), group, tuple(sizes.tolist()))
 
 
@@ -57,7 +58,8 @@ def question_directions(model: Model, rows: ModelTable, X: np.ndarray, columns: 
             present = ~np.isnan(values)
             no = values[~X[:, q] & present]
             yes = values[X[:, q] & present]
-            if not (no.size and yes.size):  # it asks whether the cell is empty, or separates nothing
+            # the question asks whether the cell is empty, or does not separate the values
+            if not (no.size and yes.size):
                 continue
             mixed = no.max() >= yes.min()
             if mixed or model["columns"][names.index(name)]["kind"] == "categorical":

@@ -17,11 +17,11 @@ from trainer.check.proof.space.questions import filled_features
 from trainer.check.proof.space.space import digest, has_empty_cell
 from trainer.check.proof.subject import NoProof, PlaneSpace
 
-BESIDE = Fraction(1, 10**9)  # most that reading decimals may move a row: a hundredth of the margin of the planes
+BESIDE = Fraction(1, 10**9)  # parsing decimals moves a row by at most this: a hundredth of the margin of the planes
 HALF_A_UNIT = Fraction(1, 1 << 53)  # relative distance of a double from the shortest decimal that rounds to it
-NORMAL = sys.float_info.min  # smaller doubles have fewer digits
+NORMAL = sys.float_info.min  # smaller doubles have fewer significant digits, so that HALF_A_UNIT would not hold
 DISTANCE = Fraction(5, 1000)
-SLACK = Fraction(1, 10**9)  # rows that nearly keep the distance are not called inseparable
+SLACK = Fraction(1, 10**9)  # tolerance: rows that miss the distance by less than this do not count as inseparable
 ROBUST = 4
 FARTHEST = 1000
 DEEPEST = 8

@@ -41,7 +41,7 @@ def column_questions(model: Model, rows: ModelTable, j: int) -> Iterator[np.ndar
         yield from _value_questions(model, j, values, rows.plain)
         return
     for yes in _value_questions(model, j, values[~empty], rows.plain[~empty]):
-        if yes.any() and not yes.all():  # else it is the question whether the cell is empty
+        if yes.any() and not yes.all():  # otherwise the question would only ask whether the cell is empty
             yield from (_with_empty(yes, empty, answer) for answer in (False, True))
     yield empty
 
@@ -167,7 +167,7 @@ def _cuts(values: np.ndarray, weights: np.ndarray, scheme: str, bins: int) -> li
     """Return the questions on ordinary values as intervals (low, high): low < x ≤ high."""
     if scheme == "all-thresholds":
         weighted_values = np.unique(values[weights > 0])
-        # a special value may lie between two neighbours
+        # the side of a special value between two neighbours depends on this midpoint
         return [(_midpoint(low, high), math.inf) for low, high in itertools.pairwise(weighted_values.tolist())]
     present, place = np.unique(values, return_inverse=True)
     cumulative = np.cumsum(np.bincount(place, weights).astype(np.int64))

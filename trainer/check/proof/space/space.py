@@ -36,7 +36,7 @@ NAMED = {
     "depth-1": "[..]", "depth-2": "[[..][..]]", "depth-2.5": "[[..][[..][..]]]", "depth-3": "[[[..][..]][[..][..]]]",
     "imbalanced": "[[..][[..][[..][..]]]]",
 }  # fmt: skip
-CHOSEN = ("depth-2", "depth-2.5", "depth-3", "imbalanced")  # the topologies from which `topology: auto` chooses
+CHOSEN = ("depth-2", "depth-2.5", "depth-3", "imbalanced")  # with `topology: auto`, training chooses one of these
 
 
 def read_space(model: Model, rows: ModelTable) -> ProofSpace:

@@ -37,7 +37,8 @@ def chosen_columns(model: Model) -> list[bool] | None:
     def ends_list(end: int) -> bool:
         return text[end:] == ")" or text.startswith("), ", end)
 
-    # prefixes of the text that are lists of names, with their ends, and those before a closing bracket
+    # possible readings of the text so far: (end of the prefix, columns that it lists). `complete` holds those that end
+    # before a closing bracket, since a column's name may itself contain commas
     readings = [(0, frozenset[int]())]
     complete = [frozenset[int]()] if ends_list(0) else []
     for j, name in enumerate(names):

@@ -28,8 +28,9 @@ class Counting(CountTable):
         self.space = space
         rates = space.rates
         answers = np.packbits(space.X, axis=1)
-        marks = [space.labels] if rates is None else [space.labels, rates.group]  # -1 is the last number
-        # the label comes first, so that rows of a class lie together
+        # as an unsigned number, the group -1 sorts last
+        marks = [space.labels] if rates is None else [space.labels, rates.group]
+        # the label comes first, so that rows of one class are contiguous
         coded = [*(mark.astype(">u4").view(np.uint8).reshape(-1, 4) for mark in marks), answers]
         rows, first, where = np.unique(np.column_stack(coded), axis=0, return_index=True, return_inverse=True)
         weight = np.bincount(where.reshape(-1), space.weights, len(rows)).astype(np.int64)
@@ -37,7 +38,8 @@ class Counting(CountTable):
         self.X = np.ascontiguousarray(space.X[first])
         group = np.unique(rows[:, 4 * len(marks) :], axis=0, return_inverse=True)[1].reshape(-1)
         super().__init__((unit, leaf), (self.X.shape[1], space.classes), (space.labels[first], weight, group))
-        self.compared = np.zeros((0, len(rows)), np.int64)  # the weights of the rows of each group
+        # weight of each row in each compared group, shape (groups, rows)
+        self.compared = np.zeros((0, len(rows)), np.int64)
         if rates is not None:
             self.compared = np.where(rates.group[first] == np.arange(len(rates.sizes))[:, None], weight, 0)
 
@@ -113,7 +115,7 @@ class Counting(CountTable):
         frame = PairFrame(self, part)
         most = min(1 << (height - 1), self.groups)
         leaves = min(leaves, 2 * most)
-        # leaves of both sides
+        # numbers of leaves of the no side and the yes side
         plans = [(a, leaves - a) for a in range(max(1, leaves - most), min(most, leaves - 1) + 1)]
         if not len(frame.columns) or not plans:
             return
@@ -152,7 +154,7 @@ class PairFrame:
         self.total = int(weight.sum())
         columns = np.flatnonzero(part.allowed & (np.minimum(ones, self.total - ones) >= c.min_leaf))
         if c.apart is None and len(columns) and not alike:
-            # a question and its complement make the same partition
+            # a question and its complement make the same partition, so one of them suffices
             partitions = np.ascontiguousarray(np.packbits(X[:, columns] ^ X[0, columns], axis=0).T)
             columns = columns[sorted({bits.tobytes(): i for i, bits in reversed([*enumerate(partitions)])}.values())]
         self.columns = columns
@@ -165,7 +167,7 @@ class PairFrame:
         self.pairs = np.array([self.X[s].T @ self.scaled[s] for s in self.slices])
         self.second = None if c.apart is None else ~c.apart[np.ix_(columns, columns)]
         ones = np.array([np.diagonal(p) for p in self.pairs], np.int64).reshape(c.classes, -1)
-        # class weights on the no and the yes side: (2, classes, m)
+        # class weights of the no side and the yes side, shape (2, classes, m)
         self.sides = np.array([self.totals[:, None] - ones, ones])
         self.both = self.pairs.sum(axis=0).astype(np.int64)
         excess = c.excess[index]
@@ -186,7 +188,7 @@ class PairFrame:
     def common_weights(self) -> np.ndarray:
         """Return the common weight of any two sides, by both answers and both questions, int64 of shape (2, 2, m, m)."""
         yes = np.diagonal(self.both)
-        one = yes[:, None] - self.both  # yes to the first, no to the second
+        one = yes[:, None] - self.both  # weight of the rows with yes to the first question and no to the second
         return np.array([[self.total - yes[:, None] - yes[None, :] + self.both, one.T], [one, self.both]])
 
     def side_costs(self) -> np.ndarray:
@@ -224,9 +226,9 @@ class PairFrame:
         total = totals.sum().astype(ones.dtype)
         own = totals.astype(ones.dtype)
         free = own[:, None] - ones
-        both = reduce(np.maximum, pairs)  # rows that a leaf for yes-yes classifies correctly
+        both = reduce(np.maximum, pairs)  # number of rows that a leaf for yes-yes classifies correctly
         alone = [size[:, None] - own for size, own in zip(ones, pairs, strict=True)]
-        only = reduce(np.maximum, alone)  # yes to the first, no to the second
+        only = reduce(np.maximum, alone)  # the same for yes to the first question and no to the second
         none = reduce(np.maximum, [out[None, :] - own for out, own in zip(free, alone, strict=True)])
         no = none + only.T
         yes = both + only
@@ -256,7 +258,8 @@ class FrameSides:
         self.done: set[int] = set()
         limits = [min(t, 1 << min(height, 62)) for t in self.leaves]
         sides = zip(frame.sides, frame.excess, strict=True)
-        self.bounds = np.array([[counting.floors(*side, t) for t in limits] for side in sides])  # (2, leaves, m)
+        # lower bounds, shape (2, leaves, m)
+        self.bounds = np.array([[counting.floors(*side, t) for t in limits] for side in sides])
 
     def split_bounds(self) -> np.ndarray:
         """Return a lower bound on a split with each question, over the plans of leaves."""
@@ -305,7 +308,8 @@ class FrameSides:
         common = frame.common_weights()
         for yes, other in itertools.product((0, 1), (0, 1)):
             gained = bounds[yes][:, None] - self.c.unit * (sizes[yes][:, None] - common[yes, other])
-            if self.c.min_leaf > 1:  # leaving out rows may make a leaf too small
+            # a tree of the other side may have a leaf that is too small if it loses the rows that only that side has
+            if self.c.min_leaf > 1:
                 gained[sizes[other][None, :] != common[yes, other]] = 0
             self.bounds[other, 0] = np.maximum(self.bounds[other, 0], gained.max(axis=0))
 
@@ -332,8 +336,10 @@ class FrameSides:
         common = np.array([sizes[1, q] - both, both] if yes else [sizes[0] - sizes[1, q] + both, sizes[1] - both])
         gained = side_bounds[:, None] - c.unit * (sizes[yes, q] - common)[:, None, :]
         valid = np.ones(sizes.shape, bool)
-        if c.min_leaf > 1:  # leaving out rows may make a leaf too small
+        # a tree of the other side may have a leaf that is too small if it loses the rows that only that side has
+        if c.min_leaf > 1:
             valid &= sizes == common
-        if frame.second is not None:  # the other side may ask no more than this one
+        # the bound carries over only if the other side allows no question that this side forbids
+        if frame.second is not None:
             valid &= ~(frame.second & ~frame.second[q][None, :]).any(axis=1)
         self.bounds = np.where(valid[:, None, :], np.maximum(self.bounds, gained), self.bounds)

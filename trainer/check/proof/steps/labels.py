@@ -31,7 +31,8 @@ def trees(depth: int, leaves: int, classes: Sequence[int]) -> Iterator[Tree]:
     if leaves == 1:
         yield from classes
     elif depth > 0:
-        for few in range(max(1, leaves - (1 << (depth - 1))), leaves // 2 + 1):  # the other side takes the rest
+        # the other child gets the remaining leaves
+        for few in range(max(1, leaves - (1 << (depth - 1))), leaves // 2 + 1):
             for i, one in enumerate(trees(depth - 1, few, classes)):
                 for two in islice(trees(depth - 1, leaves - few, classes), i if 2 * few == leaves else 0, None):
                     if one != two or not isinstance(one, int):

@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 
 from trainer.check.proof.subject import BadProof, require
 
-# version of the format in which proofs count errors for each number of leaves
+# format version of proofs that give errors for each number of leaves
 FORMAT = "octweb-proof"
 OF_GOALS = 4
-OF_ANY_HEIGHT = 9  # version whose steps may have no limit of height
-OF_EMPTY_CELLS = 8  # another version is named by 'like'
+OF_ANY_HEIGHT = 9  # format version of steps that may hold for trees of any height
+OF_EMPTY_CELLS = 8  # format version for rows with empty cells; the member 'like' then names the version of the steps
 MOST_LINE = 1 << 20  # characters of a line
 MOST_STEPS = 5_000_000
 MOST_GOALS = 1 << 12
@@ -30,7 +30,7 @@ class ProvedBounds(NamedTuple):
 
     cost: Fraction
     steps: int
-    # least errors of trees with at most 1, 2, … leaves; the last entry holds for all larger ones
+    # lower bound for trees with at most 1, 2, … leaves; the last entry holds for all larger trees, too
     errors: tuple[int, ...] = ()
 
 

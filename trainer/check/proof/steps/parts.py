@@ -11,10 +11,11 @@ import numpy as np
 from trainer.check.proof.subject import ProofConstraint
 
 INFINITE_COST = 1 << 61
-ALWAYS = 1 << 20  # a height, at which a step holds for any
-Span = tuple[int, int]  # the first and the last class that leaves may predict
+ALWAYS = 1 << 20  # height of a step that holds for trees of any height
+Span = tuple[int, int]  # first and last class that leaves may predict
 ANY: Span = (0, INFINITE_COST)
-StepBound = Callable[["ProofPart", int, int], int]  # part, height, leaves → the best bound that a step proves, or 0
+# maps part, height and leaves to the best bound that a step proves, or 0
+StepBound = Callable[["ProofPart", int, int], int]
 
 
 class ProofPart(NamedTuple):
@@ -54,7 +55,8 @@ class CountTable:
         self.label, self.weight, group = rows
         counts = np.zeros((int(group.max()) + 1, self.classes), np.int64)
         np.add.at(counts, (group, self.label), self.weight)
-        # no tree in which every question separates its rows has more leaves, or is deeper
+        # if every question separates the rows that reach it, a tree has at most `groups` leaves and is at most
+        # `deepest` deep
         self.groups = len(counts)
         self.deepest = min(questions, len(counts) - 1)
         self.excess = np.where(self.label == counts.argmax(axis=1)[group], 0, self.weight)
@@ -77,7 +79,7 @@ class CountTable:
         top = np.cumsum(-np.sort(-sizes, axis=0), axis=0)
         total = sizes.sum(axis=0)
         best = np.full(excess.shape, INFINITE_COST, np.int64)
-        # trees with more leaves cost more than that
+        # beyond INFINITE_COST // leaf leaves, the leaves alone cost more than INFINITE_COST
         for t in range(1, min(leaves, len(sizes), INFINITE_COST // max(1, self.leaf)) + 1):
             best = np.minimum(best, t * self.leaf + self.unit * np.maximum(excess, total - top[t - 1]))
         return best

@@ -30,7 +30,7 @@ from trainer.check.proof.steps.lines import (
 from trainer.check.proof.subject import BadProof, PlaneSpace, require
 
 VERSIONS = (3, 4, 7)
-DIGITS = re.compile("[1-9][0-9]{0,3999}")  # text form of a weight that is too large for a JSON number
+DIGITS = re.compile("[1-9][0-9]{0,3999}")  # JSON writes a weight as text if it is too large for a number
 
 
 class Vector(NamedTuple):
@@ -64,12 +64,14 @@ class CaseBlock:
         self.trees = dict(_places(1, shown.tree))
         self.space = space
         self.charge = space.charge if shown.alone else 0
-        self.weighed: dict[Any, bool] = {}  # whether the question at a place weighs a coordinate
-        # by place: the least cost of each point
+        # for a place, whether its question is known to have a nonzero coefficient for a coordinate
+        self.weighed: dict[Any, bool] = {}
+        # for each place, the least cost of each point below it
         self.wrong = {v: least_errors(space, labels(tree)).tolist() for v, tree in self.trees.items()}
         self.at = dict.fromkeys(shown.points, 1)
         self.cost = sum(self.wrong[1][p] for p in shown.points)
-        # a point, its place before, and the sides that remain to be checked; or a coordinate at a place
+        # stack of open cases: a point, its previous place, and the sides still to be checked; or a coordinate at a
+        # place
         self.waiting: list[tuple[int | tuple[int, int], int, list[int]]] = []
         self.open = self.cost < shown.bound
 
@@ -113,7 +115,7 @@ class CaseBlock:
         """Leave the case that has ended, and open the next one that does not end by its cost."""
         while self.waiting:
             item, v, sides = self.waiting[-1]
-            to = sides.pop() if sides else v  # after both sides, the point goes back
+            to = sides.pop() if sides else v  # when both sides are done, the point returns to its previous place
             if isinstance(item, int):
                 self.cost += self.wrong[to][item] - self.wrong[self.at[item]][item]
                 self.at[item] = to
@@ -183,11 +185,11 @@ def check_planes(lines: Lines, space: PlaneSpace) -> ProvedBounds:
     steps = check_lines(lines, check.add)
     require(check.block is None, "the file ends while its last block has open cases")
     if not goals:
-        # a tree of t leaves costs at least the goal if it makes these errors, in rows
+        # a tree of t leaves with fewer errors than this costs less than the goal
         check.check_goals(lambda t: max(Fraction(0), goal - space.penalty * t - space.charge * (t - 1)))
         return ProvedBounds(goal, steps)
     check.check_goals(lambda t: Fraction(goals[min(t, len(goals)) - 1]))
-    # a narrow block proves nothing for trees with fewer leaves
+    # a narrow block proves nothing about trees with fewer leaves, so take the minimum over all sizes up to t
     return ProvedBounds(cost_of(goals, space.penalty, space.charge), steps, tuple(accumulate(goals, min)))
 
 
@@ -201,7 +203,7 @@ class _Check:
         self.vectors: dict[int, Vector] = {}
         self.shown: dict[int, ShownBound] = {}
         self.block: CaseBlock | None = None
-        self.number = 0  # line of the block
+        self.number = 0  # line on which the current block begins
 
     def add(self, number: int, record: Record) -> None:
         """Check a line: a vector, the begin of a block, or a step of the open block; raise BadProof."""
@@ -268,10 +270,11 @@ class _Check:
         space = self.space
         looked = count()
         idle = False
-        present = np.flatnonzero(space.counts.any(axis=0)).tolist()  # no leaf does better with another label
+        # a leaf with a class that no row has never makes fewer errors
+        present = np.flatnonzero(space.counts.any(axis=0)).tolist()
         for t in range(max(1, min(space.leaves, int(space.counts.sum()) // space.min_leaf)), 0, -1):
             errors = needed_of(t)
-            # a tree with fewer leaves is one with idle questions, if the blocks prove those, too
+            # if the proved blocks include idle questions, a larger tree of labels covers the smaller ones
             if idle and ceil(errors) <= ceil(needed_of(t + 1)):
                 continue
             idle = True

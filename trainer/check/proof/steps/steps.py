@@ -39,7 +39,7 @@ Columns = tuple[int, ...] | None
 
 
 class _Step(NamedTuple):
-    follow: Callable[[], ProofPart]  # builds the part of the step again
+    follow: Callable[[], ProofPart]  # rebuilds the part on demand, so that a stored step does not hold its rows
     height: int
     leaves: int
     bound: int
@@ -58,13 +58,14 @@ def check_proof(lines: Lines, space: ProofSpace) -> ProvedBounds:
     height = min(space.depth, engine.deepest)
     largest = space.most_leaves(height)
     for t, goal in enumerate(goals, start=1):
-        last = largest if t == len(goals) else t  # the last goal is one of all larger trees
+        last = largest if t == len(goals) else t  # the last goal holds for all larger trees, too
         proved = max(check.step_bound(engine.root(), height, last), engine.floor(engine.root(), height, last))
         require(proved >= goal, f"no step proves {goal} errors for all trees with at most {last} leaves")
     if goals:
         return ProvedBounds(cost_of(goals, space.penalty), steps, tuple(goals))
     require(check.case_bound(None, (), height) >= goal, f"no step proves the goal {goal} for all rows")
-    # unit * errors + leaf * leaves >= goal, minus the 1 that each leaf costs above the penalty
+    # the goal reads unit * errors + leaf * leaves >= goal; `leaf` exceeds the scaled penalty by 1 per leaf, which is
+    # subtracted here
     paid = Fraction(goal - (largest if scale > 1 else 0), scale)
     return ProvedBounds(Fraction(-(-paid.numerator // paid.denominator), unit // scale), steps)
 
@@ -90,14 +91,15 @@ class _Check:
     def __init__(self, space: ProofSpace, engine: Counting | Sweep) -> None:
         self.space = space
         self.engine = engine
-        self.any_height = False  # whether the height of a step may be null
-        self.steps: dict[int, _Step] = {}  # about trees without the restrictions
+        self.any_height = False  # in this format version, a step may have no limit of height
+        self.steps: dict[int, _Step] = {}  # steps that hold without the restrictions
         self.steps_by_rows: defaultdict[bytes, list[tuple[np.ndarray, _Step]]] = defaultdict(list)
-        # covers of trees within the restrictions, and bounds of cases of columns, both with their heights
+        # for each key, pairs of a height and a value: a cover of trees within the restrictions, or the bound of a case
+        # of columns
         self.covers: defaultdict[tuple[object, ...], list[tuple[int, Cover]]] = defaultdict(list)
         self.cases: defaultdict[tuple[Columns, Columns], list[tuple[int, int]]] = defaultdict(list)
         self.within = VectorRecursion(engine) if isinstance(engine, Counting) else None
-        self.columns = frozenset(space.column_of.tolist())  # that have a question
+        self.columns = frozenset(space.column_of.tolist())  # columns that some question asks
 
     def step_bound(self, part: ProofPart, height: int, leaves: int) -> int:
         """Return the best bound of a step for the same rows, with at least these questions, this height and these leaves."""
@@ -116,7 +118,7 @@ class _Check:
             if step_height >= min(height, part.max_height)
         ]
         nothing = (0, 0, np.zeros((0, self.within.entries if self.within else 1), np.int64))
-        # the lower the trees, the stronger the step
+        # a step about lower trees is stronger, so prefer the lowest height, then the highest cost
         return max(candidates, key=lambda cover: cover[:2], default=nothing)[1:]
 
     def case_bound(self, columns: Columns, required: tuple[int, ...], height: int) -> int:
@@ -128,7 +130,7 @@ class _Check:
         bounds = [bound for own, bound in self.cases.get((columns, required), ()) if own >= height]
         for some in [columns, required] if few else [columns]:
             part = self.engine.root(some)
-            own = min(height, part.max_height)  # a wish may limit the depth of all trees
+            own = min(height, part.max_height)  # a wish may limit the depth of all trees below `height`
             leaves = self.space.most_leaves(own)
             bounds += [self.step_bound(part, own, leaves), self.engine.floor(part, own, leaves)]
             if self.within is not None:
@@ -150,7 +152,7 @@ class _Check:
             return self._check_any_height(number, record, path, bound)
         height = whole_number(record, "height", 0)
         require(bound < MOST_COST and height <= 1000, f"its bound is {MOST_COST} or more, or its height is over 1000")
-        # no tree is higher than `deepest`, so that a step of this height holds for any
+        # no tree is higher than `deepest`, so a step of this height holds for any height
         valid_height = height if height < self.engine.deepest else ALWAYS
         listed = numbers(record, "columns")
         columns = None if listed is None else self._column_set(set(listed))

@@ -14,7 +14,7 @@ import numpy as np
 from trainer.check.proof.steps.parts import ANY, CountTable, ProofPart, Span, StepBound
 from trainer.check.proof.subject import ProofSpace, require
 
-SPARSE = 8  # values per row of a part from which a column is sorted instead of counted by value
+SPARSE = 8  # if a column has more values per row of the part than this, its values are sorted instead of counted
 
 
 class Sweep(CountTable):
@@ -38,8 +38,10 @@ class Sweep(CountTable):
             if groups < n:
                 _, group = np.unique(group * self.levels[f] + rank, return_inverse=True)
                 groups = int(group.max()) + 1
-        self.starts = np.cumsum([0, *(self.levels - 1)])  # questions of column f: starts[f] .. starts[f + 1]
-        self.seen: set[int] = set()  # weights of the rows of steps
+        # the questions about column f have the numbers starts[f] to starts[f + 1] - 1
+        self.starts = np.cumsum([0, *(self.levels - 1)])
+        # total row weights of the steps so far; no step can apply to a part of another weight
+        self.seen: set[int] = set()
         super().__init__((unit, leaf), (int(self.starts[-1]), K), (space.labels, space.weights, group.reshape(-1)))
 
     def root(self, columns: Sequence[int] | None = None, span: Span = ANY) -> ProofPart:
@@ -139,7 +141,7 @@ class _Line:
         values, sizes, (excess,) = sweep.counts(f, rows, sweep.weight[rows], sweep.excess[rows])
         low = np.cumsum(sizes, axis=1)
         excess_below = np.cumsum(excess)
-        # `behind` is the weight of the rows below each threshold
+        # `behind` is the total weight of the rows below each threshold
         self.values = values[:-1]
         self.behind = low[:, :-1].sum(axis=0)
         sides = (low[:, :-1], excess_below[:-1]), (low[:, -1:] - low[:, :-1], excess_below[-1] - excess_below[:-1])

@@ -11,7 +11,7 @@ from trainer.check.proof.steps.counting import Counting, FrameSides, PairFrame
 from trainer.check.proof.steps.parts import ProofPart
 from trainer.check.proof.subject import NoProof, Shape, depth_of, leaves_of
 
-MOST_QUESTIONS = 100  # yes/no questions up to which topologies of depth four are checked
+MOST_QUESTIONS = 100  # with more yes/no questions, topologies of depth four are not checked
 
 
 def costs_at_least(c: Counting, part: ProofPart, shape: Shape, bound: int) -> bool:
@@ -25,14 +25,15 @@ def costs_at_least(c: Counting, part: ProofPart, shape: Shape, bound: int) -> bo
         return True
     if shape is None or depth <= 2:
         return c.count(part, depth, leaves, bound) >= bound
-    # a question that separates nothing leaves the trees of one side
+    # if the root separates nothing, the tree reduces to one of its sides, so both sides must hold on their own
     if c.leaf_cost(part) < bound or not all(costs_at_least(c, part, side, bound) for side in shape):
         return False
     frame = PairFrame(c, part)
     if not len(frame.columns):
         return True
     sizes = leaves_of(shape[0]), leaves_of(shape[1])
-    # up to swapped sides, a topology of depth two or less is determined by its number of leaves, so its trees can be counted
+    # a topology of depth two or less is determined by its number of leaves, up to swapped sides, so its trees can be
+    # counted
     if depth == 3:
         return FrameSides(c, frame, 2, list(dict.fromkeys([sizes, sizes[::-1]]))).unproved_question(bound) is None
     small, large = sorted(shape, key=depth_of)
@@ -40,7 +41,7 @@ def costs_at_least(c: Counting, part: ProofPart, shape: Shape, bound: int) -> bo
         words = "topologies are checked up to depth four, and those of depth four only with a side of depth two"
         raise NoProof(f"{words} and at most {MOST_QUESTIONS} yes/no questions")
     sides = FrameSides(c, frame, 3, [(1, 1)])
-    # count the small side; the large side must cost at least the difference
+    # the small side is counted exactly, so that the large side must cost at least the difference
     for q, yes in itertools.product(range(len(frame.columns)), (0, 1)):
         cost = c.count(sides.part(q, yes), depth_of(small), leaves_of(small), bound)
         if not costs_at_least(c, sides.part(q, 1 - yes), large, bound - cost):

@@ -18,11 +18,11 @@ from trainer.check.proof.steps.counting import Counting, FrameSides, PairFrame
 from trainer.check.proof.steps.parts import ANY, INFINITE_COST, ProofPart, Span, StepBound
 from trainer.check.proof.subject import RateLimit, require
 
-Cover = tuple[int, np.ndarray]  # a cost, and the vectors of the trees that cost less
-Covers = Callable[[ProofPart, int], Cover]  # part, height → the best cover that a step proves
+Cover = tuple[int, np.ndarray]  # a cost, and the vectors of all trees that cost less
+Covers = Callable[[ProofPart, int], Cover]  # maps part and height to the best cover that a step proves
 MAX_EXACT_COST = 1 << 60
-SUMS_A_VISIT = 1 << 12  # sums of vectors that take as long as a subproblem
-MOST_SUMS = 1 << 20  # sums in memory at once
+SUMS_A_VISIT = 1 << 12  # this many sums of vectors take as long as one subproblem
+MOST_SUMS = 1 << 20  # at most this many sums are held in memory at once
 Spans = tuple[Span, Span]
 
 
@@ -38,13 +38,14 @@ class VectorRecursion:
         self.limits, self.groups = (
             ([], 0) if space.rates is None else (_rate_limits(space.rates), len(space.rates.sizes))
         )
-        # the least values of the entries after the cost
+        # smallest possible values of the entries behind the cost
         self.least = np.array([0] * len(self.bounded) + [1] * len(self.leaves) + [0] * 2 * self.groups, np.int64)
         self.entries = 1 + len(self.least)
         self.memo: dict[tuple[object, ...], Cover] = {}
         self.rising = np.zeros(space.X.shape[1], np.int64) if space.rising is None else space.rising
         self.monotone = bool(self.rising.any())
-        self.plain = not (self.bounded or self.groups or self.monotone)  # trees of two levels are counted
+        # without restrictions on vectors, trees of two levels can be counted
+        self.plain = not (self.bounded or self.groups or self.monotone)
 
     def visit(self, subproblems: int) -> None:
         """Count visited subproblems, or as many sums of vectors; a subclass may stop its search here."""
@@ -76,11 +77,12 @@ class VectorRecursion:
             candidates = candidates[a * favoured + b * not_favoured <= most]
         if len(candidates) < 2:
             return candidates
-        # keep only the cheapest of equal vectors
+        # of vectors that differ only in cost, keep the cheapest
         candidates = candidates[np.lexsort(candidates.T)]
         candidates = candidates[np.append(True, (candidates[1:, 1:] != candidates[:-1, 1:]).any(axis=1))]
         place = 0
-        while place < len(candidates) and not self.groups:  # with groups hardly any dominates another
+        # with groups, one vector hardly ever dominates another, so the comparison would not pay
+        while place < len(candidates) and not self.groups:
             dominated = (candidates >= candidates[place]).all(axis=1)
             dominated[place] = False
             place += 1 - int(dominated[:place].sum())

@@ -12,10 +12,10 @@ import numpy as np
 from trainer.check.proof.subject import Shape
 from trainer.check.recount.search.exhaustive_search import SearchTooLarge
 
-# fixed costs of a subproblem and of a join of two sides, in array elements of the same running time
+# fixed work of a subproblem and of joining two sides, as the number of array elements that take as long
 VISIT = 1 << 16
 JOIN = 1 << 14
-Sides = list[list[np.ndarray]]  # the parts of the rows that are assigned to each side
+Sides = list[list[np.ndarray]]  # for each side, the parts of the rows that are assigned to it
 Branch = tuple[Shape, Shape]
 
 
@@ -35,7 +35,7 @@ class GroupedRows:
         np.add.at(self.sizes, where.reshape(-1), sizes)
         self.ordered = [ordered for _, ordered in asked_columns]
         ends = np.cumsum([0, *(int(c.max()) + 1 for c, _ in asked_columns)])
-        self.spans = list(itertools.pairwise(ends.tolist()))  # the cells of each column
+        self.spans = list(itertools.pairwise(ends.tolist()))  # first and last cell of each column
         self.starts = ends[:-1]
         self.cells = int(ends[-1])
         self.card = card
@@ -80,7 +80,7 @@ class GroupedRows:
             for cut, ways in itertools.product(range(1, len(parts)), {shape, shape[::-1]}):
                 visit([list(parts[:cut]), list(parts[cut:])], ways, len(parts))
             return
-        # if both sides are alike, the first part goes left
+        # if both sides have the same shape, the first part goes left, so that mirrored assignments are not repeated
         stack: list[tuple[int, ...]] = [(0,)] if shape[0] == shape[1] else [(1,), (0,)]
         while stack:
             sides = stack.pop()

@@ -28,7 +28,7 @@ class ExhaustiveSearch(VectorRecursion):
         """Return the least cost of a tree; None if no tree satisfies the restrictions."""
         most = self.c.unit * int(self.c.weight.sum()) + (self.c.leaf << min(height, 40)) + 1
         cost, more = (self.c.floor(part, height, INFINITE_COST), self.c.unit) if self.groups else (0, INFINITE_COST)
-        while True:  # groups have many vectors, few of them cheap, so the limit of the cost rises step by step
+        while True:  # with groups there are many vectors, but few cheap ones, so the cost limit rises step by step
             cost = min(cost + more, most)
             more = 2 * more
             vectors = self.cover(part, height, cost)

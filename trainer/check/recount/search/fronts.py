@@ -39,7 +39,8 @@ class TopologyFronts(GroupedRows):
 
     def _build_front(self, rows: np.ndarray, shape: Shape, target: np.ndarray | None = None) -> np.ndarray:
         other, limited = self.sizes[rows].sum(axis=0).tolist()
-        front = np.full(min(self.cap, limited) + 1, other, np.int64)  # a leaf of either class
+        # a leaf of the limited class misclassifies all rows of the other class, and the reverse
+        front = np.full(min(self.cap, limited) + 1, other, np.int64)
         front[limited:] = 0
         self.spend(VISIT + HELD * len(front))
         if target is not None:
@@ -48,7 +49,7 @@ class TopologyFronts(GroupedRows):
             return front
         if shape == (None, None):
             return self._one_question_front(rows, front)
-        for side in set(shape):  # a question that separates nothing is left out
+        for side in set(shape):  # if the root separates nothing, the tree reduces to one of its sides
             np.minimum(front, self._front(rows, side), out=front)
         for j in range(len(self.spans)):
             by, order = self.branches(rows, j)
@@ -101,7 +102,8 @@ class TopologyFronts(GroupedRows):
 
     def _branch(self, parts: Sequence[np.ndarray], ordered: bool, shape: Branch, front: np.ndarray) -> None:
         """Improve the front by a question whose categories have these rows."""
-        # the fronts of the parts that follow each part; thresholds assign all parts at once
+        # entry i is a bound for the last i parts, each on its better side; a threshold assigns all parts at once and
+        # needs no bound
         remaining = [np.zeros(1, np.int64)]
         for part in [] if ordered else reversed(parts):
             fronts = [self._front(part, side) for side in set(shape)]

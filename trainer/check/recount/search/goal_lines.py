@@ -11,7 +11,7 @@ from typing import Any
 
 from trainer.check.recount.trees.counts import goal_value
 
-Pair = tuple[Fraction, Fraction]  # errors in positive and in negative rows
+Pair = tuple[Fraction, Fraction]  # errors in positive rows and in negative rows
 
 
 class GoalLines:
@@ -34,7 +34,8 @@ class GoalLines:
         single = [self._pair_value(pair) for pair in ((0, self.sizes[1]), (self.sizes[0], 0))]
         values = [max(single) - self.price]
         for leaves in range(2, most + 1):
-            if 1 - self.price * leaves <= max(values):  # no tree of so many leaves, or more, is better
+            # even without errors, a tree with this many leaves cannot beat the best one so far
+            if 1 - self.price * leaves <= max(values):
                 break
             values.append(self._value(self._region(leaves)) - self.price * leaves)
         return max(values)

@@ -21,7 +21,7 @@ from trainer.check.recount.table.rows import take_rows
 from trainer.check.recount.tree import branches
 from trainer.check.recount.trees.counts import Counts, split_rows
 
-WORK = 300_000_000  # sum of squared numbers of points, over all pairs of features and nodes
+WORK = 300_000_000  # limit on the sum of squared point counts, over all pairs of features and nodes
 SLACK = float(TOLERANCE)
 
 
@@ -105,9 +105,9 @@ def _check_bounds(
     left = WORK
     proved = 0
     reach = {v: node_rows for v, node_rows, _ in split_rows(model["nodes"], model["columns"], rows)}
-    # the scope may exclude lines that pass very near to rows
+    # if the scope excludes lines that pass very near to rows, a better line does not refute the claim
     certain = "are not counted" not in str(model["certificate"].get("scope"))
-    for v in sorted(bounded, key=_size):  # small ones first, so that many are proved
+    for v in sorted(bounded, key=_size):  # small nodes come first, so that the work limit suffices for many
         bound = (float(v["impurity_bound"]) - SLACK * _size(v)) / unit
         sweep = _Sweep(model, take_rows(rows, reach[v["id"]]))
         words = f"Node {v['id']} claims that no split is below {v['impurity_bound']};"
@@ -132,7 +132,7 @@ class _Sweep:
     def __init__(self, model: dict[str, Any], rows: ModelTable) -> None:
         self.measure = str(active_parameter(model, "impurity") or "gini")
         self.least = int(active_parameter(model, "min_leaf") or 1)
-        self.work = 0  # sum of squared point counts in the last call of `pairs`
+        self.work = 0  # sum of squared point counts of the last call of `pairs`
         self.Y = np.zeros((len(rows), len(model["classes"])))
         self.Y[np.arange(len(rows)), rows.labels] = rows.weights
         self.features = [x for _, x in open_features(model, rows)]

@@ -15,7 +15,7 @@ from fractions import Fraction
 import numpy as np
 
 BESIDE = Fraction(1, 10**9)
-RANGE = 1 << 29  # up to this, a difference of two products of differences is exact in int64
+RANGE = 1 << 29  # up to this size, a difference of two products of differences is exact in int64
 
 
 def as_integers(values: np.ndarray) -> np.ndarray | None:
@@ -46,7 +46,7 @@ def sides(points: np.ndarray, counts: np.ndarray) -> Iterator[np.ndarray]:
         step = np.delete(points - points[i], i, axis=0)
         other = np.delete(counts, i, axis=0)
         behind = (step[:, 1] < 0) | ((step[:, 1] == 0) & (step[:, 0] < 0))
-        step = np.where(behind[:, None], -step, step)  # now all within half a circle
+        step = np.where(behind[:, None], -step, step)  # now all directions lie within half a circle
         order, ends = _sort_directions(step)
         change = np.where(behind[:, None], other, -other)[order]
         first = counts[i] + other[~behind].sum(axis=0)[None]
@@ -57,7 +57,7 @@ def _sort_directions(step: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Sort directions of half a circle, shape (k, 2), by angle; return the order and the position of the last of each angle."""
     order = np.argsort(np.arctan2(step[:, 1].astype(float), step[:, 0].astype(float)), kind="stable")
     turn = _turns(step[order])
-    if (turn < 0).any():  # doubles cannot distinguish these angles
+    if (turn < 0).any():  # doubles round these angles to a wrong order, so they are compared as integers
         exact_steps = [(int(x), int(y)) for x, y in step.tolist()]
 
         def compare_angles(a: int, b: int) -> int:

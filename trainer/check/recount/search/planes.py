@@ -18,10 +18,11 @@ from trainer.check.proof.space.questions import filled_features
 from trainer.check.recount.search.lines import as_integers
 
 MAX_SET_POINTS = 200
-RANGE = 1 << 28  # products of differences are exact in int64
+RANGE = 1 << 28  # up to this size, products of differences are exact in int64
 
 
-Counted = tuple[list[int], dict[int, list[int]]]  # the rows of all sets; the errors of each set by 1 to 4 leaves
+# rows of all sets, and the errors of each set by number of leaves, 1 to 4
+Counted = tuple[list[int], dict[int, list[int]]]
 
 
 def objective_bound(model: dict[str, Any], rows: ModelTable, penalty: Fraction, counted: Counted | None) -> Fraction:
@@ -36,7 +37,8 @@ def objective_bound(model: dict[str, Any], rows: ModelTable, penalty: Fraction, 
     outer = _grouped_weight(rows, np.setdiff1d(np.arange(len(rows)), inside), classes)
     inner = _grouped_weight(rows, np.array(inside, np.int64), classes)
     objectives = []
-    counted_leaves = 4 if depth <= 2 else 3  # four leaves may be three questions deep, which was not counted
+    # in deeper trees, four leaves may use three questions on a path, which was not counted
+    counted_leaves = 4 if depth <= 2 else 3
     for t in range(1, min(1 << depth, int(max_leaves or 1 << depth)) + 1):
         correct = covered - sum(errors[t]) if errors and t <= counted_leaves else inner
         objectives.append(Fraction(min(outer + correct, sum(sizes[:t])), n) - penalty * t)
@@ -61,7 +63,8 @@ def _grouped_weight(rows: ModelTable, selection: np.ndarray, classes: int) -> in
     """Return the most correct weight of the selected rows if equal rows share a leaf."""
     tally: dict[tuple[float, ...], list[int]] = {}
     table = np.column_stack(rows.columns)[selection]
-    cells = np.where(np.isnan(table), np.inf, table).tolist()  # rows with the same empty cells may be equal
+    # NaN is not equal to itself, so infinity represents an empty cell when rows are compared
+    cells = np.where(np.isnan(table), np.inf, table).tolist()
     for values, label, weight in zip(
         cells, rows.labels[selection].tolist(), rows.weights[selection].tolist(), strict=True
     ):
@@ -101,7 +104,7 @@ def errors_in_planes(model: dict[str, Any], data: ModelTable) -> Counted | None:
 def coordinates(rows: list[int], features: Sequence[np.ndarray]) -> list[tuple[int, int]] | None:
     """Return integer coordinates of the rows in a plane that holds them; None if they span more, or are too wide."""
     axes: list[list[int]] = []
-    # pairs of a row and a column that is 1 at this row and 0 at the rows before it
+    # a basis of the columns in echelon form: each one is 1 at its own row and 0 at the rows of the earlier ones
     basis: list[tuple[int, list[Fraction]]] = []
     for values in (feature[rows] for feature in features):
         column = as_integers(values) if len(np.unique(values)) > 1 else np.zeros(len(rows), np.int64)
@@ -146,7 +149,8 @@ def line_separations(points: list[tuple[int, int]]) -> np.ndarray:
 def _least_errors(points: list[tuple[int, int]], counts: np.ndarray) -> list[int]:
     """Return the least errors with at most 1, 2, 3 and 4 leaves in trees of depth two."""
     sides = line_separations(points)
-    kind: Any = np.float32 if counts.sum() < 1 << 23 else np.float64  # exact for whole numbers of this size
+    # floats hold integers of this size exactly, and their matrix products are fast
+    kind: Any = np.float32 if counts.sum() < 1 << 23 else np.float64
     ways = sides.astype(kind)
     weight = counts.astype(kind)
     total = weight.sum(axis=0)
@@ -154,7 +158,8 @@ def _least_errors(points: list[tuple[int, int]], counts: np.ndarray) -> list[int
     best = [int(total.sum() - total.max())] * 4
     for begin in range(0, len(sides), 32):
         batch = ways[begin : begin + 32]
-        # weights on the side of the first line, (lines, classes), and of both lines, (lines, classes, second lines)
+        # weights on one side of the first line, shape (lines, classes), and of both lines, shape (lines, classes,
+        # second lines)
         inner = batch @ weight
         shared = np.stack([(batch * column) @ ways.T for column in weight.T], axis=1)
         leaf = []

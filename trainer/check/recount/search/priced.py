@@ -73,7 +73,7 @@ class PricedTrees:
         for q in np.flatnonzero(parts & (charges < best)).tolist():
             inner = paid | {int(self.columns[q])} if self.charge[q] else paid
             yes = self.X[rows, q].astype(bool)
-            largest = 1 << (height - 1)  # number of leaves of a child
+            largest = 1 << (height - 1)  # most leaves of a child
             for count in range(max(1, leaves - largest), min(largest, leaves - 1) + 1):
                 cost = int(charges[q]) + self._least(rows[yes], height - 1, count, inner)
                 if cost < best:

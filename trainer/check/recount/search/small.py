@@ -39,16 +39,16 @@ from trainer.check.recount.search.priced import PricedTrees
 from trainer.check.recount.search.topology_search import TopologySearch
 from trainer.check.recount.trees.counts import goal_value, penalty
 
-WORK = 2e8  # maximum of rows × questions in one search
-CELLS = 3e7  # maximum of rows × questions in memory
-VISITS = 20_000  # maximum of subproblems in one search
-MOST_SETS = 40  # sets of columns
-# maximum of questions and depth in a part of a space
+WORK = 2e8  # limit on rows × questions in one search
+CELLS = 3e7  # limit on rows × questions in memory
+VISITS = 20_000  # limit on subproblems in one search
+MOST_SETS = 40  # limit on sets of columns
+# limits on questions and depth if only a part of the space is searched
 FEW = 60
 PART_DEPTH = 3
-MOST_LINES = 200  # lines of a goal
+MOST_LINES = 200  # limit on the lines that bound a goal
 MOST_GOAL_WEIGHT = 1 << 53
-MOST = 400  # questions up to which a whole search is tried
+MOST = 400  # with more questions, the whole space is not tried
 SAME_OBJECTIVE = QUESTIONS - {"binoct"}
 
 
@@ -86,7 +86,8 @@ def best(model: dict[str, Any], rows: ModelTable) -> tuple[SearchResult | None, 
     except NoProof as reason:
         return None, str(reason)
     cost, all_of_it = _search(replace(space, kind="questions"))
-    is_listed_whole = is_listed_whole or space.shape is not None  # all trees of the topology were searched then
+    # with a topology, `_search` goes through all of its trees
+    is_listed_whole = is_listed_whole or space.shape is not None
     if cost is None and not (wishes and all_of_it):
         return None, "no tree within the restrictions was found in the part of the space that can be searched"
     value = Fraction(-1) if cost is None else 1 + extra - cost / n
@@ -142,7 +143,7 @@ def _wish_space(model: dict[str, Any], rows: ModelTable) -> ProofSpace:
 def _best_pair(model: dict[str, Any], rows: ModelTable, goal: dict[str, Any]) -> SearchResult | None:
     if goal["maximise"] in ("f1", "mcc"):
         return _best_by_lines(model, rows, goal) or _best_counts(model, rows, goal)
-    listed = _listed_pairs(model, rows, goal["positive"])  # the search by categories gave no result
+    listed = _listed_pairs(model, rows, goal["positive"])  # this runs only if the search by categories found no result
     if listed is None:
         return None
     positives, negatives, reached = listed
@@ -226,7 +227,8 @@ def optimal_trees(model: dict[str, Any], rows: ModelTable) -> int | None:
     space = _full_space(model, rows, penalty(model))
     if space is None:
         return None
-    scale = min(1 << space.depth, len(space.X)) + 1  # more than the leaves of a tree, so that leaves only break ties
+    # `scale` exceeds the leaves of any tree, so that the extra 1 per leaf only breaks ties between equal costs
+    scale = min(1 << space.depth, len(space.X)) + 1
     counting = Counting(space, scale * space.penalty.denominator, scale * space.penalty.numerator + 1)
     try:
         return Optima(counting, VISITS).of(counting.root(), _height(space, counting))[1]
@@ -305,7 +307,7 @@ def _reduced_space(space: ProofSpace) -> ProofSpace:
     usable = np.flatnonzero(space.allowed & space.listed)
     best = np.sort(usable[_best_questions(space.X[:, usable], Y, max(1, few))])
     kept_questions = np.append(best, np.flatnonzero(~space.listed))
-    position = {int(q): i for i, q in enumerate(kept_questions)}  # new position of each question that is kept
+    position = {int(q): i for i, q in enumerate(kept_questions)}  # maps the number of a kept question to its new number
     separating = [tuple(sorted(position[q] for q in w.separating if q in position)) for w in space.wishes]
     moved = [
         replace(w, numbers=tuple(position[q] for q in w.numbers), separating=p)
@@ -353,7 +355,7 @@ def _listed_space(model: dict[str, Any], rows: ModelTable) -> tuple[np.ndarray, 
         return *questions(model, rows), depth, True
     if method == "odt":
         return _odt_space(model, rows, depth)
-    # thresholds and planes have no special values
+    # thresholds and planes do not distinguish special values
     plain = model | {"columns": [column | {"special": []} for column in model["columns"]]}
     if method in THRESHOLDS:
         small = sum(len(np.unique(values)) for values in rows.columns) <= MOST

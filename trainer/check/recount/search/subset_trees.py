@@ -21,9 +21,9 @@ from trainer.check.recount.search.fronts import TopologyFronts
 from trainer.check.recount.search.subsets import Subsets
 from trainer.check.recount.trees.counts import goal_value, penalty
 
-NUMBERS = 3e9  # work of a search, in array elements: about ten seconds
+NUMBERS = 3e9  # limit on work, in array elements: about ten seconds
 MAX_WEIGHT_SUM = 1 << 53
-KEPT = {"max_card", "sensitivity", "specificity"}  # restrictions that these searches know
+KEPT = {"max_card", "sensitivity", "specificity"}  # these searches support the restrictions listed here and no others
 Columns = list[tuple[np.ndarray, bool]]
 Pairs = tuple[int, int, list[tuple[int, int]]]
 
@@ -63,7 +63,8 @@ def _top_within(
     )
     if front is None:
         return None
-    single = goal["maximise"] != "accuracy"  # then the last entry suffices
+    # if one share is maximised, only the last entry counts: it has the fewest errors of the other class
+    single = goal["maximise"] != "accuracy"
     right = [(limited - t, free - int(front[t])) for t in range(cap if single else 0, cap + 1)]
     values = [
         goal_value(goal, b, free, a, limited) if mirrored else goal_value(goal, a, limited, b, free) for a, b in right
@@ -76,7 +77,8 @@ def _target(goal: dict[str, Any], high: Fraction, free: int, limited: int, cap: 
     if goal["maximise"] != "accuracy":
         return np.append(np.zeros(cap, np.int64), max(0, math.ceil((1 - high) * free)))
     weight = read_fraction(goal.get("weight") or 1)
-    most = _most_wrong(goal.get("specificity"), free) + 1  # so many are not allowed
+    # this many errors of the free class would violate its required share
+    most = _most_wrong(goal.get("specificity"), free) + 1
     left = [(1 - high) * (limited + weight * free) - t for t in range(cap + 1)]
     target = [most if not weight else min(most, math.ceil(r / weight)) for r in left]
     return np.array([0 if r <= 0 else t for r, t in zip(left, target, strict=True)], np.int64)

@@ -16,7 +16,7 @@ import numpy as np
 from trainer.check.proof.subject import Shape, leaves_of
 from trainer.check.recount.search.assigned import JOIN, VISIT, Branch, GroupedRows, Sides, height, join_rows, key
 
-SLICE = 1 << 22  # array elements at once
+SLICE = 1 << 22  # limit on array elements that are processed at once
 
 
 class Subsets(GroupedRows):
@@ -26,7 +26,8 @@ class Subsets(GroupedRows):
         super().__init__(columns, sizes, card, most)
         self.pairs = list(itertools.combinations(range(sizes.shape[1]), 2))
         self.excess = self.sizes.sum(axis=1) - self.sizes.max(axis=1)
-        self.memo: dict[tuple[Shape, bytes], tuple[int, bool]] = {}  # a lower bound, and whether it is met
+        # for a topology and its rows, a lower bound, and whether some tree attains it
+        self.memo: dict[tuple[Shape, bytes], tuple[int, bool]] = {}
 
     def least(self, shape: Shape, limit: int) -> int:
         """Return the least errors of all rows, or `limit` if no tree has fewer; raise SearchTooLarge."""
@@ -57,7 +58,7 @@ class Subsets(GroupedRows):
             return limit
         if height(shape) == 1:
             return min(limit, int(self._one_question_errors(self.counts(rows), shape)[0]))
-        for side in set(shape):  # the root may separate nothing: all rows go to one child, of shape `side`
+        for side in set(shape):  # if the root separates nothing, all rows go to one child, of shape `side`
             limit = self._least(rows, side, limit)
         for j in range(len(self.spans)):
             by, order = self.branches(rows, j)
@@ -110,7 +111,8 @@ class Subsets(GroupedRows):
             return limit
         alone = np.minimum(*(self._one_question_errors(counts, side) for side in shape))
         remaining = np.append(alone[::-1].cumsum()[::-1], 0)
-        alike = int(shape[0] == shape[1])  # then the first category goes left
+        # if both sides have the same shape, the first category goes left, so that mirrored subsets are not repeated
+        alike = int(shape[0] == shape[1])
         none = np.zeros_like(counts[:1])
         stack = [(alike, counts[:1] if alike else none, none, np.array([[alike, 0]]))]
         while stack and remaining[0] < limit:

@@ -26,7 +26,8 @@ class TopologySearch:
     def least(self, part: ProofPart, shape: Shape) -> int:
         """Return the least errors; INFINITE_COST if no tree satisfies the wishes."""
         depth = depth_of(shape)
-        if not part.wishes and depth <= 2 and part.span == ANY:  # all trees of so many leaves
+        # the topology then allows every tree with this many leaves, which can be counted directly
+        if not part.wishes and depth <= 2 and part.span == ANY:
             height = min(depth, part.max_height)
             return self.c.count(part, height, min(leaves_of(shape), 1 << height), 0)
         key = shape, *part.restricted_key

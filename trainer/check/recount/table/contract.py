@@ -11,8 +11,8 @@ from trainer.check.proof.model import ModelTable
 from trainer.check.recount.findings import Finding, recount_finding
 
 POLICIES = ("branch", "warn", "refuse")
-LARGEST_EXACT = 1 << 53  # doubles represent all integers up to here
-PARTS = 10  # the ends of a range are rounded outward to this part of a unit of change
+LARGEST_EXACT = 1 << 53  # doubles represent all integers up to this one exactly
+PARTS = 10  # the ends of a range are rounded outward to a multiple of the unit of change divided by this
 
 
 def contract_findings(model: dict[str, Any], rows: ModelTable) -> list[Finding]:
@@ -68,7 +68,7 @@ def _column_trouble(column: dict[str, Any], stated: Any, values: np.ndarray) -> 
     if "range" not in stated:
         return ""
     expected = None if column["kind"] == "categorical" else _range(column, _sizes(column, values))
-    # earlier versions included the codes
+    # earlier versions included special codes in the range, so their files are accepted, too
     earlier = expected if column["kind"] == "categorical" else _range(column, values)
     if expected is None or stated["range"] not in (expected, earlier):
         return f"it states the range {str(stated['range'])[:80]}; the training rows give {expected}."

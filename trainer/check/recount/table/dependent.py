@@ -19,7 +19,7 @@ from trainer.check.recount.table.tables import Piece
 from trainer.errors import DataError
 
 PLAIN_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,5})?", re.ASCII)
-SLACK = 10.0**-9  # two assignments whose imbalance agrees up to this are equally even
+SLACK = 10.0**-9  # two assignments count as equally even if their imbalances differ by less than this
 MAX_STEPS = 500
 MAX_SWAPS = 4000
 
@@ -118,7 +118,7 @@ def _group_codes(words: Sequence[str], column: Sequence[str]) -> np.ndarray:
     marks = GAPS
     others = set(column) - GAPS
     if others and 2 * sum(re.fullmatch("[A-Z]{2}", word) is not None for word in others) >= len(others):
-        marks = GAPS - {"NA"}  # a value among other codes of two letters
+        marks = GAPS - {"NA"}  # among codes of two letters, NA is a value, such as Namibia
     code: dict[str, int] = {}
     first = len(words)
     return np.array([first + i if w in marks else code.setdefault(w, len(code)) for i, w in enumerate(words)], np.int64)
@@ -229,7 +229,7 @@ def _judge(claim: str, words: str, *, same: bool) -> Finding:
     )
 
 
-# -- the assignment, again ---------------------------------------------------------------------------------------------
+# -- the assignment again ----------------------------------------------------------------------------------------------
 
 
 def _count_groups(labels: np.ndarray, groups: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

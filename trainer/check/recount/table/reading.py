@@ -30,7 +30,8 @@ MONTHS = "january february march april may june july august september october no
 CLAIM = "reading of the table"
 SHOWN = 5
 Texts = Callable[[str], Sequence[str]]
-EmptiedCells = Counter[tuple[str, str]]  # empty cells by the column of the file and the word for "missing"
+# number of emptied cells by column of the file and by the word that means "missing"
+EmptiedCells = Counter[tuple[str, str]]
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,7 @@ class ColumnSource:
     name: str
     names: tuple[str, ...]
     texts: Texts | None = None
-    missing: frozenset[str] = frozenset()  # words for empty cells beside those of every table
+    missing: frozenset[str] = frozenset()  # words that mean an empty cell in this column, besides those of every table
 
 
 def column_sources(model: dict[str, Any], names: Sequence[str]) -> list[ColumnSource]:
@@ -295,7 +296,7 @@ def _read_date(text: str, form: str) -> datetime.date | None:
     number = int(year)
     if len(year) == 2:
         number += 1900 if number >= 69 else 2000
-    if not 1500 <= number <= 2199:  # such years mean "no date", as in 9999-12-31
+    if not 1500 <= number <= 2199:  # years outside this range usually mean "no date", as in 9999-12-31
         return None
     try:
         return datetime.date(number, month, int(parts["dd"]))

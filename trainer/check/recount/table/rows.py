@@ -43,9 +43,9 @@ TRUTH = dict.fromkeys(("true", "True", "TRUE"), 1.0) | dict.fromkeys(("false", "
 NUMBER = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,5})?", re.ASCII)
 FOLD_SIGNS = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 MISSING = "(missing)"
-# the members of a column, as training hashes them
+# members of a column that training includes in its digest
 FINGERPRINTED = frozenset(["name", "kind", "missing", "categories", "unit", "special"])
-MAX_WEIGHT_SUM = 1 << 53  # sums of weights stay below it, so that doubles hold them
+MAX_WEIGHT_SUM = 1 << 53  # sums of weights stay below this, so that doubles hold them exactly
 
 
 def take_rows(rows: ModelTable, selection: np.ndarray) -> ModelTable:
@@ -191,7 +191,7 @@ def _numbers(cells: Sequence[str], name: str) -> list[float]:
         values = [float(cell) for cell in cells]
         together = "".join(cells)
         if together.isascii() and "_" not in together and all(map(math.isfinite, values)):
-            return [value + 0.0 for value in values]  # no negative zero
+            return [value + 0.0 for value in values]  # adding 0.0 turns -0.0 into 0.0
     except ValueError:
         pass
     return [_number(cell, name) for cell in cells]
@@ -216,7 +216,7 @@ def _codes(column: dict[str, Any], words: list[str]) -> np.ndarray:
     marks = GAPS
     others = [word for word in words if word not in GAPS]
     if others and 2 * sum(re.fullmatch("[A-Z]{2}", word) is not None for word in others) >= len(others):
-        marks = GAPS - {"NA"}  # a value among other codes of two letters
+        marks = GAPS - {"NA"}  # among codes of two letters, NA is a value, such as Namibia
     gap = place.get(MISSING, -1.0) if column.get("missing") in ("category", "learn") else math.nan
     return np.array([gap if word in marks else place.get(word, -1.0) for word in words])
 
@@ -330,7 +330,7 @@ def _read_roles(model: dict[str, Any], labels: np.ndarray, file_rows: int, depen
     n = len(labels)
     share, folds, seed = (parameters.get(name) or 0 for name in ("test_share", "folds", "seed"))
     record = model.get("rows")
-    if record is None:  # an older file, with the rule of its version
+    if record is None:  # an older file lists no roles, so the rule of its version applies
         words = "This older file does not list them; they follow from the seed."
         findings = [recount_finding("rows held out", True, words)] if share or folds else []
         held_out = _draw_held_out(labels, share, seed)

@@ -23,12 +23,12 @@ from trainer.errors import DataError
 
 DELIMITERS = ",;\t|:^~!#$%&*+-./=@\\_ "
 PIECE = 5000
-NUMBERED = re.compile(r"column [1-9][0-9]*")  # the names that columns without a header get
-PANDAS_INDEX = "Unnamed: 0"  # a first column without a name
-R_ROW_NAMES = "row names"  # a first column that the header has no field for
-BREAK = "\ue00a"  # represents a line break in a cell of a workbook
+NUMBERED = re.compile(r"column [1-9][0-9]*")  # training gives such names to columns without a header
+PANDAS_INDEX = "Unnamed: 0"  # pandas writes this name above an index without a name
+R_ROW_NAMES = "row names"  # R writes row names in a first column that has no field in the header
+BREAK = "\ue00a"  # a private-use character that replaces a line break in a cell of a workbook
 Piece = list[Sequence[str]]  # the cells of some rows, column by column
-Opened = Callable[[], io.TextIOBase]  # opens the lines of a table
+Opened = Callable[[], io.TextIOBase]  # opens the lines of a table, as often as needed
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ def candidate_readings(
                         names, row_names = _read_header(_read_records(_drop_lines(lines, without), delimiter))
                         lines_skipped = _count_skipped(opened, delimiter, without, len(names)) if without else None
                 except (UnicodeError, csv.Error):
-                    break  # wrong encoding, or an unclosed quote
+                    break  # the encoding is wrong, or a quote is not closed
                 read = partial(_csv_pieces, opened, delimiter, without)
                 if set(requested) <= set(names):
                     yield read([names.index(name) for name in requested], skip=True, row_names=row_names), lines_skipped
@@ -98,7 +98,8 @@ def _sheets(path: Path) -> Iterator[str]:
             sheet = book.get_sheet_by_name(name)
             rows = sheet.to_python(skip_empty_area=False)
             for (first, column), (last, _) in sheet.merged_cell_ranges or ():
-                for row in rows[first + 1 : last + 1]:  # each row has the value of the first one
+                # a merged range stores its value in the first row only; give it to all rows
+                for row in rows[first + 1 : last + 1]:
                     row[column] = rows[first][column]
             yield _sheet_text(rows)
     except CalamineError as error:
@@ -142,7 +143,8 @@ def _open_text(path: Path, encoding: str) -> io.TextIOWrapper:
     source: Any = gzip.open(path, "rb") if packed else path.open("rb")  # noqa: SIM115 (closed by what is returned)
     if packed and encoding == "utf-8-sig" and source.peek(2)[:2] in (b"\xff\xfe", b"\xfe\xff"):
         encoding = "utf-16"
-    return io.TextIOWrapper(source, encoding=encoding, newline=None)  # every kind of line break is one line feed
+    # newline=None turns every kind of line break into a line feed
+    return io.TextIOWrapper(source, encoding=encoding, newline=None)
 
 
 def _drop_lines(lines: Iterable[str], skipped: frozenset[int]) -> Iterable[str]:

@@ -21,11 +21,12 @@ from trainer.check.recount.tree import leaves
 from trainer.check.recount.trees.counts import penalty, route
 
 CLAIM = "costs"
-EACH_ROW = "rows"  # the parameter if each row has its own costs
-MEASURES = ("cost", "cost_per_row", "constant_cost", "cost_confusion")  # cost measures of a set of rows
+EACH_ROW = "rows"  # value of the parameter `costs` if each row has its own costs
+# measures of cost that the file states for a set of rows
+MEASURES = ("cost", "cost_per_row", "constant_cost", "cost_confusion")
 NUMBER = r"[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?"
 TERM = re.compile(rf"({NUMBER})(?:\s*\*\s*(.+))?", re.ASCII | re.DOTALL)
-# parameters that a search over copies would count in copies, with their inactive values
+# parameters that count copies of rows instead of rows if costs are given, with the values that leave them inactive
 COUNTING = {
     "min_leaf": (1,), "min_node": (2,), "min_gain": (0,), "class_weight": (), "optimal_trees": (0,), "recall": (), "fairness": (),
     "paper_lambda": (), "coefficient_penalty": (0,), "pareto": (), "then_fewest": (), "sensitivity": (), "specificity": (), "frontier": (),
@@ -35,7 +36,7 @@ MOST_COPIES = 1 << 28
 MOST_COST = 1 << 61
 EXPONENTS = range(-18, 30)  # decimal exponents of the steps to which costs are rounded
 
-Term = tuple[Fraction, str | None]  # a number, or a column times it
+Term = tuple[Fraction, str | None]  # a number, and the column that it multiplies, if any
 
 
 class AnswerCosts(NamedTuple):
@@ -112,7 +113,9 @@ def answer_costs(model: dict[str, Any], rows: ModelTable) -> AnswerCosts | None:
     blocks = list(_class_cost_blocks(model, terms, rows) if terms else _row_cost_blocks(rows))
     classes = len(model["classes"])
     even = int(active_parameter(model, "min_leaf") or 1) > 1 or bool(active_parameter(model, "column_price"))
-    neutral = "wishes" in model["certificate"]  # a wish may name a question that parts only such rows from the others
+    # a wish may ask for a question that separates only rows whose answers all cost the same, so these rows need a
+    # weight
+    neutral = "wishes" in model["certificate"]
     none = np.zeros((len(rows), classes), np.int64)
     common = math.lcm(*(level.denominator for *_, levels, place in blocks if len(place) for level in levels))
     steps = [Fraction(1, common)] if common <= MOST_COST else []
@@ -124,7 +127,8 @@ def answer_costs(model: dict[str, Any], rows: ModelTable) -> AnswerCosts | None:
     raise ValueError("the costs are too large")
 
 
-Block = tuple[np.ndarray, int, list[Fraction], np.ndarray]  # rows, answer, and the cost of each row: levels[place]
+# rows, answer, distinct costs, and for each row the index of its cost: levels[place]
+Block = tuple[np.ndarray, int, list[Fraction], np.ndarray]
 
 
 def _class_cost_blocks(model: dict[str, Any], terms: list[list[Term]], rows: ModelTable) -> Iterator[Block]:
@@ -279,7 +283,7 @@ def check_costs(model: dict[str, Any], rows: ModelTable, costs: AnswerCosts | No
     if stated is None:
         return [recount_finding(CLAIM, False, "The parameters name costs, and the certificate does not.")]
     parameters = model.get("parameters") or {}
-    if model["method"] == "exact":  # its copies are even
+    if model["method"] == "exact":  # `exact` gives each row the same number of copies, so min_leaf keeps its meaning
         parameters = parameters | {"min_leaf": 1}
     odd = [name for name, off in COUNTING.items() if parameters.get(name) not in (None, False, "", "none", *off)]
     odd += ["goal"] if model["certificate"].get("goal") else []

@@ -43,7 +43,9 @@ def _goes_left(split: dict, columns: Sequence[dict], values: Sequence[np.ndarray
     kind = split["kind"]
     empty_left = split.get("missing") == "left"
     if kind == "linear":
-        total = np.zeros(len(node_rows))  # from 0 in the listed order, as the format says
+        # the sum starts at 0 and adds in the listed order, as the format prescribes, because rounding depends on the
+        # order
+        total = np.zeros(len(node_rows))
         tests = split.get("categories") or [None] * len(split["features"])
         for name, factor, category in zip(split["features"], split["coefficients"], tests, strict=True):
             total = total + factor * _term_values(columns[place[name]], values[place[name]][node_rows], category, split)
@@ -77,7 +79,7 @@ def count_nodes(model: dict[str, Any], nodes: Sequence[dict], rows: ModelTable) 
     leaf = route(nodes, model["columns"], rows)
     counts = np.zeros((len(nodes), len(model["classes"])), np.int64)
     np.add.at(counts, (leaf, rows.labels), rows.weights)
-    for v in reversed(branches(nodes)):  # children come after their parent
+    for v in reversed(branches(nodes)):  # children follow their parent in the list, so the reverse order sums bottom-up
         counts[v["id"]] = counts[v["left"]] + counts[v["right"]]
     return leaf, counts.tolist()
 

@@ -17,8 +17,8 @@ from trainer.check.recount.trees.counts import check_metric, confusion_of, count
 from trainer.check.recount.trees.listed_tree import check_tree
 
 CLAIM = "metrics cross_validation"
-CHOSEN = {5, 9, 17, 33}  # numbers of quantiles that training chooses from
-# parameters that each fold may choose
+CHOSEN = {5, 9, 17, 33}  # training chooses the number of quantiles among these
+# each fold may choose these parameters for itself
 QUESTIONS = {"binarise", "bins", "extra_thresholds"}
 PENALTY = "leaf_penalty"
 

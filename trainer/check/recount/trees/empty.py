@@ -79,7 +79,7 @@ def _trouble(model: Model, split: Model, rows: ModelTable, node_rows: np.ndarray
         if side == "refuse":
             return "gives training rows with an empty cell no side"
         return "" if has_empty else "has 'missing_seen' false, but a training row with an empty cell reached it"
-    if not policies <= {"learn", "category"}:  # the other columns refuse empty cells
+    if not policies <= {"learn", "category"}:  # other columns refuse empty cells, so that the side does not matter
         return ""
     if active_parameter(model, "unseen_missing") == "refuse":
         return "" if side == "refuse" else "answers empty cells, but no training row with one reached it"

@@ -17,8 +17,9 @@ MAX_GROUPS = 1000
 NORMAL = 1.959963984540054
 LEVEL = 0.95
 COST_INTERVALS = ("cost_interval", "saved_interval")
-STEPS = 200_000  # steps of a numerical integral
-NEAR = 0.1  # tolerance as a share of an interval's width: draws of another NumPy differ by less
+STEPS = 200_000  # number of steps of a numerical integral
+# tolerance as a share of an interval's width, because another version of NumPy draws slightly different samples
+NEAR = 0.1
 
 
 def check_intervals(model: dict[str, Any], data: TableRows) -> list[Finding]:

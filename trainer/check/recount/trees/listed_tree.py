@@ -18,7 +18,7 @@ from trainer.check.recount.trees.members import questions_asked
 
 def check_tree(model: dict[str, Any], nodes: Sequence[dict[str, Any]], rows: ModelTable) -> tuple[str, Counts]:
     """Return an error of the tree, empty if there is none, and the class counts of its nodes over its training rows."""
-    # this tree may have selected other columns, so that the scope does not apply
+    # the scope names the columns of the main tree, and this tree may use others, so it is left out
     tree_model = model | {"nodes": nodes, "certificate": model["certificate"] | {"scope": ""}}
     findings = structure(tree_model)
     counts = list[list[int]]()

@@ -45,11 +45,11 @@ def _column_answers(model: Model, rows: ModelTable, j: int, kind: str) -> Iterat
     nominal = model["columns"][j]["kind"] == "categorical"
     if method in QUESTIONS:
         answers: Iterable[np.ndarray] = column_questions(model, rows, j)
-    elif nominal == (method == "odt") and kind != "interval":  # any subset of the categories, or any threshold
+    elif nominal == (method == "odt") and kind != "interval":  # any subset or threshold is allowed
         return None
     elif nominal:
         answers = (values == level for level in np.unique(values))
-    elif method in THRESHOLDS:  # an interval: only a wish asks for one
+    elif method in THRESHOLDS:  # an interval is allowed only if a wish asks for it
         answers = ()
     else:
         answers = bin_questions(values, int(model["parameters"]["bins"]))

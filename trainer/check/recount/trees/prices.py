@@ -40,7 +40,8 @@ def paid_weights(model: dict[str, Any], rows: ModelTable, leaf: np.ndarray) -> d
     """Return for each priced column the weight of the rows whose path asks it; `leaf` is the leaf of each row."""
     place = {column["name"]: j for j, column in enumerate(model["columns"])}
     columns_on_path: dict[int, set[int]] = {0: set()}
-    for node in branches(model["nodes"]):  # children come after their parent
+    # a parent precedes its children in the list, so one pass passes the columns down
+    for node in branches(model["nodes"]):
         split = node["split"]
         split_columns = {place[name] for name in split.get("features") or [split["feature"]]}
         columns_on_path[node["left"]] = columns_on_path[node["right"]] = columns_on_path[node["id"]] | split_columns
