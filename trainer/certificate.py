@@ -18,7 +18,7 @@ class Status(StrEnum):
     MEMORY_LIMIT = "memory_limit"
     CANCELLED = "cancelled"
     HEURISTIC = "heuristic"
-    INTERVALS = "secret_counts"  # small counts are kept secret, which leaves a gap
+    INTERVALS = "secret_counts"  # the search is complete, but suppressed counts leave a gap between objective and bound
 
 
 class Guarantee(StrEnum):
@@ -39,17 +39,17 @@ class Evidence(StrEnum):
     COEFFICIENT_FRONTIER = "coefficient-frontier"
     FRONTIER = "frontier"  # Pareto front of sensitivity and specificity
     OPTIMAL_TREES = "optimal-trees"
-    PLANES = "planes"  # errors of rows in planes, which bound every tree
-    BOUND_MET = "bound-met"  # a tree met that bound before a solver began
-    CASES = "cases"  # a case analysis proved it before a solver began
+    PLANES = "planes"  # least errors of rows in planes, from which a bound on every tree follows
+    BOUND_MET = "bound-met"  # a known tree already met the bound of `PLANES`, so no solver ran
+    CASES = "cases"  # a case analysis proved the optimum, so no solver ran
     MIP = "mip"
     SUBSET_SEARCH = "subset-search"
     TOPOLOGY_CHOICE = "topology-choice"
     GREEDY = "greedy"
     COUNTS = "counts"  # the counts that replaced rows, see trainer.counts
-    DISTANCE = "distance"  # margin of planes to the rows on their right
+    DISTANCE = "distance"  # margin of the planes to the rows that they classify correctly
     GOAL_SEARCH = "goal-search"  # how many weighted searches found the best F1 or MCC
-    PROOF = "proof"  # that a file of steps was written, or why not
+    PROOF = "proof"  # whether a proof file was written, and the reason if not
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -154,15 +154,17 @@ class Certificate:
     solver_version: str = ""
     warm_start_objective: float | None = None
     evidence: tuple[dict[str, Any], ...] = ()
-    coefficient_penalty: str | None = None  # subtracted for every coefficient of the splits
+    coefficient_penalty: str | None = None  # penalty per coefficient of the splits, subtracted from the objective
     goal: dict[str, Any] | None = None  # what is maximised in place of accuracy, see trainer.goal
     unproved: str = ""  # the part of the claim that is not proved, even if bound and objective agree
     note: str = ""  # sentence for readers of the claim
-    weight_error: float = 0.0  # objective and bound hold for real-valued weights, which were rounded, up to this
+    # the solver used rounded weights; objective and bound are off by at most this for the real weights
+    weight_error: float = 0.0
     costs: dict[str, Any] | None = (
-        None  # costs of answers, of the tree and of the best constant answer, see trainer.training.run
+        None  # what the answers of the tree and of the best constant answer cost, see trainer.training.run
     )
-    column_prices: dict[str, Any] | None = None  # prices of columns, and what the rows of the tree pay
+    # prices of columns, and what the training rows pay for them on their paths
+    column_prices: dict[str, Any] | None = None
     counts: str = ""  # SHA-256 of the counts that the tree was trained from; empty if it was trained from rows
     weights: dict[str, Any] | None = None  # the weight column, its step, and the numbers of rows without weights
 

@@ -10,7 +10,7 @@ from typing import Any, Protocol, cast
 from trainer.errors import ParameterError, TrainerError
 
 FAILED = 1
-USAGE = 2  # exit status of wrong arguments, as argparse has it
+USAGE = 2  # argparse uses the same exit status for wrong arguments
 Options = dict[str, Any]  # the parsed arguments by name
 
 
@@ -41,7 +41,7 @@ def execute(command: Command, options: Options) -> int:
     """Run a command and return its exit status; raise CommandError for every error that the user can fix."""
     try:
         status = command.run(options)
-        sys.stdout.flush()  # a process that crashes while it ends would lose the answer
+        sys.stdout.flush()  # flush now, because a process that crashes on exit would lose buffered output
     except ParameterError as error:
         raise CommandError(str(error), USAGE) from error
     except (TrainerError, OSError) as error:

@@ -53,7 +53,8 @@ def run_command(program: str, arguments: Sequence[str]) -> int:
     command = load(name)
     parser = ArgumentParser(prog=f"{program} {name}", description=command.HELP)
     command.add_arguments(parser)
-    if not gc.isenabled():  # `prepare_process` disabled it
+    # `prepare_process` disabled garbage collection for the imports; freeze what they created and enable it again
+    if not gc.isenabled():
         gc.freeze()
         gc.enable()
     return execute(command, vars(parser.parse_args(rest)))

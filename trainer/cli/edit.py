@@ -37,7 +37,7 @@ from trainer.tree.nodes import Tree
 from trainer.workbench.answers import answer
 from trainer.workbench.requests import WorkbenchSession
 
-POLL_SECONDS = 0.02  # between two reads of the file of requests
+POLL_SECONDS = 0.02  # pause between two reads of the request file
 
 HELP = "Answer questions about wishes and good trees, line by line, on a CSV (also .gz), .xlsx, Parquet or Arrow file."
 
@@ -62,7 +62,8 @@ def run(options: Options) -> int:
 def _serve(options: Options, interrupts: Interrupts) -> None:
     raw = checked_parameters(get(options["method"]), options)
     table, labels, _ = read_data(options)
-    table = by_lines(table, options["data"])  # users count rows in the uploaded file, not in the stored one
+    # users count rows in the uploaded file, while the table numbers the rows that were stored
+    table = by_lines(table, options["data"])
     request, _ = as_costs(
         TrainRequest(
             table=table,
@@ -90,7 +91,7 @@ class RequestLoop:
         self.requests = requests
         self.stream = stream
         self.interrupts = interrupts
-        self.offset = 0  # bytes of the file of requests that were read
+        self.offset = 0  # number of bytes of the request file that were read
         self.waiting: list[dict[str, Any]] = []
         self.stopped: set[int] = set()
         self.ended = False
@@ -101,7 +102,8 @@ class RequestLoop:
 
     def serve(self) -> None:
         """Answer requests until one ends the process, or a signal does."""
-        self.interrupts.on_start(Monitor())  # a signal ends the process between two steps, too
+        # register a monitor, so that a signal between two requests ends the process, too
+        self.interrupts.on_start(Monitor())
         self._write({"phase": "ready"})
         thread: threading.Thread | None = None
         while not (self.ended or self.interrupts.cancelled):
@@ -112,7 +114,7 @@ class RequestLoop:
                 step = self.waiting.pop(0)
                 if step["kind"] == "good" and not self.warmed:
                     self.warmed = True
-                    warm_workbench()  # the time limit of a count does not include compiling
+                    warm_workbench()  # compile first, so that compiling does not count against the time limit
                 monitor = self.session.monitor()
                 self.step = int(step["step"])
                 self.monitor = monitor

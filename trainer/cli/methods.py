@@ -49,7 +49,8 @@ def _list_methods() -> None:
 
 
 def _write_pages(folder: Path, again: list[str]) -> None:
-    from trainer.cli.page_trees import train_missing  # a list of methods does not wait for these imports
+    # import here, so that listing the methods does not wait for the trainer
+    from trainer.cli.page_trees import train_missing
     from trainer.training.method_pages import write_pages
 
     try:

@@ -30,6 +30,7 @@ def exit_with_parent() -> None:
 
 def give_up_rights() -> None:
     """Disable core files, and let no program that starts here gain rights."""
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a crash leaves no rows of the data on the disk
-    with contextlib.suppress(OSError, AttributeError):  # Linux only: no program started from here gains rights (setuid)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a core file would leave rows of the data on disk
+    # Linux only: setuid programs that start from here get no additional rights
+    with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None, use_errno=True).prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)

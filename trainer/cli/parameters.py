@@ -10,7 +10,7 @@ from trainer.errors import ParameterError
 from trainer.methods.base import MAX_TEXT, NO_LIMIT, Method, Parameter
 from trainer.registry import METHODS
 
-PROOF_SECONDS = 60.0  # after the search of a job; the command line can write longer proofs
+PROOF_SECONDS = 60.0  # limit for writing a proof after the search of a job; the command line may allow more
 INFEASIBLE = "infeasible"  # status in the JSON of `train` if no tree satisfies the constraints
 
 

@@ -89,7 +89,8 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(options: Options) -> int:
     _check_usage(options)
     if threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGTERM, _on_signal)  # as an exception, so that no incomplete file stays
+        # the handler raises an exception, so that the incomplete output file is removed
+        signal.signal(signal.SIGTERM, _on_signal)
     exit_with_parent()
     try:
         summary = _predict(options)
@@ -142,7 +143,8 @@ def _predict(options: Options) -> PredictionSummary:
         "training": _training_rows(model, options["training_data"]),
     }
     if options["explain"] or options["explain_with"]:
-        from trainer.cli.explained_columns import explained_columns  # plain predictions never load it
+        # import here, so that plain predictions need not load it
+        from trainer.cli.explained_columns import explained_columns
 
         arguments["more"] = explained_columns(model, options, limits)
     with contextlib.ExitStack() as stack:

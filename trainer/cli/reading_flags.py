@@ -16,7 +16,8 @@ from trainer.errors import DataError, ModelFileError, ParameterError
 from trainer.table import MissingPolicy, UnknownPolicy
 
 DELIMITER_WORDS = {"comma": ",", "semicolon": ";", "tab": "\t", "\\t": "\t", "bar": "|", "space": " "}
-OWN_FILES = ReadLimits(bytes=10**11, unpacked_bytes=10**11, rows=10**9, columns=10**5, cells=10**11)  # a user's own
+# limits for files of the user who runs the command
+OWN_FILES = ReadLimits(bytes=10**11, unpacked_bytes=10**11, rows=10**9, columns=10**5, cells=10**11)
 POLICIES = tuple(str(policy) for policy in MissingPolicy)
 UNKNOWN_POLICIES = tuple(str(policy) for policy in UnknownPolicy)
 

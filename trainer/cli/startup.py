@@ -15,7 +15,8 @@ from types import FrameType
 
 TRAINING_COMMANDS = ("train", "complete", "good-trees")
 ENDED_WHILE_LOADING = b"Told to end while the program was still loading; nothing was searched.\n"
-ONE_BLAS_THREAD = ("verify", "dossier")  # many small products: threads only cost time
+# these commands multiply many small matrices, where more threads only cost time
+ONE_BLAS_THREAD = ("verify", "dossier")
 
 
 def prepare_process(command: str | None) -> None:
@@ -31,5 +32,5 @@ def prepare_process(command: str | None) -> None:
 def _end(number: int, frame: FrameType | None) -> None:
     with contextlib.suppress(OSError):
         os.write(2, ENDED_WHILE_LOADING)
-    signal.signal(number, signal.SIG_DFL)  # so that the exit status names the signal
+    signal.signal(number, signal.SIG_DFL)  # end by the default action, so that the exit status names the signal
     os.kill(os.getpid(), number)

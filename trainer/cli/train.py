@@ -51,7 +51,7 @@ from trainer.tree.numbers import count_words
 
 ENDS = [str(status) for status in (Status.MEMORY_LIMIT, Status.TIME_LIMIT, Status.CANCELLED)]
 
-# options that are refused for counts, because they need rows
+# these options need rows, so they are refused for counts
 NEED_ROWS = (
     "test_share", "folds", "schema", "warm_start", "sha256", "proof", "killed", "progress", "group", "time", "weight", "ignore", "special",
 )  # fmt: skip
@@ -61,7 +61,7 @@ HELP = "Train one tree on a CSV (also .gz), .xlsx, Parquet or Arrow file, or on 
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    add_training_arguments(parser, target_required=False)  # counts know their target
+    add_training_arguments(parser, target_required=False)  # a folder of counts already names its target
     add_dependence_flags(parser)
     parser.add_argument("--method", required=True, choices=[method.id for method in METHODS])
     parser.add_argument("--test-share", type=float, default=0.0, help="share of the rows held out for testing")

@@ -43,7 +43,9 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(options: Options) -> int:
     try:
-        with threadpool_limits(limits=1, user_api="blas"):  # small products; a forked job has NumPy loaded already
+        # more threads slow small products down; an environment variable would come too late in a forked job, which has
+        # loaded NumPy
+        with threadpool_limits(limits=1, user_api="blas"):
             findings = verify(options["model"], options["data"], options["proof"])
     except (TrainerError, OSError) as error:
         if options["json"]:
