@@ -208,7 +208,7 @@ def _labels(labels: Labels, classes: Sequence[str]) -> Labels:
     place = {name: code for code, name in enumerate(classes)}
     strange = [name for name in labels.classes if name not in place]
     numbers = {class_text(_number(name)): name for name in strange}
-    if strange and all(text in place for text in numbers):  # the file writes 1 as "1.0"
+    if strange and all(text in place for text in numbers):  # the table writes class 1 as "1.0"
         place |= {name: place[text] for text, name in numbers.items()}
     elif strange:
         raise DataError(

@@ -20,11 +20,11 @@ from trainer.table import MISSING_CATEGORY, ColumnKind, ColumnSchema, EmptySide,
 from trainer.tree.nodes import Draft, DraftBranch, DraftLeaf, Tree
 from trainer.tree.splits import Subset, Threshold
 
-ZERO = float(np.float32(1e-35))  # LightGBM reads values up to this size as 0 where 0 means missing
-# bits of decision_type
+ZERO = float(np.float32(1e-35))  # if 0 means missing, LightGBM treats values up to this size as 0
+# bits of LightGBM's `decision_type`
 CATEGORICAL = 1
 DEFAULT_LEFT = 2
-MISSING = ("None", "Zero", "NaN")  # by the third and fourth bit
+MISSING = ("None", "Zero", "NaN")  # indexed by the third and fourth bit of `decision_type`
 OBJECTIVE = re.compile(r"binary(\s|$)")
 SIGMOID = re.compile(r"sigmoid:(\S+)")
 
@@ -50,8 +50,8 @@ class _Branch:
 @dataclass(frozen=True, kw_only=True)
 class _Model:
     names: Sequence[str]
-    levels: Mapping[int, Sequence[int]]  # codes of the columns that list them
-    categorical: Sequence[int] | None  # columns that are categorical by the parameters; None if these do not say
+    levels: Mapping[int, Sequence[int]]  # for columns that list them, the codes of their categories
+    categorical: Sequence[int] | None  # columns that the parameters declare as categorical; None if they do not say
     pandas: Sequence[Sequence[Any]] | None
     objective: str
     root: _Leaf | _Branch
@@ -325,7 +325,7 @@ def _label(value: float, sigmoid: float) -> int:
 def _branch(node: _Branch, left: Draft, right: Draft, model: _Model, places: Mapping[int, Mapping[int, int]]) -> Draft:
     name = model.names[node.feature]
     if node.members is not None:
-        # a code without a category cannot occur
+        # a code that the column does not list cannot occur
         places_of_column = places[node.feature]
         codes = tuple(sorted(places_of_column[c] for c in node.members if c in places_of_column))
         return DraftBranch(split=Subset(feature=node.feature, codes=codes), left=left, right=right)
@@ -333,13 +333,13 @@ def _branch(node: _Branch, left: Draft, right: Draft, model: _Model, places: Map
         raise ConversionError(
             f"Column '{name}' is categorical, but the tree compares it with a number. Write the model again with save_model."
         )
-    # 0 as missing is exact only if the comparison sends all values near 0 to the default side
+    # treating 0 as missing changes nothing if the threshold sends all values near 0 to the default side anyway
     if node.missing == "Zero" and not (node.cut >= ZERO if node.default_left else node.cut < -ZERO):
         raise ConversionError(
             f"The model treats 0 in column '{name}' as missing, which octweb does not support. "
             "Train with zero_as_missing=false."
         )
-    # without a missing type LightGBM compares a missing value as 0
+    # if the model has no missing type, LightGBM compares a missing value as if it were 0
     goes_left = node.cut >= 0 if node.missing == "None" else node.default_left
     side = EmptySide.LEFT if goes_left else EmptySide.RIGHT
     return DraftBranch(split=Threshold(feature=node.feature, threshold=node.cut, missing=side), left=left, right=right)

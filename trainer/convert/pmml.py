@@ -179,7 +179,7 @@ class _Reader:
         to_child = default is not None and default == child.get("id")
         to_next = default is not None and len(others) == 1 and default == others[0].get("id")
         if self.strategy == "none" and not closed:
-            to_next = True  # an unknown predicate is not true
+            to_next = True  # an unknown predicate counts as not true, so the row goes to the next child
         if not to_child and not to_next:
             return EmptySide.REFUSE
         return EmptySide.LEFT if to_child != question.swapped else EmptySide.RIGHT

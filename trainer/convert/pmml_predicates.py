@@ -88,7 +88,7 @@ def _number(j: int, operator: str, predicate: Element, fields: Fields, closed: b
     low = at if operator == "greaterThan" else below
     if closed:
         return PredicateSplit(split=Threshold(feature=j, threshold=low), swapped=True)
-    # an interval, so that a missing value goes right: it is not above `low`
+    # use an interval instead of a threshold: a missing value is not above `low`, so it must go right
     return PredicateSplit(split=Interval(feature=j, low=low, high=math.inf))
 
 
@@ -114,7 +114,7 @@ def _among(j: int, words: Sequence[str], swapped: bool, predicate: Element, fiel
             f"{predicate} compares the number '{column.name}' with a set of categories. Declare the field as categorical."
         )
     place = {word: code for code, word in enumerate(column.categories)}
-    # words that the field does not list cannot occur
+    # a word that the field does not list cannot occur
     codes = tuple(sorted({place[word] for word in words if word in place}))
     return PredicateSplit(split=Subset(feature=j, codes=codes), swapped=swapped)
 

@@ -120,7 +120,8 @@ def rival(
     if tree.depth:
         search.run()
     else:
-        search.best = search.bound = int(labels.counts().max())  # the best single leaf predicts the most frequent class
+        # without questions, the best tree is a leaf with the most frequent class
+        search.best = search.bound = int(labels.counts().max())
     return Rival(
         correct=correct,
         n=len(table),
@@ -148,7 +149,8 @@ class _Search:
     ) -> None:
         self.leaves = tree.n_leaves
         self.depth = min(tree.depth, DEEPEST)
-        self.whole = tree.depth <= DEEPEST  # whether bounds hold at the depth of the tree
+        # whether the search covers the depth of the tree, so that its bounds hold there
+        self.whole = tree.depth <= DEEPEST
         self.table = table
         self.labels = labels
         self.end = end
@@ -168,7 +170,7 @@ class _Search:
             price = _price(Fraction(large[1] - small[1], n * (large[0] - small[0])))
             point = self._solve(price)
             if point is None or point in (small, large):
-                return  # both are neighbours on the convex hull of all trees: no other price tells more
+                return  # both points are neighbours on the convex hull of all trees, so no other price finds a new one
             if point[0] <= self.leaves:
                 small = point
             else:

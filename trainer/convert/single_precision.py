@@ -22,13 +22,13 @@ def double_threshold(threshold: float) -> float:
         raise ConversionError(
             f"The tree has the threshold {threshold!r}, and no number in single precision is at or below it. Remove this split at the source."
         )
-    threshold = min(threshold, MAX_FLOAT32)  # values beyond are refused before any comparison
+    threshold = min(threshold, MAX_FLOAT32)  # the programs refuse larger values before they compare
     single = np.float32(threshold)
     if float(single) > threshold:
         single = np.nextafter(single, np.float32(-np.inf))
     with np.errstate(over="ignore"):
         above = np.nextafter(single, np.float32(np.inf))
-    # rounding treats 2^128 as the next single after the largest one
+    # rounding to single precision treats 2^128 as the successor of the largest single
     end = float(above) if math.isfinite(above) else 2.0**128
     middle = float(single) + (end - float(single)) / 2
     if not _passes(middle, threshold):
@@ -42,4 +42,5 @@ def double_threshold(threshold: float) -> float:
 
 def _passes(x: float, threshold: float) -> bool:
     with np.errstate(over="ignore"):
-        return float(np.float32(x)) <= threshold  # as doubles: NumPy would round the threshold to a single
+        # compare as Python floats, because NumPy would round the threshold to single precision
+        return float(np.float32(x)) <= threshold

@@ -158,7 +158,7 @@ def _places(tree: Tree, node: Node) -> tuple[int, int, int, float]:
     if split is None:
         return NO_CHILD, NO_CHILD, NO_COLUMN, float(NO_COLUMN)
     flat = split.flat(tree.schema)
-    if flat.test == IS_EMPTY:  # present cells are at most infinity, and empty ones go right
+    if flat.test == IS_EMPTY:  # scikit-learn sends empty cells right, and every present cell is at most infinity
         return node.right, node.left, flat.feature, np.inf
     if flat.test == BELOW and not split.refused:
         return node.left, node.right, flat.feature, flat.high

@@ -13,8 +13,8 @@ from trainer.errors import ConversionError
 from trainer.table import ColumnSchema
 from trainer.tree.nodes import Draft, DraftBranch, DraftLeaf, Tree, grow, tree_from_json
 
-METHOD = "converted"  # method of a model file whose tree another program made
-MOST_DEPTH = 200  # trees are walked by recursion
+METHOD = "converted"  # method of a model file whose tree another program trained
+MOST_DEPTH = 200  # trees are walked by recursion, which limits their depth
 MOST_NODES = 200_000
 MOST_BYTES = 50_000_000
 
