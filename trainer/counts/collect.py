@@ -39,15 +39,15 @@ from trainer.methods.base import BINS
 from trainer.table import ClassType
 from trainer.tree.document import write_atomically
 
-SAMPLE = 250_000  # rows from which questions are made; a source with up to twice as many is read whole
-BLOCK = 1 << 15  # rows that one call of the kernel counts: the words of a question then stay in the cache
+SAMPLE = 250_000  # questions are made from a sample of this many rows; a source with up to twice as many is read whole
+BLOCK = 1 << 15  # rows per call of the kernel, so that the words of a question stay in the processor's cache
 MOST_BINS = int(BINS.maximum or 0)
 MOST_CLASSES = 1000
-SECONDS = 10.0  # between two checkpoints
-UNFINISHED = "unfinished"  # name of the checkpoint files
+SECONDS = 10.0  # interval between two checkpoints
+UNFINISHED = "unfinished"  # name of the checkpoint files of an unfinished count
 NO_CLASS = "no class, or one that training does not have"
 
-Report = Callable[[str, int], None]  # phase, rows so far
+Report = Callable[[str, int], None]  # called with the phase and the number of rows so far
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,7 +70,7 @@ class CountRequest:
     questions: CountedQuestions | None = None
     given: ParsingChoices = field(default_factory=ParsingChoices)
     options: Mapping[str, Any] = field(default_factory=dict)
-    threads: int = 0  # 0: one for each processor
+    threads: int = 0  # 0 means one per processor
 
 
 def count(
@@ -91,7 +91,7 @@ def count(
     try:
         return _count_into(request, folder, say, note or (lambda text: None))
     except BaseException:
-        with suppress(OSError):  # a folder with something in it stays
+        with suppress(OSError):  # `rmdir` leaves a folder that is not empty
             folder.rmdir()
         raise
 
@@ -157,7 +157,7 @@ def make_questions(
     if request.key is not None:
         options["ignore"] = [*options.get("ignore", ()), request.key]
     table, labels, read = build_as_read(raw, reading_of(raw, request.given), target=request.target, **options)
-    for text in read.notes:  # they may quote cells, so the folder does not keep them
+    for text in read.notes:  # notes may quote cells, so they are reported and not stored in the folder
         note(text)
     if len(labels.classes) < 2:
         raise DataError(
@@ -263,7 +263,7 @@ class _State:
     numbers: CountArray
     file: int = 0
     start: int = 0
-    file_rows: int = 0  # rows of this file that count
+    file_rows: int = 0  # rows of this file that have been counted
     parts: list[Part] = field(default_factory=list)
     left_out: Counter[str] = field(default_factory=Counter)
     unknown: Counter[str] = field(default_factory=Counter)

@@ -29,8 +29,8 @@ from trainer.version import VERSION
 FORMAT = "octweb-counts"
 RECORD = "counts.json"
 NUMBERS = "counts.npz"
-MOST_RECORD = 64_000_000  # bytes of counts.json
-MOST_NUMBERS = 100_000_000  # counts of all classes and folds
+MOST_RECORD = 64_000_000  # limit on the bytes of counts.json
+MOST_NUMBERS = 100_000_000  # limit on the counts over all classes and folds
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -201,7 +201,8 @@ class Counts:
         low = np.zeros(len(self.questions.classes), np.int64)
         high = low.copy()
         no_questions = sorted(no)
-        for subset in range(1 << len(no_questions)):  # inclusion and exclusion over the answers no
+        # rows that answer no to a set of questions are counted by inclusion and exclusion over its subsets
+        for subset in range(1 << len(no_questions)):
             members = yes | {q for i, q in enumerate(no_questions) if subset >> i & 1}
             at = place(len(self.questions), members)
             odd = bool(subset.bit_count() & 1)

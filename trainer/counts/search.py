@@ -18,12 +18,12 @@ import numpy as np
 from trainer.counts.sets import pair_places, triple_places
 from trainer.dtypes import BoolArray, CountArray
 
-IMPOSSIBLE = -(1 << 60)  # correct rows of a leaf with too few rows
-BLOCK = 1 << 20  # numbers of one intermediate array
+IMPOSSIBLE = -(1 << 60)  # stands in for the correct rows of a leaf that has too few rows
+BLOCK = 1 << 20  # limit on the elements of an intermediate array
 
-Root = tuple[int, int, int]  # a first question, and the numbers of leaves for no and for yes
-Choice = tuple[int, Root | None]  # correct rows, and the first question; None for a leaf
-Shape = int | tuple[int, "Shape", "Shape"]  # the question, its subtree for no, for yes; a leaf is -1
+Root = tuple[int, int, int]  # question of the root, and the numbers of leaves of its no side and its yes side
+Choice = tuple[int, Root | None]  # number of correct rows, and the root; None for a leaf
+Shape = int | tuple[int, "Shape", "Shape"]  # question, no side and yes side; a leaf is -1
 
 
 class End(NamedTuple):
@@ -181,7 +181,8 @@ class TreeSearch:
     def _won(self, counts: CountArray) -> CountArray:
         """Return the rows of the largest class in nodes (classes, …); IMPOSSIBLE if a leaf would have too few rows."""
         won = counts.max(axis=0)
-        if self.min_leaf > 1:  # with 1, an empty leaf wins no row, so the smaller tree comes first
+        # with min_leaf = 1 no check is needed: an empty leaf has no correct row, so the smaller tree wins the tie
+        if self.min_leaf > 1:
             won = np.where(counts.sum(axis=0) >= self.min_leaf, won, IMPOSSIBLE)
         return won
 

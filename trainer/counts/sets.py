@@ -11,7 +11,7 @@ import numpy as np
 
 from trainer.dtypes import CountArray
 
-DEEPEST = 3  # most questions of one set
+DEEPEST = 3  # limit on the questions of one set
 
 
 def number_of_sets(questions: int, depth: int) -> int:

@@ -21,8 +21,8 @@ from trainer.errors import DataError
 
 ENDINGS = (".parquet", ".csv", ".csv.gz", ".tsv", ".txt", ".xlsx", ".arrow", ".feather")
 TEXTS = (".csv", ".csv.gz", ".tsv", ".txt")
-LONGEST_LINE = 1 << 20  # bytes; a longer one counts as two
-PIECE = 1 << 18  # rows of a piece
+LONGEST_LINE = 1 << 20  # in bytes; a longer line counts as two
+PIECE = 1 << 18  # rows per piece
 LARGE = ReadLimits(bytes=10**13, unpacked_bytes=10**13, rows=10**11, columns=10**5, cells=10**13)
 
 
@@ -65,7 +65,7 @@ class Source:
     @cached_property
     def empty(self) -> frozenset[int]:
         """The indices of the files of a folder that have no rows; raises DataError if no file has one."""
-        if len(self.files) == 1:  # reading a single file reports what is wrong
+        if len(self.files) == 1:  # an empty single file is not skipped, because reading it reports what is wrong
             return frozenset()
         empty_files = frozenset(place for place, path in enumerate(self.files) if _has_no_rows(path, self.structure))
         if len(empty_files) == len(self.files):

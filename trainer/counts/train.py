@@ -29,9 +29,10 @@ from trainer.tree.file import ModelFile
 from trainer.tree.nodes import Node, Tree
 from trainer.version import VERSION
 
-METHOD = method_for(Role.ONE_PROVED).id  # the method whose settings and claim apply
-KEPT = ("depth", "leaf_penalty", "max_leaves", "min_leaf", "forbidden")  # settings that work on counts
-PLAIN = ("time_limit", "memory_limit", "threads", "seed", "unseen_missing")  # settings without effect here
+METHOD = method_for(Role.ONE_PROVED).id  # a training from counts has the settings and the claim of this method
+KEPT = ("depth", "leaf_penalty", "max_leaves", "min_leaf", "forbidden")  # settings that also work on counts
+# settings that are accepted and have no effect on counts
+PLAIN = ("time_limit", "memory_limit", "threads", "seed", "unseen_missing")
 ASKED = ("binarise", "bins")  # settings that were fixed when the rows were counted
 
 
@@ -101,7 +102,7 @@ def _settings(counts: Counts, parameters: Mapping[str, Any], method: Method) -> 
     values = dict(parameters)
     values.setdefault("depth", min(counts.depth, 3))
     if values.get("leaf_penalty") in (None, AUTO):
-        values["leaf_penalty"] = 0.0  # counts have no rows to set aside
+        values["leaf_penalty"] = 0.0  # choosing a penalty needs held-out rows, which counts do not have
     settings = method.settings(values)
     for parameter in method.parameters:
         if parameter.name in KEPT or parameter.name in PLAIN or settings[parameter.name] == parameter.default:
@@ -197,7 +198,7 @@ def _judge(tree: Tree, counts: Counts, fold: int | None) -> dict[str, Any]:
     for number, yes, no in leaf_paths(tree, counts):
         confusion[:, tree.nodes[number].label] += counts.of_path(yes, no, fold)[0]
     correct = int(np.trace(confusion))
-    if counts.suppress:  # lower ends: their sum is not the number of rows
+    if counts.suppress:  # suppressed counts are lower bounds, whose sum is not the number of rows
         return {"n": counts.rows, "correct": correct, "accuracy": correct / counts.rows}
     n = int(confusion.sum())
     return {"n": n, "correct": correct, "accuracy": correct / n if n else 0.0, "confusion": confusion.tolist()}
@@ -256,7 +257,7 @@ def _certificate(
     n = counts.rows
     correct = sum(leaf.counts[leaf.label] for leaf in tree.leaves)
     value = Fraction(correct, n) - penalty * tree.n_leaves
-    # upper bounds of secret counts may exceed the number of rows
+    # upper bounds from suppressed counts may exceed the number of rows
     capped = replace(upper, correct=tuple(min(rows, n) for rows in upper.correct))
     leaves = cheapest(capped, penalty, n, settings["max_leaves"])
     bound = max(Fraction(capped.correct[leaves - 1], n) - penalty * leaves, value)
