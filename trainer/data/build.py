@@ -26,11 +26,11 @@ class LoadReport:
 
     rows_read: int
     rows_dropped: int
-    dropped_by_column: Mapping[str, int]  # a row with two empty cells counts in both columns
-    left_out: Mapping[str, str]  # columns with the reason
+    dropped_by_column: Mapping[str, int]  # a row with empty cells in two columns counts in both
+    left_out: Mapping[str, str]  # column names, with the reason
     constant_columns: tuple[str, ...]
-    duplicate_columns: tuple[tuple[str, str], ...]  # column, and the earlier column with the same values
-    identifiers: tuple[str, ...] = ()  # used columns that name or count the rows
+    duplicate_columns: tuple[tuple[str, str], ...]  # a column, and the earlier column with the same values
+    identifiers: tuple[str, ...] = ()  # columns that name or count the rows, but are used
     reading_notes: tuple[str, ...] = ()  # how the cells of a messy file were interpreted
 
     @property
@@ -294,7 +294,7 @@ def _column(schema: ColumnSchema, cells: Cells, keep: BoolArray, order: Sequence
         categories = tuple(word for word in order if word in set(categories))
     codes = _codes(cells, categories).astype(np.float64)
     if (present & empty).any() or schema.missing is MissingPolicy.CATEGORY:
-        # a column without empty cells here may have some in the rows to predict
+        # the rows to predict may have empty cells even if the training rows have none
         if MISSING_CATEGORY not in categories:
             categories = (*categories, MISSING_CATEGORY)
         codes[empty] = categories.index(MISSING_CATEGORY)

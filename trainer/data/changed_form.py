@@ -17,19 +17,20 @@ from trainer.dtypes import BoolArray, FloatArray
 from trainer.table import MISSING_CATEGORY
 
 FEWEST = 8  # with fewer numbers, no factor is proposed
-STRANGE = 0.5  # smallest share of strange cells in a column whose form has changed
-FITTING = 0.95  # smallest share of cells that a proposal must explain
-SPREAD = 0.2  # smallest part of the training range that the middle 90 % must fill; a tiny factor would fit anything
-SPREAD_SHIFTED = 0.35  # the same for readings with an offset, which drifting values fit more easily
-PLAIN_WORTH = 0.9  # a power of ten is proposed if it fits at least this well, compared with the best reading
-PART = 0.1  # smallest share of a part of the numbers in another unit
+STRANGE = 0.5  # a column has changed its form only if at least this share of its cells is strange
+FITTING = 0.95  # a proposal must explain at least this share of the cells
+# the middle 90 % must fill at least this part of the training range, because a tiny factor would fit anything
+SPREAD = 0.2
+SPREAD_SHIFTED = 0.35  # the same for conversions with an offset, which drifting values fit more easily
+PLAIN_WORTH = 0.9  # a power of ten is preferred if its fit is at least this share of the best fit
+PART = 0.1  # a part in another unit must have at least this share of the numbers
 QUANTILES = (0.1, 0.25, 0.5, 0.75, 0.9)
-ALIKE = 0.2  # largest distance of these quantiles of two parts that are spread alike, as part of the training range
-MOST_WORDS = 200  # with more different unknown words, no recoding is proposed
-NAMED = 3  # pairs of words in a sentence
-SAMPLE = 20_000  # most numbers in the sample of a column
+ALIKE = 0.2  # two parts have the same spread if these quantiles differ by at most this part of the training range
+MOST_WORDS = 200  # with more distinct unknown words, no recoding is proposed
+NAMED = 3  # a sentence names at most this many pairs of words
+SAMPLE = 20_000  # at most this many numbers of a column are examined
 
-POWERS = tuple(10.0**k for k in (-3, 3, -2, 2, -1, 1, -6, 6))  # the likeliest first
+POWERS = tuple(10.0**k for k in (-3, 3, -2, 2, -1, 1, -6, 6))  # ordered by how likely they are
 UNITS: tuple[tuple[float, str], ...] = (
     (0.45359237, "pounds to kilograms"), (1 / 0.45359237, "kilograms to pounds"),
     (2.54, "inches to centimetres"), (1 / 2.54, "centimetres to inches"),
@@ -68,7 +69,7 @@ class ChangedForm:
     factor: float | None = None
     offset: float = 0.0
     unit: str = ""
-    stays: tuple[float, float] | None = None  # numbers in this range stay; None: all numbers are converted
+    stays: tuple[float, float] | None = None  # numbers in this range are not converted; None converts all
     example: str = ""
     words: Mapping[str, str] = field(default_factory=dict)
     changed: int | None = None

@@ -14,10 +14,10 @@ from trainer.dtypes import CountArray, FloatArray
 from trainer.table import ColumnKind, ColumnSchema, distinct_bits
 from trainer.tree.nodes import Tree
 
-LINE = 8  # float64 values per cache line
-SAMPLE = 1000  # values to try first
-MOST_DECIMALS = 12  # columns with more decimals are continuous
-CONTINUOUS = MOST_DECIMALS + 1  # `decimals` of such a column in a model file
+LINE = 8  # number of float64 values in a cache line
+SAMPLE = 1000  # number of values that are tried before all others
+MOST_DECIMALS = 12  # columns with more decimals count as continuous
+CONTINUOUS = MOST_DECIMALS + 1  # value of `decimals` in a model file if a column is continuous
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -147,7 +147,7 @@ def _scale(finite_values: FloatArray, low: float, high: float) -> float:
     The values must be finite and not all equal. The unit is 1 if both deviations are 0 or overflow.
     """
     rows = np.count_nonzero(finite_values == low)
-    # two values: no need to sort the rows
+    # with only two values, the statistics follow from their counts, without a sort
     if rows + np.count_nonzero(finite_values == high) == len(finite_values):
         return _scale_of_few(np.array([low, high]), np.array([rows, len(finite_values) - rows]))
     unit = float(np.median(np.abs(finite_values - np.median(finite_values))))
@@ -190,7 +190,7 @@ def decimals_of(values: FloatArray) -> int | None:
     """Return the fewest decimals, at most 12, that write every value exactly; None if none do."""
     most = float(np.abs(values).max())
     if most < 2**53 and _fewest_decimals(np.unique(values[:SAMPLE]), most) is None:
-        return None  # the sample decides, so that the other values need no sorting
+        return None  # one value with too many decimals decides, so the others need no sort
     return _fewest_decimals(np.unique(values), most)
 
 

@@ -15,7 +15,7 @@ from trainer.errors import ParameterError
 NUMBER = re.compile(r"[0-9]{1,15}(\.[0-9]{1,15})?([eE][+-]?[0-9]{1,2})?", re.ASCII)
 TERM = re.compile(rf"(?P<factor>{NUMBER.pattern})\s*\*\s*(?P<column>.+)", re.ASCII | re.DOTALL)
 FORM = "Write 'bad>good=5' for a number, or 'good>bad=0.2*amount' for a column times a number"
-MOST_UNIT = 20  # characters
+MOST_UNIT = 20  # limit on the characters of a unit
 
 
 Given = dict[tuple[str, str], str]

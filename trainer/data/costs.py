@@ -14,11 +14,11 @@ from trainer.dtypes import CodeArray, CountArray, FloatArray
 from trainer.errors import ParameterError
 from trainer.table import Table
 
-MOST_COPIES = 1 << 28  # total weight of the copies, the limit of the counters of all searches
-MOST_COST = 1 << 61  # a sum of costs, in steps
-FINEST_STEP = -18  # as a power of ten
+MOST_COPIES = 1 << 28  # limit on the total weight of the copies, set by the counters of the searches
+MOST_COST = 1 << 61  # limit on a sum of costs, in steps
+FINEST_STEP = -18  # exponent of a power of ten
 COARSEST_STEP = 30
-EACH_ROW = "rows"  # value of the parameter `costs` if an array has the costs of each row
+EACH_ROW = "rows"  # value of the parameter `costs` if an array gives the costs of each row
 
 
 @dataclass(frozen=True, kw_only=True)

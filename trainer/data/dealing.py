@@ -8,9 +8,9 @@ import numpy as np
 
 from trainer.dtypes import CountArray, FloatArray
 
-MAX_STEPS = 500  # steps of the improvement
-MAX_SWAPS = 4000  # pairs of kinds of groups that one step compares
-DECIMALS = 9  # imbalances that agree to this number of decimals are equal
+MAX_STEPS = 500  # limit on the steps of the local improvement
+MAX_SWAPS = 4000  # limit on the pairs of group kinds that one step compares
+DECIMALS = 9  # imbalances are equal if they agree to this many decimals
 
 
 def deal_groups(counts: CountArray, shares: FloatArray, seed: int) -> np.ndarray:

@@ -161,7 +161,8 @@ def _word_value(word: str, column_reading: ColumnReading) -> float | None:
         plain = column_reading.number.plain(word)
         return None if plain is None else float(plain)
     date = column_reading.date
-    if date is None or date.form == TIME or date.values(word) is None:  # a time of day does not order days
+    # a time of day alone does not order rows of different days
+    if date is None or date.form == TIME or date.values(word) is None:
         return None
     moment = moment_of(word, date.form)
     if moment is None or moment.date is None:

@@ -10,8 +10,8 @@ from trainer.dtypes import BoolArray, CountArray
 from trainer.table import Column, Labels, Table
 
 MOST_PATTERNS = 12
-TELLING_LEVEL = 0.001  # significance level of all columns together, by Bonferroni
-TELLING_POINTS = 0.1  # smallest difference between the shares of a class
+TELLING_LEVEL = 0.001  # significance level for all columns together (Bonferroni)
+TELLING_POINTS = 0.1  # smaller differences between the shares of a class are not reported
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,9 +20,9 @@ class EmptyColumn:
 
     name: str
     empty: int  # number of empty cells
-    classes_empty: tuple[int, ...]  # rows of each class with an empty cell
-    classes_present: tuple[int, ...]  # rows of each class with a value
-    telling: bool  # whether the classes of the two groups differ significantly
+    classes_empty: tuple[int, ...]  # number of rows of each class with an empty cell
+    classes_present: tuple[int, ...]  # number of rows of each class with a value
+    telling: bool  # whether the class shares of both groups differ significantly
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,8 +32,9 @@ class EmptyReport:
     rows: int
     rows_with_empty: int
     columns: tuple[EmptyColumn, ...]  # most empty cells first
-    patterns: tuple[tuple[tuple[int, ...], int], ...]  # indices into `columns` that are empty together, and their rows
-    other_rows: int  # rows with a pattern that is not among the 12 most frequent
+    # indices into `columns` that are empty together, and the number of such rows
+    patterns: tuple[tuple[tuple[int, ...], int], ...]
+    other_rows: int  # number of rows whose pattern is not among the most frequent ones
 
 
 def empty_report(table: Table, labels: Labels) -> EmptyReport:
@@ -98,7 +99,7 @@ def _far_apart(empty: CountArray, present: CountArray) -> bool:
 
 def _dependence(empty: CountArray, present: CountArray) -> float:
     """Return the p-value for independence of emptiness and class: Fisher's exact test for two classes, else chi-square."""
-    from scipy.stats import (  # slow to import, and only needed for tables with empty cells
+    from scipy.stats import (  # SciPy's statistics are slow to import, and only tables with empty cells need them
         chi2_contingency,
         fisher_exact,
     )

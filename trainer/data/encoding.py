@@ -23,7 +23,7 @@ from trainer.tree.numbers import decimal_text, middle
 from trainer.tree.splits import Interval, Missing, Split, Subset, Threshold
 from trainer.tree.splits.base import EMPTY, VALUE
 
-MOST_CELLS = 50_000_000  # rows times features of all thresholds
+MOST_CELLS = 50_000_000  # limit on rows × features with all thresholds
 
 
 class Scheme(StrEnum):
@@ -31,18 +31,18 @@ class Scheme(StrEnum):
 
     QUANTILE_THRESHOLDS = "quantile-thresholds"
     QUANTILE_BUCKETS = "quantile-buckets"
-    ALL_THRESHOLDS = "all-thresholds"  # halfway between every two neighbouring values; `bins` is ignored
-    NONE = "none"  # numeric columns are an error; only binary and categorical ones are encoded
+    ALL_THRESHOLDS = "all-thresholds"  # a threshold halfway between every two neighbouring values; `bins` is ignored
+    NONE = "none"  # only binary and categorical columns are encoded; a numeric column is an error
 
 
 class Test(StrEnum):
     """The test of an encoded feature on its column."""
 
-    VALUE = "value"  # the value itself (numeric encodings)
+    VALUE = "value"  # the value itself, for numeric encodings
     LEVEL = "level"  # 1 if the category is `level`
     ABOVE = "above"  # 1 if x > low
     INTERVAL = "interval"  # 1 if low < x ≤ high
-    SPECIAL = "special"  # 1 if low < x ≤ high, an interval that contains a single value, which is a code
+    SPECIAL = "special"  # 1 if low < x ≤ high, where the interval contains only one value, a special code
     EMPTY = "empty"  # 1 if the cell is empty
 
 
@@ -114,7 +114,7 @@ class EncodedFeature:
         """Return the split "this value feature ≤ threshold" of the column, and whether its sides are exchanged."""
         if self.empty is None:
             return Threshold(feature=self.column, threshold=threshold), False
-        if self.empty < self.low:  # empty cells lie below all values
+        if self.empty < self.low:  # the encoding places empty cells below all values
             if threshold < self.low:
                 return Missing(feature=self.column), False
             return Threshold(feature=self.column, threshold=threshold, missing=EmptySide.LEFT), False
@@ -385,7 +385,7 @@ def _virtual(j: int, column: Column) -> list[EncodedFeature]:
 
 
 def _levels(j: int, column: Column) -> list[EncodedFeature]:
-    # levels that do not occur would be constant; two levels need one feature, for the second of them
+    # levels that do not occur would give constant features; of two levels, the second suffices
     present = [int(c) for c in np.unique(column.values[~column.missing])]
     if len(present) < 2:
         return []
@@ -397,7 +397,7 @@ def _levels(j: int, column: Column) -> list[EncodedFeature]:
 def _order_statistics(values: FloatArray, weights: CountArray | None, places: Sequence[int]) -> list[float]:
     """Return the order statistics at `places` (from 0), with each row repeated by its weight."""
     if weights is None:
-        return (np.sort(values)[list(places)] + 0.0).tolist()  # turns -0.0 into 0.0
+        return (np.sort(values)[list(places)] + 0.0).tolist()  # adding 0.0 turns -0.0 into 0.0
     order = np.argsort(values, kind="stable")
     behind = np.cumsum(weights[order])
     return [float(values[order[np.searchsorted(behind, place, side="right")]]) for place in places]
@@ -409,12 +409,13 @@ def _size(values: FloatArray, weights: CountArray | None) -> int:
 
 def _thresholds(j: int, column: Column, bins: int, weights: CountArray | None) -> list[EncodedFeature]:
     n = _size(column.values, weights)
-    # exact integer arithmetic: (n-1) r / bins is rarely a representable fraction
+    # use exact integer arithmetic, because (n-1) r / bins is rarely representable as a float
     parts = [divmod((n - 1) * r, bins) for r in range(1, bins)]
     places = [at for place, remainder in parts for at in (place, place + (remainder > 0))]
     ordered = _order_statistics(column.values, weights, places)
     cuts = [low if low == high else middle(low, high) for low, high in zip(ordered[::2], ordered[1::2], strict=True)]
-    # the published thresholds are quantile + 1e-8, "in effect x > quantile"; a shift would depend on the column's unit
+    # the paper's thresholds are quantile + 1e-8, which amounts to x > quantile; a fixed shift would depend on the
+    # column's unit
     return [_above(j, column, cut) for cut in dict.fromkeys(cuts)]
 
 
@@ -427,7 +428,7 @@ def _buckets(j: int, column: Column, bins: int, weights: CountArray | None) -> l
         share = position - below
         low = np.array(_order_statistics(column.values, weights, [int(b) for b in below]))
         high = np.array(_order_statistics(column.values, weights, [int(b) for b in np.ceil(position)]))
-        # use both forms of NumPy's interpolation, so that weights and repeated rows agree to the last bit
+        # use both of NumPy's interpolation formulas, so that weighted and repeated rows agree to the last bit
         quantiles = np.where(share >= 0.5, high - (high - low) * (1 - share), low + (high - low) * share)
     edges = np.unique(quantiles)
     if len(edges) < 2:

@@ -15,13 +15,13 @@ from trainer.table import RowGroups, RowTimes, Table
 from trainer.tree.numbers import count_words
 
 MOST_FOLDS = 50
-# signs that represent folds in a model file
+# characters that encode folds in a model file
 SIGNS = np.array(list("0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"))
-NO_FOLD = "-"  # the sign of a row that is in no fold
-MOST_HELD_OUT = 0.9  # share of the rows
+NO_FOLD = "-"  # encodes a row that is in no fold
+MOST_HELD_OUT = 0.9  # largest share of rows that may be held out
 TRAINS = "0"
 HELD_OUT = "1"
-SET_ASIDE = "2"  # neither trains nor is held out, such as an earlier row of a held-out group
+SET_ASIDE = "2"  # encodes a row that neither trains nor is held out, such as an earlier row of a held-out group
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -225,7 +225,7 @@ def _time_blocks(times: RowTimes, blocks: int, name: str, share: float | None = 
     rows = 0
     for b in range(blocks - 1):
         target = rows + (n - rows) / (blocks - b) if share is None else n * (1 - share)
-        last = len(distinct) - (blocks - b)  # every later block needs a time
+        last = len(distinct) - (blocks - b)  # leave at least one distinct time for every later block
         end = start + int(np.abs(ends[start : last + 1] - target).argmin())
         block_of[start : end + 1] = b
         rows = int(ends[end])

@@ -187,7 +187,7 @@ def _frame_column(series: Any) -> pa.Array:
         column = series.to_arrow()
         if pa.types.is_decimal(column.type):
             return column.cast(pa.float64())
-    except (pa.ArrowException, TypeError, ValueError):  # objects of several types
+    except (pa.ArrowException, TypeError, ValueError):  # the column holds objects of several types
         return _arrow(series.to_list())
     return parquet_column(pa.chunked_array([column]))
 

@@ -33,13 +33,13 @@ HIGH = "high"
 MEDIUM = "medium"
 LOW = "low"
 SEVERITIES = (HIGH, MEDIUM, LOW)
-LEAK_SHARE = 0.98  # smallest share of rows that a leak classifies correctly
-LEAK_RATIO = 0.1  # largest share of the baseline's errors that a leak leaves
-FEWEST_ROWS = 20  # in smaller tables, one column can be correct by chance
-ROWS_FOR_EACH_VALUE = 20  # with fewer rows per value, a column memorises the rows
+LEAK_SHARE = 0.98  # a leak classifies at least this share of the rows correctly
+LEAK_RATIO = 0.1  # a leak leaves at most this share of the baseline's errors
+FEWEST_ROWS = 20  # in smaller tables, a column may predict the class by chance
+ROWS_FOR_EACH_VALUE = 20  # with fewer rows per value, a column could memorise the rows
 COMMON_CLASS = 0.8
 MANY_COPIES = 0.1
-HEADER_DOUBT = 0.25  # value of `header_sure` if at least half of the names look like numbers
+HEADER_DOUBT = 0.25  # a header with at most this `header_sure` is reported; half of its names or more look like numbers
 SHOWN = 4
 FEWEST_RANKS = 3  # the order of two categories is of no use
 MOST_STRAY = 20  # with more different words among numbers, no remedy is proposed
@@ -87,8 +87,8 @@ class InspectedTable:
     or named.
     """
 
-    raw: RawTable  # parsed cells
-    unparsed: RawTable  # the cells of the file
+    raw: RawTable  # the cells after parsing
+    unparsed: RawTable  # the cells as they are in the file
     target: str
     reading: ColumnParsing
     guesses: Sequence[GuessedColumn]

@@ -16,18 +16,18 @@ import numpy as np
 from trainer.dtypes import CountArray, FloatArray
 
 MAX_INTEGER_WEIGHT = 10**9
-LARGEST_SUM = 1 << 28  # sum of rounded weights: the limit of the counters of all searches
-# share of the total weight: the lightest rows, up to this sum, become 0; half of the gap that counts as closed
+LARGEST_SUM = 1 << 28  # limit on the sum of rounded weights, set by the counters of the searches
+# the lightest rows become 0 up to this share of the total weight, which is half of the gap that counts as closed
 NEGLIGIBLE = 5e-7
 DENOMINATOR = 10**6
-LARGEST_DENOMINATOR = 10**12  # denominator of the fraction for a decimal, so that 0.333… is a third
+LARGEST_DENOMINATOR = 10**12  # limit on the denominators of the weights as fractions, so that 0.333… becomes a third
 
 
 @dataclass(frozen=True, kw_only=True)
 class WholeWeights:
     """Integer weights."""
 
-    weights: CountArray  # (n,), some may be 0
+    weights: CountArray  # shape (n,); some weights may be 0
     error: float = 0.0  # rounding changes an objective by at most this much
 
 
@@ -38,7 +38,7 @@ def whole_weights(given: FloatArray) -> WholeWeights:
     heavy = np.where(_light(given), 0.0, given)
     weights = _by_denominator(heavy)
     if weights is None:
-        parts = heavy / heavy.max()  # because the sum of huge weights may overflow
+        parts = heavy / heavy.max()  # divide by the maximum first, because the sum of huge weights may overflow
         weights = np.rint(parts / parts.sum() * (LARGEST_SUM - len(given))).astype(np.int64)
     elif (heavy == given).all():
         return WholeWeights(weights=weights)
@@ -77,7 +77,8 @@ def rounding_error(given: FloatArray, weights: CountArray) -> float:
     """Return ½ Σ|w/W − v/V|, rounded up, in exact fractions of the distinct weights."""
     values, first, places = np.unique(given, return_index=True, return_inverse=True)
     row_counts = np.bincount(places)
-    if len(values) > 2_000:  # too slow in fractions; the float sum is exact to 1e-12, which is added
+    # exact fractions are too slow for so many values; the float sum is exact to 1e-12, which is added
+    if len(values) > 2_000:
         share = given / given.max()
         rounded = weights / weights.sum()
         return float(np.abs(share / share.sum() - rounded).sum() / 2 + 1e-12)

@@ -19,10 +19,10 @@ from trainer.data.parsing.dates import TIME
 from trainer.dtypes import CodeArray, FloatArray
 from trainer.tree.numbers import percent_text
 
-FEWEST_ROWS = 20  # with both dates
-NOT_BEFORE = 0.98  # smallest share of these rows in which the date is not earlier
-LATER = 0.5  # smallest share of these rows in which the date is later
-LEFT_ERRORS = 0.5  # largest share of the baseline's errors that the date leaves
+FEWEST_ROWS = 20  # required number of rows with both dates
+NOT_BEFORE = 0.98  # the date must be equal or later in at least this share of these rows
+LATER = 0.5  # the date must be later in at least this share of these rows
+LEFT_ERRORS = 0.5  # the date must leave at most this share of the baseline's errors
 WORDS_OF_ENDS = re.compile(
     r"(?:^|[\W_])(?:outcome|closed|closing|ended?|paid|payment|default|discharged?|death|died|cancel\w*|churn\w*|resolved|"
     r"decision|decided|exit|terminat\w*|returned|settled|completed|ende|austritt|bezahlt|entlassung)(?:$|[\W_])",
@@ -35,10 +35,10 @@ class LateDate:
     """A column of dates that may be known only after the outcome, with the evidence."""
 
     column: str
-    made: tuple[str, ...]  # columns of the table that are derived from it
-    earlier: str  # the column of dates that it follows
+    made: tuple[str, ...]  # columns of the table that are derived from this one
+    earlier: str  # the other column of dates, which is earlier in almost all rows
     figure: str
-    certain: bool  # whether the dates predict the class; otherwise only the column's name suggests it
+    certain: bool  # whether the dates predict the class; otherwise only the column's name raises the suspicion
 
 
 def late_dates(

@@ -11,16 +11,16 @@ import numpy as np
 from trainer.dtypes import BoolArray, FloatArray
 from trainer.table import Column, ColumnKind, Table
 
-FACTORS = (10.0, 100.0, 1000.0)  # other factors fit columns with two groups by chance
-FEWEST = 20  # numbers in each part
-FEWEST_VALUES = 8  # different numbers in each part; fewer may be codes
-NEAR = 0.1  # largest difference between the shift of the mean logarithm and that of the factor
-CLEAR = 0.5  # smallest Kolmogorov-Smirnov distance of the parts as they are
-CRITICAL = 1.95  # of the Kolmogorov-Smirnov test at 0.1 %
-WIDEST_GAP = 2.0  # smallest ratio of the gap between two parts to the widest gap within them
-MOST_LEVELS = 10  # categories of a column that may separate the units
-MOST_PARTS = 100  # categories of a table that are examined
-SAMPLE = 20_000  # most rows that are compared
+FACTORS = (10.0, 100.0, 1000.0)  # other factors would fit two-peaked columns by chance
+FEWEST = 20  # required numbers in each part
+FEWEST_VALUES = 8  # required distinct numbers in each part; fewer may be codes
+NEAR = 0.1  # the mean logarithms must differ by the factor up to this tolerance
+CLEAR = 0.5  # the parts must have at least this Kolmogorov-Smirnov distance without conversion
+CRITICAL = 1.95  # critical value of the Kolmogorov-Smirnov test at 0.1 %
+WIDEST_GAP = 2.0  # the gap between the parts must be at least this many times the widest gap within them
+MOST_LEVELS = 10  # limit on the categories of a column that may separate the units
+MOST_PARTS = 100  # limit on the categories that are examined in a table
+SAMPLE = 20_000  # limit on the rows that are compared
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -147,7 +147,8 @@ def _sample(values: FloatArray) -> FloatArray:
 
 def _distance(a: FloatArray, b: FloatArray) -> float:
     """Return the Kolmogorov-Smirnov distance of two sorted samples."""
-    both = np.round(np.concatenate((a, b)), 9)  # logarithms of equal numbers may differ in the last bit
+    # round, because the logarithms of equal numbers may differ in the last bit
+    both = np.round(np.concatenate((a, b)), 9)
     places = np.unique(both)
     below = [np.searchsorted(np.round(values, 9), places, side="right") / len(values) for values in (a, b)]
     return float(np.abs(below[0] - below[1]).max())

@@ -28,7 +28,7 @@ class SettingNames:
 
     columns: tuple[str, ...]
     classes: tuple[str, ...]
-    texts: tuple[str, ...] = ()  # categorical columns
+    texts: tuple[str, ...] = ()  # names of the categorical columns
 
     def column(self, name: str, parameter: str) -> str:
         """Return the name; raise ParameterError if no column has it."""
@@ -332,7 +332,7 @@ def _are_numbers(cuts: Any) -> bool:
     return isinstance(cuts, list) and all(type(cut) in (int, float) and math.isfinite(cut) for cut in cuts)
 
 
-MOST_BALANCED = 1 << 28  # the limit of the counters of all searches
+MOST_BALANCED = 1 << 28  # limit on the total of balanced weights, set by the counters of the searches
 
 
 def balanced_weights(labels: Labels, weights: CountArray | None) -> CountArray:

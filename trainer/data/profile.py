@@ -26,15 +26,16 @@ class ColumnProfile:
     missing: int
     distinct: int
     zeros: int
-    minimum: float | None  # None for a categorical column, as the next two
+    minimum: float | None  # None for a categorical column, as are the next two
     median: float | None
     maximum: float | None
-    edges: tuple[float, ...]  # edges of the bins, one more than bins; empty for binary and categorical columns
+    # edges of the bins, one more than there are bins; empty for binary and categorical columns
+    edges: tuple[float, ...]
     bars: tuple[str, ...]  # name of each bin of a binary or categorical column
-    histogram: np.ndarray  # int64 (bins, classes), numbers of rows
+    histogram: np.ndarray  # int64 (bins, classes), number of rows
     cut_accuracy: float  # share of all rows that the best split classifies correctly
-    cut: float | None  # its threshold; x ≤ cut goes left
-    cut_category: str | None  # its category, against all others
+    cut: float | None  # threshold of the best split; x ≤ cut goes left
+    cut_category: str | None  # category of the best split, which separates it from all others
     cut_empty: str  # side of empty cells, "left" or "right"; "only" if the best split tests for empty cells
     constant: bool
 
@@ -46,10 +47,10 @@ class Profile:
     rows: int
     columns: tuple[ColumnProfile, ...]
     class_counts: Mapping[str, int]
-    baseline: float  # accuracy of always predicting the largest class
+    baseline: float  # accuracy of a tree that always predicts the largest class
     duplicate_rows: int  # rows that equal an earlier row in every column and in class
-    conflicting_rows: int  # rows in groups that are equal in every column and differ in class
-    error_floor: float  # share of rows that any tree misclassifies because of conflicting rows
+    conflicting_rows: int  # rows that equal a row of another class in every column, and the rows of that class
+    error_floor: float  # share of rows that every tree misclassifies because of conflicting rows
     constant_columns: tuple[str, ...]
     duplicate_columns: tuple[tuple[str, str], ...]
 
@@ -71,7 +72,7 @@ def profile(table: Table, labels: Labels) -> Profile:
     counts = labels.counts()
     columns = tuple(_column(column, labels.codes, k) for column in table.columns)
     group = row_groups(table)
-    # number of rows by distinct row and class
+    # number of rows for each distinct row and class
     joint = np.bincount(group * k + labels.codes, minlength=(int(group.max()) + 1) * k).reshape(-1, k)
     sizes = joint.sum(1)
     best = joint.max(1)
@@ -94,7 +95,7 @@ def row_groups(table: Table) -> np.ndarray:
     for column in table.columns:
         values = np.where(column.missing, np.inf, column.values + 0.0)
         codes = np.unique(values, return_inverse=True)[1].reshape(-1).astype(np.int64)
-        # both factors are at most n, so the product fits in int64
+        # both factors are at most n, so that their product fits in int64
         group = np.unique(group * (int(codes.max(initial=0)) + 1) + codes, return_inverse=True)[1].reshape(-1)
     return group.astype(np.int64)
 
@@ -161,7 +162,8 @@ def _best_cut(joint: np.ndarray, empty_counts: np.ndarray) -> tuple[int | None, 
         candidates.append((int(total.max() + empty_counts.max()), None, "only"))
     if not candidates:
         return None, int((total + empty_counts).max(initial=0)), ""
-    correct_rows, at_level, empty_side = max(candidates, key=lambda one: one[0])  # the first among equals
+    # `max` takes the first of equal candidates
+    correct_rows, at_level, empty_side = max(candidates, key=lambda one: one[0])
     return at_level, correct_rows, empty_side
 
 
@@ -186,10 +188,10 @@ def _histogram(
     low = float(levels[0])
     high = float(levels[-1])
     bins = min(BINS, len(levels))
-    width = high / bins - low / bins  # in this order it cannot overflow
+    width = high / bins - low / bins  # dividing before subtracting avoids an overflow
     edges = low + width * np.arange(bins + 1)
     edges[-1] = high
-    if not (np.diff(edges) > 0).all():  # one value, or values too close for bins between them
+    if not (np.diff(edges) > 0).all():  # there is only one value, or the values are too close for bins between them
         return (low, high), (), joint.sum(0, keepdims=True)
     place = np.clip(np.searchsorted(edges, values, side="right") - 1, 0, bins - 1)
     histogram = np.bincount(place * k + classes, minlength=bins * k).reshape(bins, k)

@@ -58,16 +58,20 @@ __all__ = [
 class ModelRows:
     """Rows of a file under a model's schema."""
 
-    table: Table  # every column of the schema; NaN: missing, `UNKNOWN_CODE`: unknown category
-    labels: Labels | None  # None without target column; the code is -1 for a missing or unknown class
+    # has every column of the schema; a cell is NaN if missing and `UNKNOWN_CODE` if its category is unknown
+    table: Table
+    labels: Labels | None  # None without a target column; a missing or unknown class has code -1
     usable: BoolArray  # (n,), False for rows with an empty cell in a needed column that refuses empty cells
-    unknown: Mapping[str, int]  # cells with an unknown category, by column
-    missing: Mapping[str, int]  # empty cells, by column
+    unknown: Mapping[str, int]  # number of cells with an unknown category, by column
+    missing: Mapping[str, int]  # number of empty cells, by column
     extra_columns: tuple[str, ...]
     absent_columns: tuple[str, ...]
-    unknown_words: Mapping[str, Mapping[str, int]] = field(default_factory=dict)  # by column, with their cells
-    respelled: Mapping[str, int] = field(default_factory=dict)  # cells with another spelling of a category, by column
-    blank_words: Mapping[str, Mapping[str, int]] = field(default_factory=dict)  # by numeric column, read as empty
+    # by column, unknown words with the number of their cells
+    unknown_words: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    # number of cells with another spelling of a category, by column
+    respelled: Mapping[str, int] = field(default_factory=dict)
+    # by numeric column, words that were read as empty, with the number of their cells
+    blank_words: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -240,7 +244,8 @@ def build_as_read(
     )
     ignored = {name for name in ignore if name in raw.names and name != target}
     target_reading.ask(name for name in raw.names if name not in ignored)
-    split = {name for name in ignored if target_reading.names([name]) != (name,)}  # dates that are left out as a whole
+    # `ignore` names these dates, so all columns that derive from them are left out
+    split = {name for name in ignored if target_reading.names([name]) != (name,)}
     plain = target_reading.apply(
         _drop_columns(raw, split), target=target, needed=set(target_reading.names(raw.names)) - ignored
     )
@@ -252,10 +257,12 @@ def build_as_read(
         kinds=target_reading.given.schema_kinds(names) | dict(kinds or {}),
         units={name: unit for name, unit in target_reading.units().items() if name in names} | dict(units or {}),
         ignore=[name for name in ignore if name not in split],
-        special=dict.fromkeys(mentioned, ()) | dict(special or {}),  # a column that is named stays
+        # a column for which the user names special values is kept
+        special=dict.fromkeys(mentioned, ()) | dict(special or {}),
         **options,
     )
-    for name in unknown.keys() - {EVERY, *target_reading.names(raw.names)}:  # a column that is left out may be named
+    # the user may name a column that is left out
+    for name in unknown.keys() - {EVERY, *target_reading.names(raw.names)}:
         check_name(name, names)
     explained = meanings or {}
     schema = tuple(
@@ -524,10 +531,11 @@ class ReadColumn(NamedTuple):
     """A column read under its schema."""
 
     column: Column
-    unknown: Mapping[str, int] = MappingProxyType({})  # unknown words, with their cells
-    respelled: int = 0  # cells with another spelling of a category
+    unknown: Mapping[str, int] = MappingProxyType({})  # unknown words, with the number of their cells
+    respelled: int = 0  # number of cells with another spelling of a category
     wrong: tuple[str, ...] = ()  # messages about cells that do not fit
-    blank_words: Mapping[str, int] = MappingProxyType({})  # words such as "-" among numbers, with their cells
+    # words such as "-" among numbers, with the number of their cells
+    blank_words: Mapping[str, int] = MappingProxyType({})
 
 
 def _read_column(column_schema: ColumnSchema, raw: RawTable, needed: bool) -> ReadColumn:
@@ -537,7 +545,7 @@ def _read_column(column_schema: ColumnSchema, raw: RawTable, needed: bool) -> Re
     if values is not None:
         return ReadColumn(Column(schema=column_schema, values=values))
     cells = Cells.of(cells_of)
-    # a model compares any number, also in a column of 0 and 1
+    # read a binary column as numeric, since the model compares any number, not only 0 and 1
     kind = column_schema.kind if column_schema.kind is ColumnKind.CATEGORICAL else ColumnKind.NUMERIC
     wrong = wrong_words(column_schema.name, kind, cells, raw, cells.empty_numbers) if needed else ()
     column, strange, respelled = _under_schema(column_schema, cells)
@@ -560,7 +568,7 @@ def _plain_numbers(column_schema: ColumnSchema, column: pa.Array) -> FloatArray 
         return None
     values = column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
     filled = values[~np.isnan(values)] if column.null_count or np.isnan(values).any() else values
-    if not (np.abs(filled) < LARGEST_EXACT).all():  # infinite, or whole numbers that were rounded
+    if not (np.abs(filled) < LARGEST_EXACT).all():  # the column has infinite values, or integers that float64 rounded
         return None
     return values + 0.0
 
@@ -573,7 +581,7 @@ def _under_schema(column_schema: ColumnSchema, cells: Cells) -> tuple[Column, Bo
         values[cells.empty_numbers] = np.nan
         return Column(schema=column_schema, values=values[cells.index]), np.zeros(len(cells.words), bool), respelled
     codes, strange = category_codes(cells.words, column_schema)
-    # a category of the model is not an empty cell, even if the word could mean 'missing'
+    # if the model has a category such as 'NA', the word means this category and not an empty cell
     empty = cells.marks & (codes == UNKNOWN_CODE)
     if (strange & ~empty).any():
         spellings = Spellings(column_schema.categories)

@@ -169,7 +169,7 @@ def _record(text: str) -> Mapping[str, Any] | None:
     try:
         record = json.loads(text, parse_float=str, parse_int=str)
     except (ValueError, RecursionError):
-        return None  # `read_costs` reports the error
+        return None  # return no record here, since `read_costs` reports the error
     return record if isinstance(record, dict) else None
 
 

@@ -54,7 +54,8 @@ def read_weights(raw: RawTable, reading: ColumnParsing, name: str, rows: np.ndar
     raw_weights, form = _read_cells(raw, reading, name, rows)
     counted = raw_weights > 0
     integers = whole_weights(raw_weights)
-    values = np.where(counted, np.maximum(integers.weights, 1), 0)  # so that rounding drops no row
+    # raise small weights to 1, so that rounding drops no row
+    values = np.where(counted, np.maximum(integers.weights, 1), 0)
     step = _step(raw_weights, values, exact=not integers.error)
     return RowWeights(
         column=name, values=values[counted], given=raw_weights[counted], step=step, counted=counted, form=form

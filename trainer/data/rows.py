@@ -23,7 +23,7 @@ from trainer.dtypes import FloatArray
 from trainer.errors import Refusal, RowError
 from trainer.table import ColumnKind, ColumnSchema, UnknownPolicy
 
-UNKNOWN_CODE = -1.0  # as in trainer.data.reader: no test of a category is true for it
+UNKNOWN_CODE = -1.0  # the same value as in trainer.data.reader: no test of a category is true for it
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,7 +44,8 @@ class ParsedRows:
 
     matrix: FloatArray  # (n, columns of the schema), NaN where a value is missing
     notes: tuple[Note, ...]
-    respelled: Mapping[str, int] = field(default_factory=dict)  # by column, cells with another spelling of a category
+    # number of cells with another spelling of a category, by column
+    respelled: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def unknown_words(self) -> dict[str, Counter[str]]:
@@ -78,7 +79,7 @@ def plain_numbers(cells: Sequence[Any]) -> FloatArray | None:
         return None
     if few:
         return values
-    # struct packs True as 1, so the types matter only if there is a 0 or a 1
+    # struct packs True as 1 and False as 0, so the types must be checked only if one of these values occurs
     if ((values == 0.0) | (values == 1.0)).any() and bool in set(map(type, cells)):
         return None
     return values
@@ -103,7 +104,8 @@ def plain_rows(
 
 def plain_matrix(matrix: FloatArray) -> FloatArray | None:
     """Return `matrix` (n, columns) if every cell is finite and exact, else None."""
-    return matrix if (np.abs(matrix) < LARGEST_EXACT).all() else None  # NaN is not
+    # a comparison with NaN is False, so that a matrix with NaN is rejected, too
+    return matrix if (np.abs(matrix) < LARGEST_EXACT).all() else None
 
 
 def parse_rows(
@@ -236,7 +238,7 @@ def _category(
     observations: _Observations,
 ) -> float:
     if cell is None or (isinstance(cell, str) and cell not in codes and (cell.strip() == "" or cell.strip() in MARKS)):
-        # a word such as 'NA' is missing, as in files, unless it is a category of the model
+        # as in files, a word such as 'NA' is missing unless it is a category of the model
         if column.missing_code is not None:
             return float(column.missing_code)
         return _missing(column, i, used and not column.answers_empty)
@@ -261,7 +263,7 @@ def _category_words(column: ColumnSchema, i: int, cell: Any) -> list[str]:
     if isinstance(cell, bool):
         return [str(cell).lower(), str(cell), str(cell).upper()]
     if isinstance(cell, int):
-        if abs(cell) > 10**30:  # Python does not print very long numbers
+        if abs(cell) > 10**30:  # Python refuses to print very long integers
             raise _row_error(column, i, "has a number of more than 30 digits")
         return [str(cell), f"{cell}.0"]
     if isinstance(cell, float):

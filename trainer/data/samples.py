@@ -10,7 +10,8 @@ from pathlib import Path
 from trainer.tree.document import write_atomically
 
 LINES = ((0, 1, 2), (3, 4, 5), (6, 7, 8), (0, 3, 6), (1, 4, 7), (2, 5, 8), (0, 4, 8), (2, 4, 6))
-MONKS_NOISE = (7, 41, 83, 128, 190, 215, 251, 303, 350, 397, 411, 429)  # rows of monks-3 with a flipped class
+# indices of the rows of monks-3 whose class is flipped
+MONKS_NOISE = (7, 41, 83, 128, 190, 215, 251, 303, 350, 397, 411, 429)
 
 
 @dataclass(frozen=True)
@@ -27,7 +28,7 @@ class Sample:
 
 def _scikit_learn_lines(name: str, target: str) -> Callable[[], Iterator[str]]:
     def lines() -> Iterator[str]:
-        from sklearn import datasets  # scikit-learn is slow to import, and only needed here
+        from sklearn import datasets  # import here, because scikit-learn loads slowly and only these samples need it
 
         data = getattr(datasets, f"load_{name}")()
         yield ",".join([*map(str, data.feature_names), target])
@@ -67,7 +68,7 @@ def _tic_tac_toe() -> Iterator[str]:
     for board in product("xob", repeat=9):
         x = board.count("x")
         o = board.count("o")
-        if x - o not in (0, 1):  # players take turns; this skips two thirds of all boards
+        if x - o not in (0, 1):  # players take turns, so other boards cannot occur; this skips two thirds of all boards
             continue
         x_lines = sum(all(board[i] == "x" for i in line) for line in LINES)
         o_lines = sum(all(board[i] == "o" for i in line) for line in LINES)

@@ -14,9 +14,9 @@ import numpy as np
 from trainer.dtypes import BoolArray, CountArray, FloatArray
 
 Z95 = 1.959963984540054
-TAIL = 0.975  # the quantile of Student's t for an interval at 95 %
+TAIL = 0.975  # quantile of Student's t for a two-sided interval of 95 %
 RESAMPLES = 2000
-MAX_GROUPS = 1000  # more groups are merged at random to this number before resampling
+MAX_GROUPS = 1000  # more groups are merged at random into this number before resampling
 Interval = tuple[float, float]
 
 
@@ -155,7 +155,7 @@ def of_rows(correct: BoolArray, weights: CountArray | None = None, groups: np.nd
     row_weights = np.ones(len(correct)) if weights is None else weights.astype(np.float64)
     if groups is None:
         return of_weights(WeightSums.of(row_weights * correct, row_weights))
-    from scipy.special import stdtrit  # slow to import, and only needed if rows have groups
+    from scipy.special import stdtrit  # import here, because SciPy loads slowly and only rows with groups need it
 
     _, place = np.unique(groups, return_inverse=True)
     n = np.bincount(place, weights=row_weights)
@@ -204,7 +204,7 @@ def of_costs(costs: FloatArray, n: FloatArray, *, least: float = 0.0) -> Interva
     A percentile bootstrap over groups is too narrow for few groups. So its distances from the cost per row are widened by two
     factors: the quantile of Student's t with groups − 1 degrees of freedom over the normal one, and √(groups / (groups − 1)).
     """
-    from scipy.special import stdtrit  # slow to import, and only needed if answers have costs
+    from scipy.special import stdtrit  # import here, because SciPy loads slowly and only answers with costs need it
 
     has_rows = n > 0
     groups = int(has_rows.sum())
@@ -259,13 +259,13 @@ def of_cost_sums(sums: CostSums, folds: int = 0) -> Interval | None:
     The variance of the ratio is that by linearisation, and the quantile is Student's t with groups − 1 degrees of freedom. The
     interval ends at 0. None for fewer than two groups, for equal costs, and for a single fold.
     """
-    from scipy.special import stdtrit  # slow to import, and only needed if answers have costs
+    from scipy.special import stdtrit  # import here, because SciPy loads slowly and only answers with costs need it
 
     if sums.count < 2 or folds == 1:
         return None
     mean = sums.cost / sums.n
     spread = sums.squares - 2 * mean * sums.products + mean * mean * sums.n_squares
-    if spread <= 1e-12 * sums.squares:  # equal costs, up to rounding
+    if spread <= 1e-12 * sums.squares:  # all costs are equal up to rounding
         return None
     variance = sums.count / (sums.count - 1) * spread / sums.n**2
     if folds:
@@ -288,7 +288,7 @@ def _resample(total: FloatArray, n: FloatArray) -> FloatArray:
 
 def effective_rows(correct: FloatArray, n: FloatArray) -> float | None:
     """Return how many independent rows have the variance of the share over resampled groups; None for fewer than two groups."""
-    from scipy.special import stdtrit  # slow to import, and only needed if rows have groups
+    from scipy.special import stdtrit  # import here, because SciPy loads slowly and only rows with groups need it
 
     groups = len(n)
     if groups < 2:

@@ -42,8 +42,9 @@ class TrainingSet:
         return sum(key in self._keys for key in self._keys_of(matrix, codes))
 
     def _keys_of(self, matrix: FloatArray, codes: CodeArray) -> list[bytes]:
-        used = matrix[:, list(self.tree.used_columns)] + 0.0  # -0.0 and 0.0 are the same number
-        used[np.isnan(used)] = np.nan  # one bit pattern for every empty cell
+        # adding 0.0 turns -0.0 into 0.0, since both are the same number
+        used = matrix[:, list(self.tree.used_columns)] + 0.0
+        used[np.isnan(used)] = np.nan  # give every empty cell the same bit pattern, because keys compare bytes
         rows = np.column_stack([used, codes]).astype("<f8")
         return [row.tobytes() for row in rows]
 
@@ -67,7 +68,7 @@ def read_training_set(model: ModelFile, path: str | Path, *, limits: ReadLimits 
     raw = read_for_model(path, ColumnParsing.from_json(model.reading), names, target=model.target, limits=limits)
     try:
         part = training_part(model, raw)
-    except DataError:  # the columns are not those of the training
+    except DataError:  # the file lacks columns of the training
         return None
     if part is None:
         return None

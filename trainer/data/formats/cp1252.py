@@ -14,9 +14,9 @@ import numpy as np
 
 ENCODING = "cp1252"
 SURE = 0.9
-MOST_ODD = 0.02  # share of the places beyond ASCII that may look wrong
+MOST_ODD = 0.02  # largest share of non-ASCII characters that may look wrong
 MOST_PLACES = 200_000
-BETWEEN = "’‘·–—\u00ad"  # signs that occur between letters: l’eau, col·legi
+BETWEEN = "’‘·–—\u00ad"  # characters that occur between letters, as in l’eau and col·legi
 OTHER, SMALL, CAPITAL, SIGN = range(4)
 WORD = re.compile(r"[^\s,;|\"\t]*[^\x00-\x7f][^\s,;|\"\t]*")
 

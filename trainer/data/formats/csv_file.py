@@ -25,15 +25,15 @@ from trainer.errors import DataError
 
 DELIMITER_NAMES = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
 LISTED = 20
-PANDAS_INDEX = "Unnamed: 0"  # pandas' name for a saved index without a name
+PANDAS_INDEX = "Unnamed: 0"  # pandas writes this name for an index without a name
 R_ROW_NAMES = "row names"
-FEWEST_NAMED_ROWS = 4  # fewer rows may have row names by chance
+FEWEST_NAMED_ROWS = 4  # with fewer rows, a column may look like row names by chance
 NO_HEADER = " If the file has no header line, read its first line as data (--no-header)."
 FIRST_LINE = "The first line of the file says so."
 BY_TABLE = "It cuts the lines of the table into as many values as the header."
 NO_THREAD = "launch worker thread"
 SOMETHING = re.compile(rb"\S")
-BLOCK = 1 << 21  # bytes per parser block; the parser reserves as much for every column
+BLOCK = 1 << 21  # bytes per block of the parser, which reserves as much for every column
 
 
 def read_csv(
@@ -89,7 +89,8 @@ def read_csv(
     try:
         found = cut.table(stated_layout)
     except DataError as error:
-        refusal = error.with_traceback(None)  # frees the first attempt's memory before the second one
+        # drop the traceback, so that the memory of the first attempt is freed before the second
+        refusal = error.with_traceback(None)
     if refusal is not None:
         around = _table_layout(cut, stated_layout)
         if around is None:
@@ -376,12 +377,12 @@ def _cells(body: bytes, scan_result: Scan, delimiter: str, width: int, header: b
     first = int(header)
     rows = len(scan_result.starts) - first
     if scan_result.blank:
-        # the parser would read a line of spaces as a row
+        # join the records without blank lines, because the parser would read a line of spaces as a row
         view = memoryview(body)
         pieces = [view[scan_result.starts[i] : scan_result.ends[i]] for i in range(first, len(scan_result.starts))]
         part: bytes | memoryview = b"\n".join(pieces) + b"\n"
     else:
-        part = memoryview(body)[scan_result.starts[first] :]  # no copy
+        part = memoryview(body)[scan_result.starts[first] :]  # a memoryview does not copy the bytes
     longest = int((scan_result.ends - scan_result.starts).max())
     columns = _parse(part, delimiter, width, newlines=scan_result.quoted_breaks, block=max(BLOCK, 2 * longest))
     if len(columns[0]) != rows:
@@ -398,7 +399,8 @@ def _parse(
     try:
         table = pacsv.read_csv(
             pa.BufferReader(pa.py_buffer(part)),
-            # One record must fit into a block. Threads are off: they gain nothing here, and may abort a process that ends at once.
+            # a record must fit into a block. Threads are off: they gain nothing here, and can abort a process that
+            # exits right afterwards
             read_options=pacsv.ReadOptions(column_names=names, use_threads=False, block_size=min(len(part) + 1, block)),
             parse_options=pacsv.ParseOptions(delimiter=delimiter, newlines_in_values=newlines),
             convert_options=pacsv.ConvertOptions(
@@ -408,13 +410,13 @@ def _parse(
     except MemoryError:
         raise
     except pa.ArrowException as error:
-        if NO_THREAD in str(error):  # no memory for the stack of the reading thread
+        if NO_THREAD in str(error):  # the reading thread could not start, since there is no memory for its stack
             raise MemoryError(str(error)) from error
         raise DataError(f"The file cannot be cut into cells: {error}. Check its quotes and its delimiter.") from error
     pieces = table.columns[::-1]
     columns = []
     del table
-    while pieces:  # one column at a time, so that its chunks are freed once combined
+    while pieces:  # convert one column at a time, so that its chunks are freed before the next one
         columns.append(flat(pieces.pop()))
     return tuple(columns)
 
@@ -425,7 +427,8 @@ def _header_guess(
     """Judge whether the first line has names, by the cells below it."""
     first = _record(body, scan_result, 0, delimiter)
     if header:
-        # the columns without that of R's row names, and without columns that have neither name nor value
+        # skip the column of R's row names, which has no field in the header, and trailing columns without name and
+        # values
         named_columns = columns[len(columns) - len(first) :] if len(first) < len(columns) else columns
         names = [cell.strip() for cell in first][: len(named_columns)]
         return judge_header(names, named_columns[: len(names)])

@@ -13,12 +13,13 @@ import numpy as np
 LINE_FEED = 10
 QUOTE = 34
 DELIMITERS = (",", ";", "\t", "|")
-SPACED = re.compile(r'"[^"\n]*"(?: "[^"\n]*")+\n')  # a header as R writes it by default
+# a header as R writes it by default: quoted names, separated by spaces
+SPACED = re.compile(r'"[^"\n]*"(?: "[^"\n]*")+\n')
 SAMPLE_BYTES = 1 << 16
 SAMPLE_LINES = 200
 SPACES = np.array([9, 11, 12, 13, 32], np.uint8)
-PIECE = 1 << 18  # bytes per step
-MOST_PLACES = 1000  # reported places of text behind a closing quote
+PIECE = 1 << 18  # bytes per scanning step
+MOST_PLACES = 1000  # limit on the reported places where text follows a closing quote
 QUOTED = re.compile(r'"(?:[^"]|"")*"')
 
 
@@ -28,7 +29,7 @@ class Excess:
 
     records: int = 0
     line: int = 0
-    quoted: bool = False  # whether the long record has an open quote
+    quoted: bool = False  # whether the long record has an unclosed quote
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,7 +86,7 @@ class _State:
 
     open: bool = False
     skip: int = -1
-    opened: int = -1  # position of the quote that opened the open value
+    opened: int = -1  # position of the opening quote of the open value
 
 
 class _Walk:
@@ -96,18 +97,18 @@ class _Walk:
         self.delimiter = delimiter
         self.data = np.frombuffer(body, np.uint8)
         self.state = _State()
-        # position and state of the current, unfinished record
+        # position and counts of the current, unfinished record
         self.start = 0
         self.line = 1
-        self.cuts = 0  # delimiters in it
-        self.breaks = 0  # line feeds before this piece
+        self.cuts = 0  # delimiters in the current record
+        self.breaks = 0  # line feeds before the current piece
         self.opened_line = 1
         self.kept = self.seen = 0
-        self.several = False  # whether some record has more than one field
+        self.several = False  # whether any record has more than one field
         self.blank = self.quoted_breaks = False
         self.after: list[int] = []
         self.found: list[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]] = []
-        self.long = 0  # line of the longest record
+        self.long = 0  # line number of the longest record
         self.longest = 0
 
     def piece(self, first: int, last: int) -> None:
@@ -149,7 +150,7 @@ class _Walk:
     def _keep(self, starts: np.ndarray, ends: np.ndarray, lines: np.ndarray, fields: np.ndarray) -> None:
         self.several = self.several or bool(fields.max() > 1)
         full = ends > starts
-        # a line of spaces is empty in a file of several columns, and may be a value in a file of one
+        # a line of spaces is blank in a file of several columns, but may be a value in a file of one column
         blank = full & (fields == 1) & np.isin(self.data[np.minimum(starts, len(self.data) - 1)], SPACES)
         if blank.any():
             first = int(starts[0])
@@ -198,7 +199,7 @@ class _Walk:
         )
 
     def _keep_last(self) -> None:
-        if self.start == len(self.data):  # also for a part of a file in which every line is skipped
+        if self.start == len(self.data):  # no record is open at the end of the file, or all its lines were skipped
             return
         end = np.array([len(self.data)])
         self._keep(np.array([self.start]), end, np.array([self.line]), np.array([self.cuts + 1]))
@@ -220,7 +221,7 @@ class _Walk:
         border = np.array([self.delimiter, LINE_FEED, QUOTE], np.uint8)
         odd = opens[0] and not paired and before[0] == QUOTE
         if not odd and np.isin(before[opens], border).all() and np.isin(after[~opens], border).all():
-            # a doubled quote closes and opens again at once, which changes nothing between
+            # a doubled quote closes the value and opens it again at once, so the text between is unaffected
             first = quotes[opens & (before != QUOTE)]
             opened = int(first[-1]) if len(first) else state.opened
             again = not opens[-1] and after[-1] == QUOTE

@@ -78,7 +78,8 @@ def read_bytes(path: Path, limits: ReadLimits) -> bytes:
     """Return the content of a file, unpacked if gzipped; raise DataError if it is missing, empty or too large."""
     try:
         with path.open("rb") as stream:
-            content = stream.read(min(limits.bytes, path.stat().st_size) + 1)  # Python allocates a buffer of this size
+            # Python allocates a buffer of the requested size, so ask for no more than the file has, plus one byte
+            content = stream.read(min(limits.bytes, path.stat().st_size) + 1)
     except OSError as error:
         raise DataError(f"The file '{path.name}' cannot be read: {error.strerror or error}.") from error
     if not content:
@@ -91,10 +92,10 @@ def read_bytes(path: Path, limits: ReadLimits) -> bytes:
 
 
 def _unpack(content: bytes, limits: ReadLimits) -> bytes:
-    pieces = io.BytesIO()  # grows in place: a list of pieces would be copied as a whole at the end
+    pieces = io.BytesIO()  # BytesIO grows in place, while joining a list of pieces would copy everything at the end
     at = 0
     try:
-        while content[at : at + 2] == GZIP_MAGIC:  # a gzip file may have several members
+        while content[at : at + 2] == GZIP_MAGIC:  # a gzip file may consist of several members
             at = _unpack_member(content, at, pieces, limits)
     except zlib.error as error:
         raise DataError(f"The gzip file is damaged: {error}. Compress it again.") from error
@@ -186,13 +187,13 @@ def _by_first_bytes(content: bytes) -> tuple[str, str]:
 
 def _to_utf8(content: bytes, name: str) -> bytes:
     if name in ("utf-8", "utf-8-sig"):
-        # only the check is needed, so the text is decoded in pieces to keep the copy small
+        # only the validity matters, so decode in pieces and discard the text to save memory
         decoder = codecs.getincrementaldecoder("utf-8")()
         for start in range(0, len(content), 8 * CHUNK):
             try:
                 decoder.decode(content[start : start + 8 * CHUNK])
             except UnicodeDecodeError:
-                content.decode("utf-8")  # raises with the position in the whole file
+                content.decode("utf-8")  # this raises an error with the position in the whole file
         decoder.decode(b"", final=True)
         return content
     return _recode(content, name)
@@ -210,7 +211,7 @@ def _recode(content: bytes, name: str) -> bytes:
             out.write(decoder.decode(content[start : start + CHUNK]).encode("utf-8"))
         out.write(decoder.decode(b"", final=True).encode("utf-8"))
     except UnicodeDecodeError:
-        content.decode(name)  # raises with the position in the whole file
+        content.decode(name)  # this raises an error with the position in the whole file
         raise
     return out.getvalue()
 
@@ -218,7 +219,7 @@ def _recode(content: bytes, name: str) -> bytes:
 def _undecodable(content: bytes, name: str, error: UnicodeError) -> DataError:
     start = error.start if isinstance(error, UnicodeDecodeError) else 0
     if isinstance(error, UnicodeDecodeError) and len(error.object) < len(content):
-        start = len(content) - len(error.object)  # the error holds only the last, unfinished character
+        start = len(content) - len(error.object)  # an incremental decoder reports only the last, incomplete character
     line = content.count(b"\n", 0, start) + 1
     what = f"byte {start + 1} (line {line}) is 0x{content[start]:02x}" if start < len(content) else "the end is missing"
     others = TO_TRY if name.startswith("utf-8") else f"utf-8, utf-8-sig, {TO_TRY}"

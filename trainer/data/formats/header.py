@@ -13,13 +13,14 @@ import pyarrow.compute as pc
 
 from trainer.dtypes import FloatArray
 
-EXAMINED_ROWS = 10_000  # rows in which a name is searched as a value
+EXAMINED_ROWS = 10_000  # rows in which a name is looked up as a value
 NUMBER_ROWS = 500  # rows whose cells are parsed as numbers
-FEWEST_IN_SERIES = 3  # numbers that rise by one in neighbouring names, such as 2019, 2020, 2021
+FEWEST_IN_SERIES = 3  # names form a series if at least this many neighbours rise by one, such as 2019, 2020, 2021
 FEWEST_YEARS = 2
 YEARS = (1900, 2100)
-RARE_SERIES = 0.05  # largest share of rows in which the same columns also rise by one
-MOST_VALUES_SHARE = 0.2  # with more different texts per row, a new text says nothing
+# a series of names is a header only if the same columns rise by one in at most this share of the rows
+RARE_SERIES = 0.05
+MOST_VALUES_SHARE = 0.2  # if a column has more distinct texts per row, an unknown text in the first line is no evidence
 
 
 class NameEvidence(Enum):
@@ -84,7 +85,8 @@ def _of_number(name: str, column: pa.Array) -> NameEvidence:
     if share <= 0.5 or not np.isfinite(float(name)):
         return NameEvidence.NAMES if share == 0 and len(column) else NameEvidence.ROW
     low, high = numbers.min(), numbers.max()
-    margin = max(high - low, abs(low), abs(high))  # a first row may have the largest number of its column
+    # the first row may have the largest number of its column, so allow for values outside the range
+    margin = max(high - low, abs(low), abs(high))
     return NameEvidence.ROW if low - margin <= float(name) <= high + margin else NameEvidence.NAMES
 
 
@@ -95,7 +97,7 @@ def _of_text(name: str, column: pa.Array) -> NameEvidence:
     if pc.any(pc.equal(words, name)).as_py():
         return NameEvidence.ROW
     if _numbers(column)[1] > 0.5:
-        return NameEvidence.NOTHING  # "NA" above numbers is a cell, too
+        return NameEvidence.NOTHING  # "NA" above numbers can be a cell as well as a name
     return NameEvidence.NAMES if len(pc.unique(words)) <= MOST_VALUES_SHARE * len(words) else NameEvidence.NOTHING
 
 

@@ -22,7 +22,7 @@ MOST_TITLES = 30
 MOST_FOOTERS = 30
 FEWEST_ROWS = 2
 NEARLY_ALL = 0.9
-LOOKED_AT = 5  # records that show whether columns without a name are empty
+LOOKED_AT = 5  # records that are examined to find out whether columns without a name are empty
 SEP = re.compile(rb'"?sep=(.|\t)"?[ \t]*(\n|$)', re.IGNORECASE)
 TOTALS = re.compile(
     r"(grand |sub-?)?totals?|sum|sums|average|mean|median|min(imum)?|max(imum)?|count|summe|gesamt(summe)?|mittelwert|durchschnitt"
@@ -36,7 +36,7 @@ NOTES = re.compile(
 )
 NUMBER_LIKE = re.compile(r"[-+]?[0-9][0-9.,' %€$]*")
 
-Line = tuple[int, str]  # number from 1, text
+Line = tuple[int, str]  # line number from 1, and text
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -129,10 +129,10 @@ def footers(names: Sequence[str], columns: Sequence[pa.Array], lines: np.ndarray
         cells = [str(column[i].as_py() or "").strip() for column in columns]
         full = [j for j, cell in enumerate(cells) if cell]
         gap = not quoted and bool(lines[i] - lines[i - 1] > 1)
-        # a complete row may belong to the table, unless a blank line separates a total from it
+        # a complete row may belong to the table, unless a blank line precedes it and it begins like a total
         is_complete = len(full) == width and not (gap and TOTALS.fullmatch(cells[0].rstrip(": ")))
         if not full or not _is_footer([cells[j] for j in full], width, gap) or is_complete:
-            filler = not full and count  # an empty row between the table and the footers
+            filler = not full and count  # an empty row between the table and its footers is left out, too
             if not filler:
                 break
         elif _stands_elsewhere(columns[full[0]], cells[full[0]], i):
@@ -197,7 +197,8 @@ def _end(body: bytes, delimiter: str, width: int, head: int | None) -> tuple[int
     start = 0
     if head is None:
         start = body.find(b"\n", len(body) - SAMPLE_BYTES) + 1
-        if not start or not body[start:].strip() or b'"' in body[start:]:  # a quote may be open here
+        # a quoted value may begin before this part, so its line breaks cannot be trusted
+        if not start or not body[start:].strip() or b'"' in body[start:]:
             return len(body), ()
     tail = body[start:]
     scan_result = scan(tail, delimiter.encode())
@@ -220,7 +221,7 @@ def _header(body: bytes, scan_result: Scan, delimiter: str, width: int) -> int |
         names = [cell for cell in cells if cell]
         numbers = any(NUMBER_LIKE.fullmatch(name) for name in names)
         distinct = len(cells) == width and len(names) == len(set(names)) and not (numbers and i)
-        if any("\t" in name for name in names):  # a tab separates several names
+        if any("\t" in name for name in names):  # a tab means that the cell holds several names
             return None
         if distinct and (len(names) == width or _hollow_end(body, scan_result, delimiter, i, len(names))):
             return i
@@ -275,7 +276,7 @@ def _gap_between(scan_result: Scan, i: int, head: int, width: int) -> bool:
 
 
 def _cells(body: bytes, scan_result: Scan, record: int, delimiter: str) -> list[str]:
-    # tabs are not stripped: one at the end can be a delimiter
+    # keep tabs, because a tab at the end can be a delimiter
     text = body[scan_result.starts[record] : scan_result.ends[record]].decode("utf-8", "replace").strip("\r\n")
     return [cell.strip() for cell in next(csv.reader([text], delimiter=delimiter), [])]
 

@@ -124,7 +124,8 @@ def read_arrow(path: Path, limits: ReadLimits) -> RawTable:
     with _damaged_file("Arrow"), pa.OSFile(str(path)) as source, pa.ipc.open_file(source) as file:
         for i in range(file.num_record_batches):
             batch = file.get_batch(i)
-            batch.validate(full=True)  # offsets of a damaged file may point anywhere
+            # a damaged file may have offsets beyond its buffers, which would crash later reads
+            batch.validate(full=True)
             rows += batch.num_rows
             size += batch.nbytes
             _check_shape(rows, len(file.schema.names), limits)
@@ -190,7 +191,7 @@ class ParquetPieces:
         """Yield pieces of at most `size` rows with the columns `column_names`, each with its row numbers in the file."""
         present = [name for name in self.names if name in column_names]
         self._refuse(column_names)
-        if not present:  # nothing but the number of rows matters
+        if not present:  # without columns, only the number of rows is needed
             numbers = np.arange(1, self.rows + 1)
             for start in range(0, self.rows, size):
                 yield RawTable(names=(), columns=(), line_numbers=numbers[start : start + size], detected=PARQUET)
@@ -284,5 +285,5 @@ def parquet_column(column: pa.ChunkedArray) -> pa.Array:
     if not any(test(column.type) for test in TYPED):
         column = column.cast(pa.string())
     if pa.types.is_string(column.type):
-        column.validate(full=True)  # a damaged file may hold any bytes
+        column.validate(full=True)  # a damaged file may hold bytes that are not UTF-8
     return flat(column)

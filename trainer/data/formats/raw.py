@@ -12,8 +12,9 @@ import pyarrow.compute as pc
 
 from trainer.data.formats import layout as layouts
 
-MOST_NAME = 1000  # characters of a column's name, which every tree, answer and page repeats
-RARE = ("top", "bottom", "sheet", "sheets", "index", "remarks")  # fields that most files do not have
+MOST_NAME = 1000  # limit on the characters of a column's name, since every tree, answer and page repeats it
+# fields that are left out of the JSON if they are unset, as in most files
+RARE = ("top", "bottom", "sheet", "sheets", "index", "remarks")
 TYPED = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean)
 
 

@@ -59,7 +59,7 @@ def read_table(
         return read_workbook(path, limits, sheet=sheet, header=header, skip_top=skip_top, skip_bottom=skip_bottom)
     if sheet is not None:
         raise DataError(f"Only an .xlsx file has sheets, and '{path.name}' is none. Leave the sheet out.")
-    # no local name holds the bytes, so that they are freed as soon as they are decoded
+    # pass the bytes without a local name, so that they are freed as soon as they are decoded
     return read_csv(
         read_bytes(path, limits), delimiter=delimiter, encoding=encoding, header=header, limits=limits,
         skip_top=skip_top, skip_bottom=skip_bottom,

@@ -14,8 +14,8 @@ from collections.abc import Iterable
 from typing import Any
 
 FORMULA = ("=", "+", "-", "@", "＝", "＋", "－", "＠")
-BREAKS = ("\t", "\r", "\n", "\0")  # escaped at the beginning of a cell
-BEFORE = "\ufeff\u200b\0"  # skipped besides spaces, breaks and tabs
+BREAKS = ("\t", "\r", "\n", "\0")  # characters that are escaped at the beginning of a cell
+BEFORE = "\ufeff\u200b\0"  # characters that spreadsheets skip before a formula, besides spaces, breaks and tabs
 NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
 
 

@@ -17,12 +17,13 @@ from trainer.errors import DataError
 from trainer.table import Table
 
 KEY = b"octweb-raw"
-ROW_GROUP = 50_000  # rows; a page of twenty rows need not read the whole file
+ROW_GROUP = 50_000  # rows per group, so that a page of twenty rows does not read the whole file
 
 
 def write_raw(raw: RawTable, path: str | Path) -> None:
     """Write `raw` as Parquet; line numbers and `detected` go into the metadata of the file."""
-    steps = np.diff(raw.line_numbers, prepend=0).astype("<i8")  # mostly ones, which compress well
+    # differences of line numbers are mostly 1, so they compress well
+    steps = np.diff(raw.line_numbers, prepend=0).astype("<i8")
     record = {"detected": raw.detected.to_json(), "lines": base64.b64encode(zlib.compress(steps.tobytes())).decode()}
     table = pa.table(list(raw.columns), names=list(raw.names)).replace_schema_metadata({KEY: json.dumps(record)})
     pq.write_table(table, path, compression="zstd", row_group_size=ROW_GROUP)

@@ -21,7 +21,7 @@ from trainer.tree.file import write_atomically
 FORMAT = b"octweb-table"
 FORMAT_VERSION = 1
 KEY = b"octweb"
-# field names; columns are stored under their index, since a column may have any name
+# fixed field names; a column is stored under its index, because its own name could equal one of these
 ROWS = "row"
 LABELS = "label"
 

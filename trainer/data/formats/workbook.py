@@ -35,8 +35,8 @@ WORKBOOK = "xl/workbook.xml"
 RELATIONS = "xl/_rels/workbook.xml.rels"
 COMMON_PARTS = ("[Content_Types].xml", "_rels/.rels", WORKBOOK, RELATIONS, "xl/styles.xml", "xl/sharedStrings.xml")
 EMPTY, NUMBER, TRUTH, TIME, TEXT = range(5)
-BREAK = "\ue00a"  # represents a line break in a cell, so that a row is a line
-MOST_AROUND = 1_000  # rows above and below the table
+BREAK = "\ue00a"  # a private-use character that replaces a line break in a cell, so that each row is one line
+MOST_AROUND = 1_000  # limit on rows above and below the table
 DATE_LENGTH = len("2024-12-31")
 CELL = re.compile(r"([A-Z]{1,3})([1-9][0-9]{0,6})")
 
@@ -59,7 +59,7 @@ class SheetScan:
     first_unstored: str = ""
     errors: int = 0
     hidden_rows: int = 0
-    merged: list[tuple[int, int, int]] = field(default_factory=list)  # first row, last row, column; from 0
+    merged: list[tuple[int, int, int]] = field(default_factory=list)  # first row, last row and column, counted from 0
 
 
 def is_workbook(path: Path) -> bool:
@@ -295,7 +295,7 @@ class _Scanner:
         self.found.columns = max(self.found.columns, self.column)
         kind = attributes.get("t", "")
         self.found.errors += kind == "e"
-        self.is_text = kind == "str"  # a formula may give an empty text
+        self.is_text = kind == "str"  # a formula may result in an empty text, which still is a value
         self.has_formula = self.has_value = False
 
     def _text(self, text: str) -> None:
@@ -375,7 +375,7 @@ def _lines_of(path: str, sheet: str, scan: SheetScan) -> tuple[bytes, np.ndarray
 
 def _cells_of(path: str, sheet: str) -> list[list[Any]]:
     """Return the values of a sheet from its first row and column on; "" for an empty cell."""
-    from python_calamine import CalamineError, CalamineWorkbook  # loaded only for workbooks
+    from python_calamine import CalamineError, CalamineWorkbook  # import here, because only workbooks need this package
 
     try:
         with CalamineWorkbook.from_path(path) as book:
@@ -383,7 +383,8 @@ def _cells_of(path: str, sheet: str) -> list[list[Any]]:
     except CalamineError as error:
         raise DataError(f"The workbook is damaged: {error}. Save it again as .xlsx or .csv.") from error
     except BaseException as error:
-        if type(error).__name__ != "PanicException":  # a fault of the reader, which derives from BaseException
+        # the Rust reader reports its own faults by a PanicException, which does not derive from Exception
+        if type(error).__name__ != "PanicException":
             raise
         raise DataError("The workbook cannot be read. Save it again as .xlsx or .csv.") from error
 

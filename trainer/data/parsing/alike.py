@@ -9,7 +9,8 @@ from functools import cached_property
 
 UNSEEN = dict.fromkeys(map(ord, "\u00ad\u200b\u200c\u200d\u200e\u200f\u2060\ufe0e\ufe0f\ufeff"))
 NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,3})?", re.ASCII)
-LEADING_ZERO = re.compile(r"[+-]?0[0-9]", re.ASCII)  # a code such as 007 is not the number 7
+# a number with a leading zero, such as 007, is a code that differs from 7
+LEADING_ZERO = re.compile(r"[+-]?0[0-9]", re.ASCII)
 TRUTH = {"1": "true", "0": "false"}
 
 

@@ -23,7 +23,7 @@ LONG = re.compile(r"^([+-]?[0-9]{16,1000})(\.0*)?$")
 LEADING_ZERO = r"^[+-]?0[0-9]+$"
 TRUTH = {"true": 1.0, "false": 0.0}
 TWO_LETTERS = "^[A-Z]{2}$"
-LARGEST_EXACT = 2**53  # beyond it, float64 does not hold every integer
+LARGEST_EXACT = 2**53  # float64 does not represent every integer beyond this
 
 
 def _spellings(words: Iterable[str]) -> list[str]:
@@ -95,7 +95,7 @@ class Cells:
         """Boolean mask of the words that are integers that float64 may round."""
         out = np.abs(np.nan_to_num(self._floats)) >= LARGEST_EXACT
         for i in np.flatnonzero(out):
-            # numbers in scientific notation are rounded anyway
+            # a number in scientific notation is approximate anyway, so only plain integers count
             match = LONG.match(self.word(i))
             out[i] = match is not None and abs(int(match[1])) > LARGEST_EXACT
         return out
@@ -129,7 +129,7 @@ class Cells:
         out = np.where(self.numbers, self._floats, np.nan)
         for i in np.flatnonzero(self.truths):
             out[i] = TRUTH[self.word(i).lower()]
-        return out + 0.0  # no negative zero: it would print differently and compare equal
+        return out + 0.0  # adding 0.0 turns -0.0 into 0.0, which would print differently
 
     def rows_of(self, chosen: BoolArray, most: int) -> np.ndarray:
         """Return the first `most` rows whose word is chosen; `chosen` has one bool per word."""
@@ -137,7 +137,7 @@ class Cells:
 
     @cached_property
     def _floats(self) -> FloatArray:
-        # the parser of pyarrow rounds correctly, but does not accept a plus sign
+        # pyarrow's parser rounds correctly, but does not accept a plus sign
         plain = pc.utf8_ltrim(self.array, characters="+")
         numeric = self._decimal
         out = np.full(len(plain), np.nan)
@@ -162,5 +162,5 @@ class Cells:
 def _cast(plain: pa.Array) -> FloatArray:
     try:
         return pc.cast(plain, pa.float64()).to_numpy(zero_copy_only=False)
-    except pa.ArrowInvalid:  # notations that it does not know, such as '5.' or numbers out of range
+    except pa.ArrowInvalid:  # pyarrow does not parse notations such as '5.' or numbers out of range
         return np.array([float(w) for w in plain.to_pylist()])

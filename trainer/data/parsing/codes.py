@@ -20,11 +20,11 @@ ABOVE = (77.0, 88.0, 99.0, 777.0, 888.0, 999.0, 9999.0, 99999.0, 999999.0, 99991
 SAME_DIGITS = tuple(v for v in (*BELOW, *ABOVE) if abs(v) >= 99 and len(set(str(int(abs(v))))) == 1)
 FEWEST_ROWS = 2
 FEWEST_IN_A_SPIKE = 5
-SPIKE = 10  # smallest ratio of the rows of a spike to the rows of the most frequent other value
+SPIKE = 10  # a spike has at least this many times the rows of any ordinary value
 MANY_VALUES = 20
-APART = 2.0  # smallest ratio of a large code to the highest other value
+APART = 2.0  # a large code is at least this many times the highest ordinary value
 MOST = 20
-MEANING = 80  # most characters of a code's meaning
+MEANING = 80  # limit on the characters of a code's meaning
 
 
 def likely_codes(values: FloatArray, rows: CountArray | None = None) -> dict[float, int]:
@@ -45,7 +45,7 @@ def likely_codes(values: FloatArray, rows: CountArray | None = None) -> dict[flo
     if not len(ordinary):
         return {}
     codes = low if ordinary.min() >= 0 else []
-    # a single −1 or a value close to the others is more likely a number
+    # a single −1, or a value close to the others, is more likely a measurement than a code
     if codes == [-1.0] and len(ordinary) < 5:
         codes = []
     codes += [v for v in high if v >= APART * max(float(ordinary.max()), 1.0)]

@@ -42,11 +42,11 @@ class ColumnReading:
     number: NumberForm | None = None
     date: DateForm | None = None
     missing: tuple[str, ...] = ()  # words that mean an empty cell
-    spellings: Mapping[str, str] = field(default_factory=dict)  # replacements by word
+    spellings: Mapping[str, str] = field(default_factory=dict)  # maps a spelling to its replacement
     question: str = ""
-    choices: tuple[str, ...] = ()  # values of `--kind` that the user may choose
+    choices: tuple[str, ...] = ()  # values of `--kind` between which the user may choose
     given: bool = False  # whether the user chose the parsing
-    odd: tuple[str, ...] = ()  # words that do not fit the format; they may mean an empty cell
+    odd: tuple[str, ...] = ()  # words that do not fit the format and may mean an empty cell
 
     @property
     def special(self) -> bool:
@@ -157,7 +157,7 @@ class ColumnReading:
         if self.taken_for in (TEXT, ASK) or not self.special:
             return (column,), nothing, None
         if not pa.types.is_string(column.type) and self.date is None:
-            return (column,), nothing, None  # typed numbers need no parsing
+            return (column,), nothing, None  # typed columns hold numbers already
         cells = Cells.of(column)
         marks = cells.empty_numbers if self.taken_for != PLAIN else np.zeros(len(cells.words), bool)
         parsed = [

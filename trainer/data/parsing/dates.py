@@ -31,7 +31,7 @@ GUESSED = (
 SHORT = (*(form.replace("yyyy", "yy") for form in GUESSED if form.endswith("yyyy")), "yyyymmdd")
 FORMATS = (*GUESSED, *SHORT)
 TIME = "time"
-# a date with a year that no form of `FORMATS` reads: 9999-12-31, 0000-00-00, 31.12.2999
+# date-like texts with a year outside the supported range: 9999-12-31, 0000-00-00, 31.12.2999
 STAND_IN = re.compile(
     r"((?P<y>[0-9]{4})([-/.])[0-9]{1,2}\3[0-9]{1,2}|[0-9]{1,2}[-. ]{1,2}[A-Za-z]{3,9}[-. ]{1,2}(?P<y4>[0-9]{4})|"
     r"[A-Za-z]{3,9}\.? [0-9]{1,2},? (?P<y5>[0-9]{4})|[0-9]{1,2}([-/.])[0-9]{1,2}\4(?P<y2>[0-9]{4})|(?P<y3>0000|0001|9999)[0-9]{4})"
@@ -40,12 +40,12 @@ STAND_IN = re.compile(
 )
 FIRST_YEAR = 1500
 LAST_YEAR = 2199
-MOST_STAND_INS = 20  # different ones in a column
-MOST_EARLY = 3  # different ones in the years 2 to 1499; more are dates of another time
-USUAL_STAND_INS = ((1, 1), (12, 31), (12, 30))  # month and day
+MOST_STAND_INS = 20  # limit on the distinct stand-ins of a column
+MOST_EARLY = 3  # limit on distinct dates in the years 2 to 1499; more of them are historic dates
+USUAL_STAND_INS = ((1, 1), (12, 31), (12, 30))  # months and days that stand-ins usually have
 FEWEST_ROWS = 2
-LONELY_YEARS = 10  # between a stand-in and the nearest other date
-LARGEST_TWO_DIGIT_YEAR = 69  # as POSIX has it: 69 to 99 are 1969 to 1999
+LONELY_YEARS = 10  # a stand-in is at least this many years away from every other date
+LARGEST_TWO_DIGIT_YEAR = 69  # 69 to 99 mean 1969 to 1999, as in POSIX
 
 
 def _pattern(form: str) -> re.Pattern[str]:

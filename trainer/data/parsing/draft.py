@@ -10,8 +10,8 @@ import numpy as np
 from trainer.data.parsing.column import ColumnReading
 from trainer.data.parsing.numbers import NumberParts, Way
 
-SAMPLE = 200  # distinct words that decide whether a column is examined further
-SLIPS = 0.1  # largest share of cells without the form that count as slips
+SAMPLE = 200  # this many distinct words decide whether a column is examined further
+SLIPS = 0.1  # up to this share, cells that do not fit the form count as slips
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from trainer.data.parsing.numbers import DECIMALS, THOUSANDS
 from trainer.errors import DataError
 from trainer.table import ColumnKind
 
-EVERY = ""  # in place of a column's name: every column
+EVERY = ""  # replaces a column's name and means every column
 WORDS = {"comma": ",", "point": ".", "dot": ".", "space": " ", "apostrophe": "'", "none": ""}
 
 
@@ -22,15 +22,15 @@ class ParsingChoices:
 
     decimal: Mapping[str, str] = field(default_factory=dict)  # decimal sign
     thousands: Mapping[str, str] = field(default_factory=dict)  # thousands separator
-    kinds: Mapping[str, str] = field(default_factory=dict)  # by column, in the form that `kind_of` reads
+    kinds: Mapping[str, str] = field(default_factory=dict)  # kind of each column, in the form that `kind_of` reads
     missing: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # words that mean an empty cell
-    # spellings to replace; empty: all that look alike
+    # spellings to replace; an empty mapping merges all that look alike
     merge: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    skip_top: int | None = None  # lines above the table
-    skip_bottom: int | None = None  # lines below the table
+    skip_top: int | None = None  # number of lines above the table
+    skip_bottom: int | None = None  # number of lines below the table
     delimiter: str | None = None
     encoding: str | None = None
-    header: bool | None = None  # False if the first line of a CSV file is a row
+    header: bool | None = None  # False if the first line of a CSV file is a row of data
     sheet: str | None = None  # name of a worksheet
 
     def __post_init__(self) -> None:

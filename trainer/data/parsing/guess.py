@@ -35,8 +35,8 @@ from trainer.data.parsing.numbers import (
 )
 from trainer.data.parsing.words import is_missing_word
 
-FEW_VALUES = 10  # with at most this number of different numbers beside a word, they may be codes
-MOST_LETTERS = 4  # letters up to which a word that begins with a digit looks like a number with a unit or a month
+FEW_VALUES = 10  # beside a word, at most this many distinct numbers may be codes
+MOST_LETTERS = 4  # a word of at most this many letters after a digit may be a number with a unit, or a month
 
 
 def guess_columns(raw: RawTable, choices: ParsingChoices) -> dict[str, ColumnReading]:
@@ -68,7 +68,7 @@ def _draft(name: str, column: pa.Array, raw: RawTable, choices: ParsingChoices) 
     if spec == TEXT:
         return Draft(_plain_or_missing(name, choices, TEXT, "you said so"))
     if not pa.types.is_string(column.type) or (name == raw.detected.index and not spec):
-        return untouched  # row names are left out, so that a date in them needs no parsing
+        return untouched  # row names are no feature, so a date in them needs no parsing
     signs = [choices.sign(what, name) for what in ("decimal", "thousands")]
     if not spec and not choices.words(name) and signs[0] in (None, ".") and not signs[1] and _all_plain(column):
         return untouched
@@ -284,7 +284,7 @@ def _doubtful_negatives(words: Words, parts: dict[str, NumberParts], *, is_chose
         return ColumnReading(name=words.name, taken_for=ASK, question=question, choices=(TEXT,))
     if BRACKETS in styles:
         sure = len(negatives) < len(parts)
-    else:  # 5- can be a grade, or an open range
+    else:  # 5- can also be a grade, or an open range
         sure = any("." in number_parts.core or "," in number_parts.core for number_parts in negatives.values())
     if sure or is_chosen:
         return None
@@ -470,7 +470,7 @@ def _has_points(column: pa.Array) -> bool:
 
 def _points_look_like_thousands(column: pa.Array) -> bool:
     """Return whether the points may separate thousands: no cell contradicts, such as four digits without a point."""
-    some = column.slice(0, SAMPLE)  # decides nearly every column of decimals
+    some = column.slice(0, SAMPLE)  # a sample suffices to reject nearly every column of decimals
     return points_fit_thousands(some) and points_fit_thousands(column) and _is_plain(column) and not _long_whole(column)
 
 

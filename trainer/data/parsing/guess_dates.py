@@ -44,11 +44,11 @@ def dates_of(words: Words, forms: Sequence[str], given: ParsingChoices, *, is_ch
     if not (is_chosen or between or words.rows(odd) <= SLIPS * words.counts.sum()):
         return None
     if likely == [TIME] and not is_chosen and any(moment_of(word, TIME) is None for word in odd):
-        return None  # durations such as 30:15 are not times of day
+        return None  # the column has durations such as 30:15, which are no times of day
     word = words.first(odd)
     question = f"{words.where(word)}: column '{words.name}' has '{word[:60]}' among dates as {_date_name(made)}"
     if len(likely) == 1:
-        choices = (TEXT,)  # to name the only form that is likely would change nothing
+        choices = (TEXT,)  # with one likely form, naming it would change nothing, so the only choice is text
     no_dates_at_all = tuple(word for word in odd if all(moment_of(word, form) is None for form in likely))
     return ColumnReading(
         name=words.name, taken_for=ASK, question=question + how_many(words, odd), choices=choices, odd=no_dates_at_all

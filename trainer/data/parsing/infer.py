@@ -26,8 +26,8 @@ NEARLY_ALL = 0.8  # smallest share of the numbers with the usual number of rows
 FEWEST_WITH_GAPS = 20  # different numbers in a counter with removed rows; fewer may be a sorted measurement
 SHUFFLED_GAP_FACTOR = 1.25  # shuffled numbers may be a sample of a range, and leave out one in five
 SHORTEST_LONG_NUMBER = 10_000
-EVEN_SPREAD = 1.36  # critical value of the Kolmogorov-Smirnov test at 5 %, times the square root of n
-LARGEST_GAP_FACTOR = 2  # a counter with removed rows keeps at least every second number
+EVEN_SPREAD = 1.36  # critical value of the Kolmogorov-Smirnov test at 5 %, multiplied by the square root of n
+LARGEST_GAP_FACTOR = 2  # a counter with removed rows still has at least every second number
 ID_NAMES = re.compile(
     r"(unnamed: ?\d+|__index_level_\d+__|row ?names?|((row|record|case|obs)[ _.-]?)?(id|index|idx|nr|no)|(.*[ _.-])?(id|uuid|guid)"
     r"|(customer|client|patient|account|invoice|ticket|passenger|student|employee|member|user)s?[ _.-]?(number|no|nr|ref)?"
@@ -144,7 +144,7 @@ def _kind(name: str, cells: Cells, n: int, distinct: int) -> tuple[ColumnKind, s
     numeric = cells.numbers | cells.infinite
     stray = stray_words(cells)
     if numeric[values].all() and cells.numbers[values].any():
-        # in a column of numbers every mark means missing
+        # in a column of numbers, every mark such as "-" means a missing cell
         for odd, why in (
             (cells.leading_zeros, "leading zeros such as {}: kept as text"),
             (cells.inexact, "whole numbers beyond 2^53 such as {} would be rounded: kept as text"),
@@ -154,7 +154,7 @@ def _kind(name: str, cells: Cells, n: int, distinct: int) -> tuple[ColumnKind, s
                 return ColumnKind.CATEGORICAL, why.format(_short(word)), distinct == n > 1
         return (*_numeric(cells, values, n, distinct), False)
     if stray is not None:
-        # columns of numbers are never identifiers: one wrong guess would leave out a whole column
+        # a column of numbers is never an identifier, because one wrong guess would leave out a useful column
         return ColumnKind.CATEGORICAL, f"{stray.figure}: kept as text", False
     if distinct == n > 1:
         return (

@@ -13,7 +13,7 @@ from functools import cached_property
 from trainer.data.parsing.words import is_currency, unit_of
 
 SPACES = dict.fromkeys(map(ord, "\u00a0\u2007\u2009\u202f"), " ")
-# zero-width characters that spreadsheets leave behind
+# spreadsheets leave these zero-width characters behind
 UNSEEN = dict.fromkeys(map(ord, "\u200b\u200c\u200d\u200e\u200f\u2060\ufeff"))
 SIGNS = {0x2212: "-", 0x2019: "'", 0x02BC: "'"}
 CORE = re.compile(r"[0-9]+(?:[.,' ][0-9]+)*(?:[eE][+-]?[0-9]{1,5})?|[.,][0-9]+(?:[eE][+-]?[0-9]{1,5})?", re.ASCII)
@@ -21,7 +21,7 @@ PARTS = re.compile(rf"([+-]?)([^0-9+\-.,']*)([+-]?)({CORE.pattern})([^0-9]?.*)",
 NEGATIVE = {"": "", "()": "negative numbers in brackets", "-": "the minus sign behind the number"}
 DECIMALS = (".", ",")
 THOUSANDS = ("", ",", ".", " ", "'")
-# negative numbers as (5) and as 5-
+# styles of negative numbers: (5) and 5-
 BRACKETS = "()"
 BEHIND = "-"
 BRACKETED = re.compile(r"([^0-9()]*)\(([^0-9()]*[0-9][^()]*)\)([^0-9()]*)")

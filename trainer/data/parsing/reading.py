@@ -20,19 +20,20 @@ from trainer.data.parsing.infer import places
 from trainer.errors import DataError, closest, list_names
 
 MAX_PLACES = 20
-MOST_ODD = 20  # with more odd words, a hint does not name them
+MOST_ODD = 20  # if there are more odd words, a hint does not name them
 
 
 @dataclass(frozen=True, kw_only=True)
 class ColumnParsing:
     """The parsing of a table."""
 
-    columns: Mapping[str, ColumnReading] = field(default_factory=dict)  # columns that are not plain, by name
-    delimiter: str = ""  # this and the next three describe this file; octweb detects those of other files again
+    columns: Mapping[str, ColumnReading] = field(default_factory=dict)  # columns that need parsing, by name
+    # this and the next three members describe this file only; octweb detects them again for other files
+    delimiter: str = ""
     encoding: str = ""
-    top: tuple[tuple[int, str], ...] = ()  # lines above the table, with their numbers
-    bottom: tuple[tuple[int, str], ...] = ()  # lines below the table
-    width: int = 0  # number of columns of a file without a header line, 0 for other files
+    top: tuple[tuple[int, str], ...] = ()  # line number and text of the lines above the table
+    bottom: tuple[tuple[int, str], ...] = ()  # line number and text of the lines below the table
+    width: int = 0  # number of columns if the file has no header line, else 0
     given: ParsingChoices = field(default_factory=ParsingChoices)
 
     def read_again(self, raw: RawTable, choices: ParsingChoices) -> ColumnParsing:

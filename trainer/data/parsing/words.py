@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-# words in lower case that mean "missing" only in columns whose other cells are numbers, dates or times
+# lower-case words that mean "missing" only in columns whose other cells are numbers, dates or times
 MISSING_WORDS = frozenset(
     """- -- --- – — . .. ... … * / x? n.a. n.a na n/a #n/a <na> nan nil none null unknown unkn. unk missing undefined void tbd
     n.d. n.d nd n/d k.a. k.a unbekannt inconnu desconocido #div/0! #value! #ref! #name? #num! #null! #wert! #bezug! (missing)
