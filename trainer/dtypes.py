@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-VALUE = np.float64  # feature values: thresholds must compare exactly as they were read
-CODE = np.int32  # category and class codes: -1 means missing
-COUNT = np.int64  # rows and weights: exact, never floating point
-BIT = np.uint8  # binary features: one byte per cell, packed into words by the solvers that want it
+VALUE = np.float64  # feature values; float64 compares thresholds exactly as they were read
+CODE = np.int32  # category and class codes; -1 means missing
+COUNT = np.int64  # numbers and weights of rows; integers keep sums exact
+BIT = np.uint8  # binary features, one byte per cell; solvers that need words pack them
 
 FloatArray = npt.NDArray[np.float64]
 CodeArray = npt.NDArray[np.int32]

@@ -50,10 +50,10 @@ class Refusal(StrEnum):
     """Why a row gets no prediction."""
 
     EMPTY = "empty"  # a cell that the tree needs is empty
-    UNKNOWN = "unknown"  # a category that training did not have, in a column that refuses those
-    VALUE = "value"  # a value of the wrong type, or none that the column can hold
-    COLUMN = "column"  # a column that the model does not know
-    ROW = "row"  # not an object of column names and values
+    UNKNOWN = "unknown"  # the category is new, and the column refuses categories that training did not have
+    VALUE = "value"  # the value has the wrong type, or the column cannot hold it
+    COLUMN = "column"  # the model does not know the column
+    ROW = "row"  # the row is not an object of column names and values
 
 
 class RowError(DataError):

@@ -37,7 +37,7 @@ from trainer.version import VERSION
 
 FORMAT = "octweb-dossier"
 FORMAT_VERSION = 1
-GROUPED = 6  # most used columns by which rows are grouped
+GROUPED = 6  # rows are grouped by at most this many of the most used columns
 RESTRICTIONS = {p.name for p in CONSTRAINTS} | {"min_leaf", "max_card", "forbidden", "wish", "wishes"}
 
 
@@ -202,7 +202,7 @@ def _findings(rows: DossierRows) -> list[dict[str, str]]:
         special={column.name: column.special for column in schema if column.special},
     )
     members = ("kind", "column", "severity", "figure", "sentence", "if_nothing")
-    # the finding 'not_trainable' quotes cells, and this table did train
+    # the table was used for training, so 'not_trainable' is wrong here; it also quotes cells
     return [
         {name: getattr(finding, name) for name in members} for finding in findings if finding.kind != "not_trainable"
     ]

@@ -14,7 +14,7 @@ from trainer.tree.describe import number_text
 from trainer.tree.nodes import Tree
 from trainer.tree.numbers import column_number
 
-LISTED = 200  # categories of a column that are listed
+LISTED = 200  # limit on the categories that are listed for a column
 EMPTY = {
     MissingPolicy.LEARN: "learned: each question sends empty cells to one side",
     MissingPolicy.DROP: "such a row was left out of the training and gets no answer",
@@ -65,7 +65,7 @@ def _sides(tree: Tree, j: int) -> dict[str, int]:
         if v.split is None or j not in v.split.used:
             continue
         refuses = v.split.missing is EmptySide.REFUSE
-        # a split without a side that does not refuse empty cells tests whether the cell is empty
+        # a split that neither has a side for empty cells nor refuses them tests whether the cell is empty
         counts["yes" if refuses and j not in v.split.refused else SIDES[v.split.missing]] += 1
         counts["unseen"] += not v.split.missing_seen
     return {side: n for side, n in counts.items() if n}

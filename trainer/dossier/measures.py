@@ -16,7 +16,7 @@ from trainer.evaluate.intervals import of_rows
 from trainer.training.metrics import unseen_accuracy
 from trainer.tree.nodes import tree_from_json
 
-CLASS_SHARES = 3  # most classes with shares of their own in a table of groups
+CLASS_SHARES = 3  # a table of groups gives class shares only for at most this many classes
 
 
 def share(rows: DossierRows, at: np.ndarray, right: np.ndarray) -> dict[str, Any]:

@@ -15,10 +15,10 @@ from trainer.editing.space import INFINITE_COST, NONE_BANNED, DemandedQuestion, 
 from trainer.editing.wishes import Items, banned_at, items_below, satisfies
 from trainer.tree.shapes import LabelledShape, Shape
 
-# choices other than a question
+# values of a choice that is no question
 LEAF = -1
-COMMON = -2  # the tree of the common search
-OPEN = -3  # no tree yet
+COMMON = -2  # take the tree of the search without wishes
+OPEN = -3  # no tree is known yet
 MOST_STATES = 400_000
 Topology = Hashable
 NO_ROOMS = ((None, None),)
@@ -59,7 +59,7 @@ class PrefixBound:
 class Prefix:
     """The search with wishes over one space; its cache serves all sets of wishes."""
 
-    topology: Topology | None = None  # at the root
+    topology: Topology | None = None  # topology of the whole tree
 
     def __init__(self, space: EditingSpace) -> None:
         self.space = space
@@ -153,7 +153,7 @@ class Prefix:
                 if not asks and self._common_satisfies(spot, common):
                     return common
         elif not asks and not any(i.verb != "held" for i in spot.items):
-            common = self._common(spot, ub)  # a tree without held questions
+            common = self._common(spot, ub)  # the best tree without the held questions is a first incumbent
             if common.exact and common.upper < ub:
                 best = common
         if not asks:
@@ -250,8 +250,8 @@ class Prefix:
         items_here = [i for i in spot.items if not i.place]
         asks = [DemandedQuestion(i.column, i.questions) for i in items_here if i.verb == "ask"]
         avoided = {i.column for i in items_here if i.verb == "avoid"}
-        # if only one side has wishes, a question and its opposite differ,
-        # and an avoided question must not represent those that separate the rows alike
+        # a question and its complement differ if only one side has wishes. An avoided question must not hide others
+        # that separate the same rows
         alike = alike or bool(avoided) or any(i.place for i in spot.items)
         questions = [
             q

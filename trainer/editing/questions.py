@@ -131,7 +131,7 @@ def in_short_decimals(problem: Problem, splits: Sequence[Split]) -> list[Split]:
     def values(feature: int) -> FloatArray:
         column = problem.table.columns[feature]
         present = ~column.missing
-        if column.kind is ColumnKind.BINARY:  # at most two values, so no sorting is needed
+        if column.kind is ColumnKind.BINARY:  # a binary column has at most two values, so that no sorting is needed
             return np.unique([column.values[present].min(), column.values[present].max()])
         return np.unique(column.values[present])
 

@@ -21,7 +21,7 @@ from trainer.data.problem import Problem
 from trainer.editing.questions import Questions
 from trainer.tree.shapes import LabelledShape, Shape
 
-INFINITE_COST = 1 << 62  # a cost that no tree has
+INFINITE_COST = 1 << 62  # larger than the cost of any tree
 NONE_BANNED: frozenset[int] = frozenset()
 
 
@@ -59,12 +59,12 @@ class EditingSpace(ABC):
     depth: int
     min_leaf: int
     banned: frozenset[int]
-    weights: np.ndarray  # int64, of the space's rows
-    classes: np.ndarray  # their classes
+    weights: np.ndarray  # int64, weights of the space's rows
+    classes: np.ndarray  # classes of the space's rows
     n_classes: int
-    unit: int  # cost of an error of weight one, and of a leaf
+    unit: int  # cost of an error of weight one; `leaf` is the cost of a leaf
     leaf: int
-    leaf_rows: Fraction  # the penalty of a leaf in rows
+    leaf_rows: Fraction  # penalty of a leaf, in rows
 
     def __init__(self) -> None:
         self.flag = np.zeros(1, np.int64)

@@ -10,8 +10,8 @@ from trainer.errors import ParameterError
 from trainer.tree.describe import number_text
 from trainer.tree.numbers import MINUS
 
-MOST_REASON = 500  # characters
-# the sign before the number at the end of a question; a name may contain the same sign
+MOST_REASON = 500  # limit on the characters of a reason
+# matches only the sign before the number at the end of a question, because a column's name may contain the same sign
 AT_MOST = re.compile(r" <= (-?)(?=[\d.][\d.eE+-]*$)")
 
 
