@@ -18,7 +18,7 @@ from trainer.evaluate.intervals import Interval
 from trainer.evaluate.study import FoldRecord
 from trainer.evaluate.tables import cost_interval_of, interval_of
 
-ROUNDING = 1e-12  # shares, and costs relative to the least one, that agree up to this are equal
+ROUNDING = 1e-12  # shares, and costs relative to the least one, are equal if they differ by at most this
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,7 +131,8 @@ def choose(scores: Sequence[Score]) -> OneStandardErrorChoice:
     least = min(s.loss for s in scores)
     rounding = ROUNDING * max(1.0, abs(least))
     tied = [s for s in scores if s.loss <= least + rounding]
-    highest = min(tied, key=lambda s: s.error)  # so that a tie never widens what counts as equally good
+    # of tied scores take the smallest standard error, so that a tie does not widen the tolerance
+    highest = min(tied, key=lambda s: s.error)
     limit = highest.loss + highest.error
     within = [s for s in scores if s.loss <= limit + rounding]
     chosen = min(within, key=lambda s: (s.leaves, s.columns, s.claim, s.loss))
@@ -229,7 +230,7 @@ def _inner(
         if i == o:
             continue
         record = by_fold[min(o, i), max(o, i)]
-        # the first fold of a pair is `fold`, the other `second`; i is the one that is not o
+        # a record of two folds calls the lower one `fold` and the other `second`; the measuring fold i may be either
         is_second = o < i
         n = record.second_n if is_second else record.n
         accuracies.append((record.second_correct if is_second else record.correct) / n)

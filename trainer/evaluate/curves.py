@@ -66,10 +66,11 @@ class Curve:
         area = self.area
         if area is None or self.positives < 2 or self.negatives < 2:
             return None
-        # rows of each score, the highest score first
+        # rows with each score, from the highest score down
         p = np.diff(self.tp)
         q = np.diff(self.fp)
-        # the share of negatives that score below a positive, and of positives that score above a negative
+        # for each score, the share of negatives that score below a positive, and of positives that score above a
+        # negative
         above = 1 - (self.fp[:-1] + q / 2) / self.negatives
         below = (self.tp[:-1] + p / 2) / self.positives
         variance = (p * (above - area) ** 2).sum() / (self.positives - 1) / self.positives
@@ -128,7 +129,7 @@ def drawn_area_interval(
     if count < 2:
         return None
     row_weights = np.ones(len(scores)) if weights is None else weights.astype(np.float64)
-    levels, place = np.unique(-scores, return_inverse=True)  # the highest score first
+    levels, place = np.unique(-scores, return_inverse=True)  # negate the scores, so that the highest comes first
     sums = np.zeros((2, count, len(levels)))
     np.add.at(sums, (positive.astype(np.int64), units, place), row_weights)
     draws = rng.multinomial(count, np.full(count, 1 / count), size=RESAMPLES).astype(np.float64)

@@ -28,12 +28,12 @@ def with_folds(model: ModelFile, study: Study, records: Sequence[FoldRecord]) ->
     by_fold: dict[int, FoldRecord] = {}
     for record in records:
         if record.second < 0 and not record.error:
-            by_fold.setdefault(record.fold, record)  # later records repeat it with other numbers of threads
+            by_fold.setdefault(record.fold, record)  # later records only repeat the fold with another number of threads
     if study.test_share or len(by_fold) < study.folds:
         return model
     fold_records = [by_fold[f] for f in range(study.folds)]
     dataset = study.datasets[0]
-    names = {column.name for column in model.tree.schema}  # columns of rewards are not among them
+    names = {column.name for column in model.tree.schema}  # the tree's schema leaves out the columns of rewards
     columns = tuple(column for column in dataset.table.columns if column.schema.name in names)
     dataset = replace(dataset, table=replace(dataset.table, columns=columns))
     folds = assign_folds(dataset.labels.codes, study.folds, study.seed, dataset.table)

@@ -10,8 +10,8 @@ from trainer.tree.numbers import number_text, shortest_between
 
 MOST = 12
 QUARTERS = 4
-GAP = "\x1a"  # represents an empty cell while categories are counted
-FEWEST = 30  # rows; shares of smaller groups are too uncertain
+GAP = "\x1a"  # a control character that replaces an empty cell while categories are counted
+FEWEST = 30  # smaller groups are left out, because their shares are too uncertain
 
 
 def group_rows(chosen: np.ndarray) -> tuple[list[str], np.ndarray]:

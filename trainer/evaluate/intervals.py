@@ -65,7 +65,7 @@ def mcnemar(b: int, c: int) -> float:
     k = min(b, c)
     if n == 0:
         return 1.0
-    # the binomial tail at 1/2, computed in integers, which is exact for any number of rows
+    # compute the binomial tail at 1/2 in integers, which are exact for any number of rows
     tail = 0
     term = 1
     for i in range(k + 1):
@@ -116,7 +116,8 @@ def paired_difference(
     -----
     The mean difference of groups, with its variance by linearisation, and Student's t with groups − 1 degrees of freedom.
     """
-    from scipy.special import stdtr, stdtrit  # slow to import, and only needed where rows have groups or weights
+    # import here, because SciPy loads slowly and only rows with groups or weights need it
+    from scipy.special import stdtr, stdtrit
 
     row_weights = np.ones(len(first)) if weights is None else weights.astype(np.float64)
     units = np.arange(len(first)) if groups is None else np.unique(groups, return_inverse=True)[1]

@@ -12,7 +12,7 @@ from trainer.evaluate import StudyReport
 from trainer.evaluate.tables import MEASURES, sentence
 from trainer.tree.render.palette import COLOURS, SHAPES, axis, escape, frame
 
-ROW = 26  # pixels for a data set
+ROW = 26  # height of a data set's row in pixels
 HEAD = """<!doctype html>
 <html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
 <title>Comparison of methods</title><style>

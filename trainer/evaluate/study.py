@@ -38,7 +38,7 @@ from trainer.training.run import TrainRequest, TrainResult, nodes_of_fold, train
 from trainer.training.warm_up import warm
 from trainer.tree.nodes import Tree
 
-LONGEST = 1 << 20  # bytes of a record
+LONGEST = 1 << 20  # limit on the bytes of a record
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -172,27 +172,32 @@ class FoldRecord:
     second: int = -1
     second_correct: int = 0
     second_n: int = 0
-    base_correct: int | None = None  # judged rows of the class that is most frequent in training; None: an older record
+    # number of judged rows in the most frequent class of the training rows; None in older records
+    base_correct: int | None = None
     cost: float | None = None  # total cost of the answers to the judged rows, if answers have costs
-    constant_cost: float | None = None  # the same for the best single answer of the training rows
+    # total cost if every judged row gets the best single answer of the training rows
+    constant_cost: float | None = None
     cost_unit: str = ""
-    # members of `CostSums` for the judged rows, without cost and n
+    # members of `CostSums` for the judged rows, except cost and n
     cost_sums: list[float] = field(default_factory=list)
     second_cost: float | None = None
-    goal: str = ""  # balanced, f1 or mcc
+    goal: str = ""  # one of balanced, f1 and mcc, or empty
     goal_name: str = ""
     positive: int = 0  # index of the goal's positive class
-    confusion: list[list[int]] = field(default_factory=list)  # confusion matrix of the judged rows, if there is a goal
-    # nodes of the tree, if no rows are held out and the nodes are few
+    # confusion matrix of the judged rows; empty without a goal
+    confusion: list[list[int]] = field(default_factory=list)
+    # nodes of the tree; empty if rows are held out or the tree is large
     tree: list[dict[str, Any]] = field(default_factory=list)
-    group: str = ""  # the columns that assign rows to folds
+    group: str = ""  # columns whose groups stay in one fold
     time: str = ""
-    by_group: list[list[int]] = field(default_factory=list)  # group, correct rows and rows, of the judged rows
-    weight: str = ""  # the column of row weights; `correct` and `n` are then sums of weights
+    # for each group of the judged rows: group, correct rows and rows
+    by_group: list[list[int]] = field(default_factory=list)
+    weight: str = ""  # column of row weights; `correct` and `n` are then sums of weights
     rows: int = 0  # number of judged rows, if rows have weights
-    # sums of squared weights: of all judged rows, of the correct ones
+    # sums of squared weights over all judged rows and over the correct ones
     squares: list[float] = field(default_factory=list)
-    questions: dict[str, Any] = field(default_factory=dict)  # parameters that the data chose, see _chosen_settings
+    # parameters that were chosen from the data, see _chosen_settings
+    questions: dict[str, Any] = field(default_factory=dict)
 
     @property
     def identity(self) -> tuple[Any, ...]:
@@ -278,7 +283,7 @@ def run_study(
             if path is not None:
                 _append(path, record)
             news(record, finished, len(required))
-    # the file may have the same computation under another name
+    # the file may hold the same computation under another name of the data set or variant, so insert the current names
     return [replace(recorded[t.identity], dataset=t.dataset.name, variant=t.variant.label) for t in tasks]
 
 
@@ -333,7 +338,7 @@ def _left_out(study: Study) -> list[tuple[int, int]]:
     return alone + (list(itertools.combinations(range(study.folds), 2)) if study.nested else [])
 
 
-_warmed = cache(warm)  # once per process, so that no fold pays for it
+_warmed = cache(warm)  # compile once per process, so that no fold's time includes it
 
 
 def _fold(task: _Task) -> FoldRecord:
@@ -358,7 +363,7 @@ def _fold(task: _Task) -> FoldRecord:
         costed_request, _ = as_costs(
             TrainRequest(table=task.dataset.table, labels=task.dataset.labels, method=method.id, parameters=parameters)
         )
-        dataset = replace(task.dataset, table=costed_request.table)  # without columns of rewards
+        dataset = replace(task.dataset, table=costed_request.table)  # use the table without columns of rewards
         parameters = dict(costed_request.parameters)
         unseen = dataset.table.take(outside)
         everyone = with_positive(
@@ -434,7 +439,7 @@ def _by_group(tree: Tree, dataset: StudyDataset, rows: np.ndarray) -> list[list[
     groups = dataset.table.groups.codes[rows]
     right = tree.predict(dataset.table.take(rows).matrix()) == dataset.labels.codes[rows]
     weights = dataset.weights(rows)
-    names = list(dict.fromkeys(groups.tolist()))  # in the order of their first row
+    names = list(dict.fromkeys(groups.tolist()))  # keep the groups in the order of their first row
     sums = zip(names, group_sums(right * weights, groups), group_sums(weights, groups), strict=True)
     return [[int(group), int(correct), int(n)] for group, correct, n in sums]
 

@@ -28,7 +28,7 @@ from trainer.goal import goal_score
 from trainer.tree.numbers import points_text
 
 COST_MEMBERS = ("cost", "cost_per_row", "constant_cost", "cost_unit", "cost_interval")
-COST_MEASURE = "cost_per_row"  # compared as well, if all cells of a group have costs
+COST_MEASURE = "cost_per_row"  # this measure is compared as well if all cells of a group have costs
 MEASURES = {  # field of a cell: (title, whether more is better)
     "accuracy": ("accuracy", True),
     "leaves": ("leaves", False),

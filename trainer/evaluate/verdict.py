@@ -21,11 +21,11 @@ from trainer.tree.file import ModelFile
 from trainer.tree.nodes import Tree
 from trainer.tree.numbers import THIN, number_text, points_text
 
-CHANCE = 0.05  # a difference with a larger p-value may be chance
-LEARNED_NOISE = 0.03  # largest lead of training accuracy over unseen accuracy without a warning
+CHANCE = 0.05  # with a larger p-value, the verdict treats a difference as chance
+LEARNED_NOISE = 0.03  # if training accuracy exceeds unseen accuracy by more, the verdict warns
 
-MOST_PENALTY = 0.999  # largest leaf penalty that methods accept
-# sentence after a doubt about a tree that is proved optimal
+MOST_PENALTY = 0.999  # largest leaf penalty that the methods accept
+# follows a doubt about a tree that is proved optimal
 PROOF_WORDS = "The proof is about its training rows, not about new ones."
 
 Kind = Literal["unknown", "constant", "worse", "other_aim", "chance", "single", "noise", "open", "good"]
@@ -99,14 +99,14 @@ class TreeVerdict:
 
 @dataclass(frozen=True, kw_only=True)
 class _Measured:
-    """The tree and the single answer on the same rows."""
+    """Accuracy of the tree and of the best single answer on the same rows."""
 
     confusion: np.ndarray  # int64 (classes, classes), by actual class and answer
-    most: int  # the single answer
-    accuracy: float  # accuracy of the tree; with folds, their mean
+    most: int  # class of the single answer
+    accuracy: float  # accuracy of the tree; with folds, the mean over folds
     interval: Sequence[float] | None
-    in_folds: bool  # whether each row was judged once
-    dependent: bool  # whether the interval is over groups or times
+    in_folds: bool  # whether every row was judged once, in some fold
+    dependent: bool  # whether the interval accounts for groups or times
 
     @property
     def base(self) -> int:
@@ -186,7 +186,8 @@ def read_verdict(model: ModelFile) -> TreeVerdict:
         words = f"{words.removesuffix('.')}, for example {examples}."
     sentence = finding.sentence
     rate = base_rate(model)
-    on_training_rows = rate is not None and not rate.unseen  # as the proof is
+    # both the doubt and the proof are then about training rows, so the sentence on the proof adds nothing
+    on_training_rows = rate is not None and not rate.unseen
     if finding.kind in _DOUBTED and not on_training_rows and read_claim(model.certificate).proved_optimal:
         sentence = f"{sentence} {PROOF_WORDS}"
     return TreeVerdict(kind=finding.kind, sentence=sentence, next=words, settings=settings, base_rate=rate)
@@ -208,7 +209,8 @@ def _after_choice(model: ModelFile, step: str) -> str:
         return "columns" if any(one["leaves"] > chosen_leaves for one in tried) else step
     if step == "one" and any(1 < one["leaves"] < chosen_leaves for one in tried):
         return "sizes"
-    # on the rows set aside, every smaller tree was worse by more than one standard error
+    # on the rows set aside, every smaller tree was worse by more than one standard error, so more rows are the next
+    # step
     return "more_rows" if step in ("less", "one") else step
 
 
@@ -260,7 +262,7 @@ _SETTINGS = {"less": _less, "one": _one, "more": _more}
 class _Finding:
     kind: Kind
     sentence: str
-    step: str  # an entry of _STEPS
+    step: str  # key of an entry of `_STEPS`
 
 
 def _judge(model: ModelFile) -> _Finding:
