@@ -19,8 +19,9 @@ from trainer.tree.numbers import label, unit
 from trainer.tree.render.layout import brief_tree, rule
 from trainer.tree.splits.base import AMONG, IS_EMPTY, SUM, Split
 
-OTHER = "another one"  # represents all categories that a tree without training figures does not name
-Places = Mapping[int, Mapping[int, int]]  # by categorical column: codes in the model → codes in the data
+OTHER = "another one"  # stands for all categories that a tree without training figures does not name
+# for each categorical column, maps codes of the model to codes of the exported data
+Places = Mapping[int, Mapping[int, int]]
 
 
 def tree_data(
@@ -83,7 +84,7 @@ def _codes(tree: Tree, permissions: Sequence[Permission] | None, rows: bool) -> 
     if rows:
         return {j: {c: c for c in range(len(tree.schema[j].categories))} for j in groups}
     needed: dict[int, set[int]] = {j: set((permissions[j] if permissions else FREE).codes or ()) for j in groups}
-    for j in tree.unknown_refused:  # the browser checks whether a value is known
+    for j in tree.unknown_refused:  # these columns refuse unknown values, so the browser needs all known ones
         needed[j].update(range(len(tree.schema[j].categories)))
     for v in tree.branches:
         flat = v.split.flat(tree.schema) if v.split is not None else None
@@ -95,7 +96,7 @@ def _codes(tree: Tree, permissions: Sequence[Permission] | None, rows: bool) -> 
                     needed[f].add(level)
         elif flat.test == AMONG:
             needed[flat.feature].update(c for c, member in enumerate(flat.member) if member)
-        elif flat.feature in needed:  # a threshold on categories, which no method makes, needs all
+        elif flat.feature in needed:  # no method compares categories with a threshold; export all
             needed[flat.feature].update(range(len(tree.schema[flat.feature].categories)))
     return {j: {c: at for at, c in enumerate(sorted(column_codes))} for j, column_codes in needed.items()}
 
@@ -138,7 +139,7 @@ def _node(tree: Tree, brief: Tree, v: Node, place: dict[int, int], codes: Places
         return record | {"l": v.label} | ({"c": list(v.counts)} if rows else {})
     text = v.split.text(tree.schema, 8)
     test = _test(tree, v.split, place, codes)
-    short = rule(brief, v.split)  # fits a small picture
+    short = rule(brief, v.split)  # a shorter text for small pictures
     return record | {"q": text, "t": test, "y": v.left, "n": v.right} | ({"b": short} if len(short) < len(text) else {})
 
 
@@ -164,5 +165,5 @@ def _test(tree: Tree, split: Split, place: dict[int, int], codes: Places) -> dic
     if flat.test == AMONG:
         return record | {"m": [codes[flat.feature][code] for code, member in enumerate(flat.member) if member]}
     ends = {"lo": flat.low, "h": flat.high}
-    # a threshold is ≤ even where it is infinite: the browser reads null as infinity
+    # the browser reads null as infinity, so that an interval without an end stays correct
     return record | {name: end if math.isfinite(end) else None for name, end in ends.items()}

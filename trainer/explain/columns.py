@@ -21,7 +21,7 @@ from trainer.explain.statistics import cost_source, with_costs
 from trainer.explain.words import short_flip_text, step_text
 from trainer.tree.nodes import Tree
 
-PIECE = 5_000  # rows whose texts are in memory at a time, some megabytes
+PIECE = 5_000  # texts of this many rows are in memory at a time, which takes some megabytes
 
 
 @dataclass(frozen=True, kw_only=True)

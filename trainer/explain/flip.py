@@ -41,8 +41,8 @@ from trainer.tree.nodes import Tree
 from trainer.tree.splits.base import VALUE
 
 ALTERNATIVES = 3
-MOST_FILLED = 6  # compare all subsets of the optional empty cells of a row up to this number
-NUDGES = 64  # doublings of the step when searching beyond a rounded boundary
+MOST_FILLED = 6  # for up to this many optional empty cells, all of their subsets are compared
+NUDGES = 64  # limit on doublings of the step when searching beyond a rounded boundary
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,7 +98,7 @@ class Flipper:
         least: str = COLUMNS,
     ) -> None:
         self.least = least
-        self.until = time.monotonic() + seconds  # time limit of the programs of all rows together
+        self.until = time.monotonic() + seconds  # end of the time that the programs of all rows share
         self.tree = tree
         self.statistics = tuple(statistics)
         self.permissions = tuple(permissions or (FREE,) * len(tree.schema))
@@ -261,7 +261,7 @@ class Flipper:
             answer = self._cheapest(search, min(left, SECONDS), best if by_sum else None)
             if answer.row is not None:
                 flips.append(self._flip(row, answer.row, search.region.leaf, answer.proved))
-            settled = settled and answer.proved  # an unproved leaf might have a smaller change
+            settled = settled and answer.proved  # a leaf without a proof might contain a smaller change
         if not settled:
             flips = [Flip(**{**vars(f), "proved": False}) for f in flips]
         return flips, settled
@@ -271,7 +271,8 @@ class Flipper:
         start = search.start
         allowed = list(self.permissions)
         statistics = list(self.statistics)
-        for j in start.filled:  # any value is free here; `_order` and `_floor` count the filled cells
+        # the program may choose any value for a filled cell at no cost; `_order` and `_floor` count these cells
+        for j in start.filled:
             allowed[j] = replace(allowed[j], up=True, down=True)
             statistics[j] = replace(statistics[j], scale=math.inf)
         try:
@@ -347,7 +348,7 @@ class Flipper:
         for span in region.spans.get(j, self.full[j]):
             bottom = max(low, span.low)
             top = min(high, span.high)
-            close = 1e-9 * max(1.0, abs(current))  # the bound of a sum is rounded
+            close = 1e-9 * max(1.0, abs(current))  # the bound of a sum is rounded, so allow a small tolerance
             if permission.up and bottom >= current - close:
                 start = step_above(max(bottom, current), decimals)
                 numbers += self._nudge(row, region, j, start, span, decimals, up=True)

@@ -32,14 +32,16 @@ from trainer.table import ColumnKind
 from trainer.tree.nodes import Tree
 from trainer.tree.splits.base import VALUE
 
-MOST_STEPS = 1_000_000  # columns with more steps in their range are continuous in the program, and rounded afterwards
-MARGINS = (2e-6, 2e-5, 2e-4)  # distance from a boundary as a share of the sum's range: above the solver's tolerance
-MOST_REFUSED = 30  # rows exactly on a plane that the kernel sends to its other side, cut off one by one
-ROUNDED = 1e-9  # least scale of a sum as a share of its largest term, so that margins exceed the rounding of doubles
-CLOSE = 1e-4  # relative tolerance of the comparison with the bound of the relaxation
-NOTHING = 1e-6  # a smaller change, in units, counts as the solver's rounding
-WIDER = 1.0  # distance beyond the training range that a value may have, in widths of the range
-SECONDS = 5.0  # time limit of one solve
+MOST_STEPS = 1_000_000  # a column with more steps in its range is continuous in the program and rounded afterwards
+# distances from a boundary as shares of the sum's range; they must exceed the solver's tolerance
+MARGINS = (2e-6, 2e-5, 2e-4)
+# limit on rows that lie on a plane and that the kernel sends to its other side; each one is cut off in turn
+MOST_REFUSED = 30
+ROUNDED = 1e-9  # smallest scale of a sum as a share of its largest term, so that margins exceed the rounding of doubles
+CLOSE = 1e-4  # relative tolerance when a cost is compared with the bound of the relaxation
+NOTHING = 1e-6  # a smaller change, in units, is attributed to the solver's rounding
+WIDER = 1.0  # a value may lie beyond the training range by this many widths of that range
+SECONDS = 5.0  # time limit of a single solve
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,13 +74,15 @@ def cheapest(
     for _ in range(MOST_REFUSED):
         outcome = relaxed.solve(until - time.monotonic())
         if outcome.ended is Termination.INFEASIBLE:
-            return CheapestRow(row=None, proved=True)  # the kernel rejected all rows that were cut off
+            # only rows that the kernel sends elsewhere were cut off, so the leaf has no row
+            return CheapestRow(row=None, proved=True)
         if outcome.values is None or outcome.ended is not Termination.OPTIMAL:
             break
         cheapest_row = relaxed.row_at(outcome.values)
         bound = relaxed.cost(outcome.values)
         if int(tree.apply(cheapest_row.reshape(1, -1))[0]) == region.leaf:
-            return CheapestRow(row=cheapest_row, proved=True)  # the kernel rejected all cheaper ones
+            # only rows that the kernel sends elsewhere were cut off, so no cheaper row exists
+            return CheapestRow(row=cheapest_row, proved=True)
         if not relaxed.refuse(outcome.values):
             break
     return _cheapest_with_margin(relaxed, bound, until)
@@ -89,7 +93,8 @@ def _cheapest_with_margin(relaxed: _Program, bound: tuple[int, float] | None, un
     for margin in MARGINS:
         program = relaxed.with_margin(margin)
         outcome = program.solve(until - time.monotonic())
-        if outcome.values is None:  # a margin may cut off rows, but none below the bound
+        # the margin may have cut off all rows; if none is below the bound, nothing better was lost
+        if outcome.values is None:
             return CheapestRow(row=None, proved=program.is_dominated(bound))
         changed = program.row_at(outcome.values)
         cost = program.cost(outcome.values)
@@ -119,12 +124,12 @@ class _Program:
         self.permissions = permissions
         self.full = full
         self.model = IntegerProgram()
-        self.moved: list[Expression] = []  # 1 where a column changes
+        self.moved: list[Expression] = []  # 1 if the column changes
         self.costs: list[Expression] = []
         self.change: dict[int, Expression] = {}  # change of each numeric column
         self.values: dict[int, list[tuple[Variables, Variables, float, float, int | None]]] = {}
         self.codes: dict[int, Variables] = {}
-        self.stepped = True  # whether every number moves on steps, so that rows can be refused one by one
+        self.stepped = True  # whether every number moves in steps, so that rows can be cut off one by one
         self.reach: dict[int, float] = {}
         for j in used_by(region):
             if math.isnan(start[j]):
@@ -167,7 +172,7 @@ class _Program:
         self.model.add(count <= round(-fewest.objective))
         self.model.maximize(-total(self.costs))
         outcome = Highs().solve(self.model, options=options)
-        self.model.rows.pop()  # more columns are allowed once this row is refused
+        self.model.rows.pop()  # drop the limit on changed columns, since more may be needed once this row is cut off
         return outcome
 
     def meets_bound(self, cost: tuple[int, float], bound: tuple[int, float] | None) -> bool:

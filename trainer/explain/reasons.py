@@ -27,8 +27,9 @@ from trainer.tree.nodes import Tree
 from trainer.tree.splits import goes_left
 from trainer.tree.splits.base import SUM, VALUE, Flat, Split
 
-MAX_REASONS = 4  # as a notice of adverse action names (official interpretation of Regulation B, 12 CFR 1002.9(b)(2))
-WAYS = 64  # compared changes into one leaf; a threshold has one, an interval up to three
+# notices of adverse action name at most four (official interpretation of Regulation B, 12 CFR 1002.9(b)(2))
+MAX_REASONS = 4
+WAYS = 64  # limit on the changes into one leaf that are compared; a threshold gives one, an interval up to three
 FILL = Permission(fill=True)
 LARGEST = float(np.finfo(np.float64).max)
 
@@ -115,7 +116,7 @@ class ReasonFinder:
         found: list[Enough] = []
         before = own
         for (low, high), label in zip(pieces, labels, strict=True):
-            if label == before != own:  # no possible value lies between the two
+            if label == before != own:  # the column has no value between these two intervals, so they are joined
                 found[-1] = found[-1]._replace(high=high)
             elif label != own:
                 found.append(Enough(label, low, high))

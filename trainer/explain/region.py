@@ -15,7 +15,7 @@ from trainer.table import ColumnKind
 from trainer.tree.nodes import Tree
 from trainer.tree.splits.base import AMONG, EMPTY, IS_EMPTY, SUM, Flat, Term
 
-UNKNOWN = -1  # code of a category that the model does not know; sets send it right
+UNKNOWN = -1  # code of a category that the model does not know; splits on sets send it right
 
 
 @dataclass(frozen=True, kw_only=True)

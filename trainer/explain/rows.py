@@ -68,7 +68,7 @@ def rows_to_explain(
     matrix = rows.table.matrix()
     try:
         trained = training_part(model, raw)
-    except DataError:  # a column that the tree does not use is absent or invalid
+    except DataError:  # the table lacks a column that the tree does not use, or has an invalid one
         trained = None
     if trained is not None:
         table, _ = trained

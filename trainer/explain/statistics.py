@@ -17,7 +17,7 @@ from trainer.table import ColumnKind, ColumnSchema
 from trainer.tree.nodes import Tree
 
 OF_FILE = "the training rows, as the model file keeps them: units rounded to 1, 2 or 5 times a power of ten"
-EXACT = Context(prec=800)  # multiples of a step around any double are exact in it
+EXACT = Context(prec=800)  # precise enough to represent a multiple of a step near any double exactly
 
 
 def statistics_of_model(tree: Tree, matrix: FloatArray | None = None) -> tuple[ColumnStatistics, ...]:
@@ -132,7 +132,7 @@ def step_at_most(bound: float, decimals: int | None) -> float:
         return bound
     step = Decimal(1).scaleb(-decimals)
     at = Decimal(bound).quantize(step, ROUND_FLOOR, EXACT)
-    while float(at) > bound:  # the decimal lies below the bound, but the nearest double does not
+    while float(at) > bound:  # the decimal is at most the bound, but the nearest double is above it
         at = EXACT.subtract(at, step)
     while (following := EXACT.add(at, step)) and bound >= float(following) > float(at):
         at = following
@@ -145,7 +145,8 @@ def step_above(bound: float, decimals: int | None) -> float:
         return math.nextafter(bound, math.inf)
     step = Decimal(1).scaleb(-decimals)
     at = EXACT.add(Decimal(bound).quantize(step, ROUND_FLOOR, EXACT), step)
-    # the decimal may round to the double `bound` itself, or the step may be smaller than the distance between doubles
+    # the decimal may round to the double `bound` itself, or the step may be smaller than the distance between two
+    # doubles
     if float(at) <= bound:
         at = EXACT.add(at, step)
     return float(at) if float(at) > bound else math.nextafter(bound, math.inf)

@@ -10,7 +10,7 @@ from trainer.table import ColumnSchema
 from trainer.tree.describe import empty_text
 from trainer.tree.numbers import column_number, in_list, label, number_text, unit
 
-MAX_RANGES = 6  # of one column in a sentence
+MAX_RANGES = 6  # limit on the ranges of a column that a sentence lists
 
 
 def words_of(record: Mapping[str, Any]) -> list[str]:
